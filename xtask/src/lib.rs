@@ -1,6 +1,6 @@
 //! `cargo xtask`: fetches the pinned upstream, applies the patch series strictly, builds, proves.
 //!
-//! The rooms, and what a room must not do, are in ARCHITECTURE.md.
+//! The modules, and what each must not do, are described in ARCHITECTURE.md.
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 

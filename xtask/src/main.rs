@@ -1,4 +1,4 @@
-//! The thin end of the tool: arguments in, exit code out.
+//! Entry point: parses the arguments and sets the exit code.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,11 +9,11 @@ use xtask::sys::git::memory;
 use xtask::sys::machine::disk;
 use xtask::ui::{self, Answer};
 
-/// The reader of a pipe that had enough: what a shell shows of a program that `SIGPIPE` ended.
+/// Exit code when the reader of a pipe has closed it: the one that a shell reports for a program ended by `SIGPIPE`.
 const PIPE_CLOSED: u8 = 141;
 
 fn main() -> ExitCode {
-    // SAFETY: it is the first thing that runs, and no thread has been spawned.
+    // SAFETY: this is the first statement of `main`, so no other thread exists.
     unsafe { memory::limit() };
     let cli = Cli::from_command_line();
     let json = cli.wants_json();
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Gives `code`, or the exit code for what went wrong with writing.
+/// Writes the answer; returns `code`, or the exit code of a failed write.
 fn write(answer: &Answer, code: u8) -> u8 {
     match ui::answer(answer) {
         Ok(()) => code,

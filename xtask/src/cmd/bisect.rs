@@ -21,18 +21,18 @@ use crate::sys::project::run_lock::{self, Access};
 pub struct Options {
     /// Variant name; the default one when none is given.
     pub variant: Option<String>,
-    /// Number (of the variant's own patches before its parents'), file name or path of one patch; all of them when none
-    /// is given.
+    /// One patch, by number (the variant's own patches are counted before its parents'), file name or path; all patches
+    /// when none is given.
     pub patch: Option<String>,
     /// Tag, branch or commit that ends the range; upstream's default branch when none is given.
     pub tip: Option<String>,
-    /// A repository, bundle or URL that has it.
+    /// Repository, bundle or URL that contains the tip.
     pub from: Option<String>,
     /// Print Markdown instead of text for a terminal.
     pub markdown: bool,
 }
 
-/// Judges every commit since the pin; a patch that is not exact all the way makes the answer no.
+/// Judges every commit since the pin; exits with 1 unless every patch is exact at all of them.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let report = report(context, options)?;
@@ -41,7 +41,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome { text, json: json!(report), code })
 }
 
-/// The report as data. The caller holds the run lock.
+/// Returns the report as data. The caller holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
     let series = PinnedSeries::load(context, options.variant.as_deref())?;
     let wanted = wanted_patches(&series, options.patch.as_deref())?;
@@ -63,7 +63,7 @@ pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
     })
 }
 
-/// Which patches of the series `name` means, from 0.
+/// Returns the indices (from 0) of the patches of the series that `name` selects.
 fn wanted_patches(series: &PinnedSeries, name: Option<&str>) -> Result<Vec<usize>> {
     let files = &series.stack.files;
     let Some(name) = name else { return Ok((0..files.len()).collect()) };
@@ -90,12 +90,12 @@ fn patch_bisect(series: &PinnedSeries, range: &Range, history: &[Commit], at: us
     })
 }
 
-/// What upstream has taken applies no more, and is none the worse for it.
+/// An upstreamed patch no longer applies, but that is not a failure.
 fn stops_applying(class: PatchClass) -> bool {
     !class.applies() && class != PatchClass::Upstreamed
 }
 
-/// One patch along the range.
+/// One patch along the range of upstream commits.
 struct Scene<'a> {
     range: &'a Range,
     history: &'a [Commit],

@@ -1,10 +1,10 @@
-//! `cargo xtask completions`: print a shell's completions.
+//! `cargo xtask completions`: prints a shell's completion script.
 
 use serde_json::json;
 
 use crate::context::Outcome;
 
-/// Gives the script.
+/// Returns the script as an outcome.
 pub fn run(script: &str) -> Outcome {
     Outcome::ok(script.trim_end(), json!({ "script": script }))
 }

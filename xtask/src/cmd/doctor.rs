@@ -1,4 +1,4 @@
-//! `cargo xtask doctor`: which flavors this machine can build, what is missing, and what mends it.
+//! `cargo xtask doctor`: the flavors that this machine can build, what is missing, and how to install it.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use crate::sys::machine::{compilers, disk, toolchain, tools};
 /// Options of `doctor`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The flavor to look at; all, when there is none.
+    /// Flavor to check; all flavors when none is given.
     pub flavor: Option<Name>,
 }
 
-/// Looks, and changes nothing. The answer is no when the flavor that was asked for cannot be built.
+/// Inspects the machine and changes nothing. Exits with 1 when the requested flavor cannot be built.
 ///
 /// # Errors
 ///
-/// There is no such flavor, or a file of the project is wrong.
+/// There is no such flavor, or a file of the project is malformed.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let toolchains = context.toolchains()?;
     let flavors = match &options.flavor {
@@ -59,14 +59,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 const NO_FLAVORS: &str = "no flavors: this project has no `ci/flavors.toml`, and builds nothing";
 
-/// It is missing for no flavor: what comes of its absence.
+/// No flavor needs npm; this is the consequence of its absence.
 const WITHOUT_NPM: &str =
     "builds have no chat page at `/`, and upstream can be fetched from its git host only";
 
-/// Package managers that a toolchain may name for what cannot be set up without root.
+/// Package managers for which a toolchain may list the packages that need root to install.
 const MANAGERS: [&str; 5] = ["apt-get", "dnf", "pacman", "brew", "winget"];
 
-/// What this machine has.
+/// Collects the facts about this machine.
 pub(super) fn look_around(context: &Context, toolchains: &Toolchains) -> Result<Machine> {
     let managers: Vec<String> =
         MANAGERS.into_iter().filter(|name| disk::find_program(name).is_some()).map(String::from).collect();
@@ -92,7 +92,7 @@ pub(super) fn look_around(context: &Context, toolchains: &Toolchains) -> Result<
     })
 }
 
-/// What every build needs and this machine has.
+/// Returns the tools that every build needs and that this machine has.
 fn basics(machine: &Machine) -> BTreeMap<&str, &str> {
     let there = machine.basics.iter().filter_map(|(name, state)| Some((name, state.as_ref().ok()?)));
     there.map(|(name, from)| (name.as_str(), from.as_str())).collect()

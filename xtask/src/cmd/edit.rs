@@ -17,13 +17,13 @@ use crate::sys::project::run_lock::Access;
 pub struct Options {
     /// Variant name; the default one when none is given.
     pub variant: Option<String>,
-    /// Throw away what a person did in the edit repository.
+    /// Discard the user's changes in the edit repository.
     pub discard: bool,
     /// Print the steps and do nothing.
     pub dry_run: bool,
 }
 
-/// Makes the edit repository of a variant, unless it is there and current.
+/// Creates the edit repository of a variant, unless it exists and is up to date.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (_lock, pins) = context.begin(options.dry_run, Access::Change)?;
     let variant = pins.variant(options.variant.as_deref())?;

@@ -1,4 +1,4 @@
-//! `cargo xtask fetch`: bring the pinned objects into the store.
+//! `cargo xtask fetch`: fetches the pinned objects into the store.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask gc`: take away what was generated and nothing has use for any more.
+//! `cargo xtask gc`: removes generated files that are no longer needed.
 
 use std::collections::BTreeSet;
 
@@ -17,16 +17,16 @@ use crate::sys::project::run_lock::Access;
 /// Options of `gc`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Which caches go too.
+    /// The caches to remove as well.
     pub limits: Limits,
-    /// Print what would go.
+    /// Print what would be removed.
     pub dry_run: bool,
 }
 
-/// Less than this in the store is not worth writing it anew: an index, an object on its way.
+/// Garbage below this size in the store, such as an index or a temporary object, does not justify repacking it.
 const STORE_SLACK: u64 = 4_000_000;
 
-/// Takes away, and says how much that freed.
+/// Removes the garbage and reports the freed space.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (_lock, pins) = context.begin(options.dry_run, Access::Change)?;
     let layout = &context.layout;
@@ -79,7 +79,7 @@ fn needed(context: &Context, pins: &Pins, all: &[Found]) -> Result<Needed> {
             .iter()
             .flat_map(|variant| flavors.flavors.keys().map(move |flavor| format!("{variant}-{flavor}")))
             .collect(),
-        // Nothing says which builds are of use: all of them stay.
+        // Without flavors there is no list of the builds in use: all of them stay.
         None => all.iter().map(|one| one.name.clone()).collect(),
     };
     let folder_name = |(name, toolchain)| {
@@ -100,7 +100,7 @@ fn needed(context: &Context, pins: &Pins, all: &[Found]) -> Result<Needed> {
     })
 }
 
-/// What becomes of the store.
+/// The plan for the object store.
 #[derive(Default)]
 struct StorePlan {
     stale: Vec<String>,

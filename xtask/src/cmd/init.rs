@@ -1,4 +1,4 @@
-//! `cargo xtask init`: the first `pins.toml` of a project, with a pin that was fetched and looked at.
+//! `cargo xtask init`: the first `pins.toml` of a project, with a pin that was fetched and checked.
 
 use serde_json::json;
 
@@ -18,15 +18,15 @@ use crate::sys::work_trees::import_repo::ImportRepo;
 /// Options of `init`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Upstream's repository, a bundle, or a URL.
+    /// Upstream's repository, a bundle or a URL.
     pub from: String,
     /// Tag, branch or full commit id there.
     pub at: String,
-    /// What the upstream is called; the last part of `from` when nothing is said.
+    /// Name of the upstream; the last component of `from` when none is given.
     pub upstream: Option<String>,
-    /// The name of the first variant.
+    /// Name of the first variant.
     pub variant: String,
-    /// Say what would be written and write nothing.
+    /// Print what would be written and write nothing.
     pub dry_run: bool,
 }
 
@@ -57,7 +57,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(outcome(&new, text, options.dry_run))
 }
 
-/// Both files, or none.
+/// Writes both files, or neither.
 fn write_project(context: &Context, pins: &Pins, text: &str) -> Result<()> {
     let mut stage = Stage::begin(&context.layout)?;
     let attributes = disk::read_if_there(&context.layout.root().join(ATTRIBUTES_FILE))?.unwrap_or_default();

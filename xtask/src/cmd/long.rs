@@ -1,5 +1,5 @@
-//! `cargo xtask test --long`: every flavor that this machine can build, from an empty folder, with what it showed written
-//! down; and whether those that run say the same.
+//! `cargo xtask test --long`: builds every flavor that this machine can build in an empty folder, records the results,
+//! and checks that the flavors that run here produce the same answers.
 
 use std::time::Instant;
 
@@ -31,16 +31,16 @@ struct Job {
     runs_here: bool,
 }
 
-/// A flavor that is not built, and why.
+/// A flavor that is skipped, with the reason.
 struct LeftOut {
     flavor: Name,
     why: String,
 }
 
-/// What took longer than this, in seconds, is built by name only.
+/// Flavors whose build took longer than this, in seconds, are built only when named.
 const LONGEST: u64 = 2 * 60 * 60;
 
-/// Builds and records one after the other; goes on after a failure.
+/// Builds and records the flavors in turn; continues after a failure.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (jobs, left_out) = plan(context, &options.only)?;
     let out = Vec::from_iter(left_out.iter().map(|one| format!("left out: {}: {}", one.flavor, one.why)));
@@ -50,7 +50,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let json = json!({ "commands": commands, "left_out": json_out });
         return Ok(Outcome::ok([commands, out].concat().join("\n"), json));
     }
-    // Locked: a check must not mend what it checks.
+    // Locked: a check must not repair what it checks.
     let locked = Context { locked: true, ..context.clone() };
     let mut done: Vec<Done> = jobs.iter().map(|job| job.carry_out(&locked)).collect();
     let built =
@@ -95,13 +95,13 @@ fn plan(context: &Context, only: &[String]) -> Result<(Vec<Job>, Vec<LeftOut>)> 
     Ok((jobs, left_out))
 }
 
-/// The longest that a proof says of the flavor, in seconds.
+/// Returns the longest build time among the records of the flavor, in seconds.
 fn longest_build(context: &Context, flavor: &Name) -> Result<Option<u64>> {
     let proofs = context.proofs()?;
     Ok(proofs.iter().filter(|proof| proof.flavor == *flavor).map(|proof| proof.seconds).max())
 }
 
-/// Whether the processor or the device that its programs need is here, as far as we can tell.
+/// Whether this machine has the processor or the device that the flavor's programs need, as far as can be detected.
 fn runs_here(context: &Context, flavor: &Flavor) -> Result<bool> {
     let toolchains = context.toolchains()?;
     let Some(name) = &flavor.toolchain else { return Ok(flavor.family.is_none()) };
@@ -132,7 +132,7 @@ impl Job {
         })
     }
 
-    /// What the packaged server completes the smoke test's prompt with.
+    /// Returns the packaged server's completion of the smoke test's prompt.
     fn answer(&self, context: &Context) -> Result<Value> {
         let outcome = smoke::command(context, Some(&self.variant), self.flavor.to_string())?;
         Ok(outcome.json["answers"]["completion"].clone())
@@ -157,7 +157,7 @@ fn compare_answers(context: &Context, jobs: &[&Job]) -> Result<()> {
     compare(&answers)
 }
 
-/// Greedy, and the model has single precision: each flavor says what the others say, each variant too.
+/// Sampling is greedy and the model is f32, so every flavor and every variant must give the same answer.
 fn compare(answers: &[(String, Value)]) -> Result<()> {
     if answers.windows(2).all(|two| two[0].1 == two[1].1) {
         return Ok(());

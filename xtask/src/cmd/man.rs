@@ -1,4 +1,4 @@
-//! `cargo xtask man`: write the manual pages.
+//! `cargo xtask man`: writes the manual pages.
 
 use std::path::PathBuf;
 
@@ -11,22 +11,22 @@ use crate::sys::machine::disk;
 /// One manual page, in roff.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The name of its file, such as `cargo-xtask-fetch.1`.
+    /// File name, such as `cargo-xtask-fetch.1`.
     pub name: String,
-    /// What stands in it.
+    /// Content of the file.
     pub text: Vec<u8>,
 }
 
 /// Options of `man`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to; made when it is missing.
+    /// Output folder; created if missing.
     pub folder: PathBuf,
     /// The pages.
     pub pages: Vec<Page>,
 }
 
-/// Writes the pages; other files in the folder stay.
+/// Writes the pages; other files in the folder are kept.
 pub fn run(options: &Options) -> Result<Outcome> {
     disk::create_folder(&options.folder)?;
     for page in &options.pages {

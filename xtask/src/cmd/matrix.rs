@@ -1,4 +1,4 @@
-//! `cargo xtask matrix`: what CI builds, and what of it a change affects.
+//! `cargo xtask matrix`: the builds of CI, and those of them that a change affects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,13 +20,13 @@ use crate::sys::machine::disk;
 /// Options of `matrix`.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Only the rows whose ingredients are others than at this commit.
+    /// Only rows whose inputs differ from those at this commit.
     pub changed_since: Option<String>,
-    /// Only what container images are made of.
+    /// Only the builds that container images are made of.
     pub images: bool,
-    /// As a workflow wants it: `name=value` lines.
+    /// Print `name=value` lines for a GitHub workflow.
     pub github: bool,
-    /// How many jobs take the rows; as many as it takes, when there is no number.
+    /// Number of jobs that share the rows; as many as needed when none is given.
     pub parts: Option<usize>,
 }
 
@@ -37,18 +37,18 @@ struct Shown {
     flavor: String,
     platform: String,
     runner: String,
-    /// The image that the job runs in; empty for the machine itself.
+    /// Image that the job runs in; empty for the runner itself.
     container: String,
     image: String,
     /// Digest of the toolchains; empty for the machine's own compilers.
     toolchain: String,
-    /// Digest of everything that decides what comes out.
+    /// Digest of all inputs of the build.
     key: String,
-    /// What `cargo xtask build` is told besides.
+    /// Additional flags of `cargo xtask build`.
     flags: &'static str,
 }
 
-/// The files that decide what is built, and the folder of the kernels.
+/// The files that define the builds, and the folder of the kernels.
 const FILES: [&str; 5] = ["pins.toml", "espalier.lock", FLAVORS, TOOLCHAINS, "Cargo.lock"];
 const FLAVORS: &str = "ci/flavors.toml";
 const TOOLCHAINS: &str = "ci/toolchains.toml";
@@ -82,7 +82,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome::ok(text, json!({ "rows": shown, "left_out": left_out })))
 }
 
-/// The ingredients of every row at `reference`. Any row that is the same there was built there.
+/// Returns the keys of all rows at `reference`. A row with the same key there was built there.
 fn keys_at(root: &Path, reference: &str) -> Result<BTreeSet<String>> {
     let paths = [&FILES[..], &[KERNELS]].concat();
     let files = at_commit::files_at(root, reference, &paths)?;
@@ -164,8 +164,8 @@ fn table(rows: &[Shown], left_out: &[(String, String)]) -> String {
     lines.join("\n")
 }
 
-/// `rows=N`, `parts=M`, and of each part, which a job can take as its matrix, `part-K=JSON`. `parts` counts those that
-/// have rows.
+/// Formats the rows for GitHub: `rows=N`, `parts=M`, and for each part `part-K=JSON`, which a job can use as its
+/// matrix. `parts` counts the parts that have rows.
 fn for_github(rows: &[Shown], jobs: Option<usize>) -> Result<String> {
     let parts = matrix::parts(rows, jobs)?;
     let filled = parts.iter().filter(|rows| !rows.is_empty()).count();

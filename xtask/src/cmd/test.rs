@@ -27,13 +27,13 @@ pub struct Options {
     pub only: Vec<String>,
     /// Print the steps and run none.
     pub list: bool,
-    /// Leave out what has passed here with the same inputs.
+    /// Skip steps that have passed here with the same inputs.
     pub changed: bool,
-    /// What the command line says of itself, as docs/commands.md should have it.
+    /// The command-line help, as docs/commands.md should contain it.
     pub commands: String,
 }
 
-/// One thing that is checked.
+/// One check.
 struct Step {
     name: &'static str,
     about: &'static str,
@@ -79,7 +79,7 @@ const STEPS: [Step; 15] = [
         about: "the servers' web page in a browser, where there is a Chromium",
         run: |context, _| use_pages(context),
     },
-    // After the builds: they bring CMake and Ninja, which these tests use too.
+    // After the builds, which install CMake and Ninja: these tests use them too.
     Step { name: "unit", about: "all tests of the tool and the kernels", run: unit },
     Step {
         name: "gate",
@@ -103,7 +103,7 @@ const STEPS: [Step; 15] = [
     },
 ];
 
-/// Runs the steps; goes on after a failure, and says at the end how long each took.
+/// Runs the steps, continues after a failure, and reports at the end how long each took.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let steps = chosen(&options.only)?;
     if options.list {
@@ -143,7 +143,7 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name)).collect())
 }
 
-/// How a step, or a build, ended.
+/// The result of a step, or of a build.
 pub(super) struct Done {
     pub(super) name: String,
     pub(super) took: Duration,
@@ -164,7 +164,7 @@ fn do_step(context: &Context, options: &Options, step: &Step, inputs: &Inputs) -
     Done { name: step.name.to_string(), took: begin.elapsed(), error }
 }
 
-/// How long each took, and the exit code of all.
+/// Builds the summary: the duration of each step, and the exit code of all.
 pub(super) fn summary(results: &[Done]) -> Outcome {
     let width = results.iter().map(|done| done.name.len()).max().unwrap_or(0).max(9);
     let failed = results.iter().filter(|done| done.error.is_some()).count();
@@ -195,9 +195,9 @@ fn cargo(context: &Context, arguments: &[&str]) -> Result<()> {
 
 fn checks(context: &Context, arguments: &[&str]) -> Run {
     let run = match cfg!(windows) {
-        // A program that runs cannot be replaced there, and the tests link this one again.
+        // On Windows a running program cannot be replaced, and the tests link this one again.
         true => process::cargo(&context.layout.cargo_target("checks")),
-        // Most of what the tests need was compiled for this program.
+        // Most of the tests' dependencies were compiled for this program already.
         false => process::cargo_here(),
     };
     run.args(arguments).current_folder(context.layout.root())
@@ -217,8 +217,8 @@ fn clippy(context: &Context) -> Result<()> {
     cargo(context, &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])
 }
 
-/// With `--changed` only the tests of packages that have changed. The tests make and remove many small files, some tens
-/// of megabytes of them at a time.
+/// Runs the tests; with `--changed` only those of packages that have changed. They create and remove many small files,
+/// some tens of megabytes at a time.
 fn unit(context: &Context, options: &Options) -> Result<()> {
     const ROOM: u64 = 512 << 20;
     let due = Inputs::read(context, options.changed)?.due_parts(context)?;
@@ -232,16 +232,16 @@ fn unit(context: &Context, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// How many tests of a program run at once, as Rust's test programs read it.
+/// Number of tests that a test program runs in parallel, as libtest reads it.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
-/// Two for each core: most tests start programs, and wait for them and for the disk.
+/// Two per core: most tests start programs, and wait for them and for the disk.
 fn test_threads() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::env::var(TEST_THREADS).unwrap_or_else(|_| (2 * cores).to_string())
 }
 
-/// What cargo is told so that it runs these parts: a call for whole packages, and one for single tests.
+/// Returns the arguments of cargo that run these parts: one call for whole packages, and one for single tests.
 fn test_arguments(due: &[Part], repository_tests: &[String]) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
     let (single, whole): (Vec<&Part>, Vec<&Part>) = due.iter().partition(|part| part.reading_the_repository);
@@ -254,8 +254,8 @@ fn test_arguments(due: &[Part], repository_tests: &[String]) -> Vec<Vec<String>>
     [Some(whole).filter(|arguments| !arguments.is_empty()), single].into_iter().flatten().collect()
 }
 
-/// The modules of end-to-end tests that read files of this repository, as a filter of the test program. They are found
-/// by the two ways in which a test can name such a file, so that none has to be listed.
+/// Returns the modules of end-to-end tests that read files of this repository, as a filter of the test program. They
+/// are found by the two ways in which a test can name such a file, so that none has to be listed.
 fn repository_tests(context: &Context) -> Result<Vec<String>> {
     const WAYS: [&str; 2] = ["of_this_repository", "CARGO_MANIFEST_DIR"];
     let folder = context.layout.root().join("xtask/tests/cli");
@@ -299,7 +299,8 @@ fn smoke_both(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Neither Chromium nor Node.js is brought by us: where one is missing, that is said and is no failure.
+/// Runs the page check. Chromium and Node.js are not installed by this tool: where one is missing, the step reports
+/// that and passes.
 fn use_pages(context: &Context) -> Result<()> {
     if let Some(missing) = page::missing() {
         context.ui.warn(format!("the web page was not tested: {missing}"));
@@ -335,8 +336,8 @@ fn look_at_quality(context: &Context) -> Result<()> {
     bench::run(context, &bench::What::KvQuality(options)).map(drop)
 }
 
-/// Nobody has to have network: where pip cannot get the weights, that is said and is no failure. Another file than the
-/// pinned one is.
+/// Runs the check on real weights. Network access is optional: where pip cannot fetch the weights, the step reports
+/// that and passes. A file that differs from the pinned one is a failure.
 fn look_at_weights(context: &Context) -> Result<()> {
     let models = context.models()?;
     let (name, model) = models.get(MODEL_OF_CHECKS)?;
@@ -370,7 +371,7 @@ mod tests {
     #[test]
     fn every_input_of_a_step_is_a_file_or_a_folder_of_this_project() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        // `ci/lint.toml` may be missing: then the built-in rules hold.
+        // `ci/lint.toml` may be missing: then the built-in rules apply.
         let is_missing = |path: &&str| *path != "ci/lint.toml" && !disk::exists(&root.join(path));
         let missing: Vec<&str> = tested::named_paths().into_iter().filter(is_missing).collect();
         assert!(missing.is_empty(), "{missing:?} moved: a step that reads it would be left out");

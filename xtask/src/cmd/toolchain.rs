@@ -1,4 +1,4 @@
-//! `cargo xtask toolchain`: set up what a flavor is compiled with, and what it runs on here.
+//! `cargo xtask toolchain`: installs what a flavor is compiled with, and what it runs on here.
 
 use serde_json::{Value, json};
 
@@ -16,17 +16,17 @@ use crate::sys::project::run_lock::{self, Access};
 pub struct Options {
     /// The flavor of `ci/flavors.toml`.
     pub flavor: Name,
-    /// Leave out the device or the emulator that it runs on.
+    /// Skip the device or the emulator that it runs on.
     pub build_only: bool,
     /// Print what would be done.
     pub dry_run: bool,
 }
 
-/// Sets up the toolchain of a flavor; what is there already costs nothing.
+/// Installs the toolchain of a flavor; parts that are already installed cost nothing.
 ///
 /// # Errors
 ///
-/// There is no such flavor, or its toolchain cannot be set up on this machine: then nothing of it is there.
+/// There is no such flavor, or its toolchain cannot be installed on this machine: then no part of it is left there.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let toolchains = context.toolchains()?;
     let flavors = context.flavors()?;
@@ -65,7 +65,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 type Wanted<'a> = Vec<(&'a Name, &'a Toolchain)>;
 
-/// The toolchain called `name`, and the one that has its device where that can be had here.
+/// Returns the toolchain called `name`, and the one that contains its device where that can be installed here.
 fn wanted<'a>(
     context: &Context,
     all: &'a Toolchains,
@@ -86,7 +86,7 @@ fn wanted<'a>(
     Ok(wanted)
 }
 
-/// What a run would do; it refuses what a run refuses.
+/// Returns what a run would do; fails wherever a run would fail.
 fn plan(context: &Context, wanted: &Wanted<'_>) -> Result<Outcome> {
     let (mut lines, mut entries) = (Vec::new(), Vec::new());
     for (name, entry) in wanted {

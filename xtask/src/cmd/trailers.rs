@@ -1,4 +1,4 @@
-//! `cargo xtask trailers`: fills a trailer in, in many patches at once.
+//! `cargo xtask trailers`: sets a trailer in many patches at once.
 
 use std::collections::BTreeSet;
 
@@ -19,17 +19,18 @@ use crate::sys::project::stage::Stage;
 pub struct Options {
     /// Variant name; the default one when none is given.
     pub variant: Option<String>,
-    /// `Key: value`, one a trailer.
+    /// `Key: value`, one per trailer.
     pub set: Vec<String>,
     /// Only these patches, by number or file name; all when none is given.
     pub patches: Vec<String>,
-    /// Also where somebody has filled it in already.
+    /// Also set trailers that already have a value.
     pub overwrite: bool,
-    /// Say what would change and write nothing.
+    /// Print what would change and write nothing.
     pub dry_run: bool,
 }
 
-/// Sets the trailers and writes the patches and their digests in the lock; what the patches make stays.
+/// Sets the trailers and writes the patches and their digests in the lock; the trees that the patches produce stay the
+/// same.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let wanted: Vec<(&str, &str)> =
         options.set.iter().map(|set| read_setting(set, options)).collect::<Result<_>>()?;
@@ -75,7 +76,7 @@ fn read_setting<'a>(text: &'a str, options: &Options) -> Result<(&'a str, &'a st
     Err(Error::usage(format!("`{known}: {value}` is not allowed")).hint(format!("write {allowed}")))
 }
 
-/// The paths of the patches with these names; of all when there is no name.
+/// Returns the paths of the patches with these names; of all when no name is given.
 fn chosen(files: &[PatchFile], names: &[String]) -> Result<BTreeSet<String>> {
     if names.is_empty() {
         return Ok(files.iter().map(|file| file.file.clone()).collect());
@@ -90,8 +91,8 @@ fn chosen(files: &[PatchFile], names: &[String]) -> Result<BTreeSet<String>> {
     names.iter().map(find).collect()
 }
 
-/// A trailer that somebody filled in with a value that lint does not allow would stay as it is, and look as if it were
-/// done.
+/// Refuses a trailer that already has a value that lint does not allow: it would be left as it is, and look as if it
+/// had been set.
 fn refuse_wrong<'a>(files: impl Iterator<Item = &'a PatchFile>, wanted: &[(&str, &str)]) -> Result<()> {
     let mut wrong = Vec::new();
     for file in files {
@@ -111,7 +112,7 @@ fn refuse_wrong<'a>(files: impl Iterator<Item = &'a PatchFile>, wanted: &[(&str,
         .hint("replace them too: run the same command with --overwrite"))
 }
 
-/// The same change with another message, or an error: ids decide here too.
+/// Returns the same change with another message, or an error: here, too, the ids must match.
 fn set_all(file: &PatchFile, wanted: &[(&str, &str)], which: SetWhich) -> Result<Vec<u8>> {
     let old = file.parse()?;
     let mut now = file.clone();

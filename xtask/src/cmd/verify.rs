@@ -1,4 +1,4 @@
-//! `cargo xtask verify`: whether a package, or an archive or an image of one, is what it says.
+//! `cargo xtask verify`: checks that a package, or an archive or an image of one, matches its manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -18,15 +18,15 @@ use crate::sys::project::{archive, image_read};
 pub struct Options {
     /// A package's folder, an archive, or an image layout.
     pub path: PathBuf,
-    /// Leave this project's lock and patches out: the package is of another commit.
+    /// Do not compare with this project's lock and patches: the package is from another commit.
     pub alone: bool,
 }
 
-/// Checks every file of a package against what the package says of itself, and that against the lock.
+/// Checks every file of a package against the package's own manifest, and the manifest against the lock.
 ///
 /// # Errors
 ///
-/// The answer no, with every finding; nothing is written, whatever is in an archive.
+/// A failed check, with every finding; nothing is written, whatever an archive contains.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let name = context.layout.show(&options.path);
     if !disk::exists(&options.path) {
@@ -62,7 +62,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome::ok(text, json))
 }
 
-/// What is in a package, in an archive or in an image of one; an image has labels too.
+/// Reads the contents of a package, an archive or an image of one; an image has labels too.
 fn read(path: &Path) -> Result<(Contents, Option<Value>)> {
     match path.is_dir() {
         true if image_read::is_image(path) => {

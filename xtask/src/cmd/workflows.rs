@@ -1,4 +1,4 @@
-//! The step `workflows` of `cargo xtask test`: a real linter, and our own rules, on every workflow file.
+//! The step `workflows` of `cargo xtask test`: actionlint and our own rules, on every workflow file.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::plan::workflow_rules;
 use crate::sys::machine::process::Run;
 use crate::sys::machine::{disk, tools};
 
-/// Checks every file under `.github/workflows`; a mistake makes the answer no.
+/// Checks every file under `.github/workflows`; exits with 1 on a finding.
 pub fn check(context: &Context) -> Result<()> {
     let folder = context.layout.root().join(".github/workflows");
     let files: Vec<PathBuf> = disk::files_below(&folder)?.iter().map(|file| folder.join(file)).collect();
@@ -27,7 +27,7 @@ pub fn check(context: &Context) -> Result<()> {
         .hint("docs/decisions/0007-workflows.md says why the rules are as they are"))
 }
 
-/// What actionlint says; it does not hand scripts on to other linters that only some machines have.
+/// Runs actionlint, without the further linters for scripts that only some machines have.
 fn lint(context: &Context, files: &[PathBuf]) -> Result<Vec<String>> {
     let pins = context.pins()?;
     let tool = pins
@@ -44,7 +44,7 @@ fn lint(context: &Context, files: &[PathBuf]) -> Result<Vec<String>> {
     let said = crate::series::lossy(&finished.stdout).into_owned();
     match finished.status.code() {
         Some(0) => Ok(Vec::new()),
-        // 1 is for problems in the files; everything above is about itself.
+        // Exit code 1 means problems in the files; a higher code is an error of actionlint itself.
         Some(1) if !said.is_empty() => Ok(said.lines().map(String::from).collect()),
         _ => Err(crate::sys::machine::process::failed(&words, finished.status, &finished.stderr)),
     }

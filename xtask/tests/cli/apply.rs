@@ -1,4 +1,4 @@
-//! `apply`, when it goes well: the trees that git would make, and only what changed on disk.
+//! Successful `apply`: the trees that git would produce, and only the changed files rewritten on disk.
 
 use std::path::Path;
 
@@ -7,26 +7,26 @@ use super::support::{
     upstream::{TAG, Upstream},
 };
 
-/// The tree on disk is the one that was promised, and no scratch is left.
+/// Asserts that the tree on disk has the expected id, and that no scratch file is left.
 fn assert_on_disk(project: &Project, variant: &str, tree: &str) {
     assert_eq!(files::tree_id(&project.tree(variant)), tree);
     assert_eq!(project.scratch(), [""; 0]);
 }
 
-/// The tree after every patch, as the tool says, oldest first.
+/// Returns the tree after every patch as the tool reports it, oldest first.
 fn trees_after_patches(project: &Project) -> Vec<String> {
     let json = project.run(&["--json", "apply"]).success().json();
     let patches = json["patches"].as_array().unwrap();
     patches.iter().map(|patch| patch["tree"].as_str().unwrap().to_string()).collect()
 }
 
-/// The tree after every commit on top of the tag, oldest first.
+/// Returns the tree after every commit on top of the tag, oldest first.
 fn trees_of_commits(fork: &Path) -> Vec<String> {
     let commits = git::git(fork, &["rev-list", "--reverse", &format!("{TAG}..HEAD")]);
     commits.lines().map(|commit| git::tree_of(fork, commit)).collect()
 }
 
-/// The fork's files with the overlay copied over them.
+/// Returns the tree of the fork's files with the overlay copied over them.
 fn tree_with_overlay(project: &Project, fork: &Path) -> String {
     files::copy_folder(&project.path("overlay/extra"), fork);
     git::commit(fork, "Copy the overlay");
@@ -79,7 +79,7 @@ fn the_trees_are_those_of_the_commits() {
     assert_on_disk(&project, "stock", &Upstream::shared().tree());
 }
 
-/// One commit for everything that a patch can do.
+/// Commits every kind of change that a patch can make.
 fn commit_every_kind(fork: &Path) {
     let change = |message: &str| git::commit(fork, message);
     std::fs::remove_file(fork.join("src/ring.c")).unwrap();
@@ -240,7 +240,7 @@ fn another_project_with_the_same_input_gives_the_same_ids() {
     assert_eq!(first.read("espalier.lock"), second.read("espalier.lock"));
 }
 
-/// The file is committed and the tree is built by people who may not be the ones who made them.
+/// The user who reads the committed file or builds the tree may not be the one who wrote them.
 #[test]
 fn what_is_written_can_be_read_by_others() {
     use std::os::unix::fs::PermissionsExt;

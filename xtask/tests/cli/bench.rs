@@ -1,4 +1,4 @@
-//! The benches of the server: who cannot take part is named before anything is measured.
+//! The server benches: a server that cannot be measured is reported before anything is measured.
 
 use super::support::{Project, files};
 

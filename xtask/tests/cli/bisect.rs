@@ -97,11 +97,11 @@ fn nothing_breaks() {
       patches/paged/0003-greet-dearly.patch: exact all the way
     -- stderr --
     ");
-    // The pin itself, from the project's own source, whose HEAD it is.
+    // The tip is the pin itself, found in the project's own source, whose HEAD it is.
     project.run(&["bisect"]).success();
 }
 
-/// Every series counts from 0001: a bare number is one of the variant's own patches, and of a parent's only where the
+/// Every series counts from 0001: a bare number selects one of the variant's own patches, and a parent's only if the
 /// variant has no such number.
 #[test]
 fn a_number_names_the_own_patch_before_a_parents() {
@@ -164,7 +164,7 @@ fn a_tip_without_its_history() {
       path [UPSTREAM]: has them only if it is a clone of both
       next: name a clone in which main comes after v1.0: --from PATH
     ");
-    // The same from a repository that has nothing of the pin behind it.
+    // The same from a repository that does not contain the pin's history.
     let other = project.beside("other");
     git::init(&other);
     for text in ["1", "2"] {
@@ -222,7 +222,7 @@ fn a_project_with_nothing_but_pins_and_patches() {
     assert!(!root.join("ci").exists() && !root.join("espalier.lock").exists());
 }
 
-/// Upstream took something back right before the pin: two commits have the pinned tree, and only one is the pin.
+/// Upstream reverted something right before the pin: two commits have the pinned tree, and only one is the pin.
 #[test]
 fn what_came_before_the_pin_is_not_judged() {
     let project = Project::new();

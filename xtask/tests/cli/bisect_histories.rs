@@ -1,4 +1,4 @@
-//! `bisect` in made-up histories with merges, renames, reverts and re-applies.
+//! `bisect` on synthetic histories with merges, renames, reverts and re-applies.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ use super::support::{Project, files, git};
 
 const HISTORIES: u64 = 50;
 const STEPS: usize = 40;
-/// Of the series of every made-up history, the patches of the file that planted commits alone touch.
+/// Indices, in the series of every synthetic history, of the patches of the file that only planted commits touch.
 const VICTIMS: [usize; 2] = [8, 9];
 
 #[test]
@@ -38,7 +38,8 @@ fn the_planted_culprit_is_found_in_every_history() {
     assert!(kinds.iter().all(|count| *count >= 5), "too few histories of a kind: {kinds:?}");
 }
 
-/// By construction: who broke it, whether that holds, and who did it last.
+/// Checks what is known by construction: the commit that broke the patch, and the last one, if the patch is still
+/// broken.
 fn check_planted(seed: u64, made: &History, found: &Value) {
     let subject = |at: usize| Value::from(made.commits[at].subject.clone());
     let lasting = made.applied_again.or(made.reverted.is_none().then_some(made.planted));
@@ -49,15 +50,15 @@ fn check_planted(seed: u64, made: &History, found: &Value) {
     }
 }
 
-/// What each patch is at each commit, judged anew for every commit without anything remembered.
+/// The class of each patch at each commit, computed from scratch for every commit without caching.
 struct Judged<'a> {
     made: &'a History,
-    /// By the place of the commit in the made-up history.
+    /// Indexed by the position of the commit in the synthetic history.
     classes: HashMap<usize, Vec<PatchClass>>,
 }
 
 impl Judged<'_> {
-    /// Checks on the way that the whole outcome is what the range engine says.
+    /// Judges all commits, and checks that each complete outcome equals the range engine's.
     fn all<'a>(project: &Project, made: &'a History) -> Judged<'a> {
         let store = Store::open(&project.store()).unwrap();
         let series = files::list(&project.path("patches/paged"));
@@ -93,7 +94,7 @@ impl Judged<'_> {
         Judged { made, classes }
     }
 
-    /// Every transition of every patch, and the first and lasting beginnings of each kind.
+    /// Checks every transition of every patch, and the first and lasting starts of each kind.
     fn check(&self, seed: u64, report: &Value) {
         for patch in 0..report["patches"].as_array().unwrap().len() {
             let found = &report["patches"][patch];
@@ -148,7 +149,7 @@ impl Judged<'_> {
         is_so(at) && !self.before(at).any(is_so)
     }
 
-    /// Whether there is a way from `at` up to `to` on which it is so all along.
+    /// Whether there is a path from `at` up to `to` on which `is_so` holds throughout.
     fn reaches_tip(&self, at: usize, to: usize, is_so: &impl Fn(usize) -> bool) -> bool {
         to != PIN
             && is_so(to)
@@ -160,7 +161,7 @@ impl Judged<'_> {
     }
 }
 
-/// The subject of a made-up commit starts with its place.
+/// Returns the position of a synthetic commit, with which its subject starts.
 fn place(commit: &Commit) -> usize {
     commit.subject[..3].parse().unwrap()
 }

@@ -1,4 +1,4 @@
-//! `build`, when it goes well: the package, the second time, what is compiled after a change.
+//! Successful `build`: the package, a second run, and the recompiled files after a change.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,19 +10,19 @@ use super::support::{Project, files, program_path, upstream::Upstream};
 
 const PACKAGE: &str = "target/espalier/dist/paged-cpu-native";
 
-/// What the packaged program prints.
+/// Returns the output of the packaged program.
 fn hello(project: &Project, variant: &str) -> String {
     let program = project.path(&format!("target/espalier/dist/{variant}-cpu-native/bin/hello"));
     String::from_utf8(Command::new(program).output().unwrap().stdout).unwrap()
 }
 
-/// What Ninja has made so far, by the last part of each path; the times when it ended are part of it.
+/// Returns Ninja's outputs so far, by the last component of each path, with their end times.
 fn made(project: &Project) -> BTreeSet<String> {
     let log = project.read("target/espalier/build/paged-cpu-native/.ninja_log");
     log.lines().filter(|line| !line.starts_with('#')).map(String::from).collect()
 }
 
-/// The outputs that were made between two looks.
+/// Returns the outputs that were built between two snapshots of the log.
 fn made_since(before: &BTreeSet<String>, after: &BTreeSet<String>) -> Vec<String> {
     let output = |line: &String| line.split('\t').nth(3).unwrap().rsplit('/').next().unwrap().to_string();
     let mut names: Vec<String> = after.difference(before).map(output).collect();
@@ -204,7 +204,7 @@ fn a_changed_flavor_is_configured_anew() {
     assert!(entry.ends_with("=Debug"), "{entry}");
 }
 
-/// As a shell reads them: a launcher, the compiler, what every call of it is given.
+/// The variables are parsed as a shell would: a launcher, the compiler, the arguments of every call.
 #[test]
 fn compilers_may_come_with_a_launcher_and_arguments() {
     let project = Project::new();
@@ -252,7 +252,7 @@ fn dry_run_prints_the_plan_and_writes_nothing() {
     assert_eq!(steps["steps"].as_array().unwrap().len(), 8);
 }
 
-/// The steps whose line begins with `kind`, without that word.
+/// Returns the steps whose line begins with `kind`, without that word.
 fn steps(project: &Project, more: &[&str], kind: &str) -> Vec<String> {
     let json = project.run_build(&[&["--json", "build", "--dry-run"], more].concat()).success().json();
     let lines = json["steps"].as_array().unwrap().iter().map(|step| step.as_str().unwrap());
@@ -260,7 +260,7 @@ fn steps(project: &Project, more: &[&str], kind: &str) -> Vec<String> {
     lines.filter_map(|line| Some(line.strip_prefix(kind)?.trim_start().replace("[ROOT]", &root))).collect()
 }
 
-/// The command that a run wrote at the head of a log.
+/// Returns the command that a run wrote at the head of a log.
 fn run_command(project: &Project, log: &str) -> String {
     let text = project.read(&format!("target/espalier/logs/{log}.log"));
     text.lines().next().unwrap().trim_start_matches("$ ").to_string()
@@ -278,7 +278,7 @@ fn dry_run_says_the_commands_that_the_run_then_calls() {
     assert_eq!(said[1], [run_command(&project, "build-paged-cpu-native")]);
 }
 
-/// And an edit of the tree ends that, though the run would refuse it.
+/// An edit of the tree makes it out of date, although the run itself would refuse the edit.
 #[test]
 fn dry_run_says_when_there_is_nothing_to_do() {
     let project = Project::new();
@@ -291,7 +291,7 @@ fn dry_run_says_when_there_is_nothing_to_do() {
     assert_eq!(steps(&project, &[], "compile").len(), 1);
 }
 
-/// Typed into a shell, CMake's line does what the run does: nothing in it is cut in two or taken for a variable.
+/// CMake's line does the same in a shell as in the run: no word of it is split or expanded as a variable.
 #[test]
 fn the_line_of_cmake_can_be_pasted() {
     let project = Project::new();

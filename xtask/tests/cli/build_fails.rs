@@ -1,4 +1,4 @@
-//! `build`, when it cannot: no compiler, no CMake, a compile error, a configure error.
+//! Failing `build`: no compiler, no CMake, a compile error, a configure error.
 
 use std::path::Path;
 
@@ -120,7 +120,7 @@ fn no_cmake_and_no_python() {
     assert_eq!(project.scratch(), [""; 0]);
 }
 
-/// The compiler's words differ from one to the next: only ours are looked at to the letter.
+/// Compilers word their errors differently, so only our own text is compared literally.
 #[test]
 fn a_compile_error_in_a_patched_file() {
     let project = Project::new();
@@ -138,7 +138,7 @@ fn a_compile_error_in_a_patched_file() {
     project.run_build(&["build"]).success();
 }
 
-/// What was packaged before stays whole when a later build fails.
+/// The existing package stays intact when a later build fails.
 #[test]
 fn a_failed_build_leaves_the_last_package() {
     let project = Project::new();

@@ -1,4 +1,4 @@
-//! `canary`: level by level on upstream's tip, and the issues that it keeps on GitHub.
+//! `canary`: the levels on upstream's tip, and the issues that it maintains on GitHub.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +8,7 @@ use super::support::{Output, Project, files, git, program_path, upstream::Upstre
 
 const TOKEN: &str = "ghs_verySecretToken0123456789";
 
-/// A project and an upstream that moves on.
+/// A project, and an upstream with newer commits.
 struct Watched {
     project: Project,
     upstream: PathBuf,
@@ -50,7 +50,7 @@ impl Watched {
         self.project.finish(self.command(more))
     }
 
-    /// Until `status`, keeping the issues.
+    /// Runs up to the level `status` and updates the issues.
     fn keep_issues(&self) -> Output {
         self.run(&["--quiet", "--until", "status", "--github"])
     }
@@ -240,7 +240,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
     assert_eq!(watched.server.comments(), []);
 }
 
-/// Whoever reads the issue looks at the same tip, in a fresh clone.
+/// The command in the issue reproduces the report on the same tip in a fresh clone.
 #[test]
 fn the_command_in_an_issue_shows_what_it_is_about() {
     let watched = watched();
@@ -385,7 +385,7 @@ fn a_level_has_one_issue_and_is_closed_when_it_passes() {
         body.contains("    src/count.c:3:") && !body.contains(watched.project.root().to_str().unwrap()),
         "{body}"
     );
-    // Not reached: not known to be good.
+    // A level that was not reached is not known to be good.
     watched.keep_issues().success();
     assert_eq!(watched.titles("open").len(), 1);
     watched.upstream_does("Mend it", "include/words.h", "words_count(int *", "words_count(const char *");

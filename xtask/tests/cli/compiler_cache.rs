@@ -1,10 +1,10 @@
-//! A compiler cache: what it is told, what it had, and when that is worth a word.
+//! A compiler cache: its configuration, its statistics, and when the tool reports them.
 
 use super::support::{Output, Project, files, program_path};
 
 const FOLDER: &str = "target/espalier/build/paged-cpu-native";
 
-/// Compiles as it is told, and counts as ccache does; it has everything as soon as there is a file `has-all` beside it.
+/// A fake ccache that compiles and counts; it reports everything as cached once a file `has-all` exists beside it.
 const CCACHE: &str = r##"
 here=$(dirname "$0")
 echo "$CCACHE_BASEDIR$LANG$LC_ALL$LC_CTYPE$LC_MESSAGES" >"$here/basedir"
@@ -54,7 +54,7 @@ fn one_that_lost_what_was_compiled_before_is_told() {
         "Cached ccache had 0 of 11 objects",
         "ccache had nothing of paged-cpu-native, which was compiled here before: `ccache --show-stats`",
     ]);
-    // Another tree is not the same again.
+    // Another tree is a different build.
     project.write("overlay/extra/espalier/note.txt", "another\n");
     build_anew(&project).says(&["Cached ccache had 0 of 11 objects"]).says_nothing_of("had nothing");
 }

@@ -1,7 +1,7 @@
-//! A full disk and a read-only one: said in these words, and the same command works afterwards.
+//! A full disk and a read-only one: the error says so, and the same command works afterwards.
 //!
-//! A tiny file system is mounted over the project's `target/` in a mount namespace of its own,
-//! which needs no rights on most Linux systems. Where that is not allowed, the tests say so.
+//! A tiny file system is mounted over the project's `target/` in a separate mount namespace, which needs no privileges
+//! on most Linux systems. Where that is not allowed, the tests print that they are skipped.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -10,14 +10,14 @@ use super::support::registries::Registries;
 use super::support::upstream::moved;
 use super::support::{Output, Project, files, program_path};
 
-/// Runs shell commands in a mount namespace of their own.
+/// Runs shell commands in a separate mount namespace.
 fn in_own_namespace(commands: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-euc", commands, "sh"]);
     command
 }
 
-/// Says why when the system does not allow it.
+/// Whether mounting is possible; prints the reason when the system does not allow it.
 fn can_mount() -> bool {
     let folder = tempfile::tempdir().unwrap();
     let mut probe = in_own_namespace("mount -t tmpfs -o size=64k none \"$1\"");
@@ -30,7 +30,7 @@ fn can_mount() -> bool {
     false
 }
 
-/// Runs the tool with a `target/` of `size`, and again after there is room; gives both outputs.
+/// Runs the tool with a `target/` of a given size, and again after enlarging it; saves both outputs.
 const TWICE: &str = "mount -t tmpfs -o \"$1\" none target
 shift
 set +e
@@ -44,7 +44,7 @@ fn twice(project: &Project, options: &str, arguments: &[&str]) -> [Output; 2] {
     twice_with_path(project, options, arguments, &program_path::with_build_tools())
 }
 
-/// The same with another PATH.
+/// Does the same with another PATH.
 fn twice_with_path(project: &Project, options: &str, arguments: &[&str], path: &OsStr) -> [Output; 2] {
     let tool = project.command(arguments);
     std::fs::create_dir_all(project.path("target")).unwrap();
@@ -63,7 +63,7 @@ fn read_output(project: &Project, which: &str) -> Output {
     project.output(&std::process::Output { status, stdout: read("out"), stderr: read("err") })
 }
 
-/// The first run says that the disk is full and nothing else; the second one succeeds.
+/// Asserts that the first run reports the full disk and nothing else, and that the second one succeeds.
 fn assert_full_then_well(project: &Project, kib: usize, outputs: [Output; 2]) -> bool {
     let [first, second] = outputs;
     second.success();
@@ -78,7 +78,7 @@ fn assert_full_then_well(project: &Project, kib: usize, outputs: [Output; 2]) ->
     true
 }
 
-/// From room for nothing to room for everything: each size fails at another place.
+/// Sizes from too small for anything to large enough for everything: each fails at another step.
 #[test]
 fn a_full_disk_at_every_step_of_fetch_and_apply() {
     if !can_mount() {
@@ -110,7 +110,7 @@ fn a_full_disk_in_a_build() {
     assert!(failed > 0, "every size had room for everything");
 }
 
-/// A compiler is larger than all else that is written.
+/// The compiler is larger than all other written files together.
 #[test]
 fn a_full_disk_while_a_toolchain_is_set_up() {
     if !can_mount() {
@@ -119,7 +119,7 @@ fn a_full_disk_while_a_toolchain_is_set_up() {
     let registries = Registries::new();
     registries.serve_deb("usr/bin/gpu-cc", &"x".repeat(1_500_000));
     registries.pin();
-    // Room for the package, or for a part of it, and not for what it unpacks to.
+    // Enough for the package, or for a part of it, but not for its unpacked content.
     for kib in [700, 2200] {
         let arguments = ["toolchain", "gpu", "--build-only"];
         let path = registries.path_before_the_machines();
@@ -193,7 +193,7 @@ fn a_look_into_a_project_that_cannot_be_written() {
     }
 }
 
-/// What upstream has by now is in no store yet, and comes without a trace.
+/// Upstream's newest commits are in no store yet, and are read without leaving a trace.
 #[test]
 fn a_look_at_a_new_tip_from_a_project_that_cannot_be_written() {
     if !can_mount() {
@@ -217,7 +217,7 @@ fn a_look_at_a_new_tip_from_a_project_that_cannot_be_written() {
     }
 }
 
-/// Runs the tool where nothing of the project can be written.
+/// Runs the tool with the project mounted read-only.
 fn read_only(project: &Project, arguments: &[&str]) -> Output {
     let tool = project.command(arguments);
     let mut command = in_own_namespace(READ_ONLY);

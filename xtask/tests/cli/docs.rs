@@ -1,4 +1,4 @@
-//! What clap knows of the commands, written down: docs/commands.md, manual pages, completions.
+//! Documents generated from clap's definitions: docs/commands.md, manual pages, completions.
 
 use super::support::{Project, files};
 
@@ -49,7 +49,7 @@ fn every_command_has_a_manual_page() {
     assert!(page.starts_with(".ie") && page.contains("\\-\\-drop\\-upstreamed"), "{page}");
 }
 
-/// What bash offers for the last of the words, which somebody has begun to type.
+/// Returns bash's completions of the last word, which is incomplete.
 fn offered(script: &std::path::Path, words: &[&str]) -> String {
     let source = format!(
         "source {}; COMP_WORDS=({}); COMP_CWORD={}; _xtask xtask {} {}; echo \"${{COMPREPLY[@]}}\"",

@@ -1,4 +1,4 @@
-//! `doctor` says which flavors this machine can build, and its hints lead on.
+//! `doctor` reports which flavors this machine can build, and its hints work.
 
 use super::support::registries::Registries;
 use super::support::{Project, files, program_path};
@@ -47,7 +47,7 @@ fn all_flavors_are_looked_at_and_that_is_no_verdict() {
     assert_eq!(json["flavors"].as_object().unwrap().len(), 2);
 }
 
-/// Every flavor can be built without npm; what is lost is said all the same.
+/// Every flavor can be built without npm, but the consequence is reported.
 #[test]
 fn a_machine_without_npm_is_told_what_it_goes_without() {
     let project = Project::new();

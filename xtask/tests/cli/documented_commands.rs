@@ -1,5 +1,5 @@
-//! Every command that README.md, CONTRIBUTING.md and docs/*.md show in a code block: it can be parsed, somebody has decided
-//! how it is checked, and those that can run here do, on this repository's own pins and patches.
+//! Every command in a code block of README.md, CONTRIBUTING.md or docs/*.md: it parses, the table below says how it is
+//! checked, and those that can run here do so on this repository's own pins and patches.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,11 +9,11 @@ use xtask::cli::Cli;
 
 use super::support::{Output, files, git, program_path};
 
-/// How the documented commands of one name are checked.
+/// The way in which the documented commands of one name are checked.
 enum How {
-    /// Run on a copy of this repository, with these arguments besides; it has to succeed.
+    /// Run on a copy of this repository, with these additional arguments; it has to succeed.
     Runs(&'static [&'static str]),
-    /// Only parsed, and why.
+    /// Only parsed, for this reason.
     Parsed(&'static str),
 }
 
@@ -24,8 +24,8 @@ const MINUTES: &str = "takes minutes to hours";
 const ELSEWHERE: &str = "needs upstream's newest commits, or files of the reader's";
 const WAITS: &str = "goes on with what another command began";
 
-/// By the name of the command. One that is documented and not here fails the test, and so does one that is here and not
-/// documented.
+/// The check of each command, by name. A documented command that is missing here fails the test, and so does an entry
+/// that is not documented.
 const HOW: &[(&str, How)] = &[
     ("apply", Parsed(ELSEWHERE)),
     ("bisect", Parsed(ELSEWHERE)),
@@ -51,17 +51,17 @@ const HOW: &[(&str, How)] = &[
     ("verify", Parsed(BUILT)),
 ];
 
-/// Words that stand for something of the reader's: a command with one of them is only parsed.
+/// Placeholders for the reader's own names: a command with one of them is only parsed.
 const OF_THE_READER: [&str; 5] = ["my-fork", "--continue", "main", "--root", "REF"];
 
-/// The words of every documented command, after `cargo xtask`, each with the file that has it.
+/// Returns the words of every documented command after `cargo xtask`, with the file that contains it.
 fn documented() -> Vec<(String, Vec<String>)> {
     let root = files::of_this_repository("");
     let mut pages = vec!["README.md".to_string(), "CONTRIBUTING.md".to_string()];
     let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
     let docs =
         docs.map(|name| format!("docs/{}", name.to_string_lossy())).filter(|name| name.ends_with(".md"));
-    // Made from the command line itself: its own test.
+    // docs/commands.md is generated from the command line itself and has its own test.
     pages.extend(docs.filter(|name| name != "docs/commands.md"));
     pages.sort();
     let of_page = |page: &String| {
@@ -71,7 +71,7 @@ fn documented() -> Vec<(String, Vec<String>)> {
     pages.iter().flat_map(of_page).collect()
 }
 
-/// Those in code blocks, indented or fenced.
+/// Returns the commands in code blocks, indented or fenced.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let mut is_fenced = false;
     let mut found = Vec::new();
@@ -91,7 +91,7 @@ fn command_in(part: &str) -> Option<Vec<String>> {
     Some(words(arguments))
 }
 
-/// As a shell reads them: quotes, and a comment at the end.
+/// Splits a line as a shell would: quotes, and a comment at the end.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let (mut word, mut quote) = (None::<String>, None);
@@ -112,7 +112,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The name of the command, behind the arguments that all have.
+/// Returns the name of the command, after the global arguments.
 fn name(words: &[String]) -> &str {
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
@@ -161,7 +161,7 @@ fn words_are_read_as_a_shell_does() {
     assert_eq!(name(&words("--root .. --json import x")), "import");
 }
 
-/// This repository's own pins, patches and lock, and the pin's objects: those that are here, or fetched.
+/// A copy of this repository's own pins, patches and lock, with the pin's objects, which are copied or fetched.
 struct Copy {
     _folder: tempfile::TempDir,
     root: PathBuf,
@@ -190,7 +190,7 @@ impl Copy {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        // A fetch, where one is needed, goes through the clients of this machine, as they are set up.
+        // A fetch, where one is needed, uses the network clients of this machine as they are configured.
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command.args(arguments).current_dir(&self.root).env("PATH", program_path::with_build_tools());
         command.env_remove("GITHUB_TOKEN").env_remove("GH_TOKEN");
@@ -206,14 +206,14 @@ fn is_for_anybody(words: &[String]) -> bool {
     !words.iter().any(|word| OF_THE_READER.contains(&word.as_str()))
 }
 
-/// The tag of this repository's only pin.
+/// Returns the tag of this repository's only pin.
 fn present_pin() -> String {
     let pins = std::fs::read_to_string(files::of_this_repository("pins.toml")).unwrap();
     let line = pins.lines().find_map(|line| line.strip_prefix("tag = \"")).unwrap();
     line.trim_end_matches('"').to_string()
 }
 
-/// With `more` behind them. Documents name a release; a pin moves away from it.
+/// Replaces the documented release by the present pin, which moves away from it, and appends `more`.
 fn at_present_pin(words: Vec<String>, more: &[&str]) -> Vec<String> {
     let mut words: Vec<String> = words.into_iter().chain(more.iter().map(ToString::to_string)).collect();
     for at in 1..words.len() {
@@ -224,7 +224,7 @@ fn at_present_pin(words: Vec<String>, more: &[&str]) -> Vec<String> {
     words
 }
 
-/// To move to the present pin changes nothing, of any series.
+/// Moving to the present pin changes nothing in any series.
 #[test]
 fn what_is_documented_runs_on_this_repository() {
     let copy = Copy::new();
@@ -246,7 +246,7 @@ fn what_is_documented_runs_on_this_repository() {
     }
 }
 
-/// Up to the first build, which is not tried here: every series is staged on the pin, none is left out.
+/// Runs up to the first build, which is not tried here: every series is staged on the pin, none is skipped.
 #[test]
 fn this_repository_can_move_its_own_pin() {
     let copy = Copy::new();

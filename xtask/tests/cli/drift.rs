@@ -1,10 +1,10 @@
-//! A patch that is not exact: named by class, file, hunk, what was expected and what is there.
+//! A patch that is not exact: reported with class, file, hunk, expected and found text.
 
 use std::path::Path;
 
 use super::support::{Output, Project, Source, files, git, upstream::TAG};
 
-/// A project whose upstream moved on: `change` was made to it after the series was written.
+/// Creates a project whose upstream got `change` after the series was written.
 fn after(change: impl Fn(&Path)) -> Project {
     let helper = Project::new();
     let moved = helper.fork();
@@ -13,12 +13,12 @@ fn after(change: impl Fn(&Path)) -> Project {
     git::commit(&moved, "Move on");
     git::git(&moved, &["tag", "--force", TAG]);
     let project = Project::pinned(&git::tree_of(&moved, TAG), &[Source::Path(moved)]);
-    // The helper's folder vanishes, and the upstream with it: take the pin now.
+    // The helper's folder, and the upstream in it, is removed at the end: fetch the pin now.
     project.run(&["fetch"]).success();
     project
 }
 
-/// Runs `apply` and makes sure that it left no tree, no lock and no ref.
+/// Runs `apply` and asserts that it left no tree, no lock and no ref.
 fn refused(project: &Project) -> Output {
     let output = project.run(&["apply"]);
     assert!(!project.tree("paged").exists(), "{output}");
@@ -82,8 +82,8 @@ fn a_conflict_and_the_patch_that_it_blocks() {
     "#);
 }
 
-/// The trap: the patched function is gone and its twin has the same body, so `git apply` puts the
-/// hunk there and says that all is well.
+/// The trap: the patched function is gone and its twin has the same body, so `git apply` puts the hunk there and
+/// reports success.
 #[test]
 fn a_hunk_that_fits_a_look_alike_only() {
     let project = after(|upstream| {

@@ -1,4 +1,4 @@
-//! The edit repository: what is made, and that work in it is never lost.
+//! The edit repository: its content, and the guarantee that work in it is never lost.
 
 use super::support::editing::{Way, edit, edit_folder, rebase, series, take_rich_series};
 use super::support::{Project, files, git};
@@ -25,7 +25,7 @@ fn made_with_one_commit_a_patch() {
     Greet more warmly|Test Person <test@espalier.invalid>|2020-01-02 03:04:05 +0000|
     The pinned tree|Espalier <espalier@espalier.invalid>|2000-01-01 00:00:00 +0000|
     ");
-    // The overlay, linked and ignored.
+    // The overlay's files are linked and ignored.
     assert_eq!(git::git(&folder, &["status", "--porcelain", "--ignored"]), "!! espalier/");
     assert_eq!(git::git(&folder, &["fsck", "--full", "--no-dangling"]), "");
     let lock = project.run(&["--json", "lock"]).success().json();
@@ -91,7 +91,7 @@ fn a_changed_series_is_made_anew_when_nothing_is_lost() {
     assert_eq!(project.scratch(), [""; 0]);
 }
 
-/// Every way in which work can be there: each stops `edit`, whether or not the series changed too.
+/// Every kind of work in the repository: each makes `edit` fail, whether or not the series changed too.
 #[test]
 fn work_is_never_overwritten() {
     let ways: [Way; 8] = [
@@ -128,13 +128,13 @@ fn work_is_never_overwritten() {
         assert_eq!(files::differences(&before, &after), [""; 0], "{says}");
         project.run(&["edit", "--discard"]).success();
         assert_eq!(git::git(&folder, &["log", "-1", "--format=%s"]), "Say what is counted");
-        // Thrown away is still there, one place further, until the next time.
+        // Discarded work is moved to `edit-before`, where it stays until the repository is replaced again.
         let kept = files::times(&project.path("target/espalier/edit-before/paged"));
         assert_eq!(files::differences(&before, &kept), [""; 0], "{says}");
     }
 }
 
-/// What git ignores is a person's too: a build folder, a model.
+/// Files that git ignores belong to the user too: a build folder, a model.
 #[test]
 fn the_repository_before_is_kept_whole() {
     let project = Project::new();
@@ -284,7 +284,7 @@ fn new_offers_a_message() {
     # Numerics: `identical`, `bounded N` or `bounded N with FEATURE`, where N is the most that a logit moves, such as 1e-5
     ");
     files::edit(&folder.join("src/add.c"), "left + right", "right + left");
-    // Work that has begun stays.
+    // Work in progress is kept.
     project.run(&["new", "Say how much"]).success();
     let fill = "core.editor=sed -i -e 's/: $/: identical/' -e 's/Status: identical/Status: Pending/'";
     git::git(&folder, &["-c", fill, "commit", "--quiet", "--all"]);
@@ -293,7 +293,7 @@ fn new_offers_a_message() {
     let patch = project.read(name);
     assert!(patch.contains("Upstream-Status: Pending\nDrop-when: identical\n"), "{patch}");
     assert!(!project.run(&["lint"]).stdout.contains(name));
-    // The offer was for this patch.
+    // The offered message was for this patch only.
     let offer = folder.join(".git/espalier-commit-template");
     assert!(!offer.exists() && !git::try_git(&folder, &["config", "commit.template"]));
     project.run(&["new", "Say more"]).success();
@@ -321,7 +321,7 @@ fn new_refuses_a_subject() {
     assert!(!project.path("target").exists());
 }
 
-/// What is shown can be typed where one stands.
+/// The printed command works from the current directory.
 #[test]
 fn the_way_to_the_repository_from_elsewhere() {
     let project = Project::new();
@@ -350,7 +350,7 @@ fn the_way_to_the_repository_from_elsewhere() {
     build_in_ci().says(&["next: git checkout ../ci/flavors.toml"]);
 }
 
-/// A build with kernels in the edit repository needs the overlay; no patch may have it.
+/// A build with kernels in the edit repository needs the overlay; no patch may contain it.
 #[test]
 fn the_overlay_is_in_the_work_tree_and_in_no_patch() {
     let project = Project::new();
@@ -359,7 +359,7 @@ fn the_overlay_is_in_the_work_tree_and_in_no_patch() {
     let note = folder.join("espalier/note.txt");
     assert_eq!(std::fs::read_to_string(&note).unwrap(), "from the overlay\n");
     assert_eq!(git::git(&folder, &["status", "--porcelain"]), "");
-    // One file: an edit there is an edit of the overlay.
+    // It is the same file: an edit there is an edit of the overlay.
     project.write("overlay/extra/espalier/note.txt", "changed\n");
     assert_eq!(std::fs::read_to_string(&note).unwrap(), "changed\n");
     files::edit(&folder.join("src/add.c"), "left + right", "right + left");
@@ -370,7 +370,7 @@ fn the_overlay_is_in_the_work_tree_and_in_no_patch() {
         let patch = project.read(&format!("patches/paged/{name}"));
         assert!(!patch.contains("note.txt"), "{patch}");
     }
-    // What a person put there stays, and is told.
+    // A file that the user put there is kept, and reported.
     std::fs::remove_file(&note).unwrap();
     files::write(&note, "mine\n");
     let said = project.run(&["edit"]).success();
@@ -379,7 +379,7 @@ fn the_overlay_is_in_the_work_tree_and_in_no_patch() {
     std::fs::remove_file(&note).unwrap();
     project.run(&["edit"]).success();
     assert_eq!(std::fs::read_to_string(&note).unwrap(), "changed\n");
-    // What no overlay brings any more goes, and what is new comes.
+    // Files that no overlay has any more are removed, and new ones are linked.
     std::fs::remove_file(project.path("overlay/extra/espalier/note.txt")).unwrap();
     project.write("overlay/extra/espalier/b c.txt", "b\n");
     project.run(&["edit"]).success();

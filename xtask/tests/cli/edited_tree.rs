@@ -1,4 +1,4 @@
-//! The tree on disk, edited by hand: never overwritten unless that is asked for by name.
+//! A tree on disk with manual edits: never overwritten without an explicit flag.
 
 use super::support::{Project, files};
 
@@ -62,7 +62,7 @@ fn an_edit_where_a_patch_changes_too() {
     assert!(std::fs::read_to_string(edited).unwrap().contains("int inside = 1;"));
 }
 
-/// Typed as it stands, the advice must not throw away the edits of another variant.
+/// The hint, pasted unchanged, must not discard the edits of another variant.
 #[test]
 fn the_advice_names_the_variant() {
     let project = applied();

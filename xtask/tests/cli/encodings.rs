@@ -1,5 +1,5 @@
-//! Authors, messages and files that are not UTF-8: what names its charset is converted as git converts it, file content
-//! stays byte for byte, and undeclared bytes are refused with their place, never replaced.
+//! Authors, messages and files that are not UTF-8: text with a declared charset is converted as git converts it, file
+//! content stays byte for byte, and undeclared bytes are refused with their position, never replaced.
 
 use std::path::Path;
 
@@ -106,7 +106,7 @@ fn the_header_of_a_diff_that_is_not_utf8_is_refused() {
     assert_has(&patch, "=?UTF-8?q?J=C3=B6rg?=".as_bytes());
 }
 
-/// Commits all that is in `folder`, with an author and a message in `bytes`; `charset` is what the commit says of them.
+/// Commits everything in `folder`, with an author and a message in `bytes`; `charset` is what the commit declares.
 fn commit_in(folder: &Path, charset: Option<&str>, author: &[u8], message: &[u8]) {
     git::git(folder, &["add", "--all"]);
     let tree = git::git(folder, &["write-tree"]);
@@ -196,7 +196,7 @@ fn the_attributes_of_a_project_keep_their_bytes() {
     assert_has(&written, b"\n/patches/** -text\n");
 }
 
-/// Its words could become the subject.
+/// Words of a file name may become the subject.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_name_that_is_not_utf8_is_refused() {
@@ -208,7 +208,7 @@ fn a_file_name_that_is_not_utf8_is_refused() {
     assert_eq!(files::list(&project.path("patches/my")), [""; 0]);
 }
 
-/// Every lossy conversion goes through one function, whose contract says that its result is only shown or searched.
+/// Every lossy conversion goes through one function, whose contract restricts its result to display and search.
 #[test]
 fn bytes_are_made_text_in_one_place() {
     let is_lossy = |folder: &Path, file: &String| {

@@ -1,4 +1,4 @@
-//! `export`: byte-stable, numbered by order, and refused by name when a commit cannot be a patch.
+//! `export`: byte-stable, numbered by order, and an error that names a commit that cannot become a patch.
 
 use super::support::editing::{
     Series, Way, commit_project, edit, edit_folder, names, parent_goes_on, rebase, series, take_rich_series,
@@ -7,14 +7,14 @@ use super::support::editing::{
 use super::support::git::{self, commit};
 use super::support::{Project, files};
 
-/// The texts alone: what an untouched patch must keep under any number.
+/// Returns the texts alone, which an untouched patch must keep under any number.
 fn texts(series: &Series) -> Vec<&[u8]> {
     let mut texts: Vec<&[u8]> = series.values().map(Vec::as_slice).collect();
     texts.sort_unstable();
     texts
 }
 
-/// Afterwards everything fits together, and a second time there is nothing to do.
+/// Asserts that everything is consistent, and that a second run has nothing to do.
 fn assert_settled(project: &Project) {
     project.run(&["lock", "--check"]).success();
     let before = series(project);
@@ -260,7 +260,7 @@ fn a_changed_parent_changes_the_locks_of_its_children() {
     project.run(&["lock"]).success();
     project.run(&["export"]).success();
     project.run(&["lock", "--check"]).success();
-    // And when the child stands on what went away:
+    // The same when the child is based on the removed commit:
     git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/border"]);
     insta::assert_snapshot!(project.run(&["export"]), @"
     exit: 0
@@ -341,7 +341,7 @@ fn a_series_that_changed_since_is_not_undone() {
     assert_eq!(names(&project).len(), 2);
 }
 
-/// Every refusal that is about a state of the repository: nothing is written.
+/// Every refusal because of the repository's state: nothing is written.
 #[test]
 fn what_is_not_finished_is_refused() {
     let ways: [Way; 7] = [
@@ -387,7 +387,7 @@ fn uncommitted_work_is_named() {
     ");
 }
 
-/// Every refusal that is about one commit, which is named.
+/// Every refusal because of one commit, which the error names.
 #[test]
 fn commits_that_no_patch_can_say_are_refused() {
     let ways: [Way; 6] = [
@@ -404,7 +404,7 @@ fn commits_that_no_patch_can_say_are_refused() {
             commit(folder, "Bad one");
         }),
         ("touches `espalier/note.txt`", |folder| {
-            // The overlay's own link is there, and git ignores it: only force brings the path into a commit.
+            // The overlay's own link is there, and git ignores it: only `--force` adds the path to a commit.
             std::fs::remove_file(folder.join("espalier/note.txt")).unwrap();
             files::write(&folder.join("espalier/note.txt"), "mine\n");
             git::git(folder, &["add", "--force", "espalier/note.txt"]);
@@ -462,8 +462,8 @@ const HOSTILE: &str = "[diff]\n\tnoprefix = true\n\talgorithm = patience\n\tcont
     [commit]\n\tgpgSign = true\n[gpg]\n\tprogram = false\n[i18n]\n\tlogOutputEncoding = latin1\n\
     [status]\n\tshowUntrackedFiles = no\n[user]\n\tname = Other\n\temail = other@example.invalid\n";
 
-/// The person's configuration, the repository's own, attributes and the environment: none of them may
-/// change a byte of what is written.
+/// The user's configuration, the repository's own, attributes and the environment: none of them may change a byte of
+/// what is written.
 #[test]
 fn no_configuration_changes_the_text() {
     let exported = |hostile: bool| {
@@ -499,7 +499,7 @@ fn no_configuration_changes_the_text() {
     assert!(first.contains("src/count.c") && first.contains("From: =?UTF-8?q?J=C3=B6rg?= <j@x>"), "{first}");
 }
 
-/// A decided change: the third patch goes.
+/// Stages a decided change: the third patch is removed.
 fn decide(project: &Project) {
     let lock = project.run(&["--json", "lock"]).success().json();
     let patches = lock["lock"]["variants"]["paged"]["patches"].as_array().unwrap().clone();

@@ -1,4 +1,4 @@
-//! `fetch`, when it goes well: every kind of source, the second time, the second source.
+//! Successful `fetch`: every kind of source, a second run, the second source.
 
 use super::support::{
     Project, Source, files, git, program_path,
@@ -16,7 +16,7 @@ fn file_url() -> String {
     format!("file://{}", Upstream::shared().repository().display())
 }
 
-/// The store has the pin, it is whole, and no scratch is left.
+/// Asserts that the store has the complete pin, and that no scratch file is left.
 fn assert_fetched(project: &Project) {
     let tree = Upstream::shared().tree();
     assert_eq!(git::tree_of(&project.store(), &format!("refs/espalier/pins/{tree}")), tree);

@@ -1,4 +1,4 @@
-//! `fetch`, when it cannot: no network, a source that lies, is cut short, is damaged, is missing.
+//! Failing `fetch`: no network, or a source that serves wrong objects, is truncated, damaged or missing.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::support::{
     upstream::{TAG, Upstream},
 };
 
-/// Nothing of a failed fetch stays behind: no object, no ref, no scratch.
+/// Asserts that nothing of a failed fetch is left: no object, no ref, no scratch file.
 fn assert_nothing_left(project: &Project) {
     assert_eq!(project.scratch(), [""; 0]);
     let refs = git::git(&project.store(), &["for-each-ref"]);
@@ -39,7 +39,7 @@ fn with_bundle(bytes: &[u8]) -> Project {
 #[test]
 fn no_network_and_no_npm() {
     let project = Project::with_sources(&[Source::Git("https://espalier.invalid/x".into()), Source::Npm]);
-    // A proxy of the machine would answer in its own words: this environment has none.
+    // A proxy of the machine would answer with its own text: this environment has none.
     insta::assert_snapshot!(fetch_without_npm(&project, &["fetch"]), @"
     exit: 3
     -- stdout --
@@ -172,8 +172,8 @@ fn a_folder_that_is_no_repository() {
     assert_nothing_left(&project);
 }
 
-/// An empty folder, or a part of a clone: every command that takes `--from` says the same, and not that a commit is
-/// missing.
+/// An empty folder, or a part of a clone: every command that takes `--from` reports the same error, and not a missing
+/// commit.
 #[test]
 fn from_a_folder_that_is_no_repository() {
     for new in [false, true] {
@@ -203,7 +203,8 @@ fn from_a_folder_that_is_no_repository() {
     }
 }
 
-/// A partial clone serves no commit whole: git calls that corruption, and the printed command completes the clone.
+/// A partial clone cannot serve all objects of a commit: git calls that corruption, and the printed command completes
+/// the clone.
 #[test]
 fn from_a_partial_clone() {
     let project = Project::new();
@@ -267,8 +268,8 @@ fn a_bundle_of_nothing() {
     assert_nothing_left(&project);
 }
 
-/// One bit at a time, from the header to the checksum at the end: never a success with another
-/// tree, never anything left behind.
+/// One bit at a time, from the header to the checksum at the end: never a success with another tree, and never anything
+/// left behind.
 #[test]
 fn a_bundle_with_flipped_bits() {
     let bytes = bundle_bytes();
@@ -360,14 +361,14 @@ fn a_project_whose_path_is_no_text() {
     project.finish(command).code(2).says(&["is not UTF-8", "  next: move the project"]);
 }
 
-/// A server that begins to count objects and then finds that one is missing.
+/// A server that starts counting objects and then finds that one is missing.
 #[test]
 fn a_server_that_breaks_off_is_told_by_its_error() {
     let project = Project::new();
     let broken = project.fork();
     let blob = git::git(&broken, &["rev-parse", "v1.0:src/add.c"]);
     git::git(&broken, &["config", "gc.auto", "0"]);
-    // Loose, so that one of them can be taken away.
+    // Unpacked, so that one object can be removed.
     for pack in files::list(&broken.join(".git/objects/pack")).iter().filter(|name| name.ends_with(".pack")) {
         let from = broken.join(".git/objects/pack").join(pack);
         let moved = broken.join(pack);

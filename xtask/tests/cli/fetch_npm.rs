@@ -1,4 +1,4 @@
-//! The npm mirror, with an `npm` of ours on PATH that hands out a package made here.
+//! The npm mirror, with a fake `npm` on PATH that serves a package made here.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ fn project() -> Project {
     Project::with_sources(&[Source::Npm])
 }
 
-/// A bundle of one squashed commit, as the real package has it.
+/// Creates a bundle of one squashed commit, as in the real package.
 fn bundle(project: &Project, tree: &str) -> PathBuf {
     let repository = project.beside("squashed");
     files::copy_folder(&Upstream::shared().repository(), &repository);
@@ -21,7 +21,7 @@ fn bundle(project: &Project, tree: &str) -> PathBuf {
     bundle
 }
 
-/// A package with `content` as its bundle.
+/// Creates a package with `content` as its bundle.
 fn package(project: &Project, member: &str, content: &Path) -> PathBuf {
     let folder = project.beside("package-content");
     files::write(&folder.join(member), std::fs::read(content).unwrap());
@@ -38,7 +38,7 @@ fn package(project: &Project, member: &str, content: &Path) -> PathBuf {
     package
 }
 
-/// Runs `fetch` with an `npm` that copies `package` to where it is told and writes its arguments down.
+/// Runs `fetch` with an `npm` that copies `package` to the requested path and logs its arguments.
 fn fetch(project: &Project, package: &Path) -> Output {
     let programs = project.beside("programs");
     if !programs.exists() {

@@ -1,11 +1,11 @@
-//! Flavors that share programs, what is refused before anything starts, and what is written down of a build.
+//! Flavors that share programs, early refusals, and the record of a build.
 
 use super::support::{Project, files, program_path};
 
 const BUILD: &str = "target/espalier/build";
 const DIST: &str = "target/espalier/dist";
 
-/// A project with a flavor `plugged` that adds the module `plug` to the programs of `cpu-native`.
+/// Creates a project with a flavor `plugged` that adds the module `plug` to the programs of `cpu-native`.
 fn with_plugged() -> Project {
     let project = Project::new();
     let plug = project.path("plug.cmake");
@@ -159,7 +159,7 @@ fn a_mistake_in_the_table_is_underlined() {
     "#);
 }
 
-/// A project with a flavor whose toolchain is a program that prints its version, on PATH or not.
+/// Creates a project with a flavor whose toolchain is a program that prints its version, on PATH or not.
 fn with_toolchain() -> Project {
     let project = Project::new();
     add(&project, "\n[flavors.gpu]\nabout = \"a card\"\nhost = \"cpu-native\"\ntoolchain = \"card\"\n");
@@ -232,7 +232,7 @@ fn a_record_says_how_far_a_build_got_and_the_documents_follow() {
     project.run(&["docs"]).code(2).says(&["invalid `ci/proofs/cpu-native-paged.json`", "perfect"]);
 }
 
-/// Before `main`: the device is there when the environment says so.
+/// Runs before `main`: lists a device when the environment asks for one.
 const LISTS_DEVICES: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
     __attribute__((constructor)) static void devices(int argc, char ** argv) {\n\
     if (argc == 2 && !strcmp(argv[1], \"--list-devices\")) {\n\

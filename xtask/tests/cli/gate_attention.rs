@@ -1,4 +1,4 @@
-//! The gate's part for attention, seen to fail: a fake probe for two fake builds, and one break after the other.
+//! Failures of the gate's attention check: a fake probe for two fake builds, and one fault after the other.
 
 use super::support::gating::{break_header, gated, say_numerics};
 use super::support::{Output, Project};
@@ -7,7 +7,7 @@ fn gate(project: &Project) -> Output {
     project.run(&["gate", "--only", "attention"])
 }
 
-/// The gate of a project whose last patch brings another attention, with one function of ours broken.
+/// Runs the gate on a project whose last patch changes attention, with one function of our build broken.
 fn broken(function: &str, body: &str) -> Output {
     let project = gated();
     say_numerics(&project, "bounded 1e-3 with attention");

@@ -1,10 +1,10 @@
-//! Features of the paged server, seen to fail in the gate: for each a fake server that keeps its word, and one break
-//! after the other. Each turns its own check red, for its own reason.
+//! Features of the paged server whose failure the gate must detect: for each a correct fake server, and one fault after
+//! the other. Each fault fails its own check, for its own reason.
 
 use super::support::gating::{fakes, held};
 use super::support::{files, llama_server};
 
-/// No fault without a check that sees it, and a line in the table of docs/gate.md.
+/// Every fault has a check that detects it, and a line in the table of docs/gate.md.
 #[test]
 fn every_fault_is_tried_and_written_down() {
     let read = |path: &str| std::fs::read_to_string(files::of_this_repository(path)).unwrap();
@@ -163,7 +163,7 @@ fn overload() {
     held(
         "overload",
         &[
-            // Two at a time: each run asks for hundreds of answers.
+            // Two faults per run, because each run sends hundreds of requests.
             ("", "a wrong token, evicts nothing", " wrong answers, 0 errors:\n"),
             ("", "a wrong token, evicts nothing", "overload: no overload: 0 blocks evicted, "),
             ("", "refuses who outgrows, holds what who left had", "overload: 0 wrong answers, "),
@@ -201,7 +201,7 @@ fn somebodys_own_switches_are_off_for_images_too() {
     project.finish(command).success();
 }
 
-/// What one of them found, or allowed, is nothing to the next.
+/// Results and tolerances of one check do not affect the next one.
 #[test]
 fn checks_in_one_run_are_as_strict_as_alone() {
     let faults =

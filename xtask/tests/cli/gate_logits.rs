@@ -1,14 +1,14 @@
-//! The gate's first part, seen to fail: a fake probe for two fake builds, and one break after the other.
+//! Failures of the gate's first part: a fake probe for two fake builds, and one fault after the other.
 
 use super::support::gating::{break_header, gated, say_numerics};
 use super::support::{Output, Project};
 
-/// One architecture, with a delta net: each of the 9 cases runs three probes or four.
+/// Runs the gate for one architecture, with a delta net: each of the 9 cases runs three or four probes.
 fn gate(project: &Project) -> Output {
     project.run(&["gate", "--only", "logits", "--model", "qwen35"])
 }
 
-/// The gate of a project whose last patch says `numerics`, with one function of ours broken.
+/// Runs the gate on a project whose last patch declares `numerics`, with one function of our build broken.
 fn broken(numerics: &str, function: &str, body: &str) -> (Output, String) {
     let project = gated();
     let patch = say_numerics(&project, numerics);

@@ -1,9 +1,9 @@
-//! Promises of the paged server that a fake can break, seen to fail in the gate.
+//! Guarantees of the paged server that a fake can violate, and the gate's failures.
 
 use super::support::gating::fakes;
 use super::support::{Output, Project, llama_server};
 
-/// What breaks a promise, and what is said of it then.
+/// The guarantee, the fault that violates it, and the expected message.
 const BREAKS: [(&str, &str, &str); 6] = [
     ("negative-scale", "forgets the adapter", "scales [-1.0] after [[0.0]]: found 256 tokens instead of 0"),
     (

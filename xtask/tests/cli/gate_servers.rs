@@ -1,5 +1,5 @@
-//! The gate's second part, seen to fail: fake servers on the loopback, and one break after the other. Each turns the
-//! gate red for its own reason.
+//! Failures of the gate's second part: fake servers on the loopback, and one fault after the other. Each fails the gate
+//! for its own reason.
 
 use super::support::gating::{fakes, gate_servers, gated, held, red, say_numerics};
 

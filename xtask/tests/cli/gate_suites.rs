@@ -1,10 +1,10 @@
-//! The gate's third part, seen to fail: fake test programs, a fake server and a small pytest, and one break after the
-//! other. Each turns the gate red for its own reason.
+//! Failures of the gate's third part: fake test programs, a fake server and a small pytest, and one fault after the
+//! other. Each fails the gate for its own reason.
 
 use super::support::suites::{gate_suites, suites, write_program, write_server};
 use super::support::{Output, Project};
 
-/// The gate of a project whose programs of ours do something else.
+/// Runs the gate on a project whose variant's test programs run other commands.
 fn broken(programs: &[(&str, &str)]) -> Output {
     let project = suites();
     for (program, commands) in programs {
@@ -101,7 +101,7 @@ fn what_fails_once_is_luck_and_what_fails_again_is_not() {
     red(gate_suites(&project), &["21 differences"]);
 }
 
-/// The gate of a project whose server of ours says something else.
+/// Runs the gate on a project whose variant's server gives another answer.
 fn served(project: &Project, from: &str, to: &str) -> Output {
     project.edit("target/espalier/dist/paged-cpu-native/bin/llama-server", from, to);
     gate_suites(project)

@@ -1,4 +1,4 @@
-//! The gate's part on real weights, seen to fail: fake servers, and one break after the other.
+//! Failures of the gate's part on real weights: fake servers, and one fault after the other.
 
 use super::support::gating::fakes;
 use super::support::wheels::Wheels;
@@ -14,8 +14,8 @@ fn gate(wheels: &Wheels) -> Output {
     wheels.run(&["gate", "--only", "weights"])
 }
 
-/// What ours does wrong, and what is said then. The fake's stock does not differ from itself, so that its spread is
-/// nothing and only the least margins are left.
+/// A fault of our server, and the expected message. The fake stock server does not differ from itself, so its spread is
+/// zero and only the minimum margins are left.
 const BREAKS: [(&str, &str); 7] = [
     ("a wrong token", "paged, 1 slot: part of the answers that diverge: 1.0000"),
     ("ties", "part of the answers that diverge: 1.0000; stock's own spread allows 0.1000"),
@@ -38,7 +38,7 @@ fn each_break_is_red_for_its_own_reason() {
     }
 }
 
-/// No network is no failure; another file than the pinned one is.
+/// A missing network is not a failure; a file other than the pinned one is.
 #[test]
 fn without_the_weights_nothing_is_compared_and_other_weights_are_refused() {
     let wheels = wheels();

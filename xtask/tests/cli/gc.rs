@@ -1,4 +1,4 @@
-//! `gc` takes away what nothing has use for, and nothing else: not what a person made, nor what is under way.
+//! `gc` removes unneeded generated files and nothing else: neither the user's files nor those of a running command.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::support::{Project, files, git};
 const MARK: &str =
     "# Made by cargo xtask: all in here is generated, and is taken away without a question.\n*\n";
 
-/// What is made up and goes, below `target/`.
+/// Paths below `target/` that the test creates and `gc` removes.
 const GOES: [&str; 14] = [
     "espalier/applied/old.lock",
     "espalier/bench/result.json",
@@ -26,7 +26,7 @@ const GOES: [&str; 14] = [
     "toolchains/tmp/toolchain-x/file",
 ];
 
-/// What is made up and stays.
+/// Paths that the test creates and `gc` keeps.
 const STAYS: [&str; 10] = [
     "debug/xtask",
     "espalier/build/paged-cpu-native/build.ninja",
@@ -40,7 +40,7 @@ const STAYS: [&str; 10] = [
     "toolchains/my-own/bin/cc",
 ];
 
-/// A project in which both variants are applied, with everything of the lists.
+/// Creates a project in which both variants are applied, with all paths of the lists.
 fn project() -> Project {
     let project = Project::new();
     project.run(&["apply"]).success();
@@ -81,7 +81,7 @@ fn each_kind_goes_or_stays() {
     assert_eq!(there(&project, &GOES), [""; 0]);
     assert_eq!(there(&project, &STAYS), STAYS);
     assert_eq!(project.scratch(), [""; 0]);
-    // What is left does.
+    // The remaining files are sufficient.
     project.run(&["--offline", "--locked", "apply"]).success();
     let said = project.run(&["gc"]).success().stdout;
     assert!(said.starts_with("kept:") && said.contains("\nfreed 0.0 MB"), "{said}");
@@ -112,7 +112,7 @@ fn caches_go_when_they_are_asked_for() {
     project.run(&["--offline", "--locked", "apply"]).success();
 }
 
-/// A ref of a pin that no `pins.toml` names, with an object that nothing else leads to.
+/// Creates a ref of a pin that no `pins.toml` names, with an object that only this ref reaches.
 fn forgotten_pin(project: &Project) -> String {
     let blob = project.beside("blob");
     files::write(&blob, "of an old pin\n");
@@ -204,7 +204,7 @@ fn a_kill_leaves_what_is_needed() {
     }
 }
 
-/// A target directory that `gc` does not know would be compiled anew after each.
+/// `gc` would remove a target directory that it does not know, and everything in it would be recompiled.
 #[test]
 fn every_target_directory_of_ours_is_known() {
     let sources = files::of_this_repository("xtask");

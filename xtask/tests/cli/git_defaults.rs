@@ -1,5 +1,5 @@
-//! What a person, or a newer git, takes as default for new repositories is not ours: upstream's ids are SHA-1, and
-//! libgit2 reads refs that are files.
+//! Defaults for new repositories, set by the user or by a newer git, do not apply to ours: upstream's ids are SHA-1,
+//! and libgit2 reads refs stored as files.
 
 use super::support::importing::empty_project;
 use super::support::moving::{Move, TIP, greet, upstream_greets_otherwise};
@@ -25,7 +25,7 @@ fn an_environment_in_which_they_are() {
     }
 }
 
-/// What `git` itself would read or write otherwise with one of these set.
+/// Variables that would change what `git` itself reads or writes.
 const HOSTILE: [(&str, &str); 9] = [
     ("GIT_ATTR_SOURCE", "no-such-tree"),
     ("GIT_CONFIG_COUNT", "1"),
@@ -38,7 +38,7 @@ const HOSTILE: [(&str, &str); 9] = [
     ("GIT_WORK_TREE", "/nowhere"),
 ];
 
-/// The whole way of a pin with and without them in the environment: what is written is the same.
+/// A pin's life cycle with and without these variables in the environment: the written files are the same.
 #[test]
 fn nothing_in_the_environment_changes_what_is_written() {
     let walk = |environment: &[(&str, &str)]| {
@@ -74,7 +74,7 @@ fn nothing_in_the_environment_changes_what_is_written() {
     assert!(walk(&HOSTILE) == plain);
 }
 
-/// Every call of git is made by one function, which passes on only what it knows.
+/// Every call of git is made by one function, which passes on only known variables.
 #[test]
 fn git_is_called_in_one_place() {
     let calls = |folder: &std::path::PathBuf| {
@@ -87,7 +87,7 @@ fn git_is_called_in_one_place() {
     assert_eq!(calling, ["sys/git/command.rs"]);
 }
 
-/// Upstreams with SHA-256 ids are named as such, in every way to reach one, and what is printed makes a SHA-1 copy.
+/// Upstreams with SHA-256 ids are detected for every kind of source, and the printed command creates a SHA-1 copy.
 #[test]
 fn an_upstream_with_sha256_ids_is_named() {
     let project = empty_project();

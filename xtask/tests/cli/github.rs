@@ -1,4 +1,4 @@
-//! The client for GitHub, against a server that answers as GitHub does.
+//! The GitHub client, against a fake GitHub server.
 
 use std::time::Duration;
 
@@ -263,7 +263,7 @@ fn a_commit_is_made_on_a_branch_and_the_branch_moved() {
     assert_eq!(tree["base_tree"], "tree of aa");
     assert_eq!(tree["tree"][0]["content"], "new\n");
     assert!(tree["tree"][1]["sha"].is_null() && tree["tree"][1].get("content").is_none(), "{tree}");
-    // A branch whose name only begins like it is another one.
+    // A branch that only shares the prefix is a different one.
     client.keep_commit(&WantedCommit { branch: "pin-sync/hel", ..wanted("bb") }).unwrap();
     server.next(&[Incident::None, Incident::DoneButBadGateway]);
     client.keep_commit(&wanted("cc")).unwrap();

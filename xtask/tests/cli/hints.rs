@@ -1,7 +1,7 @@
-//! Every command that the tool tells people to type next is typed: none of them is a dead end.
+//! Every command in the tool's hints is run, to check that it works.
 //!
-//! A scene says what was run. Each command among its hints is run by a shell, to the letter, in a scene of its own: in a
-//! fresh clone where the hint is for anybody, in the same folder where it is about what lies there.
+//! A scenario runs one command. Each command among its hints is run by a shell, unchanged, in its own copy of the
+//! scenario: in a fresh clone if the hint is for anyone, in the same folder if it is about the files there.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,22 +20,22 @@ mod pin_scenes;
 mod rebase_scenes;
 mod series_scenes;
 
-/// Where a hint is followed.
+/// The place where a hint is run.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
-    /// By a colleague, who has the project and nothing else.
+    /// In a clone, with only the committed project.
     Clone,
-    /// Where it was printed.
+    /// In the folder where it was printed.
     Here,
 }
 
 struct Scene {
     name: &'static str,
     make: fn() -> Project,
-    /// What is run, as after `cargo xtask`, for a shell.
+    /// Arguments after `cargo xtask`, as shell words.
     command: &'static str,
     place: Place,
-    /// The beginnings of the commands among its hints, each with the exit code that it has to end with.
+    /// Prefixes of the commands among its hints, each with the expected exit code.
     hints: &'static [(&'static str, i32)],
 }
 
@@ -51,8 +51,9 @@ fn scenes() -> impl Iterator<Item = &'static Scene> {
     .flatten()
 }
 
-/// What a person types on reading `said`: the whole of a hint, or what follows its colon. What comes after a `cd` is
-/// typed there; what is to be done `then`, after the one before; a flag, behind the command that said it.
+/// Returns the commands that a user would type after reading `said`: the whole hint, or the part after its colon.
+/// Commands after a `cd` are run in that folder; a command after `then` is run after the previous one; a flag is
+/// appended to the command that printed it.
 fn commands(scene: &str, said: &Output) -> Vec<String> {
     let both = format!("{}\n{}", said.stdout, said.stderr);
     let is_hint = |line: &&str| line.starts_with("next: ") || line.starts_with("the pin can move: ");
@@ -101,7 +102,7 @@ fn shell(folder: &Path, project: &Project, command: &str) -> Output {
     for role in ["AUTHOR", "COMMITTER"] {
         shell.env(format!("GIT_{role}_NAME"), "A").env(format!("GIT_{role}_EMAIL"), "a@espalier.invalid");
     }
-    // Paths are left as they are: what is printed is typed.
+    // Paths are not normalised: the printed text is what is typed.
     Output::new(&shell.output().unwrap(), &[])
 }
 
@@ -109,7 +110,7 @@ fn run(scene: &Scene, project: &Project) -> Output {
     shell(project.root(), project, &format!("cargo xtask {}", scene.command))
 }
 
-/// What a person fills in: a place that has the pin, and a check that takes hours elsewhere only as a plan.
+/// Fills in a source that has the pin, and replaces a check that takes hours by its dry run.
 fn filled_in(command: &str) -> String {
     let upstream = Upstream::shared().repository();
     let fills = [
@@ -134,14 +135,14 @@ fn filled_in(command: &str) -> String {
     if command.starts_with("cargo xtask sync") { command + " --dry-run" } else { command }
 }
 
-/// A project after what was run in it, and what that said.
+/// Returns a project after the scenario's command, and its output.
 fn played(scene: &Scene) -> (Project, Output) {
     let project = (scene.make)();
     let said = run(scene, &project);
     (project, said)
 }
 
-/// What a scene says, for both tests that look at it.
+/// Returns the output of a scenario, cached for both tests that use it.
 fn said_in(scene: &Scene, play: impl FnOnce() -> Output) -> &'static Output {
     static SAID: LazyLock<Vec<OnceLock<Output>>> =
         LazyLock::new(|| scenes().map(|_| OnceLock::new()).collect());
@@ -149,12 +150,12 @@ fn said_in(scene: &Scene, play: impl FnOnce() -> Output) -> &'static Output {
     SAID[at].get_or_init(play)
 }
 
-/// The commands of `scene`, with what came of each.
+/// Runs the commands of `scene`; returns each with its output.
 fn followed(scene: &Scene) -> Vec<(String, Output)> {
     let mut stage = played(scene);
     let count = commands(scene.command, said_in(scene, || stage.1.clone())).len();
     let follow = |number: usize| {
-        // Where it is followed in the same folder, what the one before did is no part of the scene.
+        // If hints are run in the same folder, the previous one may have changed it, so the scenario is repeated.
         if number > 0 && scene.place == Place::Here {
             stage = played(scene);
         }
@@ -171,7 +172,7 @@ fn followed(scene: &Scene) -> Vec<(String, Output)> {
     (0..count).map(follow).collect()
 }
 
-/// Every hint of a scene that leads elsewhere than it should.
+/// Returns every hint of a scenario whose command ends otherwise than expected.
 fn dead_ends(scene: &Scene) -> Vec<String> {
     let followed = followed(scene);
     if followed.len() != scene.hints.len() {
@@ -217,7 +218,7 @@ fn every_command_about_an_import_leads_on() {
     assert_none_is_a_dead_end(import_scenes::SCENES);
 }
 
-/// The pin that a hint leads to is one that a colleague can fetch.
+/// The pin that a hint suggests can be fetched in a clone.
 #[test]
 fn what_newest_offers_is_a_pin_for_everybody() {
     let project = project_by_git(&[ABOUT, GREETING_GOES]);
@@ -229,7 +230,7 @@ fn what_newest_offers_is_a_pin_for_everybody() {
     clone.run(&["--locked", "status"]).success();
 }
 
-/// Whoever named the project, or a variant, is told commands that name it too.
+/// If `--root` or `--variant` was given, the printed commands contain it too.
 #[test]
 fn every_printed_command_keeps_the_root_that_was_named() {
     let mut lost = Vec::new();

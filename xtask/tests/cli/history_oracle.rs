@@ -1,6 +1,6 @@
-//! Whole commits, replayed on other commits of their history, held against `git merge-tree`.
+//! Commits replayed onto other commits of their history, compared with `git merge-tree`.
 //!
-//! Where git is content, we have its tree, or stop because nobody can be sure of the place. Where git stops, we stop.
+//! Where git succeeds, we produce the same tree or stop because the position is ambiguous. Where git stops, we stop.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use xtask::sys::git::store_tree::StoreTree;
 
 use super::support::made_up;
 
-/// How many pairs of a commit and a place for it are tried.
+/// Number of pairs (a commit, and a place to replay it) to try.
 const PAIRS: usize = 1_000;
-/// How many commits a made-up history has.
+/// Number of commits in a synthetic history.
 const COMMITS: usize = 60;
 const SEED: u64 = 20_261_123;
 
-/// A repository with a real history, to be tried by hand: the first parents of its HEAD.
+/// Environment variable with a repository to test manually: the first parents of its HEAD.
 const REAL: &str = "ESPALIER_MERGE_HISTORY";
-/// How many pairs of it.
+/// Environment variable with the number of pairs to try in it.
 const REAL_PAIRS: &str = "ESPALIER_MERGE_PAIRS";
 
 #[derive(Debug, Default)]
@@ -29,9 +29,9 @@ struct Tally {
     upstreamed: usize,
     both_stop: usize,
     only_we_stop: usize,
-    /// Changes that no patch can say, such as that of a submodule.
+    /// Changes that a patch cannot represent, such as that of a submodule.
     refused: usize,
-    /// What must never be, each as a sentence.
+    /// Violations, each as a sentence.
     wrong: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ fn a_commit_goes_where_git_puts_it_or_stops() {
     assert!(needless <= 50, "we stop where git goes on: {tally:?}");
 }
 
-/// Commits in a line, oldest first, with their trees.
+/// A linear history, oldest commit first, with trees.
 struct History {
     repo: PathBuf,
     store: Store,
@@ -77,7 +77,7 @@ impl History {
         History { repo: repo.to_path_buf(), store: Store::open(repo).unwrap(), commits }
     }
 
-    /// The change of the commit `at`, made on the commit `place`.
+    /// Replays the change of the commit `at` on the commit `place`.
     fn compare(&self, at: usize, place: usize, tally: &mut Tally) {
         let names = format!("the change of {} on {}", self.commits[at].0, self.commits[place].0);
         let Some(patch) = made_up::patch_of(&self.repo, &self.commits[at].0) else {
@@ -111,7 +111,7 @@ impl History {
         }
     }
 
-    /// Nothing when the patch does not say all of the change.
+    /// Returns `None` when the patch does not represent the whole change.
     fn replay(&self, patch: &Patch, pin: ObjectId, tip: ObjectId) -> Option<Step> {
         let pin_tree = StoreTree::new(&self.store, pin).unwrap();
         let tip_tree = StoreTree::on_way(&self.store, tip, pin, tip).unwrap();
@@ -126,7 +126,7 @@ impl History {
     }
 }
 
-/// A made-up history in which files are changed, made, deleted and moved, alone and by the folder.
+/// Creates a synthetic history in which files and folders are changed, created, deleted and moved.
 fn make_up(folder: &Path) -> PathBuf {
     let repo = made_up::repository(folder);
     let mut random = Random(SEED);

@@ -1,4 +1,4 @@
-//! Patches that want out of the tree: refused by name, before anything is written.
+//! Patches with paths outside the tree: an error names them, and nothing is written.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::support::{Output, Project, Source, files, git, upstream::Upstream};
 const PATCH: &str = "patches/paged/0001-x.patch";
 
 fn new_file_patch(path: &str, mode: &str) -> String {
-    // The blob of "x\n".
+    // The id of the blob "x\n".
     let id = "587be6b4c3f93f93c489c0111bba5596147a26cb";
     format!(
         "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n\
@@ -19,7 +19,7 @@ fn new_file_patch(path: &str, mode: &str) -> String {
     )
 }
 
-/// Runs `apply` with this patch as the whole series; nothing beside the store may be written.
+/// Runs `apply` with this patch as the whole series; nothing except the store may be written.
 fn refused(path: &str, mode: &str) -> Output {
     let project = Project::new();
     std::fs::remove_dir_all(project.path("patches/paged")).unwrap();
@@ -132,7 +132,7 @@ fn a_path_that_is_another_one_on_macos_and_windows() {
     ");
 }
 
-/// Upstream itself may hold a link; on disk it is a link, and no file of the tree is written through it.
+/// Upstream itself may contain a symbolic link; on disk it is a link, and no file of the tree is written through it.
 #[test]
 fn a_link_of_upstream_that_points_outside_is_only_a_link() {
     let helper = Project::new();

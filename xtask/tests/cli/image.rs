@@ -1,4 +1,4 @@
-//! `image`: a package becomes an image, the same bytes each time, or nothing; and `verify` finds what is wrong with one.
+//! `image` converts a package to an image, reproducibly, or writes nothing; `verify` detects every defect of one.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
@@ -11,7 +11,7 @@ use super::support::{files, kill};
 fn the_same_package_is_the_same_image_and_it_says_what_it_is() {
     let imaging = Imaging::new();
     let first = imaging.digest();
-    // Neither times nor the umask of who built it are in the image.
+    // Neither times nor the builder's umask are in the image.
     let package = imaging.project.path(PACKAGE);
     for name in files::list(&package) {
         let file = std::fs::File::options().read(true).open(package.join(&name)).unwrap();
@@ -61,7 +61,7 @@ fn the_same_package_is_the_same_image_and_it_says_what_it_is() {
     );
 }
 
-/// What a module links comes out of the toolchain that it was linked with, in a layer that other flavors share.
+/// Libraries that a module links come from the toolchain that it was linked with, in a layer that other flavors share.
 #[test]
 fn a_runtime_lies_over_the_base() {
     let imaging = Imaging::new();
@@ -159,7 +159,7 @@ fn a_package_or_a_base_that_is_not_the_one_leaves_the_image_that_was_there() {
     assert!(index.contains(&first), "{index}");
 }
 
-/// Once while the base is there and the health program is not, once while layers are written.
+/// Killed once when the base exists and the health program does not, and once while layers are written.
 #[test]
 fn a_run_that_is_killed_leaves_no_image_and_the_next_one_makes_it() {
     let imaging = Imaging::new();
@@ -179,7 +179,7 @@ fn a_run_that_is_killed_leaves_no_image_and_the_next_one_makes_it() {
     assert_eq!(imaging.project.scratch(), [""; 0]);
 }
 
-/// The base is there, and the layer of its libraries is larger than what the disk takes.
+/// The base exists, and the layer of its libraries exceeds the free disk space.
 #[test]
 fn a_disk_that_takes_no_more_leaves_the_image_that_was_there() {
     let imaging = Imaging::new();

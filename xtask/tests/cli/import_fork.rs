@@ -1,4 +1,4 @@
-//! `init` and `import --from`: a fork with merges, made into a series.
+//! `init` and `import --from`: a fork with merges, converted to a series.
 
 use super::support::importing::{NOT_SAID, applied_by_git, empty_project, fork};
 use super::support::upstream::{TAG, Upstream};
@@ -13,7 +13,7 @@ fn import<'a>(fork: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     arguments
 }
 
-/// The fork's last tree with what is left out as it was at the pin, where it was not.
+/// Returns the fork's last tree without the left-out files, which the pin does not have.
 fn goal(fork: &std::path::Path) -> String {
     let work = fork.with_file_name("goal");
     git::git(fork, &["worktree", "add", "--quiet", "--detach", work.to_str().unwrap(), "main"]);
@@ -164,7 +164,7 @@ fn from_a_bundle_and_from_a_url() {
     }
 }
 
-/// The pin is a commit without a tag: a machine that has only what is committed gets it by its id.
+/// The pin is a commit without a tag: a clone of the committed project fetches it by its id.
 #[test]
 fn what_was_imported_works_in_a_fresh_clone() {
     let project = empty_project();
@@ -175,7 +175,7 @@ fn what_was_imported_works_in_a_fresh_clone() {
     project.run(&["--locked", "apply"]).success();
 }
 
-/// A project that has a variant gets another one; what was there stays, to the byte.
+/// A project that has a variant gets another one; existing files stay byte for byte the same.
 #[test]
 fn into_a_new_variant_beside_others() {
     let project = Project::new();

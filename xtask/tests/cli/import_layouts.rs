@@ -1,4 +1,4 @@
-//! `import` of patches as they lie in the repositories of other projects: order files, recipes, folders, headers.
+//! `import` of patches in the layouts of other projects: order files, recipes, folders, headers.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ fn import(project: &Project, path: &Path, more: &[&str]) -> Output {
     project.run(&[&["import", path.to_str().unwrap()], &author[..], more].concat())
 }
 
-/// A change of one line; the second one stands on the first.
+/// Returns a change of one line; a second one builds on the first.
 fn change(prefixes: [&str; 2], from: &str, to: &str) -> String {
     let [old, new] = prefixes;
     format!(
@@ -27,7 +27,7 @@ fn second() -> String {
     change(["a/", "b/"], "people", "folk")
 }
 
-/// As `diff -u name.c.orig name.c` writes it in the root of a project.
+/// Returns a diff as `diff -u name.c.orig name.c` writes it in the root of a project.
 fn in_place(from: &str, to: &str) -> String {
     change(["", ""], from, to).replace("--- src/name.c\n", "--- src/name.c.orig\t2026-01-01 00:00:00 UTC\n")
 }
@@ -39,12 +39,12 @@ fn mail(subject: &str, diff: &str) -> String {
     )
 }
 
-/// Files of another project, and what is imported of them.
+/// Files of another project, and the expected import.
 struct Layout {
     name: &'static str,
     path: &'static str,
     files: Vec<(&'static str, String)>,
-    /// The patches, in order.
+    /// Names of the patches, in order.
     wanted: [&'static str; 2],
 }
 
@@ -315,7 +315,7 @@ fn several_series_in_one_folder_are_not_mixed() {
     }
     let output = import(&project, &folder, &[]).code(2);
     output.says(&["several folders that do", "[BESIDE]/package/1.0", "next: name the one to import: "]);
-    // OpenWrt keeps those of each part of a package in a folder of its own.
+    // OpenWrt keeps the patches of each part of a package in a separate folder.
     let openwrt = project.beside("net");
     for part in ["nginx", "nginx-mod-lua"] {
         files::write(&openwrt.join("nginx/patches").join(part).join("100-a.patch"), first());
@@ -338,7 +338,7 @@ fn a_guessed_order_is_told() {
     assert!(json["notes"].to_string().contains("in the order of their names"), "{json}");
 }
 
-/// Whatever prefix a diff has, its files are those of the tree.
+/// A diff with any prefix refers to the same files of the tree.
 #[test]
 fn paths_without_prefixes() {
     let project = started();
@@ -352,7 +352,7 @@ fn paths_without_prefixes() {
     assert!(project.read("patches/my/0002-2.patch").contains("\n+++ b/src/new.c\n"));
 }
 
-/// A diff that only makes a file fits with any number of parts taken off.
+/// A diff that only creates a file applies with any number of stripped components.
 #[test]
 fn a_new_file_goes_into_a_folder_that_is_there() {
     let new = |path: &str| format!("--- /dev/null\n+++ {path}\n@@ -0,0 +1 @@\n+x\n");
@@ -384,7 +384,7 @@ fn what_patch_takes_and_git_does_not_is_taken() {
     assert!(patch.contains("\n+// Names.\n \n"), "{patch}");
     let note = "1 blank line was cut off at the end of its last hunk, and added again";
     assert!(output.stdout.contains(note), "{output}");
-    // A diff that was cut elsewhere does not fit.
+    // A diff that was made in another directory does not apply.
     let project = started();
     let path = project.beside("cut.diff");
     files::write(
@@ -461,7 +461,7 @@ fn fields_are_never_the_subject() {
     );
 }
 
-/// bash's official patches.
+/// The official patches of bash.
 #[test]
 fn a_subject_that_all_have_is_replaced_by_the_file_s_name() {
     let project = started();
@@ -486,7 +486,7 @@ fn a_context_diff_is_named_as_one() {
     import(&project, &path, &[]).code(4).says(&["it is a context diff", "filterdiff --format=unified"]);
 }
 
-/// Yocto's own words are right by definition.
+/// The status values that Yocto defines are always valid.
 #[test]
 fn the_status_of_a_yocto_patch_passes_lint() {
     for status in
@@ -508,7 +508,8 @@ fn the_status_of_a_yocto_patch_passes_lint() {
     }
 }
 
-/// Files of a patch queue in `patches` beside the project, imported; the report and the names of the patches.
+/// Imports the files of a patch queue from `patches` beside the project; returns the report and the names of the
+/// patches.
 fn imported(queue: &[(&str, &str)]) -> (serde_json::Value, Vec<String>, Project) {
     let project = started();
     for (name, text) in queue {
@@ -545,7 +546,7 @@ fn an_order_file_may_begin_with_a_byte_order_mark() {
     assert_eq!(names, ["0001-z.patch", "0002-a.patch"], "{json}");
 }
 
-/// Mercurial writes a plain header above the patches of a queue when it is set to.
+/// Mercurial can be configured to write a plain header above the patches of a queue.
 #[test]
 fn the_plain_header_of_mercurial_has_a_date() {
     let text = format!("From: Joe <j@example.org>\nDate: 1700000000 -7200\n\nFix the name\n\n{}", first());
@@ -555,7 +556,7 @@ fn the_plain_header_of_mercurial_has_a_date() {
     assert!(patch.contains("Date: Wed, 15 Nov 2023 00:13:20 +0200"), "{patch}");
 }
 
-/// A copy is left out, so it does not make the subject of the other one ambiguous.
+/// A duplicate is skipped, so it does not make the subject of the other patch ambiguous.
 #[test]
 fn a_copy_of_a_patch_does_not_change_its_subject() {
     let text = format!("Say people\n\n{}", first());

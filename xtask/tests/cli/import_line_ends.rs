@@ -1,4 +1,4 @@
-//! A diff whose line ends are not those of the file: taken where nothing is ambiguous, explained where something is.
+//! A diff whose line endings differ from the file's: accepted where that is unambiguous, otherwise explained.
 
 use super::support::importing::started;
 use super::support::upstream::Upstream;
@@ -15,7 +15,7 @@ const ON_LF: &str = "Name people.\n\n--- a/src/name.c\n+++ b/src/name.c\n@@ -1,5
     const char * words_name(void) {\n-    return \"world\";\n+    return \"people\";\n }\n\
     --- /dev/null\n+++ b/src/new.c\n@@ -0,0 +1 @@\n+int it;\n";
 
-/// A change of `docs/windows.txt`, whose lines end in CRLF, with LF.
+/// Returns a change, with LF, of `docs/windows.txt`, whose lines end in CRLF.
 fn on_crlf() -> String {
     let repository = Upstream::shared().repository();
     let text = std::fs::read_to_string(repository.join("docs/windows.txt")).unwrap();
@@ -68,7 +68,7 @@ fn what_is_mixed_is_refused_with_its_cause() {
         "src/name.c: the patch has mixed line endings, the file has LF line endings",
         "  next: sed -i 's/\\r$//' fix.patch",
     ]);
-    // Other content too: the line ends are named, and what git says stays.
+    // With different content as well, the line endings are reported in addition to git's message.
     let other = ON_LF.replace("world", "globe").replace('\n', "\r\n");
     import(&project, other).code(4).says(&[
         "patch failed: src/name.c:1",

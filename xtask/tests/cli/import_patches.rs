@@ -1,4 +1,4 @@
-//! `import PATCHES`: a folder, an mbox, a quilt series, a diff, each as people have them.
+//! `import PATCHES`: a folder, an mbox, a quilt series or a diff, as other tools write them.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn fork_tree() -> String {
     git::tree_of(&Upstream::shared().fork(), "HEAD")
 }
 
-/// The fork's commits as `git format-patch` writes them when nobody says how.
+/// Writes the fork's commits with `git format-patch` and its default options.
 fn formatted(project: &Project, more: &[&str]) -> PathBuf {
     let folder = project.beside("formatted");
     let target = folder.to_str().unwrap().to_string();
@@ -68,7 +68,7 @@ fn an_mbox() {
     assert_eq!(output.json()["patches"][1]["from"], "series.mbox #2");
 }
 
-/// `git diff` of the whole fork, and what `diff -u` would have written: no ids, no author, no date.
+/// `git diff` of the whole fork, and the same as `diff -u` would write it: no ids, no author, no date.
 #[test]
 fn one_diff_with_and_without_ids() {
     let with_ids = git::git(&Upstream::shared().fork(), &["diff", TAG]);
@@ -91,7 +91,8 @@ fn one_diff_with_and_without_ids() {
     }
 }
 
-/// Fields of DEP-3, other levels, a reversed patch, a comment, and one hunk that fits with less context only.
+/// A series with DEP-3 fields, other strip levels, a reversed patch, a comment, and one hunk that applies only with
+/// less context.
 fn quilt(project: &Project) -> PathBuf {
     let folder = project.beside("patches of quilt");
     let write = |name: &str, text: &str| files::write(&folder.join(name), text);
@@ -182,7 +183,7 @@ fn a_quilt_series_that_leaves_its_folder() {
     import(&project, &folder, &[]).code(2).says(&["is not a plain file"]);
 }
 
-/// All of them are tried, and nothing is written.
+/// All patches are tried, and nothing is written.
 #[test]
 fn what_does_not_fit_is_said_at_once() {
     let project = started();
@@ -246,7 +247,7 @@ fn without_a_pin_nobody_knows_what_patches_are_for() {
     import(&project, &project.beside("nowhere"), &[]).code(2).says(&["there is no `[BESIDE]/nowhere`"]);
 }
 
-/// What people try first: they drop the files into the folder. The hint, followed to the letter, brings them in.
+/// A common first attempt: files copied into the patch folder. The hint, followed literally, imports them.
 #[test]
 fn patches_dropped_into_the_folder_have_a_way_in() {
     let project = started();
@@ -269,7 +270,8 @@ fn patches_dropped_into_the_folder_have_a_way_in() {
     assert!(findings.iter().all(|finding| finding["rule"] == "trailer-placeholder"), "{findings:#?}");
 }
 
-/// Line ends, a binary, a rename, a mode, a deletion, a missing last line end, names and an author that are not ASCII.
+/// A fork with line endings, a binary file, a rename, a mode, a deletion, a missing final newline, and non-ASCII names
+/// and author.
 fn odd_fork(project: &Project) -> PathBuf {
     let fork = project.fork();
     git::git(&fork, &["reset", "--quiet", "--hard", TAG]);

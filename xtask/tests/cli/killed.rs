@@ -1,4 +1,4 @@
-//! SIGKILL at random points, and what it may leave: the next run goes on as if nothing had been.
+//! SIGKILL at random points: whatever it leaves, the next run continues as if nothing had happened.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,13 +8,13 @@ use super::support::kill::{self, Kills};
 use super::support::random::XorShift;
 use super::support::{Project, files, git, program_path, upstream::Upstream};
 
-/// A command that is killed, and the state that it starts from.
+/// A command that is killed, and its initial state.
 struct Phase {
     name: &'static str,
     arguments: &'static [&'static str],
-    /// How often.
+    /// Number of kills.
     points: usize,
-    /// What is taken away before every run; the rest is as the last run left it.
+    /// Removes files before every run; the rest is as the last run left it.
     start: fn(&Project),
 }
 
@@ -56,7 +56,7 @@ fn remove(project: &Project, paths: &[&str]) {
     }
 }
 
-/// Two series that take turns, so that every run has something to change, and the final tree of each.
+/// Two series that alternate, so that every run has something to change, and the final tree of each.
 struct Turns {
     series: [std::path::PathBuf; 2],
     trees: [String; 2],
@@ -108,7 +108,7 @@ fn assert_whole(project: &Project, tree: &str, context: &str) {
     assert_eq!(said, "", "{context}");
 }
 
-/// Kills one phase at `points` random moments of its own length.
+/// Kills one phase at `points` random moments of its own duration.
 fn kill_phase(phase: &Phase, project: &Project, turns: &Turns, random: &mut XorShift) {
     turns.take(project, 1);
     (phase.start)(project);
@@ -137,8 +137,8 @@ fn killed_at_fifty_points_the_next_run_ends_at_the_same_tree() {
     }
 }
 
-/// The moments that random kills rarely hit: each file here is one that some step makes and takes
-/// away again within microseconds.
+/// Moments that random kills rarely hit: each file here is one that some step creates and removes again within
+/// microseconds.
 #[test]
 fn what_a_killed_run_may_leave_stops_nobody() {
     let (helper, project) = (Project::new(), Project::new());
@@ -170,9 +170,9 @@ fn what_a_killed_run_may_leave_stops_nobody() {
     assert_eq!(project.scratch(), [""; 0]);
 }
 
-/// Cut short between two files, and then the person changes a patch once more, or takes the change
-/// back: what the first run wrote is no edit of theirs. (An empty folder where a file should come is
-/// what cuts it short here, always at the same point.)
+/// Interrupted between two files, after which the user changes a patch once more, or reverts the change: the files that
+/// the first run wrote are not user edits. (An empty folder in the place of a file interrupts the run here, always at
+/// the same point.)
 #[test]
 fn cut_short_between_two_files_and_then_another_change() {
     for take_back in [false, true] {
@@ -182,7 +182,7 @@ fn cut_short_between_two_files_and_then_another_change() {
             files::edit(&fork.join("src/add.c"), "left + right", "right + left");
             files::write(&fork.join("zz/new.txt"), "new\n".repeat(10_000));
         });
-        // The system ends a run that writes a file as large as that.
+        // The system kills a run that writes a file larger than the limit.
         let tool = project.command(&["apply"]);
         let mut command = std::process::Command::new("sh");
         command

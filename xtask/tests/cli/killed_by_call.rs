@@ -1,4 +1,4 @@
-//! SIGKILL and faults at chosen system calls, which random moments rarely hit. By hand, with `strace`:
+//! SIGKILL and faults at chosen system calls, which random moments rarely hit. Run manually, with `strace`:
 //! `ESPALIER_KILL_CALLS=1 cargo test -p xtask --test cli killed_by_call -- --nocapture`.
 
 use super::support::by_call::{again, try_all, unless_done, wanted};
@@ -37,7 +37,7 @@ fn the_end_of_a_rebase_with_conflicts() {
     try_all("rebase --continue", &moving.project, &arguments, &unless_done(&moving.project, &arguments));
 }
 
-/// The repository is made anew the first time, and there already the second time.
+/// The repository is recreated the first time, and exists already the second time.
 #[test]
 fn an_edit() {
     if !wanted() {

@@ -1,4 +1,4 @@
-//! SIGKILL at random points of an export that rebases the series of descendants: all of it is written, or nothing.
+//! SIGKILL at random points of an export that rebases the series of descendants: all of them are written, or none.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::support::stacked::Stacked;
 
 const POINTS: usize = 15;
 
-/// The project and the edit repository of `paged` as they are before the export.
+/// The project and the edit repository of `paged` before the export.
 struct Start {
     committed: Vec<(String, String)>,
     edited: tempfile::TempDir,
@@ -50,7 +50,7 @@ fn an_export_that_is_killed_rebases_all_descendants_or_none() {
     for _ in 0..kill::points(POINTS) {
         start.restore(&stacked);
         kills.run(export(), whole.mul_f64(random.fraction()));
-        // Any command finishes what was decided.
+        // Any command completes a decided change.
         stacked.project.run(&["lint"]);
         let found = stacked.committed();
         assert!(found == start.committed || found == wanted);

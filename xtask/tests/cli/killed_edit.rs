@@ -1,4 +1,4 @@
-//! SIGKILL at random points of `edit` and `export`: nothing is lost, and the next run ends at the same place.
+//! SIGKILL at random points of `edit` and `export`: nothing is lost, and the next run has the same result.
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn assert_clean(project: &Project, context: &str) {
     assert!(!project.path("target/espalier/pending").exists(), "{context}");
 }
 
-/// Two series take turns, so that the repository has to be made anew each time.
+/// Two series alternate, so that the repository has to be recreated each time.
 #[test]
 fn edit_killed_and_run_again_makes_the_same_commits() {
     let (project, rich) = (Project::new(), Project::new());
@@ -58,7 +58,7 @@ fn edit_killed_and_run_again_makes_the_same_commits() {
     }
 }
 
-/// Moments of microseconds, which random kills rarely hit: a file of ours, half written beside the whole one.
+/// Moments of microseconds, which random kills rarely hit: a partially written temporary file beside the complete one.
 #[test]
 fn a_file_half_written_in_the_edit_repository_is_swept() {
     let project = Project::new();
@@ -70,7 +70,7 @@ fn a_file_half_written_in_the_edit_repository_is_swept() {
     }
 }
 
-/// What an export starts from: an edit repository with work in it, the series and the lock as they were.
+/// The initial state of an export: an edit repository with work in it, the series and the lock.
 struct Start {
     folder: tempfile::TempDir,
     wanted: Series,
@@ -114,7 +114,7 @@ fn export_killed_and_run_again_gives_the_same_series() {
         let limit = whole.mul_f64(random.fraction());
         kills.run(project.command(&["export"]), limit);
         let context = format!("export killed after {limit:?} of {whole:?}");
-        // Whichever command comes next: it finishes what was decided, or leaves everything as it was.
+        // Any of these commands completes a decided change, or leaves everything as it was.
         let next = [&["export"][..], &["edit"], &["apply", "--check"]][point % 3];
         let output = project.run(next);
         assert!(matches!(output.code, Some(0 | 4)), "{context}, {next:?}: {output}");

@@ -15,7 +15,7 @@ fn import_killed_at_sixteen_points_all_of_it_is_there_or_nothing() {
     let mut arguments =
         vec!["import", "--from", fork.to_str().unwrap(), "upstream/main..main", "--variant", "my"];
     arguments.extend(NOT_SAID.iter().flat_map(|path| ["--leave-out", path]));
-    // The end is where something is written: half of the kills fall right after the decision.
+    // Files are written only at the end, so half of the kills are placed right after the decision.
     let decided = || project.path("target/espalier/pending").exists();
     let wanted = kill_often("import", &project, &arguments, 16, decided);
     assert_eq!(wanted.len(), 40, "attributes, pins, lock and 37 patches: {wanted:#?}");
@@ -31,7 +31,7 @@ fn init_killed_at_eight_points_there_is_a_project_or_none() {
     assert_eq!(names(&wanted), [".gitattributes", "pins.toml"]);
 }
 
-/// Killed anywhere, the next command finds all of it or nothing. Gives what all of it is.
+/// After a kill at any point, the next command finds the complete result or none of it. Returns the complete result.
 fn kill_often(
     name: &'static str,
     project: &Project,
@@ -48,7 +48,7 @@ fn kill_often(
         forget(project);
         let limit = if round % 2 == 0 { whole.mul_f64(random.fraction()) } else { Duration::from_secs(120) };
         kills.run_until(project.command(arguments), limit, || round % 2 == 1 && is_decided());
-        // Any command finishes what was decided.
+        // Any command completes a decided change.
         project.run(&["lint"]);
         let found = committed(project);
         assert!(found.is_empty() || found == wanted, "round {round}: {:#?}", names(&found));
@@ -58,7 +58,7 @@ fn kill_often(
             project.run(arguments).success();
             assert!(committed(project) == wanted, "round {round}: run again");
         }
-        // Whoever is alone in the folder sweeps what is left of a run that was killed.
+        // A command that holds the exclusive lock removes what a killed run left.
         project.run(&["lock"]).success();
         assert_eq!(project.scratch(), [""; 0], "round {round}");
     }
@@ -68,7 +68,7 @@ fn kill_often(
 
 type Files = Vec<(String, Vec<u8>)>;
 
-/// What a person would commit.
+/// Returns the files that a user would commit.
 fn committed(project: &Project) -> Files {
     let is_of_us = |path: &str| path.starts_with("target/") || path.contains(".espalier-tmp-");
     let paths = files::list(project.root()).into_iter().filter(|path| !is_of_us(path));

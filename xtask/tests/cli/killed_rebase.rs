@@ -7,7 +7,7 @@ use super::support::kill::{self, Kills};
 use super::support::moving::{Move, TIP, greet, upstream_greets_otherwise};
 use super::support::random::XorShift;
 
-/// A rebase that is killed anywhere is finished or forgotten by the next commands, whole.
+/// A rebase that is killed at any point is completed or discarded entirely by the next commands.
 #[test]
 fn killed_at_fifty_points_nothing_is_lost() {
     let moving = Move::new(upstream_greets_otherwise);
@@ -30,7 +30,7 @@ fn killed_at_fifty_points_nothing_is_lost() {
             moving.assert_project_is(&start, "killed before the conflict");
             moving.rebase(&[]).code(4);
         }
-        // What was shown half is shown again.
+        // A partially shown conflict is shown again.
         moving.run(&["--continue"]).code(4);
         moving.solve_and_stage();
         kills.run(moving.command(&["--continue"]), whole_end.mul_f64(random.fraction()));
@@ -49,13 +49,13 @@ impl Move {
         self.solve(greet("hi there"));
     }
 
-    /// Goes on to the second conflict, and solves it.
+    /// Continues to the second conflict, and resolves it.
     fn solve_the_rest(&self) {
         self.run(&["--continue"]).code(4);
         self.solve(greet("hi there, dear"));
     }
 
-    /// The project as at the start, and no rebase.
+    /// Restores the project as at the start, without a rebase.
     fn put_back(&self, start: &[(String, String)]) {
         std::fs::remove_dir_all(self.project.path("patches")).unwrap();
         for (path, text) in start {
@@ -64,14 +64,14 @@ impl Move {
         std::fs::remove_dir_all(self.project.path("target/espalier/rebase")).unwrap_or_default();
     }
 
-    /// Any command finishes what was decided, so one is run first.
+    /// Runs a command first, since any command completes a decided change.
     #[track_caller]
     fn assert_project_is(&self, expected: &[(String, String)], context: &str) {
         self.project.run(&["lint"]);
         assert!(self.committed() == expected, "{context}");
     }
 
-    /// The killed run had moved everything, or nothing: then what was solved is still there. Says which.
+    /// The killed run had moved everything, or nothing, in which case the resolutions are still there. Returns which.
     fn finish(&self, start: &[(String, String)]) -> &'static str {
         self.project.run(&["lint"]);
         let waits = self.work().exists();

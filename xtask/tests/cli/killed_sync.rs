@@ -1,4 +1,4 @@
-//! SIGKILL at random points of `sync`: everything moved, or nothing did, and the next run ends at the same place.
+//! SIGKILL at random points of `sync`: everything moved, or nothing did, and the next run has the same result.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn sync(project: &Project) -> Command {
     project.command_with_path(&["sync", "--to", "v2.0"], &program_path::with_build_tools())
 }
 
-/// Without the report: it says how long each check took.
+/// Returns the files without the report, which contains the duration of each check.
 fn moved(project: &Project) -> Files {
     kept(project).into_iter().filter(|(path, _)| !path.starts_with("docs/syncs/")).collect()
 }
@@ -36,7 +36,7 @@ fn sync_killed_moves_everything_or_nothing() {
     let after = moved(&project);
     assert!(after != before, "the first run was to move the pin");
     put_back(&project, &before);
-    // The builds are there by now, so the other steps get their share of the points.
+    // The builds exist by now, so the other steps get their share of the points.
     let whole = kill::run_and_kill(sync(&project), Duration::from_secs(120));
     let mut kills = Kills::of("sync");
     let mut random = XorShift::new(0x51_4c_5e_ed);
@@ -45,7 +45,7 @@ fn sync_killed_moves_everything_or_nothing() {
         let limit = whole.mul_f64(random.fraction());
         kills.run(sync(&project), limit);
         let context = format!("sync killed after {limit:?} of {whole:?}");
-        // Whichever command comes next finishes what was decided.
+        // Any command completes a decided change.
         project.run(&["lint"]).success();
         let found = moved(&project);
         assert!(found == before || found == after, "{context}: some files moved and some did not");

@@ -1,5 +1,5 @@
-//! SIGKILL of every command that writes in place, and what the next command that only reads finds: patches, lock, refs
-//! and the message that `git commit` offers as they were, or as they shall be, together. Run again, it ends as it would have.
+//! SIGKILL of every command that writes in place, and what the next read-only command finds: patches, lock, refs and
+//! the message that `git commit` offers, all old or all new. Run again, the command has the same result.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::support::{Project, files, git};
 
 const POINTS: usize = 12;
 
-/// Those that read and write nothing: each sees what a killed run had decided as done.
+/// Read-only commands: each sees the decided change of a killed run as done.
 const READERS: [&[&str]; 6] = [
     &["lint"],
     &["apply", "--dry-run"],
@@ -22,11 +22,11 @@ const READERS: [&[&str]; 6] = [
     &["edit", "--dry-run"],
 ];
 
-/// What belongs together: files by path, refs by name, and what `git commit` offers.
+/// State that must be consistent: files by path, refs by name, and the message that `git commit` offers.
 type State = BTreeMap<String, String>;
 
 fn state(project: &Project) -> State {
-    // What a kill leaves half written beside a file is swept by whoever takes the lock next.
+    // The next command that takes the lock removes partially written temporary files.
     let of_a_person = |path: &String| !path.starts_with("target/") && !path.contains(".espalier-tmp-");
     let paths = files::list(project.root()).into_iter().filter(of_a_person);
     let mut state: State = paths.map(|path| (path.clone(), project.read(&path))).collect();
@@ -44,7 +44,7 @@ fn replace(folder: &Path, from: &Path) {
     files::copy_folder(from, folder);
 }
 
-/// A project with an edit repository that has work in it, on a series that is locked.
+/// Creates a project with an edit repository that has work in it, on a locked series.
 fn project() -> Project {
     let project = Project::new();
     take_rich_series(&project);
@@ -55,18 +55,18 @@ fn project() -> Project {
     project
 }
 
-/// A command, and what it is run on.
+/// A command with its initial state.
 struct Writer {
     name: &'static str,
     arguments: &'static [&'static str],
-    /// Changes the project that all have, before the first run.
+    /// Changes the common project before the first run.
     prepare: fn(&Project),
-    /// Whether a run has come so far that something is changed or decided.
+    /// Whether a run has reached the point where something is changed or decided.
     is_decided: fn(&Project) -> bool,
 }
 
 impl Writer {
-    /// Half of the kills fall at any moment, half as soon as something is decided.
+    /// Half of the kills are at any moment, half as soon as something is decided.
     fn kill_often(&self) {
         let project = project();
         (self.prepare)(&project);
@@ -94,7 +94,7 @@ impl Writer {
                 differences(&found, &after)
             );
             kills.left(if found == after { "written" } else { "as it was" });
-            // `lint --fix` has more to say that it cannot fix.
+            // `lint --fix` also reports findings that it cannot fix.
             assert!(matches!(project.run(self.arguments).code, Some(0 | 1)), "round {round}, run again");
             let found = state(&project);
             assert!(found == after, "round {round}, run again: {:#?}", differences(&found, &after));
@@ -109,7 +109,7 @@ fn differences(found: &State, other: &State) -> Vec<String> {
     paths.filter(|path| found.get(*path) != other.get(*path)).cloned().collect()
 }
 
-/// The change of a transaction.
+/// Whether a transaction's change is pending.
 fn is_pending(project: &Project) -> bool {
     project.path("target/espalier/pending").exists()
 }

@@ -1,10 +1,10 @@
-//! A checkout in which git converted line ends, as Git for Windows does by default.
+//! A checkout in which git converted line endings, as Git for Windows does by default.
 
 use super::support::importing::empty_project;
 use super::support::upstream::{TAG, Upstream};
 use super::support::{Project, files, git};
 
-/// The project as a colleague on Windows clones it.
+/// Clones the project with the settings of Git for Windows.
 fn converted_clone(project: &Project) -> Project {
     let clone = project.fresh_clone("windows");
     std::fs::remove_dir_all(clone.root()).unwrap();
@@ -26,7 +26,7 @@ fn init_and_import_write_what_keeps_git_from_it() {
     let from = upstream.to_str().unwrap();
     project.run(&["init", "--from", from, "--at", TAG, "--variant", "my"]).success();
     assert!(project.read(".gitattributes").contains("\n/patches/** -text\n"));
-    // A person's own rules stay, and ours come back when they were lost.
+    // The user's own rules are kept, and ours are restored if they were lost.
     project.write(".gitattributes", "* text=auto\n");
     let fork = Upstream::shared().fork();
     let folder = project.beside("formatted");
@@ -69,7 +69,7 @@ fn a_converted_checkout_is_one_finding_with_a_way_back() {
     }
 }
 
-/// What is compared byte by byte in this repository, as git itself reads the attributes.
+/// The files of this repository that are compared byte by byte, according to git's own reading of the attributes.
 #[test]
 fn nothing_of_this_repository_is_converted() {
     let root = files::of_this_repository("");

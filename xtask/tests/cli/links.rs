@@ -1,4 +1,4 @@
-//! Every relative link of a document of this repository leads to a file, and to a heading of it where it names one.
+//! Every relative link in a document of this repository leads to a file, and to an existing heading if it names one.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -21,7 +21,7 @@ fn a_link_to_nothing_is_found() {
     assert_eq!(found, ["docs/a.md: #three", "docs/a.md: b.md", "docs/a.md: p.svg"]);
 }
 
-/// The pages at the root, and all below `docs`.
+/// Returns the pages at the root, and all below `docs`.
 fn documents(root: &Path) -> Vec<PathBuf> {
     let at_root = std::fs::read_dir(root).unwrap().map(|entry| PathBuf::from(entry.unwrap().file_name()));
     let below_docs = files::list(&root.join("docs")).into_iter().map(|path| Path::new("docs").join(path));
@@ -37,7 +37,7 @@ fn broken_links(root: &Path, page: &Path) -> Vec<String> {
     links(&text).into_iter().filter(is_broken).map(|link| format!("{}: {link}", page.display())).collect()
 }
 
-/// What stands in the parentheses after `]`, but for addresses on the web.
+/// Returns the link targets (the text in parentheses after `]`), except for web addresses.
 fn links(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
     targets.filter(|target| !target.contains("://") && !target.starts_with("mailto:")).collect()
@@ -51,7 +51,7 @@ fn leads_somewhere(root: &Path, page: &Path, link: &str) -> bool {
     file.exists() && (heading.is_empty() || headings(&file).contains(heading))
 }
 
-/// `path` without `..`.
+/// Returns `path` with `..` resolved.
 fn normal(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut normal, part| {
         if part == Component::ParentDir {
@@ -63,7 +63,7 @@ fn normal(path: &Path) -> PathBuf {
     })
 }
 
-/// The headings of a page as GitHub names them in addresses.
+/// Returns the headings of a page in GitHub's form for addresses.
 fn headings(page: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(page).unwrap();
     let lines = text.lines().filter(|line| line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! `lint`: every finding with its place and its hint, and what a machine mends.
+//! `lint`: every finding with its place and its hint, and the automatic fixes.
 
 use super::support::editing::{names, series};
 use super::support::{Project, files, git};
@@ -6,7 +6,7 @@ use super::support::{Project, files, git};
 const TRAILERS: &str = "\n\nUpstream-Status: Pending\nDrop-when: upstream has it\nVerified-by: cargo test\n\
                         Numerics: identical";
 
-/// A project whose series keeps every rule.
+/// Creates a project whose series follows every rule.
 fn clean() -> Project {
     let project = Project::new();
     let fork = project.fork();
@@ -25,7 +25,7 @@ fn rename(project: &Project, from: &str, to: &str) {
     std::fs::rename(path(from), path(to)).unwrap();
 }
 
-/// A series that breaks many rules at once.
+/// Creates a series that breaks many rules at once.
 fn broken() -> Project {
     let project = clean();
     rename(&project, "0002-ring-a-note.patch", "0004-sing-a-note.patch");
@@ -150,7 +150,7 @@ fn what_a_machine_can_mend() {
     project.run(&["apply", "--check"]).success();
 }
 
-/// Subjects of which no word can be in a file name get the fallback name, and that name passes.
+/// Subjects without any word that is allowed in a file name get the fallback name, and that name passes.
 #[test]
 fn subjects_without_ascii_words_pass() {
     for subject in ["修正する", "...", &"x".repeat(60)] {
@@ -171,7 +171,7 @@ fn what_only_a_person_can_mend_stays() {
     assert_eq!(series(&project), before);
 }
 
-/// A file's name must not become a command to the system that reads the log.
+/// A file name must not become a command to the CI system that reads the log.
 #[test]
 fn a_name_cannot_make_a_line_of_its_own() {
     let project = clean();
@@ -180,7 +180,7 @@ fn a_name_cannot_make_a_line_of_its_own() {
     assert!(!output.stdout.lines().any(|line| line.starts_with("::")), "{output}");
 }
 
-/// GitHub reads the lines with this expression; `sed` knows the same ones.
+/// GitHub matches the lines with this expression; `sed` supports the same syntax.
 #[test]
 fn the_problem_matcher_fits_the_output() {
     let text = std::fs::read_to_string(files::of_this_repository("ci/lint-problem-matcher.json")).unwrap();
@@ -205,7 +205,7 @@ fn the_problem_matcher_fits_the_output() {
     assert_eq!(seen.lines().collect::<Vec<_>>(), wanted);
 }
 
-/// What editors, systems and git leave beside patches stops nobody; `lint` says it.
+/// Files that editors, systems and git leave beside patches are not errors; `lint` reports them.
 #[test]
 fn files_that_are_no_patches() {
     let project = clean();
@@ -247,7 +247,7 @@ fn a_file_that_wants_to_be_a_patch_has_to_be_named_as_one() {
     }
 }
 
-/// What `edit` and a rebase cannot make a commit of, no command takes.
+/// Every command refuses patches from which `edit` and a rebase cannot make a commit.
 #[test]
 fn authors_and_dates_that_no_commit_can_have() {
     let cases = [

@@ -4,7 +4,7 @@ use super::support::{Project, files};
 
 const PATCH: &str = "patches/paged/0002-say-what-is-counted.patch";
 
-/// Another text in the mail part of a patch: its digest changes, the tree does not.
+/// Changes the mail part of a patch: its digest changes, the tree does not.
 fn reword(project: &Project) {
     project.edit(PATCH, "Say what is counted", "Say plainly what is counted");
 }
@@ -88,7 +88,7 @@ fn check_says_no_when_a_patch_changed() {
     assert_eq!(project.read("espalier.lock"), before);
 }
 
-/// A patch that a variant inherits is named once, and of a list of patches only what is another one.
+/// An inherited patch is listed once, and a list of patches contains only those that differ.
 #[test]
 fn what_is_stale_is_named_once() {
     let project = Project::new();

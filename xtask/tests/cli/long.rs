@@ -1,8 +1,8 @@
-//! `test --long` builds and records what this machine can build, and names what it leaves out.
+//! `test --long` builds and records the flavors that this machine can build, and lists those that it skips.
 
 use super::support::{Project, files};
 
-/// A project with a flavor for every fate; `plugged` is built, and made `wrong` where that is wanted.
+/// Creates a project with a flavor for every outcome; `plugged` is built, and broken if `wrong` is requested.
 fn project() -> Project {
     let project = Project::new();
     let plug = project.path("plug.cmake");
@@ -66,7 +66,7 @@ fn what_is_built_and_what_is_left_out() {
         proof["level"].as_str().unwrap().to_string()
     };
     assert_eq!([level("cpu-native-paged"), level("plugged-stock")], ["run", "compiled"]);
-    // What takes hours is built by name only.
+    // Flavors that take hours are built only when named.
     let mut proof = project.read("ci/proofs/plugged-stock.json");
     let at = proof.find("\"seconds\": ").unwrap() + "\"seconds\": ".len();
     proof.insert_str(at, "7201");

@@ -1,8 +1,8 @@
-//! What CI builds, and what of it a change affects: by what decides the bytes, never by guessing from paths.
+//! CI's builds, and those that a change affects: determined by the inputs of the build, never guessed from paths.
 
 use super::support::{Project, files, git};
 
-/// A committed project with two flavors, of which one takes the programs of the other.
+/// Creates a committed project with two flavors, one of which reuses the programs of the other.
 fn committed() -> Project {
     let project = Project::new();
     let flavors = project
@@ -27,7 +27,7 @@ fn committed() -> Project {
     project
 }
 
-/// `variant flavor platform` of each row.
+/// Returns `variant flavor platform` of each row.
 fn rows(project: &Project, more: &[&str]) -> Vec<String> {
     let json = project.run(&[&["--json", "matrix"], more].concat()).success().json();
     let word = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap().to_string();
@@ -113,16 +113,16 @@ fn a_row_says_where_and_how_it_is_built() {
         ["runner", "container", "flags"].map(|key| row[key].as_str().unwrap().to_string())
     };
     assert_eq!(row("cpu-native"), ["ubuntu", "debian@sha256:0", ""]);
-    // Its toolchain names nothing that it runs on.
+    // Its toolchain does not declare a device that it runs on.
     assert_eq!(row("card"), ["ubuntu", "debian@sha256:0", "--no-smoke"]);
-    // Where its toolchain is for.
+    // Runs on the platform that its toolchain supports.
     assert_eq!(row("away"), ["ubuntu", "debian@sha256:0", "--no-smoke"]);
     assert_eq!(
         json["left_out"][0],
         serde_json::json!({ "row": "paged own linux-x86_64", "why": "no packages for own: on PATH" })
     );
     let images = rows(&project, &["--images"]);
-    // `away` has no base, `card` none for Windows, and `native` runs where it was built.
+    // `away` has no base image, `card` none for Windows, and `native` runs only where it was built.
     let expected = ["paged card linux-x86_64", "paged cpu-native linux-x86_64"];
     assert_eq!(images[..2], expected);
     assert_eq!(images.len(), 4, "{images:?}");

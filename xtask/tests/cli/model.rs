@@ -1,4 +1,4 @@
-//! `model`: pinned weights are fetched once, verified before each use, and nothing else is ever used.
+//! `model`: pinned weights are fetched once, verified before each use, and no other file is ever used.
 
 use super::support::wheels::Wheels;
 use super::support::{Project, files};

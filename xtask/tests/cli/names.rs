@@ -1,4 +1,4 @@
-//! What people call variants, pins, flavors and tools becomes folders: only plain names are taken.
+//! Names of variants, pins, flavors and tools become folders: only plain names are accepted.
 
 use super::support::{Project, files};
 
@@ -56,7 +56,7 @@ fn a_flavor_is_no_path_either() {
     project.run(&["build"]).code(2).says(&["invalid `ci/flavors.toml`", "a name has lower-case letters"]);
 }
 
-/// A version becomes a part of a folder, a package a line that pip reads, a program a path.
+/// A version becomes a path component, a package becomes a line that pip reads, a program becomes a path.
 #[test]
 fn what_a_tool_says_is_no_path_either() {
     let cases = [

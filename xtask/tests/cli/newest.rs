@@ -1,4 +1,4 @@
-//! `newest`: how far upstream the whole series reaches.
+//! `newest`: the furthest upstream commit at which the whole series applies.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn newest(project: &Project, upstream: &Path) -> Output {
     project.run(&["--quiet", "newest", "--tip", "main", "--from", upstream.to_str().unwrap()])
 }
 
-/// The report as data, when the answer is no.
+/// Returns the report as data, when the exit code is 1.
 fn json(project: &Project, upstream: &Path) -> serde_json::Value {
     let from = upstream.to_str().unwrap();
     project.run(&["--json", "newest", "--tip", "main", "--from", from]).code(1).json()
@@ -109,7 +109,7 @@ fn nowhere() {
     ");
 }
 
-/// A rebase moves a series only from a pin on which it is exact, so nothing says that the pin can move before that.
+/// A rebase moves a series only from a pin on which it is exact, so the report suggests no move before that.
 #[test]
 fn a_series_that_is_shifted_at_its_pin_cannot_be_moved() {
     let project = Project::new();
@@ -136,7 +136,7 @@ fn a_series_that_is_shifted_at_its_pin_cannot_be_moved() {
         assert!(!output.stdout.contains("rebase --to") && !output.stdout.contains("sync --to"), "{output}");
         assert!(!output.stdout.contains("--dry-run"), "{output}");
     }
-    // They agree with what a rebase then does, and the printed command says why.
+    // The report agrees with the later rebase, and the printed command explains why.
     let refused = project.run(&["rebase", "--to", "main", "--from", from]).code(1);
     refused.says(&["a series is moved only from a pin on which it is exact"]);
     project.run(&["apply", "--variant", "paged"]).code(1).says(&["0002-say-what-is-counted.patch"]);
@@ -159,8 +159,8 @@ fn the_main_line_is_that_of_the_first_parents() {
     assert_eq!((&json["applies"]["after_pin"], &json["applies"]["before_tip"]), (&1.into(), &3.into()));
 }
 
-/// Upstream changed a line that a hunk only has around it. Alone the hunk fits nowhere; a rebase merges it, and whoever
-/// is asked says the same.
+/// Upstream changed a context line of a hunk. On its own the hunk no longer applies; a rebase merges it, and all
+/// reports agree.
 #[test]
 fn what_a_rebase_merges_is_reached() {
     let project = Project::new();

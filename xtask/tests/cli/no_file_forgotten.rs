@@ -1,4 +1,4 @@
-//! A test file that nobody declared would be green for ever.
+//! A test file that is not declared would never run, and so never fail.
 
 use std::path::Path;
 

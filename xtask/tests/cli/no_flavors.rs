@@ -1,4 +1,4 @@
-//! A project that holds patches and builds nothing has no `ci/flavors.toml`.
+//! A project that has patches but no builds has no `ci/flavors.toml`.
 
 use super::support::importing::started;
 use super::support::{Project, files};
@@ -29,7 +29,7 @@ fn no_hint_names_a_file_that_never_was() {
     }
 }
 
-/// Each `next:` line of `doctor` for what this repository builds, on a machine that has nothing.
+/// Each `next:` line of `doctor` for the flavors of this repository, on a machine that has nothing installed.
 #[test]
 fn every_next_line_of_doctor_can_be_pasted() {
     let project = Project::new();

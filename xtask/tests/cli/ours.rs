@@ -1,11 +1,11 @@
-//! Links in places of ours: what they lead to is not ours, and is left alone.
+//! Symbolic links in generated folders: their targets do not belong to the tool, and are left alone.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use super::support::{Project, files, git};
 
-/// A folder of somebody's beside the project, with one file at `path`.
+/// Creates a foreign folder beside the project, with one file at `path`.
 fn somebodys(project: &Project, path: &str) -> (PathBuf, PathBuf) {
     let folder = project.beside("somebodys");
     files::write(&folder.join(path), "years of work\n");

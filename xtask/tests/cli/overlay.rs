@@ -1,4 +1,4 @@
-//! Overlays bring only paths that nobody else has.
+//! Overlays add only paths that neither upstream nor a patch has.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -132,7 +132,7 @@ fn a_folder_that_is_not_there() {
     ");
 }
 
-/// A run that would wait for ever is ended.
+/// Runs with a time limit, since the run might otherwise block forever.
 fn run_for_a_while(project: &Project, arguments: &[&str]) -> Output {
     let tool = project.command(arguments);
     let mut command = Command::new("timeout");

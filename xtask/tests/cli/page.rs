@@ -1,6 +1,6 @@
-//! `page`: what the driver of the browser says is held against what it had to say.
+//! `page`: the output of the browser driver, compared with the expected checks.
 //!
-//! The browser and the Node.js are shell scripts here; `cargo xtask test` runs the real ones where they are.
+//! The browser and Node.js are shell scripts here; `cargo xtask test` runs the real ones where they are installed.
 
 use std::ffi::OsString;
 
@@ -9,7 +9,7 @@ use super::support::{Output, Project, files};
 
 const CHECKS: [&str; 6] = ["open", "ask", "text-file", "image", "reload", "at-home"];
 
-/// A built project whose server has a page, and `ci/browser` as far as xtask looks at it.
+/// Creates a built project whose server has a page, with the parts of `ci/browser` that xtask reads.
 fn project() -> Project {
     let project = Project::new();
     npm::give_page(&project);
@@ -20,7 +20,7 @@ fn project() -> Project {
     project
 }
 
-/// A machine with a Chromium, whose node does `driver` when it drives.
+/// Returns the PATH of a machine with a Chromium, whose node runs `driver` in place of the driver.
 fn path(project: &Project, driver: &str) -> OsString {
     let path = npm::path(project, "22.12.0", WELL);
     let folder = project.beside("browser");
@@ -32,7 +32,7 @@ fn path(project: &Project, driver: &str) -> OsString {
     std::env::join_paths(std::iter::once(folder).chain(std::env::split_paths(&path))).unwrap()
 }
 
-/// The lines of a driver that finds everything right, but for `wrong`.
+/// Returns the output of a driver that reports success for everything except `wrong`.
 fn says(wrong: &str) -> String {
     let error = |name: &str| if name == wrong { "\"no such thing\"" } else { "null" };
     CHECKS.map(|name| format!("echo '{{\"check\": \"{name}\", \"error\": {}}}'\n", error(name))).concat()

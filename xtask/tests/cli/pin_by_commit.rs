@@ -7,11 +7,11 @@ use super::support::{
     upstream::{TAG, Upstream},
 };
 
-/// A project whose pin comes from a repository beside it that went on since: `main` has two commits more.
+/// A project whose pin comes from a repository beside it with newer commits: `main` is two commits ahead.
 struct Scene {
     project: Project,
     upstream: PathBuf,
-    /// The first of the two: no name leads to it directly.
+    /// The first of the two: no ref points to it directly.
     middle: String,
     tip: String,
 }
@@ -30,12 +30,12 @@ impl Scene {
         let middle = change("(left + right)");
         files::edit(&upstream.join("src/add.c"), "(left + right)", "left + right");
         let tip = change("right + left");
-        // A repository at rest, as a server has it: what HEAD is there must not matter.
+        // A repository at rest, like a server's: its HEAD must not matter.
         git::git(&upstream, &["checkout", "--quiet", "--detach", TAG]);
         Scene { project, upstream, middle, tip }
     }
 
-    /// Served by git, over protocol version 0, which gives no commit by its id.
+    /// Serves the repository by git protocol version 0, which does not serve commits by id.
     fn over_git() -> Scene {
         let scene = Scene::new();
         let url = format!("file://{}", scene.upstream.display());
@@ -48,7 +48,7 @@ impl Scene {
         git::tree_of(&self.upstream, revision)
     }
 
-    /// The pin names `commit`; a colleague who has nothing but the project builds the same from it.
+    /// Asserts that the pin names `commit`, and that a fresh clone of the project builds the same from it.
     fn assert_pinned(&self, commit: &str) -> Output {
         let pins = self.project.read("pins.toml");
         let lines = format!("commit = \"{commit}\"\ntree = \"{}\"\n", self.tree(commit));
@@ -69,7 +69,7 @@ fn a_commit_without_a_tag_is_fetched_by_its_id() {
     scene.assert_pinned(&scene.middle);
     scene.project.run(&["rebase", "--to", &scene.tip]).success();
     scene.assert_pinned(&scene.tip);
-    // And back to a name.
+    // Then back to a tag.
     scene.project.run(&["rebase", "--to", TAG]).success();
     assert!(scene.project.read("pins.toml").contains(&format!("tag = \"{TAG}\"\n")));
     scene.project.fresh_clone("clone-tag").run(&["--locked", "apply"]).success();
@@ -132,7 +132,7 @@ fn a_bundle_has_the_commit_behind_its_tips() {
     scene.assert_pinned(&scene.middle);
 }
 
-/// A mirror squashes: its commit is another one, its tree is the pinned one.
+/// A mirror squashes: its commit differs, its tree is the pinned one.
 #[test]
 fn a_copy_of_the_tree_under_another_commit_will_do() {
     let scene = Scene::new();
@@ -147,7 +147,7 @@ fn a_copy_of_the_tree_under_another_commit_will_do() {
     scene.assert_pinned(&scene.tip);
 }
 
-/// HEAD of a source is not what was asked for, and nobody is told to take it instead.
+/// The HEAD of a source is not the requested commit, and no hint suggests using it instead.
 #[test]
 fn a_source_without_the_commit_is_no_reason_to_pin_another_tree() {
     let scene = Scene::new();
@@ -176,7 +176,7 @@ fn a_source_without_the_commit_is_no_reason_to_pin_another_tree() {
     ");
 }
 
-/// Written by hand, or by a merge of two branches that both moved the pin.
+/// Edited by hand, or merged from two branches that both moved the pin.
 #[test]
 fn a_commit_and_a_tree_that_do_not_belong_together() {
     let scene = Scene::new();

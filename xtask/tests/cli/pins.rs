@@ -131,7 +131,7 @@ fn a_folder_outside_of_the_repository() {
     "#);
 }
 
-/// git stores no empty folder: a series without patches is not there in a fresh clone.
+/// Git does not store empty folders: a series without patches is missing in a fresh clone.
 #[test]
 fn a_series_that_is_not_there_is_empty() {
     let project = Project::new();
@@ -227,7 +227,7 @@ fn from_a_folder_inside_the_project_its_root_is_found() {
     assert!(project.finish(command).success().stdout.starts_with("hello v1.0 tree"));
 }
 
-/// Each variant was followed to its pin, and every step compared with all before it.
+/// Guards against quadratic time: each variant was followed to its pin, and every step was compared with all before it.
 #[test]
 fn a_long_chain_of_variants_is_read_in_time() {
     let project = Project::new();

@@ -1,4 +1,4 @@
-//! `cargo xtask X | head -1`, for every command: whoever had enough is not told anything, and nothing else changes.
+//! `cargo xtask X | head -1`, for every command: a closed pipe causes no message, and has no other effect.
 
 use std::process::Stdio;
 
@@ -6,7 +6,7 @@ use clap::CommandFactory;
 
 use super::support::{Output, Project, files, upstream::moved};
 
-/// A way to call every command in a small project, again and again with the same outcome.
+/// A call of every command in a small project that can be repeated with the same outcome.
 const CALLS: &str = "\
 apply
 bench capacity
@@ -45,7 +45,7 @@ trailers --set Status:x --dry-run
 verify no-such-package
 ";
 
-/// Nobody reads what is written to it.
+/// Returns a pipe without a reader.
 fn closed() -> Stdio {
     let (_, writer) = std::io::pipe().unwrap();
     writer.into()
@@ -57,7 +57,7 @@ fn run(project: &Project, call: &[&str], stdout: Option<Stdio>, stderr: Option<S
     project.output(&command.spawn().unwrap().wait_with_output().unwrap())
 }
 
-/// With the answer, the talk or both cut off, what is left is as it was.
+/// Asserts the exit code, and the same text on the other stream, with standard output, standard error or both closed.
 fn assert_ends_quietly(project: &Project, call: &[&str]) {
     let whole = run(project, call, None, None);
     let code = if whole.stdout.is_empty() { whole.code } else { Some(141) };
@@ -104,7 +104,8 @@ fn help_ends_quietly_too() {
     }
 }
 
-/// A program that a command shows talks: with `--json` the one value is all that is on standard output.
+/// The output of programs that a command runs goes to standard error: with `--json` the only text on standard output is
+/// the JSON value.
 #[test]
 fn what_other_programs_say_is_talk() {
     let project = Project::new();

@@ -1,4 +1,4 @@
-//! Moving a series to another upstream tree: clean, with conflicts, over what upstream has already.
+//! Moving a series to another upstream tree: clean, with conflicts, and with changes that upstream has already.
 
 use super::support::moving::{Move, TIP, above_everything};
 use super::support::{files, git, upstream::TAG};
@@ -232,7 +232,7 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
     assert_eq!(left, ["0001-greet-more-warmly.patch", "0002-greet-dearly.patch"]);
 }
 
-/// A person takes the patch's side whole, and with it deletes what upstream added.
+/// The user resolves by taking the patch's whole side, and thereby deletes what upstream added.
 #[test]
 fn deleting_upstreams_new_lines_is_warned_of() {
     let moving = Move::with_patch(
@@ -266,7 +266,7 @@ fn deleting_upstreams_new_lines_is_warned_of() {
     moving.assert_moved();
 }
 
-/// A server is asked for the commits since the pin. Of an older release there are none, and it comes all the same.
+/// A server is asked for the commits since the pin. There are none for an older release, which is fetched all the same.
 #[test]
 fn the_pin_can_go_back_to_an_older_release_of_a_server() {
     let moving = Move::new(above_everything("src/count.c"));

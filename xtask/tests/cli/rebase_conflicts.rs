@@ -1,4 +1,4 @@
-//! A patch that does not go by itself waits for a person: solved, skipped, aborted, kept.
+//! A patch that needs manual resolution: resolved, skipped, aborted, kept.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
       next: cargo xtask rebase --continue
     ");
     files::write(&moving.work().join("src/greet.c"), greet("hi there"));
-    // The third patch changes what the first one made, so it needs a person too.
+    // The third patch changes the result of the first one, so it needs manual resolution too.
     insta::assert_snapshot!(moving.run(&["--continue"]), @"
     exit: 4
     -- stdout --
@@ -229,7 +229,7 @@ fn the_series_may_not_change_under_a_waiting_rebase() {
     ");
 }
 
-/// What upstream deleted, a binary file, a file of that name: each waits in a form that git understands.
+/// A file deleted upstream, a binary file, a file of that name: each conflict is stored in a form that git understands.
 #[test]
 fn conflicts_without_text_wait_in_the_index() {
     let moving = Move::with_patch(
@@ -283,7 +283,7 @@ fn conflicts_without_text_wait_in_the_index() {
     moving.assert_moved();
 }
 
-/// Upstream put a link in the place of a folder: nothing may be written through it.
+/// Upstream replaced a folder by a link: nothing may be written through it.
 #[test]
 fn a_conflict_is_never_written_through_a_link() {
     let moving = Move::with_patch(
@@ -322,7 +322,7 @@ fn a_conflict_is_never_written_through_a_link() {
     moving.run(&["--abort"]).success();
 }
 
-/// Killed after the conflict was shown and before that was written down, and solved all the same.
+/// Killed after the conflict was shown and before that was recorded; the resolution is accepted all the same.
 #[test]
 fn what_was_solved_in_a_half_shown_conflict_is_kept() {
     let moving = Move::new(upstream_greets_otherwise);
@@ -356,7 +356,7 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
     assert_eq!(kept, greet("hi there"));
 }
 
-/// Solved once, solved for good: after `--abort` too, and at the next step of a move in steps.
+/// Resolutions are remembered after `--abort`, and at the next step of a move in steps.
 #[test]
 fn what_was_solved_is_remembered() {
     let moving = Move::new(upstream_greets_otherwise);
@@ -383,7 +383,7 @@ fn what_was_solved_is_remembered() {
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), greet("hi there"));
-    // It is for a person to say that it is right.
+    // The user has to confirm that the resolution is right.
     moving.run(&["--continue"]).code(4);
     git::git(&moving.work(), &["add", "src/greet.c"]);
     let next = moving.run(&["--continue"]).code(4);

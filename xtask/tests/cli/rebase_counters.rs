@@ -1,4 +1,4 @@
-//! Both sides raised one counter: upstream has the patch's new value, and it is too small for both additions.
+//! Both sides incremented one counter: upstream has the patch's new value, which is too small for both additions.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::support::{files, git};
 
 const OPS: &str = "src/name.c";
 
-/// As llama.cpp's `ggml.h`, and a counter of its operations in a second file.
+/// Returns a file like llama.cpp's `ggml.h`, and a counter of its operations in a second file.
 fn ops(names: &[&str], count: usize) -> String {
     let names: String = names.iter().map(|name| format!("    OP_{name},\n")).collect();
     format!(
@@ -23,7 +23,7 @@ fn check(count: usize) -> String {
     format!("operations:\n\nstatic_assert(OP_COUNT == {count});\n")
 }
 
-/// Upstream adds one operation and the patch another one, at another place of the list; both raise the counters.
+/// Upstream adds one operation and the patch another one, elsewhere in the list; both increment the counters.
 fn both_add_an_operation() -> Move {
     Move::with_base(
         |folder| {
@@ -94,7 +94,8 @@ fn a_person_sets_the_counter_by_hand() {
     }
 }
 
-/// What was refused can be taken up again by the rebase that waits, and trimmed parts are told from edited ones.
+/// The choice that the first call refused can be made in the suspended rebase; trimmed parts are distinguished from
+/// edited ones.
 #[test]
 fn the_choice_can_come_later() {
     let moving = both_add_an_operation();
@@ -104,7 +105,7 @@ fn the_choice_can_come_later() {
     moving.assert_moved();
 }
 
-/// A line that both changed alike and that counts nothing is shown and not called a counter.
+/// A line without a number that both changed in the same way is shown, but not called a counter.
 #[test]
 fn a_line_without_a_number_is_no_counter() {
     let change = |folder: &Path| {

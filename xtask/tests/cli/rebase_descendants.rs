@@ -51,7 +51,7 @@ fn a_stale_lock_stops_an_export_that_has_to_rebase() {
     assert_eq!(stacked.committed(), before);
 }
 
-/// The series of the parent is exported all the same, and the warning's command goes on from there.
+/// The series of the parent is exported all the same, and the command in the warning continues from there.
 #[test]
 fn a_conflict_is_handed_over_by_the_command_of_the_warning() {
     let stacked = Stacked::new();
@@ -119,7 +119,7 @@ fn a_conflict_is_handed_over_by_the_command_of_the_warning() {
 #[test]
 fn abort_changes_nothing_and_skip_drops_the_patch() {
     let stacked = Stacked::new();
-    // The store keeps the old tree, although no patch gives it any more.
+    // The store keeps the old tree, although no patch produces it any more.
     stacked.amend_parent().success();
     let before = stacked.committed();
     stacked.rebase(&["--dry-run"]).code(4);
@@ -158,7 +158,7 @@ fn a_change_during_a_rebase_is_reported() {
         .says(&["resolved as when patches/child/0002-greet-all.patch went onto variant paged"]);
 }
 
-/// A record of a rebase that an earlier version wrote is one of a pin.
+/// A record that an earlier version wrote, without a scope, is read as the rebase of a pin.
 #[test]
 fn the_record_of_a_rebase_has_its_scope() {
     let stacked = Stacked::without_grandchild();
@@ -172,7 +172,7 @@ fn the_record_of_a_rebase_has_its_scope() {
         .says(&["the series or its pin was changed since the rebase began"]);
 }
 
-/// The patches of the child apply again as they are.
+/// The patches of the child apply again unchanged.
 #[test]
 fn a_parent_that_is_changed_back_needs_no_rebase() {
     for turn in [Stacked::turn_parent as fn(&Stacked) -> _, |stacked| stacked.comment_parent(&[])] {
@@ -186,7 +186,7 @@ fn a_parent_that_is_changed_back_needs_no_rebase() {
     }
 }
 
-/// The lock still says what the child was made for, and the store has it.
+/// The lock still records the tree that the child was made for, and the store has it.
 #[test]
 fn a_parent_that_changes_twice_is_followed_from_what_the_child_was_made_for() {
     let stacked = Stacked::new();
@@ -243,7 +243,7 @@ fn without_the_old_tree_the_error_says_how_to_make_it() {
         .says(&["does not apply to variant paged automatically"]);
 }
 
-/// Reports on a child whose parent has changed name the command that goes on.
+/// Reports on a child whose parent has changed name the next command.
 #[test]
 fn reports_lead_to_the_rebase() {
     let stacked = Stacked::without_grandchild();

@@ -1,11 +1,11 @@
-//! The traps that git's own commands walk into: a change that fits where it does not belong.
+//! Cases in which git's own commands apply a change at the wrong place.
 
 use std::path::Path;
 
 use super::support::moving::{Move, TIP, above_everything};
 use super::support::{files, git};
 
-/// Upstream deletes the patched function, and its twin stays.
+/// Upstream deletes the patched function, and keeps its twin.
 fn without_the_left_twin(folder: &Path) {
     let path = folder.join("src/twins.c");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -44,7 +44,7 @@ fn a_change_never_goes_into_a_lookalike() {
     assert_eq!(accepted_by_git(&moving.upstream, &patch), ["apply", "am", "am -3"]);
 }
 
-/// It fits twice, and the base tells which place is meant.
+/// The hunk fits twice, and the base determines which place is meant.
 #[test]
 fn a_twin_elsewhere_is_no_reason_to_stop() {
     let moving = Move::with_patch(change_the_left_twin, above_everything("src/twins.c"));
@@ -58,7 +58,7 @@ fn a_twin_elsewhere_is_no_reason_to_stop() {
     assert!(left.contains("result * 3") && right.contains("result * 2"), "{text}");
 }
 
-/// Upstream sorts the twins the other way round: on the line of one stands the other now.
+/// Upstream swaps the twins: each is now on the lines of the other.
 fn right_twin_first(folder: &Path) {
     let path = folder.join("src/twins.c");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -93,7 +93,7 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
     assert_eq!(moving.committed(), before);
     let patch = moving.project.path("patches/paged/0001-change-something.patch");
     assert_eq!(accepted_by_git(&moving.upstream, &patch), ["apply", "am", "am -3"]);
-    // And what they make of it: the change is in the wrong function.
+    // And with the wrong result: the change is in the other function.
     git::git(&moving.upstream, &["apply", patch.to_str().unwrap()]);
     let text = std::fs::read_to_string(moving.upstream.join("src/twins.c")).unwrap();
     let right = text.split("int words_twin_left").next().unwrap();
@@ -105,7 +105,7 @@ fn change_two_places(folder: &Path) {
     files::edit(&folder.join("src/count.c"), "    return count;", "    return count - 1;");
 }
 
-/// What is only tried is judged as what is done: fates, notes, differences and the tree.
+/// A dry run reports the same as the run: results, notes, differences and the tree.
 #[test]
 fn a_dry_run_says_what_the_run_then_says() {
     let has_all = |folder: &Path| change_two_places(folder);
@@ -183,11 +183,11 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
          Reading 1 commit of hello since v1.0
     "#);
     moving.assert_moved();
-    // It keeps the other half, and says nothing.
+    // Git keeps the other half, and reports nothing.
     assert_eq!(accepted_by_git(&moving.upstream, &patch), ["am -3"]);
 }
 
-/// Which of git's own ways take `patch` on the newer upstream without a word.
+/// Returns git's commands that accept `patch` on the newer upstream without an error.
 fn accepted_by_git(upstream: &Path, patch: &Path) -> Vec<&'static str> {
     let patch = patch.to_str().unwrap();
     let ways: [(&str, &[&str]); 3] =

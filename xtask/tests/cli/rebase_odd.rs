@@ -1,4 +1,4 @@
-//! A rebase that waits, where the surroundings are odd: attributes, names, what was decided before.
+//! A suspended rebase under unusual conditions: attributes, names, earlier decisions.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +16,7 @@ fn upstreams_attributes_convert_nothing() {
             &upstream.join(".gitattributes"),
             "* text eol=crlf\n*.md working-tree-encoding=UTF-16\n",
         );
-        // Upstream's blobs are as they are: the attributes came later.
+        // Upstream's blobs are not normalised: the attributes were added later.
         files::write(&upstream.join(".git/info/attributes"), "* -text -working-tree-encoding\n");
     });
     moving.rebase(&[]).code(4);
@@ -50,7 +50,7 @@ fn what_was_decided_before_a_conflict_holds_after_it() {
       next: look at those patches; if it is intended, run the same command with `--no-strict`
     "#);
     assert_eq!(moving.committed(), before);
-    // It holds however often one goes on, until something else is said.
+    // The setting applies to every `--continue` until it is changed.
     moving.run(&["--continue"]).code(1);
     insta::assert_snapshot!(moving.run(&["--continue", "--no-strict"]).success(), @r#"
     exit: 0
@@ -70,7 +70,7 @@ fn what_was_decided_before_a_conflict_holds_after_it() {
     moving.assert_moved();
 }
 
-/// Who takes the patch's side whole brings back what upstream deleted.
+/// Taking the patch's whole side restores lines that upstream deleted.
 #[test]
 fn lines_that_come_back_are_named() {
     let moving = Move::with_patch(
@@ -98,7 +98,7 @@ fn lines_that_come_back_are_named() {
     ");
 }
 
-/// Of a file without text one side is always lost.
+/// In a binary conflict one side is always lost.
 #[test]
 fn a_replaced_binary_is_named() {
     let logo = |byte: u8| [&[byte, 0, 200][..], &[byte; 40]].concat();
@@ -227,7 +227,7 @@ fn where_upstream_moved_things_a_person_says_where_to() {
     moving.assert_moved();
 }
 
-/// A patch moves a folder, and upstream has put a file into it since: git stops there too.
+/// A patch moves a folder, and upstream has added a file to it since: git stops there too.
 #[test]
 fn what_upstream_put_into_a_folder_that_a_patch_moves() {
     let moving = Move::with_patch(
@@ -252,7 +252,7 @@ fn what_upstream_put_into_a_folder_that_a_patch_moves() {
     assert!(patch.contains("rename to docs/tales/new.txt"), "{patch}");
 }
 
-/// A folder of which something stays is not moved, and nobody has to decide.
+/// A folder that keeps some files is not moved, and no decision is needed.
 #[test]
 fn a_folder_that_a_patch_moves_in_part_stays() {
     let moving = Move::with_patch(
@@ -263,7 +263,7 @@ fn a_folder_that_a_patch_moves_in_part_stays() {
     moving.assert_moved();
 }
 
-/// What to type next names the variant where it is not the default one.
+/// The next commands name the variant if it is not the default one.
 #[test]
 fn the_next_commands_are_for_the_variant_that_was_asked_for() {
     let moving = Move::new(upstream_greets_otherwise);
@@ -278,7 +278,7 @@ fn the_next_commands_are_for_the_variant_that_was_asked_for() {
     moving.run(&["--variant", "paged", "--abort"]).success();
 }
 
-/// It also says what other pins' variants came to, which a rebase does not know.
+/// The lock also contains the results of other pins' variants, which a rebase does not know.
 #[test]
 fn a_lock_that_cannot_be_read_is_not_written_over() {
     let moving =

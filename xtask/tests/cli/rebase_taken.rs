@@ -1,11 +1,11 @@
-//! A rebase of what upstream took, moved and took back.
+//! A rebase of patches that upstream applied, moved or reverted.
 
 use std::path::Path;
 
 use super::support::moving::Move;
 use super::support::{files, git};
 
-/// What upstream takes as it is, before it moves the file.
+/// The change that upstream applies unchanged, before it moves the file.
 fn greet_warmly(folder: &Path) {
     files::edit(
         &folder.join("src/greet.c"),
@@ -57,7 +57,7 @@ fn change_a_picture(folder: &Path) {
     files::write(&folder.join("picture.bin"), b"\0picture of ours");
 }
 
-/// Files that are no text are taken back as blobs, and modes and names without a change of the content.
+/// Binary files are reverted as blobs; modes and names are reverted without a change of the content.
 #[test]
 fn a_patch_without_text_that_was_taken_back_is_kept() {
     let picture = Move::with_patch(change_a_picture, |folder| {

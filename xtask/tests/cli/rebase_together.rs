@@ -1,4 +1,4 @@
-//! Every series on a pin moves with it, or none does.
+//! All series on a pin move with it, or none does.
 
 use super::support::moving::{Move, TIP, above_everything, upstream_greets_otherwise};
 use super::support::{Project, files, git};
@@ -6,8 +6,8 @@ use super::support::{Project, files, git};
 const OTHER: &str = "patches/other/0001-say-what-is-counted.patch";
 const CHILD: &str = "patches/child/0001-say-what-is-counted.patch";
 
-/// The usual project, with a second series beside the first, and a third one that extends the first. Both make the change
-/// of the second patch of the usual series, which has only two now.
+/// Creates the usual project, with a second series beside the first, and a third one that extends the first. Both of
+/// these make the change of the second patch of the usual series, which has only two patches now.
 fn project() -> Project {
     let project = Project::new();
     let count = project.read("patches/paged/0002-say-what-is-counted.patch");
@@ -59,7 +59,7 @@ fn the_present_pin_is_a_move_that_changes_nothing() {
     assert_eq!(kept(after), kept(before));
 }
 
-/// It makes no difference which variant is named, nor that one has no patches.
+/// The result does not depend on which variant is named, nor on a variant without patches.
 #[test]
 fn every_variant_on_the_pin_names_the_same_move() {
     let mut moved = Vec::new();
@@ -72,7 +72,8 @@ fn every_variant_on_the_pin_names_the_same_move() {
     assert!(moved.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-/// A conflict in a series that was not named stops all of them; after it is resolved all move, the parents' patches once.
+/// A conflict in a series that was not named stops all of them; after it is resolved all move, and the parents' patches
+/// are rebased once.
 #[test]
 fn a_conflict_in_any_series_holds_all_of_them() {
     let moving = Move::of(project(), counts_otherwise);
@@ -97,7 +98,7 @@ fn a_conflict_in_any_series_holds_all_of_them() {
     );
     assert_eq!(moving.committed(), before);
     solve();
-    // Whichever variant is named: there is one rebase for the pin.
+    // Any variant can be named: there is one rebase for the pin.
     moving.run(&["--continue", "--variant", "other"]).success();
     moving.assert_moved();
     for file in [OTHER, CHILD] {
@@ -122,7 +123,7 @@ fn abort_and_skip_are_for_all_series() {
     assert!(files::list(&moving.project.path("patches/paged")).is_empty());
 }
 
-/// What upstream has is told of all series at once, and dropped in all.
+/// An upstreamed change is reported for all series at once, and dropped in all.
 #[test]
 fn what_upstream_has_is_told_of_all_series() {
     let takes = |folder: &std::path::Path| {
@@ -136,7 +137,7 @@ fn what_upstream_has_is_told_of_all_series() {
     moving.assert_moved();
 }
 
-/// A rebase that is only tried says of a patch what `status` says of it.
+/// A dry run of a rebase gives a patch the same verdict as `status`.
 #[test]
 fn a_dry_run_has_the_verdicts_of_status() {
     let moving = Move::of(project(), upstream_greets_otherwise);
@@ -152,7 +153,7 @@ fn a_dry_run_has_the_verdicts_of_status() {
     assert!(status.stdout.contains("(by 0001-greet-more-warmly.patch)"), "{status}");
 }
 
-/// `newest` offers a commit to which the pin can move, with all that is on it.
+/// `newest` suggests a commit to which the pin can move with all series on it.
 #[test]
 fn newest_looks_at_every_series_on_the_pin() {
     let moving = Move::of(project(), |folder| {

@@ -1,4 +1,4 @@
-//! What `--to` and `--tip` take: short ids, steps back, and nothing that git could take for something else.
+//! Values that `--to` and `--tip` accept: short ids, ancestors, and nothing that git could interpret otherwise.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use super::support::{
     upstream::{TAG, Upstream},
 };
 
-/// How the project reaches its upstream.
+/// Transports between the project and its upstream.
 const WAYS: [Way; 3] = [Way::Folder, Way::Server, Way::Bundle];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,7 @@ enum Way {
     Bundle,
 }
 
-/// An upstream with a merge, and a tag above it: TAG - one - two - (merge of side) - v2.0 on main.
+/// An upstream with a merge, and a tag after it: TAG - one - two - (merge of side) - v2.0 on main.
 struct Scene {
     project: Project,
     upstream: PathBuf,
@@ -63,7 +63,7 @@ impl Scene {
         git::git(&self.upstream, &["rev-parse", &format!("{revision}^{{commit}}")])
     }
 
-    /// Where `rebase --to REFERENCE` would go, in a clone that has fetched nothing yet.
+    /// Returns the commit that `rebase --to REFERENCE` would move to, in a clone that has fetched nothing yet.
     fn goes_to(&self, reference: &str) -> String {
         let name: String = reference.chars().filter(char::is_ascii_alphanumeric).collect();
         let clone = self.project.fresh_clone(&format!("clone-{name}-{}", reference.len()));
@@ -98,7 +98,7 @@ fn short_ids_and_steps_back_are_found_in_every_kind_of_source() {
     }
 }
 
-/// What can be named on a command line stays a tag in `pins.toml`, and is read from there again.
+/// A tag that can be named on a command line stays a tag in `pins.toml`, and is read from there again.
 #[test]
 fn a_tag_with_punctuation_stays_a_tag() {
     let scene = Scene::new(Way::Server);
@@ -121,7 +121,7 @@ fn status_takes_them_too_and_has_their_history() {
     }
 }
 
-/// What a report has just printed needs no second look at the network.
+/// A commit that a report has just printed is found without network access.
 #[test]
 fn a_commit_that_came_with_another_tip_is_known_offline() {
     let scene = Scene::new(Way::Server);
@@ -133,7 +133,7 @@ fn a_commit_that_came_with_another_tip_is_known_offline() {
     }
 }
 
-/// A tag whose name could be the beginning of an id is a tag.
+/// A tag whose name could be an abbreviated id is a tag.
 #[test]
 fn a_tag_of_hexadecimal_digits_is_a_tag() {
     for way in [Way::Folder, Way::Server] {
@@ -144,7 +144,7 @@ fn a_tag_of_hexadecimal_digits_is_a_tag() {
     }
 }
 
-/// Commits until two of them begin alike.
+/// Creates commits until two of their ids share a prefix.
 fn twins(scene: &Scene) -> String {
     let tree = git::tree_of(&scene.upstream, "main");
     let mut seen = std::collections::HashMap::new();

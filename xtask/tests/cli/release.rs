@@ -9,7 +9,7 @@ use super::support::{Project, files, program_path};
 const RELEASE: &str = "target/espalier/release";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The name of the one package in the release.
+/// Returns the name of the one package in the release.
 fn top() -> String {
     format!("espalier-{VERSION}-paged-cpu-native-{}-{}", std::env::consts::OS, std::env::consts::ARCH)
 }
@@ -18,7 +18,7 @@ fn archive(project: &Project) -> std::path::PathBuf {
     project.path(RELEASE).join(format!("{}.tar.gz", top()))
 }
 
-/// A release whose server says its version, which the one of the tests cannot.
+/// Creates a release whose server prints its version, which the server of the other tests cannot.
 fn released() -> Project {
     let project = built();
     let package = project.path(PACKAGE);
@@ -116,7 +116,7 @@ fn a_dry_run_writes_nothing() {
     assert!(!project.path(RELEASE).exists());
 }
 
-/// The script in a home of its own, with nothing in its environment but that and PATH.
+/// Runs the script with a separate home; its environment contains only HOME and PATH.
 fn install(project: &Project, path: &std::ffi::OsStr, arguments: &[&str]) -> std::process::Output {
     let script = project.path(RELEASE).join("install.sh");
     std::fs::create_dir_all(project.beside("person")).unwrap();
@@ -220,7 +220,7 @@ fn somebody_elses_programs_stay() {
     assert!(Path::new(&project.beside("person/.local/bin/llama-server")).exists());
 }
 
-/// It may not start on another processor, and `install.sh` would install it there.
+/// It may not start on another processor, where `install.sh` would install it.
 #[test]
 fn what_is_built_for_this_machine_is_released_only_by_name() {
     let project = built();

@@ -1,4 +1,4 @@
-//! Reports on a long series stay short, and the page stays small, whatever a patch brings.
+//! Reports on a long series stay short, and the HTML page stays small, whatever a patch contains.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const COMMITS: usize = 90;
 const LIBRARY_LINES: usize = 146_000;
 const SUBJECT: &str = "Say something in every seventh part that is <much> longer than a row has room for";
 
-/// A project of 120 patches, one of which adds a library of 7 MB; upstream went on by 90 commits.
+/// Creates a project of 120 patches, one of which adds a library of 7 MB; upstream is 90 commits ahead.
 fn scene() -> Project {
     let folder = tempfile::tempdir().unwrap();
     let scratch = folder.path().join("upstream");

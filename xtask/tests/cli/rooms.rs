@@ -1,16 +1,17 @@
-//! Who may import whom: the tables of ARCHITECTURE.md, held against every `crate::` and `super::` of the sources.
+//! Allowed imports between modules: the tables of ARCHITECTURE.md, compared with every `crate::` and `super::` in the
+//! sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::support::files;
 
-/// A module by its names, from the crate's root.
+/// The path of a module, from the crate's root.
 type Module = Vec<String>;
 
 const SOURCES: [&str; 3] = ["xtask", "series", "kernels"];
 
-/// A table, the sources that it is about, and the room of which it tells the inside.
+/// A heading, the sources that its table describes, and the top-level module whose submodules it lists, if any.
 const TABLES: [(&str, &str, Option<&str>); 3] = [
     ("## The rooms of xtask", "xtask", None),
     ("### Inside sys", "xtask", Some("sys")),
@@ -34,14 +35,14 @@ fn rooms_import_only_what_stands_below_them() {
     }
 }
 
-/// What the modules of `room` import of each other; its `mod.rs` is none of them.
+/// Returns the imports among the submodules of `room`, without its `mod.rs`.
 fn inside_of(room: &str, imports: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeMap<Module, BTreeSet<Module>> {
     let inner = |path: &Module| (path.len() > 1 && path[0] == room).then(|| path[1..].to_vec());
     let targets = |targets: &BTreeSet<Module>| targets.iter().filter_map(inner).collect();
     imports.iter().filter_map(|(module, found)| Some((inner(module)?, targets(found)))).collect()
 }
 
-/// Else a room could be reached past the tables.
+/// Otherwise a module could be imported without the tables noticing.
 #[test]
 fn only_the_roots_of_crates_name_crates() {
     for folder in files::sources_of_the_tool() {
@@ -61,7 +62,7 @@ fn folders_do_not_import_each_other_in_circles() {
     }
 }
 
-/// A file may name what stands in the `mod.rs` of its own folder, which names the file.
+/// A file may import from the `mod.rs` of its own folder, which declares the file.
 #[test]
 fn files_do_not_import_each_other_in_circles() {
     for sources in SOURCES {
@@ -75,7 +76,7 @@ fn files_do_not_import_each_other_in_circles() {
     }
 }
 
-/// What imports each other: `place` says where a path leads that a module writes.
+/// Returns the import cycles: `place` maps a path that a module imports to the unit to check.
 fn circles(
     imports: &BTreeMap<Module, BTreeSet<Module>>,
     place: impl Fn(&Module, &Module) -> Module,
@@ -89,7 +90,7 @@ fn circles(
             others.filter(|other| *other != from && known.contains(other)).collect();
         graph.entry(from).or_default().extend(others);
     }
-    // What imports nothing that is left is taken away, and what nothing that is left imports: circles stay.
+    // Nodes without remaining imports, or without remaining importers, are removed: the cycles are left.
     while let Some(free) = free(&graph) {
         graph.remove(&free);
     }
@@ -111,7 +112,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The rooms of the table under `heading`, from top to bottom, and what each may import: only what stands below it.
+/// Returns the modules of the table under `heading`, from top to bottom, and what each may import: only modules listed
+/// below it.
 fn table(heading: &str) -> BTreeMap<String, BTreeSet<String>> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let section = text.split(heading).nth(1).unwrap().split("\n#").next().unwrap();
@@ -131,8 +133,8 @@ fn cells(row: &str) -> Vec<&str> {
     row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect()
 }
 
-/// What each file imports, tests left out. `lib.rs` and `main.rs` name every room and are none. A room of the tool has
-/// one name in all its crates: each says in `lib.rs` where the rooms below it are.
+/// Returns the imports of each file, without tests. `lib.rs` and `main.rs` name every module and are skipped. A
+/// top-level module of the tool has one name in all its crates: the `lib.rs` of each re-exports the lower ones.
 fn imports(name: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let folders =
         if name == "xtask" { files::sources_of_the_tool() } else { vec![root().join(name).join("src")] };
@@ -168,7 +170,8 @@ fn module_of(path: &Path) -> Module {
     path.iter().map(|part| part.to_string_lossy().into_owned()).filter(|part| part != "mod").collect()
 }
 
-/// Every path that starts with `crate` or `super`, from the crate's root; of a group in braces each first name.
+/// Returns every path that starts with `crate` or `super`, from the crate's root; for a group in braces, the first
+/// component of each item.
 fn paths_in(code: &str, module: &Module) -> BTreeSet<Module> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();

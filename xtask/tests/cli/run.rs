@@ -1,10 +1,10 @@
-//! `run` and `smoke`: not built yet, port taken, the server's own arguments and exit code.
+//! `run` and `smoke`: not built yet, port in use, the server's own arguments and exit code.
 
 use std::net::TcpListener;
 
 use super::support::{Project, files};
 
-/// A project with a package whose server is a shell script.
+/// Creates a project with a package whose server is a shell script.
 fn with_server(commands: &str) -> Project {
     let project = Project::new();
     files::write_script(&project.path("target/espalier/dist/paged-cpu-native/bin/llama-server"), commands);

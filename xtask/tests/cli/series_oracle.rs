@@ -1,7 +1,7 @@
-//! Whole series on an upstream that went on and took some of their patches, held against what git makes of them.
+//! Series on a newer upstream that applied some of their patches, compared with git's result.
 //!
-//! Where git is content, we have its tree, or stop because nobody can be sure of the place. Where git stops, we stop, or
-//! upstream took the patch: here it is known which ones it did.
+//! Where git succeeds, we produce the same tree or stop because the position is ambiguous. Where git stops, we stop, or
+//! upstream applied the patch: the test knows which patches it applied.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use xtask::sys::git::store_tree::StoreTree;
 
 use super::support::made_up::{self, Files};
 
-/// How many series are made up, and what says that it shall be more.
+/// Number of synthetic series, and the environment variable that raises it.
 const SERIES: u64 = 80;
 const MORE: &str = "ESPALIER_SERIES";
 const PATCHES: usize = 5;
 const UPSTREAM_COMMITS: usize = 6;
 
-/// Patches, by what became of them.
+/// Number of patches by result.
 #[derive(Debug, Default)]
 struct Tally {
     same: usize,
     upstreamed: usize,
-    /// Upstream took it and changed it: git stops, or puts it there a second time.
+    /// Upstream applied it and changed it: git stops, or applies it a second time.
     taken: usize,
     both_stop: usize,
     only_we_stop: usize,
@@ -58,12 +58,12 @@ struct Scene {
     base: String,
     ours: Vec<String>,
     tip: String,
-    /// The commits of the fork that upstream took.
+    /// Indices of the fork's commits that upstream applied.
     taken: BTreeSet<usize>,
 }
 
 impl Scene {
-    /// Nothing when one side did nothing.
+    /// Returns `None` when one side made no commit.
     fn new(seed: u64) -> Option<Scene> {
         let folder = tempfile::tempdir().unwrap();
         let repo = made_up::repository(folder.path());
@@ -89,7 +89,7 @@ impl Scene {
         (scene.tip != scene.base && !scene.ours.is_empty()).then_some(scene)
     }
 
-    /// It changes something, or takes a patch, or both at once.
+    /// Adds an upstream commit: a change, an applied patch, or both at once.
     fn upstream_goes_on(&mut self, random: &mut Random, number: usize) {
         let takes = random.below(3) == 0 && !self.ours.is_empty();
         let at = random.below(self.ours.len());
@@ -121,7 +121,7 @@ impl Scene {
         self.store.tree_of(commit.parse().unwrap()).unwrap()
     }
 
-    /// Every patch, until one stops.
+    /// Compares every patch, until one stops.
     fn compare(&self, tally: &mut Tally) {
         let patches: Vec<Patch> =
             self.ours.iter().filter_map(|commit| made_up::patch_of(&self.repo, commit)).collect();
@@ -143,7 +143,7 @@ impl Scene {
         }
     }
 
-    /// Holds one patch against what git makes of it on the commit `head`; gives the next one unless either stops.
+    /// Compares one patch with git's result on the commit `head`; returns the next head unless either stops.
     fn hold(&self, at: usize, step: &Step, head: &str, tally: &mut Tally) -> Option<String> {
         let name = format!("seed {}, patch {at}", self.seed);
         let before = self.tree_of(head);

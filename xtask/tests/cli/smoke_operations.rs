@@ -1,12 +1,12 @@
-//! The operations of the model on an accelerator: held against the processor, or `smoke --operations` says which are not.
-//! Upstream's two programs are scripts.
+//! The model's operations on an accelerator, compared with the CPU; `smoke --operations` lists the failures. Upstream's
+//! two programs are scripts.
 
 use super::support::suites::{suites, with_scripts, write_program};
 use super::support::{Output, Project, files};
 
 const SMOKE: [&str; 4] = ["smoke", "--operations", "--flavor", "gpu"];
 
-/// A flavor whose module lies with the package, and whose tests are compiled where its host is.
+/// Creates a flavor whose module is in the package, and whose tests are in the build of its host flavor.
 fn project(compared: &str) -> Project {
     let project = suites();
     let gpu = "\n[flavors.gpu]\nabout = \"a GPU\"\nhost = \"cpu-native\"\nmodules = [\"ggml-gpu\"]\n";

@@ -1,5 +1,5 @@
-//! A server whose model lies with a second process says what it says alone, or the smoke test says what is wrong. The
-//! programs are this test binary: a package's are scripts that run its ignored test `serve`.
+//! A server whose model is on a second process must answer as it does alone; otherwise the smoke test reports the
+//! difference. The programs are this test binary: a package's are scripts that run its ignored test `serve`.
 
 use std::net::{TcpListener, TcpStream};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::support::llama_server::http;
 use super::support::{Output, Project, files};
 
-/// What `smoke --rpc` says of programs that are `broken` so.
+/// Returns the output of `smoke --rpc` with programs that have the fault `broken`.
 fn smoked(broken: &str) -> Output {
     let project = Project::new();
     for role in ["llama-server", "ggml-rpc-server"] {
@@ -36,7 +36,7 @@ fn serve() {
     }
     let listener =
         TcpListener::bind(("127.0.0.1", value("--port").unwrap().parse::<u16>().unwrap())).unwrap();
-    // The worker only has to be there.
+    // The worker only has to accept connections.
     for mut stream in listener.incoming().flatten().filter(|_| role == "llama-server") {
         let Some(asked) = http::read(&stream) else { continue };
         let mut last = 3;

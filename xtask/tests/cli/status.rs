@@ -1,4 +1,4 @@
-//! `status`: the series against the pin and against upstream commits that are not.
+//! `status`: the series compared with the pin and with other upstream commits.
 
 use std::path::Path;
 
@@ -134,7 +134,7 @@ fn the_page_stands_alone_and_shows_text_as_text() {
     for forbidden in ["<b>hi", "<script", "http://", "https://", "src=", "@import", "url("] {
         assert!(!html.contains(forbidden), "the page has {forbidden}");
     }
-    // The words and dots of this page are explained on it, and no others.
+    // The page explains the words and dots that it uses, and no others.
     for explained in ["conflict</dt><dd>upstream changed the same lines", "provisional</dt>", "\u{25cf}</dt>"]
     {
         assert!(html.contains(explained), "{explained}: {html}");

@@ -1,4 +1,4 @@
-//! `sync`: the pin moves with everything that has to move with it, or nothing does.
+//! `sync`: the pin moves together with everything that depends on it, or nothing moves.
 
 use super::support::github::{FakeGitHub, REPOSITORY};
 use super::support::syncing::{finish_series, kept, more_lines, project};
@@ -47,7 +47,7 @@ fn a_build_that_fails_moves_nothing() {
         files::edit(&upstream.join("include/words.h"), "int words_ring(int at, int size);\n", "");
     });
     project.take_patch(|fork| {
-        // Not a call: one without a declaration is only a warning to old compilers.
+        // Not a call: calling an undeclared function is only a warning in old compilers.
         let with = "int (*ring)(int, int) = words_ring;\n\nint main";
         files::edit(&fork.join("programs/hello.c"), "int main", with);
     });
@@ -153,7 +153,7 @@ fn one_pull_request_with_all_that_moved() {
     assert_eq!(server.branches().keys().collect::<Vec<_>>(), ["pin-sync/hello"]);
     assert_eq!(server.pulls()[0]["title"], "Move hello from v1.0 to v2.0");
     assert_eq!(server.pulls()[0]["base"]["ref"], "main");
-    // As the next run of the workflow would do it, from the same commit.
+    // As in the workflow's next run, from the same commit.
     git::git(project.root(), &["checkout", "--quiet", "--", "."]);
     git::git(project.root(), &["clean", "--quiet", "--force", "docs"]);
     sync_to_github(&project, &server).success();

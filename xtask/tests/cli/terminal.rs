@@ -1,4 +1,4 @@
-//! Where output goes and what is in it: nobody reads it, the disk is full, or somebody else's text is a trap.
+//! Output under adverse conditions: a closed pipe, a full disk, and control characters in other programs' text.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -38,7 +38,7 @@ fn talk_that_cannot_be_written_stops_nothing() {
     }
 }
 
-/// What a shell shows of a program in front of `head`.
+/// The exit code that a shell reports for a program piped into `head`.
 #[test]
 fn a_reader_that_had_enough_ends_it_quietly() {
     let project = Project::new();

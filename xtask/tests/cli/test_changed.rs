@@ -1,13 +1,13 @@
-//! `cargo xtask test --changed`: what has passed is left out until something that it reads has changed.
+//! `cargo xtask test --changed`: a step that has passed is skipped until one of its inputs changes.
 
 use super::support::{Output, Project};
 
-/// Two steps that take no time: what is generated of the documents, and what the lock says of the patches.
+/// Two fast steps: the generated documents, and the lock's record of the patches.
 const STEPS: [&str; 6] = ["test", "--only", "docs", "--only", "lock", "--changed"];
 
 const PATCH: &str = "patches/paged/0001-greet-more-warmly.patch";
 
-/// A project in which both steps have passed.
+/// Creates a project in which both steps have passed.
 fn passed() -> Project {
     let project = Project::new();
     project.run(&["docs"]).success();
@@ -18,7 +18,7 @@ fn passed() -> Project {
     project
 }
 
-/// The steps that were run and those that were not, by their names.
+/// Returns the names of the steps whose line starts with `word`: those that ran, or those that were skipped.
 fn steps(said: &Output, word: &str) -> Vec<String> {
     let lines = said.stderr.lines().filter_map(|line| line.trim().strip_prefix(word));
     lines.filter_map(|line| Some(line.trim().split_once(':')?.0.to_string())).collect()
@@ -41,7 +41,7 @@ fn what_has_passed_is_left_out_and_named() {
     assert!(said.stdout.ends_with("left out, unchanged since they passed here: docs lock\n"), "{said}");
     let json = project.run(&[&STEPS[..], &["--json"]].concat()).success().json();
     assert_eq!(json["left_out"], serde_json::json!(["docs", "lock"]));
-    // Without the flag nothing is left out.
+    // Without the flag no step is skipped.
     runs(&project.run(&STEPS[..5]).success(), &["docs", "lock"], &[]);
 }
 
@@ -71,7 +71,7 @@ fn what_failed_runs_until_it_passes_though_nothing_changes() {
     for _ in 0..2 {
         runs(&project.run(&STEPS).code(1), &["docs"], &["lock"]);
     }
-    // As it was when it passed: but the last that is known of it is that it failed.
+    // The input is as it was when the step passed, but the last recorded result is a failure.
     project.write("docs/commands.md", document);
     runs(&project.run(&STEPS).success(), &["docs"], &["lock"]);
     runs(&project.run(&STEPS).success(), &[], &["docs", "lock"]);

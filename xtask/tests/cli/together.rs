@@ -1,4 +1,4 @@
-//! Two runs at once in one project: the second waits, and both succeed.
+//! Two concurrent runs in one project: the second waits, and both succeed.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -27,7 +27,7 @@ fn two_builds() {
     assert_eq!(project.scratch(), [""; 0]);
 }
 
-/// What is read before the wait is of no use after it: the other run may have moved the pins.
+/// State that was read before the wait is stale: the other run may have moved the pins.
 #[test]
 fn pins_that_change_while_a_run_waits() {
     let project = Project::new();
@@ -58,7 +58,7 @@ fn two_applies_of_two_variants() {
     assert_eq!(files::tree_id(&project.tree("paged")), json["tree"].as_str().unwrap());
 }
 
-/// A compiler cache starts a server that outlives the build: it must not keep the next run waiting.
+/// A compiler cache starts a server that outlives the build: it must not block the next run.
 #[test]
 fn a_program_that_stays_in_the_background_blocks_nobody() {
     let project = Project::new();
@@ -77,7 +77,7 @@ fn a_program_that_stays_in_the_background_blocks_nobody() {
     assert!(begin.elapsed().as_secs() < 10, "waited for the server in the background");
 }
 
-/// The locks of a build that compiles, as another process holds them.
+/// Takes the locks of a compiling build, as another process would hold them.
 fn as_a_build(project: &Project) -> [std::fs::File; 2] {
     let open = |name: &str| {
         let path = project.path("target/espalier").join(name);
@@ -89,7 +89,7 @@ fn as_a_build(project: &Project) -> [std::fs::File; 2] {
     [run, shared]
 }
 
-/// They change nothing that a build reads. Where they wait this test does not end.
+/// They change nothing that a build reads. If they waited, this test would not end.
 #[test]
 fn commands_that_read_go_on_beside_a_build() {
     let project = Project::new();
@@ -114,7 +114,7 @@ fn commands_that_read_go_on_beside_a_build() {
     drop(build);
 }
 
-/// One that changes something waits, and says for whom.
+/// A command that changes something waits, and prints which command it waits for.
 #[test]
 fn a_command_that_waits_says_for_whom() {
     let project = Project::new();

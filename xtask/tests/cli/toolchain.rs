@@ -1,4 +1,4 @@
-//! `toolchain` sets a compiler up out of pinned packages, all of it or nothing.
+//! `toolchain` installs a compiler from pinned packages, completely or not at all.
 
 use super::support::Project;
 use super::support::registries::Registries;
@@ -94,7 +94,8 @@ fn flavors_without_a_toolchain() {
     ");
 }
 
-/// What cannot be set up without root, as CUDA 12: the machine's own, or what to type to install it.
+/// A compiler that cannot be installed without root, such as CUDA 12: the machine's own is used, or the command that
+/// installs it is printed.
 #[test]
 fn a_compiler_of_the_machines_own() {
     let registries = Registries::new();
@@ -104,7 +105,7 @@ fn a_compiler_of_the_machines_own() {
         "the toolchain `gpu` has no packages that could be set up without root",
         "next: apt-get install gpu-cc",
     ]);
-    // What a run refuses is no plan.
+    // `--dry-run` fails wherever the run would fail.
     registries.run(&["toolchain", "gpu", "--dry-run"]).code(3);
     registries.run(&["doctor", "gpu"]).code(1);
     registries.program("gpu-cc", "echo gpu-cc 1.9");

@@ -1,4 +1,4 @@
-//! A toolchain that cannot be had: why is said, and nothing half is left.
+//! A toolchain that cannot be installed: the reason is reported, and no partial toolchain is left.
 
 use std::time::Duration;
 
@@ -115,7 +115,7 @@ fn a_package_without_its_program() {
     fails(other, Registries::pin, 3).says(&["the packages of `gpu` have no program `usr/bin/none`"]);
 }
 
-/// The run is killed while cargo downloads: what it had unpacked is not taken for a toolchain, and is swept.
+/// The run is killed while cargo downloads: unpacked parts are not mistaken for a toolchain, and are removed.
 #[test]
 fn a_run_that_is_killed() {
     let registries = Registries::new();
@@ -131,7 +131,7 @@ fn a_run_that_is_killed() {
     assert!(registries.toolchains().iter().all(|file| file.starts_with("gpu-")));
 }
 
-/// A folder that is not ours is left alone.
+/// A folder that the tool did not create is left alone.
 #[test]
 fn somebody_elses_folder() {
     let registries = Registries::new();

@@ -57,7 +57,7 @@ fn the_lock_follows_where_the_pin_is_not_at_hand() {
     clone.run(&["lock", "--check"]).success();
 }
 
-/// A lock that is stale already stays so: nobody looked at what the patches make.
+/// A lock that is stale already stays stale, because the patches' trees were not verified.
 #[test]
 fn a_stale_lock_is_not_made_current() {
     let project = locked();
@@ -134,14 +134,14 @@ fn a_project_says_which_rules_it_relaxes() {
     assert_eq!(rules(&project), ["not-source"]);
     project.write("ci/lint.toml", "allow-paths = [\"README.md\"]\nrequire-trailers = []\n");
     project.run(&["lint"]).success();
-    // What is said has to be right all the same.
+    // Optional trailers are still checked.
     project.edit("patches/paged/0001-change-something.patch", "\n---\n", "\n\nNumerics: maybe\n---\n");
     assert_eq!(rules(&project), ["trailer-value"]);
     project.write("ci/lint.toml", "allow-everything = true\n");
     project.run(&["lint"]).code(2).says(&["ci/lint.toml:1:1", "unknown field `allow-everything`"]);
 }
 
-/// It would look as if all were done, and lint would still refuse the series.
+/// The value would look complete, and lint would still refuse the series.
 #[test]
 fn a_value_that_lint_refuses_is_no_value_that_stays() {
     let project = locked();

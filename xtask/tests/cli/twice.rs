@@ -1,8 +1,8 @@
-//! `build --twice`: the same bytes wherever it is built, or the name of what differs.
+//! `build --twice`: the same bytes in any folder, or the name of the file that differs.
 
 use super::support::{Project, files};
 
-/// A project whose package has a library of one source that is in the overlay.
+/// Creates a project whose package has a library built from one source in the overlay.
 fn with_plug(source: &str, options: &str) -> Project {
     let project = Project::new();
     project.write("overlay/extra/espalier/plug.c", source);

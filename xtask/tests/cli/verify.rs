@@ -1,4 +1,4 @@
-//! `verify`: every way in which a package is not what it says.
+//! `verify`: every kind of mismatch between a package and its documents.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::support::{Output, Project, files};
 
 const PATCH: &str = "patches/paged/0003-greet-dearly.patch";
 
-/// A copy of the package, to be harmed.
+/// Copies the package, to be damaged.
 fn copy(project: &Project) -> PathBuf {
     let copy = project.beside("copy");
     let _ = std::fs::remove_dir_all(&copy);
@@ -74,7 +74,8 @@ fn a_flipped_byte_in_any_file_is_found() {
     }
 }
 
-/// The manifest is the one file whose digest is nowhere in the package: each of its fields is somewhere else too.
+/// The manifest is the one file whose digest is nowhere in the package: each of its fields is repeated in another
+/// document.
 #[test]
 fn no_byte_of_the_manifest_can_be_another() {
     use xtask::build::shipped::audit::{Known, audit};
@@ -127,7 +128,7 @@ fn a_patch_that_is_not_in_the_lock_is_named() {
     project.run(&["verify", PACKAGE]).code(1).says(&["the variant `paged` is not in `espalier.lock`"]);
 }
 
-/// A document that lies, though every digest is right, and what is said of it.
+/// A change that makes a document false although every digest is right, and the expected message.
 type Lie = (&'static str, fn(&mut Value), &'static str);
 
 fn told(project: &Project, name: &str, lies: &[Lie]) {
@@ -282,7 +283,7 @@ fn licences_have_to_be_there() {
     project.run(&["verify", PACKAGE]).code(1).says(&["there is no licence of upstream"]);
 }
 
-/// The tree is the same: only the words about it are others.
+/// The tree is the same: only the patch's message differs.
 #[test]
 fn a_patch_with_other_words_makes_another_package() {
     let project = built();

@@ -1,4 +1,4 @@
-//! The web page of the server: built once for its sources, left out with a word, never half.
+//! The web page of the server: built once for its sources, or skipped with a message, never partially.
 
 use std::ffi::OsStr;
 
@@ -15,7 +15,7 @@ fn project() -> Project {
     project
 }
 
-/// The folders of built pages.
+/// Returns the folders of built pages.
 fn pages(project: &Project) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(project.path("target/espalier/ui")) else { return Vec::new() };
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -76,7 +76,7 @@ fn it_is_built_once_for_its_sources() {
     assert_eq!(npm::calls(&project).len(), 2);
     let again = project.run_with_path(&["--json", "build"], &path).success();
     assert_eq!(again.json()["current"], true);
-    // Another build folder, and nothing that could build a page.
+    // Another build folder, on a machine without the programs to build a page.
     std::fs::remove_dir_all(project.path("target/espalier/build")).unwrap();
     let without = program_path::only(
         &project.beside("without"),
@@ -111,7 +111,7 @@ fn with_and_without_it_builds_differ() {
     assert!(!project.path(&format!("{PACKAGE}/licenses")).exists());
 }
 
-/// A build goes on without it, and says last what is missing.
+/// Asserts that a build succeeds without the page, and reports last what is missing.
 fn left_out(said: Output, project: &Project) -> String {
     let said = said.success();
     assert!(manifest(project)["page"].is_null());
@@ -252,7 +252,7 @@ fn a_built_page_that_somebody_changed() {
     assert_eq!(project.read(&format!("{DIST}/index.html")), "<h1>Hello</h1>\n");
 }
 
-/// The lines of the step `page`.
+/// Returns the lines of the step `page`.
 fn planned(project: &Project, more: &[&str], path: &OsStr) -> String {
     let said = project.run_with_path(&[&["build", "--dry-run"], more].concat(), path).success();
     let from = said.stdout.find("\npage ").unwrap_or_else(|| panic!("{said}"));
@@ -280,7 +280,7 @@ fn dry_run_says_what_becomes_of_it() {
     assert_eq!([current(&old), current(&path)], [true, false], "npm is here now");
 }
 
-/// A fetched pin is looked at before anything is on disk.
+/// A fetched pin is examined before its tree is on disk.
 #[test]
 fn dry_run_looks_at_the_page_of_the_pin() {
     let giver = project();

@@ -1,4 +1,4 @@
-//! A command gets plain options, so that tests and other commands can give it some too.
+//! Commands take plain option structs, so that tests and other commands can construct them.
 
 use std::path::{Path, PathBuf};
 

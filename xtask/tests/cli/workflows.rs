@@ -1,4 +1,4 @@
-//! The rules for this repository's own workflow files, and what its join job makes of every end that jobs can have.
+//! The rules for this repository's own workflow files, and the join job's verdict on every combination of results.
 
 use std::process::Command;
 
@@ -24,7 +24,7 @@ fn our_workflows_keep_our_rules() {
     }
 }
 
-/// How many jobs take the rows of `name`: what the tool is told, and what there is.
+/// Returns the number of jobs for the rows of `name`: the one passed to the tool, and the actual one.
 fn jobs_for_parts(name: &str) -> (usize, usize) {
     let text = workflow(name);
     let (_, told) = text.split_once("--github --parts ").unwrap();
@@ -49,7 +49,7 @@ fn there_is_a_job_for_each_part() {
     assert_eq!(jobs_for_parts("images.yml"), (2, 2));
 }
 
-/// What the script of the job `required` says when jobs end so.
+/// Returns whether the script of the job `required` passes when the other jobs end like this.
 fn joined(jobs: &str, filled: &str, parts: &str) -> bool {
     let text = workflow("ci.yml");
     let (_, script) = text.rsplit_once("        run: |\n").unwrap();
@@ -63,21 +63,21 @@ fn the_join_job_passes_only_what_is_good() {
     const GOOD: &str = "success success success";
     assert!(joined(GOOD, "1", "success skipped"));
     assert!(joined(GOOD, "2", "success success"));
-    // Nothing was affected.
+    // No row was affected.
     assert!(joined(GOOD, "0", "skipped skipped"));
     for bad in ["failure", "cancelled", "skipped", ""] {
-        // The matrix, and with it what needs it; the tests; a part.
+        // Failures of the matrix, and of the jobs that need it; of the tests; of a part.
         assert!(!joined(&format!("{bad} success success"), "", "skipped skipped"));
         assert!(!joined(&format!("success {bad} failure"), "1", "success skipped"));
         assert!(!joined(GOOD, "1", &format!("{bad} skipped")));
         assert!(!joined(GOOD, "2", &format!("success {bad}")));
     }
-    // A matrix that says nothing, or more than there are jobs for.
+    // An invalid output of the matrix, or more parts than there are jobs.
     for filled in ["", "x", "3"] {
         assert!(!joined(GOOD, filled, "skipped skipped"), "{filled}");
         assert!(!joined(GOOD, filled, "success success"), "{filled}");
     }
     assert!(!joined("", "0", "skipped skipped"));
-    // What has no rows was not asked to run.
+    // A part without rows was not meant to run.
     assert!(!joined(GOOD, "0", "failure skipped") && !joined(GOOD, "0", "success skipped"));
 }

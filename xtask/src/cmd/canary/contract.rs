@@ -1,4 +1,5 @@
-//! The level `contract`: upstream's interfaces as the series uses them, seen by the compiler in a minute.
+//! The level `contract`: a syntax check of the files that the series touches, against upstream's interfaces; takes a
+//! minute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
 use crate::ui::Unit;
 
-/// Every path that the series or an overlay touches.
+/// Returns every path that the series or an overlay touches.
 pub fn touched(stack: &Stack) -> BTreeSet<String> {
     let of_patches = stack
         .patches
@@ -26,7 +27,7 @@ pub fn touched(stack: &Stack) -> BTreeSet<String> {
     of_patches.chain(stack.overlays.iter().map(|file| file.path.clone())).collect()
 }
 
-/// Configures the placed tree and looks at every touched file that it compiles.
+/// Configures the placed tree and checks every touched file that it compiles.
 pub fn check(
     build: &Build<'_>,
     store: &Store,
@@ -73,7 +74,7 @@ fn read_commands(configured: &Configured) -> Result<Vec<CompileCommand>> {
         .ok_or_else(|| Error::surroundings(format!("`{}` is not what CMake writes", path.display())))
 }
 
-/// The text of all code in the tree, by path.
+/// Reads all code in the tree, by path.
 fn read_code(tree: &Path) -> Result<BTreeMap<String, String>> {
     let mut texts = BTreeMap::new();
     for path in disk::files_below(tree)? {
@@ -86,7 +87,7 @@ fn read_code(tree: &Path) -> Result<BTreeMap<String, String>> {
     Ok(texts)
 }
 
-/// The text of the files that CMake wrote to be compiled: they include several files of the tree at once.
+/// Reads the generated sources that CMake wrote: such a file includes several files of the tree at once.
 fn read_generated(commands: &[CompileCommand], tree: &str) -> Result<BTreeMap<String, String>> {
     let mut texts = BTreeMap::new();
     for command in commands.iter().filter(|command| !command.file.starts_with(tree)) {
@@ -98,7 +99,7 @@ fn read_generated(commands: &[CompileCommand], tree: &str) -> Result<BTreeMap<St
     Ok(texts)
 }
 
-/// A file may include what a build generates first; Ninja knows which.
+/// Builds the generated headers that a file may include; `build.ninja` lists them.
 fn make_generated_headers(configured: &Configured, commands: &[&CompileCommand]) -> Result<()> {
     let known = disk::read_text(&configured.folder.join("build.ninja"))?;
     let targets: BTreeSet<String> = commands
@@ -117,7 +118,7 @@ fn make_generated_headers(configured: &Configured, commands: &[&CompileCommand])
     Err(Error::no("the generated headers could not be made").detail(ninja::first_error(&said).excerpt))
 }
 
-/// What the compiler says first about one file; nothing when it is content.
+/// Returns the compiler's first error about one file, if any.
 fn first_error(command: &CompileCommand, tree: &str) -> Result<Option<String>> {
     let mut words = compile_commands::syntax_only(&command.command).into_iter().flatten();
     let Some(compiler) = words.next() else {

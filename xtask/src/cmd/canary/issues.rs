@@ -1,4 +1,4 @@
-//! The canary's issues on GitHub: what is wanted, from the report; what was done, for the report.
+//! The canary's issues on GitHub: the wanted ones, from the report, and the changes made, for the report.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::report::status_text;
 use crate::series::PatchClass;
 use crate::sys::github::Client;
 
-/// Makes, updates and closes. `folders` are those of the variant's series.
+/// Opens, updates and closes issues. `folders` are the folders of the variant's series.
 pub fn keep(
     context: &Context,
     client: &Client,
@@ -53,8 +53,8 @@ fn tip_words(report: &CanaryReport) -> String {
     format!("{} `{commit}`", report.upstream)
 }
 
-/// One issue for each patch that something upstream broke, one for each level that fails after that. A patch
-/// that only waits for another one is told in the other's issue.
+/// Returns one issue for each patch that an upstream change broke, and one for each later level that fails. A patch
+/// that is only blocked by another one is listed in that patch's issue.
 fn wanted(report: &CanaryReport, options: &Options) -> Vec<Wanted> {
     let patches = report.status.iter().flat_map(|found| {
         let broken = found.patches.iter().filter(|patch| is_broken(patch));
@@ -69,8 +69,8 @@ fn is_broken(patch: &PatchStatus) -> bool {
     !patch.class.applies() && patch.class != PatchClass::Blocked
 }
 
-/// The commit since which the patch is as it is; else the newest that changed its files; the tip itself when no
-/// history is at hand.
+/// Returns the commit that gave the patch its present class; otherwise the newest commit that changed its files;
+/// otherwise, when no history is available, the tip itself.
 fn culprit(report: &CanaryReport, found: &StatusReport, patch: &PatchStatus) -> String {
     let commit = found.cause_of(patch).or_else(|| found.commits_of(patch).last());
     commit
@@ -79,7 +79,7 @@ fn culprit(report: &CanaryReport, found: &StatusReport, patch: &PatchStatus) -> 
         .unwrap_or_default()
 }
 
-/// Where the tip was looked for, for somebody else to look there too.
+/// Returns the flags that make a reader's command look for the tip in the same place.
 fn same_tip<'a>(report: &'a CanaryReport, options: &'a Options) -> [(&'static str, Option<&'a str>); 3] {
     let Options { tip, from, .. } = options;
     [("--variant", Some(&report.variant)), ("--tip", Some(tip)), ("--from", from.as_deref())]
@@ -99,7 +99,7 @@ fn wanted_for_patch(
         report.upstream,
         patch.class.describe()
     );
-    // Indented: neither a patch nor a commit's subject can mention a person or close an issue.
+    // Indented, so that neither a patch nor a commit's subject can mention a user or close an issue.
     text += &indented(&status_text::details(found, patch), "    ");
     let waiting: Vec<&str> = found
         .patches
@@ -134,7 +134,7 @@ fn wanted_for_level(report: &CanaryReport, options: &Options, level: Level) -> W
     Wanted { subject, title: format!("{variant}: {name} fails on {upstream}'s tip"), text }
 }
 
-/// What this run knows of an issue's subject that is not, or no longer, in the way.
+/// Returns why an issue is resolved, if this run shows that its subject is not, or no longer, broken.
 fn known(report: &CanaryReport, folders: &[String], subject: &Subject) -> Known {
     match subject {
         Subject::Patch { file, .. } => known_patch(report, folders, file),

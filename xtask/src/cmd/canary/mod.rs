@@ -1,7 +1,7 @@
-//! `cargo xtask canary`: upstream's tip is fetched and the series tried on it, level by level.
+//! `cargo xtask canary`: fetches upstream's tip and tries the series on it, level by level.
 //!
-//! It never moves a pin and writes neither `patches/` nor `espalier.lock`. What it builds lies beside what a
-//! person builds, under the name `canary.VARIANT`.
+//! It never moves a pin and writes neither `patches/` nor `espalier.lock`. Its builds are separate from the user's,
+//! under the name `canary.VARIANT`.
 
 mod contract;
 mod issues;
@@ -31,7 +31,7 @@ pub struct Options {
     pub variant: Option<String>,
     /// Tag, branch or commit to try.
     pub tip: String,
-    /// A repository, bundle or URL that has it, instead of the pin's sources.
+    /// Repository, bundle or URL that contains the tip, instead of the pin's sources.
     pub from: Option<String>,
     /// The last level.
     pub until: Level,
@@ -39,19 +39,18 @@ pub struct Options {
     pub report: Option<PathBuf>,
     /// Write the page of the level `status` here.
     pub html: Option<PathBuf>,
-    /// Keep the issues on GitHub.
+    /// Open, update and close the issues on GitHub.
     pub github: bool,
     /// Print what would be done.
     pub dry_run: bool,
 }
 
-/// Tries the tip. Surroundings that fail are an error of their own: nothing is then said about any patch,
-/// and no issue is touched.
+/// Tries the tip. An environment error is reported as such: it says nothing about any patch, and no issue is touched.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.dry_run {
         return Ok(plan(options));
     }
-    // Asked for first: a missing token or folder should not cost an hour.
+    // Checked first: a missing token or folder should not surface after an hour.
     options.report.iter().chain(&options.html).try_for_each(|path| disk::refuse_as_output(path))?;
     let github = options.github.then(|| context.github()).transpose()?;
     compilers::start_launcher();

@@ -1,4 +1,4 @@
-//! The levels as they are: upstream's tip, the series placed on it, a build of it, a gate.
+//! The implementation of the levels: upstream's tip, the series placed on it, a build of it, a gate.
 
 use super::contract;
 use super::walk::{Finding, Levels};
@@ -23,7 +23,7 @@ use crate::stack::web_page::Wanted;
 use crate::sys::git::store::Store;
 use crate::sys::upstream::tip::Tip;
 
-/// One tip on its way through the levels.
+/// The state of one tip while it passes through the levels.
 pub struct TipLevels<'a> {
     context: &'a Context,
     options: &'a Options,
@@ -34,7 +34,7 @@ pub struct TipLevels<'a> {
     series: Option<PinnedSeries>,
     tip: Option<Tip>,
     status: Option<StatusReport>,
-    /// Where the pin can move when the tip is not good for every series on it.
+    /// Newest commit that the pin can move to when the tip does not work for every series on the pin.
     reach: Option<String>,
     /// Whether a series of another variant on the pin does not apply to the tip.
     is_held_by_others: bool,
@@ -67,7 +67,7 @@ impl<'a> TipLevels<'a> {
         })
     }
 
-    /// What is known after the walk.
+    /// Builds the report from what is known after the walk.
     pub fn report(&self, levels: Vec<LevelReport>) -> CanaryReport {
         let pin = self.pin();
         let mut report = CanaryReport {
@@ -89,7 +89,8 @@ impl<'a> TipLevels<'a> {
         report
     }
 
-    /// Where the pin can move with all series on it: to a good tip, or, when patches drifted, as far as they apply.
+    /// Returns the commit that the pin can move to with all series on it: a good tip, or, when patches drifted, the
+    /// last commit at which they apply.
     fn newest(&self, pin: &Pin, is_good: bool) -> Option<String> {
         let tip = self.tip.as_ref().filter(|tip| tip.tree != pin.tree && is_good && !self.is_held_by_others);
         tip.map(|tip| tip.commit.to_string()).or_else(|| self.reach.clone())
@@ -101,7 +102,7 @@ impl<'a> TipLevels<'a> {
         next_command("sync", &flags)
     }
 
-    /// The folders of the series: a patch in one of them is this variant's.
+    /// Returns the folders of the series: a patch in one of them is this variant's.
     pub fn folders(&self) -> Vec<String> {
         let stack = self.pins.stack(self.variant);
         stack.iter().filter_map(|variant| variant.patches.clone()).collect()
@@ -158,7 +159,7 @@ impl<'a> TipLevels<'a> {
         Ok(Finding { passed, says, details: lines.join("\n") })
     }
 
-    /// The series on the tip, as a rebase would place it, in memory.
+    /// Places the series on the tip as a rebase would, in memory.
     fn place(&self, stack: &Stack) -> Result<Applied> {
         let tip = self.tip()?;
         let tree = rebase::tree_on(self.context, self.pins, &self.store, stack, tip)?;
@@ -200,7 +201,7 @@ impl<'a> TipLevels<'a> {
         Ok(Finding { passed: true, says: compared.text, details: String::new() })
     }
 
-    /// With the list of compile commands, at every level: the build must not be configured anew after it.
+    /// Every level asks for the compile commands, because the build must not be reconfigured after this one.
     fn flavors(&self) -> Result<Flavors> {
         let mut flavors = self.context.flavors()?;
         flavors.cmake.insert("CMAKE_EXPORT_COMPILE_COMMANDS".to_string(), "ON".to_string());
@@ -214,7 +215,7 @@ impl<'a> TipLevels<'a> {
         work: impl FnOnce(&Build<'_>) -> Result<T>,
     ) -> Result<T> {
         let variant = Variant { name: name_beside(variant), ..variant.clone() };
-        // It is upstream's alone, and brings what npm may not have on that day.
+        // The page is upstream's alone, and npm may not have its dependencies on that day.
         let page = Wanted::No;
         let options = build::Options { flavor: DEFAULT_FLAVOR.to_string(), page, ..Default::default() };
         work(&Build { context: self.context, options: &options, pins: self.pins, variant: &variant, flavors })
@@ -237,7 +238,8 @@ fn describe(patch: &PatchStatus) -> String {
     format!("{}: {}", patch.file, patch.class.describe())
 }
 
-/// The series among `others` that do not apply to `tip`, by name, and those of their own patches that do not.
+/// Returns, by name, the series among `others` that do not apply to `tip`, and one line for each of their own patches
+/// that does not.
 fn stopped_in<'a>(others: &'a [PinnedSeries], tip: &Tip) -> Result<(Vec<&'a str>, Vec<String>)> {
     let (mut held_by, mut lines) = (Vec::new(), Vec::new());
     for other in others {
@@ -252,12 +254,13 @@ fn stopped_in<'a>(others: &'a [PinnedSeries], tip: &Tip) -> Result<(Vec<&'a str>
     Ok((held_by, lines))
 }
 
-/// What is built of a tip lies beside what is built of the pin.
+/// Builds of a tip are kept beside those of the pin.
 fn name_beside(variant: &Variant) -> Name {
     variant.name.beside("canary")
 }
 
-/// A source that lies, or that does not have the tip, says nothing about the series.
+/// A source that serves wrong objects, or lacks the tip, says nothing about the series, so its failure is an
+/// environment error.
 fn as_surroundings(error: Error) -> Error {
     if error.kind == Kind::No { Error { kind: Kind::Surroundings, ..error } } else { error }
 }

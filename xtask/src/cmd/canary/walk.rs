@@ -1,18 +1,18 @@
-//! From level to level. What a level does is given from outside.
+//! The walk from level to level. The caller provides what each level does.
 
 use crate::error::{Error, Kind};
 use crate::report::canary::{Level, LevelReport, Verdict};
 use crate::series::visible;
 use crate::ui::Ui;
 
-/// What a level found.
+/// The result of one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether it is good.
+    /// Whether the level passed.
     pub passed: bool,
-    /// One line about it.
+    /// One-line summary.
     pub says: String,
-    /// What is wrong; empty when nothing is.
+    /// Description of the problem; empty when the level passed.
     pub details: String,
 }
 
@@ -22,11 +22,11 @@ pub trait Levels {
     fn reach(&mut self, level: Level) -> crate::error::Result<Finding>;
 }
 
-/// How far it came.
+/// The result of a walk.
 pub struct Walked {
-    /// Every level that was asked for.
+    /// Every requested level.
     pub levels: Vec<LevelReport>,
-    /// What ended the walk without saying anything about the series.
+    /// The error that ended the walk without saying anything about the series.
     pub stopped: Option<Error>,
 }
 
@@ -61,7 +61,7 @@ fn not_reached(level: Level, earlier: Level, stopped: bool) -> LevelReport {
     LevelReport { level, verdict: Verdict::NotReached, says, details: String::new() }
 }
 
-/// A compiler repeats what stands in upstream's files: no report must carry what steers a terminal.
+/// Compiler output quotes upstream's files, so terminal control characters are removed before it enters a report.
 fn judge(level: Level, found: crate::error::Result<Finding>) -> (LevelReport, Option<Error>) {
     match found {
         Ok(Finding { passed, says, details }) => {

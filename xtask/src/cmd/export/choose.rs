@@ -1,4 +1,5 @@
-//! Which bytes and which name each commit gets: what a patch file says already stays as it is.
+//! The bytes and the file name of each exported commit: a patch file that already has the right content stays
+//! unchanged.
 
 use serde_json::json;
 
@@ -14,30 +15,30 @@ use crate::sys::work_trees::edit_repo::EditCommit;
 
 /// A patch file of the series on disk.
 pub struct Existing {
-    /// As data.
+    /// The parsed patch.
     pub patch: Patch,
-    /// As text.
+    /// The text of the patch.
     pub bytes: Vec<u8>,
     /// Its file name.
     pub name: String,
-    /// The name without number and ending.
+    /// The file name without number and extension.
     pub slug: String,
 }
 
-/// A patch file of the series as it shall be.
+/// A patch file of the series after the export.
 pub struct Exported {
     /// Its file name.
     pub name: String,
-    /// Its text.
+    /// The text of the patch.
     pub bytes: Vec<u8>,
-    /// The file that it continues; nothing when the patch is new.
+    /// The existing file that it replaces; `None` for a new patch.
     pub was: Option<String>,
-    /// Whether the text is the one of that file.
+    /// Whether the text is unchanged from that file.
     pub kept: bool,
 }
 
 impl Exported {
-    /// One line for people; nothing when name and text stay.
+    /// Returns one line for the terminal; `None` when name and text stay the same.
     pub fn describe(&self) -> Option<String> {
         let name = &self.name;
         Some(match &self.was {
@@ -49,14 +50,14 @@ impl Exported {
         })
     }
 
-    /// The same for machines.
+    /// Returns the same as JSON.
     pub fn to_json(&self) -> serde_json::Value {
         json!({ "file": self.name, "was": self.was, "kept": self.kept })
     }
 }
 
-/// Finds for every commit the file that it came from. A file that says what the commit is keeps its text;
-/// one whose subject the commit has keeps the words of its name. The numbers are the order.
+/// Finds the existing file of every commit. A file whose content is the commit's keeps its text; a file whose subject
+/// the commit has keeps the words of its name. Numbers follow the commit order.
 pub fn choose(
     store: &Store,
     existing: &[Existing],
@@ -100,13 +101,14 @@ fn same_patch(
     Ok(None)
 }
 
-/// However the mail header writes them: quotes around a name and the day of the week say nothing.
+/// Compares author, date and message, ignoring how the mail header writes them: quotes around a name and the day of the
+/// week carry no information.
 fn has_same_words(left: &Patch, right: &Patch) -> bool {
     series::authorship(left) == series::authorship(right) && left.message() == right.message()
 }
 
-/// Whether the patch, applied strictly, makes the commit's tree of its parent's. Ids decide: hunks may be
-/// cut differently by another git, and a rename may be told as a deletion and a new file.
+/// Whether the patch, applied strictly to the tree of the commit's parent, produces the commit's tree. Tree ids decide:
+/// another git may cut hunks differently, and may write a rename as a deletion and a new file.
 fn makes(store: &Store, patch: &Patch, commit: &EditCommit) -> Result<bool> {
     let Some(before) = commit.parent_tree else { return Ok(false) };
     Ok(tree_after(store, patch, before)? == Some(commit.tree))

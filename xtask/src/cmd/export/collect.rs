@@ -1,5 +1,4 @@
-//! The commits that are to become the series, and everything for which they are refused before git is
-//! asked to write them.
+//! The commits that are to become the series, and the checks that reject them before git is asked to write patches.
 
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
@@ -8,17 +7,18 @@ use crate::series::ObjectId;
 use crate::stack::commits::SeriesCommits;
 use crate::sys::work_trees::edit_repo::{EditCommit, EditRepo, Marks, short};
 
-/// What was found in the edit repository.
+/// The content of the edit repository.
 pub struct Collected {
     /// The variant's own commits, oldest first.
     pub commits: Vec<EditCommit>,
-    /// The last of them, or the border.
+    /// The last of these commits, or, if there are none, the commit that the variant's own patches start from.
     pub tip: ObjectId,
-    /// Where the borders are.
+    /// The commits recorded in the repository's refs: the pin, the start of the variant's own patches, the series on
+    /// disk.
     pub marks: Marks,
 }
 
-/// Reads the branch; `before` is what the patches on disk give now.
+/// Reads the branch; `before` holds the commits that the patches on disk produce now.
 pub fn collect(repo: &EditRepo, variant: &Variant, before: &SeriesCommits) -> Result<Collected> {
     refuse_unfinished(repo)?;
     let (Some(marks), Some(tip)) = (repo.marks(), repo.tip()) else { return Err(without_refs(repo)) };
@@ -34,12 +34,12 @@ pub fn collect(repo: &EditRepo, variant: &Variant, before: &SeriesCommits) -> Re
     Ok(Collected { commits, tip, marks })
 }
 
-/// What to type to change one of the commits, wherever one stands.
+/// Returns the start of the command that edits one of the commits, from any working directory.
 pub fn rebase_in(repo: &EditRepo) -> String {
     format!("git -C {} rebase -i", folder_of(repo))
 }
 
-/// As one word for a shell.
+/// Returns the folder, quoted for a shell.
 fn folder_of(repo: &EditRepo) -> String {
     quoted(&repo.folder().display().to_string())
 }
@@ -74,7 +74,7 @@ fn without_refs(repo: &EditRepo) -> Error {
         .hint(format!("recreate it: cargo xtask edit {variant} --discard"))
 }
 
-/// The patches on disk must be the ones that the repository was made from: an export would undo whatever
+/// The patches on disk must be the ones that the repository was created from: otherwise an export would undo whatever
 /// changed them since.
 fn refuse_outdated(repo: &EditRepo, marks: &Marks, before: &SeriesCommits) -> Result<()> {
     let folder = repo.folder().display();
@@ -135,7 +135,7 @@ fn refuse_empty(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
         .hint(format!("drop it: {}    # and take its line out", rebase_in(repo))))
 }
 
-/// The first commit must stand on the border itself.
+/// The error for commits that do not start at the border (the commit before the variant's own patches).
 fn across_the_border(repo: &EditRepo, variant: &Variant, marks: &Marks, before: &SeriesCommits) -> Error {
     let (folder, border) = (folder_of(repo), short(marks.border));
     let below = before.stack.last_of_parents();

@@ -1,4 +1,4 @@
-//! `cargo xtask export`: the commits of an edit repository, back to patch files.
+//! `cargo xtask export`: converts the commits of an edit repository back to patch files.
 
 mod choose;
 mod collect;
@@ -28,7 +28,7 @@ use crate::sys::work_trees::edit_repo::{EditCommit, EditRepo, Marks};
 pub struct Options {
     /// Variant name; the default one when none is given.
     pub variant: Option<String>,
-    /// Say what would be written and write nothing.
+    /// Print what would be written and write nothing.
     pub dry_run: bool,
 }
 
@@ -75,7 +75,7 @@ fn open(context: &Context, variant: &Variant) -> Result<EditRepo> {
 fn existing(before: &SeriesCommits) -> Vec<Existing> {
     let files = before.stack.own_files();
     let names: Vec<&str> = files.iter().map(PatchFile::name).collect();
-    // It was checked when it was read.
+    // The order was checked when the series was read.
     let entries = series_order(&names).unwrap_or_default();
     let own = files.iter().zip(before.stack.own_patches());
     let read = |((file, patch), entry): ((&PatchFile, &Patch), SeriesEntry)| Existing {
@@ -87,7 +87,7 @@ fn existing(before: &SeriesCommits) -> Vec<Existing> {
     own.zip(entries).map(read).collect()
 }
 
-/// Applies the exported series strictly, in memory: the tree after each patch must be its commit's.
+/// Applies the exported series strictly, in memory, and checks that the tree after each patch is its commit's.
 fn prove(
     store: &Store,
     before: &Stack,

@@ -1,4 +1,4 @@
-//! The commits as git writes them, read again: what our own parser would not take is refused here.
+//! The commits as git writes them, parsed again: patches that our own parser would reject are refused here.
 
 use super::collect::{Collected, rebase_in};
 use crate::context::Context;
@@ -11,13 +11,13 @@ use crate::sys::work_trees::edit_repo::{EditCommit, EditRepo};
 
 /// A commit as a patch.
 pub struct Written {
-    /// As data; its name is only for messages.
+    /// The parsed patch; its name is only for messages.
     pub patch: Patch,
-    /// As text.
+    /// The text of the patch.
     pub bytes: Vec<u8>,
 }
 
-/// Lets git write every commit, and checks that the patch says all of it.
+/// Runs git to write every commit as a patch, and checks that the patch is complete.
 pub fn write_patches(
     context: &Context,
     repo: &EditRepo,
@@ -64,7 +64,7 @@ fn refuse_unknown_charset(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
         .hint(format!("reword it: {}    # and mark it `reword`", rebase_in(repo))))
 }
 
-/// A line such as `---` in a message ends it for everybody who reads the patch.
+/// Refuses a message with a line such as `---`, which ends the message for every program that reads the patch.
 fn refuse_another_message(repo: &EditRepo, commit: &EditCommit, patch: &Patch) -> Result<()> {
     if as_in_a_patch(&commit.message) == as_in_a_patch(&patch.message()) {
         return Ok(());
@@ -77,8 +77,7 @@ fn refuse_another_message(repo: &EditRepo, commit: &EditCommit, patch: &Patch) -
     .hint(format!("reword it: {}    # and mark it `reword`", rebase_in(repo))))
 }
 
-/// The message without what a patch does not keep: how the subject was broken into lines, and space at the
-/// end of lines.
+/// Normalises a message as a patch does: the line breaks of the subject and trailing whitespace are lost.
 fn as_in_a_patch(message: &str) -> (String, String) {
     let mut lines = message.lines().map(str::trim_end).skip_while(|line| line.is_empty());
     let subject: Vec<&str> =

@@ -1,4 +1,4 @@
-//! What an import stands on: a variant that is there, or a new one with a pin of its own.
+//! The base of an import: an existing variant, or a new one with a pin of its own.
 
 use std::path::Path;
 
@@ -23,34 +23,35 @@ use crate::sys::work_trees::fork::ForkPlace;
 use crate::sys::work_trees::fork_history::Fork;
 use crate::ui::{Talk, Ui};
 
-/// Where the patches go.
+/// The destination of the imported patches.
 pub struct Onto {
     /// The variant.
     pub variant: Name,
     /// The folder of its patches, relative to the root.
     pub folder: String,
-    /// `pins.toml` as it shall be.
+    /// The new text of `pins.toml`.
     pub pins_text: String,
-    /// The pin, as people know it.
+    /// The revision of the pin, for display.
     pub pin: String,
     /// Whether the variant and its pin are new.
     pub is_new: bool,
-    /// The commit that the first patch stands on.
+    /// The commit that the first patch applies to.
     pub base: ObjectId,
     before: usize,
     overlays: Vec<OverlayFile>,
-    /// What a person should know about the pin.
+    /// Notes about the pin for the user.
     pub notes: Vec<String>,
 }
 
 impl Onto {
-    /// What the patches are made for.
+    /// Returns the base and the rules that the patches are written for.
     pub fn ground<'a>(&'a self, rules: &'a LintRules) -> Ground<'a> {
         Ground { base: self.base, before: self.before, rules, overlays: &self.overlays }
     }
 }
 
-/// A variant that is there has to have its pin where the fork left upstream. Otherwise both are made.
+/// Chooses the variant for a fork: an existing variant must be pinned at the commit where the fork left upstream;
+/// otherwise variant and pin are created.
 pub(super) fn for_fork(import: Import<'_>, place: &ForkPlace, fork: &Fork<'_>, from: &str) -> Result<Onto> {
     let Import { context, options, repo, .. } = import;
     let Some(pins) = pins_if_there(context)? else {
@@ -77,7 +78,8 @@ pub(super) fn for_fork(import: Import<'_>, place: &ForkPlace, fork: &Fork<'_>, f
         .hint(format!("then move that one: cargo xtask rebase --variant NEW --to {}", onto.pin)))
 }
 
-/// Patches say no upstream commit that they were made for: the variant has to be there.
+/// Chooses the variant for patches, which do not name the upstream commit that they were made for: the variant must
+/// exist.
 pub(super) fn for_patches(import: Import<'_>, append: bool) -> Result<Onto> {
     let Some(pins) = pins_if_there(import.context)? else {
         return Err(Error::usage("there is no `pins.toml` to say what the patches are for")
@@ -101,8 +103,8 @@ fn has_patches(onto: &Onto, instead: &str) -> Error {
         .hint(format!("import into a variant of its own: {instead}"))
 }
 
-/// How commits of a fork come after patches that are there. A range of the fork would bring with it what the fork merged of
-/// upstream since; a list of patches is looked at first.
+/// Adds hints on how to append commits of a fork to existing patches. A range of the fork would include what the fork
+/// has merged from upstream since; the user can review a list of patches first.
 pub(super) fn as_patches(error: Error, from: &str, range: &str, variant: Option<&str>) -> Error {
     let is_folder = Path::new(from).is_dir();
     let there = if is_folder { format!(" -C {}", quoted(from)) } else { String::new() };
@@ -116,7 +118,7 @@ pub(super) fn as_patches(error: Error, from: &str, range: &str, variant: Option<
         .hint(format!("then append them: cargo xtask import more-patches --append{variant}"))
 }
 
-/// The end of the variant's own series.
+/// Returns the end of the variant's own series.
 fn on_variant(import: Import<'_>, pins: &Pins, variant: &Variant) -> Result<Onto> {
     let Import { context, store, repo, .. } = import;
     let folder = series_folder(variant)?.to_string();
@@ -170,7 +172,7 @@ fn new_variant(
     })
 }
 
-/// The pinned commit came with the fork: nothing has to be fetched twice.
+/// Copies the pinned commit from the fork's objects, so that it is not fetched twice.
 fn take_pin(import: Import<'_>, pin: &Pin, commit: ObjectId) -> Result<()> {
     let Import { context, store, repo, .. } = import;
     if let Revision::Tag(tag) = &pin.revision {

@@ -1,7 +1,7 @@
 //! `cargo xtask import`: a fork, or patches made elsewhere, as the series of a variant.
 //!
-//! Whatever it comes from becomes commits in a repository of its own ([`fork`]), then patches as `export`
-//! writes them ([`patches`]), then a stage that is applied strictly before anything changes ([`write`]).
+//! Every source is converted to commits in a separate repository ([`fork`]), then to patches in the form that `export`
+//! writes ([`patches`]), then staged and applied strictly before anything changes ([`write`]).
 
 mod ground;
 mod outcome;
@@ -27,19 +27,19 @@ use crate::sys::work_trees::import_repo::ImportRepo;
 /// Options of `import`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is imported.
+    /// Source of the import.
     pub what: What,
     /// Variant name; the default one when none is given.
     pub variant: Option<String>,
-    /// The upstream's name, for a variant that is new.
+    /// Name of the upstream, for a new variant.
     pub upstream: Option<String>,
-    /// Files and folders that stay as they are at the pin.
+    /// Files and folders that keep the pin's content.
     pub leave_out: Vec<String>,
-    /// Do everything but write.
+    /// Do everything except writing.
     pub dry_run: bool,
 }
 
-/// What is imported.
+/// Source of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// Commits of a fork.
@@ -48,23 +48,23 @@ pub enum What {
         from: String,
         /// `BASE..TIP`: the commits that are in the second and not in the first.
         range: String,
-        /// They were to come after the patches that the variant has, which only patches can.
+        /// Whether `--append` was given: only patches can be appended to existing ones.
         append: bool,
     },
     /// Patches made elsewhere.
     Patches {
-        /// A folder, an mbox, a quilt series, a diff.
+        /// A folder, an mbox, a quilt series or a diff.
         path: PathBuf,
-        /// Who made those that name nobody.
+        /// Author of the patches that name none.
         author: Option<String>,
-        /// How many parts are taken off the paths of diffs.
+        /// Number of leading components stripped from the paths of diffs.
         strip: u32,
-        /// They come after the patches that the variant has.
+        /// Append them to the variant's existing patches.
         append: bool,
     },
 }
 
-/// Imports, or says everything that stands in the way.
+/// Imports, or reports everything that prevents it.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if context.locked {
         return Err(Error::usage("`import` cannot be used with `--locked`: it changes `espalier.lock`")
@@ -88,14 +88,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
 }
 
-/// One import on its way.
+/// The state of one import.
 #[derive(Clone, Copy)]
 struct Import<'a> {
     context: &'a Context,
     options: &'a Options,
     /// The project's objects.
     store: &'a Store,
-    /// Those of this import, and the project's.
+    /// The objects of this import, with access to the project's.
     repo: &'a ImportRepo,
 }
 
@@ -126,7 +126,7 @@ impl Import<'_> {
         self.finish(&onto, line, Some(goal))
     }
 
-    /// From the line to the project. `goal` is the tree that it must end with.
+    /// Writes the linear history into the project. `goal` is the tree that it must end with.
     fn finish(self, onto: &Onto, mut line: Line, goal: Option<ObjectId>) -> Result<Outcome> {
         let Import { context, options, store, repo } = self;
         refuse_nothing(&line)?;

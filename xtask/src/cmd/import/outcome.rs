@@ -1,4 +1,4 @@
-//! What an import says.
+//! The report of an import.
 
 use serde_json::json;
 
@@ -9,31 +9,31 @@ use crate::series::{LintRules, PLACEHOLDER};
 use crate::stack::import::line::Line;
 use crate::stack::import::patches::{NewPatch, STATUS};
 
-/// An import that happened, or would.
+/// A finished import, or a dry run of one.
 pub struct Imported<'a> {
-    /// Where it went.
+    /// The variant and folder that it went to.
     pub onto: &'a Onto,
-    /// What became of each commit.
+    /// The result of each commit.
     pub line: &'a Line,
     /// The patches.
     pub patches: &'a [NewPatch],
-    /// The tree that the last patch was to make, when what was imported says one.
+    /// The tree that the last patch had to produce, if the source defines one.
     pub goal: Option<ObjectId>,
     /// Paths that stay as they are at the pin.
     pub left_out: &'a [String],
-    /// Nothing was written.
+    /// Whether nothing was written.
     pub dry_run: bool,
 }
 
 impl Imported<'_> {
-    /// The words and the data. `rules` say which trailers are still to be filled in.
+    /// Builds the text and the JSON. `rules` tell which trailers are still to be filled in.
     pub fn outcome(&self, rules: &LintRules) -> Outcome {
         let Onto { variant, folder, pin, is_new, notes, .. } = self.onto;
         let verb = if self.dry_run { "would be" } else { "are" };
         let count = self.patches.len();
         let mut lines = vec![format!("{folder}: {count} patches {verb} new, on {pin}")];
         for (patch, commit) in self.patches.iter().zip(&self.line.commits) {
-            // The old name is the one that people look for.
+            // The old name comes first because users look for it.
             lines.push(format!("  new      {} -> {}", commit.origin, patch.name));
             lines.extend(commit.notes.iter().map(|note| format!("           {note}")));
         }

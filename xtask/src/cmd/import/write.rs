@@ -1,4 +1,4 @@
-//! The stage of an import: patches, `pins.toml` and `espalier.lock`, proved before any of it happens.
+//! The stage of an import: patches, `pins.toml` and `espalier.lock`, verified before the project changes.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -15,8 +15,8 @@ use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::sys::project::stage::Stage;
 
-/// Collects everything in a stage and applies it there, strictly: the tree after each patch has to be the
-/// commit's. `pins_text` is `pins.toml` as it shall be.
+/// Collects everything in a stage and applies it there, strictly: the tree after each patch has to be the commit's.
+/// `pins_text` is the new text of `pins.toml`.
 pub fn stage(
     context: &Context,
     store: &Store,

@@ -1,4 +1,4 @@
-//! What a machine can mend: numbers, names that do not go with the subject, a missing last line end.
+//! The automatic fixes: numbers, names that do not match the subject, a missing final newline.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::stack::lock_file;
 use crate::sys::project::inputs::{PatchFile, read_folder};
 use crate::sys::project::stage::Stage;
 
-/// Mends the series of every variant, as one change; gives what was done, in words. The caller holds the run lock.
+/// Fixes the series of every variant, as one change; returns a description of each fix. The caller holds the run lock.
 pub fn fix_all(context: &Context, pins: &Pins, dry_run: bool) -> Result<Vec<String>> {
     let mut stage = Stage::begin(&context.layout)?;
     let mut all = Vec::new();
@@ -30,8 +30,8 @@ pub fn fix_all(context: &Context, pins: &Pins, dry_run: bool) -> Result<Vec<Stri
     Ok(done)
 }
 
-/// Nothing when a name has no number: only a person knows where that patch belongs. Two patches with the
-/// same number keep the order of their names.
+/// Returns the fixed files, or `None` when a name has no number: only the author knows where that patch belongs. Two
+/// patches with the same number keep the order of their names.
 fn mend(folder: &str, files: &[PatchFile]) -> Option<Vec<PatchFile>> {
     let is_numbered = |file: &PatchFile| series::series_entry(file.name()).is_some();
     let mended = (1..).zip(files).map(|(at, file)| mend_file(folder, at, file));
@@ -49,7 +49,7 @@ fn mend_file(folder: &str, number: usize, file: &PatchFile) -> PatchFile {
     PatchFile::new(format!("{folder}/{number:04}-{slug}.patch"), bytes)
 }
 
-/// Only when it changes nothing but the text: a last line of a hunk would be another line.
+/// Adds the newline only when that leaves the parsed patch the same: inside a hunk it would change the last line.
 fn with_final_newline(name: &str, bytes: &[u8]) -> Vec<u8> {
     let ended = [bytes, b"\n"].concat();
     let is_same = || series::parse(name, bytes).is_ok_and(|old| series::parse(name, &ended) == Ok(old));

@@ -1,4 +1,4 @@
-//! Every finding, patch by patch, then for each variant's stack as a whole.
+//! Collects every finding, patch by patch, then for each variant's stack as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,18 +15,18 @@ use crate::series::{self, Finding, LintRule, LintRules, Patch, Refusal, RepoPath
 use crate::sys::machine::disk;
 use crate::sys::project::inputs::{PatchFile, look_into, read_folder, read_overlays};
 
-/// A finding with the path to open. Its order is the order of the output.
+/// A finding with the path to open. The derived order is the order of the output.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Reported {
     /// Path of the patch, relative to the root.
     pub file: String,
     /// Line in it, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
     /// The rule.
     pub rule: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub hint: String,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Reported {
     }
 }
 
-/// The patches of one folder, those that can be read as data too.
+/// The patches of one folder, with the parsed form of those that parse.
 struct Series {
     files: Vec<PatchFile>,
     patches: Vec<Option<Patch>>,
@@ -51,17 +51,17 @@ impl Series {
     }
 }
 
-/// What lies in the folders of all series, and what is wrong with it.
+/// The contents of all series' folders, and the findings.
 pub struct Seen {
     /// The patches.
     pub patches: Vec<String>,
-    /// What is no patch and is left alone.
+    /// Files that are not patches; they are left alone.
     pub others: Vec<String>,
-    /// Every finding once, whichever stacks a patch is in.
+    /// Every finding once, even for a patch that is in several stacks.
     pub findings: Vec<Reported>,
 }
 
-/// Looks at the series of every variant.
+/// Lints the series of every variant.
 pub fn look(context: &Context, pins: &Pins) -> Result<Seen> {
     let rules = context.lint_rules()?;
     let mut found = BTreeSet::new();
@@ -103,7 +103,7 @@ fn read(
                 found.extend(findings.map(|finding| reported(&file.file, finding)));
                 patches.push(Some(patch));
             }
-            // One finding for all of them, with another way out: see `converted`.
+            // Reported as one finding for all of them, with a different fix: see `converted`.
             Err(error) if error.refusal == Refusal::PatchFileHasCarriageReturns => patches.push(None),
             Err(error) => {
                 found.insert(unreadable(&file.file, &error, (variant, folder)));
@@ -118,7 +118,7 @@ fn read(
     Ok(Series { files, patches })
 }
 
-/// After an import every patch has these findings: nobody wants to mend them one by one.
+/// After an import every patch has this finding, so the hint names the command that fixes all at once.
 fn with_bulk_hint(finding: Finding, variant: &str) -> Finding {
     if finding.rule != LintRule::TrailerPlaceholder {
         return finding;
@@ -142,8 +142,8 @@ fn unreadable(file: &str, error: &series::ParseError, (variant, folder): (&str, 
     }
 }
 
-/// One finding for all patches whose line ends git converted at checkout. They are well as committed: re-importing them
-/// would rewrite every one.
+/// Builds one finding for all patches whose line endings git converted at checkout. They are correct as committed;
+/// importing them again would rewrite every one.
 fn converted<'a>(
     context: &Context,
     pins: &Pins,
@@ -191,7 +191,7 @@ fn look_at_stack(
     Ok(())
 }
 
-/// Some file systems cannot tell two paths apart that differ in case only.
+/// Returns the overlay that owns `path`, ignoring case: some file systems cannot distinguish such paths.
 fn owner_of(path: &RepoPath, overlays: &[OverlayFile]) -> Option<String> {
     let is_it = |file: &&OverlayFile| file.path.as_bytes().eq_ignore_ascii_case(path.as_bytes());
     overlays.iter().find(is_it).map(|file| format!("brought by the overlay file {}", file.from))
@@ -207,12 +207,13 @@ fn reported(file: &str, finding: Finding) -> Reported {
     }
 }
 
-/// The name that the rule has in JSON.
+/// Returns the rule's name in JSON.
 fn rule_name(rule: LintRule) -> String {
     serde_json::to_value(rule).ok().and_then(|name| name.as_str().map(str::to_string)).unwrap_or_default()
 }
 
-/// One line whatever a file is called: a CI system obeys some lines of a log.
+/// Replaces control characters, so that a file name cannot break the line: CI systems interpret some lines of a log as
+/// commands.
 fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: what a machine can say about our own patches without applying them.
+//! `cargo xtask lint`: the checks of our own patches that do not need to apply them.
 
 mod fix;
 mod look;
@@ -15,15 +15,15 @@ use crate::sys::project::run_lock::Access;
 /// Options of `lint`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Mend what a machine can mend: numbers, names, the last line end.
+    /// Apply the automatic fixes: numbers, names, the final newline.
     pub fix: bool,
-    /// Say what would be mended, and mend nothing.
+    /// Print what would be fixed, and fix nothing.
     pub dry_run: bool,
-    /// Print every finding, however many there are.
+    /// Print every finding, regardless of their number.
     pub long: bool,
 }
 
-/// Reads every patch of every variant; any finding makes the answer no.
+/// Reads every patch of every variant; exits with 1 on any finding.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (_lock, pins) = context.begin(!options.fix, Access::Change)?;
     let mut fixed = Vec::new();
@@ -41,7 +41,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     })
 }
 
-/// The same as a check: findings are an error.
+/// Runs lint as a check: findings are an error.
 pub fn check(context: &Context) -> Result<()> {
     let outcome = run(context, &Options::default())?;
     if outcome.code == 0 { Ok(()) } else { Err(Error::no("the patches break rules").detail(outcome.text)) }

@@ -1,14 +1,14 @@
-//! Findings for a terminal: each one while they are few, by rule when they are many.
+//! Findings for a terminal: in full when there are few, grouped by rule when there are many.
 
 use super::Options;
 use super::look::Reported;
 
-/// So many findings are read one by one.
+/// Up to this number, all findings are printed in full.
 const FEW: usize = 25;
-/// Of more, so many of each rule are shown.
+/// Above that number, at most this many are printed for each rule.
 const SHOWN_OF_A_RULE: usize = 3;
 
-/// What was fixed, what was found, and how much that is.
+/// Builds the text: the fixes, the findings, and their number.
 pub fn text(patches: &[String], findings: &[Reported], fixed: &[String], options: &Options) -> String {
     let verb = if options.dry_run { "would fix" } else { "fixed" };
     let mut lines: Vec<String> = fixed.iter().map(|change| format!("{verb}: {change}")).collect();
@@ -26,10 +26,10 @@ pub fn text(patches: &[String], findings: &[Reported], fixed: &[String], options
     lines.join("\n")
 }
 
-/// The first of each rule in full, how many more there are, and how to see them.
+/// Returns the first findings of each rule in full, the number of further ones, and how to print them.
 fn by_rule(findings: &[Reported]) -> Vec<String> {
     let mut sorted: Vec<&Reported> = findings.iter().collect();
-    // The order inside a rule stays that of files and lines.
+    // Stable sort: within a rule the order of files and lines is kept.
     sorted.sort_by_key(|finding| &finding.rule);
     let rules = sorted.chunk_by(|left, right| left.rule == right.rule);
     let mut lines: Vec<String> = rules.flat_map(one_rule).collect();

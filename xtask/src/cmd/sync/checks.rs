@@ -1,4 +1,4 @@
-//! Everything that has to hold on a staged project before its pin moves.
+//! The checks that a staged project must pass before its pin moves.
 
 use std::time::Instant;
 
@@ -12,8 +12,8 @@ use crate::plan::pins::Pins;
 use crate::report::sync::Check;
 use crate::stack::{build, lock};
 
-/// Runs every check, a failed one too: a report that stops at the first failure hides the rest. Only the
-/// gate needs the builds before it.
+/// Runs every check, even after a failure, because a report that stops at the first failure hides the rest. Only the
+/// gate, which needs the builds, is skipped after a failure.
 pub fn run_all(staged: &Context) -> Result<Vec<Check>> {
     let mut checks = vec![
         check(staged, "lint", || lint::check(staged)),
@@ -32,14 +32,14 @@ pub fn run_all(staged: &Context) -> Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// The variants that `pins.toml` wants gated.
+/// Returns the variants that `pins.toml` marks as gated.
 pub fn gated(pins: &Pins) -> Vec<String> {
     let gated = pins.variants.values().filter(|variant| variant.gate.is_some());
     gated.map(|variant| variant.name.to_string()).collect()
 }
 
-/// Every variant for this machine, each with its smoke test: no machine has the compilers of all flavors, which are
-/// the matrix's.
+/// Builds every variant for this machine, each with its smoke test. No machine has the compilers of all flavors; those
+/// are built by the CI matrix.
 fn builds(staged: &Context) -> Result<Vec<Check>> {
     let pins = staged.pins()?;
     let check = |variant: &Name| {

@@ -1,7 +1,7 @@
-//! `cargo xtask sync`: move the pin, with everything that has to move with it, or nothing.
+//! `cargo xtask sync`: moves the pin together with everything that depends on it, or changes nothing.
 //!
-//! The series is rebased and staged; the stage is built, smoked and gated as if it were the project; only
-//! then do `pins.toml`, `espalier.lock`, the patches and the report appear, as one change.
+//! The series is rebased and staged; the stage is built, smoke-tested and gated as if it were the project; only then
+//! are `pins.toml`, `espalier.lock`, the patches and the report written, as one change.
 
 mod checks;
 mod offer;
@@ -33,22 +33,22 @@ pub struct Options {
     pub variant: Option<String>,
     /// Tag, branch or commit to move to.
     pub to: String,
-    /// A repository, bundle or URL that has it.
+    /// Repository, bundle or URL that contains the commit.
     pub from: Option<String>,
-    /// Say what the rebase would do and check nothing.
+    /// Print what the rebase would do, and check nothing.
     pub dry_run: bool,
-    /// How upstream's own changes are dealt with.
+    /// How to resolve conflicts with upstream's own changes.
     pub choices: Choices,
     /// Open or update the pull request on GitHub.
     pub github: bool,
 }
 
-/// Moves the pin when every check holds.
+/// Moves the pin when every check passes.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.dry_run {
         return rebase::run(context, &rebase::Action::Start(rebase_options(options)));
     }
-    // Asked for first: a missing token or probe should not cost an hour.
+    // Checked first: a missing token or probe should not surface after an hour.
     let github = options.github.then(|| context.github()).transpose()?;
     let gated = checks::gated(&context.pins()?);
     if !gated.is_empty() {
@@ -92,7 +92,7 @@ fn upstream(options: &Options) -> Upstream {
     Upstream { to: options.to.clone(), from: options.from.clone() }
 }
 
-/// The staged move, and what every series on the pin comes to at the new pin as it is now.
+/// Returns the staged move, and the status of every series on the pin at the new pin.
 fn prepare(context: &Context, options: &Options) -> Result<(Prepared, Vec<StatusReport>)> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let pins = context.pins()?;
@@ -153,8 +153,8 @@ fn moved_trees(context: &Context, staged: &Context) -> Result<Vec<MovedTree>> {
     Ok(moved.collect())
 }
 
-/// Makes the move happen, its report with it; gives the report's file. Building takes minutes, and the lock was free
-/// meanwhile: what was checked is what happens, or nothing.
+/// Commits the move and its report; returns the report's file. Building takes minutes during which the lock was free,
+/// so the commit fails unless the project is still the one that was checked.
 fn finish(context: &Context, prepared: Prepared, report: &SyncReport) -> Result<(String, Pending)> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let Prepared { mut stage, what, .. } = prepared;
@@ -163,7 +163,7 @@ fn finish(context: &Context, prepared: Prepared, report: &SyncReport) -> Result<
     Ok((page, stage.commit(what)?))
 }
 
-/// The pin stays. The report is kept where the next run may overwrite it.
+/// Leaves the pin alone. The report is written to a path that the next run may overwrite.
 fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &SyncReport) -> Result<Error> {
     let page = context.layout.failed_sync();
     disk::write_atomically(&page, report.markdown().as_bytes())?;
@@ -187,7 +187,7 @@ fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &Syn
         .hint(format!("or take it along by hand: {}", next_command("rebase", &flags))))
 }
 
-/// `docs/syncs/v1-to-v2.md`; a `/` in a name would make folders.
+/// Returns a path such as `docs/syncs/v1-to-v2.md`; a `/` in a name would create folders.
 fn report_file(report: &SyncReport) -> String {
     let plain = |name: &str| name.replace('/', "-");
     let name = format!("{}-to-{}.md", plain(&report.old.name), plain(&report.new.name));

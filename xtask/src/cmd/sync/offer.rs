@@ -1,4 +1,4 @@
-//! The move as a pull request: a commit on a branch that belongs to the pin, made or made anew.
+//! The move as a pull request: a commit on the branch `pin-sync/UPSTREAM`, created or recreated.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -8,8 +8,8 @@ use crate::sys::git::command;
 use crate::sys::github::{Client, WantedCommit, WantedPullRequest};
 use crate::sys::machine::disk;
 
-/// Opens or updates the one pull request of this pin; gives its number. The files are those that the move has
-/// just written here.
+/// Opens or updates the one pull request of this pin; returns its number. The files are those that the move has just
+/// written here.
 pub fn offer(context: &Context, client: &Client, moved: &Pending, report: &SyncReport) -> Result<u64> {
     let checkout = command::checkout_of(context.layout.root())?;
     let files = moved.changes().map(|file| {

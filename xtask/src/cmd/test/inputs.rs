@@ -1,4 +1,4 @@
-//! The inputs of each step now and when it last passed here, from which `--changed` knows what it can leave out.
+//! The inputs of each step now and when it last passed here, from which `--changed` decides what to skip.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -7,10 +7,10 @@ use crate::sys::machine::process::Run;
 use crate::sys::machine::{compilers, disk};
 use crate::sys::project::root;
 
-/// The step whose tests are remembered in parts.
+/// The step whose tests are tracked in parts.
 const UNIT: &str = "unit";
 
-/// The project as it is before the steps run: what is edited meanwhile counts as changed the next time.
+/// The project before the steps run: files edited during the run count as changed in the next one.
 pub(super) struct Inputs {
     leaving_out: bool,
     tools: String,
@@ -18,7 +18,7 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Reads the whole project; `leaving_out` is what `--changed` asks for. CI runs everything.
+    /// Reads the whole project; `leaving_out` is true with `--changed`. CI runs everything.
     pub(super) fn read(context: &Context, leaving_out: bool) -> Result<Inputs> {
         let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
         if leaving_out && is_ci {
@@ -28,12 +28,12 @@ impl Inputs {
         Ok(Inputs { leaving_out: leaving_out && !is_ci, tools: tools(), project })
     }
 
-    /// Whether a step need not run.
+    /// Whether a step can be skipped.
     pub(super) fn leave_out(&self, context: &Context, step: &str) -> Result<bool> {
         Ok(self.leaving_out && !BUILDS.contains(&step) && self.reason(context, step)?.is_none())
     }
 
-    /// Why a step has to run; nothing if it would read what it read when it passed.
+    /// Returns why a step has to run; `None` if its inputs are the same as when it passed.
     pub(super) fn reason(&self, context: &Context, step: &str) -> Result<Option<String>> {
         if step == UNIT {
             let due = self.due_parts(context)?.into_iter().next();
@@ -42,7 +42,7 @@ impl Inputs {
         self.compare(context, step, &tested::inputs(step, &self.project))
     }
 
-    /// The parts of the step `unit` that have to run, and why. Without `--changed` that is all of them.
+    /// Returns the parts of the step `unit` that have to run, and why. Without `--changed` these are all parts.
     pub(super) fn due_parts(&self, context: &Context) -> Result<Vec<(Part, String)>> {
         let mut due = Vec::new();
         for part in PARTS.iter().chain([&REPOSITORY]) {
@@ -50,7 +50,7 @@ impl Inputs {
             let reason = reason.or_else(|| (!self.leaving_out).then(String::new));
             due.extend(reason.map(|reason| (*part, reason)));
         }
-        // The tests that read the repository are among those of the tool.
+        // The tests that read the repository are part of the tool's tests.
         if due.iter().any(|(part, _)| part.package == REPOSITORY.package && !part.reading_the_repository) {
             due.retain(|(part, _)| !part.reading_the_repository);
         }
@@ -63,7 +63,7 @@ impl Inputs {
         Ok(tested::reason(recorded.as_deref(), &self.tools, inputs))
     }
 
-    /// A step has ended: writes down with what it passed, or that it did not.
+    /// Records, after a step has ended, the inputs with which it passed, or that it failed.
     pub(super) fn remember(&self, context: &Context, step: &str, passed: bool) -> Result<()> {
         if step != UNIT {
             return self.write(context, step, &tested::inputs(step, &self.project), passed);
@@ -87,7 +87,7 @@ impl Inputs {
     }
 }
 
-/// The compilers, in one line: another one may compile the same sources otherwise.
+/// Returns the compiler versions in one line: another compiler may compile the same sources differently.
 fn tools() -> String {
     let rust = Run::new("rustc").arg("--version").success().unwrap_or_default();
     let cxx = compilers::compilers().map(|compilers| compilers.version).unwrap_or_default();

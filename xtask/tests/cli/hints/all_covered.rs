@@ -1,14 +1,15 @@
-//! No command is printed that no scene prints: what the sources say to type is looked for in what the scenes said.
+//! Every command in the sources' hints is printed by some scenario: the source texts are searched in the scenarios'
+//! output.
 
 use std::path::{Path, PathBuf};
 
 use super::{played, said_in, scenes};
 use crate::cli::support::files;
 
-/// What begins a command in a text of the sources.
+/// Prefix of a command in a source text.
 const COMMAND: &str = "cargo xtask ";
 
-/// Where hints are that no scene prints, and why.
+/// Files whose hints no scenario prints, with the reason.
 const NOT_IN_A_SCENE: &[(&str, &str)] = &[
     ("cli/reference.rs", "functions for shells, and no hints"),
     ("bench/", "a bench takes minutes, and servers that are built"),
@@ -31,7 +32,7 @@ const NOT_IN_A_SCENE: &[(&str, &str)] = &[
     ("report/status_html_body.rs", "a page, which prints what `status` prints"),
 ];
 
-/// One text with a command, as it stands in the sources.
+/// One text with a command, as written in the sources.
 struct Site {
     file: String,
     line: String,
@@ -51,7 +52,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The lines with commands in the texts of `source`: no comments, no tests, and one line where several are one text.
+/// Returns the lines with commands in the strings of `source`, without comments and tests; strings that form one text
+/// are joined.
 fn lines_with_commands(source: &str) -> Vec<String> {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     let code: String =
@@ -72,7 +74,7 @@ fn lines_with_commands(source: &str) -> Vec<String> {
 }
 
 fn with_command(text: &str) -> Vec<String> {
-    // Between backticks it is named, not told to be typed.
+    // A command between backticks is mentioned, not suggested.
     let is_told = |line: &&str| line.replace(&format!("`{COMMAND}"), "").contains(COMMAND);
     text.split("\\n").filter(is_told).map(str::to_string).collect()
 }
@@ -82,14 +84,14 @@ fn until_quote(text: &str) -> &str {
     &text[..(0..text.len()).find(|at| text.is_char_boundary(*at) && is_end(at)).unwrap_or(text.len())]
 }
 
-/// The text between quotes that has `at` in it.
+/// Returns the string literal that contains the position `at`.
 fn whole_text(code: &str, at: usize) -> String {
     let is_begin = |begin: &usize| code.as_bytes()[*begin - 1] == b'"' && !code[..*begin - 1].ends_with('\\');
     let begin = (1..=at).rev().filter(|begin| code.is_char_boundary(*begin)).find(is_begin).unwrap_or(at);
     until_quote(&code[begin..]).replace("\\\"", "\"")
 }
 
-/// Whether the fixed parts of `pattern` are in `line`, one after the other; between `{` and `}` is anything.
+/// Whether the literal parts of `pattern` occur in `line` in order; a part between `{` and `}` matches anything.
 fn is_printed(pattern: &str, line: &str) -> bool {
     let fixed = pattern.split('{').enumerate().map(|(at, part)| match at {
         0 => part,

@@ -1,4 +1,4 @@
-//! What is said to those who come from somewhere else.
+//! Hints for users who import from elsewhere.
 
 use super::super::support::Project;
 use super::super::support::importing::empty_project;

@@ -1,4 +1,4 @@
-//! What `lint` and `trailers` say about a series.
+//! Hints of `lint` and `trailers` about a series.
 
 use super::super::support::{Project, files, git};
 use super::makers::{dropped_into, with_child};

@@ -1,4 +1,4 @@
-//! The projects that the scenes begin with.
+//! The initial projects of the scenarios.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub const ABOUT: (&str, &str, &str, &str) = ("About", "README.md", "Hello", "Hel
 pub const GREETING_GOES: (&str, &str, &str, &str) =
     ("Say hi", "src/greet.c", "return \"hello\";", "return \"hi\";");
 
-/// Its upstream is served by git, and went on.
+/// Creates a project whose upstream is served by git, and has newer commits.
 pub fn project_by_git(moves: &[(&str, &str, &str, &str)]) -> Project {
     let project = Project::with_sources(&[Source::Path("../moved".into())]);
     let upstream = moved_upstream(&project, moves);
@@ -21,7 +21,7 @@ pub fn project_by_git(moves: &[(&str, &str, &str, &str)]) -> Project {
     project
 }
 
-/// Upstream went on in a repository that `pins.toml` does not name.
+/// Creates a project whose newer upstream commits are in a repository that `pins.toml` does not name.
 pub fn elsewhere(moves: &[(&str, &str, &str, &str)]) -> Project {
     let project = Project::new();
     let upstream = moved_upstream(&project, moves);
@@ -37,7 +37,7 @@ pub fn edited() -> Project {
     project
 }
 
-/// The edit repository as it is made, after `change` in it.
+/// Creates a project with a new edit repository, in which `change` was made.
 pub fn with_work(change: fn(&Path)) -> Project {
     let project = Project::new();
     project.run(&["lock"]).success();
@@ -46,7 +46,8 @@ pub fn with_work(change: fn(&Path)) -> Project {
     project
 }
 
-/// `with_child`, committed; a commit in the edit repository of `child` is in no patch yet, and `paged` has a new patch since.
+/// `with_child`, committed; a commit in the edit repository of `child` is in no patch yet, and `paged` has got a new
+/// patch since.
 pub fn parent_went_on() -> Project {
     let project = with_child();
     commit_project(&project);
@@ -54,7 +55,7 @@ pub fn parent_went_on() -> Project {
     project
 }
 
-/// The same after a change of `paged` with which the patch of `child` conflicts.
+/// The same after a change of `paged` that conflicts with the patch of `child`.
 pub fn with_stale_child() -> Project {
     let project = with_child();
     change_parent(&project);
@@ -77,7 +78,7 @@ fn change_parent(project: &Project) {
     project.run(&["export"]).success();
 }
 
-/// A variant on top of `paged` whose overlay has a file that a commit of `paged` adds.
+/// Creates a variant on top of `paged` whose overlay has a file that a commit of `paged` adds.
 pub fn with_overlay_in_the_way() -> Project {
     let project = Project::new();
     let pins = project.read("pins.toml");
@@ -92,26 +93,27 @@ pub fn with_overlay_in_the_way() -> Project {
     project
 }
 
-/// A project with `my`, which has no patches; beside it are patches as git writes them.
+/// Creates a project with `my`, which has no patches; beside it are patches written by git.
 pub fn started() -> Project {
     with_patches_beside(importing::started())
 }
 
-/// The fork's commits as `git format-patch` writes them, in `patches` beside the project.
+/// Writes the fork's commits with `git format-patch` into `patches` beside the project.
 pub fn with_patches_beside(project: Project) -> Project {
     let folder = project.beside("patches");
     git::git(&Upstream::shared().fork(), &["format-patch", "--quiet", "-o", folder.to_str().unwrap(), TAG]);
     project
 }
 
-/// No project yet, and a fork beside it.
+/// Creates an empty folder with a fork beside it.
 pub fn with_fork() -> Project {
     let project = empty_project();
     importing::fork(&project);
     project
 }
 
-/// A fork beside the project into which it was imported; its tag `imported` says how far.
+/// Creates a fork beside the project into which it was imported, with newer commits; its tag `imported` marks the last
+/// imported one.
 pub fn fork_that_went_on() -> Project {
     let project = empty_project();
     let fork = importing::fork(&project);
@@ -125,14 +127,14 @@ pub fn fork_that_went_on() -> Project {
     project
 }
 
-/// A fork beside a project with a series.
+/// Creates a project with a series, and a fork beside it.
 pub fn fork_and_series() -> Project {
     let project = Project::new();
     importing::fork(&project);
     project
 }
 
-/// A rebase stands at the conflict of the first patch, and something was done in its work tree.
+/// Creates a rebase that stopped at the conflict of the first patch, with `work` done in its work tree.
 pub fn waiting(moves: &[(&str, &str, &str, &str)], work: impl Fn(&Path)) -> Project {
     let project = project_by_git(moves);
     project.run(&["rebase", "--to", "main"]).code(4);
@@ -140,7 +142,7 @@ pub fn waiting(moves: &[(&str, &str, &str, &str)], work: impl Fn(&Path)) -> Proj
     project
 }
 
-/// A conflict that is solved, and after it a patch that upstream has in part.
+/// Creates a rebase with a resolved conflict, followed by a patch that upstream has in part.
 pub fn waiting_before_a_part() -> Project {
     let count = ("Count", "src/count.c", "int count = 0;", "int count = 0; // words, not letters");
     let project = project_by_git(&[GREETING_GOES, count]);
@@ -159,7 +161,7 @@ pub fn waiting_before_a_part() -> Project {
     project
 }
 
-/// A `v2.0` on which the series applies and does not compile, and a variant on top.
+/// Creates a `v2.0` on which the series applies but does not compile, and a variant on top.
 pub fn syncs_badly() -> Project {
     let project = syncing::project(|upstream| {
         files::edit(&upstream.join("include/words.h"), "int words_ring(int at, int size);\n", "");
@@ -175,21 +177,21 @@ pub fn syncs_badly() -> Project {
     project
 }
 
-/// No project yet; beside it are upstream and patches.
+/// Creates an empty folder with upstream and patches beside it.
 pub fn with_patches_there() -> Project {
     let project = with_patches_beside(empty_project());
     files::copy_folder(&Upstream::shared().repository(), &project.beside("upstream"));
     project
 }
 
-/// `my` stands on the tag, and a fork beside it stands on a later commit.
+/// Creates `my`, pinned to the tag, with a fork beside it that starts at a later commit.
 pub fn fork_and_started() -> Project {
     let project = started();
     importing::fork(&project);
     project
 }
 
-/// `my`, whose folder has patches as git names them.
+/// Creates `my`, whose folder contains patches with git's file names.
 pub fn dropped_into(folder: &str) -> Project {
     let project = started();
     project.edit("pins.toml", "patches/my", folder);

@@ -1,4 +1,4 @@
-//! What is said where a pin is, or could be.
+//! Hints about pins.
 
 use super::super::support::upstream::Upstream;
 use super::super::support::{Project, Source};

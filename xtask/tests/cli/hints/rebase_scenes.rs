@@ -1,4 +1,4 @@
-//! What is said when the pin moves, and on the way.
+//! Hints before, during and after a move of the pin.
 
 use super::super::support::upstream::moved as moved_upstream;
 use super::super::support::{Project, files, git};

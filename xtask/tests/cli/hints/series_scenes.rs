@@ -1,4 +1,4 @@
-//! What is said about the work on a series.
+//! Hints about the work on a series.
 
 use super::super::support::{Project, files, git};
 use super::makers::{

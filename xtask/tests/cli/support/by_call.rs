@@ -6,10 +6,10 @@ use std::process::Command;
 use super::editing::offered_message;
 use super::{Output, Project, files, program_path};
 
-/// Whoever wants to measure says so.
+/// Environment variable that enables these tests.
 const WANTED: &str = "ESPALIER_KILL_CALLS";
 
-/// The calls by which files appear and go.
+/// The calls that create and remove files.
 const CALLS: [&str; 11] = [
     "rename",
     "renameat",
@@ -24,7 +24,7 @@ const CALLS: [&str; 11] = [
     "fdatasync",
 ];
 
-/// What fails without a kill, and how.
+/// The calls that fail without a kill, with the errors to inject.
 const FAULTS: [(&str, &[&str]); 5] = [
     ("rename", &["ENOSPC", "EACCES", "EIO"]),
     ("unlink", &["EACCES", "EIO"]),
@@ -33,7 +33,7 @@ const FAULTS: [(&str, &[&str]); 5] = [
     ("fsync", &["EIO"]),
 ];
 
-/// So many of the last calls fail, one at a time.
+/// Number of last calls that fail, one at a time.
 const LAST: usize = 12;
 
 /// A command whose every call is tried.
@@ -41,19 +41,19 @@ struct Subject<'a> {
     name: &'static str,
     project: &'a Project,
     arguments: Vec<String>,
-    /// What a person has, to begin with and when it is done.
+    /// The user's files, before the command and after its completion.
     before: Kept,
     after: Kept,
-    /// Makes the project what it was.
+    /// Restores the initial project.
     put_back: &'a dyn Fn(),
-    /// Ends what was begun; the project is then as after. It is told whether the project is so already.
+    /// Completes the interrupted command; the project is then as in `after`. The argument tells whether it is already.
     finish: &'a dyn Fn(bool),
 }
 
 type Kept = BTreeMap<String, Vec<u8>>;
 
 fn kept(project: &Project) -> Kept {
-    // What a kill leaves half written beside a file is swept by whoever takes the lock next: `judge` looks for that.
+    // The next command that takes the lock removes partially written temporary files: `judge` checks that.
     let is_garbage = |path: &str| path.starts_with("target/") || path.contains(".espalier-tmp-");
     let paths = files::list(project.root()).into_iter().filter(|path| !is_garbage(path));
     let mut kept: Kept =
@@ -63,7 +63,7 @@ fn kept(project: &Project) -> Kept {
 }
 
 impl Subject<'_> {
-    /// The command under strace with more arguments for that.
+    /// Returns the command under strace with `more` options for strace.
     fn traced(&self, more: &[&str]) -> Command {
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         let tool = self.project.command_with_path(&arguments, &program_path::with_build_tools());
@@ -81,7 +81,7 @@ impl Subject<'_> {
         self.project.finish(self.traced(more))
     }
 
-    /// How many of `calls` a run makes. They are counted as they are injected: in the first thread.
+    /// Returns the number of `calls` that a run makes, counted as they are injected: in the first thread only.
     fn count(&self, calls: &str) -> usize {
         (self.put_back)();
         self.run(&["-e", &format!("trace={calls}")]);
@@ -89,7 +89,8 @@ impl Subject<'_> {
         text.lines().filter(|line| !line.starts_with("---") && !line.starts_with("+++")).count()
     }
 
-    /// Any command finishes what was decided: then all of it is there or nothing, and it can be ended.
+    /// Runs a command, since any command completes a decided change: then the result is complete or absent, and the
+    /// command can be completed.
     fn judge(&self, context: &str) -> &'static str {
         self.project.run(&["lint"]);
         let found = kept(self.project);
@@ -112,7 +113,7 @@ impl Subject<'_> {
         paths.filter(|path| found.get(*path) != self.after.get(*path)).cloned().collect()
     }
 
-    /// Gives how often.
+    /// Kills the command at every call; returns the number of kills.
     fn kill_at_every(&self, call: &str) -> usize {
         let count = self.count(call);
         let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
@@ -128,7 +129,7 @@ impl Subject<'_> {
         count
     }
 
-    /// The last calls of a kind fail once, and nobody is killed. Gives how often.
+    /// Makes the last calls of a kind fail once, without a kill. Returns the number of failures.
     fn fail_the_last(&self, call: &str, fault: &str) -> usize {
         let count = self.count(call);
         let first = count.saturating_sub(LAST - 1).max(1);
@@ -140,7 +141,7 @@ impl Subject<'_> {
             let context = format!("{}, {fault} at {call} {number} of {count}\n{output}", self.name);
             assert!(!output.stderr.contains("panicked"), "{context}");
             let end = self.judge(&context);
-            // Who was told that it went well has it.
+            // A command that reported success must have completed.
             assert!(output.code != Some(0) || end == "after", "{context}");
             *ends.entry((output.code, end)).or_default() += 1;
         }
@@ -149,7 +150,7 @@ impl Subject<'_> {
     }
 }
 
-/// Whether somebody wants to measure.
+/// Whether these tests are enabled.
 pub fn wanted() -> bool {
     let wanted = std::env::var_os(WANTED).is_some();
     if !wanted {
@@ -162,7 +163,7 @@ fn words(arguments: &[&str]) -> Vec<String> {
     arguments.iter().map(|word| word.to_string()).collect()
 }
 
-/// A copy of everything, generated or not.
+/// Copies all files, generated or not; returns a function that restores them.
 fn snapshot(project: &Project, name: &str) -> impl Fn() + use<> {
     let (root, copy) = (project.root().to_path_buf(), project.beside(name));
     files::copy_folder(&root, &copy);
@@ -172,12 +173,12 @@ fn snapshot(project: &Project, name: &str) -> impl Fn() + use<> {
     }
 }
 
-/// The same command once more, whatever the first one came to.
+/// Runs the same command once more, whatever the result of the first run.
 pub fn again<'a>(project: &'a Project, arguments: &'a [&'a str]) -> impl Fn(bool) {
     move |_| drop(project.run_build(arguments).success())
 }
 
-/// The same, for a command that is refused a second time.
+/// Does the same for a command that fails when run twice.
 pub fn unless_done<'a>(project: &'a Project, arguments: &'a [&'a str]) -> impl Fn(bool) {
     move |is_done| {
         if !is_done {
@@ -186,7 +187,7 @@ pub fn unless_done<'a>(project: &'a Project, arguments: &'a [&'a str]) -> impl F
     }
 }
 
-/// Tries one command in every way.
+/// Tries one command with every kill and fault.
 pub fn try_all(name: &'static str, project: &Project, arguments: &[&str], finish: &dyn Fn(bool)) {
     let put_back = snapshot(project, &format!("snapshot of {name}"));
     let before = kept(project);

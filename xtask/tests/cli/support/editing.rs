@@ -1,4 +1,4 @@
-//! What the tests of `edit` and `export` share: the edit repository, and the series as it is on disk.
+//! Helpers for the tests of `edit` and `export`: the edit repository, and the series on disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use super::{Project, files, git};
 /// Name and content of every patch of `paged`.
 pub type Series = BTreeMap<String, Vec<u8>>;
 
-/// What a run has to say after something was done in the edit repository.
+/// The expected message, and the change made in the edit repository before the run.
 pub type Way = (&'static str, fn(&Path));
 
-/// The series of `paged` as it is on disk.
+/// Returns the series of `paged` on disk.
 pub fn series(project: &Project) -> Series {
     let folder = project.path("patches/paged");
     files::list(&folder)
@@ -21,17 +21,17 @@ pub fn series(project: &Project) -> Series {
         .collect()
 }
 
-/// The names of the series.
+/// Returns the file names of the series.
 pub fn names(project: &Project) -> Vec<String> {
     series(project).into_keys().collect()
 }
 
-/// The edit repository of a variant.
+/// Returns the folder of a variant's edit repository.
 pub fn edit_folder(project: &Project, variant: &str) -> PathBuf {
     project.path("target/espalier/edit").join(variant)
 }
 
-/// Makes the edit repository of `paged`; the lock is current.
+/// Creates the edit repository of `paged`, after updating the lock.
 pub fn edit(project: &Project) -> PathBuf {
     project.run(&["lock"]).success();
     project.run(&["edit"]).success();
@@ -46,7 +46,7 @@ pub fn extend(project: &Project, variant: &str, parent: &str) {
     std::fs::create_dir_all(project.path("patches").join(variant)).unwrap();
 }
 
-/// A variant `child` on top of `paged`, with a patch of its own.
+/// Creates a variant `child` on top of `paged`, with one patch of its own.
 pub fn with_child() -> Project {
     let project = Project::new();
     extend(&project, "child", "paged");
@@ -58,7 +58,7 @@ pub fn with_child() -> Project {
     project
 }
 
-/// Commits the project, with a lock that is current, to a repository of its own.
+/// Commits the project, with an updated lock, to a new repository.
 pub fn commit_project(project: &Project) {
     project.run(&["lock"]).success();
     git::init(project.root());
@@ -66,7 +66,7 @@ pub fn commit_project(project: &Project) {
     git::git(project.root(), &["commit", "--quiet", "--message", "The project"]);
 }
 
-/// A commit in the edit repository of `child` that is in no patch, and after it a new patch of `paged`.
+/// Makes a commit in the edit repository of `child` that is in no patch, and then a new patch of `paged`.
 pub fn parent_goes_on(project: &Project) {
     let child = edit_folder(project, "child");
     files::edit(&child.join("src/ring.c"), "at % size", "size % at");
@@ -77,7 +77,8 @@ pub fn parent_goes_on(project: &Project) {
     project.run(&["export"]).success();
 }
 
-/// What `git commit` offers in the edit repository of `paged`; nothing when there is none, or it offers nothing.
+/// Returns the message that `git commit` offers in the edit repository of `paged`; `None` if there is no repository or
+/// no message.
 pub fn offered_message(project: &Project) -> Option<String> {
     let folder = edit_folder(project, "paged");
     let config = folder.join(".git/config");
@@ -91,14 +92,14 @@ pub fn offered_message(project: &Project) -> Option<String> {
     Some(std::fs::read_to_string(folder.join(path.trim_end())).unwrap())
 }
 
-/// `git rebase -i` whose list of commits is changed by a `sed` script.
+/// Runs `git rebase -i` with a `sed` script as the editor of the commit list.
 pub fn rebase(folder: &Path, script: &str) {
     let editor = format!("sequence.editor=sed -i -e '{script}'");
     git::git(folder, &["-c", &editor, "-c", "core.editor=true", "rebase", "--quiet", "--interactive"]);
 }
 
-/// A series of every kind of change that a patch can hold, as different people and tools would have
-/// written it: nothing in it may depend on how we would.
+/// Replaces the series by one with every kind of change that a patch can represent, as different users and tools might
+/// have written it: nothing in it depends on our own format.
 pub fn take_rich_series(project: &Project) {
     let fork = project.fork();
     git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
@@ -132,7 +133,7 @@ pub fn take_rich_series(project: &Project) {
     project.take_series(&fork);
     let mut written: Vec<String> = names(project);
     let last = written.pop().unwrap();
-    // Names and forms that git would not choose itself.
+    // Names and formats that git itself would not choose.
     std::fs::rename(
         project.path(&format!("patches/paged/{last}")),
         project.path("patches/paged/0004-weg-damit.patch"),

@@ -1,10 +1,10 @@
-//! What lies in a folder: names, contents, times.
+//! The content of a folder: names, contents, times.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Every file and link below `folder`, relative to it, sorted; nothing when it is not there.
+/// Returns every file and link below `folder`, relative to it, sorted; an empty list if the folder does not exist.
 pub fn list(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     collect(folder, Path::new(""), &mut found);
@@ -25,16 +25,16 @@ fn collect(folder: &Path, below: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// The modification time of every file below `folder`.
+/// Returns the modification time of every file below `folder`.
 pub fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
     let time = |path: &String| std::fs::symlink_metadata(folder.join(path)).unwrap().modified().unwrap();
-    // Which command holds a lock is written into it, whatever the command does.
+    // Every command writes its name into the lock that it holds.
     let is_lock =
         |path: &String| path.ends_with("espalier/run.lock") || path.ends_with("espalier/project.lock");
     list(folder).into_iter().filter(|path| !is_lock(path)).map(|path| (path.clone(), time(&path))).collect()
 }
 
-/// Names that are in only one of the two, or whose value differs.
+/// Returns the keys that are in only one of the two maps, or whose values differ.
 pub fn differences<T: PartialEq>(before: &BTreeMap<String, T>, after: &BTreeMap<String, T>) -> Vec<String> {
     let names = before.keys().chain(after.keys());
     let mut changed: Vec<String> =
@@ -44,13 +44,13 @@ pub fn differences<T: PartialEq>(before: &BTreeMap<String, T>, after: &BTreeMap<
     changed
 }
 
-/// Writes `text`, and the folders above it.
+/// Writes `text`, creating the parent folders.
 pub fn write(path: &Path, text: impl AsRef<[u8]>) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-/// Replaces `from`, which must be there, in the file at `path`.
+/// Replaces `from`, which must occur, in the file at `path`.
 #[track_caller]
 pub fn edit(path: &Path, from: &str, to: &str) {
     let text = std::fs::read_to_string(path).unwrap();
@@ -58,14 +58,14 @@ pub fn edit(path: &Path, from: &str, to: &str) {
     std::fs::write(path, text.replacen(from, to, 1)).unwrap();
 }
 
-/// A program made of shell commands.
+/// Writes an executable shell script.
 pub fn write_script(path: &Path, commands: &str) {
     use std::os::unix::fs::PermissionsExt;
     write(path, format!("#!/bin/sh\n{commands}\n"));
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Copies a folder with modes and links as they are.
+/// Copies a folder, preserving modes and links.
 pub fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -82,7 +82,7 @@ pub fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// The git tree that the files in `folder` are, by their contents, modes and links.
+/// Returns the git tree id of the files in `folder`, from their contents, modes and links.
 pub fn tree_id(folder: &Path) -> String {
     let scratch = tempfile::tempdir().unwrap();
     super::git::init(scratch.path());
@@ -91,12 +91,12 @@ pub fn tree_id(folder: &Path) -> String {
     super::git::git(scratch.path(), &["write-tree"])
 }
 
-/// A file of the repository that these tests belong to.
+/// Returns the path of a file of the repository that these tests belong to.
 pub fn of_this_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// The `src` folders of the crates that the tool is made of, `xtask`'s own first.
+/// Returns the `src` folders of the tool's crates, `xtask`'s own first.
 pub fn sources_of_the_tool() -> Vec<PathBuf> {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut crates: Vec<PathBuf> =

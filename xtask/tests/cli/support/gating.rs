@@ -1,10 +1,10 @@
-//! A project whose variant is gated: two packages with fake libraries, and a fake probe that prints what the header
-//! of each variant's tree says. Nothing of it is built but the probe, by the gate itself. Or both packages have a fake
-//! server.
+//! A project whose variant is gated: two packages with fake libraries, and a fake probe whose output is defined by the
+//! header in each variant's tree. Only the probe is compiled, by the gate itself. In other tests both packages have a
+//! fake server.
 
 use super::{Output, Project, files, llama_server};
 
-/// The gate compiles this against each variant: the header in the variant's tree decides what it prints.
+/// The probe that the gate compiles against each variant: the header in the variant's tree determines its output.
 const PROBE: &str = r#"#include "llama.h"
 
 int main(int argc, char ** argv) {
@@ -31,7 +31,7 @@ int main(int argc, char ** argv) {
 }
 "#;
 
-/// And this, which prints cases of attention.
+/// The attention probe, which prints test cases of attention.
 const ATTENTION: &str = r#"#include "llama.h"
 
 static void print_case(const char * values, int tokens, double error, const char * bits) {
@@ -51,7 +51,7 @@ int main() {
 }
 "#;
 
-/// What a variant's tree says where nothing is broken.
+/// The header of a variant's tree without faults.
 const HEADER: &str = r#"#pragma once
 #include <cmath>
 #include <cstdio>
@@ -81,7 +81,7 @@ inline double own_error_of(const fake_run &) { return 1e-6; }
 inline const char * bits_of(const fake_run & run) { return run.is_on("attention") ? "0f" : "1e"; }
 "#;
 
-/// A project whose `paged` has to answer like `stock`, both packaged.
+/// Creates a project whose `paged` has to answer like `stock`, both packaged.
 pub fn gated() -> Project {
     let project = Project::new();
     project.edit(
@@ -94,7 +94,7 @@ pub fn gated() -> Project {
     for variant in ["stock", "paged"] {
         files::write(&project.tree(variant).join("include/llama.h"), HEADER);
         for library in ["llama", "ggml", "ggml-base"] {
-            // An archive of nothing, which the linker takes under any name.
+            // An empty archive, which the linker accepts under any name.
             let path = format!("target/espalier/dist/{variant}-cpu-native/lib/lib{library}.so.0");
             project.write(&path, "!<arch>\n");
         }
@@ -124,14 +124,14 @@ fn second(function: &str) -> &'static str {
     if function == "moved_by" { ", int i" } else { "" }
 }
 
-/// Appends a trailer to the message of the last patch of `paged`, and gives the patch's name.
+/// Appends a trailer to the message of the last patch of `paged`, and returns the patch's name.
 pub fn say_numerics(project: &Project, value: &str) -> String {
     let file = files::list(&project.path("patches/paged")).pop().unwrap();
     project.edit(&format!("patches/paged/{file}"), "\n\n---\n", &format!("\n\nNumerics: {value}\n---\n"));
     file
 }
 
-/// The same with fake servers, of which stock's, and ours, break these.
+/// Creates the same project with fake servers, with the given faults in stock's and in ours.
 pub fn fakes(stock: &str, ours: &str) -> Project {
     let project = gated();
     llama_server::package(&project, "stock", stock);
@@ -142,12 +142,12 @@ pub fn fakes(stock: &str, ours: &str) -> Project {
 /// Runs one check of the servers.
 pub fn gate_servers(project: &Project, check: &str) -> Output {
     let only = ["gate", "--only", "servers", "--check", check];
-    // One model: the fake answers all alike.
+    // One model is enough: the fake gives the same answers with all.
     let model: &[&str] = if check == "answers" { &["--model", "trained"] } else { &[] };
     project.run(&[&only, model].concat())
 }
 
-/// The check is red with these breaks, and says `reason`.
+/// Asserts that the check fails with these faults and reports `reason`.
 #[track_caller]
 pub fn red(check: &str, stock: &str, ours: &str, reason: &str) {
     let said = gate_servers(&fakes(stock, ours), check);
@@ -155,10 +155,10 @@ pub fn red(check: &str, stock: &str, ours: &str, reason: &str) {
     assert!(said.stderr.contains(reason), "{stock}{ours}: {said}");
 }
 
-/// What is broken in stock and in ours, and what a check says then.
+/// The faults of stock and of ours, and the expected message of a check.
 pub type Break = (&'static str, &'static str, &'static str);
 
-/// The check passes with servers that keep their word, and says each reason with its break.
+/// Asserts that the check passes with correct servers, and reports each reason with its fault.
 #[track_caller]
 pub fn held(check: &str, breaks: &[Break]) {
     let project = fakes("", "");

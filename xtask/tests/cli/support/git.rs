@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Runs git in `folder` and gives its standard output without the last line end.
+/// Runs git in `folder` and returns its standard output without the final newline.
 pub fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = command(folder).args(arguments).output().expect("git starts");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -11,12 +11,12 @@ pub fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim_end().to_string()
 }
 
-/// Runs git in `folder` and says whether it was content.
+/// Runs git in `folder` and returns whether it succeeded.
 pub fn try_git(folder: &Path, arguments: &[&str]) -> bool {
     command(folder).args(arguments).output().expect("git starts").status.success()
 }
 
-/// Git in `folder`, with nobody's settings.
+/// Returns a git command in `folder` that ignores the user's and the system's configuration.
 pub fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -29,26 +29,25 @@ pub fn command(folder: &Path) -> Command {
     command
 }
 
-/// A new repository whose first branch is `main` and that never changes line ends.
+/// Creates a repository whose first branch is `main` and that never converts line endings.
 pub fn init(folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     git(folder, &["init", "--quiet", "--initial-branch=main"]);
     git(folder, &["config", "core.autocrlf", "false"]);
 }
 
-/// Commits everything that is in the work tree.
+/// Commits the whole work tree.
 pub fn commit(folder: &Path, message: &str) {
     git(folder, &["add", "--all"]);
     git(folder, &["commit", "--quiet", "--message", message]);
 }
 
-/// The tree of `revision`.
+/// Returns the tree of `revision`.
 pub fn tree_of(folder: &Path, revision: &str) -> String {
     git(folder, &["rev-parse", &format!("{revision}^{{tree}}")])
 }
 
-/// Writes the commits after `base` as a series, the way the patch guide says, in place of what is
-/// in `series`.
+/// Writes the commits after `base` as a series, as the patch guide describes, replacing the content of `series`.
 pub fn export_series(work: &Path, base: &str, series: &Path) {
     if series.exists() {
         std::fs::remove_dir_all(series).unwrap();

@@ -1,5 +1,5 @@
-//! A server that answers as GitHub does, for one test: it keeps issues and pull requests in memory, writes
-//! down every request, and does on request what GitHub does on a bad day.
+//! A fake GitHub server for one test: it keeps issues and pull requests in memory, records every request, and simulates
+//! GitHub's failures on demand.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,25 +9,25 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What happens to one request.
+/// The handling of one request.
 #[derive(Clone, Debug)]
 pub enum Incident {
-    /// This is answered: status, header lines, body. Nothing is done.
+    /// Answers with this status, header lines and body, without executing the request.
     Answer(u16, &'static str, &'static str),
-    /// It is done, and 502 is answered all the same.
+    /// Executes the request, but answers 502.
     DoneButBadGateway,
-    /// Nothing is answered for this long; then the connection ends.
+    /// Sends no answer for this long, then closes the connection.
     Silence(Duration),
-    /// It goes as it should.
+    /// Handles the request normally.
     None,
 }
 
-/// One request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// `POST /repos/o/r/issues`, without the query.
+    /// Method and path, such as `POST /repos/o/r/issues`, without the query.
     pub line: String,
-    /// All of it: request line, headers, body.
+    /// Complete text: request line, headers, body.
     pub whole: String,
     /// The body.
     pub body: Value,
@@ -38,15 +38,15 @@ struct State {
     issues: Vec<Value>,
     pulls: Vec<Value>,
     comments: Vec<(u64, String)>,
-    /// What was sent for each tree.
+    /// Bodies of the requests that created trees.
     trees: Vec<Value>,
-    /// Commits of branches by name.
+    /// Commit of each branch, by name.
     branches: BTreeMap<String, String>,
     seen: Vec<Seen>,
     incidents: VecDeque<Incident>,
 }
 
-/// A GitHub with one repository, `espalier/espalier`.
+/// A GitHub server with one repository, `espalier/espalier`.
 #[derive(Clone)]
 pub struct FakeGitHub {
     port: u16,
@@ -56,7 +56,7 @@ pub struct FakeGitHub {
 pub const REPOSITORY: &str = "espalier/espalier";
 
 impl FakeGitHub {
-    /// Starts it on the loopback.
+    /// Starts the server on the loopback.
     pub fn start() -> FakeGitHub {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -72,7 +72,7 @@ impl FakeGitHub {
         server
     }
 
-    /// The address of its API.
+    /// Returns the address of its API.
     pub fn api(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -81,46 +81,46 @@ impl FakeGitHub {
         self.state.lock().unwrap()
     }
 
-    /// The next requests meet these.
+    /// Sets the handling of the next requests.
     pub fn next(&self, incidents: &[Incident]) {
         self.state().incidents.extend(incidents.iter().cloned());
     }
 
-    /// An issue that is there already. Gives its number.
+    /// Adds an existing issue; returns its number.
     pub fn plant(&self, body: &str, labels: &[&str]) -> u64 {
         let mut state = self.state();
         let fields = json!({ "title": "planted", "body": body, "labels": labels });
         create_issue(&mut state, &fields)["number"].as_u64().unwrap()
     }
 
-    /// Every request so far, in order.
+    /// Returns every request so far, in order.
     pub fn seen(&self) -> Vec<Seen> {
         self.state().seen.clone()
     }
 
-    /// The request lines of those that change something, and forgets all.
+    /// Returns the request lines of the modifying requests, and clears the record.
     pub fn take_changes(&self) -> Vec<String> {
         let seen = std::mem::take(&mut self.state().seen);
         let lines = seen.into_iter().map(|seen| seen.line.replace(&format!("/repos/{REPOSITORY}"), ""));
         lines.filter(|line| !line.starts_with("GET")).collect()
     }
 
-    /// Every issue, open or not.
+    /// Returns every issue, open or closed.
     pub fn issues(&self) -> Vec<Value> {
         self.state().issues.clone()
     }
 
-    /// Changes a field of an issue, as a person would in a browser.
+    /// Changes a field of an issue, as a user would in a browser.
     pub fn edit(&self, number: u64, field: &str, value: Value) {
         issue(&mut self.state(), number)[field] = value;
     }
 
-    /// Every comment with its issue's number.
+    /// Returns every comment with its issue's number.
     pub fn comments(&self) -> Vec<(u64, String)> {
         self.state().comments.clone()
     }
 
-    /// A pull request that is there already.
+    /// Adds an existing pull request.
     pub fn plant_pull(&self, head_repository: &str, head: &str, base: &str) {
         let fields = json!({ "title": "T", "body": "B", "head": head, "base": base });
         let mut state = self.state();
@@ -130,17 +130,17 @@ impl FakeGitHub {
         found["head"]["repo"]["full_name"] = head_repository.into();
     }
 
-    /// The tree that was made last, as it was sent.
+    /// Returns the body of the last request that created a tree.
     pub fn last_tree(&self) -> Value {
         self.state().trees.last().cloned().unwrap_or_default()
     }
 
-    /// The branches that were made, with their commits.
+    /// Returns the created branches, with their commits.
     pub fn branches(&self) -> BTreeMap<String, String> {
         self.state().branches.clone()
     }
 
-    /// Every pull request.
+    /// Returns every pull request.
     pub fn pulls(&self) -> Vec<Value> {
         self.state().pulls.clone()
     }
@@ -202,7 +202,7 @@ fn read_request(stream: &TcpStream) -> Option<(String, String, Seen)> {
 fn reply(mut stream: TcpStream, status: u16, headers: &str, body: &str) {
     let headers = if headers.is_empty() { String::new() } else { format!("{headers}\r\n") };
     let length = body.len();
-    // A client that went away is part of the tests.
+    // Some tests close the connection early.
     let _ = write!(
         stream,
         "HTTP/1.1 {status} Some Reason\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
@@ -236,7 +236,7 @@ fn answer(state: &mut State, method: &str, target: &str, body: &Value) -> (u16, 
     }
 }
 
-/// Objects and branches; their ids only say what they are.
+/// Answers requests for objects and branches; ids only encode the kind of object.
 fn answer_git(state: &mut State, method: &str, parts: &[&str], body: &Value) -> (u16, Value) {
     match (method, parts) {
         ("GET", ["commits", id]) => (200, json!({ "sha": id, "tree": { "sha": format!("tree of {id}") } })),
@@ -271,7 +271,7 @@ fn not_found() -> (u16, Value) {
     (404, json!({ "message": "Not Found" }))
 }
 
-/// The newest first, as GitHub does.
+/// Lists issues, newest first, as GitHub does.
 fn list_issues<'a>(state: &State, asked: impl Fn(&str) -> Option<&'a str>) -> Value {
     let number = |name: &str, default: usize| asked(name).map_or(default, |value| value.parse().unwrap());
     let (per_page, page) = (number("per_page", 30), number("page", 1));

@@ -1,6 +1,6 @@
-//! Made-up upstream histories with merges, renames, reverts and re-applies, and a series for their pin.
+//! Synthetic upstream histories with merges, renames, reverts and re-applies, and a series for their pin.
 //!
-//! One file, `src/victim.c`, is touched by planted commits only, so the culprit of its patches is known.
+//! One file, `src/victim.c`, is changed by planted commits only, so the culprit of its patches is known.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,18 +12,18 @@ use super::random::XorShift;
 use super::upstream::TAG;
 use super::{Project, Source, files, git};
 
-/// One commit of the model. Its subject names no other.
+/// One commit of the model. Subjects do not mention other commits.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// Places of its parents.
+    /// Indices of its parents.
     pub parents: Vec<usize>,
-    /// The whole tree.
+    /// The complete tree.
     pub files: Files,
     /// Its message.
     pub subject: String,
 }
 
-/// A history and what is known of it by construction.
+/// A history, with the facts that are known by construction.
 pub struct History {
     /// Every commit, parents first. The pin is `PIN`.
     pub commits: Vec<Commit>,
@@ -31,12 +31,12 @@ pub struct History {
     pub tip: usize,
     /// The commit that breaks the victim's patches.
     pub planted: usize,
-    /// The one that takes that back.
+    /// The commit that reverts it.
     pub reverted: Option<usize>,
-    /// The one that does it again.
+    /// The commit that applies it again.
     pub applied_again: Option<usize>,
     random: XorShift,
-    /// The branch that is open beside the main line.
+    /// The open branch beside the main line.
     branch: Option<Branch>,
 }
 
@@ -46,11 +46,11 @@ struct Branch {
     head: usize,
 }
 
-/// The place of the pinned commit; before it comes an older one.
+/// Index of the pinned commit; an older commit precedes it.
 pub const PIN: usize = 1;
 
 impl History {
-    /// The history number `seed`, with about `steps` commits after the pin.
+    /// Creates history number `seed`, with about `steps` commits after the pin.
     pub fn new(seed: u64, steps: usize) -> History {
         let mut random = XorShift::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..8 {
@@ -81,7 +81,7 @@ impl History {
         self.commits.len() - 1
     }
 
-    /// A commit from before the pin in which all looks different, the pin, and a branch that left before it.
+    /// Creates a commit before the pin with a different tree, the pin, and a branch that forks before the pin.
     fn begin(&mut self) {
         let old: Files =
             base().into_iter().map(|(path, text)| (path, text.replace("value", "number"))).collect();
@@ -101,7 +101,7 @@ impl History {
         self.merge();
     }
 
-    /// In every second history it is taken back, in every second of those done again.
+    /// Changes the victim; about half of the histories revert that, and about half of those apply it again.
     fn plant(&mut self) {
         let head = self.pick_line();
         let mut files = self.commits[head].files.clone();
@@ -119,7 +119,7 @@ impl History {
         }
     }
 
-    /// Reverts what was planted, or does it again: only when the main line has it all.
+    /// Reverts the planted change, or applies it again; called only when no branch is open.
     fn turn_victim(&mut self) {
         let mut files = self.commits[self.tip].files.clone();
         if self.reverted.is_none() {
@@ -146,7 +146,7 @@ impl History {
         self.tip = self.commit(parents, files, "merge");
     }
 
-    /// A branch that left before the pin: seen alone, every patch looks broken on it.
+    /// Merges a branch that forked before the pin: on the branch alone, every patch looks broken.
     fn take_old_branch(&mut self) {
         let mut files = self.commits[0].files.clone();
         let name = format!("docs/side{}.txt", self.commits.len());
@@ -173,7 +173,7 @@ impl History {
         made
     }
 
-    /// Anything but the victim changes.
+    /// Makes a commit that changes anything except the victim.
     fn change(&mut self) {
         let head = self.pick_line();
         let mut files = self.commits[head].files.clone();
@@ -189,12 +189,12 @@ impl History {
         }
     }
 
-    /// Whether the pin is behind `at`.
+    /// Whether the pin is `at` or an ancestor of it.
     pub fn has_pin(&self, at: usize) -> bool {
         at == PIN || self.commits[at].parents.iter().any(|parent| self.has_pin(*parent))
     }
 
-    /// A project whose series was made for the pin of this history.
+    /// Creates a project whose series was made for the pin of this history.
     pub fn project(&self) -> Project {
         let folder = tempfile::tempdir().unwrap();
         let scratch = folder.path().join("upstream");
@@ -225,7 +225,7 @@ impl History {
     }
 }
 
-/// One file gets another text; says what happens.
+/// Changes the text of one file; returns a description.
 fn change_text(kind: usize, line: usize, path: &str, text: &mut String) -> &'static str {
     let changed = |(at, text): (usize, &str)| match at == line {
         true => "    changed();\n".to_string(),
@@ -241,7 +241,7 @@ fn change_text(kind: usize, line: usize, path: &str, text: &mut String) -> &'sta
     what
 }
 
-/// Files come, go and move; says what happens.
+/// Adds, deletes or moves files; returns a description.
 fn change_paths(kind: usize, line: usize, path: &str, files: &mut Files) -> &'static str {
     match kind {
         6 => {
@@ -250,7 +250,7 @@ fn change_paths(kind: usize, line: usize, path: &str, files: &mut Files) -> &'st
             "rename"
         }
         7 => {
-            // The same name elsewhere, and not quite the same text.
+            // The same file name in another folder, with slightly different content.
             let name = path.replace("src/", "lib/").replace("renamed_", "");
             let alike =
                 base().get(&name.replace("lib/", "src/")).unwrap_or(&files[path]).replacen("value", "v", 1);
@@ -311,7 +311,7 @@ pub fn fast_import(repository: &Path, stream: &str) {
     assert!(child.wait().unwrap().success());
 }
 
-/// What a three-way merge by whole files gives; ours wins a conflict.
+/// Returns the three-way merge by whole files; ours wins a conflict.
 fn merged(base: &Files, ours: &Files, theirs: &Files) -> Files {
     let mut files = ours.clone();
     for path in base.keys().chain(theirs.keys()) {

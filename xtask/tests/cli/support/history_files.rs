@@ -1,14 +1,14 @@
-//! The files of made-up histories, and the series that was made for them.
+//! The files of synthetic histories, and the series for them.
 
 use std::collections::BTreeMap;
 
 /// Contents by path.
 pub type Files = BTreeMap<String, String>;
 
-/// Only planted commits touch it.
+/// The file that only planted commits change.
 pub const VICTIM: &str = "src/victim.c";
 
-/// A file of `count` functions that no other file has.
+/// Returns a file of `count` functions that are unique to it.
 pub fn functions(number: usize, count: usize) -> String {
     let function = |at: usize| {
         let body: String =
@@ -18,7 +18,7 @@ pub fn functions(number: usize, count: usize) -> String {
     (0..count).map(function).collect()
 }
 
-/// Two functions with the same body.
+/// Returns two functions with the same body.
 fn twins() -> String {
     let body: String = (0..9).map(|line| format!("    value = value + {line};\n")).collect();
     ["left", "right"]
@@ -26,7 +26,7 @@ fn twins() -> String {
         .concat()
 }
 
-/// The file that planted commits change: what its function returns.
+/// Returns the file that planted commits change; `result` is the return value of its function.
 pub fn victim(result: &str) -> String {
     format!(
         "{}static int victim(int value) {{\n    return {result};\n}}\n\n{}",
@@ -35,7 +35,7 @@ pub fn victim(result: &str) -> String {
     )
 }
 
-/// The pinned tree.
+/// Returns the pinned tree.
 pub fn base() -> Files {
     let mut files: Files = (0..6).map(|at| (format!("src/part{at}.c"), functions(at, 4))).collect();
     files.insert("src/twins.c".to_string(), twins());
@@ -44,8 +44,8 @@ pub fn base() -> Files {
     files
 }
 
-/// The tree after each patch: edits, two of them on top of earlier ones, a new file, a rename with an
-/// edit, a file that goes, and a change in one of two twins.
+/// Returns the tree after each patch: edits, two of them on top of earlier ones, a new file, a rename with an edit, a
+/// deleted file, and a change in one of two twins.
 pub fn series() -> Vec<Files> {
     type Step = fn(&mut Files);
     let steps: [Step; 10] = [

@@ -1,4 +1,4 @@
-//! A package that is built, and package managers of ours that have what its image lies on.
+//! A built package, and fake package managers that serve the base of its image.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,17 +6,17 @@ use std::process::Command;
 use super::kill::wait_while;
 use super::{Output, Project, files, program_path, sealing};
 
-/// The image of that package.
+/// Path of the package's image.
 pub const IMAGE: &str = "target/espalier/images/paged-cpu-native";
 
-/// A project with a package, and a PATH with our programs only.
+/// A project with a package, and a PATH with only the fake programs.
 pub struct Imaging {
     /// The project.
     pub project: Project,
     programs: PathBuf,
 }
 
-/// A deb is a tar here: its `dpkg-deb` is ours too.
+/// A deb is a tar archive here, and `dpkg-deb` is a fake that unpacks it.
 const APT: &str = r#"for word in "$@"; do case "$word" in
   update) exit 0;;
   libs:*=1-1) [ -e "$BESIDE/gone" ] && { echo "E: Version '1-1' for 'libs' was not found" >&2; exit 100; }
@@ -27,7 +27,7 @@ const CARGO: &str = r#"mkdir -p "$CARGO_TARGET_DIR/release"
 cp "$BESIDE/health" "$CARGO_TARGET_DIR/release/espalier-health""#;
 
 impl Imaging {
-    /// Built, with the libraries that it links pinned as a base.
+    /// Creates a built project, with the libraries that it links pinned as a base.
     pub fn new() -> Self {
         let project = sealing::built();
         let programs = ["cat", "cp", "mkdir", "touch", "sleep", "sh", "git", "cc", "rustc"];
@@ -47,7 +47,7 @@ impl Imaging {
         imaging
     }
 
-    /// What the base has: libraries of this machine, as far as it has them.
+    /// Serves libraries of this machine, those of them that exist, as the base.
     pub fn serve(&self, libraries: &[&str]) {
         let content = self.project.beside("libs");
         let _ = std::fs::remove_dir_all(&content);
@@ -67,7 +67,7 @@ impl Imaging {
         assert!(tar.status().unwrap().success());
     }
 
-    /// Pins what is served now.
+    /// Pins what is currently served.
     pub fn pin(&self) {
         let digest = xtask::sys::machine::disk::sha256_of_file(&self.project.beside("libs.deb")).unwrap();
         let host = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
@@ -77,28 +77,28 @@ impl Imaging {
         self.project.write("ci/flavors.toml", flavors);
     }
 
-    /// The tool, with our programs and no others on PATH.
+    /// Returns the tool's command with only the fake programs on PATH.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.project.command_with_path(arguments, self.programs.as_os_str())
     }
 
-    /// Runs it.
+    /// Runs the tool.
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.project.finish(self.command(arguments))
     }
 
-    /// Makes the image and gives its digest.
+    /// Creates the image and returns its digest.
     pub fn digest(&self) -> String {
         self.run(&["--json", "image"]).success().json()["digest"].as_str().unwrap().to_string()
     }
 
-    /// The blobs of the image, by name.
+    /// Returns the blobs of the image, by name.
     pub fn blobs(&self) -> Vec<PathBuf> {
         let folder = self.project.path(IMAGE).join("blobs/sha256");
         files::list(&folder).iter().map(|name| folder.join(name)).collect()
     }
 
-    /// What `tar` says of a layer, a line each.
+    /// Lists a layer with `tar`, one line per member.
     pub fn members(&self, layer: usize) -> Vec<String> {
         let manifest = self.document("manifest");
         let digest = manifest["layers"][layer]["digest"].as_str().unwrap().to_string();
@@ -112,7 +112,7 @@ impl Imaging {
         String::from_utf8(said.stdout).unwrap().lines().map(str::to_string).collect()
     }
 
-    /// The manifest or the `config` of the image.
+    /// Returns the manifest or the `config` of the image.
     pub fn document(&self, which: &str) -> serde_json::Value {
         let folder = self.project.path(IMAGE);
         let blob = |digest: &serde_json::Value| {
@@ -122,7 +122,7 @@ impl Imaging {
         if which == "config" { blob(&manifest["config"]["digest"]) } else { manifest }
     }
 
-    /// Writes the configuration anew, and all that has its digest, as who made the image could.
+    /// Changes the configuration and updates every digest of it, as the author of an image could.
     pub fn reseal(&self, change: impl FnOnce(&mut serde_json::Value)) {
         let (mut manifest, mut config) = (self.document("manifest"), self.document("config"));
         let folder: &Path = &self.project.path(IMAGE);

@@ -1,11 +1,11 @@
-//! A project without anything, and a fork with a history that people really have.
+//! An empty project, and a fork with a realistic history.
 
 use std::path::{Path, PathBuf};
 
 use super::upstream::{TAG, Upstream};
 use super::{Project, files, git};
 
-/// A folder that is no project yet.
+/// Creates a folder that is not a project yet.
 pub fn empty_project() -> Project {
     let project = Project::new();
     for name in ["pins.toml", "ci", "overlay", "patches"] {
@@ -16,7 +16,7 @@ pub fn empty_project() -> Project {
     project
 }
 
-/// A project with one variant, `my`, that has no patches.
+/// Creates a project with one variant, `my`, that has no patches.
 pub fn started() -> Project {
     let project = empty_project();
     let from = Upstream::shared().repository();
@@ -24,12 +24,12 @@ pub fn started() -> Project {
     project
 }
 
-/// What `--leave-out` has to name for [`fork`].
+/// Paths that `--leave-out` has to name for [`fork`].
 pub const NOT_SAID: [&str; 2] = ["docs/shortcut", "a\tb.txt"];
 
-/// Upstream, with two commits after its tag, and a fork of it beside `project`: 42 commits, among them a
-/// merge with a conflict, a merge of upstream, an empty commit, a revert, a link, a tab in a name, one that
-/// upstream took before the fork merged it, and one that upstream took since. Gives the fork's folder; its
+/// Creates upstream, with two commits after its tag, and a fork of it beside `project`: 42 commits, among them a merge
+/// with a conflict, a merge of upstream, an empty commit, a revert, a link, a tab in a name, a change that upstream
+/// applied before the fork merged it, and one that upstream applied since. Returns the fork's folder; its
 /// `upstream/main` is upstream's branch.
 pub fn fork(project: &Project) -> PathBuf {
     let (upstream, fork) = (project.beside("upstream"), project.beside("the fork"));
@@ -82,7 +82,7 @@ fn merge_with_conflict(fork: &Path) {
     git::commit(fork, "Merge the side");
 }
 
-/// The first of the three is in the fork before it merges upstream, the last one is not merged.
+/// The first of the three is in the fork before it merges upstream; the last one is not merged.
 fn upstream_moves(upstream: &Path) {
     files::edit(&upstream.join("src/length.c"), "int length = 0;", "int length = 0; // so far");
     git::commit(upstream, "length: say what it is");
@@ -92,7 +92,7 @@ fn upstream_moves(upstream: &Path) {
     git::commit(upstream, "join: give the loop room");
 }
 
-/// `patches/VARIANT` applied by git to what the variant is pinned to: a tree id.
+/// Applies `patches/VARIANT` with git to the variant's pin; returns the tree id.
 pub fn applied_by_git(project: &Project, repository: &Path, base: &str, variant: &str) -> String {
     let work = project.beside("applied by git");
     let name = repository.to_str().unwrap();

@@ -5,15 +5,15 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// More kills than a run of the tests has time for.
+/// Environment variable with a larger number of kills than a normal test run has time for.
 const MORE: &str = "ESPALIER_KILLS";
 
-/// How many moments a test kills at: `usual`, or what `ESPALIER_KILLS` says.
+/// Returns the number of kills of a test: `usual`, or the value of `ESPALIER_KILLS`.
 pub fn points(usual: usize) -> usize {
     std::env::var(MORE).map_or(usual, |count| count.parse().expect(MORE))
 }
 
-/// What the kills of one test came to. It is told at the end, for whoever looks with `--nocapture`.
+/// The results of the kills of one test, printed at the end for runs with `--nocapture`.
 pub struct Kills {
     name: &'static str,
     while_running: usize,
@@ -22,17 +22,17 @@ pub struct Kills {
 }
 
 impl Kills {
-    /// None so far.
+    /// Creates empty results.
     pub fn of(name: &'static str) -> Kills {
         Kills { name, while_running: 0, too_late: 0, found: BTreeMap::new() }
     }
 
-    /// Runs to the end, or until `limit`, then SIGKILL. Gives how long it ran.
+    /// Runs to the end, or until `limit`, then sends SIGKILL. Returns the duration of the run.
     pub fn run(&mut self, command: Command, limit: Duration) -> Duration {
         self.run_until(command, limit, || false)
     }
 
-    /// The same, or as soon as `is_time` says so.
+    /// Does the same, but kills as soon as `is_time` returns true.
     pub fn run_until(&mut self, command: Command, limit: Duration, is_time: impl Fn() -> bool) -> Duration {
         let (ran, was_killed) = run_and_kill_when(command, limit, is_time);
         let count = if was_killed { &mut self.while_running } else { &mut self.too_late };
@@ -40,7 +40,7 @@ impl Kills {
         ran
     }
 
-    /// What a kill left, as one of few words.
+    /// Counts the state that a kill left.
     pub fn left(&mut self, what: &'static str) {
         *self.found.entry(what).or_default() += 1;
     }
@@ -54,8 +54,9 @@ impl Drop for Kills {
     }
 }
 
-/// Shell commands for a fake program that is slow while the file `slow` exists, and then creates `$BESIDE/waits`. It polls:
-/// a killed run leaves it behind with the run lock, which it releases as soon as the file is removed, or after a minute.
+/// Returns shell commands for a fake program that is slow while the file `slow` exists, and then creates
+/// `$BESIDE/waits`. It polls: a killed run leaves it behind with the run lock, which it releases as soon as the file is
+/// removed, or after a minute.
 pub fn wait_while(slow: &str) -> String {
     format!(
         "[ -e \"{slow}\" ] && touch \"$BESIDE/waits\"\nturns=0\n\
@@ -63,12 +64,12 @@ pub fn wait_while(slow: &str) -> String {
     )
 }
 
-/// Runs to the end, or until `limit`, then SIGKILL. Gives how long it ran.
+/// Runs to the end, or until `limit`, then sends SIGKILL. Returns the duration of the run.
 pub fn run_and_kill(command: Command, limit: Duration) -> Duration {
     run_and_kill_when(command, limit, || false).0
 }
 
-/// The same, or as soon as `is_time` says so. Says also whether it was still running.
+/// Does the same, but kills as soon as `is_time` returns true. Returns also whether the program was still running.
 pub fn run_and_kill_when(
     mut command: Command,
     limit: Duration,
@@ -80,7 +81,7 @@ pub fn run_and_kill_when(
         std::thread::sleep(Duration::from_micros(300).min(limit));
     }
     let ran = begin.elapsed();
-    // It may have ended by itself just before.
+    // It may have exited just before.
     let _ = child.kill();
     let status = child.wait().unwrap();
     (ran, status.signal() == Some(9))

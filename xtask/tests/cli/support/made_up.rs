@@ -1,4 +1,4 @@
-//! Repositories that are made up: files that are changed, made, deleted and moved, alone and by the folder.
+//! Synthetic repositories: files and folders that are changed, created, deleted and moved.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,10 +13,10 @@ use xtask::sys::git::tree::{Entry, GitTree};
 
 use super::git::command;
 
-/// The files of a tree by path.
+/// The files of a tree, by path.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// An empty repository without a work tree.
+/// Creates an empty bare repository.
 pub fn repository(folder: &Path) -> PathBuf {
     let repo = folder.join("made.git");
     let path = repo.to_str().unwrap();
@@ -24,13 +24,13 @@ pub fn repository(folder: &Path) -> PathBuf {
     repo
 }
 
-/// What is there at first.
+/// Returns the initial files.
 pub fn files(random: &mut Random) -> Files {
     let path = |number: usize| format!("folder{}/file{number}.c", number % 3);
     (0..12).map(|number| (path(number), text(random).into_bytes())).collect()
 }
 
-/// Adds a commit to `branch`, whose tree has `files`; on top of the commit `from`, or of the branch's last one.
+/// Adds a commit to `branch`, whose tree has `files`; its parent is `from`, or the branch's last commit.
 pub fn add_commit(stream: &mut Vec<u8>, branch: &str, from: Option<&str>, subject: &str, files: &Files) {
     let who = "Test Person <test@espalier.invalid> 1600000000 +0000";
     let from = from.map(|from| format!("from {from}\n")).unwrap_or_default();
@@ -46,13 +46,13 @@ pub fn add_commit(stream: &mut Vec<u8>, branch: &str, from: Option<&str>, subjec
     }
 }
 
-/// Makes the commits of `stream`.
+/// Imports the commits of `stream`.
 pub fn import(repo: &Path, stream: &[u8]) {
     let output = run_git(repo, &["fast-import", "--quiet", "--force"], stream);
     assert!(output.status.success(), "{output:?}");
 }
 
-/// Whether git was content, or said that there is a conflict; and what it said.
+/// Runs git; returns true on success or false on a conflict (exit code 1), and its output.
 pub fn git(repo: &Path, arguments: &[&str]) -> (bool, String) {
     let output = run_git(repo, arguments, b"");
     assert!(matches!(output.status.code(), Some(0 | 1)), "git {arguments:?}: {output:?}");
@@ -71,21 +71,21 @@ fn run_git(folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// The tree that git makes of the change of `commit` on `place`; nothing when there is a conflict.
+/// Returns git's tree for the change of `commit` applied to `place`; `None` on a conflict.
 pub fn merged_by_git(repo: &Path, commit: &str, place: &str) -> Option<ObjectId> {
     let base = format!("--merge-base={commit}^");
     let (clean, said) = git(repo, &["merge-tree", "--write-tree", &base, place, commit]);
     clean.then(|| (said.lines().next().unwrap()).parse::<ObjectId>().unwrap())
 }
 
-/// The change of `commit`; nothing when there is none that a patch can say.
+/// Returns the change of `commit`; `None` if a patch cannot represent it.
 pub fn patch_of(repo: &Path, commit: &str) -> Option<Patch> {
     let form = ["--stdout", "--full-index", "--zero-commit", "--no-signature", "--binary", "--find-renames"];
     let text = git(repo, &[&["format-patch", "-1"], &form[..], &[commit]].concat()).1;
     parse("0001-a-change.patch", text.as_bytes()).ok()
 }
 
-/// The tree `tip` with the changes of `step`.
+/// Returns the tree `tip` with the changes of `step`.
 pub fn tree_after(store: &Store, tip: ObjectId, step: &Step) -> ObjectId {
     let mut tree = GitTree::new(store, tip).unwrap();
     for change in &step.changes {
@@ -108,12 +108,12 @@ fn text(random: &mut Random) -> String {
     (0..3 + random.below(4)).map(|_| function(random)).collect()
 }
 
-/// A line of a function; few different ones, so that much can be read in more than one way.
+/// Returns a line of a function; there are few distinct ones, so that many hunks fit in more than one place.
 fn line(random: &mut Random) -> String {
     format!("{}word{}();\n", " ".repeat(4 * (1 + random.below(2))), random.below(60))
 }
 
-/// Changes something, of which `number` says the names of what is new.
+/// Makes a change; `number` makes the names of new files unique.
 pub fn change(files: &mut Files, random: &mut Random, number: usize) {
     let paths: Vec<String> = files.keys().cloned().collect();
     let path = paths[random.below(paths.len())].clone();

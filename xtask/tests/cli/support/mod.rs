@@ -1,4 +1,4 @@
-//! Synthetic projects and the way to run the tool on them.
+//! Synthetic projects, and helpers to run the tool on them.
 
 pub mod by_call;
 pub mod editing;

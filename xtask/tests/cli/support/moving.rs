@@ -1,4 +1,4 @@
-//! A project, and an upstream that went on since its pin.
+//! A project, and an upstream with newer commits than its pin.
 
 use std::path::{Path, PathBuf};
 
@@ -16,25 +16,25 @@ pub struct Move {
 pub const TIP: &str = "v2.0";
 
 impl Move {
-    /// The usual series, and an upstream that made `change` since the pin.
+    /// Creates the usual project, and an upstream that made `change` since the pin.
     pub fn new(change: impl Fn(&Path)) -> Move {
         Move::of(Project::new(), change)
     }
 
-    /// The same with a project of one's own.
+    /// Does the same for the given project.
     pub fn of(project: Project, change: impl Fn(&Path)) -> Move {
         let fork = project.fork();
         Move::from_fork(project, &fork, change)
     }
 
-    /// A project with one patch, which makes `patch`, and an upstream that made `change`.
+    /// Creates a project with one patch, which makes `patch`, and an upstream that made `change`.
     pub fn with_patch(patch: impl Fn(&Path), change: impl Fn(&Path)) -> Move {
         let project = Project::new();
         project.take_patch(patch);
         Move::of(project, change)
     }
 
-    /// The same with a pin of its own, which is the usual one and `base`.
+    /// Does the same with a separate pin, which is the usual one plus `base`.
     pub fn with_base(base: impl Fn(&Path), patch: impl Fn(&Path), change: impl Fn(&Path)) -> Move {
         let project = Project::new();
         let (pinned, fork) = (project.beside("pinned"), project.fork());
@@ -55,7 +55,7 @@ impl Move {
         Move::from_fork(project, &fork, change)
     }
 
-    /// A project, and its upstream at `fork`, which makes `change` from now on.
+    /// Builds a project from its upstream at `fork`, which then makes `change`.
     fn from_fork(project: Project, fork: &Path, change: impl Fn(&Path)) -> Move {
         let upstream = project.beside("newer");
         std::fs::rename(fork, &upstream).unwrap();
@@ -75,12 +75,12 @@ impl Move {
         self.project.run(&[&["rebase"], arguments].concat())
     }
 
-    /// The work tree of a conflict.
+    /// Returns the work tree of a conflict.
     pub fn work(&self) -> PathBuf {
         self.project.path("target/espalier/rebase/hello/work")
     }
 
-    /// Solves the conflict of `src/greet.c`: the file is `text`, and staged.
+    /// Resolves the conflict of `src/greet.c`: writes `text`, and stages the file.
     pub fn solve(&self, text: impl AsRef<[u8]>) {
         files::write(&self.work().join("src/greet.c"), text);
         git::git(&self.work(), &["add", "src/greet.c"]);
@@ -90,14 +90,14 @@ impl Move {
         git::tree_of(&self.upstream, TIP)
     }
 
-    /// Everything that a person committed.
+    /// Returns everything that a user commits.
     pub fn committed(&self) -> Vec<(String, String)> {
         let mut paths = files::list(self.project.root());
         paths.retain(|path| !path.starts_with("target/"));
         paths.into_iter().map(|path| (path.clone(), self.project.read(&path))).collect()
     }
 
-    /// Pins, lock and series belong together, and the series is exact on the new pin.
+    /// Asserts that pins, lock and series are consistent, and that the series is exact on the new pin.
     pub fn assert_moved(&self) {
         let pins = self.project.read("pins.toml");
         assert!(pins.contains(&format!("tag = \"{TIP}\"")) && pins.contains(&self.tip_tree()), "{pins}");
@@ -109,7 +109,7 @@ impl Move {
     }
 }
 
-/// Puts two lines above all of `path`.
+/// Inserts two lines at the top of `path`.
 pub fn above_everything(path: &str) -> impl Fn(&Path) {
     move |folder: &Path| {
         let path = folder.join(path);
@@ -123,7 +123,7 @@ pub fn upstream_greets_otherwise(folder: &Path) {
     files::edit(&folder.join("src/add.c"), "left + right", "right + left");
 }
 
-/// `src/greet.c` of the newer upstream, with another greeting.
+/// Returns `src/greet.c` of the newer upstream, with another greeting.
 pub fn greet(words: &str) -> String {
     format!(
         "#include \"words.h\"\n\n// What is said first.\nconst char * words_greeting(int kind) {{\n    \

@@ -1,10 +1,10 @@
-//! A Node.js and an npm that build the page at once, or fail at it.
+//! A fake Node.js and npm that build the page immediately, or fail.
 
 use std::ffi::OsString;
 
 use super::{Project, files, program_path};
 
-/// A package.json with its lock, below the overlay of `paged`: its server has a page.
+/// Adds a package.json with its lock to the overlay of `paged`, so that its server has a page.
 pub fn give_page(project: &Project) {
     let folder = "overlay/extra/tools/ui";
     project.write(&format!("{folder}/package.json"), "{ \"name\": \"page\" }\n");
@@ -15,15 +15,15 @@ pub fn give_page(project: &Project) {
     project.write(&format!("{folder}/src/page.html"), "<h1>Hello</h1>\n");
 }
 
-/// What `npm ci` and `npm run build` do when all is well.
+/// The commands of `npm ci` and `npm run build` when they succeed.
 pub const WELL: &str = "case $1 in
 ci) mkdir node_modules ;;
 run) mkdir -p dist/app && cp src/page.html dist/index.html && echo code >dist/app/code.js
     echo licences >\"$ESPALIER_PAGE_NOTICES\" ;;
 esac";
 
-/// The PATH of a machine whose node is of `version` and whose npm does `commands`. Every call but that for the registry
-/// is written, with its environment, to the file `npm.log` beside the project.
+/// Returns the PATH of a machine whose node has `version` and whose npm runs `commands`. Every call except the one for
+/// the registry is logged, with its environment, to the file `npm.log` beside the project.
 pub fn path(project: &Project, version: &str, commands: &str) -> OsString {
     let folder = project.beside(&format!("npm-{version}"));
     files::write_script(&folder.join("node"), &format!("echo v{version}"));
@@ -37,7 +37,7 @@ pub fn path(project: &Project, version: &str, commands: &str) -> OsString {
     std::env::join_paths(std::iter::once(folder).chain(std::env::split_paths(&rest))).unwrap()
 }
 
-/// The calls of npm so far: the lines that `path` had it write.
+/// Returns the calls of npm so far, from that log.
 pub fn calls(project: &Project) -> Vec<String> {
     let log = std::fs::read_to_string(project.beside("npm.log")).unwrap_or_default();
     log.lines().filter(|line| line.starts_with("npm ")).map(str::to_string).collect()

@@ -1,11 +1,11 @@
-//! What a run said, with everything taken out that differs from machine to machine.
+//! The output of a run, with everything removed that differs between machines.
 
 use std::fmt;
 
 /// Standard output, standard error and exit code of one run.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Nothing when it was killed by a signal.
+    /// `None` if it was killed by a signal.
     pub code: Option<i32>,
     /// Normalised standard output.
     pub stdout: String,
@@ -14,39 +14,39 @@ pub struct Output {
 }
 
 impl Output {
-    /// Reads a finished process; every first text of `names` is shown as the second.
+    /// Captures a finished process; the first text of each pair in `names` is replaced by the second.
     pub fn new(output: &std::process::Output, names: &[(String, &str)]) -> Self {
         let normal = |bytes: &[u8]| normalise(&String::from_utf8_lossy(bytes), names);
         Output { code: output.status.code(), stdout: normal(&output.stdout), stderr: normal(&output.stderr) }
     }
 
-    /// The same, when the run went well.
+    /// Asserts that the run succeeded.
     #[track_caller]
     pub fn success(self) -> Self {
         self.code(0)
     }
 
-    /// The same, when the exit code is `code`.
+    /// Asserts that the exit code is `code`.
     #[track_caller]
     pub fn code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self}");
         self
     }
 
-    /// Standard output as JSON.
+    /// Parses standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{self}"))
     }
 
-    /// Fails when standard error has `words`.
+    /// Asserts that standard error does not contain `words`.
     #[track_caller]
     pub fn says_nothing_of(self, words: &str) -> Self {
         assert!(!self.stderr.contains(words), "{self}");
         self
     }
 
-    /// Fails unless standard error has every one of `words`.
+    /// Asserts that standard error contains every one of `words`.
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Self {
         for word in words {
@@ -73,7 +73,7 @@ fn normalise(text: &str, names: &[(String, &str)]) -> String {
     hide_scratch(&hide_times(&text))
 }
 
-/// `in 1.2 s` becomes `in [TIME]`.
+/// Replaces `in 1.2 s` by `in [TIME]`.
 fn hide_times(text: &str) -> String {
     let mut parts = text.split(" in ");
     let mut shown = parts.next().unwrap_or_default().to_string();
@@ -87,7 +87,7 @@ fn hide_times(text: &str) -> String {
     shown
 }
 
-/// The random end of a scratch folder's name becomes `[RANDOM]`.
+/// Replaces the random suffix of a scratch folder's name by `[RANDOM]`.
 fn hide_scratch(text: &str) -> String {
     let mark = "/tmp/fetch-";
     let mut parts = text.split(mark);

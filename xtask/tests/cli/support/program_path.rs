@@ -1,4 +1,4 @@
-//! The PATH that runs get: the machine's own, with CMake and Ninja in front.
+//! The PATH of the tested runs: the machine's own, preceded by CMake and Ninja.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 
 use super::files;
 
-/// The PATH that the tests were started with.
+/// Returns the PATH that the tests were started with.
 pub fn of_this_machine() -> OsString {
     std::env::var_os("PATH").unwrap_or_default()
 }
 
-/// PATH with a CMake and a Ninja on it that work alone, and without a compiler cache: what one says is no part of a
-/// snapshot. When the machine has none, the tool installs its pinned ones, once for all tests.
+/// Returns a PATH with a self-contained CMake and Ninja, and without a compiler cache, whose output would appear in
+/// snapshots. If the machine has none, the tool installs its pinned ones, once for all tests.
 pub fn with_build_tools() -> OsString {
     static FOUND: OnceLock<OsString> = OnceLock::new();
     FOUND.get_or_init(find_or_install).clone()
@@ -32,7 +32,7 @@ fn find_or_install() -> OsString {
 
 const BUILD_TOOLS: [&str; 2] = ["cmake", "ninja"];
 
-/// Whether it needs no other program of PATH. The stand-ins that version managers put there look for their manager.
+/// Whether it runs without any other program on PATH. The shims of version managers need their manager.
 fn works_alone(program: &Path) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").env_clear().env("PATH", "").output().is_ok_and(|said| said.status.success())
@@ -54,12 +54,12 @@ fn joined(folders_of_tools: &[PathBuf]) -> OsString {
 
 const COMPILER_CACHES: [&str; 2] = ["ccache", "sccache"];
 
-/// The folders of PATH without programs of these `names`, which `what` names together.
+/// Returns the folders of PATH without the programs `names`; `what` is the name of this set.
 fn of_this_machine_without(what: &str, names: &[&str]) -> Vec<PathBuf> {
     std::env::split_paths(&of_this_machine()).map(|folder| without(folder, what, names)).collect()
 }
 
-/// The folder, or one with links to all else in it.
+/// Returns the folder itself, or one with links to everything else in it.
 fn without(folder: PathBuf, what: &str, names: &[&str]) -> PathBuf {
     if !names.iter().any(|name| folder.join(name).exists()) {
         return folder;
@@ -76,7 +76,7 @@ fn without(folder: PathBuf, what: &str, names: &[&str]) -> PathBuf {
     links
 }
 
-/// A build of any project brings the tools where the machine has none; this one keeps the caller's environment for pip.
+/// Installs the tools by building any project; this run keeps the caller's environment for pip.
 fn install(shared: &Path) {
     let project = super::Project::new();
     files::copy_folder(project.root(), shared);
@@ -89,12 +89,12 @@ fn install(shared: &Path) {
     assert!(status.success(), "CMake and Ninja could not be installed for the tests");
 }
 
-/// Where `name` is on `path`.
+/// Returns the path of `name` on `path`.
 pub fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
     std::env::split_paths(path).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// A folder with links to `programs` and to nothing else, to be the whole PATH.
+/// Creates a folder with links to `programs` only, for use as the whole PATH.
 pub fn only(folder: &Path, programs: &[&str]) -> PathBuf {
     std::fs::create_dir_all(folder).unwrap();
     for program in programs {

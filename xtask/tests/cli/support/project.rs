@@ -10,13 +10,13 @@ use tempfile::TempDir;
 use super::upstream::{TAG, Upstream};
 use super::{Output, files, git, program_path, upstream};
 
-/// Where the pin of a project comes from.
+/// A source of the pin of a project.
 pub enum Source {
     /// `path = "..."`
     Path(PathBuf),
     /// `git = "..."`
     Git(String),
-    /// The npm package of the real project; no test may reach the network for it.
+    /// The npm package of the real project; no test may fetch it over the network.
     Npm,
 }
 
@@ -42,20 +42,20 @@ pub struct Project {
 }
 
 impl Project {
-    /// A project whose pin comes from the shared upstream repository, by its path.
+    /// Creates a project whose pin comes from the shared upstream repository, by its path.
     pub fn new() -> Self {
         Project::with_sources(&[Source::Path(Upstream::shared().repository())])
     }
 
-    /// A project whose pin has these sources.
+    /// Creates a project whose pin has these sources.
     pub fn with_sources(sources: &[Source]) -> Self {
         Project::pinned(&Upstream::shared().tree(), sources)
     }
 
-    /// A project that pins `tree`.
+    /// Creates a project that pins `tree`.
     pub fn pinned(tree: &str, sources: &[Source]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // Without the links that some systems have on the way to their temporary folder.
+        // Resolved, because some systems have symbolic links in the path of their temporary folder.
         let root = folder.path().canonicalize().unwrap().join("project");
         let project = Project { folder: Arc::new(folder), root };
         std::fs::create_dir_all(project.home()).unwrap();
@@ -67,12 +67,12 @@ impl Project {
         project
     }
 
-    /// The folder that has `pins.toml`.
+    /// Returns the folder that contains `pins.toml`.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// `path` in the project.
+    /// Returns `path` in the project.
     pub fn path(&self, path: &str) -> PathBuf {
         self.root().join(path)
     }
@@ -88,13 +88,13 @@ impl Project {
         files::edit(&self.path(path), from, to);
     }
 
-    /// The text of a file of the project.
+    /// Returns the text of a file of the project.
     pub fn read(&self, path: &str) -> String {
         String::from_utf8_lossy(&std::fs::read(self.path(path)).unwrap()).into_owned()
     }
 
-    /// The project as a colleague gets it: committed, and cloned into a folder `name` beside it. Nothing that a run
-    /// left under `target/` is there.
+    /// Clones the committed project into a folder `name` beside it. Files that a run left under `target/` are not in
+    /// the clone.
     pub fn fresh_clone(&self, name: &str) -> Project {
         if !self.path(".git").is_dir() {
             git::init(self.root());
@@ -106,7 +106,7 @@ impl Project {
         Project { folder: Arc::clone(&self.folder), root }
     }
 
-    /// A fork of this project's own, to make other patches with.
+    /// Creates a separate fork for this project, to make other patches with.
     pub fn fork(&self) -> PathBuf {
         upstream::copy(self.folder.path())
     }
@@ -126,17 +126,17 @@ impl Project {
         std::fs::remove_dir_all(fork).unwrap();
     }
 
-    /// The materialised tree of a variant.
+    /// Returns the materialised tree of a variant.
     pub fn tree(&self, variant: &str) -> PathBuf {
         self.path("target/espalier/trees").join(variant)
     }
 
-    /// The object store.
+    /// Returns the object store.
     pub fn store(&self) -> PathBuf {
         self.path("target/espalier/store.git")
     }
 
-    /// A place beside the project.
+    /// Returns a path beside the project.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -145,12 +145,12 @@ impl Project {
         self.beside("home")
     }
 
-    /// The tool, ready to run on this project with a clean environment.
+    /// Returns a command that runs the tool on this project with a clean environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.command_with_path(arguments, &program_path::of_this_machine())
     }
 
-    /// The same with another PATH.
+    /// Does the same with another PATH.
     pub fn command_with_path(&self, arguments: &[&str], path: &OsStr) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command.env_clear().env("PATH", path).env("HOME", self.home()).current_dir(self.root());
@@ -173,8 +173,8 @@ impl Project {
         self.run_with_path(arguments, program_path::with_build_tools())
     }
 
-    /// Runs a command of this project on a disk that takes no more than so many blocks of 512 bytes of any file: a full
-    /// disk, as far as everybody may fill one.
+    /// Runs a command of this project with files limited to this many blocks of 512 bytes: simulates a full disk
+    /// without privileges.
     pub fn finish_with_room_for(&self, blocks: u32, command: &Command) -> Output {
         let mut limited = Command::new("sh");
         limited.args(["-c", "ulimit -f \"$0\"; trap '' XFSZ; exec \"$@\"", &blocks.to_string()]);
@@ -189,12 +189,12 @@ impl Project {
         self.output(&command.output().unwrap())
     }
 
-    /// What a run of this project said, with paths made equal.
+    /// Captures the output of a run of this project, with normalised paths.
     pub fn output(&self, output: &std::process::Output) -> Output {
         let beside = self.root.parent().unwrap().display().to_string();
         let root = self.root.display().to_string();
         let names = [
-            // Every run here names the root; hints.rs looks at what printed commands make of that.
+            // Every run here passes the root; hints.rs checks `--root` in printed commands.
             (format!(" --root {root}"), ""),
             (root, "[ROOT]"),
             (beside, "[BESIDE]"),
@@ -203,15 +203,15 @@ impl Project {
         Output::new(output, &names)
     }
 
-    /// What a killed run left goes with the next command that changes the project: `lock` does, and writes nothing new,
-    /// for the lock is current.
+    /// Removes the leftovers of a killed run, as every command that changes the project does: `lock` writes nothing
+    /// new, because the lock is up to date.
     #[track_caller]
     pub fn sweep(&self) {
         self.run(&["lock", "--check"]).success();
         self.run(&["lock"]).success();
     }
 
-    /// Everything that only a run that was cut short may leave.
+    /// Returns everything that only an interrupted run may leave.
     pub fn scratch(&self) -> Vec<String> {
         let marks = ["target/espalier/tmp/", ".espalier-tmp-", "target/espalier/dist/."];
         let is_lock = |path: &str| {
@@ -234,7 +234,7 @@ fn pins(tree: &str, sources: &[Source]) -> String {
     )
 }
 
-/// The real `[tools.*]` tables: the tests use the tools that the project pins.
+/// Returns the real `[tools.*]` tables: the tests use the tools that the project pins.
 fn tools_of_this_repository() -> String {
     let text = std::fs::read_to_string(files::of_this_repository("pins.toml")).unwrap();
     let start = text.find("[tools.").expect("pins.toml pins tools");

@@ -1,4 +1,4 @@
-//! Random numbers that repeat.
+//! Reproducible random numbers.
 
 /// Marsaglia's xorshift with 64 bits.
 pub struct XorShift(u64);
@@ -9,7 +9,7 @@ impl XorShift {
         XorShift(seed)
     }
 
-    /// The next number from 0 to below 1.
+    /// Returns the next number from 0 to below 1.
     pub fn fraction(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! Package managers of ours on PATH, which hand out packages made here and write down what they were asked for.
+//! Fake package managers on PATH, which serve packages made here and log the requests.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::process::Command;
 use super::kill::wait_while;
 use super::{Output, Project, files, program_path};
 
-/// What the registries have, and a project whose flavor `gpu` wants it.
+/// The content of the registries, and a project whose flavor `gpu` needs it.
 pub struct Registries {
     /// The project.
     pub project: Project,
     programs: PathBuf,
 }
 
-/// A deb is a tar here: its `dpkg-deb` is ours too.
+/// A deb is a tar archive here, and `dpkg-deb` is a fake that unpacks it.
 const APT: &str = r#"echo "$@" >> "$BESIDE/asked"
 for word in "$@"; do case "$word" in
   update) echo "Reading package lists"; exit 0;;
@@ -29,7 +29,7 @@ mkdir -p "$HOME/.cargo/registry/cache/mirror"
 cp "$BESIDE/served/vendored-1.0.0.crate" "$HOME/.cargo/registry/cache/mirror/""#;
 
 impl Registries {
-    /// A project that gets a deb and a crate.
+    /// Creates a project that uses a deb and a crate.
     pub fn new() -> Self {
         let project = Project::new();
         let programs = program_path::only(
@@ -54,7 +54,7 @@ impl Registries {
         self.project.beside("served").join(name)
     }
 
-    /// What Debian has: one program.
+    /// Serves a deb with one program.
     pub fn serve_deb(&self, path: &str, text: &str) {
         let content = self.project.beside("deb");
         files::write_script(&content.join(path), "");
@@ -62,30 +62,30 @@ impl Registries {
         tar(&["-cf"], &self.served("tools_1%3a2-1_amd64.deb"), &content);
     }
 
-    /// What the registry of crates has: one file.
+    /// Serves a crate with one file.
     pub fn serve_crate(&self, path: &str, text: &str) {
         let content = self.project.beside("crate");
         files::write(&content.join("vendored-1.0.0").join(path), text);
         tar(&["-czf"], &self.served("vendored-1.0.0.crate"), &content);
     }
 
-    /// A file beside what is served, which the programs look for.
+    /// Writes a file beside what is served, which the fake programs check for.
     pub fn mark(&self, name: &str, text: &str) {
         files::write(&self.served(name), text);
     }
 
-    /// Takes such a file away.
+    /// Removes such a file.
     pub fn unmark(&self, name: &str) {
         std::fs::remove_file(self.served(name)).unwrap();
     }
 
-    /// Cuts what is served short.
+    /// Truncates what is served.
     pub fn cut(&self, name: &str) {
         let bytes = std::fs::read(self.served(name)).unwrap();
         files::write(&self.served(name), &bytes[..bytes.len() / 2]);
     }
 
-    /// Pins what is served now.
+    /// Pins what is currently served.
     pub fn pin(&self) {
         let digest = |name: &str| sha256(&self.served(name));
         let text = TOOLCHAINS
@@ -100,7 +100,7 @@ impl Registries {
             .write("ci/flavors.toml", plain + "\n[flavors.gpu]\nabout = \"a GPU\"\ntoolchain = \"gpu\"\n");
     }
 
-    /// Says that the deb is another Debian's than the machine's.
+    /// Declares that the deb is from another Debian release than the machine's.
     pub fn debs_from_another_debian(&self) {
         let from = "debs-from = { suite = \"newer\", component = \"non-free\" }\n";
         let text =
@@ -108,39 +108,39 @@ impl Registries {
         self.project.write("ci/toolchains.toml", text);
     }
 
-    /// The tool, with these programs and no others on PATH.
+    /// Returns the tool's command with only these programs on PATH.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.project.command_with_path(arguments, self.programs.as_os_str())
     }
 
-    /// PATH with these programs before the machine's own.
+    /// Returns PATH with these programs before the machine's own.
     pub fn path_before_the_machines(&self) -> OsString {
         let machine = program_path::of_this_machine();
         let folders = std::iter::once(self.programs.clone()).chain(std::env::split_paths(&machine));
         std::env::join_paths(folders).unwrap()
     }
 
-    /// Runs it.
+    /// Runs the tool.
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.project.finish(self.command(arguments))
     }
 
-    /// Puts a program made of shell commands on PATH.
+    /// Adds a shell script to PATH.
     pub fn program(&self, name: &str, commands: &str) {
         files::write_script(&self.programs.join(name), commands);
     }
 
-    /// Takes a program off PATH.
+    /// Removes a program from PATH.
     pub fn without(&self, program: &str) {
         std::fs::remove_file(self.programs.join(program)).unwrap();
     }
 
-    /// What the package managers were asked for, a line a call.
+    /// Returns the package managers' arguments, one line per call.
     pub fn asked(&self) -> String {
         std::fs::read_to_string(self.project.beside("asked")).unwrap_or_default()
     }
 
-    /// The files of the toolchain, with the folder of each.
+    /// Returns the files of the toolchain, with the folder of each.
     pub fn toolchains(&self) -> Vec<String> {
         let mut found = files::list(&self.project.path("target/toolchains"));
         found.retain(|file| file != ".gitignore");
@@ -176,7 +176,7 @@ fn tar(options: &[&str], archive: &Path, content: &Path) {
 }
 
 fn sha256(file: &Path) -> String {
-    // macOS has the second one only.
+    // macOS has only the second one.
     let programs = [("sha256sum", &[][..]), ("shasum", &["-a", "256"])];
     let said =
         programs.iter().find_map(|(name, options)| Command::new(name).args(*options).arg(file).output().ok());

@@ -1,4 +1,4 @@
-//! Packages whose documents lie: what is changed in one is written into those that hold its digest.
+//! Packages with false documents: a change in one is propagated to those that hold its digest.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Project, files};
 
-/// The package that the tests begin with: built, and with a licence of upstream.
+/// Creates the initial package of the tests: built, and with one of upstream's licences.
 pub fn built() -> Project {
     let project = Project::new();
     project.write("overlay/extra/LICENSE", "Do what you like.\n");
@@ -14,22 +14,22 @@ pub fn built() -> Project {
     project
 }
 
-/// Where it is.
+/// Path of the package.
 pub const PACKAGE: &str = "target/espalier/dist/paged-cpu-native";
 
-/// A document of a package.
+/// Reads a document of a package.
 pub fn document(package: &Path, name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(package.join(name)).unwrap()).unwrap()
 }
 
-/// Changes a document and nothing else.
+/// Changes one document and nothing else.
 pub fn change(package: &Path, name: &str, change: impl FnOnce(&mut Value)) {
     let mut value = document(package, name);
     change(&mut value);
     files::write(&package.join(name), serde_json::to_string_pretty(&value).unwrap() + "\n");
 }
 
-/// Writes the digests of the files `names` into every document that has them, as who made the package could.
+/// Updates the digests of the files `names` in every document that has them, as the author of a package could.
 pub fn seal(package: &Path, names: &[&str]) {
     for name in names.iter().chain(&["sbom.cdx.json", "provenance.json"]) {
         let digest = xtask::sys::machine::disk::sha256_of_file(&package.join(name)).unwrap();

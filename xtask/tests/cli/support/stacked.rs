@@ -1,4 +1,4 @@
-//! A project in which `child` extends `paged` and `grandchild` extends `child`, each with a series of its own.
+//! A project in which `child` extends `paged` and `grandchild` extends `child`, each with its own series.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ pub const CHILD: [&str; 2] =
 /// The patch of `grandchild`.
 pub const GRANDCHILD: &str = "patches/grandchild/0001-greet-below-zero.patch";
 
-/// The project, with a lock that is current.
+/// The project, with an up-to-date lock.
 pub struct Stacked {
     pub project: Project,
 }
 
 impl Stacked {
-    /// With `grandchild`.
+    /// Creates the project with `grandchild`.
     pub fn new() -> Stacked {
         let stacked = Stacked::without_grandchild();
         extend(&stacked.project, "grandchild", "child");
@@ -26,7 +26,7 @@ impl Stacked {
         stacked
     }
 
-    /// Without it.
+    /// Creates the project without it.
     pub fn without_grandchild() -> Stacked {
         let stacked = Stacked { project: Project::new() };
         extend(&stacked.project, "child", "paged");
@@ -38,7 +38,7 @@ impl Stacked {
         stacked
     }
 
-    /// Commits a change of one text of `variant` in its edit repository.
+    /// Replaces one text in the edit repository of `variant` and commits.
     pub fn change(&self, variant: &str, file: &str, (from, to): (&str, &str), message: &str) {
         let said = self.project.run(&["edit", variant]);
         assert!(said.code == Some(0) || said.stderr.contains("commits that are in no patch"), "{said}");
@@ -47,19 +47,21 @@ impl Stacked {
         git::commit(&folder, message);
     }
 
-    /// A change of `paged` with which the patches of `child` go, and which is exported with `more`.
+    /// Makes a change of `paged` that does not conflict with the patches of `child`, and exports it with the arguments
+    /// `more`.
     pub fn comment_parent(&self, more: &[&str]) -> Output {
         self.change("paged", "src/greet.c", ("said first.", "said first of all."), "Say more");
         self.export("paged", more)
     }
 
-    /// A change of `paged` with which the second patch of `child` conflicts, exported.
+    /// Makes a change of `paged` that conflicts with the second patch of `child`, and exports it.
     pub fn turn_parent(&self) -> Output {
         self.change("paged", "src/greet.c", ("good day", "good evening"), "Greet in the evening");
         self.export("paged", &[])
     }
 
-    /// The same in the last commit of `paged`: no patch gives the tree any more that `child` was made for.
+    /// Makes the same change in the last commit of `paged`: no patch produces the tree any more that `child` was made
+    /// for.
     pub fn amend_parent(&self) -> Output {
         self.change("paged", "src/greet.c", ("good day", "good evening"), "Greet in the evening");
         let folder = edit_folder(&self.project, "paged");
@@ -68,7 +70,7 @@ impl Stacked {
         self.export("paged", &[])
     }
 
-    /// Takes the last commit of `paged` away again, and exports.
+    /// Removes the last commit of `paged`, and exports.
     pub fn revert_parent(&self) -> Output {
         self.project.run(&["edit", "paged"]).success();
         git::git(&edit_folder(&self.project, "paged"), &["reset", "--quiet", "--hard", "HEAD~1"]);
@@ -83,7 +85,7 @@ impl Stacked {
         self.project.run(&[&["rebase", "--variant", "child"], more].concat())
     }
 
-    /// The work tree of a conflict.
+    /// Returns the work tree of a conflict.
     pub fn work(&self) -> PathBuf {
         self.project.path("target/espalier/rebase/hello/work")
     }
@@ -95,14 +97,14 @@ impl Stacked {
         git::git(&self.work(), &["add", "src/greet.c"]);
     }
 
-    /// Everything that a person commits.
+    /// Returns everything that a user commits.
     pub fn committed(&self) -> Vec<(String, String)> {
         let mut paths = files::list(self.project.root());
         paths.retain(|path| !path.starts_with("target/") && !path.starts_with(".git/"));
         paths.into_iter().map(|path| (path.clone(), self.project.read(&path))).collect()
     }
 
-    /// Every series applies, the lock is current, and nothing is under way.
+    /// Asserts that every series applies, that the lock is up to date, and that nothing is in progress.
     #[track_caller]
     pub fn assert_settled(&self) {
         self.project.run(&["--locked", "--offline", "lock", "--check"]).success();
@@ -112,14 +114,14 @@ impl Stacked {
         }
     }
 
-    /// `src/greet.c` as `variant` has it.
+    /// Returns `src/greet.c` of `variant`.
     pub fn greeting_of(&self, variant: &str) -> String {
         self.project.run(&["apply", "--variant", variant]).success();
         std::fs::read_to_string(self.project.tree(variant).join("src/greet.c")).unwrap()
     }
 }
 
-/// The text with one line in the place of its conflict.
+/// Returns the text with one line in place of its conflict.
 fn solved(text: &str) -> String {
     let (before, rest) = text.split_once("<<<<<<< ").unwrap();
     let (_, after) = rest.split_once(">>>>>>> ").unwrap();

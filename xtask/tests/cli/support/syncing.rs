@@ -1,11 +1,11 @@
-//! A project that can move its pin with all its checks: to a `v2.0` that is in the pin's own source.
+//! A project that can move its pin with all checks: to a `v2.0` in the pin's own source.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Project, files, git, upstream::Upstream};
 
-/// A project whose upstream has a `v2.0` after the pin, with `change` in it.
+/// Creates a project whose upstream has a `v2.0` after the pin, with `change` in it.
 pub fn project(change: impl Fn(&Path)) -> Project {
     let project = Project::new();
     let moved = project.beside("moved");
@@ -20,7 +20,7 @@ pub fn project(change: impl Fn(&Path)) -> Project {
     project
 }
 
-/// The trailers that `lint` wants, in every patch; then the lock.
+/// Adds the trailers that `lint` requires to every patch, and updates the lock.
 pub fn finish_series(project: &Project) {
     let trailers =
         "Upstream-Status: Pending\nDrop-when: never\nVerified-by: this test\nNumerics: identical\n";
@@ -30,7 +30,7 @@ pub fn finish_series(project: &Project) {
     project.run(&["lock"]).success();
 }
 
-/// Everything that a person keeps in the repository.
+/// Returns everything that a user keeps in the repository.
 pub fn kept(project: &Project) -> BTreeMap<String, Vec<u8>> {
     let paths = files::list(project.root()).into_iter().filter(|path| !path.starts_with("target/"));
     paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect()

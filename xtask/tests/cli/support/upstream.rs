@@ -1,7 +1,7 @@
-//! The synthetic upstream and the fork of it, made once with real git and shared by all tests.
+//! The synthetic upstream and its fork, created once with real git and shared by all tests.
 //!
-//! The fork has one commit a patch on top of the tag. Nobody may write into either: `copy` gives a
-//! test a fork of its own.
+//! The fork has one commit per patch on top of the tag. Tests must not write to either: `copy` creates a separate fork
+//! for a test.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ target_link_libraries(hello2 words)
 add_executable(llama-server programs/server.c)
 ";
 
-/// Just enough of a server to be smoked: one answer that has everything, to every question.
+/// A minimal server for the smoke test: it answers every request with the same complete answer.
 const SERVER: &str = r#"#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,7 +139,7 @@ int words_count(const char * text) {
 }
 ";
 
-/// Two functions with the same body: what a hunk for one fits in the other.
+/// Two functions with the same body: a hunk for one fits in the other.
 const TWINS: &str = "#include \"words.h\"
 
 int words_twin_left(int value) {
@@ -188,35 +188,35 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// The one that all tests share.
+    /// Returns the instance that all tests share.
     pub fn shared() -> &'static Upstream {
         static SHARED: OnceLock<Upstream> = OnceLock::new();
         SHARED.get_or_init(|| Upstream { folder: made_once() })
     }
 
-    /// Upstream itself, with its tag.
+    /// Returns upstream's repository, with its tag.
     pub fn repository(&self) -> PathBuf {
         self.folder.join("upstream")
     }
 
-    /// Upstream with one commit a patch.
+    /// Returns the repository with one commit per patch.
     pub fn fork(&self) -> PathBuf {
         self.folder.join("fork")
     }
 
-    /// The series that was exported from the fork.
+    /// Returns the series that was exported from the fork.
     pub fn series(&self) -> PathBuf {
         self.folder.join("series")
     }
 
-    /// The tree that the tag stands for.
+    /// Returns the tree of the tag.
     pub fn tree(&self) -> String {
         git::tree_of(&self.repository(), TAG)
     }
 }
 
-/// Cached under a name that changes with this file; made beside it and moved there, so that two
-/// test runs at the same time do not meet.
+/// Creates the repositories under a name that changes with this file; they are written to a temporary folder and moved
+/// into place, so that parallel test runs do not interfere.
 fn made_once() -> PathBuf {
     let mut hasher = DefaultHasher::new();
     include_str!("upstream.rs").hash(&mut hasher);
@@ -225,7 +225,7 @@ fn made_once() -> PathBuf {
     if !folder.is_dir() {
         let scratch = tempfile::tempdir_in(shared).unwrap();
         make(scratch.path());
-        // Whoever was first has made the same.
+        // A parallel run may have created the same folder first.
         let _ = std::fs::rename(scratch.path(), &folder);
     }
     folder
@@ -267,7 +267,7 @@ fn write_files(folder: &Path) {
     files::write(&folder.join("data/logo.bin"), [&[0u8, 1, 2, 255, 254][..], &[7; 300]].concat());
 }
 
-/// Three patches: two independent ones, and one that needs the first.
+/// Writes three patches: two independent ones, and one that needs the first.
 fn write_patches(fork: &Path) {
     files::edit(&fork.join("src/greet.c"), "\"hello\"", "\"hello there\"");
     git::commit(fork, "Greet more warmly");
@@ -277,15 +277,15 @@ fn write_patches(fork: &Path) {
     git::commit(fork, "Greet dearly");
 }
 
-/// A fork that belongs to one test, in `folder`.
+/// Creates a fork for one test, in `folder`.
 pub fn copy(folder: &Path) -> PathBuf {
     let copy = folder.join("fork");
     files::copy_folder(&Upstream::shared().fork(), &copy);
     copy
 }
 
-/// Upstream beside `project` with commits after the tag, each a message, a file, a text and its
-/// replacement. Gives its path.
+/// Creates an upstream beside `project` with commits after the tag, each given as a message, a file, a text and its
+/// replacement. Returns its path.
 pub fn moved(project: &super::Project, moves: &[(&str, &str, &str, &str)]) -> PathBuf {
     let repository = project.beside("moved");
     files::copy_folder(&Upstream::shared().repository(), &repository);

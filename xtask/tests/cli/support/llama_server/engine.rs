@@ -1,5 +1,5 @@
-//! The steps of the fake server: in each of them every request computes a token or a part of its prompt, and the
-//! request that came last gives way where the pool is full.
+//! The steps of the fake server: in each of them every request computes a token or a part of its prompt, and the most
+//! recent request is preempted when the pool is full.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,34 +10,34 @@ use super::pool::{BLOCK, Held, Pool};
 use super::request::{Event, Request, Wanted};
 use super::text::{Text, choose};
 
-/// Slots, who waits for one, and the pool.
+/// The slots, the queue and the pool.
 pub struct Engine {
     config: Arc<Config>,
     pub pool: Pool,
     slots: Vec<Slot>,
     waiting: VecDeque<Request>,
     arrived: usize,
-    /// Prompt tokens that were looked up, and those that were found.
+    /// Number of prompt tokens that were looked up, and of those found in the cache.
     pub queried: usize,
     pub hits: usize,
-    /// Blocks that are never given back.
+    /// Blocks that are never released.
     leaked: Held,
 }
 
 #[derive(Default)]
 pub struct Slot {
     pub request: Option<Request>,
-    /// The text of the last request, where slots keep it.
+    /// The retained sequence of the last request, if slots keep them.
     pub kept: Option<Kept>,
 }
 
-/// A text that was computed.
+/// A computed sequence.
 pub struct Kept {
     pub owner: String,
     pub text: Text,
 }
 
-/// More blocks than anybody needs.
+/// More blocks than any request needs.
 const UNLIMITED: usize = 1 << 40;
 
 impl Engine {
@@ -66,7 +66,7 @@ impl Engine {
         self.waiting.is_empty() && self.slots.iter().all(|slot| slot.request.is_none())
     }
 
-    /// Whether it can ever begin: the whole blocks of the prompt, and one for each answer.
+    /// Whether the request can ever be admitted: it needs the full blocks of the prompt, and one block for each answer.
     pub fn fits(&self, wanted: &Wanted) -> bool {
         let spare = usize::from(self.config.is_broken("wants a spare block"));
         wanted.text.len() / BLOCK + wanted.tell.len() + spare <= self.pool.count
@@ -77,7 +77,7 @@ impl Engine {
         self.waiting.push_back(Request::new(wanted, self.arrived));
     }
 
-    /// One step.
+    /// Runs one step.
     pub fn step(&mut self) {
         self.admit();
         let is_answering = |slot: &Slot| slot.request.as_ref().is_some_and(Request::is_answering);
@@ -94,7 +94,8 @@ impl Engine {
         }
     }
 
-    /// In the order of arrival; who finds no slot or no room keeps the others waiting.
+    /// Admits requests in the order of arrival; a queue head without a free slot or enough free blocks blocks the
+    /// others.
     fn admit(&mut self) {
         while let Some(first) = self.waiting.front() {
             let free = |at: &usize| self.slots[*at].request.is_none();
@@ -113,7 +114,7 @@ impl Engine {
         wanted.min(self.pool.count) - shared <= self.pool.count - self.pool.used()
     }
 
-    /// Computes what is due; gives the request back if there is more to do.
+    /// Computes the tokens that are due; returns the request if it has more to do.
     fn advance(&mut self, mut request: Request, slot: usize, beside: bool) -> Option<Request> {
         if request.cells.is_empty() {
             self.look_up(&mut request, slot);
@@ -143,7 +144,7 @@ impl Engine {
         }
     }
 
-    /// How many tokens of its text a request computes in this step.
+    /// Returns the number of tokens that a request computes in this step.
     fn due(&self, request: &Request, beside: bool) -> usize {
         let left = request.text.len() - request.cells.len();
         let budget = self.config.number("--prefill-budget").filter(|budget| *budget > 0 && beside);
@@ -156,7 +157,7 @@ impl Engine {
         left.min(most)
     }
 
-    /// What its slot kept, or others have computed, of a text that begins.
+    /// Reuses the sequence that the slot retains, or cached blocks, for a request that starts.
     fn look_up(&mut self, request: &mut Request, slot: usize) {
         if self.config.is_broken("wants blocks in a row") && request.text.len() > 16 * BLOCK {
             while self.pool.evict() {}
@@ -187,7 +188,8 @@ impl Engine {
         request.attach(&mut self.pool, &known, found);
     }
 
-    /// A block for `request`, at the cost of whoever came last. Returns false if that is itself.
+    /// Allocates a block for `request`, preempting the most recent request if needed. Returns false if that is
+    /// `request` itself.
     fn make_room(&mut self, request: &mut Request) -> bool {
         while !self.pool.take(&mut request.held) {
             let nobody = self.config.is_broken("preempts nobody");
@@ -209,7 +211,7 @@ impl Engine {
         !request.is_answering() || others.any(|other| !other.is_answering())
     }
 
-    /// It gives its blocks away and waits, before everybody else.
+    /// Releases the request's blocks and puts it at the head of the queue.
     fn preempt(&mut self, mut request: Request) {
         let is_prompt = request.said == 0;
         let (tokens, prompt) = (request.cells.len(), if is_prompt { "prompt " } else { "" });
@@ -228,7 +230,7 @@ impl Engine {
         }
     }
 
-    /// The next token of an answer, which may be its last. Returns false if it was, or the client is gone.
+    /// Sends the next token of an answer. Returns false if it was the last one, or if the client has disconnected.
     fn say_next(&mut self, request: &mut Request, slot: usize) -> bool {
         if self.config.has("-md") && self.pool.evicted > 0 && self.config.is_broken("keeps drafts") {
             request.refusal = Some("failed to process speculative batch");
@@ -254,7 +256,7 @@ impl Engine {
         false
     }
 
-    /// Another answer to the prompt that `first` has computed.
+    /// Starts another answer to the prompt that `first` has computed.
     fn answer_again(&mut self, first: &Request, its_slot: usize, tell: Sender<Event>) {
         self.arrived += 1;
         let mut other = Request::again(first, tell, self.arrived);

@@ -1,19 +1,19 @@
-//! As much HTTP as the fake server needs.
+//! The subset of HTTP that the fake server needs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 use serde_json::Value;
 
-/// What a client asks.
+/// A client's request.
 pub struct Asked {
     pub path: String,
-    /// Who asks, as they show it.
+    /// The API key that the client sent.
     pub key: String,
     pub body: Value,
 }
 
-/// Nothing if the client went away before it had asked.
+/// Reads a request; returns `None` if the client disconnected before it was complete.
 pub fn read(stream: &TcpStream) -> Option<Asked> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -35,7 +35,7 @@ pub fn read(stream: &TcpStream) -> Option<Asked> {
     Some(Asked { path, key, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })
 }
 
-/// Answers; that a client went away is part of what is asked.
+/// Sends an answer; a disconnected client is ignored because tests disconnect on purpose.
 pub fn reply(stream: &mut TcpStream, status: u16, body: &Value) {
     let body = body.to_string();
     let _ = write!(
@@ -46,12 +46,12 @@ pub fn reply(stream: &mut TcpStream, status: u16, body: &Value) {
     );
 }
 
-/// Begins a stream of events.
+/// Starts a stream of events.
 pub fn begin(stream: &mut TcpStream) -> std::io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
 }
 
-/// One event; an error when the client is gone.
+/// Sends one event; fails if the client has disconnected.
 pub fn send(stream: &mut TcpStream, event: &Value) -> std::io::Result<()> {
     write!(stream, "data: {event}\n\n")
 }

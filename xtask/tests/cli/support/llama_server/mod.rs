@@ -1,7 +1,7 @@
-//! A fake `llama-server` for the gate: a small paged server that keeps its word, and breaks one thing on request. Its
-//! answers are a function of all tokens before them, as they were computed: who is given another's blocks says
-//! something else. The test binary itself is the program: a package's `llama-server` is a script that runs its ignored
-//! test `serve`.
+//! A fake `llama-server` for the gate: a small, correct paged server that has one fault on request. Its answers are a
+//! function of all previous tokens as they were computed: a request that gets another one's blocks gives another
+//! answer. The test binary itself is the program: a package's `llama-server` is a script that runs its ignored test
+//! `serve`.
 
 mod config;
 mod engine;
@@ -20,8 +20,8 @@ pub use self::config::FAULTS;
 use self::server::Fake;
 use super::{Project, files};
 
-/// Puts the fake into the package of `variant`. `broken` names what it does wrong, with commas between; nothing when
-/// empty.
+/// Installs the fake into the package of `variant`. `broken` lists its faults, separated by commas; empty for a correct
+/// fake.
 pub fn package(project: &Project, variant: &str, broken: &str) {
     for fault in broken.split(", ").filter(|fault| !fault.is_empty()) {
         assert!(FAULTS.contains(&fault), "the fake has no fault `{fault}`");
@@ -39,7 +39,7 @@ pub fn package(project: &Project, variant: &str, broken: &str) {
 #[ignore = "the fake server itself, which the gate starts"]
 fn serve() {
     let Ok(arguments) = std::env::var("FAKE_ARGUMENTS") else { return };
-    // A fake that is wrong in a way of its own answers nobody.
+    // A fake with a bug of its own must not answer any request.
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("the fake server: {panic}");
         std::process::exit(101);
@@ -55,7 +55,7 @@ fn serve() {
     });
 }
 
-/// Reads what it was started with, and says what of it is not done.
+/// Parses the arguments, and prints which requested features are not supported.
 fn configure(arguments: &str) -> Config {
     let broken = std::env::var("FAKE_BROKEN").unwrap();
     let mut config = Config {
@@ -76,7 +76,7 @@ fn configure(arguments: &str) -> Config {
     config
 }
 
-/// Whether a model's file says so where it begins.
+/// Whether the first 200 bytes of a model's file contain the architecture `gemma3`.
 fn begins_with_gemma3(model: &str) -> bool {
     let mut beginning = Vec::new();
     std::fs::File::open(model).unwrap().take(200).read_to_end(&mut beginning).unwrap();

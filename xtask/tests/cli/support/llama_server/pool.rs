@@ -1,25 +1,25 @@
-//! The block pool of the fake server: counted, not stored.
+//! The block pool of the fake server: blocks are counted, their data is not stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tokens of a block.
 pub const BLOCK: usize = 64;
 
-/// Names a block by all tokens up to its end and by who may find it.
+/// Key of a block: a hash of its owner and of all tokens up to its end.
 pub type Key = u64;
 
-/// Published blocks, and counts of the others.
+/// The cached blocks, and counts of the others.
 pub struct Pool {
-    /// Blocks in all.
+    /// Total number of blocks.
     pub count: usize,
     published: BTreeMap<Key, Block>,
-    /// In use and not published.
+    /// Number of blocks in use that are not cached.
     unpublished: usize,
-    /// Blocks that were retained and are now another's.
+    /// Number of cached blocks that were reused for other content.
     pub evicted: usize,
-    /// What they were.
+    /// Keys of the evicted blocks.
     gone: BTreeSet<Key>,
-    /// The most that were in use at one moment.
+    /// Maximum number of blocks in use at one moment.
     pub peak: usize,
     clock: u64,
 }
@@ -27,11 +27,11 @@ pub struct Pool {
 struct Block {
     cells: Vec<u64>,
     users: usize,
-    /// When its last user went.
+    /// Time at which its last user released it.
     left: u64,
 }
 
-/// The blocks that one request has.
+/// The blocks that one request holds.
 #[derive(Default)]
 pub struct Held {
     published: Vec<Key>,
@@ -62,29 +62,30 @@ impl Pool {
         self.count - self.unpublished - self.published.len()
     }
 
-    /// What was computed for a block, where it is known.
+    /// Returns the computed content of a block, if it is cached.
     pub fn cells(&self, key: Key) -> Option<&[u64]> {
         self.published.get(&key).map(|block| &block.cells[..])
     }
 
-    /// Whether it is known, or was.
+    /// Whether the block is or was cached.
     pub fn was_published(&self, key: Key) -> bool {
         self.published.contains_key(&key) || self.gone.contains(&key)
     }
 
-    /// Whether somebody uses it now, so that another user costs nothing.
+    /// Whether a request uses the block now, so that another user needs no free block.
     pub fn is_used(&self, key: Key) -> bool {
         self.published.get(&key).is_some_and(|block| block.users > 0)
     }
 
-    /// One more user of a published block.
+    /// Adds a user to a cached block.
     pub fn attach(&mut self, held: &mut Held, key: Key) {
         self.published.get_mut(&key).unwrap().users += 1;
         held.published.push(key);
         self.peak = self.peak.max(self.used());
     }
 
-    /// A block that nobody uses: an empty one, or the one that was left first. Returns false if all are in use.
+    /// Allocates a block that no request uses: an empty one, or the least recently released one. Returns false if all
+    /// are in use.
     pub fn take(&mut self, held: &mut Held) -> bool {
         if self.empty() == 0 && !self.evict() {
             return false;
@@ -95,7 +96,7 @@ impl Pool {
         true
     }
 
-    /// Returns false if nothing is retained.
+    /// Evicts the least recently released block. Returns false if no cached block is evictable.
     pub fn evict(&mut self) -> bool {
         let retained = self.published.iter().filter(|(_, block)| block.users == 0);
         let Some(key) = retained.min_by_key(|(_, block)| block.left).map(|(key, _)| *key) else {
@@ -107,7 +108,7 @@ impl Pool {
         true
     }
 
-    /// A block of `held` is full, and others may find it; not where they find the same already.
+    /// Caches a full block of `held`, unless the same block is cached already.
     pub fn publish(&mut self, held: &mut Held, key: Key, cells: &[u64]) {
         if self.published.contains_key(&key) {
             return;
@@ -118,7 +119,7 @@ impl Pool {
         self.unpublished -= 1;
     }
 
-    /// The end of a text is left before its beginning.
+    /// Releases the blocks, the last one first, so that the end of a sequence is evicted before its start.
     pub fn release(&mut self, held: Held) {
         self.unpublished -= held.unpublished;
         for key in held.published.iter().rev() {

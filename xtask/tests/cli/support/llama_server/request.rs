@@ -1,4 +1,4 @@
-//! A request of the fake server on its way: its text, as much of it as is computed, and the blocks that this takes.
+//! A request of the fake server: its sequence, the computed part of it, and the blocks that it occupies.
 
 use std::sync::mpsc::Sender;
 
@@ -6,36 +6,36 @@ use super::config::Config;
 use super::pool::{BLOCK, Held, Key, Pool};
 use super::text::{Choice, Text, mixed};
 
-/// What is asked.
+/// The parameters of a request.
 pub struct Wanted {
     pub text: Text,
-    /// Shares blocks with who has the same.
+    /// Owner of the request: it shares blocks only with requests of the same owner.
     pub owner: String,
-    /// Tokens of an answer.
+    /// Number of tokens of an answer.
     pub predict: usize,
-    /// Finds blocks and leaves some.
+    /// Whether it uses the prefix cache.
     pub shares: bool,
-    /// The slot that has to answer.
+    /// The requested slot.
     pub slot: Option<usize>,
-    /// Who hears of it: one for each answer.
+    /// One event channel for each answer.
     pub tell: Vec<Sender<Event>>,
 }
 
-/// What a client hears.
+/// An event for the client.
 pub enum Event {
-    /// So many tokens of the prompt are computed.
+    /// Number of prompt tokens that are computed.
     Progress(usize),
     Token(Choice),
     End(End),
     Refused(u16, &'static str),
 }
 
-/// What is said of a whole answer.
+/// The final event of a complete answer.
 pub struct End {
     pub found: usize,
     pub computed: usize,
     pub stop_type: &'static str,
-    /// Drafted tokens, and those of them that were accepted.
+    /// Numbers of drafted and accepted tokens.
     pub drafts: Option<(usize, usize)>,
 }
 
@@ -45,25 +45,25 @@ pub struct Request {
     pub slot: Option<usize>,
     pub predict: usize,
     pub arrived: usize,
-    /// The prompt, and what was said.
+    /// The prompt, and the answer so far.
     pub text: Text,
     prompt: usize,
-    /// Tokens of the answer.
+    /// Number of tokens of the answer.
     pub said: usize,
-    /// What is computed of the text.
+    /// The computed cells of the sequence.
     pub cells: Vec<u64>,
     keys: Vec<Key>,
     pub held: Held,
-    /// Of what is computed, and what that begins with.
+    /// Hash of the computed cells, and its initial value.
     pub hash: u64,
     pub seed: u64,
-    /// Prompt tokens that it had not to compute, when it first began.
+    /// Number of prompt tokens that were cached when it first started.
     pub found: Option<usize>,
-    /// What it will hear instead of an answer.
+    /// The error to send instead of an answer.
     pub refusal: Option<&'static str>,
     pub is_whole: bool,
     tell: Sender<Event>,
-    /// Who else gets an answer to the same prompt.
+    /// Event channels of the other answers to the same prompt.
     pub others: Vec<Sender<Event>>,
 }
 
@@ -98,7 +98,7 @@ impl Request {
         }
     }
 
-    /// Another answer to the prompt of `first`, which has said nothing yet.
+    /// Creates another answer to the prompt of `first`, which has no answer tokens yet.
     pub fn again(first: &Request, tell: Sender<Event>, arrived: usize) -> Request {
         let (text, owner) = (first.text.clone(), first.owner.clone());
         let wanted = Wanted {
@@ -112,7 +112,7 @@ impl Request {
         Request::one(wanted, tell, arrived)
     }
 
-    /// Everything that `first` has computed, in the same blocks but for the last one, when that is not full.
+    /// Reuses everything that `first` has computed, in the same blocks except for a partial last one, which is copied.
     pub fn share(&mut self, first: &Request, pool: &mut Pool) {
         let known = first.keys.clone();
         self.attach(pool, &known, known.len() * BLOCK);
@@ -130,7 +130,7 @@ impl Request {
         self.said > 0 && self.cells.len() + 1 >= self.text.len()
     }
 
-    /// The keys of the blocks it begins with, as far as they are known. One token is always computed.
+    /// Returns the keys of the leading blocks that are cached. At least one token is always computed.
     pub fn known(&self, is_known: impl Fn(Key) -> bool) -> Vec<Key> {
         let mut known = Vec::new();
         for at in (0..self.text.len().saturating_sub(1) / BLOCK).filter(|_| self.shares) {
@@ -148,7 +148,7 @@ impl Request {
         self.text.key(before.last().copied().unwrap_or_else(of_owner), at)
     }
 
-    /// Takes the first `found` tokens from these blocks, the last of them perhaps in part.
+    /// Reuses the first `found` tokens of these blocks; the last block may be used in part.
     pub fn attach(&mut self, pool: &mut Pool, known: &[Key], found: usize) {
         for (at, key) in known.iter().take(found.div_ceil(BLOCK)).enumerate() {
             let cells = pool.cells(*key).unwrap().to_vec();
@@ -162,7 +162,7 @@ impl Request {
         }
     }
 
-    /// Goes on from a text that its slot has kept, if that is half of its own.
+    /// Continues from the slot's retained sequence, if it covers at least half of this one.
     pub fn go_on_from(&mut self, kept: &Text, pool: &mut Pool) {
         let common = kept.common(&self.text).min(self.text.len() - 1);
         if !self.shares || 2 * common < self.text.len() {
@@ -186,7 +186,7 @@ impl Request {
         self.cells.push(cell);
     }
 
-    /// Others may find what is whole.
+    /// Caches the full blocks.
     pub fn publish(&mut self, pool: &mut Pool) {
         for at in self.keys.len()..self.cells.len() / BLOCK {
             let key = self.key(&self.keys, at);
@@ -195,7 +195,7 @@ impl Request {
         }
     }
 
-    /// All has to be computed again.
+    /// Releases all blocks; everything has to be recomputed.
     pub fn leave_blocks(&mut self, pool: &mut Pool) {
         pool.release(std::mem::take(&mut self.held));
         self.cells.clear();
@@ -203,17 +203,17 @@ impl Request {
         self.hash = self.seed;
     }
 
-    /// Its text as far as it is computed.
+    /// Returns the computed part of the sequence.
     pub fn computed(&self) -> Text {
         Text::computed(self.text.tokens[..self.cells.len()].to_vec(), self.cells.clone())
     }
 
-    /// Returns false if the client is gone.
+    /// Sends an event. Returns false if the client has disconnected.
     pub fn tell(&self, event: Event) -> bool {
         self.tell.send(event).is_ok()
     }
 
-    /// Returns false if the client is gone.
+    /// Appends a token to the answer. Returns false if the client has disconnected.
     pub fn say(&mut self, choice: Choice) -> bool {
         self.text.push(choice.token);
         self.said += 1;
@@ -229,7 +229,7 @@ impl Request {
     }
 }
 
-/// How many tokens were drafted for an answer, and how many of them were accepted.
+/// Returns the numbers of drafted and accepted tokens of an answer.
 fn drafts(said: usize, config: &Config) -> (usize, usize) {
     let drafted = said / 3;
     match () {

@@ -1,4 +1,4 @@
-//! What the fake server answers to which path.
+//! The HTTP endpoints of the fake server.
 
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,18 +15,18 @@ use super::request::{End, Event, Wanted};
 use super::text::{Choice, MARKER, Text};
 use super::{http, slots};
 
-/// The server: what it was started with, who is asking, and who computes.
+/// The server: its configuration, the connected clients, and the engine.
 pub struct Fake {
     pub config: Arc<Config>,
     engine: Mutex<Engine>,
     asked: Condvar,
-    /// Requests so far.
+    /// Number of requests so far.
     count: AtomicUsize,
-    /// The scale of the adapter where a request names none.
+    /// Scale of the adapter for requests that name none.
     own_scale: Mutex<f64>,
 }
 
-/// What a step takes where several requests can run: so long that they meet.
+/// Duration of a step when several requests can run: long enough for them to overlap.
 const STEP: Duration = Duration::from_micros(100);
 
 impl Fake {
@@ -45,7 +45,7 @@ impl Fake {
         self.engine.lock().unwrap()
     }
 
-    /// Step by step, for ever.
+    /// Runs steps forever.
     pub fn compute(&self) {
         loop {
             self.asked.wait_while(self.engine(), |engine| engine.is_idle()).unwrap().step();
@@ -108,7 +108,7 @@ impl Fake {
         json!({ "success": true })
     }
 
-    /// Answers `/completion`; nothing when that was a stream.
+    /// Answers `/completion`; returns `None` if the answer was streamed.
     fn complete(&self, key: &str, body: &Value, stream: &mut TcpStream) -> Option<(u16, Value)> {
         if let Some(refusal) = self.refusal(body) {
             return Some((500, json!({ "error": { "message": refusal } })));
@@ -125,7 +125,7 @@ impl Fake {
         Some(self.whole(&heard))
     }
 
-    /// What is broken at once.
+    /// Returns the error of a fault that fails immediately.
     fn refusal(&self, body: &Value) -> Option<&'static str> {
         let config = &self.config;
         let number = 1 + self.count.fetch_add(1, Ordering::SeqCst);
@@ -165,7 +165,7 @@ impl Fake {
         }
     }
 
-    /// Gives the request to who computes, or the answer to one that can never begin.
+    /// Passes the request to the engine, or returns the error for one that can never be admitted.
     fn ask(&self, wanted: Wanted) -> Result<(), (u16, Value)> {
         let mut engine = self.engine();
         if !engine.fits(&wanted) {
@@ -176,7 +176,7 @@ impl Fake {
         Ok(())
     }
 
-    /// Event by event, until the client is gone.
+    /// Sends event by event, until the client disconnects.
     fn stream(&self, heard: &Receiver<Event>, stream: &mut TcpStream) {
         if http::begin(stream).is_err() {
             return;
@@ -242,7 +242,7 @@ impl Fake {
     }
 }
 
-/// One number for the scales of all adapters that a request names.
+/// Returns one number for the scales of all adapters that a request names.
 fn scale_of(adapters: &Value) -> Option<f64> {
     let scale = |one: &Value| Some(one["scale"].as_f64()? * 1000.0_f64.powf(one["id"].as_f64()?));
     adapters.as_array()?.iter().map(scale).sum()
@@ -253,7 +253,7 @@ fn likeliest(choice: &Choice) -> Value {
     json!({ "top_logprobs": choice.likeliest.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// An answer of `/completion` in the words of `/v1/completions`.
+/// Converts an answer of `/completion` to the format of `/v1/completions`.
 fn choice(answer: &Value) -> Value {
     let tokens = answer["tokens"].as_array().into_iter().flatten();
     json!({ "logprobs": { "content": tokens.map(|token| json!({ "id": token })).collect::<Vec<_>>() } })

@@ -1,4 +1,4 @@
-//! The slots of the fake server, as it lists, saves, erases and restores them.
+//! The slots of the fake server: list, save, erase and restore.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub fn list(engine: &mut Engine) -> Value {
     engine.slots().iter().map(slot).collect()
 }
 
-/// An action on the first slot, whose answer says how many tokens that were.
+/// Executes an action on the first slot; the answer contains the number of tokens.
 pub fn act(engine: &mut Engine, config: &Config, action: &str, body: &Value) -> Value {
     let file = Path::new(config.value("--slot-save-path").unwrap()).join(body["filename"].as_str().unwrap());
     let kept = &mut engine.slots()[0].kept;

@@ -1,4 +1,4 @@
-//! What the fake computes: a number for each token of a text, and from all of them the next token.
+//! The computation of the fake server: a number for each token of a sequence, and from all of them the next token.
 
 use std::ops::Range;
 
@@ -7,27 +7,27 @@ use serde_json::Value;
 use super::config::Config;
 use super::pool::{BLOCK, Key};
 
-/// A prompt, and later what was answered to it.
+/// A prompt, and later also its answer.
 #[derive(Clone, Default)]
 pub struct Text {
-    /// What the keys of its blocks are made of.
+    /// The tokens that the keys of its blocks are computed from.
     pub tokens: Vec<u64>,
-    /// What is computed for each token.
+    /// The computed value of each token.
     pub cells: Vec<u64>,
-    /// Where its images are.
+    /// Ranges of its images.
     images: Vec<Range<usize>>,
-    /// Moves every cell.
+    /// The adapter's scale, which changes every cell.
     scale: u64,
 }
 
-/// Stands for an image in a prompt of text.
+/// Placeholder of an image in a text prompt.
 pub const MARKER: &str = "<an image>";
 
-/// Tokens of an image.
+/// Number of tokens of an image.
 const IMAGE: usize = 100;
 
 impl Text {
-    /// The prompt of a request, computed with an adapter of that scale.
+    /// Returns the prompt of a request, computed with an adapter of this scale.
     pub fn of(prompt: &Value, scale: f64, config: &Config) -> Text {
         let mut text = Text { scale: scale.to_bits(), ..Text::default() };
         match prompt {
@@ -40,7 +40,7 @@ impl Text {
         text
     }
 
-    /// What somebody has computed.
+    /// Returns a sequence that was already computed.
     pub fn computed(tokens: Vec<u64>, cells: Vec<u64>) -> Text {
         Text { tokens, cells, ..Text::default() }
     }
@@ -56,8 +56,8 @@ impl Text {
         }
     }
 
-    /// A letter is a token, and a space three: it is written as a character of three bytes. A chat has a token for each
-    /// four of them, as with the tokenizer of a large model.
+    /// Tokenizes a text: a letter is one token, and a space three, because it is written as a character of three bytes.
+    /// A chat has one token for every four of them, as with the tokenizer of a large model.
     fn push_words(&mut self, words: &str) {
         let step = if words.starts_with("<|im_start|>") { 4 } else { 1 };
         words.replace(' ', "\u{2581}").bytes().step_by(step).for_each(|byte| self.push(3 + u64::from(byte)));
@@ -84,37 +84,37 @@ impl Text {
         self.tokens.len()
     }
 
-    /// The key of block `at`, which follows a block with the key `before`.
+    /// Returns the key of block `at`, which follows a block with the key `before`.
     pub fn key(&self, before: Key, at: usize) -> Key {
         self.tokens[at * BLOCK..(at + 1) * BLOCK].iter().fold(before, |hash, token| mixed(hash ^ token))
     }
 
-    /// What can be used of its first `found` tokens: an image is computed whole.
+    /// Returns how many of the first `found` tokens can be reused: an image is computed as a whole.
     pub fn without_half_an_image(&self, found: usize) -> usize {
         let cut = self.images.iter().find(|image| image.start < found && found < image.end);
         cut.map_or(found, |image| image.start)
     }
 
-    /// How many tokens `other` begins alike.
+    /// Returns the length of the common prefix with `other`.
     pub fn common(&self, other: &Text) -> usize {
         self.tokens.iter().zip(&other.tokens).take_while(|(one, other)| one == other).count()
     }
 }
 
-/// A greedy choice: the token, and the two likeliest with their log probabilities.
+/// A greedy choice: the token, and the two most likely ones with their log-probabilities.
 pub struct Choice {
     pub token: u64,
     pub likeliest: [(u64, f64); 2],
 }
 
-/// The place at which the second token is as likely as the first, so that rounding may choose it.
+/// The position at which the two most likely tokens tie, so that rounding may choose the second.
 const TIE: usize = 3;
 
-/// And at that place of each later part: the gate asks stock for an answer in parts of so many tokens, and an answer
-/// may not depend on where a part begins.
+/// Length of a part: the tie recurs in each part, because the gate requests stock's answer in parts of this many
+/// tokens, and the answer may not depend on where a part begins.
 const PART: usize = 16;
 
-/// What follows everything that `hash` was made of, as the token at `place` of an answer.
+/// Returns the choice for the token at `place` of an answer, given the hash of everything before it.
 pub fn choose(hash: u64, place: usize, config: &Config) -> Choice {
     let (first, second) = (3 + hash % 100, 103 + hash % 20);
     let is_tie = place % PART == TIE;
