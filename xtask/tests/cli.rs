@@ -100,5 +100,6 @@ mod cli {
     mod verify;
     mod web_page;
     mod who_sees_clap;
+    mod words;
     mod workflows;
 }

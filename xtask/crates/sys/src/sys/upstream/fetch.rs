@@ -79,7 +79,7 @@ pub(super) struct Wanted<'a> {
 
 /// Data received from a source.
 pub(super) struct Arrival {
-    /// The repository that has the commit under [`INCOMING`].
+    /// The repository that has the commit under [`INCOMING`](crate::sys::git::store::INCOMING).
     pub quarantine: PathBuf,
     /// The request that found it.
     pub served: Served,
