@@ -19,11 +19,11 @@ if (NOT CMAKE_CURRENT_SOURCE_DIR STREQUAL CMAKE_SOURCE_DIR OR CMAKE_VERSION VERS
     return()
 endif()
 
-function(espalier_compile_faster folder)
+function(compile_reference_faster folder)
     get_property(subfolders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
     foreach(subfolder IN LISTS subfolders)
         if (NOT subfolder MATCHES \"^${CMAKE_SOURCE_DIR}/(ggml|src)(/|$)\")
-            espalier_compile_faster(${subfolder})
+            compile_reference_faster(${subfolder})
         endif()
     endforeach()
     get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
@@ -35,7 +35,7 @@ function(espalier_compile_faster folder)
     endforeach()
 endfunction()
 
-cmake_language(DEFER CALL espalier_compile_faster ${CMAKE_SOURCE_DIR})
+cmake_language(DEFER CALL compile_reference_faster ${CMAKE_SOURCE_DIR})
 ";
 
 /// CMake's cache entries of such a build; `file` is where `CMAKE` lies.

@@ -5,7 +5,7 @@
 const PREFIX: &str = "ESPALIER_";
 
 /// Every known variable, with its reader and purpose.
-pub const KNOWN: [(&str, &str); 21] = [
+pub const KNOWN: [(&str, &str); 22] = [
     ("ESPALIER_ENABLE", "the server: features to switch on"),
     ("ESPALIER_DISABLE", "the server: features to switch off"),
     ("ESPALIER_ISA", "the kernels: the instruction set to use"),
@@ -15,6 +15,7 @@ pub const KNOWN: [(&str, &str); 21] = [
     ("ESPALIER_KERNELS", "CMake: the library of the kernels"),
     ("ESPALIER_KERNELS_INCLUDE", "CMake: the header of the kernels"),
     ("ESPALIER_IDENTITY_DIR", "CMake: the header that says which variant this is"),
+    ("ESPALIER_REFERENCE", "CMake: a build for comparisons"),
     ("ESPALIER_PAGE_NOTICES", "the build of the web page"),
     ("ESPALIER_PAGE_VERSION", "the build of the web page"),
     ("ESPALIER_SUITE_MODEL", "upstream's tests"),
