@@ -50,7 +50,7 @@ fn already_made(
     hunks.iter().filter(is_there).map(Hunk::old_lines).collect()
 }
 
-/// A value of the base and the same of ours.
+/// A value of the base and its counterpart on our side.
 struct Sides<T> {
     base: T,
     ours: T,
@@ -67,7 +67,7 @@ struct Places<'m, 'a> {
     made_twice: Vec<Range<usize>>,
 }
 
-/// Two lines, one of the base and one of ours, that should be the head of the same function or scope but are not.
+/// Two lines, one of the base and one of our side, that should be the head of the same function or scope but are not.
 type OtherHead = Sides<Option<usize>>;
 
 impl Places<'_, '_> {

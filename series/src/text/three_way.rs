@@ -39,7 +39,7 @@ impl Occurrences<'_> {
         self.of(self.base.get(at))
     }
 
-    /// Returns the same for line `at` of ours.
+    /// Returns the same for line `at` of our side.
     pub fn of_our_line(&self, at: usize) -> (usize, usize) {
         self.of(self.ours.get(at))
     }
@@ -152,8 +152,8 @@ impl<'a> ThreeWay<'a> {
         !self.by_ours.iter().any(is_inside)
     }
 
-    /// Writes the merged text, with conflict markers at conflicts and at the regions that start on a line of ours that
-    /// is in `doubtful`.
+    /// Writes the merged text, with conflict markers at conflicts and at the regions that start on a line of our side
+    /// that is in `doubtful`.
     pub fn write(&self, labels: &Labels, doubtful: &[usize]) -> Vec<u8> {
         self.write_with(|text, region, sides| match region.by {
             By::Both => add_marked(text, sides, labels, true),

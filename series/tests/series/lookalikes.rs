@@ -96,7 +96,7 @@ fn a_lookalike_method_of_the_same_class() {
         let drift = drift(&read(&text), &tree);
         assert_eq!(classes(&drift), [HunkClass::MovedFunction { offset: 0 }], "{drift}");
     }
-    // With the pre-image available, a method that only moved down is told apart from that.
+    // With the pre-image available, a method that only moved down is distinguished from that.
     let moved = format!("int a;\nint b;\n{}", class(&method("one")));
     let [with, without] = both_ways(&base, &moved);
     assert_eq!(classes(&drift(&read(&text), &with)), [HunkClass::Shifted { offset: 2 }]);

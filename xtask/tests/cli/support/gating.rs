@@ -155,7 +155,7 @@ pub fn red(check: &str, stock: &str, ours: &str, reason: &str) {
     assert!(said.stderr.contains(reason), "{stock}{ours}: {said}");
 }
 
-/// The faults of stock and of ours, and the expected message of a check.
+/// The faults of stock's server and of our server, and the expected message of a check.
 pub type Break = (&'static str, &'static str, &'static str);
 
 /// Asserts that the check passes with correct servers, and reports each reason with its fault.

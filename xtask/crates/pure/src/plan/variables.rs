@@ -45,7 +45,7 @@ fn warning(name: &str) -> Option<String> {
     let distances = KNOWN.iter().map(|(known, _)| (distance(&upper, known), *known));
     let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
     let is_ours = upper.starts_with(PREFIX);
-    // Another program's variable may resemble one of ours; up to two edits count as a typo.
+    // Another program's variable may resemble our own; up to two edits count as a typo.
     if !is_ours && distance > 2 {
         return None;
     }

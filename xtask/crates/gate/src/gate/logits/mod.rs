@@ -1,4 +1,4 @@
-//! Gate part: logits of random models, of a stock build and of ours.
+//! Gate part: logits of random models, on a stock build and on our build.
 //!
 //! Patches declare allowed differences in their trailer `Numerics:`. First everything is off, then each feature that a
 //! patch has a claim for is on, alone. With `gdn-flat-output` on, the variant must log for which weights it kept the

@@ -107,7 +107,7 @@ impl ServerGate<'_> {
     }
 
     /// Returns the expected answers of the paged server, with and without concurrent requests, if its attention is not
-    /// stock's: the answers of ours with the same attention and a plain cache. Checks that these are near stock's.
+    /// stock's: our server's answers with the same attention and a plain cache. Checks that these are near stock's.
     fn answers_of_our_attention(
         &self,
         setup: &Setup,

@@ -30,7 +30,7 @@ pub fn question(number: u64) -> Value {
 /// Whoever shows two keys is not the holder of the one that was not checked.
 pub fn one_key_each(stage: &mut Stage<'_>) -> Result<()> {
     let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS])?;
-    let both = format!("{ALICE}\r\nauthorization: Bearer key-of-nobody");
+    let both = format!("{ALICE}\r\nauthorization: Bearer unknown-key");
     let (status, body) = ask_as(&server, &both, &question(1))?;
     stage.must(status == 400, || {
         format!("two keys, one of nobody's: returned {status} instead of 400: {body}")
@@ -124,7 +124,7 @@ pub fn children_refuse_without_a_key(stage: &mut Stage<'_>) -> Result<()> {
         return Ok(());
     };
     let url = format!("http://127.0.0.1:{port}/completion");
-    for (key, expected) in [(None, 401), (Some("key-of-nobody"), 401), (Some(BOB), 200)] {
+    for (key, expected) in [(None, 401), (Some("unknown-key"), 401), (Some(BOB), 200)] {
         let caller = Caller { key, limit: LIMIT };
         let (status, _) = crate::sys::net::loopback::post_text(&url, &request, caller)?;
         stage.must(status == expected, || format!("the child, with the key {key:?}: returned {status}"));
