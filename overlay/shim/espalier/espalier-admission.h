@@ -186,7 +186,7 @@ std::string espalier_server::describe_full_queue(server_t & server, int id_reque
     if (std::exchange(server.espalier.refused, id_request) != id_request) {
         server.espalier.numbers->rate_limited_requests++;
     }
-    return string_format("%zu requests wait already, and no more than %d may (--max-queued); try again later", n_waiting, server.params_base.max_queued);
+    return string_format("the queue is full: %zu requests are queued and --max-queued is %d; try again later", n_waiting, server.params_base.max_queued);
 }
 
 template <typename server_t>

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-static_assert(ESPALIER_ATTENTION_TILE == GGML_KV_TILE, "the kernel's tiles are those that a graph names");
+static_assert(ESPALIER_ATTENTION_TILE == GGML_KV_TILE, "the kernel and the graph must use the same tile size");
 
 // What the kernel takes for granted of K, V and their mask; all that llama builds is so.
 static bool has_plain_cells(const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * mask) {

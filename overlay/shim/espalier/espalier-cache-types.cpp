@@ -78,13 +78,13 @@ ggml_type espalier_cache_type(const llama_hparams & hparams, uint32_t layer, con
     }
     const char * name = ggml_type_name(asked);
     if (hparams.is_mla() && espalier_is_own_type(asked)) {
-        warn_once(layer, format("%s cache: %s is for values that are rotated, and this model's are not: %s instead", what, name, ggml_type_name(found)));
+        warn_once(layer, format("%s cache: %s needs rotated values, which this model (MLA) does not have: using %s", what, name, ggml_type_name(found)));
     } else if (!is_k && is_at_an_edge(layer, hparams.n_layer())) {
-        warn_once(layer, format("V cache: %d layers at each end have %s instead of %s", espalier_edge_layers(), ggml_type_name(found), name));
+        warn_once(layer, format("V cache: the first and last %d layers use %s instead of %s", espalier_edge_layers(), ggml_type_name(found), name));
     } else {
         const uint32_t head = is_k ? hparams.n_embd_head_k(layer) : hparams.n_embd_head_v(layer);
         const int block = espalier_is_own_type(asked) ? 64 : (int) ggml_blck_size(asked);
-        warn_once(layer, format("%s cache: %s has blocks of %d values, and layers with heads of %u get %s instead", what, name, block, head, ggml_type_name(found)));
+        warn_once(layer, format("%s cache: %s has blocks of %d values, so layers with heads of %u values use %s", what, name, block, head, ggml_type_name(found)));
     }
     return found;
 }
@@ -128,7 +128,7 @@ static ggml_backend_dev_t other_device(const llama_model & model, ggml_type type
 bool espalier_cache_on_host(const llama_model & model, ggml_type type_k, ggml_type type_v) {
     ggml_backend_dev_t device = other_device(model, type_k, type_v);
     if (device) {
-        LLAMA_LOG_WARN("espalier: %s does not know caches of %s and %s: the cache stays in host memory, and attention runs on the CPU\n",
+        LLAMA_LOG_WARN("espalier: %s does not support a KV cache of %s and %s: the cache is in host memory, and attention runs on the CPU\n",
                 ggml_backend_dev_name(device), ggml_type_name(type_k), ggml_type_name(type_v));
     }
     return device != nullptr;
@@ -137,14 +137,14 @@ bool espalier_cache_on_host(const llama_model & model, ggml_type type_k, ggml_ty
 void espalier_warn_of_keys(ggml_type type_k) {
     const int bits = espalier_type_bits(type_k);
     if (bits == 2 || bits == 3) {
-        LLAMA_LOG_WARN("espalier: a K cache of %s costs much more than such a V cache: models may answer nonsense; -ctk turbo4 or q8_0 is safer\n",
+        LLAMA_LOG_WARN("espalier: a K cache of %s loses far more quality than a V cache of it, and answers may be nonsense; -ctk turbo4 or q8_0 is safer\n",
                 ggml_type_name(type_k));
     }
 }
 
 void espalier_warn_of_rotation(uint32_t layer, const char * what, const ggml_tensor * cache, bool is_rotated) {
     if (cache != nullptr && espalier_is_own_type(cache->type) && !is_rotated) {
-        warn_once(layer, format("%s cache: %s is for values that are rotated, and these are not (LLAMA_ATTN_ROT_DISABLE, or heads of several sizes): answers will be worse",
+        warn_once(layer, format("%s cache: %s needs rotated values, and these are not rotated (LLAMA_ATTN_ROT_DISABLE, or heads of several sizes): quality will be lower",
                 what, ggml_type_name(cache->type)));
     }
 }
@@ -158,7 +158,7 @@ void espalier_refuse_weights(const ggml_tensor * tensor) {
 static std::string describe(int type, uint64_t fingerprint) {
     const char * name = type >= 0 && type < GGML_TYPE_COUNT ? ggml_type_name((ggml_type) type) : nullptr;
     if (name == nullptr) {
-        return "a type that this build does not know (" + std::to_string(type) + ")";
+        return "a type unknown to this build (" + std::to_string(type) + ")";
     }
     char codebook[64] = "";
     if (espalier_is_own_type(type)) {
@@ -170,6 +170,6 @@ static std::string describe(int type, uint64_t fingerprint) {
 bool espalier_refuse_state(const char * what, int saved, uint64_t fingerprint, ggml_type type) {
     const std::string was = describe(saved, fingerprint);
     const std::string is  = describe(type, espalier_type_fingerprint(type));
-    LLAMA_LOG_ERROR("espalier: the state was saved with a %s cache of %s, and this one is of %s\n", what, was.c_str(), is.c_str());
+    LLAMA_LOG_ERROR("espalier: the state was saved with a %s cache of %s, and this one has %s\n", what, was.c_str(), is.c_str());
     return false;
 }

@@ -41,7 +41,7 @@ static std::string what_is_against(const llama_kv_cache & kv, const llama_hparam
         return "each sequence has a buffer of its own (--no-kv-unified)";
     }
     if (kv.get_kind() != LLAMA_MEMORY_KIND_ATTENTION || hparams.is_mla() || hparams.n_rel_attn_bkts > 0) {
-        return "they are for full attention to K and V";
+        return "they are for full attention only";
     }
     for (uint32_t layer : kv.get_layer_ids()) {
         if (!kernel_takes(hparams, layer)) {
@@ -55,7 +55,7 @@ std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_ca
     const espalier_kv_exact_cells exact = espalier_kv_exact();
     const std::string against = what_is_against(kv, hparams, cparams);
     if (!against.empty()) {
-        LLAMA_LOG_WARN("espalier: no cells are kept in %s (--kv-recent, --kv-sinks): %s\n", ggml_type_name(copy_type), against.c_str());
+        LLAMA_LOG_WARN("espalier: no residual window or attention sinks in %s (--kv-recent, --kv-sinks): %s\n", ggml_type_name(copy_type), against.c_str());
         return nullptr;
     }
     // What all sequences need at once, what a batch adds, and the row that nobody sees.
@@ -64,7 +64,7 @@ std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_ca
 
     std::shared_ptr<espalier_kv_copies> copies(new espalier_kv_copies(kv, cparams.n_seq_max, n_rows));
     copies->allocate(hparams);
-    LLAMA_LOG_INFO("espalier: each sequence's newest %d cells and its first %d are kept in %s too: %.2f MiB\n",
+    LLAMA_LOG_INFO("espalier: residual window of %d tokens and %d attention sinks for each sequence in %s: %.2f MiB\n",
             exact.recent, exact.sinks, ggml_type_name(copy_type), copies->bytes() / 1024.0 / 1024.0);
     return copies;
 }
@@ -94,7 +94,7 @@ void espalier_kv_copies::allocate(const llama_hparams & hparams) {
     }
     buffer.reset(ggml_backend_alloc_ctx_tensors_from_buft(ctx.get(), type));
     if (!buffer) {
-        throw std::runtime_error("failed to allocate the copies of the kv cache (--kv-recent, --kv-sinks)");
+        throw std::runtime_error("failed to allocate the residual window of the KV cache (--kv-recent, --kv-sinks)");
     }
     ggml_backend_buffer_clear(buffer.get(), 0);
 }
@@ -312,7 +312,7 @@ void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hpar
     }
     auto * kv = dynamic_cast<llama_kv_cache *>(memory);
     if (kv == nullptr) {
-        LLAMA_LOG_WARN("espalier: --kv-recent and --kv-sinks are for models of full attention alone; this one's cells are all read as they are cached\n");
+        LLAMA_LOG_WARN("espalier: --kv-recent and --kv-sinks need full attention in every layer, which this model does not have: ignored\n");
         return;
     }
     kv->copies = espalier_kv_copies::create(*kv, hparams, cparams);

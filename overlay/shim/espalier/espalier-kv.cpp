@@ -10,7 +10,7 @@ static const char * name_of_kind(llama_memory_kind kind) {
         case LLAMA_MEMORY_KIND_SLIDING_WINDOW: return "a sliding-window memory";
         case LLAMA_MEMORY_KIND_RECURRENT:      return "a recurrent memory";
         case LLAMA_MEMORY_KIND_HYBRID:         return "a hybrid memory";
-        default:                               return "a memory with more than keys and values by position";
+        default:                               return "state other than a KV cache";
     }
 }
 
@@ -21,7 +21,7 @@ static std::string what_is_against(llama_memory_t mem, uint32_t n_seq) {
         return std::string("has ") + name_of_kind(kind) + ", and only full attention can be paged";
     }
     if (llama_memory_n_cells(mem) < 0) {
-        return "has a buffer for each sequence (--no-kv-unified)";
+        return "has a separate buffer for each sequence (--no-kv-unified)";
     }
     if ((llama_seq_id) n_seq > llama_memory_seq_retained(mem)) {
         return "has no sequence id left for retained blocks (--parallel " + std::to_string(n_seq) + ")";
@@ -34,7 +34,7 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
     const auto *         functions = espalier_pool_get_functions();
 
     if (functions == nullptr) {
-        why_not = "the kernels are of another build";
+        why_not = "the kernels library is of another build";
         return nullptr;
     }
     why_not = what_is_against(mem, n_seq);
@@ -48,7 +48,7 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
     options.sequence_count = n_seq;
     std::shared_ptr<espalier_pool> pool(functions->create(&options), functions->destroy);
     if (!pool) {
-        why_not = "there is no pool of " + std::to_string(options.block_count) + " blocks";
+        why_not = "a pool of " + std::to_string(options.block_count) + " blocks cannot be created";
         return nullptr;
     }
     std::unique_ptr<espalier_kv> kv(new espalier_kv(mem, *functions, std::move(pool), n_seq));

@@ -81,8 +81,8 @@ std::string espalier_cache_facts::to_text(uint64_t n_blocks, uint32_t block_size
     std::string text = n_blocks > 0 ? "the KV cache is paged: " + std::to_string(n_blocks) + " blocks of " + std::to_string(block_size) + " tokens, " : "KV cache: ";
     text += std::string(mib) + ", K " + type_k + ", V " + type_v;
     text += quality.empty() ? "" : " (--kv-quality " + quality + ")";
-    text += recent > 0 ? ", the newest " + std::to_string(recent) + " tokens of each sequence in f16" : "";
-    text += sinks > 0 ? ", the first " + std::to_string(sinks) + " in f16" : "";
+    text += recent > 0 ? ", residual window of " + std::to_string(recent) + " tokens in f16" : "";
+    text += sinks > 0 ? ", " + std::to_string(sinks) + " attention sinks in f16" : "";
     return text;
 }
 
@@ -90,7 +90,7 @@ std::string espalier_numbers::to_metrics() const {
     std::string text = pool ? pool_to_metrics() : "";
     if (limits_queue) {
         const std::string name = "llamacpp:rate_limited_requests_total";
-        text += head(name, "counter", "Requests that got HTTP 429, because as many were queued as --max-queued allows");
+        text += head(name, "counter", "Requests answered with HTTP 429 because the queue was full (--max-queued)");
         text += name + " " + std::to_string(rate_limited_requests) + "\n";
     }
     return text;
@@ -99,32 +99,49 @@ std::string espalier_numbers::to_metrics() const {
 std::string espalier_numbers::pool_to_metrics() const {
     const struct espalier_pool_statistics now = of_pool();
 
-    const struct { const char * name; const char * type; const char * help; uint64_t value; } metrics[] = {
-        { "blocks",           "gauge",   "Blocks of the paged KV cache",                             now.block_count      },
-        { "blocks_used",      "gauge",   "Blocks that running requests and the retained sequences of idle slots hold", now.blocks_used      },
-        { "blocks_retained",  "gauge",   "Blocks that nobody holds and that can be attached again",  now.blocks_retained  },
-        { "blocks_empty",     "gauge",   "Blocks without content",                                   now.blocks_empty     },
-        { "blocks_used_peak", "gauge",   "The most blocks that were held at once",                   now.blocks_used_peak },
-        { "queries_total",    "counter", "Prompt tokens that were looked up",                        queried_tokens       },
-        { "hits_total",       "counter", "Prompt tokens that were found, and not computed",          hit_tokens           },
-        { "waits_total",      "counter", "Times a request waited for a block that another computed", prefix_waits         },
-        { "room_waits_total", "counter", "Times a request waited for room",                          room_waits           },
-        { "preemptions_total", "counter", "Times a running request gave its blocks away",            preemptions          },
-        { "evictions_total",  "counter", "Retained blocks that were taken for something else",       now.evicted_blocks   },
-        { "refusals_total",   "counter", "Requests that need more blocks than the pool has, and steps that did not find theirs", now.refused_reserves + refusals },
-        { "collisions_total", "counter", "Blocks whose hash was right and whose tokens were not",    now.refused_matches  },
+    // `old_name` goes after one release: docs/reference/metrics.md.
+    const struct { const char * name; const char * old_name; const char * type; const char * help; uint64_t value; } metrics[] = {
+        { "kv_cache_blocks", "blocks", "gauge",
+          "Blocks of the paged KV cache", now.block_count },
+        { "kv_cache_blocks_used", "blocks_used", "gauge",
+          "Blocks held by running requests and by the retained sequences of idle slots", now.blocks_used },
+        { "kv_cache_blocks_cached", "blocks_retained", "gauge",
+          "Cached blocks that no request holds: a prefix-cache hit reuses them, an allocation evicts them", now.blocks_retained },
+        { "kv_cache_blocks_free", "blocks_empty", "gauge",
+          "Blocks without content", now.blocks_empty },
+        { "kv_cache_blocks_used_peak", "blocks_used_peak", "gauge",
+          "Largest number of blocks held at one time", now.blocks_used_peak },
+        { "prefix_cache_query_tokens_total", "queries_total", "counter",
+          "Prompt tokens looked up in the prefix cache", queried_tokens },
+        { "prefix_cache_hit_tokens_total", "hits_total", "counter",
+          "Prompt tokens found in the prefix cache and not computed", hit_tokens },
+        { "prefix_cache_inflight_waits_total", "waits_total", "counter",
+          "Times a request waited for a block of its prefix that another request was computing", prefix_waits },
+        { "kv_cache_queue_waits_total", "room_waits_total", "counter",
+          "Times a request was queued because too few KV cache blocks were free", room_waits },
+        { "kv_cache_preemptions_total", "preemptions_total", "counter",
+          "Running requests that were preempted; their blocks are freed and their tokens recomputed", preemptions },
+        { "kv_cache_evicted_blocks_total", "evictions_total", "counter",
+          "Cached blocks that were evicted for another allocation", now.evicted_blocks },
+        { "kv_cache_allocation_failures_total", "refusals_total", "counter",
+          "Requests that need more blocks than the KV cache has, and steps that could not allocate theirs", now.refused_reserves + refusals },
+        { "prefix_cache_hash_collisions_total", "collisions_total", "counter",
+          "Blocks with a matching hash and other tokens; they were not used", now.refused_matches },
     };
 
     std::string text;
     for (const auto & metric : metrics) {
-        const std::string name = std::string("llamacpp:kv_pool_") + metric.name;
-        text += head(name, metric.type, metric.help) + name + " " + std::to_string(metric.value) + "\n";
+        const std::string name = std::string("llamacpp:") + metric.name;
+        const std::string old  = std::string("llamacpp:kv_pool_") + metric.old_name;
+        const std::string value = " " + std::to_string(metric.value) + "\n";
+        text += head(name, metric.type, metric.help) + name + value;
+        text += head(old, metric.type, "Deprecated: " + name) + old + value;
     }
-    text += head("llamacpp:kv_cache_usage_ratio", "gauge", "Blocks in use, as a part of all blocks: 0 to 1");
+    text += head("llamacpp:kv_cache_usage_ratio", "gauge", "Used blocks of the paged KV cache divided by all blocks, 0 to 1");
     text += "llamacpp:kv_cache_usage_ratio " + ratio(now.blocks_used, now.block_count) + "\n";
-    text += head("llamacpp:kv_cache_block_size_tokens", "gauge", "Tokens of a block of the paged KV cache");
+    text += head("llamacpp:kv_cache_block_size_tokens", "gauge", "Tokens in a block of the paged KV cache");
     text += "llamacpp:kv_cache_block_size_tokens " + std::to_string(now.block_size) + "\n";
-    text += to_first_token.to_metrics("llamacpp:time_to_first_token_seconds", "From the arrival of a request to its first token");
-    text += between_tokens.to_metrics("llamacpp:time_between_tokens_seconds", "From one token of a request to the next");
+    text += to_first_token.to_metrics("llamacpp:time_to_first_token_seconds", "Time to first token (TTFT): from the arrival of a request to its first token");
+    text += between_tokens.to_metrics("llamacpp:time_between_tokens_seconds", "Inter-token latency: from one token of a request to the next");
     return text;
 }

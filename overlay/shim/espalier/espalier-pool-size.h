@@ -83,7 +83,7 @@ inline espalier_pool_size espalier_size_pool(const common_params & params) {
     const espalier_memory full = espalier_measure_all(params, 0);
     const uint32_t        most = full.n_ctx_train;
     if (params.fit_params_min_ctx == UINT32_MAX) { // -c 0
-        return { most, "the context that the model was trained with, as -c 0 asks for" };
+        return { most, "the training context of the model (-c 0)" };
     }
     const auto left = [&](const espalier_memory & memory, size_t i) {
         const size_t target = std::min(i, params.fit_params_target.size() - 1);
@@ -100,7 +100,7 @@ inline espalier_pool_size espalier_size_pool(const common_params & params) {
         }
     }
     if (n_ctx >= most) {
-        return { most, "the context that the model was trained with" };
+        return { most, "the training context of the model" };
     }
     n_ctx = std::max<int64_t>(n_ctx - n_ctx % 256, least);
     return { (uint32_t) n_ctx, "as many as fit into free memory" };

@@ -99,7 +99,7 @@ inline std::string espalier_get_tenant(const common_params & params, const serve
     const auto &      keys = params.api_keys;
     // Of several headers the server checks one, which need not be the one that is found here.
     if (!keys.empty() && std::find(keys.begin(), keys.end(), key) == keys.end()) {
-        throw std::invalid_argument("several API keys came with the request, and one of them is not known");
+        throw std::invalid_argument("the request has several API keys, and one of them is unknown");
     }
     return espalier_tenant_of_key(key);
 }
@@ -185,7 +185,7 @@ inline std::string espalier_refuse_slot(const common_params & params, const std:
     if (is_number && std::stoi(id_slot) < params.n_parallel) {
         return "";
     }
-    return string_format("Invalid slot ID: this server has the slots 0 to %d, and no slot \"%s\"", params.n_parallel - 1, id_slot.c_str());
+    return string_format("Invalid slot ID \"%s\": this server has slots 0 to %d", id_slot.c_str(), params.n_parallel - 1);
 }
 
 // How many answers a request wants is how many slots it takes at once.

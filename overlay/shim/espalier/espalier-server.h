@@ -17,9 +17,9 @@ inline void espalier_server::size_pool(common_params & params) {
     try {
         const espalier_pool_size size = espalier_size_pool(params);
         params.n_ctx = size.n_ctx;
-        SRV_INF("--kv-paged without -c: the pool has %d tokens, %s\n", size.n_ctx, size.reason);
+        SRV_INF("--kv-paged without -c: the KV cache has %d tokens: %s\n", size.n_ctx, size.reason);
     } catch (const std::exception & error) {
-        SRV_WRN("--kv-paged without -c: the memory of the pool cannot be estimated: %s; give its size with -c\n", error.what());
+        SRV_WRN("--kv-paged without -c: the size of the KV cache cannot be estimated: %s; set it with -c\n", error.what());
     }
 }
 
@@ -59,7 +59,7 @@ espalier_cache_facts espalier_server::describe_cache(const server_t & server) {
 template <typename server_t>
 void espalier_server::open_pool(server_t & server) {
     auto & paged = server.espalier;
-    std::string why_not = "this kind of draft model keeps more of a prompt than keys and values";
+    std::string why_not = "the state of this kind of draft model is more than a KV cache";
     if (!server.ctx_dft || drafts_from_tokens_alone(server.params_base)) {
         paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, server.params_base.n_parallel, why_not);
     }
@@ -81,7 +81,7 @@ void espalier_server::open_pool(server_t & server) {
         server.params_base.ctx_shift = false;
     }
     if (server.params_base.cache_ram_mib != 0) {
-        SRV_INF("%s", "--cache-ram is off with --kv-paged: the pool keeps what was computed; its size is -c\n");
+        SRV_INF("%s", "--cache-ram is off with --kv-paged: computed blocks stay cached in the KV cache, whose size is -c\n");
         server.params_base.cache_ram_mib = 0;
     }
     server.params_base.cache_idle_slots = false;

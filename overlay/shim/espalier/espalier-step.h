@@ -351,8 +351,8 @@ void espalier_server::refuse(server_t & server, server_slot & slot) {
 // Nobody knows what the pool's tables say: everybody is told, and it begins anew.
 template <typename server_t>
 void espalier_server::fail(server_t & server) {
-    SRV_ERR("%s", "the KV block pool has failed inside, and begins anew\n");
-    server.abort_all_slots("the KV block pool has failed inside; what it held is lost, please try again");
+    SRV_ERR("%s", "KV block pool: internal error, resetting the cache\n");
+    server.abort_all_slots("internal error of the KV block pool: the KV cache was reset, please try again");
     for (server_slot & slot : server.slots) {
         slot.prompt_clear();
     }

@@ -82,14 +82,14 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
         return name + " does not exist; save a slot under that name first";
     }
     if (content.is == espalier_slot_file::DAMAGED) {
-        return name + " is not as it was saved: its digest does not match; save the slot again";
+        return name + " is damaged: its digest does not match; save the slot again";
     }
     // A file that another server saved says not whose it is, nor what computed it.
     if (content.is == espalier_slot_file::STOCK && !tenant.empty() && espalier_count_keys(server.params_base) != 1) {
-        return "the file does not say whose it is, and this server has more than one API key";
+        return "the file has no owner, and this server has more than one API key";
     }
     if (content.is == espalier_slot_file::OURS && content.owner.tenant != tenant) {
-        return "the file is another API key's";
+        return "the file belongs to another API key";
     }
     const std::string difference = espalier_name_difference(content.origin, server.espalier.origin);
     if (!difference.empty()) {
@@ -183,7 +183,7 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
         return nullptr;
     };
     if (owner.tenant != tenant) {
-        return refuse(string_format("slot %d keeps the text of another API key", slot.id), ERROR_TYPE_PERMISSION);
+        return refuse(string_format("slot %d holds the sequence of another API key", slot.id), ERROR_TYPE_PERMISSION);
     }
     if (task.type == SERVER_TASK_TYPE_SLOT_ERASE) {
         return std::make_unique<open_slot>(slot, owner);
@@ -218,7 +218,7 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
     const bool is_of_another = before.is == espalier_slot_file::OURS && before.owner.tenant != tenant;
     const bool is_of_unknown = before.is == espalier_slot_file::DAMAGED && espalier_count_keys(server.params_base) > 1;
     if (is_of_another || is_of_unknown) {
-        return refuse("the file is another API key's", ERROR_TYPE_PERMISSION);
+        return refuse("the file belongs to another API key", ERROR_TYPE_PERMISSION);
     }
     // As with reuse: without keys, salts and --kv-paged a file is as in stock.
     std::optional<espalier_slot_record> record;

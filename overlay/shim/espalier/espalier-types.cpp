@@ -30,7 +30,7 @@ static size_t values_of(int type, size_t nbytes) {
 bool espalier_type_validate(int type, const void * rows, size_t nbytes) {
     const bool is_valid = espalier_kv_is_finite(type, rows, values_of(type, nbytes)) != 0;
     if (!is_valid) {
-        fprintf(stderr, "ggml_validate_row_data: a block of type %d has a scale that is no number\n", type);
+        fprintf(stderr, "ggml_validate_row_data: a block of type %d has a scale that is NaN or infinite\n", type);
     }
     return is_valid;
 }
@@ -65,7 +65,7 @@ public:
         char *     end    = nullptr;
         const long number = strtol(asked, &end, 10);
         if (end == asked || *end != 0 || number < 0 || number > most) {
-            fprintf(stderr, "%s is `%s`, and may be a number from 0 to %ld: it is left out\n", variable, asked, most);
+            fprintf(stderr, "%s is `%s`, not an integer from 0 to %ld: ignored\n", variable, asked, most);
             return;
         }
         set(number);
@@ -179,7 +179,7 @@ void espalier_accept_old_variables(void) {
         if (value == nullptr) {
             continue;
         }
-        fprintf(stderr, "warning: %s is the old name of %s, and will not be read in a later release\n", variable.old_name, variable.name);
+        fprintf(stderr, "warning: %s is deprecated and will be removed in a later release; use %s\n", variable.old_name, variable.name);
         if (getenv(variable.name) == nullptr) {
             set_variable(variable.name, value);
         }
@@ -200,12 +200,12 @@ bool espalier_cache_type_was_given(char what) {
 }
 
 static std::string describe_qualities() {
-    std::string help = "types of the KV cache that go well together, on CPUs:";
+    std::string help = "KV cache types that were measured together, on CPUs:";
     for (const auto & quality : qualities) {
         help += std::string("\n- ") + quality.name + ": -ctk " + quality.type_k + " -ctv " + quality.type_v +
                 " --kv-recent " + std::to_string(quality.recent);
     }
-    return help + "\nwhichever of them is given by itself wins (default: none, which is f16)";
+    return help + "\neach of these options overrides it when given (default: none, i.e. f16)";
 }
 
 const char * espalier_kv_quality_help(void) {

@@ -23,7 +23,7 @@ static bool check_kernels_version() {
     if (version == ESPALIER_KERNELS_ABI_VERSION) {
         return true;
     }
-    fprintf(stderr, "espalier: the kernels speak ABI %u, this build expects %u; every feature stays off\n",
+    fprintf(stderr, "espalier: the kernels library has ABI %u, this build expects %u: every feature is disabled\n",
             (unsigned) version, (unsigned) ESPALIER_KERNELS_ABI_VERSION);
     return false;
 }

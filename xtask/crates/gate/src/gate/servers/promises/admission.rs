@@ -122,7 +122,7 @@ pub fn prefix_waits_are_not_queued(stage: &mut Stage<'_>) -> Result<()> {
         (0..ALIKE).map(|number| plain(&[&beginning[..], &prompt(number)[..]].concat(), 2)).collect();
     let answers = server.post_at_once("/completion", &clients)?.answers;
     let statuses: Vec<u16> = answers.iter().map(|(status, _)| *status).collect();
-    let waits = metric(&server, "kv_pool_waits_total")?;
+    let waits = metric(&server, "prefix_cache_inflight_waits_total")?;
     stage.must(statuses.iter().all(|status| *status == 200), || {
         format!("{ALIKE} clients with one beginning, of {ALIKE} slots, got {statuses:?}")
     });

@@ -45,7 +45,7 @@ pub fn variables_of_options(stage: &mut Stage<'_>) -> Result<()> {
         let server = stage.serve_with(Model::Random, &["-np", "1", "-c", "1024", "--metrics"], &variables)?;
         let found = props(&server)?.get("kv_pool").is_some();
         stage.must(found == is_paged, || format!("{variables:?}: paged is {found}"));
-        let warned = stage.said()?.contains("is the old name of LLAMA_ARG_KV_PAGED");
+        let warned = stage.said()?.contains("use LLAMA_ARG_KV_PAGED");
         stage.must(warned == warns, || format!("{variables:?}: warned of an old name is {warned}"));
     }
     Ok(())

@@ -81,6 +81,7 @@ const PROMISES: &[Promise] = &[
     promise("A24", "leaves-nothing", kept::leaves_nothing),
     promise("A24", "switched-adapters", kept::switched_adapters),
     promise("B", "exact-sums", numbers::exact_sums),
+    promise("new", "deprecated-metrics", numbers::deprecated_metrics),
     promise("new", "most-queued", queue::most_queued),
     promise("new", "priority", queue::priority),
     promise("new", "free-slot-is-given", queue::free_slot_is_given),

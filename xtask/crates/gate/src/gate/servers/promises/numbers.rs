@@ -103,7 +103,7 @@ pub fn hits_after_preemption(stage: &mut Stage<'_>) -> Result<()> {
     let mut found = streams::preempted_completion(stage)?;
     found.retain(|found| *found != 0);
     stage.must(found.is_empty(), || format!("a new prompt found {found:?} of its own tokens"));
-    for (name, expected) in [("kv_pool_hits_total", 0), ("kv_pool_queries_total", all.len() * PROMPT)] {
+    for (name, expected) in [("prefix_cache_hit_tokens_total", 0), ("prefix_cache_query_tokens_total", all.len() * PROMPT)] {
         let counted = metric(&server, name)?;
         stage.must(counted == expected as f64, || format!("{name} is {counted} instead of {expected}"));
     }
@@ -125,7 +125,7 @@ pub fn waits_are_counted_once(stage: &mut Stage<'_>) -> Result<()> {
             ask(&server, &in_slot(0))?;
             result_of(first)
         })?;
-        counted = metric(&server, "kv_pool_waits_total")?;
+        counted = metric(&server, "prefix_cache_inflight_waits_total")?;
         if counted > 0.0 {
             break;
         }
@@ -176,6 +176,30 @@ pub fn exact_sums(stage: &mut Stage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Metrics that were renamed keep their old name for one release, with the same value.
+pub fn deprecated_metrics(stage: &mut Stage<'_>) -> Result<()> {
+    const RENAMED: usize = 13;
+    let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
+    ask(&server, &plain(&cases::numbered_prompt(1, 200), 1))?;
+    ask(&server, &plain(&cases::numbered_prompt(1, 200), 1))?;
+    let (_, text) = server.get_text("/metrics", ANYBODY)?;
+    let pairs = deprecated_names(&text);
+    stage.must(pairs.len() == RENAMED, || format!("{} old names instead of {RENAMED}", pairs.len()));
+    for (old, new) in &pairs {
+        let (was, is) = (metric_text(&text, old), metric_text(&text, new));
+        stage.must(was.is_some() && was == is, || format!("{old} is {was:?}, {new} is {is:?}"));
+    }
+    let hits = metric(&server, "kv_pool_hits_total")?;
+    stage.must(hits > 0.0, || "not reproduced: no prefix-cache hit".to_string());
+    Ok(())
+}
+
+/// Returns the old and the new name of each renamed metric, from the help texts of `/metrics`.
+fn deprecated_names(text: &str) -> Vec<(&str, &str)> {
+    let heads = text.lines().filter_map(|line| line.strip_prefix("# HELP llamacpp:"));
+    heads.filter_map(|head| head.split_once(" Deprecated: llamacpp:")).collect()
+}
+
 /// Digits that are said of a number.
 fn digits(text: &str) -> usize {
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
@@ -185,6 +209,12 @@ fn digits(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn old_names_are_read_from_help_texts() {
+        let text = "# HELP llamacpp:old Deprecated: llamacpp:new\n# HELP llamacpp:new Tokens\nllamacpp:new 1\n";
+        assert_eq!(deprecated_names(text), [("old", "new")]);
+    }
 
     #[test]
     fn digits_are_counted_without_point_and_exponent() {

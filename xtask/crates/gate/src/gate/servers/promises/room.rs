@@ -211,7 +211,7 @@ pub fn left_while_waiting(stage: &mut Stage<'_>) -> Result<()> {
         let (status, body) = ask(&server, &in_first(again.clone()))?;
         stage.hold(&format!("after {number} half moments"), &expected, reference.tolerance, (status, &body));
     }
-    let waited = metric(&server, "kv_pool_waits_total")?;
+    let waited = metric(&server, "prefix_cache_inflight_waits_total")?;
     stage.must(waited > 0.0, || "not reproduced: nobody waited for a prefix".to_string());
     server.still_runs()
 }
