@@ -226,6 +226,9 @@ impl Page {
 pub(super) struct Run {
     #[command(flatten)]
     which: Which,
+    /// Serve a small chat model, downloaded once (93 MB), with the paged KV cache.
+    #[arg(long)]
+    demo: bool,
     /// Arguments of the server: `cargo xtask run -- -m model.gguf --port 8080`.
     #[arg(last = true)]
     arguments: Vec<String>,
@@ -233,8 +236,8 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Run { which: Which { variant, flavor }, arguments } = self;
-        cmd::run::command(context, variant.as_deref(), flavor.to_string(), arguments)
+        let Run { which: Which { variant, flavor }, demo, arguments } = self;
+        cmd::run::run(context, &cmd::run::Options { variant, flavor: flavor.to_string(), demo, arguments })
     }
 }
 

