@@ -1,16 +1,16 @@
-// The gate's second probe: how far flash attention on the CPU is from the same sums in double precision.
+// The gate's second probe: the error of flash attention on the CPU against the same sums in double precision.
 //
-// It uses the public ggml.h only, so that one source compiles against a stock build and against ours. Each case is one
-// operation on random numbers; its reference is computed from K and V as their types hold them, so that what
-// quantizing K and V costs is no error, and what quantizing Q or summing in half precision costs is.
+// It uses only the public ggml.h, so that one source compiles against a stock build and against ours. Each case is one
+// operation on random values. Its reference is computed from the dequantized K and V, so the error does not include the
+// cost of quantizing K and V, but does include that of quantizing Q or of summing in half precision.
 //
 //   c++ -std=c++17 -O2 ci/probe/attention.cpp -o attention -I"$TREE/ggml/include"
 //       -L"$BUILD/bin" -lggml -lggml-base -Wl,-rpath,"$BUILD/bin"
 //   ./attention
 //
-// On stdout comes one JSON line a case: types, values in a row of K and of V, tokens; "error", the root of the mean
-// squared difference over the root of the mean squared reference; and "bits", a hash of the result. Exit code: 0 done,
-// 1 failed.
+// Writes one JSON line for each case to stdout: types, values in a row of K and of V, tokens; "error", the root of the
+// mean squared difference over the root of the mean squared reference; and "bits", a hash of the result. Exit code: 0
+// done, 1 failed.
 
 #include "ggml-backend.h"
 #include "ggml.h"
@@ -27,7 +27,7 @@
 
 static const int heads    = 4;
 static const int kv_heads = 2;
-// No multiple of any tile's cells.
+// Not a multiple of any kernel's tile size.
 static const int cells    = 437;
 
 struct attention_case {
@@ -38,7 +38,7 @@ struct attention_case {
     int tokens;
 };
 
-// Upstream has a path for few tokens and one for many.
+// Upstream has one path for few tokens and one for many.
 static const int token_counts[] = { 1, 5, 70 };
 
 static const int head_sizes[][2] = {
@@ -62,7 +62,7 @@ using context_ptr = std::unique_ptr<ggml_context, context_deleter>;
 using backend_ptr = std::unique_ptr<ggml_backend, backend_deleter>;
 using buffer_ptr  = std::unique_ptr<ggml_backend_buffer, buffer_deleter>;
 
-// The same numbers everywhere: std::normal_distribution differs among libraries.
+// Generates the same values everywhere: std::normal_distribution differs between standard libraries.
 class random_numbers {
   public:
     explicit random_numbers(uint32_t seed) : bits(seed) {}
@@ -84,7 +84,7 @@ static void set(ggml_tensor * tensor, const std::vector<uint8_t> & bytes) {
     ggml_backend_tensor_set(tensor, bytes.data(), 0, bytes.size());
 }
 
-// Rows as the type holds them, in bytes.
+// Encodes rows in the type's format.
 static std::vector<uint8_t> encoded(ggml_type type, const std::vector<float> & numbers, int row) {
     std::vector<uint8_t> bytes(ggml_row_size(type, row) * (numbers.size() / row));
     ggml_quantize_chunk(type, numbers.data(), bytes.data(), 0, numbers.size() / row, row, nullptr);
@@ -101,7 +101,7 @@ static std::vector<float> decoded(ggml_type type, const std::vector<uint8_t> & b
     return numbers;
 }
 
-// Q, K, V and mask of a case: what the operation reads, and what the reference does.
+// Q, K, V and mask of a case, as the operation reads them (bytes) and as the reference does (floats).
 struct problem {
     explicit problem(const attention_case & c)
         : c(c), random(c.key_size * 1000 + c.tokens), q(random.gaussian(size_t(c.key_size) * c.tokens * heads)),
@@ -110,7 +110,7 @@ struct problem {
           k(decoded(c.keys, k_bytes, size_t(c.key_size) * cells * kv_heads)),
           v(decoded(c.values, v_bytes, size_t(c.value_size) * cells * kv_heads)) {}
 
-    // The last token sees every cell, and each before it one less.
+    // The last token attends to every cell, and each token before it to one less.
     int seen_by(int token) const { return cells - (c.tokens - 1 - token); }
 
     float scale() const { return 1.0f / std::sqrt(float(c.key_size)); }
@@ -136,7 +136,7 @@ static double weighted_sum(const problem & p, int token, int head, std::vector<d
         for (int i = 0; i < p.c.key_size; i++) {
             score += double(q[i]) * double(k[i]);
         }
-        // Scores of such numbers are far from where exp overflows: no maximum is taken off.
+        // Scores of these inputs are far below the overflow of exp, so no maximum is subtracted.
         const double weight = std::exp(score * double(p.scale()));
         sum += weight;
         for (int i = 0; i < p.c.value_size; i++) {
@@ -146,7 +146,7 @@ static double weighted_sum(const problem & p, int token, int head, std::vector<d
     return sum;
 }
 
-// In the order of the operation's result: values of a row, heads, tokens.
+// The values are in the order of the operation's result: values of a row, heads, tokens.
 static std::vector<double> reference(const problem & p) {
     std::vector<double> result;
     std::vector<double> row(p.c.value_size);
@@ -253,7 +253,7 @@ static void print_cases_of(ggml_backend_t backend, ggml_type keys, ggml_type val
     }
 }
 
-// After upstream's types come those that one build has and the other has not.
+// After upstream's types come those that one build may have and the other not.
 static const int first_other_type = GGML_TYPE_Q2_0 + 1;
 
 static void print_cases(ggml_backend_t backend) {

@@ -1,4 +1,4 @@
-// What the modes of the probe have in common: options, owners, batches, tokens.
+// Shared by the modes of the probe: options, owning pointers, batches, tokens.
 #pragma once
 
 #include "llama.h"
@@ -35,8 +35,8 @@ using file_ptr    = std::unique_ptr<FILE, file_closer>;
 
 struct usage_error : std::runtime_error { using std::runtime_error::runtime_error; };
 
-// Tokens are a fixed function of sequence and position, never sampled: a difference in one logit
-// must not change what is computed after it.
+// Tokens are a fixed function of sequence and position and never sampled: a difference in one logit must not change the
+// tokens that follow.
 inline llama_token token_at(int seq, int pos, int n_vocab) {
     uint64_t x = (uint64_t(seq) << 32 | uint64_t(pos)) + 0x9e3779b97f4a7c15ull;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -81,7 +81,7 @@ inline context_ptr new_context(llama_model * model, const llama_context_params &
     return context;
 }
 
-// Seconds that the batch took.
+// Decodes the batch and returns the seconds that it took.
 inline double decode_seconds(llama_context * context, const llama_batch & batch) {
     const auto start = std::chrono::steady_clock::now();
     if (llama_decode(context, batch) != 0) {
@@ -115,7 +115,7 @@ inline int parse_number(const std::string & name, const char * text, int at_leas
 }
 
 inline void log_warnings(ggml_log_level level, const char * text, void *) {
-    // A continuation has no level of its own; what it continues is mostly information.
+    // A continuation line has no level of its own; the line that it continues is usually informational.
     if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR) {
         fputs(text, stderr);
     }

@@ -1,8 +1,9 @@
-// The floor of a burst: the least that prompts with one shared prefix can cost.
+// The lower bound of a burst: the least time in which prompts with one shared prefix can be
+// computed.
 //
-// The prefix is decoded once, in the batches that a server makes of it; all other sequences get its
-// cells by llama_memory_seq_cp, in one unified cache; then comes one batch with everybody's own end of
-// the prompt, then the steps. No HTTP, no sampling, nobody waits: a server cannot be faster.
+// The prefix is decoded once, in batches of the server's size; all other sequences get its cells by
+// llama_memory_seq_cp, in one unified cache; then come one batch with the remaining tokens of all
+// prompts, and the decode steps. No HTTP, no sampling, no queueing: a server cannot be faster.
 #pragma once
 
 #include "common.h"
@@ -13,7 +14,7 @@ class burst_floor {
         : options(options), model(load_model(options.model)), context(make_context(options, model.get())),
           n_vocab(llama_vocab_n_tokens(llama_model_get_vocab(model.get()))), batch(batch_size(options)) {}
 
-    // Milliseconds, one entry a repeat.
+    // Returns milliseconds, one entry for each repeat.
     std::vector<double> run() {
         warm_up();
         std::vector<double> millis;
@@ -25,7 +26,7 @@ class burst_floor {
     }
 
   private:
-    // As the server's defaults, so that the shapes of the matrices are the server's.
+    // The server's defaults, so that the matrices have the same shapes as in the server.
     static constexpr int SERVER_BATCH  = 2048;
     static constexpr int SERVER_UBATCH = 512;
 
@@ -46,7 +47,8 @@ class burst_floor {
         return new_context(model, params);
     }
 
-    // The weights are in memory before the clock starts, as they are when a server says that it is ready.
+    // Loads the weights into memory before the clock starts, as they are once a server reports that
+    // it is ready.
     void warm_up() {
         batch.clear();
         batch.add(token_at(0, 0, n_vocab), 0, 0, true);

@@ -1,6 +1,6 @@
-// The gate's probe: decodes fixed tokens with a model and writes down every logit.
+// The gate's probe: decodes fixed tokens with a model and writes every logit to a file.
 //
-// It uses the public llama.h only, so that one source compiles against a stock build and against
+// It uses only the public llama.h, so that one source compiles against a stock build and against
 // ours. Two builds agree if `cmp` finds their --out files equal.
 //
 //   c++ -std=c++17 -O2 ci/probe/probe.cpp -o probe -I"$TREE/include" -I"$TREE/ggml/include"
@@ -9,33 +9,34 @@
 //   ./probe --model m.gguf --seqs 8 --prompt 16 --steps 16 --threads 1 --out logits.bin
 //   ./probe --model m.gguf --seqs 8 --prompt 64 --steps 32 --threads 1 --repeat 5
 //
-// --out FILE   f32 logits, native byte order: per prompt and per decode batch, one row of
-//              n_vocab for each token, in batch order. First repeat only.
-// --ragged     sequence s gets a prompt shorter by s % 3 tokens: odd shapes, for comparing.
+// --out FILE   f32 logits, native byte order: for each prompt and each decode batch, one row of
+//              n_vocab values for each token, in batch order. First repeat only.
+// --ragged     the prompt of sequence s is s % 3 tokens shorter: odd shapes, for comparisons.
 //
 //   ./probe --model m.gguf --seqs 16 --prompt 16 --steps 7 --threads 2 --shared-prefix 1600
 //
 // --shared-prefix P   the other mode, floor.h: sequences that share their first P tokens.
 //
-// On stdout comes one JSON line: tokens per second over all sequences, best and median of the
-// repeats; and milliseconds of one decode batch, best and median of them all. On a busy machine
-// compare the best batch. With --out every prompt token has logits, without it the last of each
-// sequence: for the speed of prompts leave --out away. Exit code: 0 done, 1 failed, 2 usage.
+// Writes one JSON line to stdout: tokens per second over all sequences, best and median of the
+// repeats; and milliseconds of one decode batch, best and median over all repeats. On a busy
+// machine compare the best batch. With --out every prompt token has logits, without it only the
+// last one of each sequence: omit --out to measure prompt speed. Exit code: 0 done, 1 failed,
+// 2 usage.
 
 #include "common.h"
 #include "floor.h"
 
 struct probe_times {
-    std::vector<double> prompt_rates; // tokens per second, one entry a repeat
+    std::vector<double> prompt_rates; // tokens per second, one entry for each repeat
     std::vector<double> decode_rates;
-    std::vector<double> step_millis;  // one entry a decode batch, of all repeats
+    std::vector<double> step_millis;  // one entry for each decode batch of all repeats
 };
 
 static int prompt_length(const probe_options & options, int seq) {
     return options.ragged ? std::max(1, options.prompt - seq % 3) : options.prompt;
 }
 
-// Each sequence has a cache of its own, and llama.cpp wants its length in steps of 256.
+// Each sequence has its own cache, whose length llama.cpp requires in multiples of 256.
 static int padded_length(const probe_options & options) {
     return (options.prompt + options.steps + 255) / 256 * 256;
 }
@@ -97,7 +98,7 @@ class probe {
         return options.steps > 0 ? options.steps * options.seqs / seconds : 0.0;
     }
 
-    // Seconds that the batch took. Writing its logits is not in them.
+    // Returns the seconds that the batch took, without the time to write its logits.
     double decode(FILE * file) {
         const double seconds = decode_seconds(context.get(), batch.batch);
         if (file) {

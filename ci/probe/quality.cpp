@@ -1,22 +1,21 @@
-// What a type of the KV cache costs: the same model twice, with an f16 cache and with the one that is asked for, on the
-// same tokens.
+// Cost of a KV cache type: runs the same model with an f16 cache and with the requested one, on the same tokens.
 //
-// It uses the public llama.h only.
+// It uses only the public llama.h.
 //
 //   c++ -std=c++17 -O2 ci/probe/quality.cpp -o quality -I"$TREE/include" -I"$TREE/ggml/include"
 //       -L"$BUILD/bin" -lllama -lggml -lggml-base -Wl,-rpath,"$BUILD/bin"
 //   ./quality --model m.gguf --text words.txt --keys q8_0 --values turbo4 --context 2048 --chunks 8 --threads 2
 //
-// The text is cut into chunks of --context tokens. What the second half of each chunk is followed by is compared, as
-// upstream's llama-perplexity does it: the Kullback-Leibler divergence from the f16 cache's probabilities, whether both
-// have the same most likely token, and the perplexity of each. Then come needles: facts among other text, one in each
-// sixteenth of the context, which are asked for at its end. A needle is found if each token of its answer is the most
-// likely one.
+// The text is cut into chunks of --context tokens. The predictions after each token of the second half of a chunk are
+// compared, as in upstream's llama-perplexity: the Kullback-Leibler divergence from the f16 cache's probabilities,
+// whether both have the same most likely token, and the perplexity of each. Then come needles: facts among other text,
+// one in each sixteenth of the context, with questions about them at its end. A needle is found if each token of its
+// answer is the most likely one.
 //
 // With --decode 0 nothing is timed: there is no warm-up, and both rates are 0.
 //
-// On stderr come lines `progress DONE TOTAL`, in tokens. On stdout comes one JSON line. Rates are tokens per second of both caches, measured in turn. Bytes are those of one
-// token in all layers. Exit code: 0 done, 1 failed, 2 usage.
+// Writes lines `progress DONE TOTAL`, in tokens, to stderr, and one JSON line to stdout. Rates are tokens per second of
+// both caches, measured alternately. Bytes are those of one token in all layers. Exit code: 0 done, 1 failed, 2 usage.
 
 #include "common.h"
 
@@ -38,7 +37,7 @@ struct quality_options {
 
 using tokens = std::vector<llama_token>;
 
-// Names and what they stand for; a scene takes as many as it has places, and answers that are shifted by its number.
+// Names and their answers. Each haystack uses all of them, one for each place, and rotates the answers by its index.
 static const char * const names[]   = { "value", "table", "result", "string", "branch", "window", "message", "object",
                                         "number", "system", "module", "server", "memory", "library", "version", "program" };
 static const char * const answers[] = { "first", "using", "other", "after", "common", "simple", "default", "current",
@@ -55,7 +54,7 @@ static ggml_type type_named(const std::string & name) {
     throw usage_error("there is no type '" + name + "'");
 }
 
-// A model with one kind of cache.
+// A context of the model with one pair of KV cache types.
 class cache {
   public:
     cache(llama_model * model, const quality_options & options, ggml_type keys, ggml_type values)
@@ -64,10 +63,10 @@ class cache {
 
     void forget() { llama_memory_clear(llama_get_memory(context.get()), true); }
 
-    // Forgets everything from this position on.
+    // Removes everything from this position on.
     void forget_from(int position) { llama_memory_seq_rm(llama_get_memory(context.get()), 0, position, -1); }
 
-    // Decodes `some`, at most `step` of them, at `position`; the seconds that it took.
+    // Decodes `count` tokens of `some`, at most `step`, from `position` on. Returns the seconds that it took.
     double decode(const llama_token * some, int count, int position, bool with_logits) {
         batch.clear();
         for (int i = 0; i < count; i++) {
@@ -78,7 +77,7 @@ class cache {
 
     const float * logits(int i) const { return llama_get_logits_ith(context.get(), i); }
 
-    // What a saved sequence grows by with one more token.
+    // Bytes by which a saved sequence grows with one more token.
     size_t grows_by() {
         forget();
         const llama_token token = 1;
@@ -91,7 +90,7 @@ class cache {
         return sizes[1] - sizes[0];
     }
 
-    // Tokens that are decoded at once.
+    // Number of tokens that are decoded at once.
     static const int step = 512;
     const int n_vocab;
 
@@ -117,7 +116,7 @@ static int most_likely(const float * logits, int n_vocab) {
     return int(std::max_element(logits, logits + n_vocab) - logits);
 }
 
-// Of the probabilities, in natural logarithms.
+// Natural logarithm of the softmax denominator (log-sum-exp of the logits).
 static double log_of_sum(const float * logits, int n_vocab) {
     const double largest = *std::max_element(logits, logits + n_vocab);
     double sum = 0.0;
@@ -133,7 +132,7 @@ static double divergence(const float * from, double from_sum, const float * to, 
         const double log_from = from[i] - from_sum;
         sum += std::exp(log_from) * (log_from - (to[i] - to_sum));
     }
-    // Rounding makes a little less than nothing of equal ones.
+    // Rounding can make the divergence of equal distributions slightly negative.
     return std::max(0.0, sum);
 }
 
@@ -148,7 +147,7 @@ struct comparison {
     side base;
     side asked;
     std::vector<double> divergences;
-    int same = 0; // most likely tokens
+    int same = 0; // number of equal most likely tokens
     int prompt_tokens = 0;
     int decode_tokens = 0;
 };
@@ -185,13 +184,13 @@ class quality {
     size_t bytes_of_asked() { return asked.grows_by() - bytes_of_a_cell(); }
 
   private:
-    // What is going to be decoded, but for the questions of the needles.
+    // Sets the number of tokens that will be decoded, without the questions about the needles.
     void expect_tokens(int chunks) {
         const int warm_up = options.decode > 0 ? std::min(cache::step, options.context) : 0;
         tokens_expected = 2 * (size_t(options.context) * (chunks + options.scenes) + warm_up + options.decode);
     }
 
-    // Counts tokens that one of the caches has decoded.
+    // Adds tokens that one of the caches has decoded, and reports the progress.
     void advance(int count) {
         tokens_done += count;
         fprintf(stderr, "progress %zu %zu\n", std::min(tokens_done, tokens_expected), tokens_expected);
@@ -217,7 +216,7 @@ class quality {
         return found;
     }
 
-    // The first batch of a context allocates, which is no part of a rate.
+    // The first batch of a context allocates memory, which must not be part of a rate.
     void warm_up() {
         for (cache * one : { &base, &asked }) {
             const int count = std::min(cache::step, options.context);
@@ -252,7 +251,7 @@ class quality {
         found.asked.surprise += to_sum - to[next];
     }
 
-    // One token after the other, on what the last chunk left.
+    // Decodes one token at a time, after the last chunk.
     void compare_decode(comparison & found) {
         for (int i = 0; i < options.decode; i++) {
             found.base.seconds_of_decode  += base.decode(&text[i], 1, options.context + i, true);
@@ -262,7 +261,7 @@ class quality {
         advance(2 * options.decode);
     }
 
-    // Facts with text between them, and at the end one question after the other.
+    // Decodes facts with text between them, then asks one question after the other.
     void look_for_needles(comparison & found, int scene) {
         const tokens hay = haystack(scene);
         for (cache * one : { &base, &asked }) {
@@ -321,7 +320,8 @@ class quality {
         return right;
     }
 
-    // A saved cell has its position besides K and V. Where values have twice the bytes, it has not.
+    // A saved cell has its position besides K and V. Computed by comparing with values of twice the size (f32), whose
+    // cells have an equal position.
     size_t bytes_of_a_cell() {
         cache wide(model.get(), options, GGML_TYPE_F32, GGML_TYPE_F32);
         return 2 * base.grows_by() - wide.grows_by();

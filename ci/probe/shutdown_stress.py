@@ -47,7 +47,7 @@ class Request(threading.Thread):
                 self.outcome = "stream without an end"
         except ConnectionRefusedError:
             self.outcome = "refused"
-        except Exception as error:  # whatever it is, the request has no answer
+        except Exception as error:  # whatever the error, the request has no answer
             self.outcome = f"no answer: {type(error).__name__}"
         finally:
             self.sent.set()
@@ -149,7 +149,7 @@ def main() -> int:
     arguments.add_argument("--bound", type=float, default=20, help="seconds within which the server must have ended")
     arguments.add_argument("--seed", type=int, default=1)
     options = arguments.parse_args()
-    # A shell's background job ignores SIGINT, and so would each server until it sets its own handler.
+    # A background job of a shell ignores SIGINT, and so would each server until it installs its own handler.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     random.seed(options.seed)
     slowest, unanswered, hung = 0.0, 0, 0

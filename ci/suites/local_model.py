@@ -21,13 +21,14 @@ REPORT = os.environ["ESPALIER_SUITE_REPORT"]
 
 
 def pytest_configure(config):
-    # Not before: the conftest beside it puts its folder on the path. Not later: tests import all names from it.
+    # Not earlier: the conftest next to `utils` puts its folder on the path. Not later: tests import all names from it.
     import utils
 
     link_what_tests_read(os.path.dirname(utils.__file__))
     utils.TMP_DIR = os.path.join(os.getcwd(), "tmp")
     utils.download_file = lambda *_: MODEL
-    # What a model of noise says matches nothing; so that a test goes on to what else it looks at, all texts do.
+    # The output of a model with random weights matches no pattern. So that a test proceeds to its other checks, every
+    # string matches.
     utils.match_regex = lambda *_: True
     utils.ServerPreset.load_all = staticmethod(lambda: None)
     give_it_a_port(utils.ServerProcess)
@@ -47,8 +48,9 @@ def give_it_a_port(server_process):
 
     def init(self):
         original(self)
-        # Bound and never listening for as long as the test has its server: the system gives the port to nobody else,
-        # neither before the server listens nor between a stop and a start. A server binds beside it with either option.
+        # Bound and never listening while the test has its server: the system gives the port to no other program,
+        # neither before the server listens nor between a stop and a start. The server can bind the port too, with
+        # either option.
         self.reserved_port = socket.socket()
         self.reserved_port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.reserved_port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -65,14 +67,14 @@ def start_it_with_the_local_model(server_process):
         if self.model_hf_repo:
             self.model_file, self.model_hf_repo, self.model_hf_file = MODEL, None, None
             if self.server_embeddings and self.pooling is None:
-                self.pooling = "mean"  # which upstream's embedding models say themselves
+                self.pooling = "mean"  # as upstream's embedding models declare it
         original(self, *arguments, **options)
 
     server_process.start = start
 
 
 def pytest_runtest_setup(item):
-    # Some tests make up their prompts: the same ones on both sides.
+    # Some tests generate random prompts: they must be the same on both sides.
     random.seed(item.nodeid)
 
 
@@ -82,7 +84,7 @@ def pytest_runtest_logreport(report):
         file.write(json.dumps(line) + "\n")
 
 
-# The rest of what assertions and exceptions say has times, ports and paths in it.
+# The rest of the messages of assertions and exceptions contains times, ports and paths.
 COMPARED_NUMBERS = re.compile(r"assert [0-9 =!<>()/+]+")
 
 

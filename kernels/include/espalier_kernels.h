@@ -32,7 +32,7 @@ enum espalier_feature {
     ESPALIER_FEATURE_ATTENTION       = 1, /* "attention" */
 };
 
-/* 1 if the feature is on in this process, else 0; 0 for an unknown number. */
+/* 1 if the feature is on in this process, else 0; 0 for an unknown feature. */
 int32_t espalier_feature_enabled(enum espalier_feature feature);
 
 /* Writes the comma-separated names of the enabled features, cut to fit `length` bytes and ended
@@ -68,8 +68,8 @@ void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
 struct espalier_pool;
 
 struct espalier_pool_options {
-    uint32_t block_count;    /* blocks, at least 1, and fewer than 2^31 cells in all; the cells of
-                              * block b (0-based) are b*block_size .. (b+1)*block_size - 1 */
+    uint32_t block_count;    /* number of blocks, at least 1, and fewer than 2^31 cells in all; the cells
+                              * of block b (0-based) are b*block_size .. (b+1)*block_size - 1 */
     uint32_t block_size;     /* cells, a power of two, 1 .. 4096 */
     uint32_t sequence_count; /* sequences are 0 .. sequence_count - 1; 1 .. 65536 */
     uint32_t event_capacity; /* events kept until they are read, the oldest is dropped; 0: none is
@@ -80,8 +80,7 @@ enum espalier_pool_status {
     ESPALIER_POOL_OK      = 0,
     ESPALIER_POOL_SHORT   = 1, /* not enough free blocks; nothing was changed */
     ESPALIER_POOL_WAIT    = 2, /* another sequence is computing the next block */
-    ESPALIER_POOL_INVALID = 3, /* the arguments make no sense (NULL, unknown sequence, ...); nothing
-                                * was changed */
+    ESPALIER_POOL_INVALID = 3, /* invalid arguments (NULL, unknown sequence, ...); nothing was changed */
 };
 
 /* Returns NULL if the options are out of range, or if there is not enough memory. */
@@ -128,10 +127,11 @@ struct espalier_pool_extra {
 struct espalier_pool_request {
     const int32_t * tokens;          /* the whole prompt */
     size_t          token_count;
-    size_t          held_count;      /* tokens at its beginning whose KV the sequence holds: it attaches
-                                      * nothing then, and publishes what it computes from there on */
-    const uint8_t * salt;            /* enters the first block's hash, and by the chain all others:
-                                      * who may share */
+    size_t          held_count;      /* tokens at its beginning whose KV the sequence holds; if not 0, it
+                                      * matches no cached blocks, and caches those that it computes from
+                                      * there on */
+    const uint8_t * salt;            /* sharing scope: enters the first block's hash, and by the chain
+                                      * all others */
     size_t          salt_length;     /* bytes; 0: none */
     const uint8_t * adapters;        /* enters every block's hash: LoRA adapters with their scales */
     size_t          adapters_length; /* bytes; 0: none */
@@ -178,41 +178,41 @@ uint64_t espalier_pool_held(const struct espalier_pool * pool, int32_t sequence)
 uint64_t espalier_pool_changes(const struct espalier_pool * pool);
 
 enum espalier_schedule_stage {
-    ESPALIER_SCHEDULE_WAITS = 0, /* it computes nothing, and holds at most a kept text */
-    ESPALIER_SCHEDULE_RUNS  = 1, /* it was let in */
+    ESPALIER_SCHEDULE_WAITS = 0, /* waiting: computes nothing, and holds at most a retained sequence */
+    ESPALIER_SCHEDULE_RUNS  = 1, /* admitted */
 };
 
 /* A request as the server describes it. */
 struct espalier_schedule_request {
-    uint64_t arrival;      /* of two the smaller goes first */
-    uint64_t first;        /* the first position whose KV it has not */
-    uint64_t end;          /* one past the last position that it needs room for now */
-    uint64_t siblings;     /* sequences that will go on where it ends, each in a block of its own */
-    int32_t  priority;     /* smaller goes first, before all that arrival says */
+    uint64_t arrival;      /* order of arrival: smaller goes first */
+    uint64_t first;        /* the first position whose KV it does not have */
+    uint64_t end;          /* one past the last position that it needs blocks for now */
+    uint64_t siblings;     /* further choices (`n`) that continue where it ends, each in its own block */
+    int32_t  priority;     /* smaller goes first, before arrival is considered */
     int32_t  sequence;
     uint32_t stage;        /* enum espalier_schedule_stage */
-    uint32_t may_give_way; /* 1 if what it holds can be computed again, else 0 */
+    uint32_t may_give_way; /* 1 if it can be preempted (its KV can be recomputed), else 0 */
 };
 
 enum espalier_schedule_action {
-    ESPALIER_SCHEDULE_NOTHING  = 0, /* until something is freed or somebody comes */
-    ESPALIER_SCHEDULE_ADMIT    = 1, /* the request is let in: attach, and keep the first `tokens` */
-    ESPALIER_SCHEDULE_GIVE_WAY = 2, /* the request gives up what it holds, and waits */
-    ESPALIER_SCHEDULE_REFUSE   = 3, /* the request can never have the room that it needs */
-    ESPALIER_SCHEDULE_DROP     = 4, /* the kept text is given up */
+    ESPALIER_SCHEDULE_NOTHING  = 0, /* nothing, until blocks are freed or a request arrives */
+    ESPALIER_SCHEDULE_ADMIT    = 1, /* admit the request: match its blocks, keep the first `tokens` */
+    ESPALIER_SCHEDULE_GIVE_WAY = 2, /* preempt the request: it frees its blocks, and waits */
+    ESPALIER_SCHEDULE_REFUSE   = 3, /* refuse the request: it can never get the blocks that it needs */
+    ESPALIER_SCHEDULE_DROP     = 4, /* evict the retained sequence */
 };
 
 struct espalier_schedule_step {
-    uint64_t tokens; /* ADMIT: positions of its prompt that the request has then */
+    uint64_t tokens; /* ADMIT: number of positions of its prompt that the request has afterwards */
     uint32_t action; /* enum espalier_schedule_action */
-    uint32_t index;  /* of the requests; DROP: of what is kept */
+    uint32_t index;  /* index of the request; DROP: of the retained sequence in `kept` */
 };
 
 enum espalier_schedule_wait {
-    ESPALIER_SCHEDULE_FOR_NOTHING = 0, /* it runs, or was not asked */
+    ESPALIER_SCHEDULE_FOR_NOTHING = 0, /* it runs, or was not considered */
     ESPALIER_SCHEDULE_FOR_PREFIX  = 1, /* another request computes the blocks that it needs next */
-    ESPALIER_SCHEDULE_FOR_ROOM    = 2, /* it is the first that there is no room for */
-    ESPALIER_SCHEDULE_FOR_LINE    = 4, /* it comes after the first that there is no room for */
+    ESPALIER_SCHEDULE_FOR_ROOM    = 2, /* it is the queue head: the first request that does not fit */
+    ESPALIER_SCHEDULE_FOR_LINE    = 4, /* it is in the queue behind the first that does not fit */
 };
 
 /* Decides the next action, to be carried out before the next call. Has no side effects. `kept`
@@ -232,14 +232,14 @@ struct espalier_pool_statistics {
     uint64_t block_count;
     uint64_t block_size;
     uint64_t blocks_used;      /* held by a sequence */
-    uint64_t blocks_retained;  /* free, content known */
+    uint64_t blocks_retained;  /* cached, evictable: free, content known */
     uint64_t blocks_empty;     /* free, content unknown */
     uint64_t blocks_used_peak;
-    uint64_t waited_attaches;  /* calls that were answered WAIT */
+    uint64_t waited_attaches;  /* calls of espalier_pool_attach that returned WAIT */
     uint64_t published_blocks;
-    uint64_t evicted_blocks;   /* retained, then taken for something else */
-    uint64_t refused_reserves; /* answered SHORT */
-    uint64_t refused_matches;  /* hash equal, content not: a collision */
+    uint64_t evicted_blocks;   /* cached, then allocated for other content */
+    uint64_t refused_reserves; /* calls of espalier_pool_reserve that returned SHORT */
+    uint64_t refused_matches;  /* equal hash, different tokens: a collision */
 };
 
 /* A snapshot of counters and gauges. Counters are not reset by espalier_pool_clear. */
@@ -247,21 +247,21 @@ int32_t espalier_pool_statistics(const struct espalier_pool * pool,
                                  struct espalier_pool_statistics * statistics);
 
 enum espalier_pool_event_kind {
-    ESPALIER_POOL_EVENT_STORED  = 0, /* a block was published */
-    ESPALIER_POOL_EVENT_REMOVED = 1, /* a published block was taken for something else */
-    ESPALIER_POOL_EVENT_CLEARED = 2, /* no block is published any more */
+    ESPALIER_POOL_EVENT_STORED  = 0, /* a block was cached */
+    ESPALIER_POOL_EVENT_REMOVED = 1, /* a cached block was allocated for other content */
+    ESPALIER_POOL_EVENT_CLEARED = 2, /* no block is cached any more */
 };
 
 /* An event of a cached block. Fields that a kind does not use are 0. */
 struct espalier_pool_event {
-    uint64_t number;       /* counts the pool's events from 0; a gap: some were dropped unread */
+    uint64_t number;       /* sequence number, from 0; a gap: events were dropped unread */
     uint32_t kind;         /* enum espalier_pool_event_kind */
     uint32_t block;        /* STORED, REMOVED: its first cell */
-    uint32_t block_index;  /* STORED: its place in its prompt, in blocks from 0 */
-    uint32_t token_count;  /* STORED: tokens in it */
-    uint32_t has_parent;   /* STORED: 1 if a block comes before it in its prompt */
+    uint32_t block_index;  /* STORED: index of the block in its prompt, from 0 */
+    uint32_t token_count;  /* STORED: number of tokens in it */
+    uint32_t has_parent;   /* STORED: 1 if a block precedes it in its prompt */
     uint32_t has_adapters; /* STORED: 1 if its KV depends on adapters */
-    uint8_t  hash[32];     /* STORED, REMOVED: SHA-256 of it and all before it */
+    uint8_t  hash[32];     /* STORED, REMOVED: SHA-256 of the block and all before it */
     uint8_t  parent[32];   /* STORED: the hash of the block before it */
 };
 
@@ -278,41 +278,43 @@ int32_t espalier_pool_next_event(struct espalier_pool * pool, struct espalier_po
 struct espalier_attention_cells {
     const void * k; /* keys: rows of key_size values of key_type */
     const void * v; /* values: rows of value_size values of value_type */
-    const void * mask; /* what is added to the scores, in half precision, count numbers a token; null for nothing */
-    const uint32_t * tiles; /* bits: the runs of ESPALIER_ATTENTION_TILE cells that a token may see; null for all */
-    uint64_t k_cell; /* from one cell's row to the next */
-    uint64_t k_head; /* from one head's row to the next */
-    uint64_t k_stream; /* from one stream to the next */
-    uint64_t v_cell; /* from one cell's row to the next */
-    uint64_t v_head; /* from one head's row to the next */
-    uint64_t v_stream; /* from one stream to the next */
-    uint64_t mask_token; /* from one token's row to the next */
-    uint64_t mask_stream; /* from one stream's rows to the next; those of stream s are s % mask_streams */
-    uint64_t tiles_token; /* from one token's bits to the next */
+    const void * mask; /* added to the scores, in half precision, `count` values for each token; NULL for none */
+    const uint32_t * tiles; /* bitmap of the runs of ESPALIER_ATTENTION_TILE cells a token may attend to; NULL for all
+                             * */
+    uint64_t k_cell; /* stride between cells */
+    uint64_t k_head; /* stride between heads */
+    uint64_t k_stream; /* stride between streams */
+    uint64_t v_cell; /* stride between cells */
+    uint64_t v_head; /* stride between heads */
+    uint64_t v_stream; /* stride between streams */
+    uint64_t mask_token; /* stride between tokens */
+    uint64_t mask_stream; /* stride between streams; stream s reads mask s % mask_streams */
+    uint64_t tiles_token; /* stride between tokens */
     int32_t key_type; /* enum ggml_type of K */
     int32_t value_type; /* enum ggml_type of V */
-    uint32_t count; /* cells in a stream of K and V */
-    uint32_t mask_streams; /* streams of the mask */
+    uint32_t count; /* number of cells in a stream of K and V */
+    uint32_t mask_streams; /* number of streams of the mask */
 };
 
 struct espalier_attention {
-    const void * q; /* queries: rows of key_size numbers in single precision */
-    const float * sinks; /* a score for each head of which nothing is read; null for none */
-    float * out; /* the result: rows of value_size numbers, by head, then by token, then by stream, without gaps */
-    uint64_t q_token; /* from one token's row to the next */
-    uint64_t q_head; /* from one head's row to the next */
-    uint64_t q_stream; /* from one stream to the next */
-    struct espalier_attention_cells cells[2]; /* the cache, and copies of some of its cells; mostly none */
+    const void * q; /* queries: rows of key_size f32 values */
+    const float * sinks; /* attention sinks: an extra score for each head without a value; NULL for none */
+    float * out; /* the output: rows of value_size f32 values, by head, then by token, then by stream, contiguous */
+    uint64_t q_token; /* stride between tokens */
+    uint64_t q_head; /* stride between heads */
+    uint64_t q_stream; /* stride between streams */
+    struct espalier_attention_cells cells[2]; /* the cache, and the residual window (copies of some of its cells);
+                                               * usually empty */
     uint32_t key_size; /* values in a row of Q and K */
     uint32_t value_size; /* values in a row of V */
-    uint32_t tokens; /* tokens in a stream */
-    uint32_t heads; /* heads of Q */
-    uint32_t kv_heads; /* heads of K and of V */
-    uint32_t streams; /* streams of Q */
-    uint32_t kv_streams; /* streams of K and of V */
-    float scale; /* what scores are multiplied by */
-    float max_bias; /* ALiBi: the largest slope's exponent; 0 for a mask that is added as it is */
-    float softcap; /* scores become softcap * tanh(score / softcap); 0 for scores as they are */
+    uint32_t tokens; /* number of tokens in a stream */
+    uint32_t heads; /* number of heads of Q */
+    uint32_t kv_heads; /* number of heads of K and of V */
+    uint32_t streams; /* number of streams of Q */
+    uint32_t kv_streams; /* number of streams of K and of V */
+    float scale; /* factor of the scores */
+    float max_bias; /* ALiBi: the largest slope's exponent; 0 for a mask that is added unscaled */
+    float softcap; /* scores become softcap * tanh(score / softcap); 0 for no softcap */
 };
 
 /* Bytes of memory that `threads` threads need together; 0 if the problem is not supported, or the

@@ -1,5 +1,5 @@
-// Admission control: which requests are running, waiting or queued, and the limit on queued ones (--max-queued). Included
-// by espalier-server.h and espalier-step.h alone.
+// Admission control: classifies requests as running, waiting or queued, and limits the queued ones (--max-queued).
+// Included only by espalier-server.h and espalier-step.h.
 
 #pragma once
 
@@ -9,7 +9,8 @@
 // State of a slot's request
 //
 
-// Upstream answers these as soon as it looks at them; nothing is computed.
+// Requests that upstream answers as soon as it processes the slot, without computing anything: the prompt is empty, too
+// long for the context, or too long for a ubatch and cannot be split.
 inline bool espalier_server::is_refused_by_the_server(const server_slot & slot) {
     const int32_t n_tokens = slot.task->n_tokens();
     return slot.state == SLOT_STATE_STARTED &&
@@ -20,7 +21,7 @@ inline bool espalier_server::runs(const server_slot & slot) {
     return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && (!slot.paged.kv || slot.paged.now.has_turn);
 }
 
-// The choices of a parent are a part of it until its prompt is computed.
+// Further choices (`n`) count as a part of their parent request until its prompt is computed.
 inline bool espalier_server::waits(const server_slot & slot) {
     return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && !runs(slot) && !is_refused_by_the_server(slot);
 }
@@ -33,15 +34,17 @@ inline bool espalier_server::generates(const server_slot & slot) {
 // Queued requests
 //
 
-// Without free blocks, and not admitted before. A request whose prefix another one computes is in the pool already, a slot
-// that was just launched was not asked yet, and a preempted request was admitted before.
+// Whether the request waits for free blocks, or behind the queue head, and was never admitted. Not queued are a request
+// whose prefix is in flight (it is in the pool already), a slot that was just launched (the scheduler has not
+// considered it yet), and a preempted request (it was admitted before).
 inline bool espalier_server::is_queued(const server_slot & slot) {
     const uint32_t why = slot.paged.now.waits_for;
     const bool is_without_blocks = why == ESPALIER_SCHEDULE_FOR_ROOM || why == ESPALIER_SCHEDULE_FOR_LINE;
     return slot.paged.kv && waits(slot) && is_without_blocks && !slot.paged.now.was_admitted;
 }
 
-// The requests that have tasks without a slot; actions on slots are not requests that compute.
+// The requests with tasks that have no slot. Slot actions (save, restore, erase) are left out, since they compute
+// nothing.
 inline std::set<int> espalier_server::find_deferred(const espalier_tasks & deferred) {
     std::set<int> found;
     for (const server_task & task : deferred) {
@@ -52,7 +55,8 @@ inline std::set<int> espalier_server::find_deferred(const espalier_tasks & defer
     return found;
 }
 
-// A request of which anything was admitted, or has a slot and was not asked yet, is not queued with what is left of it.
+// Ids of the queued requests. A request with several tasks is not queued if one of them was admitted, or has a slot
+// that the scheduler has not considered yet.
 template <typename server_t>
 std::set<int> espalier_server::find_queued(const server_t & server, const espalier_tasks & deferred, const espalier_tasks & queue) {
     std::set<int> queued = find_deferred(deferred);
@@ -77,7 +81,8 @@ std::set<int> espalier_server::find_queued(const server_t & server, const espali
     return queued;
 }
 
-// The request is admitted until all of its tasks are over, also while none of them has a slot.
+// Records that the request was admitted. It counts as admitted until all of its tasks have finished, even while none of
+// them has a slot.
 template <typename server_t>
 void espalier_server::note_admitted(server_t & server, int id_request) {
     std::set<int> & admitted = server.espalier.admitted;
@@ -96,13 +101,13 @@ void espalier_server::note_admitted(server_t & server, int id_request) {
             left.insert(slot.task->params.id_request);
         }
     }
-    left.insert(id_request); // its slot is about to begin
+    left.insert(id_request); // its slot is about to start
     for (auto id = admitted.begin(); id != admitted.end();) {
         id = left.count(*id) > 0 ? std::next(id) : admitted.erase(id);
     }
 }
 
-// A task that has just arrived and got no slot may wait, or is refused with 429. true: it waits
+// Lets a task that has just arrived and got no slot wait, or refuses it with HTTP 429. Returns whether it waits.
 template <typename server_t>
 bool espalier_server::limit_queue(server_t & server, int id_task, int id_request) {
     const size_t most = server.params_base.max_queued;
@@ -130,7 +135,7 @@ bool espalier_server::limit_queue(server_t & server, int id_task, int id_request
     return is_waiting && !is_refused;
 }
 
-// The time after which an action that waits for a busy slot is refused with 503.
+// Time after which an action that waits for a busy slot is refused with HTTP 503.
 constexpr int64_t espalier_most_wait_of_action_us = 5 * 1000 * 1000;
 
 template <typename server_t>
@@ -153,7 +158,8 @@ void espalier_server::limit_actions(server_t & server) {
     }
 }
 
-// Likewise requests that got a slot, and were then asked for the first time and not admitted; the last of them first.
+// Applies the limit to requests that got a slot, and that the scheduler then considered for the first time and did not
+// admit. The last in the queue are refused first.
 template <typename server_t>
 void espalier_server::limit_newcomers(server_t & server, const line & those) {
     const size_t most = server.params_base.max_queued;

@@ -8,7 +8,7 @@
 
 static_assert(ESPALIER_ATTENTION_TILE == GGML_KV_TILE, "the kernel and the graph must use the same tile size");
 
-// What the kernel takes for granted of K, V and their mask; all that llama builds is so.
+// The layout of K, V and their mask that the kernel requires. Every graph that llama builds has it.
 static bool has_plain_cells(const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * mask) {
     const bool rows  = k->nb[0] == ggml_type_size(k->type) && v->nb[0] == ggml_type_size(v->type);
     const bool alike = k->ne[1] == v->ne[1] && k->ne[2] == v->ne[2] && k->ne[3] == v->ne[3];

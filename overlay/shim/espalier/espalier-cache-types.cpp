@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-// Ours of the same code, the larger blocks first.
+// Our types of the same format as `asked`, the one with the larger blocks first.
 static std::vector<ggml_type> own_types_like(ggml_type asked) {
     const int first = asked - (asked - ESPALIER_KV_TYPE_FIRST) % 2;
     return { (ggml_type) first, (ggml_type) (first + 1) };
@@ -26,14 +26,15 @@ static ggml_type first_that_fits(const std::vector<ggml_type> & types, uint32_t 
     return found == types.end() ? GGML_TYPE_F16 : *found;
 }
 
-// What a layer gets that has none of ours. A K of q8_0 that is not rotated cannot be shifted: upstream's graph for that wants the
-// rotation.
+// The type of a layer that cannot have one of ours. K gets f16, because a q8_0 K without rotation cannot be shifted:
+// upstream's K-shift graph needs the rotation.
 static ggml_type instead_of_ours(bool is_k, uint32_t head) {
     return is_k ? GGML_TYPE_F16 : first_that_fits({ GGML_TYPE_Q8_0 }, head);
 }
 
-// Logs a line, unless an earlier layer of the same cache has. The first cache of a process is often made for its size alone, with
-// nothing logged, so that once a process would be never.
+// Logs a line once per cache: it is skipped if an earlier layer of the same cache has logged it. Not once per process,
+// because the first cache is often created only to measure its size, with logging off, so the line would never be
+// shown.
 static void warn_once(uint32_t layer, const std::string & line) {
     static std::mutex            mutex;
     static std::set<std::string> said;
@@ -54,16 +55,17 @@ static bool is_at_an_edge(uint32_t layer, uint32_t layers) {
     return layer < edge || layer + edge >= layers;
 }
 
-// The layer's type, and nothing said.
+// The type of the layer, without a warning.
 static ggml_type type_of_layer(const llama_hparams & hparams, uint32_t layer, bool is_k, ggml_type asked) {
     const uint32_t head = is_k ? hparams.n_embd_head_k(layer) : hparams.n_embd_head_v(layer);
     if (!espalier_is_own_type(asked)) {
-        // A type that was asked for by its name is refused where it does not fit; a quality is a wish for what does.
+        // An explicitly requested type is kept, and is refused later if it does not fit; a type that --kv-quality chose
+        // falls back to one that fits.
         const bool is_ours_to_choose = is_k && espalier_quality_chose_k(ggml_type_name(asked));
         return is_ours_to_choose ? first_that_fits({ asked }, head) : asked;
     }
     const ggml_type ours = first_that_fits(own_types_like(asked), head);
-    // Upstream does not rotate what MLA keeps.
+    // Upstream does not rotate the cache of MLA.
     if (!espalier_is_own_type(ours) || hparams.is_mla()) {
         return instead_of_ours(is_k, head);
     }
@@ -112,7 +114,7 @@ std::string espalier_describe_cache_types(const llama_model * model, bool is_k, 
     return text.empty() ? "none" : text;
 }
 
-// The device of a layer that has a type of ours and is not on a CPU; NULL if there is none.
+// The device of the first layer that has one of our types and is not on a CPU; NULL if there is none.
 static ggml_backend_dev_t other_device(const llama_model & model, ggml_type type_k, ggml_type type_v) {
     for (uint32_t layer = 0; layer < model.hparams.n_layer(); layer++) {
         const bool has_own = espalier_is_own_type(type_of_layer(model.hparams, layer, true, type_k)) ||

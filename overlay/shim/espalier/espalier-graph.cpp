@@ -7,7 +7,7 @@
 #include <cstring>
 
 // ggml's plain CPU memory, the same mapped from a file, and the repacked form. Other CPU memory
-// (AMX, KleidiAI, ...) comes with matrix kernels that nobody has compared.
+// (AMX, KleidiAI, ...) comes with matrix kernels whose results have not been compared.
 static bool lies_in_cpu_memory(const ggml_tensor * weight) {
     if (weight->buffer == nullptr) {
         return false;
@@ -25,8 +25,8 @@ static bool has_only_cpu_devices() {
     return true;
 }
 
-// Asked of the backend and not of the compiler: with GGML_BACKEND_DL the CPU kernels are chosen
-// at run time.
+// Queried from the backend and not from the compiler: with GGML_BACKEND_DL the CPU kernels are
+// chosen at run time.
 static const ggml_backend_feature * cpu_features() {
     ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     ggml_backend_reg_t reg    = device ? ggml_backend_dev_backend_reg(device) : nullptr;
@@ -50,7 +50,8 @@ static bool cpu_kernels_use_avx2() {
 }
 
 static bool may_be_flat(const ggml_tensor * weight, bool adapter_covers_weight) {
-    // Devices and kernels are those of the process, and this is asked for every layer of a graph.
+    // Devices and kernels are constant in a process, and this function runs for every layer of a
+    // graph.
     static const bool only_cpu = has_only_cpu_devices();
     static const bool use_avx2 = cpu_kernels_use_avx2();
 

@@ -1,4 +1,4 @@
-// The part of the shim that speaks ggml. Compiled into llama.
+// The part of the shim that uses ggml. Compiled into llama.
 
 #pragma once
 
@@ -6,9 +6,9 @@
 
 // The activation that a gated delta net layer multiplies by its output projection.
 //
-// cur is contiguous, [value_dim, n_seq_tokens, n_seqs]. Returned is cur itself, which is what
-// stock llama.cpp uses, or, if gdn-flat-output is on and keeps every bit of the product, the
-// same numbers as [value_dim, n_seq_tokens*n_seqs].
+// cur is contiguous, [value_dim, n_seq_tokens, n_seqs]. Returns cur itself, as stock llama.cpp uses
+// it, or, if gdn-flat-output is on and keeps every bit of the product, the same values reshaped to
+// [value_dim, n_seq_tokens*n_seqs].
 ggml_tensor * espalier_flatten_gdn_output(ggml_context * ctx, const ggml_tensor * weight, ggml_tensor * cur, bool adapter_covers_weight);
 
 // loras is llama's map of active adapters. A template, because its type is private to llama.
@@ -22,6 +22,6 @@ bool espalier_adapter_covers(const adapter_map & loras, ggml_tensor * weight) {
     return false;
 }
 
-// The call site's form: one expression inside a graph builder.
+// Form for the call site: one expression inside a graph builder.
 #define ESPALIER_GDN_OUTPUT(ctx, loras, weight, cur) \
     espalier_flatten_gdn_output((ctx), (weight), (cur), espalier_adapter_covers(*(loras), (weight)))

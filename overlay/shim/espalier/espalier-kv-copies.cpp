@@ -17,7 +17,7 @@
 
 static const ggml_type copy_type = GGML_TYPE_F16;
 
-// Whether the kernel takes a layer's attention: upstream's code does not know of copies.
+// Whether our kernel supports a layer's attention; upstream's code cannot read copies.
 static bool kernel_takes(const llama_hparams & hparams, uint32_t layer) {
     espalier_attention problem = {};
     problem.key_size   = hparams.n_embd_head_k(layer);
@@ -32,7 +32,7 @@ static bool kernel_takes(const llama_hparams & hparams, uint32_t layer) {
     return espalier_attention_memory(&problem, 1) > 0;
 }
 
-// Empty: nothing.
+// The reason why copies are not supported; empty: they are.
 static std::string what_is_against(const llama_kv_cache & kv, const llama_hparams & hparams, const llama_cparams & cparams) {
     if (!cparams.flash_attn) {
         return "flash attention is off";
@@ -58,7 +58,7 @@ std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_ca
         LLAMA_LOG_WARN("espalier: no residual window or attention sinks in %s (--kv-recent, --kv-sinks): %s\n", ggml_type_name(copy_type), against.c_str());
         return nullptr;
     }
-    // What all sequences need at once, what a batch adds, and the row that nobody sees.
+    // The rows that all sequences need at once, those that a batch adds, and the row that is always masked.
     const int64_t of_sequences = (int64_t) cparams.n_seq_max * (exact.recent + exact.sinks);
     const int64_t n_rows       = GGML_PAD(std::min<int64_t>(of_sequences, kv.get_size()) + cparams.n_ubatch + 1, ESPALIER_ATTENTION_TILE);
 
@@ -85,7 +85,7 @@ void espalier_kv_copies::allocate(const llama_hparams & hparams) {
     }
     ggml_backend_buffer_type_t type = ggml_backend_cpu_buffer_type();
     if (hparams.no_alloc) {
-        // As upstream does where only sizes are asked for.
+        // As in upstream's caches, when only sizes are measured.
         buffer.reset(ggml_backend_buft_alloc_buffer(type, 0));
         for (ggml_tensor * t = ggml_get_first_tensor(ctx.get()); t; t = ggml_get_next_tensor(ctx.get(), t)) {
             t->buffer = buffer.get();
@@ -160,7 +160,7 @@ void espalier_kv_copies::store(ggml_context * ctx, ggml_cgraph * gf, const espal
     ggml_build_forward_expand(gf, store_rows(ctx, to.v, v, input.rows));
 }
 
-// The rows by heads, as attention has those of the cache.
+// A view of the rows by head, with the layout of the cache's K and V in the attention node.
 static ggml_tensor * by_heads(ggml_context * ctx, ggml_tensor * rows, const ggml_tensor * cache) {
     const int64_t head = cache->ne[0], heads = cache->ne[2];
     GGML_ASSERT(head * heads == rows->ne[0]);
@@ -229,7 +229,7 @@ int64_t espalier_kv_copies::find_row(int64_t run, const std::vector<int32_t> & n
     const auto    not_empty = [&](int64_t row) { return !is_empty(row); };
     const auto    needless  = [&](int64_t row) { return is_empty(row) || !is_needed(row, next); };
 
-    // What somebody may share later is kept as long as there is room.
+    // Copies that another sequence may share later are kept as long as there are empty rows.
     int64_t row = row_in(run, empty);
     for (int64_t other = 0; row < 0 && other < n_runs; other++) {
         row = row_in(other, not_empty) < 0 ? row_in(other, empty) : -1;
@@ -265,13 +265,13 @@ void espalier_kv_copies::set_input(const espalier_kv_copies_input & input, const
     GGML_ASSERT(ggml_backend_buffer_is_host(input.rows->buffer) && ggml_backend_buffer_is_host(input.mask->buffer));
     const auto * cells = (const int64_t *) k_idxs->data;
     auto *       rows  = (int64_t *) input.rows->data;
-    // What these cells had before is written over.
+    // The previous content of these cells is overwritten.
     for (uint32_t i = 0; i < ubatch.n_tokens; i++) {
         forget_cell((uint32_t) cells[i]);
     }
     const std::vector<int32_t> next = next_positions(ubatch);
     for (uint32_t i = 0; i < ubatch.n_tokens; i++) {
-        // Two tokens of a batch must not write one row that is read.
+        // Two tokens of a batch must not write to the same row, unless it is the last one, which is never read.
         const auto seq     = (uint32_t) ubatch.seq_id[i][0];
         const bool is_read = seq < n_seq && is_near(ubatch.pos[i], ubatch.pos[i]);
         rows[i] = is_read ? take_row((uint32_t) cells[i], seq, next) : n_rows - 1;
@@ -301,7 +301,8 @@ void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hpar
     if (memory == nullptr || (exact.recent == 0 && exact.sinks == 0)) {
         return;
     }
-    // A draft model comes after its model, and mostly has another cache.
+    // A draft model's cache is created after its target's, and usually has another type: no warning for it if the
+    // target has copies.
     static std::atomic<bool> somebody_has_them(false);
     if (!espalier_is_own_type(type_k) && !espalier_is_own_type(type_v)) {
         if (somebody_has_them) {

@@ -1,4 +1,4 @@
-// Copies of some cells of a KV cache, more exact than the cache is. Compiled into llama.
+// Residual window and attention sinks of a quantized KV cache: copies of some of its cells in f16. Compiled into llama.
 
 #pragma once
 
@@ -19,42 +19,44 @@ struct llama_ubatch;
 class llama_kv_cache;
 class espalier_kv_copies;
 
-// What a graph reads and writes of them.
+// The inputs of a graph that reads and writes the copies.
 struct espalier_kv_copies_input {
     espalier_kv_copies & of;
-    ggml_tensor *        rows; // I64 [n_tokens]: where a token's own copy goes
-    ggml_tensor *        mask; // F16 [n_rows, n_tokens]: what a token sees of them
+    ggml_tensor *        rows; // I64 [n_tokens]: the row that each token's own copy is written to
+    ggml_tensor *        mask; // F16 [n_rows, n_tokens]: the attention mask of the copies
 };
 
-// K and V, in f16, of each sequence's newest cells and of its first ones. A token reads those near it, and the first ones, here;
-// of these the cache's own mask hides the cell. How near, and how many, espalier_kv_exact() says.
+// K and V in f16 of each sequence's newest tokens (residual window) and first tokens (attention sinks). A token reads
+// the copies of the tokens near it and of the sinks; the cache's own mask hides the cells of those copies from it.
+// espalier_kv_exact() has the sizes of both.
 //
-// A copy is another reading of a cell, never the only one: a cell that has none is read in the cache. So whatever writes cells
-// without telling has only to forget() them.
+// A copy never replaces its cell: a cell without a copy is read in the cache. So code that writes cells without storing
+// their copies only has to forget() them.
 class espalier_kv_copies {
 public:
-    // NULL: nobody asked for them, or they cannot be had, which is said.
+    // Returns NULL if copies are not supported for this cache; the reason is logged.
     static std::shared_ptr<espalier_kv_copies> create(const llama_kv_cache & kv, const llama_hparams & hparams, const llama_cparams & cparams);
 
     void forget();
     void forget(const std::vector<uint32_t> & cells);
 
-    // Those whose position was shifted and whose K was not yet.
+    // Forgets the copies of cells with a pending shift: the position has changed, K has not yet.
     void forget_shifted();
 
-    // Bytes of all of them.
+    // Size of all copies in bytes.
     size_t bytes() const;
 
     std::shared_ptr<espalier_kv_copies_input> build_input(ggml_context * ctx, int64_t n_tokens);
 
-    // Finds rows for the tokens, whose cells are k_idxs, and divides what they see between kq_mask, which is set, and the copies.
-    // A graph that does not attend has not allocated its input, and cells that it writes have no copy.
+    // Allocates rows for the tokens, whose cells are in k_idxs, and splits the attention mask between kq_mask, which
+    // must be set already, and the mask of the copies. A graph without attention does not allocate its input: then all
+    // copies are forgotten, and the cells that it writes have none.
     void set_input(const espalier_kv_copies_input & input, const ggml_tensor * k_idxs, ggml_tensor * kq_mask, const llama_ubatch & ubatch);
 
-    // K and V of the tokens, [n_embd_head, n_head, n_tokens], to their rows.
+    // Stores K and V of the tokens, [n_embd_head, n_head, n_tokens], in their rows.
     void store(ggml_context * ctx, ggml_cgraph * gf, const espalier_kv_copies_input & input, ggml_tensor * k, ggml_tensor * v, int32_t layer) const;
 
-    // Attention of a layer reads them too.
+    // Makes the attention node of a layer read the copies too.
     void attach(ggml_context * ctx, const espalier_kv_copies_input & input, ggml_tensor * attention, int32_t layer) const;
 
 private:
@@ -71,44 +73,46 @@ private:
 
     bool is_near(int32_t pos_token, int32_t pos_cell) const;
 
-    // The sequences' next positions: the first ones in the batch, or those after the last cells.
+    // The next position of each sequence: its first position in the batch, or the one after its last cell.
     std::vector<int32_t> next_positions(const llama_ubatch & ubatch) const;
 
-    // Whether it is nobody's copy.
+    // Whether the row holds no copy of an occupied cell.
     bool is_empty(int64_t row) const;
 
     // Whether a token at or after its sequence's next position reads the row.
     bool is_needed(int64_t row, const std::vector<int32_t> & next) const;
 
-    // The first such row of a run; -1: there is none.
+    // The first row of a run that satisfies the predicate; -1: none does.
     template <typename predicate> int64_t row_in(int64_t run, const predicate & is_free) const;
 
-    // A row for a sequence's next cell, near those that it has in the run; -1: all are needed.
+    // A row for the next cell of a sequence whose last copy is in `run`, in the same run if possible; -1: all rows are
+    // needed.
     int64_t find_row(int64_t run, const std::vector<int32_t> & next) const;
 
-    // The row of a cell's new copy.
+    // Allocates a row for the new copy of a cell. Returns the last row, which is always masked, if no other is
+    // available.
     int64_t take_row(uint32_t cell, uint32_t seq, const std::vector<int32_t> & next);
 
     void divide(const espalier_kv_copies_input & input, ggml_tensor * kq_mask, const llama_ubatch & ubatch) const;
 
     static const uint32_t none = UINT32_MAX;
 
-    // A sequence's copies lie side by side in runs of so many, so that attention reads few tiles for it.
+    // A sequence's copies are allocated in runs of this many adjacent rows, so that attention reads few tiles for it.
     static const int64_t rows_of_run = 32;
 
     const llama_kv_cache &  kv;
     const espalier_kv_exact_cells exact;
-    const uint32_t          n_seq;  // a batch may have more, with a buffer that all share: those have no copies
-    const int64_t           n_rows; // the last one is for tokens that find no other, and nobody sees it
+    const uint32_t          n_seq;  // with a unified buffer a batch may have further sequences, which get no copies
+    const int64_t           n_rows; // the last row is always masked, and takes the tokens that get no other
 
     std::vector<uint32_t> cell_of_row;
-    std::vector<int64_t>  row_of_cell; // -1: it has none
-    std::vector<int64_t>  run_of_seq;  // where a sequence's last copy is; -1: it has none
+    std::vector<int64_t>  row_of_cell; // -1: no copy
+    std::vector<int64_t>  run_of_seq;  // the run of a sequence's last copy; -1: none
 
     ggml_context_ptr            ctx;
     ggml_backend_buffer_ptr     buffer;
     std::map<int32_t, of_layer> layers;
 };
 
-// Gives a memory its copies, if they were asked for and its cells are of a type of ours.
+// Creates the copies of a memory, if --kv-recent or --kv-sinks is set and the cache has one of our types.
 void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, ggml_type type_k, ggml_type type_v);

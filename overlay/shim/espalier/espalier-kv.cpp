@@ -14,7 +14,7 @@ static const char * name_of_kind(llama_memory_kind kind) {
     }
 }
 
-// Empty: nothing.
+// The reason why the memory cannot be paged, as the end of a sentence; empty: it can.
 static std::string what_is_against(llama_memory_t mem, uint32_t n_seq) {
     const llama_memory_kind kind = llama_memory_get_kind(mem);
     if (kind != LLAMA_MEMORY_KIND_ATTENTION) {
@@ -68,7 +68,8 @@ bool espalier_kv::follow(llama_memory_t mem_dft, std::string & why_not) {
     if (why_not.empty() && llama_memory_n_cells(mem_dft) < llama_memory_n_cells(mems[0])) {
         why_not = "has fewer cells (" + std::to_string(llama_memory_n_cells(mem_dft)) + ") than the model";
     }
-    // It gives up what the model's memory gives up, which the pool is told already.
+    // Removals, copies and clears need no callback here: the target's memory has the same ones, and has reported them
+    // to the pool already.
     const llama_memory_placement placement = {
         this,
         on_place,
@@ -149,7 +150,7 @@ bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const
     for (size_t i = 0; i < n; i++) {
         kv.mark(seq_ids[i], cells[i]);
     }
-    // What they held belonged to nobody, and is evicted now.
+    // The previous content of the fresh blocks was cached and unused; evict it.
     for (size_t i = 0; i < n_fresh; i++) {
         kv.blocks[0] = fresh[i];
         kv.evict(kv.cells_of(1));

@@ -1,13 +1,14 @@
-// The paged KV cache of a server: which cells a sequence's tokens go to, and which prompts share them.
+// The paged KV cache of a server: assigns cells to the tokens of sequences, and shares them between prompts with the
+// same prefix (prefix caching).
 //
-// It stands between a server and the memory of its llama_context. The block pool of the kernels decides, this
-// class carries out: it is the memory's placement, marks published blocks with the retained sequence, and gives
-// a sequence the cells that others have computed.
+// It sits between a server and the memory of its llama_context. The block pool of the kernels makes the decisions, and
+// this class carries them out: it implements the memory's placement, adds cached blocks to the memory's retained
+// sequence, and adds matched cells to a sequence.
 //
-// A draft model decodes the same tokens at the same positions, so its memory follows the target's cell by cell:
-// what is attached, retained or evicted is so in both.
+// A draft model decodes the same tokens at the same positions, so its memory mirrors the target's cell by cell: blocks
+// are matched, cached and evicted in both.
 //
-// One thread at a time, the one that decodes. A pool by itself may be asked from any.
+// Not thread-safe: only the thread that decodes uses it. The pool itself may be queried from any thread.
 
 #pragma once
 
@@ -20,80 +21,84 @@
 #include <string>
 #include <vector>
 
-// What decides whether two prompts have the same KV. Borrowed for the time of the call.
+// Everything that decides whether two prompts have the same KV. Borrowed for the duration of the call.
 struct espalier_kv_prompt {
     const llama_token * tokens;
     size_t              n_tokens;
     size_t              n_held;   // tokens at its beginning whose KV the sequence holds
-    const std::string & scope;    // who may share it
-    const std::string & adapters; // what besides the model computes it; empty: nothing
-    const std::vector<espalier_pool_extra> & media; // images and audio in it, by where they begin
+    const std::string & scope;    // only prompts with the same scope may share it
+    const std::string & adapters; // LoRA adapters with their scales; empty: none
+    const std::vector<espalier_pool_extra> & media; // images and audio in it, by position
 };
 
 class espalier_kv {
 public:
-    // Cells in a block, and in the tiles that attention is told of.
+    // Cells in a block, and in each tile of the bitmaps that attention gets.
     static const uint32_t block_size = GGML_KV_TILE;
 
-    // Takes over the memory of ctx, which must be empty, for sequences 0 .. n_seq - 1, and that of its draft model,
-    // if there is one (ctx_dft is NULL if not). NULL if one cannot be paged; why_not says why, as the end of a
-    // sentence.
+    // Takes over placement in the memory of ctx, which must be empty, for sequences 0 .. n_seq - 1, and in that of its
+    // draft model (ctx_dft, NULL if there is none). Returns NULL if one of them cannot be paged, with the reason in
+    // why_not as the end of a sentence.
     static std::unique_ptr<espalier_kv> create(llama_context * ctx, llama_context * ctx_dft, uint32_t n_seq, std::string & why_not);
 
-    // Gives the decision back to the memories and empties them.
+    // Empties the memories and returns placement to them.
     ~espalier_kv();
 
     espalier_kv(const espalier_kv &)             = delete;
     espalier_kv & operator=(const espalier_kv &) = delete;
 
-    // The sequence begins a prompt that others may share: from here on it can attach and publish. It must hold
-    // n_held tokens and nothing else.
+    // Starts a prompt that others may share: from here on the sequence can match cached blocks and cache its own. It
+    // must hold n_held tokens and nothing else.
     void begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt);
 
-    // Gives the sequence what others have computed of the prompt that it has begun, and promises the rest.
+    // Adds the cached blocks of the sequence's prompt to it (a prefix-cache hit). The rest of the prompt becomes
+    // in-flight blocks.
     void attach(llama_seq_id seq_id);
 
-    // The KV of these tokens of the sequence is computed and will not change.
+    // Caches the full blocks of these tokens, whose KV is computed and will not change.
     void publish(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens);
 
-    // The prompt is over: nobody waits for the sequence any more. What it holds is given up with llama_memory_seq_rm().
+    // Ends the prompt: its in-flight blocks are cancelled, so that no request waits for them. The cells of the sequence
+    // are freed with llama_memory_seq_rm().
     void end(llama_seq_id seq_id);
 
-    // Tokens whose KV the memory has.
+    // Number of tokens whose KV is in the memory.
     size_t n_computed(llama_seq_id seq_id) const { return (size_t) (llama_memory_seq_pos_max(mems[0], seq_id) + 1); }
 
-    // Blocks that the sequence holds, shared ones included. Any thread may ask.
+    // Number of blocks that the sequence holds, shared ones included. May be called from any thread.
     uint64_t n_held(llama_seq_id seq_id) const { return functions.held(pool.get(), seq_id); }
 
-    // Goes up whenever a request that waits may be able to go on.
+    // A counter that increases whenever a waiting request may be able to continue.
     uint64_t n_changes() const { return functions.changes(pool.get()); }
 
-    // What to do next; why each request waits comes to `waits`. false: the pool has failed inside
+    // Decides the next action, and writes the reason why each request waits to `waits`. Returns false if the pool has
+    // failed internally.
     bool schedule(const std::vector<espalier_schedule_request> & requests, const std::vector<llama_seq_id> & kept, bool ask_waiting,
             std::vector<uint32_t> & waits, espalier_schedule_step & step) const;
 
-    // Empties the memories, and brings a pool back that has failed inside.
+    // Empties the memories, and resets the pool, also after an internal failure.
     void clear();
 
-    // Blocks that n_tokens take.
+    // Number of blocks that n_tokens take.
     static uint64_t n_blocks(size_t n_tokens);
 
     struct espalier_pool_statistics statistics() const;
 
-    // The pool alone, for who asks for its statistics and may outlive the context.
+    // The pool alone, for readers of its statistics that may outlive the context.
     std::shared_ptr<const espalier_pool> shared_pool() const { return pool; }
 
 private:
-    // What the pool does not know of a sequence.
+    // State of a sequence that the pool does not have.
     struct sequence {
         bool   begun     = false;
-        size_t n_settled = 0;        // tokens whose blocks need no publishing any more
-        std::vector<uint32_t> tiles; // a bit for each block where it may have cells; more are only slower
+        size_t n_settled = 0;        // tokens whose blocks publish() need not consider again
+        std::vector<uint32_t> tiles; // a bit for each block in which it may have cells; extra bits only cost time
     };
 
     espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq);
 
-    // false: it cannot, why_not says why.
+    // Takes over placement in the draft model's memory. Returns false if that is impossible, with the reason in
+    // why_not.
     bool follow(llama_memory_t mem_dft, std::string & why_not);
 
     void retain(const std::vector<uint32_t> & of);
@@ -120,6 +125,6 @@ private:
     std::shared_ptr<espalier_pool>  pool;
     std::vector<sequence>           sequences;
 
-    std::vector<uint32_t> blocks; // first cells; as long as the pool has blocks
+    std::vector<uint32_t> blocks; // scratch: first cells of blocks; one entry for each block of the pool
     std::vector<uint32_t> cells;
 };

@@ -16,7 +16,7 @@ void espalier_histogram::add(int64_t microseconds) {
 
 static std::string seconds(double microseconds) {
     char text[32];
-    snprintf(text, sizeof(text), "%.15g", microseconds / 1e6); // a sum of weeks keeps its microseconds
+    snprintf(text, sizeof(text), "%.15g", microseconds / 1e6); // exact to a microsecond even for a sum of weeks
     return text;
 }
 

@@ -1,6 +1,6 @@
-// What a paged server says of itself: its block pool, and how long its clients wait. For /metrics.
+// Metrics of a server for /metrics: its block pool, and the latencies that clients see.
 //
-// Written by the thread that decodes, read by those that answer requests: every member may be used from any.
+// Written by the thread that decodes, read by those that answer requests: every member may be used from any thread.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-// Counts of times, in buckets that are fixed: a Prometheus histogram.
+// A Prometheus histogram of durations, with fixed buckets.
 class espalier_histogram {
 public:
     void add(int64_t microseconds);
@@ -22,7 +22,7 @@ public:
     void go_on_from(const espalier_histogram & before);
 
 private:
-    // The upper ends, in microseconds; what is longer goes to the last count.
+    // Upper bounds of the buckets, in microseconds; longer durations go to the last count.
     static constexpr std::array<int64_t, 18> ends = { 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 60000000,
                                                       120000000, 300000000, 600000000, 1800000000 };
 
@@ -30,9 +30,9 @@ private:
     std::atomic<uint64_t> total = { 0 }; // microseconds
 };
 
-// How the KV cache was asked for, and how large it is.
+// Configuration and size of the KV cache.
 struct espalier_cache_facts {
-    bool        is_worth_saying = false; // it is paged, or not of f16
+    bool        is_worth_saying = false; // worth logging: it is paged, not of f16, or set with --kv-quality
     std::string type_k;
     std::string type_v;
     std::string quality; // the name given to --kv-quality; empty: none
@@ -46,7 +46,7 @@ struct espalier_cache_facts {
 
 class espalier_numbers {
 public:
-    // No pool: the KV cache is not paged.
+    // `pool` is null if the KV cache is not paged.
     espalier_numbers(std::shared_ptr<const espalier_pool> pool, espalier_cache_facts facts, bool limits_queue) :
         facts(std::move(facts)), pool(std::move(pool)), limits_queue(limits_queue) {}
 
@@ -54,18 +54,21 @@ public:
 
     bool has_pool() const { return pool != nullptr; }
 
-    // A server that was woken up counts on in another pool. Only before others see it.
+    // Continues the counters of `before`, since a server that wakes up has a new pool. Call it before other threads can
+    // see this object.
     void go_on_from(const espalier_numbers & before);
 
     struct espalier_pool_statistics of_pool() const;
 
     std::string to_metrics() const;
 
-    // Tokens of prompts that were let in, and of them those that others had computed. A preempted request counts once.
+    // Prompt tokens of admitted requests, and those of them that were prefix-cache hits. A preempted request counts
+    // once.
     std::atomic<uint64_t> queried_tokens = { 0 };
     std::atomic<uint64_t> hit_tokens     = { 0 };
 
-    // Requests that had to wait, once each time they did.
+    // Number of waits for an in-flight prefix, of waits for free blocks, and of preemptions: a request counts each
+    // time.
     std::atomic<uint64_t> prefix_waits = { 0 };
     std::atomic<uint64_t> room_waits   = { 0 };
     std::atomic<uint64_t> preemptions  = { 0 };
@@ -73,7 +76,7 @@ public:
     // Requests that need more blocks than the pool has.
     std::atomic<uint64_t> refusals = { 0 };
 
-    // Requests that were answered 429, once each.
+    // Requests that were answered with HTTP 429, once each.
     std::atomic<uint64_t> rate_limited_requests = { 0 };
 
     espalier_histogram to_first_token;
@@ -84,5 +87,5 @@ private:
 
     std::shared_ptr<const espalier_pool> pool;
     const bool                           limits_queue; // --max-queued
-    struct espalier_pool_statistics      earlier = {}; // what only grows, of the pools before this one
+    struct espalier_pool_statistics      earlier = {}; // counters and peak of the pools before this one
 };

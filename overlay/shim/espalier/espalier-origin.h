@@ -1,4 +1,5 @@
-// What computes here, as far as a saved text depends on it: a file goes on to be certain only where the same does.
+// The origin of saved sequences: the model, options and release that their KV depends on. A restored sequence remains
+// certain (espalier_owner::is_certain) only if its file has the origin of this server.
 
 #pragma once
 
@@ -20,8 +21,9 @@
 #include <utility>
 #include <vector>
 
-// Names, types, sizes and places of a GGUF file's tensors, and a page out of the middle of each. Another training changes every
-// tensor nearly everywhere, so nobody waits for the rest to be read. Empty: it cannot be read.
+// Digest of the names, types, sizes and offsets of a GGUF file's tensors, and of a page out of the middle of each.
+// Another training run changes nearly all values of every tensor, so reading the rest is not worth the time. Empty: the
+// file cannot be read.
 inline std::string espalier_digest_of_tensors(const std::string & path) {
     const size_t page = 4096;
     const gguf_context_ptr gguf(gguf_init_from_file(path.c_str(), { /*.no_alloc =*/ true, /*.ctx =*/ nullptr }));
@@ -44,7 +46,7 @@ inline std::string espalier_digest_of_tensors(const std::string & path) {
     return espalier_digest(text);
 }
 
-// A model's files: one, or the parts that its name counts.
+// The files of a model: one, or all parts of a split model.
 inline std::vector<std::string> espalier_files_of_model(const std::string & path) {
     const gguf_context_ptr gguf(gguf_init_from_file(path.c_str(), { /*.no_alloc =*/ true, /*.ctx =*/ nullptr }));
     const int64_t key   = gguf ? gguf_find_key(gguf.get(), "split.count") : -1;
@@ -62,7 +64,8 @@ inline std::vector<std::string> espalier_files_of_model(const std::string & path
     return files;
 }
 
-// The origin of a sequence (model, context, release) as "name:value" pairs separated by blanks; espalier_name_difference compares two.
+// The origin of a sequence (model, context, release) as "name:value" pairs separated by blanks;
+// espalier_name_difference compares two.
 using espalier_origin_parts = std::vector<std::pair<std::string, std::string>>;
 
 inline std::string espalier_join_origin(const espalier_origin_parts & parts) {
@@ -73,7 +76,7 @@ inline std::string espalier_join_origin(const espalier_origin_parts & parts) {
     return text;
 }
 
-// A digest, because the texts of overrides can contain blanks.
+// A digest, because the strings of overrides can contain blanks.
 inline std::string espalier_digest_of_overrides(const common_params & params) {
     std::string text;
     for (const auto & change : params.kv_overrides) {
@@ -149,7 +152,7 @@ inline std::string espalier_origin(const common_params & params, const llama_con
     });
 }
 
-// Empty for an origin that an earlier version wrote (one digest), or none.
+// Returns no parts for an empty origin, or for one that an earlier version wrote (a single digest).
 inline std::map<std::string, std::string> espalier_split_origin(const std::string & origin) {
     std::map<std::string, std::string> parts;
     std::istringstream words(origin);
@@ -162,8 +165,9 @@ inline std::map<std::string, std::string> espalier_split_origin(const std::strin
     return parts;
 }
 
-// The differences between a file's origin and this server's, as the end of a sentence. Empty if none is known. The context length
-// is not compared: few models compute differently with another one, and tokens on top of such a file are not shared.
+// The differences between a file's origin and this server's, as the end of a sentence. Empty if none is known. The
+// context length is not compared: few models compute differently with another one, and tokens that follow such a file
+// are not shared.
 inline std::string espalier_name_difference(const std::string & of_file, const std::string & here) {
     const auto theirs = espalier_split_origin(of_file);
     std::string text;

@@ -1,4 +1,4 @@
-// Whose a text is, and what computed it.
+// The owner of a sequence, and what its KV was computed with.
 
 #pragma once
 
@@ -20,7 +20,7 @@ inline std::string espalier_digest(const std::string & bytes) {
     return text;
 }
 
-// In pieces, for a file can be larger than what is free.
+// Reads the file in pieces, since it can be larger than the free memory.
 inline std::string espalier_digest_of_file(const std::string & path) {
     std::ifstream file(path, std::ios::binary);
     std::string   piece(1 << 20, '\0');
@@ -31,22 +31,22 @@ inline std::string espalier_digest_of_file(const std::string & path) {
     return digest.empty() ? espalier_digest("not read: " + path) : digest;
 }
 
-// Two texts may be gone on with, or share blocks, only if all of this is equal.
+// Sequences may be continued or shared only if every field matches, except is_certain.
 struct espalier_owner {
-    std::string tenant;   // who was authenticated, hashed; empty: nobody was
-    std::string salt;     // what the request brought as cache_salt, hashed; empty: nothing
-    std::string adapters; // what besides the model computes it
+    std::string tenant;   // the authenticated API key, hashed; empty: none
+    std::string salt;     // cache_salt of the request, hashed; empty: none
+    std::string adapters; // the LoRA adapters with their scales; empty: none
 
-    // false: a file that does not say what computed it, or names something else. Who goes on from it shares nothing; not a
-    // part of who it is.
+    // false: restored from a file that does not record its origin, or that has another one. A request that continues it
+    // shares nothing. Not a part of the owner's identity.
     bool is_certain = true;
 
     bool operator==(const espalier_owner & other) const {
         return tenant == other.tenant && salt == other.salt && adapters == other.adapters;
     }
 
-    // Who may share: what enters the hash of the first block. One text for one meaning, since both parts are as long
-    // always, or empty.
+    // The sharing scope, which enters the hash of the first block. Unambiguous, since each part is either empty or of
+    // fixed length.
     std::string scope() const {
         return tenant.empty() && salt.empty() ? "" : tenant + ":" + salt;
     }

@@ -1,5 +1,5 @@
-// How large the pool of a server is that was started with --kv-paged and without -c: the context that the model was
-// trained with, or what fits into the memory that is free. It does not depend on the number of slots, which share it.
+// The pool size of a server that was started with --kv-paged and without -c: the context that the model was trained
+// with, or as much as fits into free memory. It does not depend on the number of slots, which share the pool.
 
 #pragma once
 
@@ -19,7 +19,7 @@ struct espalier_pool_size {
     const char * reason;
 };
 
-// What the processes of a container may use, or INT64_MAX.
+// Bytes that the processes of the container may still allocate; INT64_MAX without a limit.
 inline int64_t espalier_free_of_container() {
     int64_t limit = INT64_MAX;
     int64_t used  = 0;
@@ -28,7 +28,8 @@ inline int64_t espalier_free_of_container() {
     return limit > 0 && limit < INT64_MAX ? std::max<int64_t>(0, limit - used) : INT64_MAX;
 }
 
-// ggml reports all memory of the host as free.
+// Free memory of the host in bytes; `otherwise` if /proc/meminfo cannot be read. ggml reports all memory of the host as
+// free.
 inline int64_t espalier_free_of_host(int64_t otherwise) {
     std::ifstream file("/proc/meminfo");
     std::string   name;
@@ -42,7 +43,7 @@ inline int64_t espalier_free_of_host(int64_t otherwise) {
     return otherwise;
 }
 
-// Bytes of each device, and of the host as the last one.
+// Memory in bytes of each device; the last entry is the host's.
 struct espalier_memory {
     std::vector<int64_t> used;
     std::vector<int64_t> free;
@@ -66,7 +67,7 @@ inline espalier_memory espalier_measure(const common_params & params, uint32_t n
     return memory;
 }
 
-// With the draft model, whose context is as large.
+// Includes the draft model, whose context has the same size.
 inline espalier_memory espalier_measure_all(const common_params & params, uint32_t n_ctx) {
     espalier_memory memory = espalier_measure(params, n_ctx);
     if (params.speculative.has_dft()) {
@@ -94,7 +95,7 @@ inline espalier_pool_size espalier_size_pool(const common_params & params) {
     int64_t n_ctx = most;
     for (size_t i = 0; i < full.used.size(); i++) {
         if (left(full, i) < 0 && full.used[i] > small.used[i]) {
-            // Memory grows with the context as a straight line.
+            // Memory grows linearly with the context.
             const double per_token = double(full.used[i] - small.used[i]) / (most - least);
             n_ctx = std::min(n_ctx, least + (int64_t) (std::max<int64_t>(0, left(small, i)) / per_token));
         }
@@ -106,7 +107,7 @@ inline espalier_pool_size espalier_size_pool(const common_params & params) {
     return { (uint32_t) n_ctx, "as many as fit into free memory" };
 }
 
-// Of its KV cache.
+// Size of its KV cache in bytes.
 inline uint64_t espalier_bytes_of_context(const llama_context * ctx) {
     uint64_t bytes = 0;
     for (const auto & [buft, memory] : llama_get_memory_breakdown(ctx)) {

@@ -1,7 +1,7 @@
 // The KV block pool of the kernels, as functions that other libraries may call.
 //
-// The kernels are linked into the espalier library alone, and their symbols stay inside it. This
-// table is how the pool gets out. What each function does: espalier_kernels.h.
+// The kernels are linked into the espalier library alone, which does not export their symbols. This
+// table gives other libraries access to the pool. espalier_kernels.h documents the functions.
 
 #pragma once
 
@@ -26,5 +26,5 @@ struct espalier_pool_functions {
     decltype(&::espalier_sha256)          sha256;
 };
 
-// NULL if the kernels are of another build than this header: then there is no pool.
+// Returns NULL if the kernels are of another build than this header; then there is no pool.
 ESPALIER_API const espalier_pool_functions * espalier_pool_get_functions();

@@ -1,9 +1,9 @@
-// Who of those that wait for a slot gets one: in the order of priority and arrival, decided for all at once from what is
-// free now. So it does not matter how a slot became free, or what became of the task that was to have it.
+// Assigns free slots to waiting tasks in the order of priority and arrival, for all of them at once from the slots that
+// are free now. So it does not matter how a slot became free, or what happened to the task that it was meant for.
 //
-// Upstream takes one task out for each slot that is released. If that task is then refused or cancelled, or is an action
-// on the slot, the slot stays free while others wait for it; one that has to wait again goes behind all others; and one
-// that needs a certain slot can be taken out for another.
+// Upstream dequeues one task for each slot that is released. If that task is then refused or cancelled, or is an action
+// on the slot, the slot stays free while other tasks wait for it; a task that has to wait again goes to the back of the
+// queue; and a task that needs a certain slot can be dequeued for another one.
 
 #pragma once
 
@@ -18,12 +18,13 @@
 
 using espalier_tasks = std::deque<server_task>;
 
-// Slots are saved, restored and erased one at a time, whatever else is queued, and nothing is computed.
+// Whether the task saves, restores or erases a slot. Such actions run one at a time, whatever else is queued, and
+// compute nothing.
 inline bool espalier_is_slot_action(const server_task & task) {
     return task.type == SERVER_TASK_TYPE_SLOT_SAVE || task.type == SERVER_TASK_TYPE_SLOT_RESTORE || task.type == SERVER_TASK_TYPE_SLOT_ERASE;
 }
 
-// The tasks of one HTTP request, and those of its further choices, know that they are one.
+// Gives all tasks of an HTTP request, and those of its further choices (`n`), the same request id.
 inline void espalier_name_request(std::vector<server_task> & tasks) {
     for (server_task & task : tasks) {
         task.params.id_request = tasks.front().id;
@@ -33,12 +34,12 @@ inline void espalier_name_request(std::vector<server_task> & tasks) {
     }
 }
 
-// Slots that compute nothing and that nobody was given.
+// Slots that are idle and not assigned to a task yet.
 class espalier_free_slots {
 public:
     espalier_free_slots(std::set<int> idle, int n_slots) : ids(std::move(idle)), n_free((int) ids.size()), n_slots(n_slots) {}
 
-    // Another task has the very slot that this one needs.
+    // Whether the slot that this task needs is busy, or assigned to another task.
     bool is_taken_from(const server_task & task) const {
         const int needed = needed_by(task);
         return needed >= 0 && ids.count(needed) == 0;
@@ -55,11 +56,11 @@ public:
 
 private:
     std::set<int> ids;
-    int           n_free; // less than there are ids: which slot a task gets that can have any is not known yet
+    int           n_free; // can be less than ids.size(): the slot of a task that can have any is chosen later
     int           n_slots;
 
-    // The slot that a task has to have, as get_slot_by_id finds it; -1: any. Requests with an id that no slot has were
-    // refused before they came here (espalier_get_id_slot, espalier_refuse_slot).
+    // The slot that a task requires, as get_slot_by_id finds it; -1: any. Requests with an id that no slot has were
+    // refused earlier (espalier_get_id_slot, espalier_refuse_slot).
     int needed_by(const server_task & task) const {
         const bool is_action = espalier_is_slot_action(task);
         const int  id_slot   = is_action ? task.slot_action.id_slot : task.id_slot;
@@ -69,7 +70,7 @@ private:
     static int count_of(const server_task & task) { return 1 + (int) task.child_tasks.size(); }
 };
 
-// Moves those who get a slot to the front of the queue, in their order. true: somebody did.
+// Moves the tasks that get a slot to the front of the queue, in their order. Returns whether there were any.
 inline bool espalier_give_slots(std::deque<server_task> & deferred, std::deque<server_task> & queue, espalier_free_slots free_slots) {
     for (const server_task & task : queue) {
         if (task.params.has_slot) {
@@ -77,7 +78,7 @@ inline bool espalier_give_slots(std::deque<server_task> & deferred, std::deque<s
         }
     }
     if (free_slots.are_none()) {
-        return false; // who waits costs a step nothing
+        return false; // waiting tasks cost a step nothing
     }
     const auto goes_before = [](const server_task & a, const server_task & b) {
         return std::tie(a.params.priority, a.id) < std::tie(b.params.priority, b.id);
@@ -88,11 +89,11 @@ inline bool espalier_give_slots(std::deque<server_task> & deferred, std::deque<s
     std::vector<server_task> given;
     for (auto task = deferred.begin(); task != deferred.end();) {
         if (free_slots.is_taken_from(*task)) {
-            task++; // nobody who goes now has what it waits for
+            task++; // its slot is not free, so tasks that are assigned now do not take it away
             continue;
         }
         if (!free_slots.are_enough_for(*task)) {
-            break; // nobody overtakes it
+            break; // no bypass
         }
         free_slots.give(*task);
         task->params.has_slot = true;

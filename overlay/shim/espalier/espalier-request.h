@@ -1,5 +1,5 @@
-// What a request says of itself: who sent it, with whom it shares, when it goes; and what the KV of its prompt
-// depends on.
+// The fields of a request that the paged KV cache and the queue use: its sender, sharing scope and priority; and the
+// inputs that the KV of its prompt depends on.
 
 #pragma once
 
@@ -21,17 +21,17 @@
 #include <vector>
 
 //
-// What the KV of a prompt depends on
+// Inputs of the KV of a prompt
 //
 
-// Every field of a request. The KV of a block depends on the tokens up to its end, and besides
+// Every field of a request. The KV of a block depends on the tokens up to its end, and in addition on
 //   * lora: the adapters and their scales; they enter the key of every block (espalier_adapters)
-//   * kv_tenant, kv_salt: nothing is computed with them, but only equal ones may share (espalier_owner::scope)
-//   * cache_prompt: false shares nothing and leaves nothing
-// The rest says when to stop, what to sample, or how to answer: none of it reaches llama_decode. What is the same for
-// the life of a context (control vectors, RoPE, pooling, types of the cache) need not be told apart in a pool, which
-// lives as long, and a file says it (espalier_origin); images and audio are told apart by their digests
-// (espalier_server::find_media).
+//   * kv_tenant, kv_salt: they do not affect the KV, but only equal ones may share (espalier_owner::scope)
+//   * cache_prompt: false matches no cached blocks and caches none
+// The other fields control stopping, sampling and the format of the answer; none of them reaches llama_decode. Options
+// that are constant for the life of a context (control vectors, RoPE, pooling, types of the cache) need not be
+// distinguished in a pool, which lives as long; a slot file records them (espalier_origin). Images and audio are
+// distinguished by their digests (espalier_server::find_media).
 #define ESPALIER_REQUEST_FIELDS(field) \
     field(stream) field(include_usage) field(cache_prompt) field(return_tokens) field(return_progress) \
     field(sse_ping_interval) field(n_keep) field(n_discard) field(n_predict) field(n_indent) field(n_cmpl) \
@@ -41,8 +41,8 @@
     field(res_type) field(oaicompat_model) field(oaicompat_cmpl_id) field(control_action) field(control_cmpl_id) \
     field(chat_parser_params) field(message_spans) field(embd_normalize)
 
-// Does not compile when upstream gives a request another field: whoever moves the pin has to say above whether the KV
-// of a prompt depends on it.
+// Fails to compile when upstream adds a field to a request: whoever moves the pin must state above whether the KV of a
+// prompt depends on it.
 inline void espalier_check_request_fields(const task_params & params) {
     const auto & [stream, include_usage, cache_prompt, return_tokens, return_progress,
                   sse_ping_interval, n_keep, n_discard, n_predict, n_indent, n_cmpl,
@@ -57,7 +57,8 @@ inline void espalier_check_request_fields(const task_params & params) {
 #undef ESPALIER_IS_IN_ITS_PLACE
 }
 
-// Adapters by what is in their files, so that a text that was saved to a file is known again by another server.
+// Identifies adapters by the content of their files, so that another server recognizes a sequence that was saved to a
+// file.
 class espalier_adapters {
 public:
     // Reads each file once.
@@ -67,7 +68,7 @@ public:
         }
     }
 
-    // Every adapter that computes with another scale than 0; a negative one does so too. Empty: none.
+    // The key of all adapters with a scale other than 0; negative scales count too. Empty: no adapters.
     std::string key(const std::vector<common_adapter_lora_info> & adapters) const {
         std::string names;
         for (size_t i = 0; i < adapters.size(); i++) {
@@ -83,39 +84,41 @@ private:
 };
 
 //
-// Who sent it
+// Sender
 //
 
-// How many API keys there are. A router keeps them to itself and tells its children how many it has.
+// Number of API keys. A router passes its number of keys to its children (LLAMA_SERVER_ROUTER_KEYS), which need not
+// have the keys themselves.
 inline size_t espalier_count_keys(const common_params & params) {
     const char * of_router = getenv("LLAMA_SERVER_ROUTER_KEYS");
     return of_router ? (size_t) std::strtoull(of_router, nullptr, 10) : params.api_keys.size();
 }
 
-// The key that the server has checked, hashed. A server that checks none takes the one that came: it is a router's
-// child, and the router has checked it, or it isolates who sends it and nobody else.
+// The API key that the server has checked, hashed. A server without keys uses the one in the request unchecked: either
+// it is a router's child, and the router has checked the key, or the key can only isolate its sender further.
 inline std::string espalier_get_tenant(const common_params & params, const server_http_req & req) {
     const std::string key  = espalier_find_key(req.headers);
     const auto &      keys = params.api_keys;
-    // Of several headers the server checks one, which need not be the one that is found here.
+    // If a request has several key headers, the server checks one, which need not be the one that is found here.
     if (!keys.empty() && std::find(keys.begin(), keys.end(), key) == keys.end()) {
         throw std::invalid_argument("the request has several API keys, and one of them is unknown");
     }
     return espalier_tenant_of_key(key);
 }
 
-// The fields of a body as they came. Some APIs are converted, and what the conversion does not know is lost: then the body
-// is parsed again, once for all fields and for all prompts of a request. Lives no longer than the request and its data.
+// The fields of a request body as the client sent them. Some APIs are converted, and the conversion drops fields that
+// it does not know; the body is then parsed again, once for all fields and for all prompts of a request. Must not
+// outlive the request and its data.
 class espalier_fields {
 public:
     espalier_fields(const server_http_req & req, const json & data) : data(data), req(req) {}
 
-    // null: there is no such field
+    // Returns null if there is no such field.
     json find(const std::string & name) {
         if (data.is_object() && data.contains(name)) {
             return data.at(name);
         }
-        // A key can be written with escaped letters, so its name need not stand in the body.
+        // A JSON key can contain escapes, so its name need not occur literally in the body.
         if (req.body.find('"' + name + '"') == std::string::npos && req.body.find("\\u") == std::string::npos) {
             return {};
         }
@@ -125,14 +128,15 @@ public:
         return body->is_object() && body->contains(name) ? body->at(name) : json();
     }
 
-    const json & data; // as the API's conversion left them
+    const json & data; // after the API's conversion
 
 private:
     const server_http_req & req;
-    std::unique_ptr<json>   body; // once it was needed
+    std::unique_ptr<json>   body; // parsed at the first use
 };
 
-// What the client gave as cache_salt. A wrong type is an error: who asks not to share must not share by a mistake.
+// The client's cache_salt, hashed; empty: none. A wrong type is an error: a client that asks for isolation must not
+// share because of a mistake.
 inline std::string espalier_get_salt(espalier_fields & fields) {
     const json salt = fields.find("cache_salt");
     if (!salt.is_null() && !salt.is_string()) {
@@ -142,7 +146,7 @@ inline std::string espalier_get_salt(espalier_fields & fields) {
     return text.empty() ? "" : espalier_digest("salt " + text);
 }
 
-// A client that was refused because the queue is full, or a slot or the pool is busy, gets a Retry-After. How long the requests
+// Adds Retry-After to a refusal because the queue is full, or a slot or the pool is busy. The time that the requests
 // before it take is not known, and a request that is refused again costs nothing.
 inline void espalier_add_headers(const json & error, std::map<std::string, std::string> & headers) {
     const std::string type = json_value(error, "type", std::string());
@@ -151,8 +155,9 @@ inline void espalier_add_headers(const json & error, std::map<std::string, std::
     }
 }
 
-// The integer that a field has, or a message for the client. Every number that the queue or the scheduler relies on is
-// read here: a conversion to int wraps, so 4294967297 would be 1 and 18446744073709551615 would be -1.
+// Returns the integer value of a field, or throws with a message for the client. Every integer that the queue or the
+// scheduler relies on is read here: a conversion to int wraps, so 4294967297 would be 1 and 18446744073709551615 would
+// be -1.
 inline int32_t espalier_get_integer(const json & value, const std::string & name, int32_t min, int32_t max, const std::string & meaning) {
     errno = 0;
     const int64_t number = value.is_number_integer() ? std::strtoll(value.dump().c_str(), nullptr, 10) : INT64_MIN;
@@ -162,7 +167,7 @@ inline int32_t espalier_get_integer(const json & value, const std::string & name
     return (int32_t) number;
 }
 
-// Whether slots are given in the order of the queue, and not as stock gives them.
+// Whether slots are assigned in the order of the queue, and not as in stock.
 inline bool espalier_gives_slots_in_order(const common_params & params) {
     return params.kv_paged || params.allow_priority || params.max_queued > 0;
 }
@@ -176,7 +181,7 @@ inline int32_t espalier_get_id_slot(const common_params & params, espalier_field
     return id_slot.is_null() ? -1 : espalier_get_integer(id_slot, "id_slot", -1, params.n_parallel - 1, "-1 is any slot");
 }
 
-// Why an action cannot be done on the slot that its path names. Empty: it can.
+// The reason why the slot id in the path of an action is invalid. Empty: it is valid.
 inline std::string espalier_refuse_slot(const common_params & params, const std::string & id_slot) {
     if (!espalier_gives_slots_in_order(params)) {
         return "";
@@ -188,7 +193,7 @@ inline std::string espalier_refuse_slot(const common_params & params, const std:
     return string_format("Invalid slot ID \"%s\": this server has slots 0 to %d", id_slot.c_str(), params.n_parallel - 1);
 }
 
-// How many answers a request wants is how many slots it takes at once.
+// Checks the number of choices (`n`) of a request: each takes one slot, all at the same time.
 inline void espalier_check_choices(const common_params & params, espalier_fields & fields) {
     if (!espalier_gives_slots_in_order(params)) {
         return;
@@ -201,7 +206,8 @@ inline void espalier_check_choices(const common_params & params, espalier_fields
     }
 }
 
-// Lost by some conversions, and then the request would share. A wrong type is an error as with cache_salt.
+// Reads cache_prompt from the original body: some conversions drop it, and the request would share. A wrong type is an
+// error as with cache_salt.
 inline bool espalier_shares(const common_params & params, espalier_fields & fields) {
     const json cache_prompt = params.kv_paged ? fields.find("cache_prompt") : json();
     if (!cache_prompt.is_null() && !cache_prompt.is_boolean()) {
@@ -222,7 +228,7 @@ inline int32_t espalier_get_priority(const common_params & params, espalier_fiel
     return place;
 }
 
-// Of every request that computes something or acts on a slot.
+// Reads these fields of every request that computes something or acts on a slot.
 inline void espalier_read_request(const common_params & params, const server_http_req & req, espalier_fields & fields, task_params & to) {
     to.kv_tenant = espalier_get_tenant(params, req);
     to.kv_salt   = espalier_get_salt(fields);
@@ -231,14 +237,15 @@ inline void espalier_read_request(const common_params & params, const server_htt
     to.cache_prompt = espalier_shares(params, fields) && to.cache_prompt;
 }
 
-// The same of a request that is one task.
+// The same for a request that is a single task.
 inline void espalier_read_request(const common_params & params, const server_http_req & req, const json & data, task_params & to) {
     espalier_fields fields(req, data);
     espalier_read_request(params, req, fields, to);
     to.t_arrival = ggml_time_us();
 }
 
-// Refuses a request for its fields before a sleeping server loads the model for it. The same checks as when its tasks are made.
+// Checks the fields of a request before a sleeping server loads the model for it. These are the checks that are made
+// when its tasks are created.
 inline void espalier_check_request(const common_params & params, const server_http_req & req, const json & data, bool has_slot) {
     task_params ignored;
     espalier_fields fields(req, data);

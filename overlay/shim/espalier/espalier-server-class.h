@@ -1,5 +1,5 @@
-// What a server can be asked about its paged KV cache, and what it has to know for it: the declarations of
-// espalier-admission.h, espalier-server.h and espalier-step.h. After the file's server_slot, like these.
+// The state and functions of a server's paged KV cache: the declarations of espalier-admission.h, espalier-server.h,
+// espalier-step.h and espalier-tenancy.h. Like these, included after server_slot in tools/server/server-context.cpp.
 
 #pragma once
 
@@ -16,77 +16,79 @@
 #include "mtmd.h"
 
 struct espalier_server {
-    // Replaced by the thread that loads the model, read by those that answer requests; empty: not paged.
+    // Replaced by the thread that loads the model, read by those that answer requests; null until a model is loaded.
     std::shared_ptr<espalier_numbers> numbers;
 
     std::unique_ptr<espalier_kv>       kv;
     std::unique_ptr<espalier_adapters> adapters;
-    std::string                        origin; // for files of slots
+    std::string                        origin; // of this server, for slot files
     uint64_t                           n_steps = 0;
-    int                                refused = -1;      // the last request that was answered 429
-    std::set<int>                      admitted = {};     // with --max-queued: requests that have tasks left, of which one was computed
+    int                                refused = -1;      // the last request that was answered with HTTP 429
+    std::set<int>                      admitted = {};     // --max-queued: unfinished requests with an admitted task
 
-    // In every mode: what tells owners apart.
+    // Reads what distinguishes owners: the adapters, and the origin for slot files. Called in every mode.
     template <typename server_t> static void init_owners(server_t & server);
 
     template <typename server_t> static void init(server_t & server);
     template <typename server_t> static void destroy(server_t & server);
 
-    // With --kv-paged and no -c: how large the pool is. Before the context is made.
+    // Sets the size of the pool with --kv-paged and without -c. Must be called before the context is created.
     static void size_pool(common_params & params);
 
-    // Between two steps: what is computed can be shared, each running slot has room for the next step, and of those
-    // that wait the ones that may go on have their turn.
+    // Runs between two steps: caches complete blocks, makes sure that each running slot has blocks for the next step
+    // (preempting others if necessary), admits waiting requests that fit, and chooses the batch key of the step.
     template <typename server_t> static void prepare_step(server_t & server);
 
-    // The slots in the order in which their requests go; as they are if the cache is not paged.
+    // The slots in the order of their requests' priority and arrival; in their own order if the cache is not paged.
     template <typename server_t> static std::vector<server_slot *> in_order(server_t & server);
 
-    // false: the slot's request waits, or requests of another batch key are computed in this step
+    // Whether the slot takes part in this step. false: its request waits, or the step is for another batch key.
     template <typename server_t> static bool has_turn(const server_t & server, const server_slot & slot);
 
-    // A preempted slot computes again what it had, as a prompt, but nothing is sampled at its end: the next
-    // token is known already. false: the batch is full
+    // Recomputes the tokens of a preempted slot as a prompt, without sampling at its end: the next token is known
+    // already. Returns false if the batch is full.
     template <typename server_t> static bool resume(server_t & server, server_slot & slot, int32_t n_batch);
 
-    // Media are decoded by themselves, before the adapters of the batch are set: these are the slot's own.
+    // Sets the slot's own adapters for decoding its media, which happens separately, before the adapters of the batch
+    // are set.
     static void prepare_media(server_slot & slot);
 
-    // The batch size up to which prompts may be added to a batch that has these tokens of generating slots.
+    // Chunked prefill: the batch size up to which prompt tokens may be added to a batch that has these tokens of
+    // decoding slots.
     template <typename server_t> static int32_t limit_prompts(const server_t & server, int32_t n_batch);
 
     template <typename server_t> static void note_token(server_t & server, server_slot & slot);
 
-    // The idle slot that keeps the most of the task's prompt, of the texts that its request may go on with: which slot
-    // it gets tells nobody what others asked. NULL: there is none
+    // The idle slot whose retained sequence shares the longest prefix with the task's prompt, among the sequences of
+    // the same owner: so the choice of the slot reveals nothing about the prompts of others. NULL: there is none.
     template <typename server_t> static server_slot * find_kept(server_t & server, const server_task & task);
 
-    // A kept text that nobody computes with is given up. false: there is none
+    // Evicts the retained sequence of the slot that has been idle longest. Returns false if there is none.
     template <typename server_t> static bool drop_kept(server_t & server);
 
-    // false: it has to wait for a slot like all others, or was refused since too many do
+    // Returns false if the task has to wait for a slot like all others, or was refused because the queue is full.
     template <typename server_t> static bool has_slot(server_t & server, server_task & task);
 
-    // Requests that run and requests that wait, each counted once, however many tasks it is made of.
+    // Counts the running and the waiting requests, each once, however many tasks it has.
     template <typename server_t> static void count_requests(server_t & server, int & n_running, int & n_waiting);
 
-    // Gives the slots that are free to those that wait for one. false: they are given as in stock
+    // Assigns the free slots to waiting tasks. Returns false if slots are assigned as in stock.
     template <typename server_t> static bool give_slots(server_t & server);
 
-    // Whose a task's text is.
+    // The owner of a task's tokens.
     template <typename server_t> static espalier_owner owner_of(const server_t & server, const server_task & task);
 
-    // Whose text a draft may be learned from: with "cache_prompt": false the request's alone.
+    // The owner from whose sequences drafts may be learned; with "cache_prompt": false only the request itself.
     template <typename server_t> static std::string draft_owner_of(const server_t & server, const server_task & task);
 
-    // What an unpaged slot left after its last request: only a request of the same owner may go on from it, or is compared
-    // with it. A paged slot leaves nothing there (espalier_slot).
+    // Whether the task may reuse, or be compared with, the tokens that an unpaged slot has kept from its last request:
+    // only a request of the same owner may. A paged slot keeps none there (espalier_slot).
     template <typename server_t> static bool may_reuse(const server_t & server, const server_slot & slot, const server_task & task);
 
-    // The slot is the task's now. What it left belongs to the same owner, or is cleared.
+    // Assigns an unpaged slot to the task, and clears the tokens that it has kept unless they have the same owner.
     template <typename server_t> static void take_over(server_t & server, server_slot & slot, const server_task & task);
 
-    // Of a slot, in /slots: what another tenant asks or has asked is not shown.
+    // Removes the fields of a slot in /slots that would show another tenant's current or last request.
     static void hide_from(const std::string & tenant, const server_slot & slot, json & shown);
 
     // A copy of the sequence of an idle slot.
@@ -96,7 +98,8 @@ struct espalier_server {
         std::vector<uint8_t> state;
     };
 
-    // An action on an idle slot. While it lives, a slot's kept text is its prompt, as the actions expect it.
+    // An action on an idle slot. During its lifetime the slot's retained sequence is its prompt, as the actions expect
+    // it.
     class open_slot {
     public:
         open_slot(server_slot & slot, espalier_owner owner) : slot(slot), owner(std::move(owner)) {
@@ -117,10 +120,10 @@ struct espalier_server {
         open_slot(const open_slot &)             = delete;
         open_slot & operator=(const open_slot &) = delete;
 
-        // Of a slot that is being saved.
+        // The save in progress, if the action saves the slot.
         std::unique_ptr<espalier_saving> saving;
 
-        // Of a file that is being restored.
+        // Removes the record from the tokens of the file that is being restored.
         void take_record(const std::string & path, std::vector<llama_token> & tokens, size_t n_read) const {
             espalier_slot_file(path, "").take_record(restored, tokens, n_read);
         }
@@ -128,7 +131,8 @@ struct espalier_server {
         espalier_slot_file::content restored;
         std::string why_not_read() const;
 
-        // The slot's sequence before a restore. roll_back() puts it back if the file is refused; the slot must be empty then.
+        // The slot's sequence before a restore. roll_back() puts it back if the file is refused; the slot must be empty
+        // then.
         std::optional<held_sequence> before;
         void roll_back();
 
@@ -137,7 +141,7 @@ struct espalier_server {
         espalier_owner owner;
     };
 
-    // For an action on an idle slot. Empty: it is refused, and the client was told why
+    // Opens an idle slot for an action. Null: the action is refused, and the error was sent to the client.
     template <typename server_t> static std::unique_ptr<open_slot> open_idle_slot(server_t & server, server_slot & slot, const server_task & task);
 
 private:
@@ -151,18 +155,19 @@ private:
         size_t      first;
         size_t      n_tokens;
         std::string key;
-        bool        has_id; // false: what it is like is not known
+        bool        has_id; // false: its content is not identified
     };
 
-    // Who asks, or runs; what the scheduler is told of them is in the same order.
+    // The running and the waiting requests in the order of the queue; `slots` and `requests` have the same order.
     struct line {
         std::vector<server_slot *>             slots;
         std::vector<espalier_schedule_request> requests;
-        std::vector<server_slot *>             keepers; // in the order in which they give up what they keep
+        std::vector<server_slot *>             keepers; // slots with a retained sequence, in eviction order
         std::vector<llama_seq_id>              kept;
     };
 
-    // What the line looked like when who waits was asked last: nothing changed, nobody needs to be asked.
+    // The state in which the scheduler last considered the waiting requests. While it is unchanged, they need not be
+    // considered again.
     struct snapshot {
         uint64_t n_changes = 0;
         std::vector<std::array<int, 4>> slots;
@@ -171,7 +176,8 @@ private:
     };
     snapshot asked;
 
-    // For --max-queued: the ids of the requests that were asked and not admitted, for want of a slot or of blocks.
+    // For --max-queued: the ids of the requests that were considered and not admitted, because no slot or not enough
+    // blocks were free.
     template <typename server_t> static std::set<int> find_queued(const server_t & server, const espalier_tasks & deferred, const espalier_tasks & queue);
     template <typename server_t> static bool limit_queue(server_t & server, int id_task, int id_request);
     template <typename server_t> static void limit_actions(server_t & server);
@@ -211,6 +217,6 @@ private:
     template <typename server_t> static void fail(server_t & server);
     template <typename server_t> static void note_waiting(server_t & server, const line & those, const std::vector<uint32_t> & waits);
 
-    // The media that come next in a preempted slot's prompt. false: refused
+    // Recomputes the media that come next in the prompt of a preempted slot. Returns false if the request was refused.
     template <typename server_t> static bool compute_media(server_t & server, server_slot & slot);
 };

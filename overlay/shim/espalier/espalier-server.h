@@ -1,7 +1,7 @@
-// What a server does with its paged KV cache, and with prompts while others are generating.
+// The server's part of the paged KV cache, and chunked prefill.
 //
-// Included by tools/server/server-context.cpp after its server_slot: a patch only calls this. `server_t` is that
-// file's server_context_impl, a friend; everything runs on the thread that decodes.
+// Included by tools/server/server-context.cpp after its server_slot; the patches only call it. `server_t` is that
+// file's server_context_impl, of which espalier_server is a friend; everything runs on the thread that decodes.
 
 #pragma once
 
@@ -41,7 +41,7 @@ void espalier_server::init(server_t & server) {
     }
 }
 
-// The types that the layers have, which need not be those that were asked for (espalier_cache_type).
+// Reports the types that the layers actually have, which may differ from the requested ones (espalier_cache_type).
 template <typename server_t>
 espalier_cache_facts espalier_server::describe_cache(const server_t & server) {
     const auto & params = server.params_base;
@@ -74,7 +74,7 @@ void espalier_server::open_pool(server_t & server) {
     for (auto & slot : server.slots) {
         slot.paged.kv          = paged.kv.get();
         slot.paged.most_drafts = n_batch / n_slots - 1;
-        slot.paged.keeps       = !server.params_base.slot_save_path.empty(); // there must be something to save
+        slot.paged.keeps       = !server.params_base.slot_save_path.empty(); // a retained sequence is what can be saved
     }
     if (server.params_base.ctx_shift) {
         SRV_WRN("%s", "--context-shift is not supported by a paged KV cache, disabling\n");
@@ -92,10 +92,11 @@ void espalier_server::destroy(server_t & server) {
     for (auto & slot : server.slots) {
         slot.paged = {};
     }
-    server.espalier.kv.reset(); // a server that sleeps goes on to say its numbers
+    server.espalier.kv.reset(); // the metrics remain: a sleeping server still reports them
 }
 
-// The others continue from what the model itself computed for earlier tokens, which nobody keeps.
+// Whether the draft model needs only the tokens. The other kinds also continue from the target model's hidden states of
+// earlier tokens, which are not cached.
 inline bool espalier_server::drafts_from_tokens_alone(const common_params & params) {
     const auto & types = params.speculative.types;
     return std::none_of(types.begin(), types.end(), [](common_speculative_type type) {
@@ -118,9 +119,9 @@ bool espalier_server::resume(server_t & server, server_slot & slot, int32_t n_ba
     while (slot.prompt.n_tokens() < (int) tokens.size()) {
         const llama_token token = tokens[slot.prompt.n_tokens()];
         if (token == LLAMA_TOKEN_NULL) {
-            return true; // in the next step, when what comes before it is computed
+            return true; // continues in the next step, after the tokens before it are computed
         }
-        // Not as a prompt: its times are those of the tokens that were heard.
+        // Not counted as a prompt, since the client has already received tokens: the timings are those of generation.
         if (server.batch.size() >= n_batch || !server.batch.add(slot.id, token, slot.prompt.tokens.pos_next(), false, false)) {
             return false;
         }
@@ -163,8 +164,8 @@ template <typename server_t>
 int32_t espalier_server::limit_prompts(const server_t & server, int32_t n_batch) {
     const int64_t n_generated = server.batch.size();
     const int64_t budget      = server.params_base.prefill_budget;
-    // Streams of another batch key have no token in this step, and wait until it is over. A prompt that cannot be split
-    // takes one step, however long it is.
+    // Decoding requests of another batch key have no token in this step and wait until it is over, so prompts are
+    // limited for them too. A prompt that cannot be split takes one step, however long it is.
     const bool others_wait = server.espalier.kv && std::any_of(server.slots.begin(), server.slots.end(), [](const server_slot & slot) {
         return runs(slot) && generates(slot) && !slot.paged.now.is_in_step;
     });
@@ -192,7 +193,7 @@ void espalier_server::note_token(server_t & server, server_slot & slot) {
 }
 
 //
-// Idle slots, and those that come
+// Idle slots and arriving tasks
 //
 
 template <typename server_t>
@@ -266,17 +267,18 @@ bool espalier_server::give_slots(server_t & server) {
 }
 
 //
-// What a server says of itself
+// Metrics and properties
 //
 
-// For /metrics. Nothing if the KV cache is not paged.
+// For /metrics. Without the metrics of the pool if the KV cache is not paged.
 inline void espalier_add_metrics(std::string & to, const std::shared_ptr<espalier_numbers> & numbers) {
     if (numbers) {
         to += numbers->to_metrics();
     }
 }
 
-// For /props. Likewise. What others find is not said where there are others: it tells when somebody asks the same.
+// For /props. Without the pool if the KV cache is not paged. The prefix-cache hits are left out if there are several
+// API keys: they would reveal that another tenant sends the same prompts.
 inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers> & numbers, size_t n_keys) {
     if (!numbers) {
         return;

@@ -1,11 +1,11 @@
-// A saved slot: upstream's file of a sequence, with a record of whose it is and what computed it, and a digest of all.
+// A saved slot: upstream's sequence file, with a record of the sequence's owner and origin, and a digest of everything.
 //
 //     head | record | tokens | state | trailer
 //
-// Head, tokens and state are as upstream writes them. The record is the beginning of upstream's list of tokens, under a
-// version that upstream does not have, so that a stock server refuses the file. The trailer is the digest of everything
-// before it. A file that has only one of record and trailer is damaged, so neither a flipped bit nor a cut turns one of
-// our files into one that says nothing.
+// Head, tokens and state are as upstream writes them. The record is at the beginning of upstream's list of tokens,
+// under a version that upstream does not have, so that a stock server refuses the file. The trailer is the digest of
+// everything before it. A file that has only one of record and trailer is damaged, so neither a flipped bit nor
+// truncation turns one of our files into one that looks like a stock file.
 
 #pragma once
 
@@ -34,7 +34,7 @@
 #include <unistd.h>
 #endif
 
-// What upstream's list of tokens begins with; the words after it are the record's length and its text.
+// The record at the beginning of upstream's list of tokens: two marks, the length of the text in bytes, and the text.
 struct espalier_slot_record {
     static constexpr llama_token marks[2]   = { -1, 0x31505345 }; // upstream's LLAMA_TOKEN_NULL, and "ESP1" as a version
     static constexpr size_t      n_head     = 3;                  // marks and the number of bytes
@@ -56,7 +56,7 @@ struct espalier_slot_record {
         return bytes;
     }
 
-    // The four lines of a record. Fewer: it is not one.
+    // The lines of the record; a valid one has four.
     std::vector<std::string> lines() const {
         std::vector<std::string> found;
         for (size_t from = 0, to; (to = text.find('\n', from)) != std::string::npos; from = to + 1) {
@@ -68,27 +68,27 @@ struct espalier_slot_record {
 
 class espalier_slot_file {
 public:
-    // `origin` is what computes here, as espalier_origin() says it; empty: it is not known.
+    // `origin` is the origin of this server, as returned by espalier_origin(); empty: unknown.
     espalier_slot_file(const std::string & path, const std::string & origin) : path(path), origin(origin) {}
 
     enum kind {
         MISSING,
-        STOCK,   // without a record: whoever saved it was not this server
+        STOCK,   // without a record, as a stock server saves it
         OURS,
-        DAMAGED, // not as it was written
-        UNFIT,   // as it was written, and not for this server
+        DAMAGED, // not as it was written: truncated or changed
+        UNFIT,   // intact, but not usable by this server
     };
 
     struct content {
         kind                 is = MISSING;
         espalier_slot_record record = {};
-        espalier_owner       owner  = {}; // only of ours; not certain: something else computed it
-        std::string          origin = {}; // only in our files; empty if unknown
-        size_t               n_tokens = 0; // only where they were counted (count_cells)
+        espalier_owner       owner  = {}; // only for OURS; not certain: its origin is not that of this server
+        std::string          origin = {}; // only for OURS; empty: unknown
+        size_t               n_tokens = 0; // only if they were counted (count_cells)
     };
 
-    // Names that clients may not give to a file: files that are being written, and those in which older versions kept the
-    // owner.
+    // Whether clients may not use this file name: names of files that are being written, and of files in which older
+    // versions stored the owner.
     bool is_reserved() const {
         std::string name = std::filesystem::path(path).filename().string();
         std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -97,7 +97,7 @@ public:
             (name.size() >= old_suffix.size() && name.compare(name.size() - old_suffix.size(), std::string::npos, old_suffix) == 0);
     }
 
-    // What the file says it is. Nothing of it is to be believed before verify().
+    // Reads the record without checking the digest. The result must not be trusted before verify().
     content look() const {
         std::ifstream file(path, std::ios::binary);
         if (!file) {
@@ -121,7 +121,7 @@ public:
         return found;
     }
 
-    // The same after all of it was read and compared with its digest.
+    // The same, after the whole file was read and compared with its digest.
     content verify() const {
         content found = look();
         if (found.is == OURS && read_trailer() != make_trailer(path, n_file_bytes() - n_trailer())) {
@@ -130,7 +130,7 @@ public:
         return found;
     }
 
-    // The number of tokens, if the cells in the file are those of its tokens: one for each, at positions 0, 1, 2 and so on.
+    // The number of tokens, if the file has exactly one cell for each of its tokens, at positions 0, 1, 2 and so on.
     // For a memory with full attention and one stream, whose state begins with its cells.
     std::optional<size_t> count_cells(const espalier_slot_record & record) const {
         std::ifstream file(path, std::ios::binary);
@@ -149,7 +149,7 @@ public:
         if (!read_exactly(file, packed.data(), packed.size() * sizeof(llama_token)) || !read_exactly(file, counts, sizeof(counts))) {
             return {};
         }
-        // A list of tokens as upstream packs it has a mark, a version and its length; older ones are the tokens alone.
+        // A packed list of tokens begins with a mark, a version and its length; an older one has only the tokens.
         const bool     is_packed = packed.size() >= 3 && packed[0] == -1;
         const uint64_t n_tokens  = is_packed ? (uint32_t) packed[2] : packed.size();
         if (counts[0] != 1 || counts[1] != n_tokens || n_tokens > n_file / (3 * sizeof(uint32_t))) {
@@ -166,8 +166,8 @@ public:
         return n_tokens;
     }
 
-    // Upstream has read the file: the tokens without the record. Throws if it is another file than the one that was verified, or
-    // if upstream did not read all of it.
+    // Removes the record from the tokens that upstream has read. Throws if the file is not the one that was verified,
+    // or if upstream did not read all of it.
     void take_record(const content & verified, std::vector<llama_token> & tokens, size_t n_read) const {
         const size_t n_beside = verified.is == OURS ? n_trailer() : 0;
         if (n_read + n_beside != n_file_bytes()) {
@@ -185,7 +185,7 @@ public:
 
     const std::string & where() const { return path; }
 
-    // Beside the file, on the same file system; never the same twice.
+    // A path next to the file, on the same file system; different for each call.
     std::string path_of_part() const {
         std::random_device random;
         const uint64_t number = (uint64_t) random() << 32 | random();
@@ -219,7 +219,7 @@ private:
         return n == 0 || (bool) file.read((char *) to, n);
     }
 
-    // false: it has none. A record that cannot be read to its end has no text.
+    // Returns false if there is no record. The text of a truncated record is empty.
     static bool read_record(std::ifstream & file, espalier_slot_record & record) {
         llama_token words[3 + espalier_slot_record::n_head] = {}; // upstream's magic, version and count come first
         if (!read_exactly(file, words, sizeof(words)) || memcmp(words + 3, espalier_slot_record::marks, sizeof(espalier_slot_record::marks)) != 0) {
@@ -245,7 +245,7 @@ private:
         return text;
     }
 
-    // In pieces, since a file can be larger than the free memory. Empty: it has fewer bytes.
+    // Reads the file in pieces, since it can be larger than the free memory. Empty: the file is shorter than n_bytes.
     static std::string digest_of_first(const std::string & path, uint64_t n_bytes) {
         std::ifstream file(path, std::ios::binary);
         std::string   digest;
@@ -264,11 +264,11 @@ private:
     std::string origin;
 };
 
-// A slot on its way to its file. It is written beside the file, which it replaces only when all of it is on the disk:
-// otherwise nothing of it is left, and what was there before is still there.
+// An atomic save of a slot. It is written next to the target file, and replaces it only when all of it is on the disk;
+// otherwise the partial file is removed, and the target file is unchanged.
 class espalier_saving {
 public:
-    // Without a record the file is a stock server's, byte for byte.
+    // Without a record the file is byte for byte that of a stock server.
     espalier_saving(espalier_slot_file file, std::optional<espalier_slot_record> record) :
         file(std::move(file)), part(this->file.path_of_part()), record(std::move(record)) {
     }
@@ -281,17 +281,18 @@ public:
     espalier_saving(const espalier_saving &)             = delete;
     espalier_saving & operator=(const espalier_saving &) = delete;
 
-    // Where upstream writes to.
+    // The path that upstream writes to.
     const std::string & path() const { return part; }
 
-    // What upstream writes as the list of tokens.
+    // The bytes that upstream writes as the list of tokens.
     std::vector<char> with_record(const std::vector<char> & packed) const {
         std::vector<char> bytes = record ? record->to_bytes() : std::vector<char>();
         bytes.insert(bytes.end(), packed.begin(), packed.end());
         return bytes;
     }
 
-    // Upstream has written that many bytes, or says so. Empty: the file is there; else why it is not.
+    // Completes the save after upstream has reported that it wrote `n_written` bytes. Empty: the file is in place; else
+    // the reason why it is not.
     std::string finish(size_t n_written) const {
         std::error_code error;
         if (n_written == 0 || std::filesystem::file_size(part, error) != n_written || error) {
@@ -323,7 +324,8 @@ private:
         return fclose(file) == 0 && is_written;
     }
 
-    // So that the new name outlives a power cut. The file is whole under either name, so a failure is not one of the save's.
+    // Syncs the folder, so that the rename survives a power failure. The file is complete under either name, so an
+    // error here does not fail the save.
     void sync_folder() const {
 #ifndef _WIN32
         const auto folder = std::filesystem::path(file.where()).parent_path();

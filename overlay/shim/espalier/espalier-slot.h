@@ -1,8 +1,8 @@
-// What a slot of a paged server has besides upstream's server_slot, which has one of these.
+// State of a slot in a paged server, besides upstream's server_slot, which has it as a member.
 //
-// A slot at rest has a kept text or nothing: upstream's `prompt` is empty then, so no code of upstream's compares it,
-// chooses by it, goes on from it or saves it. A text, its cells and its owner are one value, the kept text, with one
-// life: it ends by being taken over by a request of the same owner, or gives its cells up.
+// An idle slot has a retained sequence or nothing: upstream's `prompt` is empty then, so upstream's code cannot compare
+// it, choose a slot by it, continue from it or save it. The tokens, their cells and their owner are one value with one
+// lifetime: it ends when a request of the same owner takes the sequence over, or when its cells are freed.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 #include <memory>
 #include <utility>
 
-// A text with its cells and its owner. Whoever destroys it gives the cells up.
+// A retained sequence: tokens, their cells and their owner. The destructor frees the cells.
 class espalier_kept_text {
 public:
     espalier_kept_text(const common_memory & mem, llama_seq_id seq_id, server_tokens && tokens, espalier_owner owner) :
@@ -35,21 +35,22 @@ public:
     const server_tokens  & tokens() const { return tokens_; }
     const espalier_owner & owner()  const { return owner_;  }
 
-    // The first tokens stay, with their cells.
+    // Keeps the first tokens and their cells; frees the rest.
     void cut(size_t n_tokens) {
         server_tokens first = copy_first(tokens_, n_tokens);
         tokens_ = std::move(first);
         mem.seq_rm(seq_id, n_tokens, -1);
     }
 
-    // The caller has the text now, and its cells.
+    // Moves the tokens to the caller, which then also owns their cells.
     server_tokens take() {
         server_tokens taken = std::move(tokens_);
         tokens_.clear();
         return taken;
     }
 
-    // Images without their pixels. Not server_tokens::keep_first, which cannot cut between two images.
+    // Copies the first tokens; images without their pixels. Not server_tokens::keep_first, which cannot cut between two
+    // images.
     static server_tokens copy_first(const server_tokens & tokens, size_t n_tokens) {
         server_tokens first;
         first.has_mtmd = tokens.has_mtmd;
@@ -71,38 +72,38 @@ private:
 };
 
 struct espalier_slot {
-    espalier_kv * kv = nullptr; // if the KV cache is paged
-    bool keeps = false;         // the slot keeps its text after the answer, because it can be saved to a file
-    int  most_drafts = INT_MAX; // so that the tokens of all slots with their drafts are one batch
+    espalier_kv * kv = nullptr; // null if the KV cache is not paged
+    bool keeps = false;         // retain the sequence after the answer, because it can be saved to a file
+    int  most_drafts = INT_MAX; // limit of draft tokens, so that the tokens and drafts of all slots fit into one batch
 
     std::unique_ptr<espalier_kept_text> kept;
 
-    // Of the running request; as new when it ends.
+    // State of the slot's request; reset when it ends.
     struct request {
-        bool is_prepared = false;   // it was asked for the first time, or again after it gave way
-        bool is_shared   = false;   // others may use what it computes
-        bool has_turn    = false;   // it was let in, and holds its room
-        bool joins       = false;   // it goes on from its parent's prompt when that is computed
-        bool was_asked   = false;   // by the scheduler, and may go on waiting
-        bool was_admitted = false;  // at least once: a preempted request is one request in the numbers
+        bool is_prepared = false;   // prepare_request() was called since it arrived, or since it was last preempted
+        bool is_shared   = false;   // other requests may share the blocks that it computes
+        bool has_turn    = false;   // it is admitted, and holds its blocks
+        bool joins       = false;   // it continues from its parent's prompt when that is computed
+        bool was_asked   = false;   // considered by the scheduler once; it may stay in the queue
+        bool was_admitted = false;  // at least once: a preempted request counts once in the metrics
         espalier_owner owner;
-        server_tokens  preempted;   // what it held when it had to give way while it generated
-        bool is_in_step  = false;   // its batch key has this step
-        uint64_t last_step = 0;     // in which requests of its batch key were computed, or in which it was admitted
+        server_tokens  preempted;   // its tokens when it was preempted while decoding
+        bool is_in_step  = false;   // this step is for its batch key
+        uint64_t last_step = 0;     // the last step for its batch key, or the step in which it was admitted
         uint32_t waits_for   = ESPALIER_SCHEDULE_FOR_NOTHING;
         int64_t  t_last_token = 0;
     };
     request now;
 
-    // Gives up the retained sequence. A request that was to go on from it looks for blocks in the pool instead, which it
-    // does when it is prepared.
+    // Evicts the retained sequence. A request that was to continue from it looks for cached blocks instead, when it is
+    // prepared again.
     void drop_kept() {
         kept.reset();
         now.is_prepared = false;
     }
 
-    // The request is over. What of its prompt is computed is published; then its text is kept with its cells, or both
-    // are given up.
+    // Ends the request. The computed full blocks are cached; then the sequence is retained with its cells, or its cells
+    // are freed.
     void release(const common_memory & mem, llama_seq_id id, server_prompt & prompt) {
         const size_t n_computed = std::min((size_t) prompt.n_tokens(), kv->n_computed(id));
         if (now.has_turn && !prompt.tokens.empty()) {
@@ -119,7 +120,7 @@ struct espalier_slot {
         now = {};
     }
 
-    // The text of `prompt`, whose cells the sequence holds.
+    // Retains the tokens of `prompt`, whose cells the sequence holds.
     void keep(const common_memory & mem, llama_seq_id id, server_prompt & prompt, const espalier_owner & owner) {
         kept.reset();
         kept = std::make_unique<espalier_kept_text>(mem, id, std::move(prompt.tokens), owner);

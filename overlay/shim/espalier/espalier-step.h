@@ -1,12 +1,13 @@
-// Between two steps: who is asked, what the scheduler is told of them, and how its answers are carried out. The part
-// of the server that knows what a slot's request is about; included by espalier-server.h alone.
+// Scheduling between two steps: prepares requests, describes them to the scheduler of the kernels, and carries out its
+// actions. This is the part of the server that knows the contents of a slot's request. Included only by
+// espalier-server.h.
 
 #pragma once
 
 #include "espalier-admission.h"
 
 //
-// What a slot's request is about
+// Contents of a slot's request
 //
 
 template <typename server_t>
@@ -14,7 +15,7 @@ bool espalier_server::has_turn(const server_t & server, const server_slot & slot
     return !server.espalier.kv || (slot.paged.now.is_in_step && (runs(slot) || is_refused_by_the_server(slot)));
 }
 
-// What is to be computed before anything is sampled.
+// The tokens to compute before anything is sampled.
 inline const server_tokens & espalier_server::text_of(const server_slot & slot) {
     return slot.state == SLOT_STATE_PREEMPTED ? slot.paged.now.preempted : slot.task->tokens;
 }
@@ -30,7 +31,7 @@ std::vector<server_slot *> espalier_server::in_order(server_t & server) {
         slots.push_back(&slot);
     }
     if (server.espalier.kv) {
-        // Who has no request is passed over anyhow.
+        // Slots without a request go last; the callers skip them.
         std::stable_sort(slots.begin(), slots.end(), [](const server_slot * one, const server_slot * other) {
             return one->task && (!other->task || place_of(*one) < place_of(*other));
         });
@@ -38,7 +39,7 @@ std::vector<server_slot *> espalier_server::in_order(server_t & server) {
     return slots;
 }
 
-// The id of an image is the SHA-256 of its file. Its number among the media tells the slices of one file apart.
+// The id of an image is the SHA-256 of its file. Its index among the media distinguishes the slices of one file.
 inline std::vector<espalier_server::media_in_prompt> espalier_server::find_media(const server_tokens & tokens) {
     std::vector<media_in_prompt> media;
     for (size_t i = 0; i < tokens.size();) {
@@ -54,7 +55,9 @@ inline std::vector<espalier_server::media_in_prompt> espalier_server::find_media
     return media;
 }
 
-// Nobody else may use what it computes where not every token of it is computed alike.
+// Whether other requests may share the blocks that it computes. They may not if cache_prompt is false, or if not every
+// token is computed in the same way from what the pool hashes: embedding tasks, activated LoRAs, embeddings as input,
+// media without an id.
 inline bool espalier_server::is_shared(const server_slot & slot, const std::vector<media_in_prompt> & media) {
     const bool are_known = std::all_of(media.begin(), media.end(), [](const media_in_prompt & one) { return one.has_id; });
     return slot.task->params.cache_prompt && !slot.task->need_embd() && !lora_all_alora(slot.lora) && slot.inp_embd.empty() && are_known;
@@ -71,7 +74,7 @@ inline void espalier_server::begin(server_slot & slot, const std::vector<media_i
     slot.paged.kv->begin(slot.id, { &tokens[0], tokens.size(), n_held, scope, owner.adapters, extras });
 }
 
-// Once for each time that a request begins to wait: all that is copied, hashed and compared for it.
+// Runs once each time a request starts to wait: does all copying, hashing and comparing for it.
 inline void espalier_server::prepare_request(const espalier_adapters & adapters, server_slot & slot) {
     const auto & tokens = text_of(slot);
     const auto   media  = find_media(tokens);
@@ -83,7 +86,8 @@ inline void espalier_server::prepare_request(const espalier_adapters & adapters,
     now.owner       = { params.kv_tenant, params.kv_salt, adapters.key(slot.lora) };
     if (kept) {
         const size_t n_common = std::min(kept->tokens().get_common_prefix(tokens), tokens.size() - 1);
-        // More than what blocks of others are likely to give; and the last token of a prompt is always computed.
+        // Continue from the retained sequence if it covers at least half of the prompt, which is more than cached
+        // blocks are likely to cover. The last token of a prompt is always computed.
         const bool may_go_on = now.is_shared && kept->owner() == now.owner && 2*n_common >= tokens.size() && tokens[n_common] != LLAMA_TOKEN_NULL;
         if (may_go_on) {
             kept->cut(n_common);
@@ -137,11 +141,12 @@ void espalier_server::schedule(server_t & server) {
     }
 }
 
-// Requests of one batch key are computed together: those that upstream puts into one batch. The keys take turns: a step is
-// given to the key of the request that was computed longest ago, so that nobody waits for a stream of another key to end.
+// Requests with the same batch key, which are those that upstream puts into one batch, are computed together. The keys
+// take turns: each step goes to the key of the request that was computed longest ago, so that no request waits until a
+// stream with another key ends.
 template <typename server_t>
 void espalier_server::choose_batch_key(server_t & server) {
-    // Upstream refuses a request when it would put it into the batch.
+    // Refused requests take part, since upstream refuses a request only when it would add it to the batch.
     const auto takes_part = [](const server_slot & slot) {
         return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && (runs(slot) || is_refused_by_the_server(slot));
     };
@@ -168,7 +173,7 @@ void espalier_server::publish(server_t & server) {
             continue;
         }
         if (!slot.inp_embd.empty()) {
-            slot.paged.kv->end(slot.id); // from here on it goes by embeddings, which nobody compares
+            slot.paged.kv->end(slot.id); // from here on its input is embeddings, which the pool does not hash
         }
         slot.paged.kv->publish(slot.id, &std::as_const(slot.prompt.tokens)[0], slot.prompt.tokens.size());
     }
@@ -179,10 +184,10 @@ void espalier_server::prepare_requests(server_t & server) {
     for (server_slot & slot : server.slots) {
         auto & now = slot.paged.now;
         if (slot.state == SLOT_STATE_WAIT_OTHER) {
-            slot.paged.drop_kept(); // its parent's cells come here
+            slot.paged.drop_kept(); // its parent's cells will be copied to this sequence
             now.joins = true;
         } else if (now.joins) {
-            now.joins     = false; // they came, with the room that its parent was let in with
+            now.joins     = false; // copied; its parent was admitted with the blocks for it
             now.has_turn  = true;
             now.last_step = server.espalier.n_steps;
         } else if (waits(slot) && !slot.paged.now.is_prepared) {
@@ -191,7 +196,8 @@ void espalier_server::prepare_requests(server_t & server) {
     }
 }
 
-// What the requests depend on that the pool does not know.
+// The state on which scheduling depends: the change counter of the pool, and the state of the slots, which the pool
+// does not have.
 template <typename server_t>
 espalier_server::snapshot espalier_server::look(server_t & server) {
     snapshot now;
@@ -211,7 +217,7 @@ espalier_server::line espalier_server::line_up(server_t & server) {
             those.requests.push_back(describe(server, *slot));
         }
     }
-    // Idle ones first, of these who was used longest ago; then who waits, the last in the line first.
+    // Eviction order: idle slots first, least recently used first; then waiting ones, the last in the queue first.
     for (server_slot & slot : server.slots) {
         if (slot.paged.kept && !slot.is_processing()) {
             those.keepers.push_back(&slot);
@@ -239,15 +245,15 @@ espalier_schedule_request espalier_server::describe(const server_t & server, con
     request.priority     = slot.task->params.priority;
     request.sequence     = slot.id;
     request.stage        = runs(slot) ? ESPALIER_SCHEDULE_RUNS : ESPALIER_SCHEDULE_WAITS;
-    request.may_give_way = slot.inp_embd.empty(); // else nobody knows what it was computed from
+    request.may_give_way = slot.inp_embd.empty(); // else its input cannot be reproduced
     request.first        = kept ? kept->tokens().size() : slot.prompt.tokens.size();
     request.end          = std::max<uint64_t>(request.first, end_of(slot));
     request.siblings     = count_siblings(server, slot);
     return request;
 }
 
-// One past the last position that it needs room for: its prompt and the first token after it, or the next token and
-// those that are drafted after it.
+// One past the last position that it needs blocks for: its prompt and the first generated token, or the next token and
+// the drafts after it.
 inline size_t espalier_server::end_of(const server_slot & slot) {
     if (slot.task->need_embd()) {
         return slot.task->n_tokens();
@@ -279,7 +285,7 @@ void espalier_server::carry_out(server_t & server, const line & those, const esp
             break;
         case ESPALIER_SCHEDULE_DROP:
             those.keepers[step.index]->paged.drop_kept();
-            prepare_requests(server); // its slot may have a request, which has to look for blocks before it is asked again
+            prepare_requests(server); // a request of its slot has to look up blocks before it is considered again
             break;
     }
 }
@@ -303,13 +309,13 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
         slot.mem.seq_rm(slot.id, n_tokens, -1);
     }
     if (slot.state == SLOT_STATE_PROCESSING_PROMPT) {
-        // A prompt that gave way: what it finds now it may have computed itself.
+        // A preempted prompt: it may have computed the blocks that it matches now itself.
         slot.stats.n_prompt_cached    = std::min<uint64_t>(slot.stats.n_prompt_cached, n_tokens);
         slot.stats.n_prompt_processed = n_tokens - slot.stats.n_prompt_cached;
     }
     const bool is_first = !std::exchange(now.was_admitted, true);
     note_admitted(server, slot.task->params.id_request);
-    if (is_first && now.is_shared) { // the others look nothing up
+    if (is_first && now.is_shared) { // other requests do not look up cached blocks
         server.espalier.numbers->queried_tokens += text_of(slot).size();
         server.espalier.numbers->hit_tokens     += n_tokens;
     }
@@ -348,7 +354,7 @@ void espalier_server::refuse(server_t & server, server_slot & slot) {
     slot.release();
 }
 
-// Nobody knows what the pool's tables say: everybody is told, and it begins anew.
+// The pool is poisoned by an internal failure: fail all requests and rebuild it.
 template <typename server_t>
 void espalier_server::fail(server_t & server) {
     SRV_ERR("%s", "KV block pool: internal error, resetting the cache\n");
@@ -359,7 +365,7 @@ void espalier_server::fail(server_t & server) {
     server.espalier.kv->clear();
 }
 
-// Each wait once, however many steps it takes.
+// Counts each wait once, however many steps it takes.
 template <typename server_t>
 void espalier_server::note_waiting(server_t & server, const line & those, const std::vector<uint32_t> & waits) {
     auto & numbers = *server.espalier.numbers;

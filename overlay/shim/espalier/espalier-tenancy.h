@@ -1,5 +1,5 @@
-// Who may see, continue, save, restore or erase what a slot holds: one rule for a paged and an unpaged server.
-// Included by espalier-server.h alone.
+// Which tenant may see, continue, save, restore or erase the sequence of a slot: one rule for a paged and an unpaged
+// server. Included only by espalier-server.h.
 
 #pragma once
 
@@ -14,7 +14,7 @@ void espalier_server::init_owners(server_t & server) {
     }
 }
 
-// Without keys, salts and --kv-paged everybody is one owner, and slots are reused as in stock.
+// Without keys, salts and --kv-paged all requests have the same owner, and slots are reused as in stock.
 template <typename server_t>
 espalier_owner espalier_server::owner_of(const server_t & server, const server_task & task) {
     const auto & params = task.params;
@@ -50,8 +50,8 @@ void espalier_server::take_over(server_t & server, server_slot & slot, const ser
     slot.prompt.owner = owner_of(server, task);
 }
 
-// What a slot holds can belong to another tenant than its last request did: it was restored since. The load stays visible:
-// whether the slot is busy, and how large it is.
+// The sequence of a slot can belong to another tenant than the slot's last request, if it was restored since. The load
+// stays visible: whether the slot is busy, and how large it is.
 inline void espalier_server::hide_from(const std::string & tenant, const server_slot & slot, json & shown) {
     const auto & task = slot.task ? slot.task : slot.task_prev;
     const bool is_asker = !task || task->params.kv_tenant == tenant;
@@ -72,7 +72,8 @@ inline void espalier_server::hide_from(const std::string & tenant, const server_
     shown = std::move(seen);
 }
 
-// Empty: the file may be restored into the slot. Else why not; `content` is missing or damaged, or it belongs to another tenant.
+// Checks whether the file may be restored into the slot. Empty: it may. Else the reason why not: `content` is missing,
+// damaged or unfit, or it belongs to another tenant.
 template <typename server_t>
 std::string espalier_server::read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content) {
     content = file.verify();
@@ -84,7 +85,7 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
     if (content.is == espalier_slot_file::DAMAGED) {
         return name + " is damaged: its digest does not match; save the slot again";
     }
-    // A file that another server saved says not whose it is, nor what computed it.
+    // A file without a record states neither its owner nor its origin.
     if (content.is == espalier_slot_file::STOCK && !tenant.empty() && espalier_count_keys(server.params_base) != 1) {
         return "the file has no owner, and this server has more than one API key";
     }
@@ -105,8 +106,8 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
     return "";
 }
 
-// Idle slots give up what they keep, the one that was used longest ago first, until the tokens fit. Empty: they fit, or the
-// cache is not paged; else why not, and whether that can change.
+// Evicts the retained sequences of idle slots, the least recently used first, until the tokens fit. Empty: they fit, or
+// the cache is not paged; else the reason why not, and an error type that says whether a retry can succeed.
 template <typename server_t>
 std::pair<std::string, error_type> espalier_server::make_room(server_t & server, size_t n_tokens) {
     if (!server.espalier.kv) {
@@ -127,7 +128,7 @@ std::pair<std::string, error_type> espalier_server::make_room(server_t & server,
     return { "", ERROR_TYPE_INVALID_REQUEST };
 }
 
-// The file is as it was saved, and the context cannot read it.
+// The reason why the context cannot read a file that is intact.
 inline std::string espalier_server::open_slot::why_not_read() const {
     if (restored.is == espalier_slot_file::OURS && !restored.owner.is_certain) {
         return "the file was saved with another model, type of the KV cache (-ctk, -ctv) or adapter than this server has; "
@@ -203,7 +204,7 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
         auto before = copy_held(server, slot, owner);
         owner = content.is == espalier_slot_file::OURS ? content.owner : owner;
         owner.is_certain = content.is == espalier_slot_file::OURS && content.owner.is_certain;
-        slot.prompt_clear(); // of both models, before the state of one of them is read
+        slot.prompt_clear(); // in both models, before the state of one of them is read
         auto opened = std::make_unique<open_slot>(slot, owner);
         opened->before = std::move(before);
         if (const auto [why_no_room, type] = make_room(server, content.n_tokens); !why_no_room.empty()) {
@@ -213,14 +214,14 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
         opened->restored = std::move(content);
         return opened;
     }
-    // A damaged file says of nobody that it is his; where there are several keys it could be anybody's.
+    // A damaged file does not state its owner; if there are several keys, it could be any tenant's.
     const espalier_slot_file::content before = file.look();
     const bool is_of_another = before.is == espalier_slot_file::OURS && before.owner.tenant != tenant;
     const bool is_of_unknown = before.is == espalier_slot_file::DAMAGED && espalier_count_keys(server.params_base) > 1;
     if (is_of_another || is_of_unknown) {
         return refuse("the file belongs to another API key", ERROR_TYPE_PERMISSION);
     }
-    // As with reuse: without keys, salts and --kv-paged a file is as in stock.
+    // As with reuse: without keys, salts and --kv-paged a file is the same as in stock.
     std::optional<espalier_slot_record> record;
     if (server.params_base.kv_paged || !owner.scope().empty()) {
         record = espalier_slot_record::of(owner, origin);

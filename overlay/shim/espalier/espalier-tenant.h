@@ -1,5 +1,5 @@
-// Who sent a request. One rule for every mode of the server, and for all that outlives a request: slots, the prompt
-// cache, slot files, drafts, resumable streams, and what /slots shows (SECURITY.md has the table).
+// The tenant of a request. One rule for every mode of the server, and for everything that outlives a request: slots,
+// the prompt cache, slot files, drafts, resumable streams, and the output of /slots (SECURITY.md has the table).
 
 #pragma once
 
@@ -33,14 +33,14 @@ inline std::string espalier_tenant_of_key(const std::string & key) {
     return key.empty() ? "" : espalier_digest("tenant " + key);
 }
 
-// Where a conversation's stream is stored. A tenant never contains a newline, so the first one separates the parts and
-// no conversation id can name another tenant's stream.
+// The key under which a conversation's stream is stored. A tenant never contains a newline, so the first one separates
+// the parts and no conversation id can name another tenant's stream.
 inline std::string espalier_stream_key(const std::map<std::string, std::string> & headers, const std::string & conversation_id) {
     return conversation_id.empty() ? "" : espalier_tenant_of_key(espalier_find_key(headers)) + "\n" + conversation_id;
 }
 
-// The arguments of a child that GET /models of a router shows: none where there are several keys, since the operator is not
-// every tenant, and never a token.
+// The arguments of a child that GET /models of a router shows: none if there are several keys, since not every tenant
+// is the operator, and never a token.
 inline std::vector<std::string> espalier_args_shown(size_t n_keys, const std::vector<std::string> & args) {
     if (n_keys > 1) {
         return {};
@@ -54,8 +54,9 @@ inline std::vector<std::string> espalier_args_shown(size_t n_keys, const std::ve
     return shown;
 }
 
-// Adds the router's keys to the environment of a child, so that the child's port refuses requests without a key. A command line
-// could be read by other users. A key with a comma or a quote (possible in a key file) cannot be passed in this list; then no key is.
+// Adds the router's keys to the environment of a child, so that the child's port refuses requests without a key. A
+// command line could be read by other users. A key with a comma or a quote (possible in a key file) cannot be passed in
+// this list; then none is passed.
 inline void espalier_pass_keys(std::vector<std::string> & variables, const std::vector<std::string> & keys) {
     const std::string name = "LLAMA_API_KEY=";
     std::string value;
@@ -74,7 +75,7 @@ inline void espalier_pass_keys(std::vector<std::string> & variables, const std::
     variables.push_back(name + value);
 }
 
-// The headers that tell a router's child who asks.
+// The headers that pass the client's API key to a router's child.
 inline std::multimap<std::string, std::string> espalier_key_headers(const std::map<std::string, std::string> & headers) {
     const std::string key = espalier_find_key(headers);
     if (key.empty()) {

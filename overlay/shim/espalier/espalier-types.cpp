@@ -54,7 +54,7 @@ int espalier_type_of_name(const char * name) {
     return -1;
 }
 
-// A number that a variable of the environment says, until somebody says another; from 0 to `most`.
+// An integer setting from 0 to `most`: the value of an environment variable, until a caller sets another.
 class setting {
 public:
     setting(const char * variable, long most) : most(most), value(0), was_given(false) {
@@ -76,7 +76,7 @@ public:
         was_given = true;
     }
 
-    // Unless it was set.
+    // Sets the value unless it was set before.
     void suggest(int asked) { value = was_given ? value.load() : asked; }
 
     int get() const { return value; }
@@ -125,7 +125,7 @@ void espalier_keep_sinks(int cells) {
 static const struct espalier_kv_quality qualities[] = {
     { "safe",     "q8_0",   "turbo4", 32 },
     { "balanced", "turbo4", "tcq3",   32 },
-    { "small",    "turbo4", "tcq2",   32 }, // a K of fewer bits costs far more than a V
+    { "small",    "turbo4", "tcq2",   32 }, // fewer bits cost far more quality in K than in V
 };
 
 const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name) {

@@ -28,7 +28,7 @@ static bool check_kernels_version() {
     return false;
 }
 
-// A header and a library of different builds must not exchange structs: then all stays stock.
+// A header and a library of different builds must not exchange structs: if they differ, all features stay off.
 static bool kernels_match() {
     static const bool match = check_kernels_version();
     return match;

@@ -1,8 +1,8 @@
 /*
- * What the patches call. C99 and C++; no ggml, no llama: those are in espalier-graph.h.
+ * The API that the patches call. C99 and C++; no ggml, no llama: those are in espalier-graph.h.
  *
- * Include it only under #ifdef ESPALIER, which the espalier target defines: in a build without
- * the kernels the call sites vanish, and what is compiled is upstream's code.
+ * Include it only under #ifdef ESPALIER, which the espalier target defines: a build without the
+ * kernels does not compile the call sites, and its code is upstream's.
  */
 #ifndef ESPALIER_H
 #define ESPALIER_H
@@ -28,20 +28,20 @@
 extern "C" {
 #endif
 
-/* What this build is: "variant paged, pin v0.4.0, tree <40 hex digits>". A part that the build
- * tool did not name is "unknown". Static storage, never NULL. */
+/* The identity of this build: "variant paged, pin v0.4.0, tree <40 hex digits>". A part that the
+ * build tool did not name is "unknown". Static storage, never NULL. */
 ESPALIER_API const char * espalier_identity(void);
 
 /* The comma-separated names of the features that are on, "none" if none is. Static storage. */
 ESPALIER_API const char * espalier_enabled_features(void);
 
-/* Is the feature gdn-flat-output on? */
+/* Whether the feature gdn-flat-output is on. */
 ESPALIER_API bool espalier_wants_flat_gdn_output(void);
 
-/* Is it on, and does flattening this projection's input keep every bit of its output? */
+/* Whether it is on, and flattening this projection's input keeps every bit of its output. */
 ESPALIER_API bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * facts);
 
-/* The kernel's functions, as espalier_kernels.h has them: work_bytes, compute, merge. */
+/* The functions work_bytes, compute and merge of the attention kernel in espalier_kernels.h. */
 ESPALIER_API size_t espalier_attention_memory(const struct espalier_attention * problem, uint32_t threads);
 ESPALIER_API void   espalier_attention_items (const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
 ESPALIER_API void   espalier_attention_rows  (const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
