@@ -130,7 +130,7 @@ enum Command {
     Fuzz(Fuzz),
     /// Measure; needs a quiet machine.
     Bench(Bench),
-    /// Regenerate docs/commands.md from the command line itself, or check it.
+    /// Regenerate docs/reference/commands.md from the command line itself, or check it.
     Docs(Docs),
     /// Write the manual pages.
     Man(Man),

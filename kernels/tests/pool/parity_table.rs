@@ -1,8 +1,8 @@
-//! `docs/kv-parity.md` agrees with the tests.
+//! `docs/design/kv-parity.md` agrees with the tests.
 
 use std::collections::BTreeSet;
 
-const TABLE: &str = include_str!("../../../docs/kv-parity.md");
+const TABLE: &str = include_str!("../../../docs/design/kv-parity.md");
 const FILES: [(&str, &str); 5] = [
     ("parity_events", include_str!("parity_events.rs")),
     ("parity_hashes", include_str!("parity_hashes.rs")),

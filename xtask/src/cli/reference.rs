@@ -1,4 +1,4 @@
-//! What clap knows of the commands, for people: docs/commands.md, manual pages, completions.
+//! What clap knows of the commands, for people: docs/reference/commands.md, manual pages, completions.
 
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::Shell;
@@ -7,7 +7,7 @@ use super::Cli;
 use crate::cmd::docs::GENERATED;
 use crate::cmd::man::Page;
 
-/// docs/commands.md: every command with its usage and its options.
+/// docs/reference/commands.md: every command with its usage and its options.
 pub(super) fn markdown() -> String {
     let root = built("cargo xtask");
     let commands = leaves(&root);

@@ -68,7 +68,9 @@ fn offered_message(subject: &str, rules: &LintRules) -> String {
     if trailers.is_empty() {
         return message;
     }
-    format!("{message}\n{trailers}\n# Every patch has these trailers (docs/patches.md):\n#\n{words}")
+    format!(
+        "{message}\n{trailers}\n# Every patch has these trailers (docs/reference/patches.md):\n#\n{words}"
+    )
 }
 
 fn next_steps(folder: &str, variant: &str) -> String {

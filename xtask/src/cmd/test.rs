@@ -29,7 +29,7 @@ pub struct Options {
     pub list: bool,
     /// Skip steps that have passed here with the same inputs.
     pub changed: bool,
-    /// The command-line help, as docs/commands.md should contain it.
+    /// The command-line help, as docs/reference/commands.md should contain it.
     pub commands: String,
 }
 
@@ -51,7 +51,7 @@ const STEPS: [Step; 15] = [
     },
     Step {
         name: "docs",
-        about: "docs/commands.md says what the commands say",
+        about: "generated documents are up to date",
         run: |context, options| docs::check(context, &options.commands),
     },
     Step {

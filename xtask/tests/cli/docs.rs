@@ -1,8 +1,8 @@
-//! Documents generated from clap's definitions: docs/commands.md, manual pages, completions.
+//! Documents generated from clap's definitions: docs/reference/commands.md, manual pages, completions.
 
 use super::support::{Project, files};
 
-const FILE: &str = "docs/commands.md";
+const FILE: &str = "docs/reference/commands.md";
 
 #[test]
 fn the_committed_file_is_what_the_command_line_says() {
@@ -14,9 +14,10 @@ fn the_committed_file_is_what_the_command_line_says() {
 #[test]
 fn it_is_written_and_then_up_to_date() {
     let project = Project::new();
-    assert_eq!(project.run(&["docs"]).success().stdout.trim_end(), "wrote docs/commands.md");
+    assert_eq!(project.run(&["docs"]).success().stdout.trim_end(), "wrote docs/reference/commands.md");
     for again in [&["docs"][..], &["docs", "--check"]] {
-        assert_eq!(project.run(again).success().stdout.trim_end(), "docs/commands.md is up to date");
+        let said = project.run(again).success();
+        assert_eq!(said.stdout.trim_end(), "docs/reference/commands.md is up to date");
     }
     project.run(&["test", "--only", "docs"]).success();
 }
@@ -27,14 +28,14 @@ fn a_stale_file_fails_and_the_command_that_mends_it_is_named() {
     project.run(&["docs"]).success();
     project.edit(FILE, "| `--dry-run` |", "| `--dryrun` |");
     project.run(&["docs", "--check"]).code(1).says(&[
-        "error: `docs/commands.md` is stale: the command line has changed",
+        "error: `docs/reference/commands.md` is stale: the command line has changed",
         "first difference: line ",
         ", expected: | `--dry-run` | Print what would be done. |",
         "next: cargo xtask docs    # and commit the file",
     ]);
     project.run(&["test", "--only", "docs"]).code(1).says(&["is stale", "next: cargo xtask docs"]);
     std::fs::remove_file(project.path(FILE)).unwrap();
-    project.run(&["docs", "--check"]).code(1).says(&["`docs/commands.md` is stale"]);
+    project.run(&["docs", "--check"]).code(1).says(&["`docs/reference/commands.md` is stale"]);
 }
 
 #[test]

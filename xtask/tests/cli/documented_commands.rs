@@ -1,5 +1,6 @@
-//! Every command in a code block of README.md, CONTRIBUTING.md or docs/*.md: it parses, the table below says how it is
-//! checked, and those that can run here do so on this repository's own pins and patches.
+//! Every command in a code block of README.md, CONTRIBUTING.md or a page below docs/guides, docs/reference or docs/design:
+//! it parses, the table below says how it is checked, and those that can run here do so on this repository's own pins
+//! and patches.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -54,15 +55,20 @@ const HOW: &[(&str, How)] = &[
 /// Placeholders for the reader's own names: a command with one of them is only parsed.
 const OF_THE_READER: [&str; 5] = ["my-fork", "--continue", "main", "--root", "REF"];
 
+/// Folders with pages for readers. Records under docs/measurements and docs/syncs show commands of their day.
+const FOLDERS: [&str; 3] = ["docs/guides", "docs/reference", "docs/design"];
+
+/// Generated from the command line itself; it has its own test.
+const GENERATED: &str = "docs/reference/commands.md";
+
 /// Returns the words of every documented command after `cargo xtask`, with the file that contains it.
 fn documented() -> Vec<(String, Vec<String>)> {
     let root = files::of_this_repository("");
-    let mut pages = vec!["README.md".to_string(), "CONTRIBUTING.md".to_string()];
-    let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
-    let docs =
-        docs.map(|name| format!("docs/{}", name.to_string_lossy())).filter(|name| name.ends_with(".md"));
-    // docs/commands.md is generated from the command line itself and has its own test.
-    pages.extend(docs.filter(|name| name != "docs/commands.md"));
+    let mut pages = Vec::from(["README.md", "CONTRIBUTING.md", "docs/README.md"].map(String::from));
+    for folder in FOLDERS {
+        let names = files::list(&root.join(folder)).into_iter().map(|name| format!("{folder}/{name}"));
+        pages.extend(names.filter(|name| name.ends_with(".md") && name != GENERATED));
+    }
     pages.sort();
     let of_page = |page: &String| {
         let text = std::fs::read_to_string(root.join(page)).unwrap();

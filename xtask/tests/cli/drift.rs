@@ -45,7 +45,7 @@ fn a_hunk_that_moved_down_in_its_function() {
           hunk 1 @@ -1,7 +1,7 @@ (0002-say-what-is-counted.patch:14): shifted by +2 lines
             made for: int words_count(const char * text) {
             fits at line 3, in function: int words_count(const char * text) {
-      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: regenerate the patch from a commit on the pinned tree: docs/guides/change-a-patch.md
     "#);
 }
 
@@ -78,7 +78,7 @@ fn a_conflict_and_the_patch_that_it_blocks() {
               expected (patch line 18):         return "hello there";
               found    (file line 6):         return "hi";
       next: fix the blocking patch first; the blocked one may then apply unchanged
-      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: regenerate the patch from a commit on the pinned tree: docs/guides/change-a-patch.md
     "#);
 }
 
@@ -106,7 +106,7 @@ fn a_hunk_that_fits_a_look_alike_only() {
           hunk 1 @@ -5,7 +5,7 @@ (0001-change-something.patch:14): moved function, +0 lines: it fits, but not where it was made for
             made for: int words_twin_left(int value) {
             fits at line 5, in function: int words_twin_right(int value) {
-      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: regenerate the patch from a commit on the pinned tree: docs/guides/change-a-patch.md
     "#);
 }
 
@@ -121,7 +121,7 @@ fn a_file_that_upstream_deleted() {
     error: 1 of 3 patches do not apply exactly to hello v1.0; nothing was written
       patches/paged/0002-say-what-is-counted.patch: target deleted
         src/count.c (0002-say-what-is-counted.patch:10): the file is gone, and so is its content
-      next: follow the file: regenerate the patch on the pinned tree: docs/patches.md, "Write a patch"
+      next: follow the file: regenerate the patch on the pinned tree: docs/guides/change-a-patch.md
     "#);
 }
 
@@ -137,7 +137,7 @@ fn a_file_that_upstream_renamed() {
       patches/paged/0002-say-what-is-counted.patch: target renamed
         src/count.c (0002-say-what-is-counted.patch:10): the file is gone from this path
           renamed to src/counting.c (the same content)
-      next: follow the file: regenerate the patch on the pinned tree: docs/patches.md, "Write a patch"
+      next: follow the file: regenerate the patch on the pinned tree: docs/guides/change-a-patch.md
     "#);
 }
 
@@ -173,7 +173,7 @@ fn a_file_whose_mode_changed() {
     error: 1 of 3 patches do not apply exactly to hello v1.0; nothing was written
       patches/paged/0002-say-what-is-counted.patch: conflict
         src/count.c (0002-say-what-is-counted.patch:10): expected a file (100644), found an executable file (100755)
-      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: regenerate the patch from a commit on the pinned tree: docs/guides/change-a-patch.md
     "#);
 }
 
@@ -218,7 +218,7 @@ fn a_patch_made_from_another_file_than_it_says() {
           made from blob abababababababababababababababababababab
           found blob     f3961f699da50495cdc3319a552d8c20daa764cc
           hunk 1 @@ -1,7 +1,7 @@ (0002-say-what-is-counted.patch:14): exact
-      next: regenerate the patch from a commit on the pinned tree: docs/patches.md, "Write a patch"
+      next: regenerate the patch from a commit on the pinned tree: docs/guides/change-a-patch.md
     "#);
 }
 

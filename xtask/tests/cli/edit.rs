@@ -276,7 +276,7 @@ fn new_offers_a_message() {
     Verified-by: 
     Numerics: 
 
-    # Every patch has these trailers (docs/patches.md):
+    # Every patch has these trailers (docs/reference/patches.md):
     #
     # Upstream-Status: `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`, or as Yocto does, with `[details]`
     # Drop-when: what must be true upstream for this patch to go

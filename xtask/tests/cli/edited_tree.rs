@@ -26,7 +26,7 @@ fn an_edited_file() {
     -- stderr --
     error: `target/espalier/trees/paged` has changes that are in no patch; nothing was changed
       src/add.c
-      next: keep them: copy the files away, or turn them into a patch (docs/patches.md)
+      next: keep them: copy the files away, or turn them into a patch (docs/guides/change-a-patch.md)
       next: discard them: cargo xtask apply --variant paged --discard-edits
     ");
     assert_refused_and_untouched(&project, &["apply"]);

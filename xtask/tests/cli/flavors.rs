@@ -207,7 +207,7 @@ const TABLE: &str =
 fn a_record_says_how_far_a_build_got_and_the_documents_follow() {
     let project = Project::new();
     files::write(&project.path("README.md"), TABLE);
-    files::write(&project.path("docs/flavors.md"), TABLE);
+    files::write(&project.path("docs/guides/flavors.md"), TABLE);
     project.run(&["docs"]).success();
     assert!(
         project

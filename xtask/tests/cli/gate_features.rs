@@ -4,15 +4,15 @@
 use super::support::gating::{fakes, held};
 use super::support::{files, llama_server};
 
-/// Every fault has a check that detects it, and a line in the table of docs/gate.md.
+/// Every fault has a check that detects it, and a line in the table of docs/design/gate.md.
 #[test]
 fn every_fault_is_tried_and_written_down() {
     let read = |path: &str| std::fs::read_to_string(files::of_this_repository(path)).unwrap();
-    let table = read("docs/gate.md");
+    let table = read("docs/design/gate.md");
     let tests =
         ["servers", "features", "promises"].map(|name| read(&format!("xtask/tests/cli/gate_{name}.rs")));
     for fault in llama_server::FAULTS {
-        assert!(table.contains(&format!("`{fault}`")), "docs/gate.md does not name `{fault}`");
+        assert!(table.contains(&format!("`{fault}`")), "docs/design/gate.md does not name `{fault}`");
         assert!(tests.iter().any(|text| text.contains(fault)), "no test has `{fault}`");
     }
 }

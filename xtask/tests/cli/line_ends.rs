@@ -80,7 +80,9 @@ fn nothing_of_this_repository_is_converted() {
     for path in ["patches/paged/0001-x.patch", "overlay/shim/x.cpp", "espalier.lock", "pins.toml"] {
         assert!(asked(path).contains("text: unset"), "{path}: {}", asked(path));
     }
-    for path in ["docs/commands.md", "kernels/src/lib.rs", "ci/x.json", "xtask/x/install.sh", "Cargo.lock"] {
+    for path in
+        ["docs/reference/commands.md", "kernels/src/lib.rs", "ci/x.json", "xtask/x/install.sh", "Cargo.lock"]
+    {
         assert!(asked(path).contains("eol: lf"), "{path}: {}", asked(path));
     }
 }

@@ -66,13 +66,13 @@ fn a_step_runs_again_when_something_it_reads_has_changed_and_says_what() {
 #[test]
 fn what_failed_runs_until_it_passes_though_nothing_changes() {
     let project = passed();
-    let document = project.read("docs/commands.md");
-    project.write("docs/commands.md", "stale");
+    let document = project.read("docs/reference/commands.md");
+    project.write("docs/reference/commands.md", "stale");
     for _ in 0..2 {
         runs(&project.run(&STEPS).code(1), &["docs"], &["lock"]);
     }
     // The input is as it was when the step passed, but the last recorded result is a failure.
-    project.write("docs/commands.md", document);
+    project.write("docs/reference/commands.md", document);
     runs(&project.run(&STEPS).success(), &["docs"], &["lock"]);
     runs(&project.run(&STEPS).success(), &[], &["docs", "lock"]);
 }

@@ -33,7 +33,7 @@ const MODELS: Paths = &["ci/models"];
 const ALL_CRATES: Paths = &["xtask", "series", "kernels", "health"];
 
 /// Files that the sources of crates include as text.
-const INCLUDED: Paths = &["ci/suites", "docs/kv-parity.md", "LICENSE-MIT", "LICENSE-APACHE"];
+const INCLUDED: Paths = &["ci/suites", "docs/design/kv-parity.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Inputs of each step, in groups. A step that is not listed reads everything. Build steps are never skipped: a build
 /// detects by itself that it is up to date, and the steps after it need its packages.
@@ -72,7 +72,7 @@ const fn part(name: &'static str, package: &'static str, reads: &'static [Paths]
 
 /// All tests. End-to-end tests that read files of the repository besides the tool's sources are in [`REPOSITORY`].
 pub const PARTS: [Part; 10] = [
-    part("unit-kernels", "espalier-kernels", &[CARGO, &["kernels", "docs/kv-parity.md"]]),
+    part("unit-kernels", "espalier-kernels", &[CARGO, &["kernels", "docs/design/kv-parity.md"]]),
     part("unit-health", "espalier-health", &[CARGO, &["health"]]),
     part("unit-modelgen", "espalier-modelgen", &[CARGO, &["xtask/crates/modelgen"]]),
     part("unit-series", "espalier-series", &[CARGO, &["series"]]),

@@ -1,4 +1,4 @@
-//! The tables of README and docs/flavors.md: the flavors and their proven support tiers.
+//! The tables of README and docs/guides/flavors.md: the flavors and their proven support tiers.
 
 use crate::plan::flavors::{Flavor, Flavors};
 use crate::plan::name::Name;

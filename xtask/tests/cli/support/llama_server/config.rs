@@ -1,6 +1,6 @@
 //! The arguments of the fake server, and its faults.
 
-/// All faults that the fake can have. docs/gate.md lists the check that detects each.
+/// All faults that the fake can have. docs/design/gate.md lists the check that detects each.
 pub const FAULTS: &[&str] = &[
     // Answers.
     "a wrong token",

@@ -51,15 +51,13 @@ fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
         PatchClass::Upstreamed => {
             "drop what is upstreamed: delete the patch, renumber the rest, cargo xtask lock"
         }
-        PatchClass::PartlyUpstreamed => {
-            "trim the hunks that are upstreamed: docs/patches.md, \"Change a patch\""
-        }
+        PatchClass::PartlyUpstreamed => "trim the hunks that are upstreamed: docs/guides/change-a-patch.md",
         PatchClass::Blocked => "fix the blocking patch first; the blocked one may then apply unchanged",
         PatchClass::Refused => {
             "if it was edited by hand, give its `index` line the blob id of the result; if not, do not trust it"
         }
         PatchClass::TargetRenamed | PatchClass::TargetDeleted => {
-            "follow the file: regenerate the patch on the pinned tree: docs/patches.md, \"Write a patch\""
+            "follow the file: regenerate the patch on the pinned tree: docs/guides/change-a-patch.md"
         }
         PatchClass::Shifted
         | PatchClass::Merged
@@ -67,7 +65,7 @@ fn next_step(outcome: &PatchOutcome) -> Option<&'static str> {
         | PatchClass::MovedFunction
         | PatchClass::Ambiguous
         | PatchClass::Conflict => {
-            "regenerate the patch from a commit on the pinned tree: docs/patches.md, \"Write a patch\""
+            "regenerate the patch from a commit on the pinned tree: docs/guides/change-a-patch.md"
         }
     })
 }

@@ -25,7 +25,7 @@ pub(super) fn refuse_edits(plan: &Plan, folder: &Path) -> Result<()> {
         format!("`{}` has changes that are in no patch; nothing was changed", folder.display()),
     )
     .detail(format!("{}{more}", shown.join("\n")))
-    .hint("keep them: copy the files away, or turn them into a patch (docs/patches.md)")
+    .hint("keep them: copy the files away, or turn them into a patch (docs/guides/change-a-patch.md)")
     .hint(format!("discard them: cargo xtask apply --variant {variant} --discard-edits")))
 }
 
