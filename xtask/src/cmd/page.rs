@@ -45,9 +45,9 @@ struct Told {
 pub fn missing() -> Option<Error> {
     let Some(_) = browser() else {
         let hint = "install Chromium (Debian: `apt-get install chromium`)";
-        return Some(Error::surroundings("no Chromium on PATH").hint(hint));
+        return Some(Error::environment("no Chromium on PATH").hint(hint));
     };
-    node::find().err().map(|why| Error::surroundings(why).hint(node::INSTALL))
+    node::find().err().map(|why| Error::environment(why).hint(node::INSTALL))
 }
 
 fn browser() -> Option<PathBuf> {

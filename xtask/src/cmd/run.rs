@@ -37,7 +37,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (host, port) = listens_on(&options.arguments);
     if !loopback::port_is_free(&host, port) {
         let next = port.checked_add(1).unwrap_or(8080);
-        return Err(Error::surroundings(format!("port {port} on {host} is in use"))
+        return Err(Error::environment(format!("port {port} on {host} is in use"))
             .hint(format!("use another one: cargo xtask run -- --port {next}"))
             .hint(format!("or find out what uses it: ss -ltnp 'sport = :{port}'")));
     }

@@ -40,7 +40,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Build)?;
     let pins = context.pins()?;
-    let surroundings = toolchain::Surroundings {
+    let setup = toolchain::SetupContext {
         layout: &context.layout,
         tools: &pins.tools,
         offline: context.offline,
@@ -54,7 +54,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             entries.push(json!({ "name": name, "how": "this machine's own", "program": said }));
             continue;
         }
-        let folder = toolchain::provide(name, entry, surroundings)?;
+        let folder = toolchain::provide(name, entry, setup)?;
         let how = if matches!(state, State::SetUp(_)) { "already there" } else { "set up" };
         let (shown, bytes) = (context.layout.show(&folder), disk::size_below(&folder));
         lines.push(format!("{name} {how}: {shown}, {:.0} MB", bytes as f64 / 1e6));

@@ -124,7 +124,7 @@ fn set_all(file: &PatchFile, wanted: &[(&str, &str)], which: SetWhich) -> Result
     }
     let new = Patch { body: old.body.clone(), ..now.parse()? };
     if !series::is_same_change(&old, &new) {
-        return Err(Error::surroundings(format!("the trailers of `{}` cannot be set", file.file))
+        return Err(Error::environment(format!("the trailers of `{}` cannot be set", file.file))
             .hint("set them by hand, with `cargo xtask edit`, `git rebase -i` and `export`"));
     }
     Ok(now.bytes)

@@ -297,7 +297,7 @@ fn after_a_failure_the_same_command_works_once_the_source_is_whole() {
 fn json_has_the_error_too() {
     let project = Project::with_sources(&[Source::Path("../upstream".into())]);
     let json = project.run(&["--json", "fetch"]).code(3).json();
-    assert_eq!(json["error"]["kind"], "surroundings");
+    assert_eq!(json["error"]["kind"], "environment");
     assert!(json["error"]["hints"][0].as_str().unwrap().contains("--from PATH"), "{json}");
 }
 

@@ -157,7 +157,7 @@ fn after_trouble_it_is_asked_again() {
 }
 
 #[test]
-fn trouble_that_stays_is_the_surroundings() {
+fn persistent_server_errors_are_environment_errors() {
     let talk = talk();
     talk.server.next(&[Incident::Answer(500, "", ""), Incident::Answer(500, "", "")]);
     insta::assert_snapshot!(talk.refused(Incident::Answer(500, "", "")), @"
@@ -168,7 +168,7 @@ fn trouble_that_stays_is_the_surroundings() {
 }
 
 #[test]
-fn silence_is_the_surroundings() {
+fn a_silent_server_is_an_environment_error() {
     let Talk { server, client, .. } = talk();
     let silence = Incident::Silence(Duration::from_secs(3));
     server.next(&[silence.clone(), silence.clone(), silence]);
@@ -179,7 +179,7 @@ fn silence_is_the_surroundings() {
 }
 
 #[test]
-fn nobody_there_is_the_surroundings() {
+fn a_refused_connection_is_an_environment_error() {
     let scratch = tempfile::tempdir().unwrap();
     let error = client("http://127.0.0.1:1", scratch.path()).issues(LABEL, "open").unwrap_err();
     assert_eq!(error.kind.exit_code(), 3);

@@ -15,7 +15,7 @@ pub enum Kind {
     /// The command line or a project file is wrong. Exit code 2.
     Usage,
     /// Environment error: network, disk, a missing tool; nothing that changing project files can fix. Exit code 3.
-    Surroundings,
+    Environment,
     /// Manual action required, such as resolving a conflict. Exit code 4.
     Conflict,
 }
@@ -26,7 +26,7 @@ impl Kind {
         match self {
             Kind::No => 1,
             Kind::Usage => 2,
-            Kind::Surroundings => 3,
+            Kind::Environment => 3,
             Kind::Conflict => 4,
         }
     }
@@ -35,7 +35,7 @@ impl Kind {
         match self {
             Kind::No => "no",
             Kind::Usage => "usage",
-            Kind::Surroundings => "surroundings",
+            Kind::Environment => "environment",
             Kind::Conflict => "conflict",
         }
     }
@@ -74,8 +74,8 @@ impl Error {
     }
 
     /// Environment error (exit code 3).
-    pub fn surroundings(what: impl Into<String>) -> Self {
-        Self::new(Kind::Surroundings, what)
+    pub fn environment(what: impl Into<String>) -> Self {
+        Self::new(Kind::Environment, what)
     }
 
     /// Adds a detail, shown below the first sentence.
@@ -144,7 +144,7 @@ fn indent(text: &str) -> String {
 /// A tree that cannot be read is an environment error.
 impl From<TreeError> for Error {
     fn from(error: TreeError) -> Error {
-        Error::surroundings(error.message)
+        Error::environment(error.message)
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn an_error_reads_what_where_next() {
-        let error = Error::surroundings("no source served the pin")
+        let error = Error::environment("no source served the pin")
             .detail("git: host not found\nnpm: not installed")
             .hint("install npm");
         assert_eq!(

@@ -71,7 +71,7 @@ fn finding(looked_at: usize, errors: &[String], not_compiled: &[String]) -> Find
 fn read_commands(configured: &Configured) -> Result<Vec<CompileCommand>> {
     let path = configured.folder.join("compile_commands.json");
     compile_commands::parse(&disk::read_text(&path)?)
-        .ok_or_else(|| Error::surroundings(format!("`{}` is not what CMake writes", path.display())))
+        .ok_or_else(|| Error::environment(format!("`{}` is not what CMake writes", path.display())))
 }
 
 /// Reads all code in the tree, by path.
@@ -122,7 +122,7 @@ fn make_generated_headers(configured: &Configured, commands: &[&CompileCommand])
 fn first_error(command: &CompileCommand, tree: &str) -> Result<Option<String>> {
     let mut words = compile_commands::syntax_only(&command.command).into_iter().flatten();
     let Some(compiler) = words.next() else {
-        return Err(Error::surroundings(format!("CMake's command for {} cannot be read", command.file)));
+        return Err(Error::environment(format!("CMake's command for {} cannot be read", command.file)));
     };
     let folder = Path::new(&command.directory);
     let finished = Run::new(compiler).args(words).current_folder(folder).finish()?;
@@ -131,7 +131,7 @@ fn first_error(command: &CompileCommand, tree: &str) -> Result<Option<String>> {
     }
     if finished.status.code().is_none() || disk::is_full(folder) {
         return Err(
-            Error::surroundings("the compiler was killed, or the disk is full").detail(finished.stderr)
+            Error::environment("the compiler was killed, or the disk is full").detail(finished.stderr)
         );
     }
     let file = command.file.replace(&format!("{tree}/"), "");

@@ -113,13 +113,14 @@ impl<'a> TipLevels<'a> {
     }
 
     fn tip(&self) -> Result<&Tip> {
-        self.tip.as_ref().ok_or_else(|| Error::surroundings("the tip was not fetched"))
+        self.tip.as_ref().ok_or_else(|| Error::environment("the tip was not fetched"))
     }
 
     fn fetch(&mut self) -> Result<Finding> {
-        let series = PinnedSeries::load(self.context, Some(&self.variant.name)).map_err(as_surroundings)?;
+        let series =
+            PinnedSeries::load(self.context, Some(&self.variant.name)).map_err(as_environment_error)?;
         let from = self.options.from.as_deref();
-        let tip = series.tip(self.context, &self.options.tip, from).map_err(as_surroundings)?;
+        let tip = series.tip(self.context, &self.options.tip, from).map_err(as_environment_error)?;
         self.series = Some(series);
         let says = format!("commit {}", tip.commit);
         self.tip = Some(tip);
@@ -128,7 +129,7 @@ impl<'a> TipLevels<'a> {
 
     fn status(&mut self) -> Result<Finding> {
         let tip = self.tip()?.clone();
-        let Some(series) = &self.series else { return Err(Error::surroundings("no series was read")) };
+        let Some(series) = &self.series else { return Err(Error::environment("no series was read")) };
         let report = status::report_at(series, &tip)?;
         let (exact, all) = (report.exact(), report.patches.len());
         let applies = report.patches.iter().all(|patch| patch.class.applies());
@@ -178,7 +179,7 @@ impl<'a> TipLevels<'a> {
     }
 
     fn build(&mut self) -> Result<Finding> {
-        let Some(placed) = &self.placed else { return Err(Error::surroundings("nothing was placed")) };
+        let Some(placed) = &self.placed else { return Err(Error::environment("nothing was placed")) };
         self.with_build(self.variant, &self.flavors()?, |build| build.build(&self.store, placed))?;
         let says = format!("{}-{DEFAULT_FLAVOR} is built and answers", name_beside(self.variant));
         Ok(Finding { passed: true, says, details: String::new() })
@@ -261,6 +262,6 @@ fn name_beside(variant: &Variant) -> Name {
 
 /// A source that serves wrong objects, or lacks the tip, says nothing about the series, so its failure is an
 /// environment error.
-fn as_surroundings(error: Error) -> Error {
-    if error.kind == Kind::No { Error { kind: Kind::Surroundings, ..error } } else { error }
+fn as_environment_error(error: Error) -> Error {
+    if error.kind == Kind::No { Error { kind: Kind::Environment, ..error } } else { error }
 }

@@ -123,9 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn failed_surroundings_are_no_drift() {
+    fn an_environment_error_is_not_drift() {
         let (verdicts, stopped, _) =
-            walked(Level::Contract, Level::Build, || Err(Error::surroundings("the disk is full")));
+            walked(Level::Contract, Level::Build, || Err(Error::environment("the disk is full")));
         use Verdict::{NotReached, Passed, Unknown};
         assert_eq!(verdicts, [Passed, Passed, Unknown, NotReached]);
         assert_eq!(stopped.unwrap().kind.exit_code(), 3);

@@ -29,7 +29,7 @@ pub fn write_patches(
     let texts = format_series(&repo.git_dir(), marks.border, *tip, 1, scratch.path())?;
     if texts.len() != commits.len() {
         let what = format!("git wrote {} patches for {} commits", texts.len(), commits.len());
-        return Err(Error::surroundings(what));
+        return Err(Error::environment(what));
     }
     let mut written = Vec::with_capacity(commits.len());
     for (commit, text) in commits.iter().zip(texts) {

@@ -157,7 +157,7 @@ fn refuse_another_tree(line: &Line, goal: Option<ObjectId>) -> Result<()> {
     match goal.zip(tree).filter(|(goal, tree)| goal != tree) {
         None => Ok(()),
         Some((goal, tree)) => {
-            Err(Error::surroundings("the patches do not produce the fork's tree; nothing was written")
+            Err(Error::environment("the patches do not produce the fork's tree; nothing was written")
                 .detail(format!("fork    {goal}\npatches {tree}")))
         }
     }

@@ -55,8 +55,9 @@ fn prove(
         if commit.tree.to_string() != patch.tree {
             let what =
                 format!("the patch of {} produces a different tree; nothing was written", commit.origin);
-            return Err(Error::surroundings(what)
-                .detail(format!("imported {}\napplied  {}", commit.tree, patch.tree)));
+            return Err(
+                Error::environment(what).detail(format!("imported {}\napplied  {}", commit.tree, patch.tree))
+            );
         }
     }
     Ok(locked)

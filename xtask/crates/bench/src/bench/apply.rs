@@ -83,7 +83,7 @@ fn real(context: &Context, scratch: &Path) -> Result<Contest> {
     let base_commit = crate::series::lossy(&pin_commit)
         .trim()
         .parse::<ObjectId>()
-        .map_err(|error| Error::surroundings(error.to_string()))?;
+        .map_err(|error| Error::environment(error.to_string()))?;
     let bare = project.join("upstream.git");
     git(&bare).args(["init", "--quiet", "--bare", "--template="]).arg(&bare).success()?;
     let to = format!("refs/espalier/pins/{}:refs/tags/{}", locked.base, locked.pin);

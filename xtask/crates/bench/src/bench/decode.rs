@@ -102,7 +102,7 @@ impl Contest<'_> {
         }
         let said: Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
         let rate = said.get("decode_tps_median").and_then(Value::as_f64).filter(|rate| *rate > 0.0);
-        let rate = rate.ok_or_else(|| Error::surroundings(format!("`{words}` printed no decode rate")))?;
+        let rate = rate.ok_or_else(|| Error::environment(format!("`{words}` printed no decode rate")))?;
         Ok(Duration::from_secs_f64(f64::from(STEPS * self.sequences) / rate))
     }
 }

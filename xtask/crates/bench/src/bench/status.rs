@@ -119,7 +119,7 @@ impl Made {
         let said: serde_json::Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
         match said.get("commits").and_then(serde_json::Value::as_u64) {
             Some(commits) if commits >= SIZE.after_pin as u64 - 1 => Ok(elapsed),
-            _ => Err(Error::surroundings("`bisect` failed").detail(finished.stderr)),
+            _ => Err(Error::environment("`bisect` failed").detail(finished.stderr)),
         }
     }
 }

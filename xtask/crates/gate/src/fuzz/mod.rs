@@ -76,7 +76,7 @@ fn program_or_packaged(context: &Context, program: Option<&PathBuf>) -> Result<P
     };
     if !disk::exists(&program) {
         let what = format!("there is no server at `{}`", context.layout.show(&program));
-        return Err(Error::surroundings(what).hint("cargo xtask build"));
+        return Err(Error::environment(what).hint("cargo xtask build"));
     }
     Ok(program)
 }

@@ -69,7 +69,7 @@ impl Reply {
         match serde_json::from_slice(&self.body) {
             Ok(value) => Meaning::Good(value),
             Err(_) => Meaning::Refused(
-                Error::surroundings(format!("could not {what}: GitHub's reply is not JSON"))
+                Error::environment(format!("could not {what}: GitHub's reply is not JSON"))
                     .hint("is GITHUB_API_URL the address of GitHub's API?"),
             ),
         }
@@ -83,12 +83,12 @@ impl Reply {
     fn rate_limited(&self, what: &str, now: u64) -> Error {
         let reset = self.number("x-ratelimit-reset").map(|at| at.saturating_sub(now));
         let wait = self.number("retry-after").or(reset).unwrap_or(60);
-        Error::surroundings(format!("could not {what}: GitHub's rate limit is exhausted"))
+        Error::environment(format!("could not {what}: GitHub's rate limit is exhausted"))
             .hint(format!("run the same command again after {}", duration(wait)))
     }
 
     fn explain(&self, what: &str) -> Error {
-        let error = Error::surroundings(format!("could not {what}: GitHub answered {}", self.status))
+        let error = Error::environment(format!("could not {what}: GitHub answered {}", self.status))
             .detail(self.message());
         match self.status {
             300..=399 => {

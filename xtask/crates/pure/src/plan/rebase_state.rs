@@ -316,7 +316,7 @@ fn read_id(text: &str) -> Result<ObjectId> {
 }
 
 fn damaged(why: String) -> Error {
-    Error::surroundings("the record of the rebase is damaged")
+    Error::environment("the record of the rebase is damaged")
         .detail(why)
         .hint("cargo xtask rebase --abort    # nothing in your project has changed")
 }

@@ -56,8 +56,7 @@ pub fn demand_platform(context: &Context, flavors: &Flavors, name: &str) -> Resu
     }
     let wanted: Vec<&str> = flavor.platforms.iter().map(|platform| platform.as_str()).collect();
     let what = format!("the flavor `{name}` is built on {}, and this is {here}", wanted.join(" or "));
-    Err(Error::surroundings(what)
-        .hint("run it there, or build the one for this machine: --flavor cpu-native"))
+    Err(Error::environment(what).hint("run it there, or build the one for this machine: --flavor cpu-native"))
 }
 
 /// Returns the equipment that `flavor` is compiled with.
@@ -74,7 +73,7 @@ pub fn equipment(context: &Context, flavors: &Flavors, flavor: &Flavor, name: &s
             State::Own(_) => {}
             State::Absent => {
                 let what = format!("the flavor `{name}` needs the toolchain `{toolchain}`: {}", entry.about);
-                return Err(Error::surroundings(what)
+                return Err(Error::environment(what)
                     .hint(format!("cargo xtask toolchain {name}"))
                     .hint(format!("or see what is there and what is not: cargo xtask doctor {name}")));
             }

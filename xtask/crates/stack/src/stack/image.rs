@@ -83,7 +83,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let said: Vec<String> = steps.iter().map(ToString::to_string).collect();
         return Ok(Outcome::ok(said.join("\n"), json!({ "steps": said })));
     }
-    let surroundings = toolchain::Surroundings {
+    let setup = toolchain::SetupContext {
         layout: &context.layout,
         tools: &pins.tools,
         offline: context.offline,
@@ -91,7 +91,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     };
     let mut written = None;
     for step in steps {
-        written = image.carry_out(&step, surroundings)?.or(written);
+        written = image.carry_out(&step, setup)?.or(written);
     }
     written.map(|written| image.outcome(&written)).ok_or_else(|| Error::no("nothing was written"))
 }
@@ -173,7 +173,7 @@ impl<'a> Image<'a> {
         Step::Base { name: name.to_string(), folder: layout.show(&self.folder_of((name, entry))), steps }
     }
 
-    fn carry_out(&self, step: &Step, surroundings: toolchain::Surroundings<'_>) -> Result<Option<Written>> {
+    fn carry_out(&self, step: &Step, setup: toolchain::SetupContext<'_>) -> Result<Option<Written>> {
         let status = |verb: &str, what: &str| self.context.ui.status(verb, what);
         match step {
             Step::Check { package } => {
@@ -182,7 +182,7 @@ impl<'a> Image<'a> {
             }
             Step::Base { name, .. } => {
                 for (name, entry) in self.toolchains().filter(|(one, _)| one.as_str() == name) {
-                    toolchain::provide(name, entry, surroundings)?;
+                    toolchain::provide(name, entry, setup)?;
                 }
             }
             Step::Health { .. } => {

@@ -86,7 +86,7 @@ impl PinnedSeries {
     fn without_history(&self, tip: &Tip) -> Error {
         let Pin { upstream, revision, sources, .. } = &self.stack.pin;
         let what = format!("the commits of {upstream} between {revision} and {} are not available", tip.name);
-        let told = sources.iter().fold(Error::surroundings(what), |error, source| {
+        let told = sources.iter().fold(Error::environment(what), |error, source| {
             let gives = match source {
                 Source::Npm { .. } => "has releases without their history",
                 Source::Git { .. } => "would have them",

@@ -211,7 +211,7 @@ fn texts(
     let default = default.or(variants.first()).copied().unwrap_or_default();
     let index = Index { version: VERSION.to_string(), archives: archives.to_vec() };
     let index = serde_json::to_string_pretty(&index)
-        .map_err(|error| Error::surroundings(format!("`{INDEX}` cannot be written: {error}")))?;
+        .map_err(|error| Error::environment(format!("`{INDEX}` cannot be written: {error}")))?;
     Ok([
         (INDEX, index + "\n"),
         (CHANGES, changes(VERSION, entry, &about)),

@@ -57,7 +57,7 @@ impl Watched<'_> {
         };
         // On a full disk a linker may only report that it crashed, so the disk itself is checked too.
         let full = output.contains("No space left on device") || disk::is_full(&self.folder);
-        let error = if full { Error::surroundings(what) } else { Error::no(what) };
+        let error = if full { Error::environment(what) } else { Error::no(what) };
         let error = error.detail(found.excerpt);
         if full {
             return error.hint(disk::FREE_SOME);

@@ -218,7 +218,7 @@ fn make(context: &Context, sources: &Path, tree: &str, node: Node) -> Result<()>
     // A failed npm download says nothing about the page, unless its content does not match the lock.
     watch(workshop.install()?, "page-install").map_err(|error| match error.details.concat() {
         said if said.contains("EINTEGRITY") => error,
-        _ => Error { kind: Kind::Surroundings, ..error },
+        _ => Error { kind: Kind::Environment, ..error },
     })?;
     context.ui.status("Building", "the web page");
     watch(workshop.build(), "page-build")?;

@@ -43,7 +43,7 @@ impl Floor {
         if !finished.status.success() {
             return Err(process::failed(&words, finished.status, &finished.stderr));
         }
-        parse(&finished.stdout).ok_or_else(|| Error::surroundings(format!("`{words}` printed no floor")))
+        parse(&finished.stdout).ok_or_else(|| Error::environment(format!("`{words}` printed no floor")))
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn title(burst: &Burst) -> String {
     )
 }
 
-fn surroundings(burst: &Burst) -> String {
+fn environment(burst: &Burst) -> String {
     let threads = burst.machine.threads;
     format!(
         "llama.cpp {}, qwen3 of 70 M weights, f16, -c {}, -t {threads}{}",
@@ -33,7 +33,7 @@ pub(super) fn text(burst: &Burst) -> String {
     format!(
         "{warning}{}\n{}\n\n{head}\n|---|--:|--:|--:|--:|--:|\n{floors}{rows}",
         title(burst),
-        surroundings(burst)
+        environment(burst)
     )
 }
 
@@ -108,7 +108,7 @@ pub(super) fn svg(burst: &Burst) -> String {
     let warning = if burst.quiet { "" } else { ", MACHINE NOT QUIET" };
     Bars {
         title: title(burst),
-        subtitle: format!("{}; seconds until all requests are answered{warning}", surroundings(burst)),
+        subtitle: format!("{}; seconds until all requests are answered{warning}", environment(burst)),
         bars: burst.entries.iter().filter_map(bar).collect(),
         line: floor.map(|seconds| (seconds, format!("the floor {seconds:.2} s"))),
     }

@@ -81,7 +81,7 @@ pub(super) fn beside<T>(
 
 /// Returns the result of a client's thread.
 pub(super) fn joined<T>(client: ScopedJoinHandle<'_, T>) -> Result<T> {
-    client.join().map_err(|_| Error::surroundings("a client thread of the bench panicked"))
+    client.join().map_err(|_| Error::environment("a client thread of the bench panicked"))
 }
 
 fn run_client(number: usize, server: &Server, stage: &Stage) -> Vec<Heard> {

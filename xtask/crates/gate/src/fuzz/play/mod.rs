@@ -173,7 +173,7 @@ impl Arena {
             self.references.insert(name.clone(), References::new(server, &round.server));
         }
         let Some(references) = self.references.get(&name) else {
-            return Err(Error::surroundings("the reference server has died"));
+            return Err(Error::environment("the reference server has died"));
         };
         for played in &mut evidence.played {
             let scales = played.scales(&round.server);

@@ -62,7 +62,7 @@ pub fn read_server_tests(report: &str) -> Result<Outcomes> {
     let mut outcomes = Outcomes::new();
     for text in report.lines() {
         let line: Line = serde_json::from_str(text).map_err(|error| {
-            Error::surroundings("the server tests' report cannot be read").detail(format!("{error}: {text}"))
+            Error::environment("the server tests' report cannot be read").detail(format!("{error}: {text}"))
         })?;
         let outcome = match line.outcome.as_str() {
             "passed" => Outcome::Passed,

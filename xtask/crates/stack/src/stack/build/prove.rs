@@ -65,7 +65,7 @@ fn proof(build: &Build<'_>, applied: &Applied) -> Result<Proof> {
         pin: applied.pin.revision.to_string(),
         tree: applied.tree.to_string(),
         platform: Platform::of_this_machine()
-            .ok_or_else(|| Error::surroundings("no flavor is for this machine"))?,
+            .ok_or_else(|| Error::environment("no flavor is for this machine"))?,
         cores: load::cores(),
         seconds: 0,
         processor_seconds: 0,

@@ -112,7 +112,7 @@ fn folders_are_there(repo: &ImportRepo, tree: ObjectId, applied: &Applied) -> Re
         None => Ok(true),
         Some(end) => {
             let entry = files.entry(&change.path[..end]);
-            entry.map(|entry| entry.is_some()).map_err(|error| Error::surroundings(error.to_string()))
+            entry.map(|entry| entry.is_some()).map_err(|error| Error::environment(error.to_string()))
         }
     })
     .collect()

@@ -46,7 +46,7 @@ pub fn write_patches(repo: &ImportRepo, line: &mut Line, ground: &Ground<'_>) ->
     let texts = format_series(repo.git_dir(), ground.base, tip, 1, scratch.path())?;
     if texts.len() != line.commits.len() {
         let what = format!("git wrote {} patches for {} commits", texts.len(), line.commits.len());
-        return Err(Error::surroundings(what));
+        return Err(Error::environment(what));
     }
     let mut refused = Refused::default();
     let mut patches = Vec::new();

@@ -84,7 +84,7 @@ fn stage_entry(course: &Course<'_>, stage: &mut Stage) -> Result<Lock> {
 
 /// Returns the new lock's entry for the variant of `course`.
 fn locked<'l>(lock: &'l Lock, course: &Course<'_>) -> Result<&'l LockedVariant> {
-    let missing = || Error::surroundings("the new lock has no entry of the variant");
+    let missing = || Error::environment("the new lock has no entry of the variant");
     lock.variants.get(course.stack.variant.name.as_str()).ok_or_else(missing)
 }
 

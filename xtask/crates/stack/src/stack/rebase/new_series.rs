@@ -31,7 +31,7 @@ pub fn new_series(
     let formatted = format_series(&repo.git_dir(), root, tip, 1, scratch.path())?;
     if formatted.len() != commits.len() {
         let what = format!("git wrote {} patches of {} commits", formatted.len(), commits.len());
-        return Err(Error::surroundings(what));
+        return Err(Error::environment(what));
     }
     let (of_parents, own) = state.done.split_at(state.parents.min(state.done.len()));
     let stays = of_parents.iter().filter(|done| done.commit.is_some()).count();
@@ -56,7 +56,7 @@ fn new_file(old: &PatchFile, patch: &Patch, text: &FormattedPatch, path: String)
     let parsed = fresh.parse()?;
     let words = |patch: &Patch| (patch.author.clone(), patch.date.clone(), patch.message());
     if words(&parsed) != words(patch) {
-        return Err(Error::surroundings(format!("the message of {} did not survive as a commit", old.file)));
+        return Err(Error::environment(format!("the message of {} did not survive as a commit", old.file)));
     }
     Ok(match series::is_same_change(patch, &parsed) {
         true => NewFile { file: PatchFile::new(fresh.file, old.bytes.clone()), patch: patch.clone() },
@@ -74,7 +74,7 @@ pub fn check_trees(repo: &RebaseRepo, state: &SeriesState, locked: &LockedVarian
         if replayed != patch.tree {
             let what = format!("{} gives a different tree than its replay; nothing was written", patch.file);
             return Err(
-                Error::surroundings(what).detail(format!("replayed {replayed}\napplied  {}", patch.tree))
+                Error::environment(what).detail(format!("replayed {replayed}\napplied  {}", patch.tree))
             );
         }
     }

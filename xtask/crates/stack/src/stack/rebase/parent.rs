@@ -99,7 +99,7 @@ fn locked_base(context: &Context, store: &Store, family: Family<'_>) -> Result<O
     let lock = lock_file::read(context)?.unwrap_or_default();
     let Some(locked) = lock.variants.get(family.child.name.as_str()) else {
         let what = format!("`espalier.lock` does not say what {} was made for", family.child.name);
-        return Err(with_way_out(Error::surroundings(what), family));
+        return Err(with_way_out(Error::environment(what), family));
     };
     let base = family.base(locked)?;
     match store.has(base) {
@@ -115,7 +115,7 @@ fn no_parent(child: &Variant) -> Error {
 
 fn not_in_store(family: Family<'_>, base: ObjectId) -> Error {
     let Family { child, parent, .. } = family;
-    Error::surroundings(format!("the tree that {} was made for is not in the store", child.name))
+    Error::environment(format!("the tree that {} was made for is not in the store", child.name))
         .detail(format!("{base}: {} as `espalier.lock` has it for {}", parent.name, child.name))
 }
 

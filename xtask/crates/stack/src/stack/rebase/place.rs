@@ -29,7 +29,7 @@ impl<'c, 'a> Place<'c, 'a> {
             let (patch, file) = (course.stack.patches.get(at)?, course.stack.files.get(at)?.file.as_str());
             Some(Place { course, series, at, patch, file, notes: told_of(&state.upstream, at).to_vec() })
         });
-        found.ok_or_else(|| Error::surroundings("the record of the rebase goes beyond the series"))
+        found.ok_or_else(|| Error::environment("the record of the rebase goes beyond the series"))
     }
 
     /// Describes the conflict for later reuse: the patch, and its target.

@@ -26,7 +26,7 @@ fn not_replayed(course: &Course<'_>, error: ReplayError) -> Error {
             Err(error) => error.hint("a series is moved only from a pin on which it is exact"),
             Ok(_) => Error::no(drift.to_string()),
         },
-        ReplayError::NoSuchPatch => Error::surroundings("the record of the rebase goes beyond the series"),
+        ReplayError::NoSuchPatch => Error::environment("the record of the rebase goes beyond the series"),
     }
 }
 

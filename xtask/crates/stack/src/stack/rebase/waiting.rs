@@ -168,7 +168,7 @@ fn pin_move<'a>(
 ) -> Result<PinMove<'a>> {
     let name = state.to.name.clone();
     let revision = Revision::parse(&name).ok_or_else(|| {
-        Error::surroundings(format!("the record of the rebase goes to `{name}`, which is no name"))
+        Error::environment(format!("the record of the rebase goes to `{name}`, which is no name"))
     })?;
     let tip = Tip { name, revision, commit: state.tip_commit()?, tree: state.tip_tree()? };
     load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))
@@ -219,5 +219,5 @@ fn skipped(here: &Place<'_, '_>) -> DonePatch {
 }
 
 fn beyond() -> Error {
-    Error::surroundings("the record of the rebase goes beyond the series")
+    Error::environment("the record of the rebase goes beyond the series")
 }

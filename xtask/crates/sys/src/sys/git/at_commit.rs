@@ -39,7 +39,7 @@ pub fn files_at(root: &Path, reference: &str, paths: &[&str]) -> Result<BTreeMap
     let run = run.args(["--format=tar", reference, "--"]);
     run.args(there).read_stdout(|stdout| {
         let damaged = |error: std::io::Error| {
-            Error::surroundings(format!("git's archive of `{reference}` is damaged"))
+            Error::environment(format!("git's archive of `{reference}` is damaged"))
                 .detail(disk::reason(&error))
         };
         let mut archive = tar::Archive::new(stdout);

@@ -204,7 +204,7 @@ pub fn changed_between(store: &Store, old: ObjectId, new: ObjectId) -> Result<Ve
 }
 
 fn unreadable(error: git2::Error) -> Error {
-    Error::surroundings("upstream's history cannot be read from the store")
+    Error::environment("upstream's history cannot be read from the store")
         .detail(error.message().to_string())
         .hint(super::FETCH_ANEW)
 }

@@ -48,10 +48,10 @@ impl Store {
         let repo = Repository::init_bare(path).map_err(|error| match error.class() {
             _ if is_disk_full(&error) => write_failed(&error),
             // The store is new, so the broken configuration is the user's.
-            ErrorClass::Config => Error::surroundings("git's configuration cannot be read")
+            ErrorClass::Config => Error::environment("git's configuration cannot be read")
                 .detail(error.message().to_string())
                 .hint("fix the file named by: git config --list --show-origin"),
-            _ => Error::surroundings(format!("could not make the object store `{}`", path.display()))
+            _ => Error::environment(format!("could not make the object store `{}`", path.display()))
                 .detail(error.message().to_string())
                 .hint(format!("rm -rf {}", path.display())),
         })?;
@@ -78,12 +78,12 @@ impl Store {
     pub(in crate::sys) fn opened_for_walking(&self) -> Result<Repository> {
         let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH;
         let opened = Repository::open_ext(&self.path, flags, std::iter::empty::<&Path>());
-        opened.map_err(|error| Error::surroundings(error.message().to_string()))
+        opened.map_err(|error| Error::environment(error.message().to_string()))
     }
 
     /// Returns the object database.
     fn odb(&self) -> Result<Odb<'_>> {
-        self.repo.odb().map_err(|error| Error::surroundings(error.message().to_string()))
+        self.repo.odb().map_err(|error| Error::environment(error.message().to_string()))
     }
 
     /// Whether the object `id` exists, in memory or on disk.
@@ -128,7 +128,7 @@ impl Store {
     pub fn read_also(&self, objects: &Path) -> Result<()> {
         let path = objects.display().to_string();
         self.odb()?.add_disk_alternate(&path).map_err(|error| {
-            Error::surroundings(format!("could not read the objects in `{path}`"))
+            Error::environment(format!("could not read the objects in `{path}`"))
                 .detail(error.message().to_string())
         })
     }
@@ -175,7 +175,7 @@ impl Store {
     pub fn adopt_commit(&self, quarantine: &Path) -> Result<ObjectId> {
         // Git silently refuses a repository that is itself shallow.
         let commit = fetched_commit(quarantine).map_err(|_| {
-            Error::surroundings("it sent nothing; if it is a shallow clone: `git fetch --unshallow` there")
+            Error::environment("it sent nothing; if it is a shallow clone: `git fetch --unshallow` there")
         })?;
         self.move_packs(&quarantine.join("objects/pack"))?;
         self.merge_shallow(&quarantine.join("shallow"))?;
@@ -246,7 +246,7 @@ impl Store {
     /// Returns the commit of the pinned tree.
     pub fn pin_commit(&self, tree: ObjectId) -> Result<ObjectId> {
         self.marked(tree).ok_or_else(|| {
-            Error::surroundings(format!("the pinned tree {tree} is not in the store"))
+            Error::environment(format!("the pinned tree {tree} is not in the store"))
                 .hint("cargo xtask fetch")
         })
     }
@@ -350,7 +350,7 @@ fn pin_ref(tree: ObjectId) -> String {
 }
 
 fn damaged(id: ObjectId, error: &git2::Error) -> Error {
-    Error::surroundings(format!("the object {id} cannot be read from the store"))
+    Error::environment(format!("the object {id} cannot be read from the store"))
         .detail(error.message().to_string())
         .hint(FETCH_ANEW)
 }
@@ -362,7 +362,7 @@ fn is_disk_full(error: &git2::Error) -> bool {
 /// Returns the error for an object or ref that could not be written.
 pub fn write_failed(error: &git2::Error) -> Error {
     let failed =
-        Error::surroundings("could not write to the object store").detail(error.message().to_string());
+        Error::environment("could not write to the object store").detail(error.message().to_string());
     if is_disk_full(error) {
         return failed.hint("free some disk space, then run the same command again");
     }

@@ -23,7 +23,7 @@ pub type Folder = BTreeMap<Vec<u8>, Entry>;
 
 /// Parses the content of the tree `id`.
 pub fn parse(id: ObjectId, text: &[u8]) -> Result<Folder> {
-    parse_tree(text).ok_or_else(|| Error::surroundings(format!("the tree {id} is damaged")).hint(FETCH_ANEW))
+    parse_tree(text).ok_or_else(|| Error::environment(format!("the tree {id} is damaged")).hint(FETCH_ANEW))
 }
 
 /// Returns `folder/name`; the path of the root is empty.

@@ -62,7 +62,7 @@ impl Client {
                 Err(Failed { error, .. }) => return Err(error),
             }
         }
-        Err(failed.unwrap_or_else(|| Error::surroundings(format!("could not {what}"))))
+        Err(failed.unwrap_or_else(|| Error::environment(format!("could not {what}"))))
     }
 
     fn move_branch(&self, branch: &str, commit: &str) -> Result<()> {

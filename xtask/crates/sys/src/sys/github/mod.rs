@@ -115,7 +115,7 @@ impl Client {
             }
         }
         let most = PER_PAGE * PAGES as usize;
-        Err(Error::surroundings(format!("there are more than {most} open issues labelled `{label}`"))
+        Err(Error::environment(format!("there are more than {most} open issues labelled `{label}`"))
             .hint("close some of them"))
     }
 
@@ -138,7 +138,7 @@ impl Client {
                 Err(Failed { error, .. }) => return Err(error),
             }
         }
-        Err(failed.unwrap_or_else(|| Error::surroundings(format!("could not {what}"))))
+        Err(failed.unwrap_or_else(|| Error::environment(format!("could not {what}"))))
     }
 
     fn find_issue(&self, label: &str, body: &str) -> Result<Option<u64>> {
@@ -152,7 +152,7 @@ impl Client {
         if made.has_label(label) {
             return Ok(made.number);
         }
-        Err(Error::surroundings(format!("GitHub made issue #{} without the label `{label}`", made.number))
+        Err(Error::environment(format!("GitHub made issue #{} without the label `{label}`", made.number))
             .hint(format!(
                 "give the issue the label `{label}` by hand, and the token the right to set labels"
             )))

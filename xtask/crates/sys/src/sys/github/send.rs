@@ -72,7 +72,7 @@ impl Client {
 
     fn out_of_reach(&self, what: &str, why: &str) -> Error {
         self.hide(
-            Error::surroundings(format!("could not {what}: GitHub cannot be reached"))
+            Error::environment(format!("could not {what}: GitHub cannot be reached"))
                 .detail(why)
                 .hint("run the same command again later"),
         )
@@ -93,7 +93,7 @@ impl Client {
 /// Parses a reply into the expected form.
 pub(super) fn read<T: serde::de::DeserializeOwned>(value: Value, what: &str) -> Result<T> {
     serde_json::from_value(value).map_err(|error| {
-        Error::surroundings(format!("could not {what}: GitHub's reply has another form than it should"))
+        Error::environment(format!("could not {what}: GitHub's reply has another form than it should"))
             .detail(error.to_string().chars().take(300).collect::<String>())
     })
 }

@@ -59,7 +59,7 @@ impl Language {
             return self.named(&asked);
         }
         let program = self.programs.iter().find_map(|name| disk::find_program(name)).ok_or_else(|| {
-            Error::surroundings(format!("no {} compiler found", self.name))
+            Error::environment(format!("no {} compiler found", self.name))
                 .detail(format!("looked for {} on PATH", self.programs.join(", ")))
                 .hint("install one (Debian: `apt-get install g++`; macOS: `xcode-select --install`)")
                 .hint(format!("or name one: {}=/path/to/compiler cargo xtask build", self.variable))
@@ -74,7 +74,7 @@ impl Language {
 
     fn named(&self, asked: &str) -> Result<Compiler> {
         let refuse = |why: &str| {
-            Error::surroundings(format!("{} is `{asked}`, which {why}", self.variable))
+            Error::environment(format!("{} is `{asked}`, which {why}", self.variable))
                 .hint(format!("unset {}, or set it to a {} compiler", self.variable, self.name))
         };
         let named = read(asked).map_err(refuse)?;

@@ -11,8 +11,7 @@ use crate::series::{NotUtf8, utf8};
 
 /// Returns the error for `io_error` met while doing `what` to `path`; a full disk has its own message.
 pub fn explain(what: &str, path: &Path, io_error: &io::Error) -> Error {
-    let error =
-        Error::surroundings(format!("could not {what} `{}`", path.display())).detail(reason(io_error));
+    let error = Error::environment(format!("could not {what} `{}`", path.display())).detail(reason(io_error));
     match io_error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => error.hint(FREE_SOME),
         io::ErrorKind::FileTooLarge => {
@@ -32,10 +31,10 @@ pub const FREE_SOME: &str =
 /// Returns `error`, or "the disk of `folder` is full" if that is its cause.
 pub fn blame_full_disk(folder: &Path, error: Error) -> Error {
     let said = std::iter::once(&error.what).chain(&error.details).any(|text| says_full(text));
-    if error.kind != crate::error::Kind::Surroundings || !(said || is_full(folder)) {
+    if error.kind != crate::error::Kind::Environment || !(said || is_full(folder)) {
         return error;
     }
-    let full = Error::surroundings(format!("the disk of `{}` is full", folder.display())).hint(FREE_SOME);
+    let full = Error::environment(format!("the disk of `{}` is full", folder.display())).hint(FREE_SOME);
     std::iter::once(error.what).chain(error.details).fold(full, Error::detail)
 }
 
@@ -349,12 +348,12 @@ mod tests {
     fn a_full_disk_is_recognised_in_the_words_of_other_programs() {
         let folder = tempfile::tempdir().unwrap();
         for said in ["npm says: code ENOSPC", "pip says: [Errno 28] No space left on device"] {
-            let error = blame_full_disk(folder.path(), Error::surroundings("`npm pack` failed").detail(said));
+            let error = blame_full_disk(folder.path(), Error::environment("`npm pack` failed").detail(said));
             assert!(error.what.starts_with("the disk of `") && error.what.ends_with("` is full"), "{error}");
             assert!(error.to_string().contains(said), "{error}");
         }
         let other =
-            blame_full_disk(folder.path(), Error::surroundings("`npm pack` failed").detail("code E404"));
+            blame_full_disk(folder.path(), Error::environment("`npm pack` failed").detail("code E404"));
         assert_eq!(other.what, "`npm pack` failed");
     }
 

@@ -31,7 +31,7 @@ impl Load {
         if self.is_quiet() {
             return Ok(self);
         }
-        Err(Error::surroundings(format!(
+        Err(Error::environment(format!(
             "the machine is busy: {:.0}% of its cores' time is taken",
             self.share * 100.0
         ))

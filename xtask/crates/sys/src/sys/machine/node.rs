@@ -62,8 +62,7 @@ const NETWORK: [&str; 9] = [
 pub fn install(folder: &Path, home: &Path) -> Result<Run> {
     // The registry is the only user setting that is kept: a mirror may be all that can be reached.
     let asked = Run::new("npm").args(["config", "get", "registry"]).current_folder(home).success()?;
-    let registry =
-        String::from_utf8(asked).map_err(|_| Error::surroundings("npm's registry is not UTF-8"))?;
+    let registry = String::from_utf8(asked).map_err(|_| Error::environment("npm's registry is not UTF-8"))?;
     let run = at_home(install_words(), folder, home, &[&PLAIN[..], &NETWORK].concat());
     Ok(run.env("npm_config_registry", registry.trim()))
 }
@@ -84,7 +83,7 @@ pub fn packages(folder: &Path, files: &[&str], layout: &Layout, offline: bool, u
     let list = layout.show(&folder.join("package-lock.json"));
     if offline {
         let what = format!("the packages of `{list}` are missing, and `--offline` prevents downloading them");
-        return Err(Error::surroundings(what).hint("run once without `--offline`"));
+        return Err(Error::environment(what).hint("run once without `--offline`"));
     }
     ui.status("Installing", format!("the packages of {list} from npm, under target/"));
     let scratch = disk::scratch_folder(&layout.scratch(), "packages")?;

@@ -94,7 +94,7 @@ fn is_marked(folder: &Path) -> bool {
 
 fn not_ours(path: &Path) -> Error {
     let real = path.canonicalize().unwrap_or_else(|_| PathBuf::from(path));
-    Error::surroundings(format!("`{}` was not created by this tool; left alone", path.display()))
+    Error::environment(format!("`{}` was not created by this tool; left alone", path.display()))
         .detail(format!(
             "it really is `{}`, and no folder on the way there has our mark `{MARK}`",
             real.display()

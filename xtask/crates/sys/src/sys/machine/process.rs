@@ -211,7 +211,7 @@ impl Run {
         });
         let status = child.wait().map_err(|error| self.not_started(&error))?;
         if stdout.len() > limit {
-            return Err(Error::surroundings(format!("`{}` printed more than {limit} bytes", self.program)));
+            return Err(Error::environment(format!("`{}` printed more than {limit} bytes", self.program)));
         }
         Ok(Finished { status, stdout, stderr: crate::series::lossy(&said).into_owned() })
     }
@@ -241,7 +241,7 @@ impl Run {
         match read {
             Some(Ok(_)) if !status.success() => Err(failed(&words, status, &crate::series::lossy(&said))),
             Some(read) => read,
-            None => Err(Error::surroundings(format!("`{words}` has no output"))),
+            None => Err(Error::environment(format!("`{words}` has no output"))),
         }
     }
 
@@ -321,7 +321,7 @@ impl Run {
             io::ErrorKind::NotFound => "no such program on PATH".to_string(),
             _ => super::disk::reason(io_error),
         };
-        let error = Error::surroundings(format!("could not run `{}`", self.program)).detail(reason);
+        let error = Error::environment(format!("could not run `{}`", self.program)).detail(reason);
         match &self.install_hint {
             Some(hint) => error.hint(hint.clone()),
             None => error,
@@ -394,7 +394,7 @@ pub fn failed(words: &str, status: ExitStatus, said: &str) -> Error {
 
 /// As [`failed`], for an ending that is already described in words.
 pub fn failed_so(words: &str, how: &str, said: &str) -> Error {
-    Error::surroundings(format!("`{words}` failed: {how}")).detail(last_words(said))
+    Error::environment(format!("`{words}` failed: {how}")).detail(last_words(said))
 }
 
 /// Returns the end of a program's output.
@@ -528,7 +528,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_explained_with_its_hint() {
         let error = Run::new("no-such-program-here").install_hint("install it").finish().unwrap_err();
-        assert_eq!(error.kind, crate::error::Kind::Surroundings);
+        assert_eq!(error.kind, crate::error::Kind::Environment);
         assert!(error.to_string().contains("could not run `no-such-program-here`"));
         assert!(error.to_string().contains("next: install it"));
     }

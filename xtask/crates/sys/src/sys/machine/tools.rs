@@ -20,7 +20,7 @@ pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<P
         return Ok(program);
     }
     if offline {
-        return Err(Error::surroundings(format!(
+        return Err(Error::environment(format!(
             "{} >= {} not found, and `--offline` prevents downloading it",
             tool.name, tool.at_least
         ))
@@ -30,7 +30,7 @@ pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<P
     if disk::is_program(&program) {
         return Ok(program);
     }
-    Err(Error::surroundings(format!(
+    Err(Error::environment(format!(
         "the package {}=={} has no `{}`",
         tool.package, tool.version, tool.program
     )))
@@ -108,7 +108,7 @@ pub fn python_packages(requirements: &Path, layout: &Layout, offline: bool, ui: 
     if offline {
         let what =
             format!("the Python packages of `{list}` are missing, and `--offline` prevents downloading them");
-        return Err(Error::surroundings(what).hint("run once without `--offline`"));
+        return Err(Error::environment(what).hint("run once without `--offline`"));
     }
     ui.status("Installing", format!("the Python packages of {list} from PyPI, under target/"));
     let scratch = disk::scratch_folder(&layout.scratch(), "packages")?;

@@ -59,7 +59,7 @@ impl Download<'_> {
         }
         let silent = life.last.elapsed().as_secs();
         let what = format!("{} showed no sign of life for {silent} seconds", self.program);
-        Err(Error::surroundings(what).detail(process::last_words(&said.join("\n"))))
+        Err(Error::environment(what).detail(process::last_words(&said.join("\n"))))
     }
 }
 
@@ -103,7 +103,7 @@ const OTHERS_SHOWN: usize = 8;
 fn with_words(program: &str, error: Error, said: &[String]) -> Error {
     let lines: Vec<&str> = said.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
     let Some(reason) = reason_in(&lines) else { return error };
-    let mut told = Error::surroundings(format!("{program} says: {}", without_mark(reason)));
+    let mut told = Error::environment(format!("{program} says: {}", without_mark(reason)));
     let mut others: Vec<&str> = Vec::new();
     for line in lines.into_iter().map(without_mark) {
         if line != without_mark(reason) && line != CONSEQUENCE && !others.contains(&line) {
@@ -162,7 +162,7 @@ mod tests {
     fn the_line_that_tells_why_comes_first() {
         let told = |said: &[&str]| {
             let said: Vec<String> = said.iter().map(|line| (*line).to_string()).collect();
-            with_words("git", Error::surroundings("exit code 128"), &said).to_string()
+            with_words("git", Error::environment("exit code 128"), &said).to_string()
         };
         assert_eq!(
             told(&[

@@ -112,7 +112,7 @@ fn nothing(finished: &Finished, token: &Secret) -> Result<Answer> {
     if NOT_SENT.contains(&code) || CUT_OFF.contains(&code) {
         return Ok(Answer::Nothing { why, maybe_arrived: CUT_OFF.contains(&code) });
     }
-    Err(Error::surroundings(format!("curl failed with exit code {code}")).detail(why))
+    Err(Error::environment(format!("curl failed with exit code {code}")).detail(why))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub fn get_text(url: &str, caller: Caller<'_>) -> Result<(u16, String)> {
     let request = with_key(minreq::get(url), caller.key).with_timeout(caller.limit.as_secs().max(1));
     let response = request
         .send()
-        .map_err(|error| Error::surroundings(format!("{url}: no answer")).detail(error.to_string()))?;
+        .map_err(|error| Error::environment(format!("{url}: no answer")).detail(error.to_string()))?;
     Ok((response.status_code, crate::series::lossy(response.as_bytes()).into_owned()))
 }
 
@@ -71,7 +71,7 @@ pub fn post_and_read_lines(
     mut look: impl FnMut(&str) -> ControlFlow<()>,
 ) -> Result<u16> {
     let failed = |error: &dyn std::fmt::Display| {
-        Error::surroundings(format!("{url}: the answer broke off")).detail(error.to_string())
+        Error::environment(format!("{url}: the answer broke off")).detail(error.to_string())
     };
     let response = request_of(url, text, caller).send_lazy().map_err(|error| failed(&error))?;
     let status = response.status_code;
@@ -110,7 +110,7 @@ pub fn post_and_follow(
     mut look: impl FnMut(&Value) -> ControlFlow<()>,
 ) -> Result<(u16, Value)> {
     let failed = |error: &dyn std::fmt::Display| {
-        Error::surroundings(format!("{url}: the stream broke off")).detail(error.to_string())
+        Error::environment(format!("{url}: the stream broke off")).detail(error.to_string())
     };
     let request = json_request(url, body).with_timeout(limit.as_secs().max(1));
     let mut response = request.send_lazy().map_err(|error| failed(&error))?;
@@ -155,13 +155,13 @@ pub fn post_and_hold(url: &str, body: &Value) -> Result<Held> {
 
 /// POSTs `body` and disconnects as soon as the answer begins.
 pub fn post_and_hang_up(url: &str, body: &Value) -> Result<()> {
-    let failed = |error: std::io::Error| Error::surroundings(format!("{url}: {error}"));
+    let failed = |error: std::io::Error| Error::environment(format!("{url}: {error}"));
     send_by_hand(url, body)?.read(&mut [0; 64]).map(drop).map_err(failed)
 }
 
 /// Sends a request without waiting for the answer, which the library would do.
 fn send_by_hand(url: &str, body: &Value) -> Result<TcpStream> {
-    let failed = |error: std::io::Error| Error::surroundings(format!("{url}: {error}"));
+    let failed = |error: std::io::Error| Error::environment(format!("{url}: {error}"));
     let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap_or((url, ""));
     let text = body.to_string();
     let mut stream = TcpStream::connect(host).map_err(failed)?;
@@ -228,7 +228,7 @@ const SECONDS: u64 = 60;
 
 fn answer(url: &str, response: std::result::Result<minreq::Response, minreq::Error>) -> Result<(u16, Value)> {
     let response = response
-        .map_err(|error| Error::surroundings(format!("{url}: no answer")).detail(error.to_string()))?;
+        .map_err(|error| Error::environment(format!("{url}: no answer")).detail(error.to_string()))?;
     let body = serde_json::from_slice(response.as_bytes()).unwrap_or(Value::Null);
     Ok((response.status_code, body))
 }

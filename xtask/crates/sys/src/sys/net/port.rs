@@ -27,7 +27,7 @@ impl ReservedPort {
     pub fn new() -> Result<ReservedPort> {
         held::bind(Ipv4Addr::LOCALHOST)
             .map(|(bound, number)| ReservedPort { number, _bound: bound })
-            .map_err(|error| Error::surroundings("no free port on the loopback").detail(error.to_string()))
+            .map_err(|error| Error::environment("no free port on the loopback").detail(error.to_string()))
     }
 
     /// Returns the port's number, for the one server that listens on it.

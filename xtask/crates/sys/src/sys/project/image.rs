@@ -34,7 +34,7 @@ pub fn runtime(folder: &Path, files: &BTreeMap<Inside, Inside>) -> Result<Layer<
         } else if disk::exists(&path) {
             layer.insert(to.to_string(), sealed_tar::content(path)?);
         } else {
-            return Err(Error::surroundings(format!("the toolchain has no `{from}`"))
+            return Err(Error::environment(format!("the toolchain has no `{from}`"))
                 .hint("mend `runtime` in ci/flavors.toml"));
         }
     }

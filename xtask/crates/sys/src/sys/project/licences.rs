@@ -157,7 +157,7 @@ fn without_detours(path: &Path) -> PathBuf {
 /// `metadata` is malformed; a crate's folder cannot be read.
 pub fn of_crates(metadata: &[u8], name: &str) -> Result<(Vec<Library>, Texts)> {
     let metadata: Metadata = serde_json::from_slice(metadata)
-        .map_err(|error| Error::surroundings(format!("`cargo metadata` cannot be read: {error}")))?;
+        .map_err(|error| Error::environment(format!("`cargo metadata` cannot be read: {error}")))?;
     let linked = linked(&metadata, name);
     let (mut libraries, mut texts) = (Vec::new(), Texts::new());
     for package in metadata.packages.iter().filter(|one| one.source.is_some() && linked.contains(&*one.id)) {
@@ -229,7 +229,7 @@ pub fn host_triple() -> Result<String> {
     let said = Run::new("rustc").arg("-vV").success()?;
     let said = crate::series::lossy(&said).into_owned();
     let triple = said.lines().find_map(|line| line.strip_prefix("host: "));
-    triple.map(str::to_string).ok_or_else(|| Error::surroundings("`rustc -vV` names no host"))
+    triple.map(str::to_string).ok_or_else(|| Error::environment("`rustc -vV` names no host"))
 }
 
 /// Paths of the licences in Rust's distribution, and their names here.

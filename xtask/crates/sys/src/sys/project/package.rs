@@ -66,7 +66,7 @@ fn describe(new: &Path, manifest: &mut Manifest, origin: &Origin) -> Result<()> 
 /// Writes `value` and returns the digest of the file.
 fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<String> {
     let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Error::surroundings(format!("`{name}` cannot be written: {error}")))?;
+        .map_err(|error| Error::environment(format!("`{name}` cannot be written: {error}")))?;
     let text = format!("{text}\n");
     disk::write_atomically(&folder.join(name), text.as_bytes())?;
     Ok(disk::sha256(text.as_bytes()))
@@ -169,7 +169,7 @@ pub fn write_stamp(package: &Path, stamp: &Path, inputs: &str) -> Result<()> {
         .collect();
     let stamp_value = Stamp { inputs: inputs.to_string(), files };
     let text = serde_json::to_vec(&stamp_value)
-        .map_err(|error| Error::surroundings(format!("the stamp cannot be written: {error}")))?;
+        .map_err(|error| Error::environment(format!("the stamp cannot be written: {error}")))?;
     disk::write_atomically(stamp, &text)
 }
 

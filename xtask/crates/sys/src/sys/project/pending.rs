@@ -59,7 +59,7 @@ pub(super) fn finish_interrupted(layout: &Layout, ui: &Ui) -> Result<()> {
 
 fn read(folder: &Path) -> Result<Pending> {
     let damaged = |why: String| {
-        Error::surroundings("the record of an interrupted change is damaged")
+        Error::environment("the record of an interrupted change is damaged")
             .detail(why)
             .hint(format!("rm -rf {}    # then look at `git status`", quoted(&folder.display().to_string())))
     };

@@ -58,12 +58,12 @@ pub fn provide(name: &Name, model: &Model, layout: &Layout, offline: bool, ui: &
     if offline {
         let what = format!("the model `{name}` is not fetched, and `--offline` prevents downloading it");
         let error =
-            Error::surroundings(what).hint(format!("run once without `--offline`: cargo xtask model {name}"));
+            Error::environment(what).hint(format!("run once without `--offline`: cargo xtask model {name}"));
         return Ok(Provided::Unreachable(error));
     }
     match fetch(name, model, layout, ui) {
         Ok(()) => Ok(Provided::File(file)),
-        Err(error) if error.kind == Kind::Surroundings && is_unreachable(&error.to_string()) => {
+        Err(error) if error.kind == Kind::Environment && is_unreachable(&error.to_string()) => {
             Ok(Provided::Unreachable(error))
         }
         Err(error) => Err(error),

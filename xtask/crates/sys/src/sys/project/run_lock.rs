@@ -97,7 +97,7 @@ fn open(path: &Path) -> Result<File> {
 }
 
 fn held(mut file: File) -> Result<File> {
-    inherit(&file).map_err(|error| Error::surroundings(format!("could not share the run lock: {error}")))?;
+    inherit(&file).map_err(|error| Error::environment(format!("could not share the run lock: {error}")))?;
     // Only informs people who wait, so a failed write is ignored.
     let _ = file.set_len(0).and_then(|()| file.write_all(&Holder::this_run().render()));
     Ok(file)

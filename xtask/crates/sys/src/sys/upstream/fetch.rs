@@ -141,13 +141,13 @@ impl Fetcher<'_> {
         git(&repo).args(["init", "--quiet", "--bare", "--template="]).arg(&repo).success()?;
         let served = match source {
             Source::Git { .. } | Source::Npm { .. } if self.offline => {
-                return Err(Error::surroundings("not tried because of `--offline`"));
+                return Err(Error::environment("not tried because of `--offline`"));
             }
             Source::Git { url } => Remote::server(url, &wanted.depth).serve(&repo, &wanted.asked, self.ui)?,
             Source::Npm { package, versions, member, bytes } => {
                 let version = versions
                     .get(&wanted.name)
-                    .ok_or_else(|| Error::surroundings(format!("this mirror has no `{}`", wanted.name)))?;
+                    .ok_or_else(|| Error::environment(format!("this mirror has no `{}`", wanted.name)))?;
                 let bundle = fetch_npm(scratch, package, version, member, *bytes, self.ui)?;
                 Remote::bundle(&bundle).serve(&repo, &[Asked::Ref("HEAD".to_string())], self.ui)?;
                 Served::Release
@@ -164,14 +164,14 @@ impl Fetcher<'_> {
         match path.is_dir() {
             true => refuse_no_repository(&path).map(|()| Remote::folder(&path, depth)),
             false if disk::exists(&path) => Ok(Remote::bundle(&path)),
-            false => Err(Error::surroundings(format!("`{}` is not there", self.layout.show(&path)))),
+            false => Err(Error::environment(format!("`{}` is not there", self.layout.show(&path)))),
         }
     }
 }
 
 fn nothing_came(pin: &Pin, failures: &[Failure], offline: bool) -> Error {
     let lied = failures.iter().any(|failure| failure.error.kind == Kind::No);
-    let kind = if lied { Kind::No } else { Kind::Surroundings };
+    let kind = if lied { Kind::No } else { Kind::Environment };
     let what = format!("no source served the pin `{}` ({} {})", pin.name, pin.upstream, pin.revision);
     let mut error = Error::new(kind, what).detail(format!("expected tree {}", pin.tree));
     for failure in failures {

@@ -105,7 +105,7 @@ impl Remote {
                 _ => error,
             });
         }
-        Err(last.unwrap_or_else(|| Error::surroundings("nothing to fetch")))
+        Err(last.unwrap_or_else(|| Error::environment("nothing to fetch")))
     }
 
     fn serve_ref(&self, repo: &Path, name: &str, ui: &Ui) -> Result<Served> {
@@ -120,7 +120,7 @@ impl Remote {
         if self.fetch(repo, &name, &[format!("{name}:{INCOMING}")], ui).is_err() {
             self.fetch_all(repo, ui)?;
             set_incoming(repo, commit).map_err(|_| {
-                Error::surroundings("it has no such commit: no branch or tag there leads to it")
+                Error::environment("it has no such commit: no branch or tag there leads to it")
             })?;
         }
         Ok(Served::Commit)
@@ -130,7 +130,7 @@ impl Remote {
         self.fetch(repo, "HEAD", &[format!("HEAD:{INCOMING}")], ui)?;
         match served_commit(repo)? {
             (_, served) if served == tree => Ok(Served::Commit),
-            (_, served) => Err(Error::surroundings(format!("its HEAD is something else: tree {served}"))),
+            (_, served) => Err(Error::environment(format!("its HEAD is something else: tree {served}"))),
         }
     }
 
@@ -151,7 +151,7 @@ impl Remote {
             // The commit may be in the part of the history that was left out.
             self.whole().serve_name(repo, reference, ui)?;
             step_back(repo, &reference.steps).map_err(|_| {
-                Error::surroundings(format!("its history does not reach back to `{reference}`"))
+                Error::environment(format!("its history does not reach back to `{reference}`"))
             })?;
         }
         Ok(Served::Commit)
@@ -185,7 +185,7 @@ impl Remote {
         let found = Repository::open_bare(repo).and_then(|opened| short_id::find(&opened, "refs/*", short));
         match found.map_err(unreadable)? {
             Ok(Some(commit)) => set_incoming(repo, commit).map(|()| Served::Commit).map_err(unreadable),
-            Ok(None) => Err(Error::surroundings(format!("it has no tag, branch or commit `{short}`"))),
+            Ok(None) => Err(Error::environment(format!("it has no tag, branch or commit `{short}`"))),
             Err(ambiguous) => Err(is_ambiguous(&ambiguous)),
         }
     }
@@ -261,7 +261,7 @@ fn is_partial(folder: &Path) -> Error {
     let what =
         format!("`{}` is a partial clone: it lacks the objects that its filter left out", folder.display());
     let folder = quoted(&folder.display().to_string());
-    Error::surroundings(what).hint(format!(
+    Error::environment(what).hint(format!(
         "complete it, then run the same command again: git -C {folder} fetch --refetch --no-filter"
     ))
 }
@@ -350,7 +350,7 @@ pub(in crate::sys) fn served_commit(quarantine: &Path) -> Result<(ObjectId, Obje
         Ok((object_id(commit.id()), object_id(commit.tree_id())))
     });
     commit
-        .map_err(|error| Error::surroundings("what came is not a commit").detail(error.message().to_string()))
+        .map_err(|error| Error::environment("what came is not a commit").detail(error.message().to_string()))
 }
 
 #[cfg(test)]

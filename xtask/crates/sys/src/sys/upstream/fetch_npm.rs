@@ -37,7 +37,7 @@ pub(super) fn fetch_npm(
     let archive = disk::files_below(&folder)?
         .into_iter()
         .find(|file| file.extension().is_some_and(|extension| extension == "tgz"))
-        .ok_or_else(|| Error::surroundings("npm ended well and left no package"))?;
+        .ok_or_else(|| Error::environment("npm ended well and left no package"))?;
     take_member(&folder.join(archive), member, &scratch.join("source.bundle"))
 }
 
@@ -51,7 +51,7 @@ const MEMBER_LIMIT: u64 = 1 << 30;
 /// Writes one member of a `.tgz` to `to`; nothing else of the archive is unpacked.
 fn take_member(archive: &Path, member: &str, to: &Path) -> Result<PathBuf> {
     let fail =
-        |error: std::io::Error| Error::surroundings("the package is damaged").detail(disk::reason(&error));
+        |error: std::io::Error| Error::environment("the package is damaged").detail(disk::reason(&error));
     let file = std::fs::File::open(archive).map_err(|error| disk::explain("read", archive, &error))?;
     let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(file));
     for entry in tar.entries().map_err(fail)? {
@@ -66,5 +66,5 @@ fn take_member(archive: &Path, member: &str, to: &Path) -> Result<PathBuf> {
         std::io::copy(&mut entry, &mut out).map_err(|error| disk::explain("unpack", to, &error))?;
         return Ok(to.to_path_buf());
     }
-    Err(Error::surroundings(format!("the package has no `{member}`")))
+    Err(Error::environment(format!("the package has no `{member}`")))
 }

@@ -37,7 +37,7 @@ pub(in crate::sys) fn find_in_folder(folder: &Path, reference: &Reference) -> Re
     {
         return Err(is_ambiguous(&ambiguous));
     }
-    Err(Error::surroundings(format!("it has no tag, branch or commit `{reference}`"))
+    Err(Error::environment(format!("it has no tag, branch or commit `{reference}`"))
         .hint(format!("git -C {} log --oneline --all", quoted(&folder.display().to_string()))))
 }
 
@@ -53,7 +53,7 @@ pub(in crate::sys) fn refuse_no_repository(folder: &Path) -> Result<()> {
     if is_repository(folder) {
         return Ok(());
     }
-    let error = Error::surroundings(format!("`{}` is not a git repository", folder.display()));
+    let error = Error::environment(format!("`{}` is not a git repository", folder.display()));
     let around = folder.ancestors().skip(1).find(|around| disk::exists(&around.join(".git")));
     Err(match around {
         Some(around) => error.detail(format!("it is a folder in the repository `{}`", around.display())),
@@ -74,7 +74,7 @@ pub(in crate::sys) fn commit_in(git_dir: &Path, name: &str) -> Result<Option<Obj
     let found = run.arg(format!("{name}^{{commit}}")).finish()?;
     if let Some(way_out) = way_to_trust(found.stderr.lines()) {
         let what = format!("`{}` belongs to another user, and git refuses to read it", git_dir.display());
-        return Err(Error::surroundings(what).hint(way_out));
+        return Err(Error::environment(what).hint(way_out));
     }
     let said = lossy(&found.stdout);
     if is_sha256(said.trim()) {
@@ -112,5 +112,5 @@ pub(super) fn is_ambiguous(ambiguous: &Ambiguous) -> Error {
 }
 
 pub(in crate::sys) fn unreadable(error: git2::Error) -> Error {
-    Error::surroundings("what came cannot be read").detail(error.message().to_string())
+    Error::environment("what came cannot be read").detail(error.message().to_string())
 }

@@ -71,7 +71,7 @@ fn nobody_has(ask: &Ask<'_>, failures: Vec<Failure>) -> Error {
         return mistake.error.clone();
     }
     let what = format!("no source has `{}` of {}", ask.reference, ask.pin.upstream);
-    let mut told = Error::surroundings(what);
+    let mut told = Error::environment(what);
     for failure in failures {
         told = told.detail(failure.sentence());
         told.hints.extend(failure.error.hints);

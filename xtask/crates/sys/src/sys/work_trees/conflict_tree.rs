@@ -207,7 +207,7 @@ fn waits(what: String) -> Error {
 }
 
 fn broken(error: git2::Error) -> Error {
-    Error::surroundings("the work tree of the rebase cannot be used")
+    Error::environment("the work tree of the rebase cannot be used")
         .detail(error.message().to_string())
         .hint("cargo xtask rebase --abort    # nothing in your project has changed")
 }

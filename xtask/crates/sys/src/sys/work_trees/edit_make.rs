@@ -47,7 +47,7 @@ pub fn make(store: &Store, place: &EditPlace<'_>, marks: &Marks) -> Result<EditR
 
 fn open(folder: &Path, variant: &str) -> Result<EditRepo> {
     let repo = EditRepo::open(folder, variant)?;
-    repo.ok_or_else(|| Error::surroundings(format!("`{}` is not there any more", folder.display())))
+    repo.ok_or_else(|| Error::environment(format!("`{}` is not there any more", folder.display())))
 }
 
 fn init(folder: &Path, variant: &str) -> std::result::Result<Repository, git2::Error> {

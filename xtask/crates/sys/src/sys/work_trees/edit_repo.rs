@@ -170,7 +170,7 @@ impl EditRepo {
 
     /// Returns refs that the user created: branches, tags, the stash.
     pub fn own_refs(&self) -> Result<Vec<String>> {
-        let fail = |error: git2::Error| Error::surroundings(error.message().to_string());
+        let fail = |error: git2::Error| Error::environment(error.message().to_string());
         let mut found = Vec::new();
         for name in self.repo.references().map_err(fail)?.names() {
             let name = name.map_err(fail)?;
@@ -214,7 +214,7 @@ impl EditRepo {
 
     fn read_commit(&self, id: ObjectId) -> Result<EditCommit> {
         let fail = |error: git2::Error| {
-            Error::surroundings(format!("the commit {id} of the edit repository cannot be read"))
+            Error::environment(format!("the commit {id} of the edit repository cannot be read"))
                 .detail(error.message().to_string())
         };
         let commit = self.repo.find_commit(oid(id)).map_err(fail)?;
@@ -282,7 +282,7 @@ pub fn branch_of(variant: &str) -> String {
 }
 
 fn unreadable(folder: &Path, variant: &str, error: &git2::Error) -> Error {
-    Error::surroundings(format!("`{}` is no git repository that can be read", folder.display()))
+    Error::environment(format!("`{}` is no git repository that can be read", folder.display()))
         .detail(error.message().to_string())
         .hint("move it away, when something in it is worth keeping")
         .hint(format!("discard it: cargo xtask edit {variant} --discard"))

@@ -41,7 +41,7 @@ impl ForkPlace {
     pub fn look(root: &Path, from: &str, offline: bool, ui: &Ui) -> Result<ForkPlace> {
         let is_url = from.contains("://") || from.starts_with("git@");
         if is_url && offline {
-            return Err(Error::surroundings(format!("`{from}` was not contacted because of `--offline`"))
+            return Err(Error::environment(format!("`{from}` was not contacted because of `--offline`"))
                 .hint("name a clone on this machine: --from PATH"));
         }
         if from.starts_with('-') {
@@ -132,7 +132,7 @@ impl ForkPlace {
         let read = |(at, named): (usize, &&Named)| {
             let found = repo.repository().find_reference(&to(at)).and_then(|found| found.peel_to_commit());
             found.map(|commit| object_id(commit.id())).map_err(|_| {
-                Error::surroundings(format!("`{}` sent no commit for `{}`", self.from, named.name))
+                Error::environment(format!("`{}` sent no commit for `{}`", self.from, named.name))
                     .hint("if it is a shallow clone: git fetch --unshallow, there")
             })
         };

@@ -168,7 +168,7 @@ impl<'a> Fork<'a> {
                 let tree = read_id(&forced.stdout).filter(|_| forced.status.success());
                 Ok(tree.map_or(Replayed::Conflict, Replayed::Forced))
             }
-            _ => Err(Error::surroundings("git cannot merge without a work tree")
+            _ => Err(Error::environment("git cannot merge without a work tree")
                 .detail(clean.stderr)
                 .hint("a fork with merges needs git 2.40 or later: git --version")),
         }
@@ -206,5 +206,5 @@ fn author_line(author: &CommitText, when: git2::Time) -> String {
 }
 
 pub(super) fn unreadable(id: ObjectId, error: &git2::Error) -> Error {
-    Error::surroundings(format!("the history of {id} cannot be read")).detail(error.message().to_string())
+    Error::environment(format!("the history of {id} cannot be read")).detail(error.message().to_string())
 }

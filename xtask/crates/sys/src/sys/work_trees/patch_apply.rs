@@ -178,7 +178,7 @@ pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) ->
                 return Ok(Applied::There);
             }
             let id = crate::series::lossy(&written).trim().to_string();
-            let tree = id.parse::<ObjectId>().map_err(|error| Error::surroundings(error.to_string()))?;
+            let tree = id.parse::<ObjectId>().map_err(|error| Error::environment(error.to_string()))?;
             let placed = placements(&tried.stderr);
             return Ok(Applied::Tree(tree, Placed { hunks: [notes, placed.hunks].concat(), ..placed }));
         }

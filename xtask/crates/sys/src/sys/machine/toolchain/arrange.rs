@@ -41,7 +41,7 @@ impl Work<'_> {
         self.audit(self.folder)?;
         match missing_program(programs, self.folder) {
             None => Ok(()),
-            Some(program) => Err(Error::surroundings(format!(
+            Some(program) => Err(Error::environment(format!(
                 "the packages of `{}` have no program `{program}`",
                 self.name
             ))

@@ -14,7 +14,7 @@ impl Work<'_> {
     pub(super) fn compile(&self, build: &Build) -> Result<()> {
         let (cmake, ninja) = (self.tool("cmake")?, self.tool("ninja")?);
         let folder = self.scratch_for("build")?;
-        let ui = self.surroundings.ui;
+        let ui = self.setup.ui;
         ui.status("Compiling", format!("{} for the toolchain {}", build.target, self.name));
         let progress = &mut ui.progress(build.target.as_str(), Some(0), Unit::Steps);
         let source = self.path(&build.source);
@@ -28,11 +28,11 @@ impl Work<'_> {
     }
 
     fn tool(&self, name: &str) -> Result<PathBuf> {
-        let surroundings = self.surroundings;
-        let tool = surroundings.tools.get(name).ok_or_else(|| {
+        let setup = self.setup;
+        let tool = setup.tools.get(name).ok_or_else(|| {
             Error::usage(format!("`pins.toml` pins no tool `{name}`")).hint(format!("add [tools.{name}]"))
         })?;
-        tools::provide(tool, surroundings.layout, surroundings.offline, surroundings.ui)
+        tools::provide(tool, setup.layout, setup.offline, setup.ui)
     }
 }
 

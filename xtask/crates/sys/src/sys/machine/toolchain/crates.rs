@@ -30,7 +30,7 @@ impl Work<'_> {
         let run = Run::new(cargo).args(["fetch", "--manifest-path"]).arg(scratch.join("Cargo.toml"));
         let run = run.install_hint("install Rust with rustup, which brings cargo").current_folder(scratch);
         let (words, mut said) = (run.words(), Vec::new());
-        let progress = &mut self.surroundings.ui.progress("crates", None, Unit::Bytes);
+        let progress = &mut self.setup.ui.progress("crates", None, Unit::Bytes);
         let speech = |line: &str| line.strip_prefix("error: ").map(str::to_string);
         let cargo =
             Download { program: "cargo", folder: scratch, patience: super::PATIENCE, progress, speech };
@@ -56,7 +56,7 @@ fn manifest(packages: &[Package]) -> String {
 fn cargo_home() -> Result<PathBuf> {
     let named = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     named.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).ok_or_else(|| {
-        Error::surroundings("there is no `CARGO_HOME`, and no home folder")
+        Error::environment("there is no `CARGO_HOME`, and no home folder")
             .hint("set CARGO_HOME to cargo's folder")
     })
 }
@@ -68,7 +68,7 @@ fn in_cache(home: &Path, package: &Package) -> Result<PathBuf> {
     let file =
         disk::folders_in(&cache).into_iter().map(|folder| folder.join(&name)).find(|file| disk::exists(file));
     file.ok_or_else(|| {
-        Error::surroundings(format!("cargo ended well and left no `{name}`"))
+        Error::environment(format!("cargo ended well and left no `{name}`"))
             .detail(format!("expected it in a folder of `{}`", cache.display()))
     })
 }

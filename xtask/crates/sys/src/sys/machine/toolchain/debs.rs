@@ -44,7 +44,7 @@ impl Work<'_> {
         }
         for package in packages {
             let file = downloaded(&files, package).ok_or_else(|| {
-                Error::surroundings(format!("apt-get ended well and left no file of {package}"))
+                Error::environment(format!("apt-get ended well and left no file of {package}"))
             })?;
             self.demand_pinned(package, &file)?;
             self.unpack_deb(&file)?;
@@ -57,7 +57,7 @@ impl Work<'_> {
         let run = apt_get(settings).args(words);
         let run = run.current_folder(&scratch.join("files"));
         let mut said = Vec::new();
-        let progress = &mut self.surroundings.ui.progress("Debian's packages", None, Unit::Bytes);
+        let progress = &mut self.setup.ui.progress("Debian's packages", None, Unit::Bytes);
         let speech = |line: &str| Some(line.to_string()).filter(|line| is_complaint(line));
         let apt =
             Download { program: "apt-get", folder: scratch, patience: super::PATIENCE, progress, speech };
@@ -76,7 +76,7 @@ fn only_from(archive: &Archive, scratch: &Path, settings: &[String]) -> Result<[
     let said = apt_get(settings).args(["indextargets", "--format", "$(REPO_URI)"]).args(debian).success()?;
     let said = crate::series::lossy(&said);
     let mirror = said.lines().next().ok_or_else(|| {
-        Error::surroundings(format!("no mirror of Debian for {archive}"))
+        Error::environment(format!("no mirror of Debian for {archive}"))
             .detail(
                 "none of the sources that apt-get knows here, in /etc/apt, is Debian's archive and answers",
             )
@@ -129,7 +129,7 @@ fn not_downloaded(packages: &[Package], files: &Path, said: &[String], update: &
     }
     let named = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let words = process::last_words(&[update, said].concat().join("\n"));
-    let error = Error::surroundings(format!("apt-get could not download {named}")).detail(words);
+    let error = Error::environment(format!("apt-get could not download {named}")).detail(words);
     let is_gone = said.iter().any(|line| line.contains("was not found") || line.contains("Unable to locate"));
     match is_gone {
         true => error.hint(format!(

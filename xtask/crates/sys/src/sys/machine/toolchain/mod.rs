@@ -28,7 +28,7 @@ use crate::ui::Ui;
 
 /// The context for setting up a toolchain.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct SetupContext<'a> {
     /// Paths of the project.
     pub layout: &'a Layout,
     /// CMake and Ninja, for toolchains of which a part is compiled.
@@ -81,8 +81,8 @@ fn missing_program<'a>(programs: &'a [Inside], folder: &Path) -> Option<&'a Insi
 ///
 /// Its packages are for another machine, cannot be downloaded, or are not the pinned ones: then nothing of it is left
 /// behind.
-pub fn provide(name: &Name, toolchain: &Toolchain, surroundings: Surroundings<'_>) -> Result<PathBuf> {
-    let Surroundings { layout, offline, ui, .. } = surroundings;
+pub fn provide(name: &Name, toolchain: &Toolchain, setup: SetupContext<'_>) -> Result<PathBuf> {
+    let SetupContext { layout, offline, ui, .. } = setup;
     let folder = place(name, toolchain, layout);
     if is_there(name, toolchain, layout) {
         return Ok(folder);
@@ -96,7 +96,7 @@ pub fn provide(name: &Name, toolchain: &Toolchain, surroundings: Surroundings<'_
     let scratch = disk::scratch_folder(&scratches, "toolchain")?;
     let whole = scratch.path().join("whole");
     disk::create_folder(&whole)?;
-    let work = Work { name, scratch: scratch.path(), folder: &whole, surroundings };
+    let work = Work { name, scratch: scratch.path(), folder: &whole, setup };
     for step in toolchain.steps() {
         work.carry_out(&step).map_err(|error| advise(disk::blame_full_disk(&scratches, error), toolchain))?;
     }
@@ -114,11 +114,11 @@ pub fn refuse_where_impossible(name: &Name, toolchain: &Toolchain, offline: bool
             true => "has no packages that could be set up without root".to_string(),
             false => format!("is for {}, and this machine is {here}", hosts.join(", ")),
         };
-        return Err(advise(Error::surroundings(format!("the toolchain `{name}` {packages}")), toolchain));
+        return Err(advise(Error::environment(format!("the toolchain `{name}` {packages}")), toolchain));
     }
     if offline {
         let what = format!("the toolchain `{name}` is not set up, and `--offline` prevents downloading it");
-        return Err(Error::surroundings(what).hint("run once without `--offline`"));
+        return Err(Error::environment(what).hint("run once without `--offline`"));
     }
     Ok(())
 }
@@ -136,7 +136,7 @@ struct Work<'a> {
     scratch: &'a Path,
     /// Folder that becomes the toolchain.
     folder: &'a Path,
-    surroundings: Surroundings<'a>,
+    setup: SetupContext<'a>,
 }
 
 impl Work<'_> {

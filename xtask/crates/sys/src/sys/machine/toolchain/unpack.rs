@@ -53,7 +53,7 @@ enum Top {
 fn unpack(stream: impl Read, archive: &Path, folder: &Path, top: Top) -> Result<()> {
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
     let damaged = |error: std::io::Error| {
-        Error::surroundings(format!("`{name}` is damaged")).detail(disk::reason(&error))
+        Error::environment(format!("`{name}` is damaged")).detail(disk::reason(&error))
     };
     let mut tar = tar::Archive::new(stream);
     tar.set_preserve_mtime(false);
@@ -91,7 +91,7 @@ fn refused(archive: &str, why: Refusal) -> Error {
     match why {
         Refusal::Hostile(why) => Error::no(format!("`{archive}` is refused: {why}")),
         Refusal::Io(error) => {
-            Error::surroundings(format!("could not unpack `{archive}`")).detail(disk::reason(&error))
+            Error::environment(format!("could not unpack `{archive}`")).detail(disk::reason(&error))
         }
     }
 }

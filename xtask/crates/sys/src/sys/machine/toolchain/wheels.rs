@@ -25,7 +25,7 @@ impl Work<'_> {
             for_python: false,
         };
         let hint = "run the same command again; a wheel whose digest is not the pinned one stays refused";
-        install.run(hint.to_string(), self.surroundings.ui)?;
+        install.run(hint.to_string(), self.setup.ui)?;
         self.audit(&unpacked)?;
         for entry in files::entries_in(&unpacked)? {
             ours::rename(&unpacked.join(&entry), &self.folder.join(&entry))?;

@@ -123,7 +123,7 @@ impl Workshop {
         let record =
             Record { tree: self.tree.clone(), recipe: recipe(), node: self.node.version.to_string(), files };
         let text = serde_json::to_string_pretty(&record)
-            .map_err(|error| Error::surroundings(format!("`page.json` cannot be written: {error}")))?;
+            .map_err(|error| Error::environment(format!("`page.json` cannot be written: {error}")))?;
         disk::write_atomically(&made.join("page.json"), format!("{text}\n").as_bytes())?;
         let folder = layout.web_page(&self.tree);
         // Built with another recipe, if it exists.
@@ -153,7 +153,7 @@ pub fn place(layout: &Layout, record: Option<&Record>, build: &Path) -> Result<(
         let bytes = disk::read_if_there(&from.join("dist").join(file))?.unwrap_or_default();
         if disk::sha256(&bytes) != *digest {
             let folder = layout.show(&from);
-            return Err(Error::surroundings(format!(
+            return Err(Error::environment(format!(
                 "`{file}` of the built web page in `{folder}` was changed"
             ))
             .hint(format!("rm -rf {folder}    # it is built again")));

@@ -69,7 +69,7 @@ pub(super) fn write_link(file: &Path, target: &[u8]) -> Result<()> {
 
 #[cfg(not(unix))]
 pub(super) fn write_link(file: &Path, _target: &[u8]) -> Result<()> {
-    Err(crate::error::Error::surroundings(format!(
+    Err(crate::error::Error::environment(format!(
         "`{}` is a link, which this system cannot make",
         file.display()
     )))
