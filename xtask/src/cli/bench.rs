@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::values::{Contestant, Scene, each};
+use super::values::{Scene, TestServer, each};
 use crate::bench;
 use crate::serving;
 
@@ -99,7 +99,7 @@ struct Burst {
     predict: usize,
     /// Measure only this server; repeatable; answers are compared with the first one's.
     #[arg(long, value_enum, value_name = "NAME")]
-    only: Vec<Contestant>,
+    only: Vec<TestServer>,
     #[command(flatten)]
     serving: Serving,
     #[command(flatten)]
@@ -151,7 +151,7 @@ struct PagedDecode {
     fresh: bool,
     /// Measure only this server: `stock-unified`, `paged` or `paged-plain`.
     #[arg(long, value_enum, value_name = "NAME")]
-    only: Vec<Contestant>,
+    only: Vec<TestServer>,
     #[command(flatten)]
     serving: Serving,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use crate::bench::fairness;
 use crate::gate;
 use crate::report::canary::Level;
-use crate::serving::contestant;
+use crate::serving::test_server;
 
 /// A path that a person typed is relative to where the person is, not to the root; a URL stays as it is.
 pub(super) fn absolute(path: String) -> String {
@@ -76,7 +76,7 @@ impl From<Part> for gate::Part {
 
 /// A server that is measured.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Contestant {
+pub(super) enum TestServer {
     /// Stock with its defaults: four slots that share one cache.
     Stock,
     /// Stock with a slot and a cache of its own for each request.
@@ -89,14 +89,14 @@ pub(super) enum Contestant {
     PagedPlain,
 }
 
-impl From<Contestant> for contestant::Contestant {
-    fn from(contestant: Contestant) -> Self {
-        match contestant {
-            Contestant::Stock => Self::Stock,
-            Contestant::StockSplit => Self::StockSplit,
-            Contestant::StockUnified => Self::StockUnified,
-            Contestant::Paged => Self::Paged,
-            Contestant::PagedPlain => Self::PagedPlain,
+impl From<TestServer> for test_server::TestServer {
+    fn from(test_server: TestServer) -> Self {
+        match test_server {
+            TestServer::Stock => Self::Stock,
+            TestServer::StockSplit => Self::StockSplit,
+            TestServer::StockUnified => Self::StockUnified,
+            TestServer::Paged => Self::Paged,
+            TestServer::PagedPlain => Self::PagedPlain,
         }
     }
 }
@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn all_that_reports_name_can_be_typed() {
-        let contestants = contestant::Contestant::ALL.map(|one| (one.name().to_string(), one));
-        assert_eq!(typed::<Contestant, contestant::Contestant>(), contestants);
+        let test_servers = test_server::TestServer::ALL.map(|one| (one.name().to_string(), one));
+        assert_eq!(typed::<TestServer, test_server::TestServer>(), test_servers);
         let scenes = fairness::Scene::ALL.map(|one| (one.name().to_string(), one));
         assert_eq!(typed::<Scene, fairness::Scene>(), scenes);
     }

@@ -73,14 +73,14 @@ struct Contest<'a> {
 
 impl Contest<'_> {
     fn measure(&self, rounds: u32) -> Result<Vec<Times>> {
-        let contestants = [
+        let runs = [
             ("gdn-flat-output on", self.ours, true),
             ("stock", self.stock, false),
             ("features off", self.ours, false),
         ];
-        let mut all: Vec<Times> = contestants.iter().map(|(name, ..)| Times::new(name)).collect();
+        let mut all: Vec<Times> = runs.iter().map(|(name, ..)| Times::new(name)).collect();
         for _ in 0..rounds {
-            for (times, (_, probe, enabled)) in all.iter_mut().zip(contestants) {
+            for (times, (_, probe, enabled)) in all.iter_mut().zip(runs) {
                 times.rounds.push(self.decode_time(probe, enabled)?);
             }
         }

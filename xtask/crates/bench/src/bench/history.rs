@@ -44,8 +44,8 @@ pub fn read(bytes: &[u8]) -> Option<Vec<Value>> {
 }
 
 fn names(run: &Value) -> Vec<&str> {
-    let contestants = run["contestants"].as_array().map(Vec::as_slice).unwrap_or_default();
-    contestants.iter().filter_map(|one| one["name"].as_str()).collect()
+    let test_servers = run["contestants"].as_array().map(Vec::as_slice).unwrap_or_default();
+    test_servers.iter().filter_map(|one| one["name"].as_str()).collect()
 }
 
 #[cfg(test)]

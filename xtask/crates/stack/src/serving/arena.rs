@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::cache::Cache;
-use super::contestant::Contestant;
 use super::probe::{self, Probe};
 use super::switches;
+use super::test_server::TestServer;
 use super::{Serving, WhenBusy};
 use crate::build::manifest::Manifest;
 use crate::build::reference;
@@ -49,11 +49,11 @@ impl<'a> Arena<'a> {
     pub fn prepare(
         context: &'a Context,
         serving: Serving,
-        contestants: &[Contestant],
+        test_servers: &[TestServer],
         spec: &ModelSpec,
     ) -> Result<Arena<'a>> {
         let ours = context.pins()?.variant(None)?.name.to_string();
-        let builds = check_contestants(context, &ours, contestants)?;
+        let builds = check_test_servers(context, &ours, test_servers)?;
         let load = look_around(context, serving)?;
         let folder = disk::scratch_folder(&context.layout.generated().join("bench"), "serving")?;
         let model = folder.path().join("model.gguf");
@@ -72,23 +72,23 @@ impl<'a> Arena<'a> {
 
     /// Starts a server that has loaded the model, with `slots` slots unless the server under test sets another
     /// number, and a context of `cells` tokens.
-    pub fn server(&self, contestant: Contestant, slots: usize, cells: usize) -> Result<Server> {
-        self.server_with(contestant, slots, cells, &[])
+    pub fn server(&self, test_server: TestServer, slots: usize, cells: usize) -> Result<Server> {
+        self.server_with(test_server, slots, cells, &[])
     }
 
     /// As [`Arena::server`], with more arguments.
     pub fn server_with(
         &self,
-        contestant: Contestant,
+        test_server: TestServer,
         slots: usize,
         cells: usize,
         more: &[&str],
     ) -> Result<Server> {
         let mut arguments = vec!["--ctx-size".to_string(), cells.to_string()];
-        arguments.extend(contestant.arguments(slots));
+        arguments.extend(test_server.arguments(slots));
         arguments.extend(more.iter().map(ToString::to_string));
-        let program = self.program(contestant);
-        self.start(&program, contestant.name(), &self.model, &arguments, contestant.switched_off())
+        let program = self.program(test_server);
+        self.start(&program, test_server.name(), &self.model, &arguments, test_server.switched_off())
     }
 
     /// Starts a server of any program and model; `name` is that of its log.
@@ -126,8 +126,8 @@ impl<'a> Arena<'a> {
     }
 
     /// Returns the packaged server of a server under test.
-    pub fn program(&self, contestant: Contestant) -> PathBuf {
-        program(self.context, &self.ours, contestant)
+    pub fn program(&self, test_server: TestServer) -> PathBuf {
+        program(self.context, &self.ours, test_server)
     }
 
     /// Returns the probe, built against a variant.
@@ -156,49 +156,49 @@ fn look_around(context: &Context, serving: Serving) -> Result<Load> {
     Ok(load)
 }
 
-fn variant(ours: &str, contestant: Contestant) -> &str {
-    if contestant.is_ours() { ours } else { "stock" }
+fn variant(ours: &str, test_server: TestServer) -> &str {
+    if test_server.is_ours() { ours } else { "stock" }
 }
 
-fn program(context: &Context, ours: &str, contestant: Contestant) -> PathBuf {
-    context.layout.server(variant(ours, contestant), DEFAULT_FLAVOR)
+fn program(context: &Context, ours: &str, test_server: TestServer) -> PathBuf {
+    context.layout.server(variant(ours, test_server), DEFAULT_FLAVOR)
 }
 
-fn check_contestants(context: &Context, ours: &str, contestants: &[Contestant]) -> Result<Builds> {
+fn check_test_servers(context: &Context, ours: &str, test_servers: &[TestServer]) -> Result<Builds> {
     let mut manifests = Vec::new();
-    for contestant in contestants {
-        let variant = variant(ours, *contestant);
-        if !disk::is_program(&program(context, ours, *contestant)) {
-            return Err(not_built(variant, *contestant));
+    for test_server in test_servers {
+        let variant = variant(ours, *test_server);
+        if !disk::is_program(&program(context, ours, *test_server)) {
+            return Err(not_built(variant, *test_server));
         }
-        check_flag(context, ours, *contestant)?;
+        check_flag(context, ours, *test_server)?;
         manifests.push(manifest(context, variant).and_then(timed)?);
     }
     builds(&manifests)
 }
 
-fn not_built(variant: &str, contestant: Contestant) -> Error {
+fn not_built(variant: &str, test_server: TestServer) -> Error {
     Error::usage(format!(
         "{variant}-{DEFAULT_FLAVOR} is not built, and contestant `{}` needs it",
-        contestant.name()
+        test_server.name()
     ))
     .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}"))
 }
 
 /// Reports a missing flag: the server itself would exit with its whole help text.
-fn check_flag(context: &Context, ours: &str, contestant: Contestant) -> Result<()> {
-    let Some(flag) = contestant.needed_flag() else { return Ok(()) };
-    if server::help_of(&program(context, ours, contestant))?.contains(flag) {
+fn check_flag(context: &Context, ours: &str, test_server: TestServer) -> Result<()> {
+    let Some(flag) = test_server.needed_flag() else { return Ok(()) };
+    if server::help_of(&program(context, ours, test_server))?.contains(flag) {
         return Ok(());
     }
-    let others: Vec<String> = Contestant::ALL
+    let others: Vec<String> = TestServer::ALL
         .iter()
         .filter(|one| !one.is_ours())
         .map(|one| format!("--only {}", one.name()))
         .collect();
     Err(Error::usage(format!(
         "contestant `{}` cannot take part: the server of {ours}-{DEFAULT_FLAVOR} does not know `{flag}`",
-        contestant.name()
+        test_server.name()
     ))
     .hint(format!("build one that does: cargo xtask build --variant {ours} --flavor {DEFAULT_FLAVOR}"))
     .hint(format!("or leave it out where the bench allows it: {}", others.join(" "))))

@@ -8,7 +8,6 @@ pub mod asking;
 pub mod cache;
 pub mod cases;
 pub mod chats;
-pub mod contestant;
 pub mod image;
 pub mod inputs;
 pub mod kv_pool;
@@ -19,6 +18,7 @@ pub mod reference;
 pub mod rounding;
 pub mod spread;
 pub mod switches;
+pub mod test_server;
 pub mod verdict;
 
 /// Measurement settings, the same for every benchmark of the server.

@@ -18,8 +18,8 @@ use crate::modelgen::ModelSpec;
 use crate::serving::Serving;
 use crate::serving::answer::{self, Answer};
 use crate::serving::arena::Arena;
-use crate::serving::contestant::{Contestant, chosen};
 use crate::serving::prompts::Prompts;
+use crate::serving::test_server::{TestServer, chosen};
 use crate::sys::machine::load;
 
 /// Options of `bench burst`.
@@ -30,7 +30,7 @@ pub struct Options {
     /// Prompts of the requests.
     pub prompts: Prompts,
     /// Servers under test; all when the list is empty.
-    pub only: Vec<Contestant>,
+    pub only: Vec<TestServer>,
     /// Number of threads, and whether to measure on a busy machine.
     pub serving: Serving,
     /// Files to write.
@@ -45,13 +45,13 @@ const HISTORY: History = History {
 /// Measures and prints a table.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.prompts.check()?;
-    let contestants = chosen(&options.only);
-    let mut arena = Arena::prepare(context, options.serving, &contestants, &ModelSpec::plain_70_million())?;
+    let test_servers = chosen(&options.only);
+    let mut arena = Arena::prepare(context, options.serving, &test_servers, &ModelSpec::plain_70_million())?;
     let prompts = options.prompts;
     let floor = Floor { probe: arena.probe("stock")?, prompts, kernels: Kernels::Stock };
     let variant = context.pins()?.variant(None)?.name.to_string();
     let our_floor = Floor { probe: arena.probe(&variant)?, prompts, kernels: Kernels::Ours };
-    let mut burst = empty(&arena, options, &contestants);
+    let mut burst = empty(&arena, options, &test_servers);
     for round in 1..=options.rounds.max(1) {
         arena.before_round()?;
         context.ui.status("Measuring", format!("round {round} of {}", options.rounds.max(1)));
@@ -73,19 +73,19 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome::ok(report::text(&burst), report::json(&burst)))
 }
 
-fn empty(arena: &Arena<'_>, options: &Options, contestants: &[Contestant]) -> Burst {
+fn empty(arena: &Arena<'_>, options: &Options, test_servers: &[TestServer]) -> Burst {
     let machine = Machine { processor: load::processor(), threads: arena.threads };
-    let entry = |contestant: &Contestant| Entry::new(*contestant, options.prompts.requests);
-    let entries = contestants.iter().map(entry).collect();
+    let entry = |test_server: &TestServer| Entry::new(*test_server, options.prompts.requests);
+    let entries = test_servers.iter().map(entry).collect();
     Burst::new(options.prompts, machine, arena.builds.clone(), entries)
 }
 
 fn measure(arena: &Arena<'_>, prompts: Prompts, entry: &mut Entry) -> Result<()> {
-    let mut server = arena.server(entry.contestant, prompts.requests, prompts.cells())?;
+    let mut server = arena.server(entry.test_server, prompts.requests, prompts.cells())?;
     let volley = server.post_at_once("/completion", &prompts.bodies())?;
     server.still_runs()?;
     let answers = answer::parse_all(&volley.answers)
-        .map_err(|error| error.detail(format!("contestant `{}`", entry.contestant.name())))?;
+        .map_err(|error| error.detail(format!("contestant `{}`", entry.test_server.name())))?;
     entry.times.rounds.push(volley.elapsed);
     entry.computed.push(answer::computed(&answers));
     entry.answers.push(answers.into_iter().map(|Answer { tokens, .. }| tokens).collect());

@@ -84,7 +84,7 @@ pub(super) fn json(burst: &Burst) -> Value {
 fn entry_json(burst: &Burst, entry: &Entry) -> Value {
     let mut value = to_json_entry(&entry.times);
     let (differing, of) = burst.differing(entry);
-    value["name"] = json!(entry.contestant.name());
+    value["name"] = json!(entry.test_server.name());
     value["over_floor"] = json!(burst.over_floor(&entry.times));
     value["prompt_tokens_computed"] = json!(entry.computed);
     value["answers"] = json!(of);

@@ -2,8 +2,8 @@
 
 use crate::bench::timing::Times;
 use crate::serving::arena::Builds;
-use crate::serving::contestant::Contestant;
 use crate::serving::prompts::Prompts;
+use crate::serving::test_server::TestServer;
 
 /// One whole run of the bench.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Machine {
 /// The rounds of one server under test.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub(super) contestant: Contestant,
+    pub(super) test_server: TestServer,
     pub(super) times: Times,
     /// Prompt tokens computed, summed over each round.
     pub(super) computed: Vec<u64>,
@@ -59,9 +59,9 @@ impl Burst {
 }
 
 impl Entry {
-    pub(super) fn new(contestant: Contestant, slots: usize) -> Entry {
-        let times = Times::new(&contestant.title(slots));
-        Entry { contestant, times, computed: Vec::new(), answers: Vec::new() }
+    pub(super) fn new(test_server: TestServer, slots: usize) -> Entry {
+        let times = Times::new(&test_server.title(slots));
+        Entry { test_server, times, computed: Vec::new(), answers: Vec::new() }
     }
 }
 
@@ -75,18 +75,18 @@ pub(super) mod tests {
     /// Two rounds, two servers; one of the second server's four answers differs.
     pub(in crate::bench::burst) fn example() -> Burst {
         let prompts = Prompts { requests: 2, prefix: 1600, suffix: 16, predict: 8, family: 0 };
-        let entry = |contestant, millis: [u64; 2], computed: u64, last: u64| Entry {
+        let entry = |test_server, millis: [u64; 2], computed: u64, last: u64| Entry {
             times: Times {
                 rounds: millis.map(Duration::from_millis).to_vec(),
-                ..Entry::new(contestant, 2).times
+                ..Entry::new(test_server, 2).times
             },
             computed: vec![computed; 2],
             answers: vec![vec![vec![1], vec![2]], vec![vec![1], vec![last]]],
-            contestant,
+            test_server,
         };
         let entries = vec![
-            entry(Contestant::Stock, [4000, 8000], 3232, 2),
-            entry(Contestant::Paged, [1100, 2000], 1632, 3),
+            entry(TestServer::Stock, [4000, 8000], 3232, 2),
+            entry(TestServer::Paged, [1100, 2000], 1632, 3),
         ];
         let machine = Machine { processor: Some("Some CPU".to_string()), threads: 2 };
         let trees = BTreeMap::from([
@@ -102,7 +102,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn answers_are_held_against_the_first_contestants() {
+    fn answers_are_compared_with_the_first_servers() {
         let burst = example();
         assert_eq!(burst.differing(&burst.entries[0]), (0, 4));
         assert_eq!(burst.differing(&burst.entries[1]), (1, 4));

@@ -17,9 +17,9 @@ use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::serving::Serving;
 use crate::serving::answer::{self, Answer};
 use crate::serving::arena::{self, Arena};
-use crate::serving::contestant::Contestant;
 use crate::serving::kv_pool::Pool;
 use crate::serving::prompts::Prompts;
+use crate::serving::test_server::TestServer;
 use crate::sys::net::server::Server;
 
 /// Options of `bench capacity`.
@@ -52,17 +52,17 @@ const HISTORY: History = History { bench: "capacity", identity: &["trees", "bloc
 
 /// Counts and prints two tables.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let contestants = [Contestant::StockUnified, Contestant::Paged];
-    let arena = Arena::prepare(context, options.serving, &contestants, &spec())?;
+    let test_servers = [TestServer::StockUnified, TestServer::Paged];
+    let arena = Arena::prepare(context, options.serving, &test_servers, &spec())?;
     let bench = Bench { context, arena, cells: options.cells, cache: &options.cache };
     let capacity = Capacity {
         builds: bench.arena.builds.clone(),
         cache: options.cache.clone(),
-        pool: Pool::of_server(&bench.server(Contestant::Paged, 1, options.cells)?)?,
+        pool: Pool::of_server(&bench.server(TestServer::Paged, 1, options.cells)?)?,
         live: Live {
-            shared: bench.most_live(Contestant::Paged, false)?,
-            unshared: bench.most_live(Contestant::Paged, true)?,
-            stock: bench.most_live(Contestant::StockUnified, false)?,
+            shared: bench.most_live(TestServer::Paged, false)?,
+            unshared: bench.most_live(TestServer::Paged, true)?,
+            stock: bench.most_live(TestServer::StockUnified, false)?,
         },
         tenants: bench.tenants()?,
     };
@@ -95,31 +95,31 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn server(&self, contestant: Contestant, slots: usize, cells: usize) -> Result<Server> {
-        if !contestant.is_ours() {
-            return self.arena.server(contestant, slots, cells);
+    fn server(&self, test_server: TestServer, slots: usize, cells: usize) -> Result<Server> {
+        if !test_server.is_ours() {
+            return self.arena.server(test_server, slots, cells);
         }
         let types = arena::cache_types(self.cache)?;
         let types: Vec<&str> = types.iter().map(String::as_str).collect();
-        self.arena.server_with(contestant, slots, cells, &types)
+        self.arena.server_with(test_server, slots, cells, &types)
     }
 
-    fn most_live(&self, contestant: Contestant, salted: bool) -> Result<usize> {
+    fn most_live(&self, test_server: TestServer, salted: bool) -> Result<usize> {
         let how = if salted { ", nothing shared" } else { "" };
-        let shares = contestant.is_ours() && !salted;
+        let shares = test_server.is_ours() && !salted;
         search::largest(limit(self.cells, shares), |requests| {
-            let fits = self.fits(contestant, requests, salted)?;
+            let fits = self.fits(test_server, requests, salted)?;
             let verdict = if fits { "fit" } else { "do not fit" };
-            self.context.ui.status("Trying", format!("{}{how}: {requests} {verdict}", contestant.name()));
+            self.context.ui.status("Trying", format!("{}{how}: {requests} {verdict}", test_server.name()));
             Ok(fits)
         })
     }
 
     /// Whether this many requests, sent at once to a fresh server, were all live at one moment and all answered
     /// completely.
-    fn fits(&self, contestant: Contestant, requests: usize, salted: bool) -> Result<bool> {
+    fn fits(&self, test_server: TestServer, requests: usize, salted: bool) -> Result<bool> {
         let prompts = Prompts { requests, ..LIVE };
-        let server = self.server(contestant, requests, self.cells)?;
+        let server = self.server(test_server, requests, self.cells)?;
         let bodies = if salted { prompts.salted_bodies() } else { prompts.bodies() };
         let mut most = 0;
         let volley = server.post_and_look("/completion", &bodies, |server| {
@@ -133,9 +133,9 @@ impl Bench<'_> {
 
     fn tenants(&self) -> Result<Tenants> {
         self.context.ui.status("Counting", format!("blocks of {} tenants", TENANTS.requests));
-        let shared = self.ask_tenants(Contestant::Paged, &TENANTS.bodies())?.0;
-        let unshared = self.ask_tenants(Contestant::Paged, &TENANTS.salted_bodies())?.0;
-        let answers = self.ask_tenants(Contestant::StockUnified, &TENANTS.bodies())?.1;
+        let shared = self.ask_tenants(TestServer::Paged, &TENANTS.bodies())?.0;
+        let unshared = self.ask_tenants(TestServer::Paged, &TENANTS.salted_bodies())?.0;
+        let answers = self.ask_tenants(TestServer::StockUnified, &TENANTS.bodies())?.1;
         Ok(Tenants {
             count: TENANTS.requests,
             tokens: TENANTS.length(),
@@ -145,8 +145,8 @@ impl Bench<'_> {
         })
     }
 
-    fn ask_tenants(&self, contestant: Contestant, bodies: &[Value]) -> Result<(Value, Vec<Answer>)> {
-        let server = self.server(contestant, bodies.len(), TENANTS_CELLS)?;
+    fn ask_tenants(&self, test_server: TestServer, bodies: &[Value]) -> Result<(Value, Vec<Answer>)> {
+        let server = self.server(test_server, bodies.len(), TENANTS_CELLS)?;
         let volley = server.post_at_once("/completion", bodies)?;
         let answers = answer::parse_all(&volley.answers)?;
         Ok((server.get("/props")?.1, answers))

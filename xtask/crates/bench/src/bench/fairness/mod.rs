@@ -23,7 +23,7 @@ use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::serving::Serving;
 use crate::serving::arena::Arena;
-use crate::serving::contestant::Contestant;
+use crate::serving::test_server::TestServer;
 use crate::sys::machine::{disk, load};
 
 /// Options of `bench fairness`.
@@ -96,7 +96,7 @@ const HISTORY: History = History {
 
 /// Runs the scenarios, each against both binaries in turn, and prints tables; the exit code is 1 on any failure.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let mut arena = Arena::prepare(context, options.serving, &[Contestant::Paged], &waiting::spec())?;
+    let mut arena = Arena::prepare(context, options.serving, &[TestServer::Paged], &waiting::spec())?;
     let sides = Side::all(&arena, options.program.as_deref())?;
     check_model(context)?;
     let mut played = Vec::new();

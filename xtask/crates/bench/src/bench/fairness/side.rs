@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::serving::arena::Arena;
-use crate::serving::contestant::Contestant;
+use crate::serving::test_server::TestServer;
 use crate::sys::machine::disk;
 use crate::sys::net::server::{self, Server};
 
@@ -26,7 +26,7 @@ const ARGUMENTS: [&str; 4] = ["--cache-ram", "0", "-lv", "2"];
 impl Side {
     /// Returns the packaged server, preceded by `before` if given.
     pub(super) fn all(arena: &Arena<'_>, before: Option<&Path>) -> Result<Vec<Side>> {
-        let now = Side::find("now", &arena.program(Contestant::Paged))?;
+        let now = Side::find("now", &arena.program(TestServer::Paged))?;
         let before = before.map(|program| Side::find("before", program)).transpose()?;
         Ok(before.into_iter().chain([now]).collect())
     }
@@ -41,7 +41,7 @@ impl Side {
         if !disk::is_program(program) {
             return Err(wrong("is no program"));
         }
-        let flag = Contestant::Paged.needed_flag().unwrap_or_default();
+        let flag = TestServer::Paged.needed_flag().unwrap_or_default();
         if !server::help_of(program)?.contains(flag) {
             return Err(wrong(&format!("does not know `{flag}`")));
         }
@@ -59,7 +59,7 @@ impl Side {
         more: &[&str],
     ) -> Result<Server> {
         let cells = cells.to_string();
-        let mut arguments = Contestant::Paged.arguments(slots);
+        let mut arguments = TestServer::Paged.arguments(slots);
         let rest = ["--ctx-size", &cells].into_iter().chain(ARGUMENTS).chain(more.iter().copied());
         arguments.extend(rest.map(String::from));
         arena.server_of(&self.program, &format!("fairness-{}", self.name), model, &arguments)

@@ -19,11 +19,11 @@ use crate::serving::Serving;
 use crate::serving::arena::Arena;
 use crate::serving::asking;
 use crate::serving::asking::pool_at_rest;
-use crate::serving::contestant::Contestant;
 use crate::serving::overload::crowd::{Crowd, Enough};
 use crate::serving::overload::traffic;
 use crate::serving::reference::Reference;
 use crate::serving::rounding::Rounding;
+use crate::serving::test_server::TestServer;
 use crate::serving::verdict::{self, Answer};
 use crate::sys::machine::load;
 
@@ -58,9 +58,9 @@ const HISTORY: History = History {
 
 /// Computes stock's answers, runs the clients, and prints a table; the exit code is 1 on any violation.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let contestants = [Contestant::StockUnified, Contestant::Paged];
+    let test_servers = [TestServer::StockUnified, TestServer::Paged];
     let spec = ModelSpec::small(Architecture::Qwen3, WeightType::F16);
-    let arena = Arena::prepare(context, options.serving, &contestants, &spec)?;
+    let arena = Arena::prepare(context, options.serving, &test_servers, &spec)?;
     context.ui.status("Asking", "stock, one prompt after the other");
     let stock = stock_answers(&arena)?;
     context.ui.status("Overloading", format!("{} clients for {} min", options.clients, options.minutes));
@@ -83,9 +83,9 @@ struct Stock {
 }
 
 fn stock_answers(arena: &Arena<'_>) -> Result<Stock> {
-    let stock = arena.server_with(Contestant::StockUnified, 1, CELLS_OF_STOCK, &ARGUMENTS)?;
+    let stock = arena.server_with(TestServer::StockUnified, 1, CELLS_OF_STOCK, &ARGUMENTS)?;
     let mut reference = Reference { stock, tolerance: verdict::tolerance(&[]) };
-    let many = arena.server_with(Contestant::StockUnified, SLOTS, CELLS_OF_STOCK, &ARGUMENTS)?;
+    let many = arena.server_with(TestServer::StockUnified, SLOTS, CELLS_OF_STOCK, &ARGUMENTS)?;
     let prompts = traffic::prompts();
     let requests = traffic::longest_requests(&prompts);
     let alone = reference.expect_each(&many, &requests)?;
@@ -106,7 +106,7 @@ fn rounding_of(known: &[(Vec<u32>, Answer)], others: &[(u16, Value)]) -> Result<
 }
 
 fn measure(arena: &Arena<'_>, options: &Options, stock: &Stock) -> Result<Overload> {
-    let mut server = arena.server_with(Contestant::Paged, SLOTS, traffic::CELLS, &ARGUMENTS)?;
+    let mut server = arena.server_with(TestServer::Paged, SLOTS, traffic::CELLS, &ARGUMENTS)?;
     let Options { minutes, clients, seed, .. } = *options;
     let enough = Enough::Time(Duration::from_secs(u64::from(minutes) * 60));
     let Stock { known, tolerance, rounding } = stock;

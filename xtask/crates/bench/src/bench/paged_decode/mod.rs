@@ -21,9 +21,9 @@ use crate::modelgen::ModelSpec;
 use crate::serving::Serving;
 use crate::serving::answer::{self, Answer};
 use crate::serving::arena::{self, Arena};
-use crate::serving::contestant::{Contestant, chosen};
 use crate::serving::kv_pool::Pool;
 use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
+use crate::serving::test_server::{TestServer, chosen};
 use crate::sys::machine::load;
 use crate::sys::net::loopback::Caller;
 use crate::sys::net::server::Server;
@@ -57,7 +57,7 @@ pub struct Options {
     /// The requests.
     pub workload: Workload,
     /// Servers under test, of stock-unified and ours; all three when the list is empty.
-    pub only: Vec<Contestant>,
+    pub only: Vec<TestServer>,
     /// Number of threads, and whether to measure on a busy machine.
     pub serving: Serving,
     /// Files to write.
@@ -92,12 +92,12 @@ const HISTORY: History = History {
 /// Measures and prints a table.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     check(options)?;
-    let contestants = contestants(options)?;
+    let test_servers = test_servers(options)?;
     let spec = ModelSpec { head_dim: options.workload.head, ..ModelSpec::plain_70_million() };
-    let mut arena = Arena::prepare(context, options.serving, &contestants, &spec)?;
+    let mut arena = Arena::prepare(context, options.serving, &test_servers, &spec)?;
     let mut cases: Vec<Case> = cases(options)
         .into_iter()
-        .map(|(sequences, filled)| Case::new(sequences, filled, &contestants))
+        .map(|(sequences, filled)| Case::new(sequences, filled, &test_servers))
         .collect();
     for round in 1..=options.rounds.max(1) {
         arena.before_round()?;
@@ -167,9 +167,9 @@ fn check(options: &Options) -> Result<()> {
     Err(Error::usage(wrong).hint("cargo xtask bench paged-decode --help"))
 }
 
-fn contestants(options: &Options) -> Result<Vec<Contestant>> {
-    let those = [Contestant::StockUnified, Contestant::Paged, Contestant::PagedPlain];
-    let found: Vec<Contestant> =
+fn test_servers(options: &Options) -> Result<Vec<TestServer>> {
+    let those = [TestServer::StockUnified, TestServer::Paged, TestServer::PagedPlain];
+    let found: Vec<TestServer> =
         chosen(&options.only).into_iter().filter(|one| those.contains(one)).collect();
     if found.is_empty() {
         return Err(Error::usage("no contestant is left: this bench compares stock-unified and ours")
@@ -188,11 +188,11 @@ fn measure(
     let Workload { predict, cells, cache, .. } = &options.workload;
     let types = arena::cache_types(cache)?;
     let mut switches: Vec<&str> = types.iter().map(String::as_str).chain(["--flash-attn", "on"]).collect();
-    if rates.contestant == Contestant::StockUnified {
+    if rates.test_server == TestServer::StockUnified {
         // Otherwise it removes the prompts from the idle slots, and recomputes them while it answers.
         switches.push("--no-cache-idle-slots");
     }
-    let server = arena.server_with(rates.contestant, options.sequences, *cells, &switches)?;
+    let server = arena.server_with(rates.test_server, options.sequences, *cells, &switches)?;
     if filled {
         for family in 0..fillers(options) {
             let filler = Prompts { requests: 1, ..prompts(options, 1, FIRST_FILLER + family as u64) };
@@ -319,8 +319,8 @@ mod tests {
 
     #[test]
     fn some_can_take_part() {
-        let everybody = [Contestant::StockUnified, Contestant::Paged, Contestant::PagedPlain];
-        assert_eq!(contestants(&options()).unwrap(), everybody);
-        assert!(contestants(&Options { only: vec![Contestant::Stock], ..options() }).is_err());
+        let all_servers = [TestServer::StockUnified, TestServer::Paged, TestServer::PagedPlain];
+        assert_eq!(test_servers(&options()).unwrap(), all_servers);
+        assert!(test_servers(&Options { only: vec![TestServer::Stock], ..options() }).is_err());
     }
 }

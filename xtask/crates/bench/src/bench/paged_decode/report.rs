@@ -6,7 +6,7 @@ use super::Workload;
 use crate::bench::timing::{NOT_QUIET, median_of, median_ratio};
 use crate::report::bars::{Bar, Bars};
 use crate::serving::arena::Builds;
-use crate::serving::contestant::Contestant;
+use crate::serving::test_server::TestServer;
 
 #[derive(Clone, Debug)]
 pub(super) struct Found {
@@ -29,7 +29,7 @@ pub(super) struct Case {
 
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
-    pub(super) contestant: Contestant,
+    pub(super) test_server: TestServer,
     pub(super) rounds: Vec<Sample>,
 }
 
@@ -46,9 +46,9 @@ pub(super) struct Sample {
 }
 
 impl Case {
-    pub(super) fn new(sequences: usize, filled: bool, contestants: &[Contestant]) -> Case {
-        let rates = |contestant: &Contestant| Rates { contestant: *contestant, rounds: Vec::new() };
-        Case { sequences, filled, rates: contestants.iter().map(rates).collect() }
+    pub(super) fn new(sequences: usize, filled: bool, test_servers: &[TestServer]) -> Case {
+        let rates = |test_server: &TestServer| Rates { test_server: *test_server, rounds: Vec::new() };
+        Case { sequences, filled, rates: test_servers.iter().map(rates).collect() }
     }
 
     fn title(&self, found: &Found) -> String {
@@ -135,7 +135,7 @@ fn row(rates: &Rates, first: &Rates, found: &Found) -> String {
     let (low, high) = rates.extremes();
     format!(
         "| {} | {:.1} | {low:.1} - {high:.1} | {:.2}x | {:.0} | {:.2}x | {} | {} |\n",
-        rates.contestant.title(slots),
+        rates.test_server.title(slots),
         median_of(rates.all()).unwrap_or_default(),
         rates.ratio_to(first).unwrap_or_default(),
         median_of(rates.all_of_prompts()).unwrap_or_default(),
@@ -170,7 +170,7 @@ pub(super) fn json(found: &Found) -> Value {
 
 fn rates_json(rates: &Rates, case: &Case) -> Value {
     json!({
-        "name": rates.contestant.name(),
+        "name": rates.test_server.name(),
         "median_rate": median_of(rates.all()),
         "rates": rates.all(),
         "of_the_first": case.rates.first().and_then(|first| rates.ratio_to(first)),
@@ -203,7 +203,7 @@ fn bars(case: &Case) -> Vec<Bar> {
         let value = median_of(rates.all())?;
         let ratio = rates.ratio_to(case.rates.first()?)?;
         let pool = if case.filled { ", pool filled" } else { "" };
-        let label = format!("{}: {}{pool}", case.sequences, rates.contestant.name());
+        let label = format!("{}: {}{pool}", case.sequences, rates.test_server.name());
         Some(Bar { label, value, low, high, note: format!("{value:.1} tokens/s, {ratio:.2}x") })
     };
     case.rates.iter().filter_map(bar).collect()
@@ -215,7 +215,7 @@ mod tests {
     use crate::bench::paged_decode::{CACHE, HEAD};
 
     fn example() -> Found {
-        let mut case = Case::new(16, true, &[Contestant::StockUnified, Contestant::Paged]);
+        let mut case = Case::new(16, true, &[TestServer::StockUnified, TestServer::Paged]);
         for (rates, (rate, filled)) in case.rates.iter_mut().zip([(100.0, None), (98.0, Some(0.9))]) {
             rates.rounds = [1.0, 1.5]
                 .map(|more| Sample { prompt_rate: rate * 20.0, rate: rate * more, computed: 16, filled })

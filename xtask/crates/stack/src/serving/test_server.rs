@@ -4,7 +4,7 @@ use super::switches::{ATTENTION, DISABLE};
 
 /// A server with its own arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contestant {
+pub enum TestServer {
     /// Stock with its defaults: four slots that share one cache.
     Stock,
     /// Stock with one slot per request, each with its own cache.
@@ -17,34 +17,34 @@ pub enum Contestant {
     PagedPlain,
 }
 
-impl Contestant {
+impl TestServer {
     /// All of them, in the order of the reports.
-    pub const ALL: [Contestant; 5] = [
-        Contestant::Stock,
-        Contestant::StockSplit,
-        Contestant::StockUnified,
-        Contestant::Paged,
-        Contestant::PagedPlain,
+    pub const ALL: [TestServer; 5] = [
+        TestServer::Stock,
+        TestServer::StockSplit,
+        TestServer::StockUnified,
+        TestServer::Paged,
+        TestServer::PagedPlain,
     ];
 
     /// Name for `--only`.
     pub fn name(self) -> &'static str {
         match self {
-            Contestant::Stock => "stock",
-            Contestant::StockSplit => "stock-split",
-            Contestant::StockUnified => "stock-unified",
-            Contestant::Paged => "paged",
-            Contestant::PagedPlain => "paged-plain",
+            TestServer::Stock => "stock",
+            TestServer::StockSplit => "stock-split",
+            TestServer::StockUnified => "stock-unified",
+            TestServer::Paged => "paged",
+            TestServer::PagedPlain => "paged-plain",
         }
     }
 
     /// Returns the server's arguments besides model, context and threads.
     pub fn arguments(self, slots: usize) -> Vec<String> {
         let flag = match self {
-            Contestant::Stock => return Vec::new(),
-            Contestant::StockSplit => "--no-kv-unified",
-            Contestant::StockUnified => "--kv-unified",
-            Contestant::Paged | Contestant::PagedPlain => PAGED_FLAG,
+            TestServer::Stock => return Vec::new(),
+            TestServer::StockSplit => "--no-kv-unified",
+            TestServer::StockUnified => "--kv-unified",
+            TestServer::Paged | TestServer::PagedPlain => PAGED_FLAG,
         };
         ["-np", &slots.to_string(), flag].map(String::from).to_vec()
     }
@@ -60,12 +60,12 @@ impl Contestant {
 
     /// Returns the feature that is disabled for it.
     pub fn switched_off(self) -> Option<&'static str> {
-        (self == Contestant::PagedPlain).then_some(ATTENTION)
+        (self == TestServer::PagedPlain).then_some(ATTENTION)
     }
 
     /// Whether it runs the variant's server rather than stock's.
     pub fn is_ours(self) -> bool {
-        matches!(self, Contestant::Paged | Contestant::PagedPlain)
+        matches!(self, TestServer::Paged | TestServer::PagedPlain)
     }
 
     /// Returns a flag that the server must support.
@@ -77,8 +77,8 @@ impl Contestant {
 const PAGED_FLAG: &str = "--kv-paged";
 
 /// Returns those in `only`, in the order of the reports; all of them if it is empty.
-pub fn chosen(only: &[Contestant]) -> Vec<Contestant> {
-    Contestant::ALL.into_iter().filter(|one| only.is_empty() || only.contains(one)).collect()
+pub fn chosen(only: &[TestServer]) -> Vec<TestServer> {
+    TestServer::ALL.into_iter().filter(|one| only.is_empty() || only.contains(one)).collect()
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn titles_are_what_to_type() {
-        let titles = Contestant::ALL.map(|one| one.title(16));
+        let titles = TestServer::ALL.map(|one| one.title(16));
         let expected = [
             "stock",
             "stock -np 16 --no-kv-unified",
@@ -99,8 +99,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_named_means_everybody() {
-        assert_eq!(chosen(&[]), Contestant::ALL);
-        assert_eq!(chosen(&[Contestant::Paged, Contestant::Stock]), [Contestant::Stock, Contestant::Paged]);
+    fn no_server_named_means_all() {
+        assert_eq!(chosen(&[]), TestServer::ALL);
+        assert_eq!(chosen(&[TestServer::Paged, TestServer::Stock]), [TestServer::Stock, TestServer::Paged]);
     }
 }
