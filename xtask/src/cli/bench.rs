@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::values::{Scene, TestServer, each};
+use super::values::{Scenario, TestServer, each};
 use crate::bench;
 use crate::serving;
 
@@ -250,7 +250,7 @@ struct Fairness {
     program: Option<PathBuf>,
     /// Run only this workload; repeatable.
     #[arg(long, value_enum, value_name = "WORKLOAD")]
-    only: Vec<Scene>,
+    only: Vec<Scenario>,
     #[command(flatten)]
     serving: Serving,
     /// Write the result to `docs/measurements/`.

@@ -103,7 +103,7 @@ impl From<TestServer> for test_server::TestServer {
 
 /// A workload of a server.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Scene {
+pub(super) enum Scenario {
     /// Endless requests, of which three fit at once: the longest stall of a stream.
     Streams,
     /// The same, with prompts in between that need most of the pool: how many requests bypass them.
@@ -112,12 +112,12 @@ pub(super) enum Scene {
     Waiting,
 }
 
-impl From<Scene> for fairness::Scene {
-    fn from(scene: Scene) -> Self {
-        match scene {
-            Scene::Streams => Self::Streams,
-            Scene::Large => Self::Large,
-            Scene::Waiting => Self::Waiting,
+impl From<Scenario> for fairness::Scenario {
+    fn from(scenario: Scenario) -> Self {
+        match scenario {
+            Scenario::Streams => Self::Streams,
+            Scenario::Large => Self::Large,
+            Scenario::Waiting => Self::Waiting,
         }
     }
 }
@@ -136,8 +136,8 @@ mod tests {
     fn all_that_reports_name_can_be_typed() {
         let test_servers = test_server::TestServer::ALL.map(|one| (one.name().to_string(), one));
         assert_eq!(typed::<TestServer, test_server::TestServer>(), test_servers);
-        let scenes = fairness::Scene::ALL.map(|one| (one.name().to_string(), one));
-        assert_eq!(typed::<Scene, fairness::Scene>(), scenes);
+        let scenarios = fairness::Scenario::ALL.map(|one| (one.name().to_string(), one));
+        assert_eq!(typed::<Scenario, fairness::Scenario>(), scenarios);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Options {
     /// Another server binary to compare with.
     pub program: Option<PathBuf>,
     /// Scenarios; all of them when the list is empty.
-    pub only: Vec<Scene>,
+    pub only: Vec<Scenario>,
     /// Number of threads, and whether to measure on a busy machine.
     pub serving: Serving,
     /// Write the result to `docs/measurements/`.
@@ -43,7 +43,7 @@ pub struct Options {
 
 /// The load that a server is exposed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scene {
+pub enum Scenario {
     /// Endless requests, of which three fit at once: how long a stream stalls.
     Streams,
     /// The same load, and an occasional prompt that needs most of the pool: how many requests bypass it.
@@ -52,26 +52,26 @@ pub enum Scene {
     Waiting,
 }
 
-impl Scene {
+impl Scenario {
     /// Every scenario, in the order of the reports.
-    pub const ALL: [Scene; 3] = [Scene::Streams, Scene::Large, Scene::Waiting];
+    pub const ALL: [Scenario; 3] = [Scenario::Streams, Scenario::Large, Scenario::Waiting];
 
     /// Returns the name that `--only` takes.
     pub fn name(self) -> &'static str {
         match self {
-            Scene::Streams => "streams",
-            Scene::Large => "large",
-            Scene::Waiting => "waiting",
+            Scenario::Streams => "streams",
+            Scenario::Large => "large",
+            Scenario::Waiting => "waiting",
         }
     }
 
     fn words(self) -> &'static str {
         match self {
-            Scene::Streams => {
+            Scenario::Streams => {
                 "requests of 5 blocks from 6 clients, -np 4 --kv-paged -c 1024, the trained model"
             }
-            Scene::Large => "the same, and prompts of 11 blocks that ask for a slot in turn",
-            Scene::Waiting => {
+            Scenario::Large => "the same, and prompts of 11 blocks that ask for a slot in turn",
+            Scenario::Waiting => {
                 "a stream of 8,000 tokens and more, prompts of 16,000 that wait, -np 33 --kv-paged -c 23808"
             }
         }
@@ -82,9 +82,9 @@ impl Scene {
         let tiny = context.layout.smoke_model();
         let small = || side.server(arena, &tiny, traffic::SLOTS, traffic::CELLS, &[]);
         match self {
-            Scene::Streams => streams::measure(&small()?, seconds),
-            Scene::Large => large::measure(&small()?, seconds),
-            Scene::Waiting => waiting::measure(arena, side, &tiny, seconds),
+            Scenario::Streams => streams::measure(&small()?, seconds),
+            Scenario::Large => large::measure(&small()?, seconds),
+            Scenario::Waiting => waiting::measure(arena, side, &tiny, seconds),
         }
     }
 }
@@ -100,14 +100,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let sides = Side::all(&arena, options.program.as_deref())?;
     check_model(context)?;
     let mut played = Vec::new();
-    for scene in chosen(&options.only) {
+    for scenario in chosen(&options.only) {
         let mut measured = Vec::new();
         for side in &sides {
             arena.before_round()?;
-            context.ui.status("Measuring", format!("{}, {}", scene.name(), side.name));
-            measured.push(scene.play(context, &arena, side, options.seconds)?);
+            context.ui.status("Measuring", format!("{}, {}", scenario.name(), side.name));
+            measured.push(scenario.play(context, &arena, side, options.seconds)?);
         }
-        played.push(Played { scene, measured });
+        played.push(Played { scenario, measured });
     }
     let found = Found {
         builds: arena.builds.clone(),
@@ -125,8 +125,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome { code, ..Outcome::ok(report::text(&found), report::json(&found)) })
 }
 
-fn chosen(only: &[Scene]) -> Vec<Scene> {
-    Scene::ALL.into_iter().filter(|one| only.is_empty() || only.contains(one)).collect()
+fn chosen(only: &[Scenario]) -> Vec<Scenario> {
+    Scenario::ALL.into_iter().filter(|one| only.is_empty() || only.contains(one)).collect()
 }
 
 fn check_model(context: &Context) -> Result<()> {
@@ -143,8 +143,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_scene_named_means_all() {
-        assert_eq!(chosen(&[]), Scene::ALL);
-        assert_eq!(chosen(&[Scene::Waiting, Scene::Large]), [Scene::Large, Scene::Waiting]);
+    fn no_scenario_named_means_all() {
+        assert_eq!(chosen(&[]), Scenario::ALL);
+        assert_eq!(chosen(&[Scenario::Waiting, Scenario::Large]), [Scenario::Large, Scenario::Waiting]);
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::side::Side;
-use super::{Options, Scene};
+use super::{Options, Scenario};
 use crate::bench::timing::NOT_QUIET;
 use crate::serving::arena::Builds;
 
@@ -38,7 +38,7 @@ pub(super) struct Measured {
 /// The measurements of one scenario, in the order of the sides.
 #[derive(Clone, Debug)]
 pub(super) struct Played {
-    pub(super) scene: Scene,
+    pub(super) scenario: Scenario,
     pub(super) measured: Vec<Measured>,
 }
 
@@ -64,11 +64,11 @@ pub(super) struct Found {
 impl Found {
     /// Returns one line for every violation.
     pub(super) fn failures(&self) -> Vec<String> {
-        let of_scene = |played: &Played| {
-            let name = played.scene.name();
+        let of_scenario = |played: &Played| {
+            let name = played.scenario.name();
             played.failures().iter().map(|words| format!("{name}: {words}")).collect::<Vec<_>>()
         };
-        self.played.iter().flat_map(of_scene).collect()
+        self.played.iter().flat_map(of_scenario).collect()
     }
 }
 
@@ -86,14 +86,14 @@ fn table(found: &Found, played: &Played) -> String {
     let columns = "--:|".repeat(found.sides.len());
     let Some(last) = played.measured.last() else { return String::new() };
     let rows: String = last.rows.iter().map(|row| line_of(row, played)).collect();
-    format!("{}\n\n| what |{names}{ratio}\n|---|{columns}{line}\n{rows}", title(found, played.scene))
+    format!("{}\n\n| what |{names}{ratio}\n|---|{columns}{line}\n{rows}", title(found, played.scenario))
 }
 
-fn title(found: &Found, scene: Scene) -> String {
+fn title(found: &Found, scenario: Scenario) -> String {
     format!(
         "{}: {}; llama.cpp {}, -t {}, {} s",
-        scene.name(),
-        scene.words(),
+        scenario.name(),
+        scenario.words(),
         found.builds.pin,
         found.threads,
         found.options.seconds
@@ -129,7 +129,7 @@ pub(super) fn json(found: &Found) -> Value {
         "quiet": found.quiet,
         "seconds": found.options.seconds,
         "contestants": found.sides.iter().map(Side::json).collect::<Vec<_>>(),
-        "scenes": found.played.iter().map(|played| played.scene.name()).collect::<Vec<_>>(),
+        "scenes": found.played.iter().map(|played| played.scenario.name()).collect::<Vec<_>>(),
         "found": found.played.iter().map(|played| found_json(found, played)).collect::<Map<_, _>>(),
         "failures": found.failures(),
     })
@@ -138,7 +138,7 @@ pub(super) fn json(found: &Found) -> Value {
 fn found_json(found: &Found, played: &Played) -> (String, Value) {
     let sides = found.sides.iter().zip(&played.measured);
     let by_name: Map<_, _> = sides.map(|(side, one)| (side.name.to_string(), one.json.clone())).collect();
-    (played.scene.name().to_string(), by_name.into())
+    (played.scenario.name().to_string(), by_name.into())
 }
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
                 record: false,
             },
             sides: sides.iter().map(|name| side(name)).collect(),
-            played: vec![Played { scene: Scene::Streams, measured: all }],
+            played: vec![Played { scenario: Scenario::Streams, measured: all }],
         }
     }
 

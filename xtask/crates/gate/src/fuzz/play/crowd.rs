@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Scene, get};
+use super::{RoundState, get};
 use crate::fuzz::judge::{Played, cost, longest_silence};
 use crate::fuzz::plan::actions::Action;
 use crate::fuzz::plan::{Round, body};
@@ -19,7 +19,7 @@ pub struct Crowd<'a> {
     /// Index of the act.
     pub number: usize,
     /// State shared by all acts of the round.
-    pub scene: &'a Scene,
+    pub round_state: &'a RoundState,
     /// Maximum time without data when no earlier request is pending.
     pub patience: Duration,
 }
@@ -63,7 +63,7 @@ impl Crowd<'_> {
             return;
         }
         if let (Some(text), Ok(mut scrapes)) =
-            (get(self.server, &self.round.server, "/metrics"), self.scene.scrapes.lock())
+            (get(self.server, &self.round.server, "/metrics"), self.round_state.scrapes.lock())
         {
             scrapes.push(text);
         }
@@ -82,14 +82,14 @@ impl Crowd<'_> {
     }
 
     fn play_action(&self, place: (usize, usize, usize), action: &Action, shared: &Shared) -> Played {
-        let question = body::question(action, &self.round.server, &self.scene.marker);
+        let question = body::question(action, &self.round.server, &self.round_state.marker);
         let cost = cost(&action.what);
         let open = shared.open.fetch_add(cost, Ordering::Relaxed) + cost;
-        let sent = self.scene.begin.elapsed();
+        let sent = self.round_state.begin.elapsed();
         let exchange = self.server.exchange(
             &question,
             action.leave,
-            longest_silence(&self.round.server, self.patience, open, self.scene.pace),
+            longest_silence(&self.round.server, self.patience, open, self.round_state.pace),
         );
         shared.open.fetch_sub(cost, Ordering::Relaxed);
         if exchange.ending == Ending::Silent {

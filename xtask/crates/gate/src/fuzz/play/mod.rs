@@ -38,7 +38,7 @@ pub struct Arena {
 }
 
 /// State shared by all acts of a round.
-struct Scene {
+struct RoundState {
     /// Start of the round.
     begin: Instant,
     /// The server's placeholder for an image.
@@ -49,10 +49,10 @@ struct Scene {
     scrapes: Mutex<Vec<String>>,
 }
 
-impl Scene {
-    fn open(server: &Server, plan: &ServerPlan) -> Scene {
+impl RoundState {
+    fn open(server: &Server, plan: &ServerPlan) -> RoundState {
         let (marker, pace) = (marker_of(server, plan), pace_of(server, plan));
-        Scene { begin: Instant::now(), marker, pace, scrapes: Mutex::default() }
+        RoundState { begin: Instant::now(), marker, pace, scrapes: Mutex::default() }
     }
 }
 
@@ -109,15 +109,15 @@ impl Arena {
         let log = self.folder.path().join("server.log");
         let mut server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
         let mut evidence = Evidence { tolerance: tolerance_of(&round.server), ..Evidence::default() };
-        let scene = Scene::open(&server, &round.server);
+        let round_state = RoundState::open(&server, &round.server);
         for number in 0..round.acts.len() {
-            let is_over = self.play_act(&server, round, number, &scene, &mut evidence);
+            let is_over = self.play_act(&server, round, number, &round_state, &mut evidence);
             evidence.ended = server.ended();
             if is_over || evidence.ended.is_some() {
                 break;
             }
         }
-        evidence.scrapes = scene.scrapes.into_inner().unwrap_or_default();
+        evidence.scrapes = round_state.scrapes.into_inner().unwrap_or_default();
         evidence.log = server.said()?;
         drop(server);
         self.ask_witnesses(round, &mut evidence)?;
@@ -131,7 +131,7 @@ impl Arena {
         server: &Server,
         round: &Round,
         number: usize,
-        scene: &Scene,
+        round_state: &RoundState,
         evidence: &mut Evidence,
     ) -> bool {
         let act = &round.acts[number];
@@ -142,7 +142,7 @@ impl Arena {
             std::thread::sleep(NAP);
             evidence.rests.push(watch::asleep(server, &round.server));
         }
-        let (played, is_over) = Crowd { server, round, number, scene, patience: self.patience }.play();
+        let (played, is_over) = Crowd { server, round, number, round_state, patience: self.patience }.play();
         evidence.played.extend(played);
         if !is_over {
             evidence.rests.push(watch::at_rest(server, &round.server));
