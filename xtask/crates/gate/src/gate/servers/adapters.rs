@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::scene::Scene;
+use super::fixture::Fixture;
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::verdict::Answer;
@@ -16,36 +16,41 @@ const BLOCKS: usize = 4;
 
 /// Sends a request with each scale, first cold and then with its blocks cached; then all at once; then with the scale
 /// as the server's own.
-pub fn check(scene: &mut Scene<'_>) -> Result<()> {
+pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     let prompt = cases::numbered_prompt(1, BLOCKS * BLOCK + 1);
     let requests = SCALES.map(|scale| scaled(&prompt, scale));
-    let stock = scene.expect_each(&requests)?;
+    let stock = fixture.expect_each(&requests)?;
     for pair in stock.windows(2) {
-        scene.must(pair[0].tokens != pair[1].tokens, || "the adapter changes nothing in stock".to_string());
+        fixture.must(pair[0].tokens != pair[1].tokens, || "the adapter changes nothing in stock".to_string());
     }
-    let server = scene.ours(&["-np", "3", "-c", cases::ROOMY, "--kv-paged"])?;
+    let server = fixture.ours(&["-np", "3", "-c", cases::ROOMY, "--kv-paged"])?;
     for found in [0, BLOCKS * BLOCK] {
         for (scale, (request, stock)) in SCALES.iter().zip(requests.iter().zip(&stock)) {
             let what = format!("scale {scale}");
-            let body = scene.ask(&what, &server, request, stock)?;
-            scene.must_have_found(&what, &body, found);
+            let body = fixture.ask(&what, &server, request, stock)?;
+            fixture.must_have_found(&what, &body, found);
         }
     }
     let answers = server.post_at_once("/completion", &requests)?.answers;
     for ((status, body), stock) in answers.iter().zip(&stock) {
-        scene.hold("all at once", stock, (*status, body));
+        fixture.hold("all at once", stock, (*status, body));
     }
-    check_own_scale(scene, &server, &prompt, &stock)?;
-    scene.must_be_at_rest(server)
+    check_own_scale(fixture, &server, &prompt, &stock)?;
+    fixture.must_be_at_rest(server)
 }
 
 /// Checks that a request without a scale uses the one last set by `/lora-adapters`.
-fn check_own_scale(scene: &mut Scene<'_>, server: &Server, prompt: &[u32], stock: &[Answer]) -> Result<()> {
+fn check_own_scale(
+    fixture: &mut Fixture<'_>,
+    server: &Server,
+    prompt: &[u32],
+    stock: &[Answer],
+) -> Result<()> {
     for (scale, stock) in SCALES.iter().zip(stock) {
         server.post("/lora-adapters", &json!([{ "id": 0, "scale": scale }]))?;
         let what = format!("own scale {scale}");
-        let body = scene.ask(&what, server, &cases::request(prompt), stock)?;
-        scene.must_have_found(&what, &body, BLOCKS * BLOCK);
+        let body = fixture.ask(&what, server, &cases::request(prompt), stock)?;
+        fixture.must_have_found(&what, &body, BLOCKS * BLOCK);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Several choices of one prompt: the prompt is computed once, and each choice gets the answer that a single request
 //! would get.
 
-use super::scene::Scene;
+use super::fixture::Fixture;
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::Pool;
@@ -18,27 +18,27 @@ const MOST: usize = 4;
 /// prompt's blocks, the last one of each choice, and one more if the prompt was already cached.
 const APART: u64 = 4 * MOST as u64;
 
-pub fn check(scene: &mut Scene<'_>) -> Result<()> {
-    let server = scene.ours(&["-np", "4", "-c", cases::ROOMY, "--kv-paged"])?;
+pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
+    let server = fixture.ours(&["-np", "4", "-c", cases::ROOMY, "--kv-paged"])?;
     for length in LENGTHS {
         let prompt = cases::numbered_prompt(1, length);
-        let stock = scene.expect(&cases::request(&prompt))?;
+        let stock = fixture.expect(&cases::request(&prompt))?;
         for wanted in [2, MOST] {
             let request = cases::request_for_choices(&prompt, wanted);
             let (status, body) = server.post("/v1/completions", &request)?;
             let choices = body["choices"].as_array().map_or(&[][..], Vec::as_slice);
-            scene.must(choices.len() == wanted, || {
+            fixture.must(choices.len() == wanted, || {
                 format!("n: {wanted} returned {status} with {} choices", choices.len())
             });
             for choice in choices {
                 let tokens = verdict::tokens_of_choice(choice).unwrap_or_default();
-                scene.hold_tokens(&format!("n: {wanted}, {length} tokens"), &stock, &tokens);
+                fixture.hold_tokens(&format!("n: {wanted}, {length} tokens"), &stock, &tokens);
             }
         }
     }
     let held = Pool::of_server(&server)?.blocks_used_peak;
-    scene.must(held <= APART / 2, || {
+    fixture.must(held <= APART / 2, || {
         format!("{MOST} choices of one prompt held {held} blocks; expected at most {}", APART / 2)
     });
-    scene.must_be_at_rest(server)
+    fixture.must_be_at_rest(server)
 }

@@ -1,6 +1,6 @@
 //! Speculative decoding: tokens drafted from the sequence itself, verified several at once, and discarded if wrong.
 
-use super::scene::Scene;
+use super::fixture::Fixture;
 use crate::error::Result;
 use crate::serving::cases;
 
@@ -8,24 +8,24 @@ use crate::serving::cases;
 const ANSWER: usize = 200;
 
 /// Checks answers to repetitive prompts, for which some drafts are accepted.
-pub fn check(scene: &mut Scene<'_>) -> Result<()> {
+pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     let requests: Vec<_> = (1..=3)
         .map(|number| cases::request_for(&cases::numbered_prompt(number, 20).repeat(10), ANSWER))
         .collect();
-    let stock = scene.expect_each(&requests)?;
+    let stock = fixture.expect_each(&requests)?;
     let server =
-        scene.ours(&["-np", "3", "-c", cases::ROOMY, "--kv-paged", "--spec-type", "ngram-simple"])?;
+        fixture.ours(&["-np", "3", "-c", cases::ROOMY, "--kv-paged", "--spec-type", "ngram-simple"])?;
     let (mut drafted, mut accepted) = (0, 0);
     for volley in 0..2 {
         let answers = server.post_at_once("/completion", &requests)?.answers;
         for (stock, (status, body)) in stock.iter().zip(&answers) {
-            scene.hold(&format!("volley {volley}"), stock, (*status, body));
+            fixture.hold(&format!("volley {volley}"), stock, (*status, body));
             drafted += body["timings"]["draft_n"].as_u64().unwrap_or_default();
             accepted += body["timings"]["draft_n_accepted"].as_u64().unwrap_or_default();
         }
     }
-    scene.must(accepted > 0 && drafted > accepted, || {
+    fixture.must(accepted > 0 && drafted > accepted, || {
         format!("{accepted} of {drafted} drafted tokens were accepted; expected some, not all")
     });
-    scene.must_be_at_rest(server)
+    fixture.must_be_at_rest(server)
 }

@@ -10,13 +10,13 @@ mod choices;
 mod compared;
 mod draft_model;
 mod drafts;
+mod fixture;
 mod limits;
 mod media;
 mod overload;
 mod pool;
 mod prefill;
 pub mod promises;
-mod scene;
 mod sharing;
 mod slots;
 
@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use crate::serving::switches;
 
 pub use self::compared::Compared;
-use self::scene::Scene;
+use self::fixture::Fixture;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
@@ -77,7 +77,7 @@ enum Work {
     /// Starts its own servers.
     Whole(fn(&ServerGate<'_>, &mut Compared) -> Result<()>),
     /// Compares one of our features with stock.
-    Feature(Base, fn(&mut Scene<'_>) -> Result<()>),
+    Feature(Base, fn(&mut Fixture<'_>) -> Result<()>),
 }
 
 /// Model that both servers of a feature check load.
@@ -131,7 +131,7 @@ pub fn compare(
         let ended = match check.work {
             Work::Whole(compare) => compare(&gate, &mut compared),
             Work::Feature(base, look) => {
-                gate.open(check.name, base, &mut compared).and_then(|mut scene| look(&mut scene))
+                gate.open(check.name, base, &mut compared).and_then(|mut fixture| look(&mut fixture))
             }
         };
         compared.go_on(check.name, ended)?;
@@ -196,7 +196,7 @@ impl ServerGate<'_> {
         }
     }
 
-    fn open<'a>(&'a self, name: &'static str, base: Base, compared: &'a mut Compared) -> Result<Scene<'a>> {
+    fn open<'a>(&'a self, name: &'static str, base: Base, compared: &'a mut Compared) -> Result<Fixture<'a>> {
         self.context.ui.status("Checking", name);
         let setup = match base {
             Base::Trained => self.setup(Model::Trained, "f16")?,
@@ -211,7 +211,7 @@ impl ServerGate<'_> {
                 vec!["--lora".to_string(), adapter.display().to_string()]
             }
         };
-        Scene::open(self, name, setup, arguments, compared)
+        Fixture::open(self, name, setup, arguments, compared)
     }
 
     fn start(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Server> {

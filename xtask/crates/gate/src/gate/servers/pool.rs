@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::scene::{Scene, times_said};
+use super::fixture::{Fixture, times_said};
 use crate::error::{Error, Result};
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::Pool;
@@ -25,71 +25,71 @@ struct Asked {
     blocks: usize,
 }
 
-fn asked(scene: &mut Scene<'_>, number: usize, blocks: usize) -> Result<Asked> {
+fn asked(fixture: &mut Fixture<'_>, number: usize, blocks: usize) -> Result<Asked> {
     let request = cases::request(&prompt_of(number, blocks));
-    Ok(Asked { stock: scene.expect(&request)?, request, blocks })
+    Ok(Asked { stock: fixture.expect(&request)?, request, blocks })
 }
 
 /// Fragments the pool: prompts fill it in sequence, and every other one is sent again; a long prompt then gets the
 /// blocks between those that were. Which prompts are still cached shows that the evicted blocks were scattered.
-pub fn check_fragments(scene: &mut Scene<'_>) -> Result<()> {
-    let prompts = (0..).zip(LENGTHS).map(|(number, blocks)| asked(scene, number, blocks));
+pub fn check_fragments(fixture: &mut Fixture<'_>) -> Result<()> {
+    let prompts = (0..).zip(LENGTHS).map(|(number, blocks)| asked(fixture, number, blocks));
     let prompts = prompts.collect::<Result<Vec<Asked>>>()?;
     // Two threads, which divide the visible tokens of KV cache between them.
-    let server = scene.ours(&["-np", "2", "-c", "4096", "-t", "2", "--kv-paged"])?;
+    let server = fixture.ours(&["-np", "2", "-c", "4096", "-t", "2", "--kv-paged"])?;
     for prompt in &prompts {
-        let body = scene.ask("filling", &server, &prompt.request, &prompt.stock)?;
-        scene.must_have_found("filling", &body, 0);
+        let body = fixture.ask("filling", &server, &prompt.request, &prompt.stock)?;
+        fixture.must_have_found("filling", &body, 0);
     }
     for prompt in prompts.iter().step_by(2) {
-        let body = scene.ask("keeping", &server, &prompt.request, &prompt.stock)?;
-        scene.must_have_found("keeping", &body, prompt.blocks * BLOCK);
+        let body = fixture.ask("keeping", &server, &prompt.request, &prompt.stock)?;
+        fixture.must_have_found("keeping", &body, prompt.blocks * BLOCK);
     }
     let dropped: usize = LENGTHS.iter().skip(1).step_by(2).sum();
-    check_long_prompt(scene, &server, dropped)?;
+    check_long_prompt(fixture, &server, dropped)?;
     for prompt in prompts.iter().step_by(2) {
-        let body = scene.ask("kept", &server, &prompt.request, &prompt.stock)?;
-        scene.must_have_found("kept", &body, prompt.blocks * BLOCK);
+        let body = fixture.ask("kept", &server, &prompt.request, &prompt.stock)?;
+        fixture.must_have_found("kept", &body, prompt.blocks * BLOCK);
     }
-    let body = scene.ask("dropped", &server, &prompts[1].request, &prompts[1].stock)?;
-    scene.must_have_found("dropped", &body, 0);
-    scene.must_be_at_rest(server)
+    let body = fixture.ask("dropped", &server, &prompts[1].request, &prompts[1].stock)?;
+    fixture.must_have_found("dropped", &body, 0);
+    fixture.must_be_at_rest(server)
 }
 
 /// Sends a prompt that needs all empty blocks and nearly all blocks left by the `dropped` prompts. Sent again it finds
 /// its own blocks, wherever they are.
-fn check_long_prompt(scene: &mut Scene<'_>, server: &Server, dropped: usize) -> Result<()> {
+fn check_long_prompt(fixture: &mut Fixture<'_>, server: &Server, dropped: usize) -> Result<()> {
     let before = Pool::of_server(server)?;
     let blocks = usize::try_from(before.blocks_empty).unwrap_or_default() + dropped - 2;
-    let long = asked(scene, LENGTHS.len(), blocks)?;
-    let body = scene.ask("the long prompt", server, &long.request, &long.stock)?;
-    scene.must_have_found("the long prompt", &body, 0);
+    let long = asked(fixture, LENGTHS.len(), blocks)?;
+    let body = fixture.ask("the long prompt", server, &long.request, &long.stock)?;
+    fixture.must_have_found("the long prompt", &body, 0);
     let evicted = Pool::of_server(server)?.evicted_blocks - before.evicted_blocks;
-    scene.must(evicted == dropped as u64 - 1, || {
+    fixture.must(evicted == dropped as u64 - 1, || {
         format!("the long prompt evicted {evicted} blocks, of {dropped} that were to lie scattered")
     });
-    let body = scene.ask("the long prompt again", server, &long.request, &long.stock)?;
-    scene.must_have_found("the long prompt again", &body, blocks * BLOCK);
+    let body = fixture.ask("the long prompt again", server, &long.request, &long.stock)?;
+    fixture.must_have_found("the long prompt again", &body, blocks * BLOCK);
     Ok(())
 }
 
 /// Checks that an evicted prompt is computed again.
-pub fn check_eviction(scene: &mut Scene<'_>) -> Result<()> {
-    let first = asked(scene, 0, 5)?;
-    let server = scene.ours(&["-np", "1", "-c", "1024", "--kv-paged"])?;
+pub fn check_eviction(fixture: &mut Fixture<'_>) -> Result<()> {
+    let first = asked(fixture, 0, 5)?;
+    let server = fixture.ours(&["-np", "1", "-c", "1024", "--kv-paged"])?;
     for found in [0, first.blocks * BLOCK] {
-        let body = scene.ask("the first prompt", &server, &first.request, &first.stock)?;
-        scene.must_have_found("the first prompt", &body, found);
+        let body = fixture.ask("the first prompt", &server, &first.request, &first.stock)?;
+        fixture.must_have_found("the first prompt", &body, found);
     }
     for number in 1..4 {
-        let other = asked(scene, number, 5)?;
-        scene.ask("another prompt", &server, &other.request, &other.stock)?;
+        let other = asked(fixture, number, 5)?;
+        fixture.ask("another prompt", &server, &other.request, &other.stock)?;
     }
     let evicted = Pool::of_server(&server)?.evicted_blocks;
-    scene.must(evicted > 0, || "nothing was evicted".to_string());
-    let body = scene.ask("the evicted prompt", &server, &first.request, &first.stock)?;
-    scene.must_have_found("the evicted prompt", &body, 0);
-    scene.must_be_at_rest(server)
+    fixture.must(evicted > 0, || "nothing was evicted".to_string());
+    let body = fixture.ask("the evicted prompt", &server, &first.request, &first.stock)?;
+    fixture.must_have_found("the evicted prompt", &body, 0);
+    fixture.must_be_at_rest(server)
 }
 
 /// Length of an answer with which requests outgrow the pool, in tokens.
@@ -103,24 +103,24 @@ const PREEMPTED: &str = "preempted with";
 
 /// Sends four requests that fit when they start and not when they end: at least one has to be preempted. On a very busy
 /// machine they may run one by one; then they are sent again.
-pub fn check_preemption(scene: &mut Scene<'_>) -> Result<()> {
+pub fn check_preemption(fixture: &mut Fixture<'_>) -> Result<()> {
     let requests: Vec<Value> = (1..=RUNNING as u64)
         .map(|number| cases::request_for(&cases::numbered_prompt(number, 100), GROWN))
         .collect();
-    let stock = scene.expect_each(&requests)?;
-    let server = scene.ours(&["-np", &RUNNING.to_string(), "-c", "1024", "--kv-paged"])?;
+    let stock = fixture.expect_each(&requests)?;
+    let server = fixture.ours(&["-np", &RUNNING.to_string(), "-c", "1024", "--kv-paged"])?;
     for _ in 0..5 {
         let answers = server.post_at_once("/completion", &requests)?.answers;
         for (stock, (status, body)) in stock.iter().zip(&answers) {
-            scene.hold("a request that outgrows the pool", stock, (*status, body));
+            fixture.hold("a request that outgrows the pool", stock, (*status, body));
         }
         if server.said()?.contains(PREEMPTED) {
             break;
         }
     }
     let preempted = times_said(&server, PREEMPTED)?;
-    scene.must(preempted > 0, || "no request was preempted".to_string());
-    scene.must_be_at_rest(server)
+    fixture.must(preempted > 0, || "no request was preempted".to_string());
+    fixture.must_be_at_rest(server)
 }
 
 /// Length of a prompt that takes 37 steps of 16 tokens to compute, and of those that decode meanwhile: each of these is
@@ -130,25 +130,25 @@ const NEARLY_A_BLOCK: [usize; 5] = [50, 53, 56, 59, 62];
 
 /// Checks that a prompt preempted during prefill is computed again from its start. On a very busy machine it may arrive
 /// too late; then all are sent again. They leave nothing cached for the next attempt, which would have less to compute.
-pub fn check_preempted_prompt(scene: &mut Scene<'_>) -> Result<()> {
+pub fn check_preempted_prompt(fixture: &mut Fixture<'_>) -> Result<()> {
     let answered = NEARLY_A_BLOCK.map(|length| cases::request_for(&cases::numbered_prompt(1, length), 120));
     let slow = cases::request_for(&cases::numbered_prompt(2, SLOW), 24);
     let requests = [&answered[..], &[slow]].concat();
-    let stock = scene.expect_each(&requests)?;
+    let stock = fixture.expect_each(&requests)?;
     let cold: Vec<Value> = requests.into_iter().map(cases::cold).collect();
-    let server = scene.ours(&["-np", "8", "-c", "1024", "-b", "16", "-ub", "16", "--kv-paged"])?;
+    let server = fixture.ours(&["-np", "8", "-c", "1024", "-b", "16", "-ub", "16", "--kv-paged"])?;
     let mut preempted = false;
     for _ in 0..50 {
         for (stock, (status, body)) in stock.iter().zip(&answers_with_the_last_one_last(&server, &cold)?) {
-            scene.hold("a crowd around a long prompt", stock, (*status, body));
+            fixture.hold("a crowd around a long prompt", stock, (*status, body));
         }
         preempted = server.said()?.contains(" prompt tokens: ");
         if preempted {
             break;
         }
     }
-    scene.must(preempted, || "no prompt was preempted while it was computed".to_string());
-    scene.must_be_at_rest(server)
+    fixture.must(preempted, || "no prompt was preempted while it was computed".to_string());
+    fixture.must_be_at_rest(server)
 }
 
 /// Sends the last request after the others run: the latest arrival is preempted first.

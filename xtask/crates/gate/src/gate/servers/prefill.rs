@@ -9,7 +9,7 @@ use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
-use super::scene::Scene;
+use super::fixture::Fixture;
 use crate::error::{Error, Result};
 use crate::serving::cases;
 use crate::sys::machine::threads::result_of;
@@ -32,10 +32,10 @@ const FEW: usize = 4;
 
 /// Checks both caches, with and without the budget: without it the number of steps must be small, or the count proves
 /// nothing.
-pub fn check(scene: &mut Scene<'_>) -> Result<()> {
+pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     for cache in ["--kv-paged", "--kv-unified"] {
         for budget in [BUDGET, 0] {
-            let server = scene.ours(&[
+            let server = fixture.ours(&[
                 "-np",
                 "2",
                 "-c",
@@ -44,25 +44,25 @@ pub fn check(scene: &mut Scene<'_>) -> Result<()> {
                 "--prefill-budget",
                 &budget.to_string(),
             ])?;
-            check_meeting(scene, &format!("{cache}, budget {budget}"), budget, &server)?;
+            check_meeting(fixture, &format!("{cache}, budget {budget}"), budget, &server)?;
         }
     }
     Ok(())
 }
 
-fn check_meeting(scene: &mut Scene<'_>, what: &str, budget: usize, server: &Server) -> Result<()> {
+fn check_meeting(fixture: &mut Fixture<'_>, what: &str, budget: usize, server: &Server) -> Result<()> {
     let short = cases::numbered_prompt(1, 30);
     let long = cases::cold_request(&cases::numbered_prompt(2, LONG));
-    let stream = scene.expect(&cases::request_for(&short, COMPARED))?;
-    let answer = scene.expect(&long)?;
+    let stream = fixture.expect(&cases::request_for(&short, COMPARED))?;
+    let answer = fixture.expect(&long)?;
     let Some(meeting) = meet_until_met(server, &short, &long)? else {
-        scene.must(false, || format!("{what}: the stream ended before the long prompt was computed"));
+        fixture.must(false, || format!("{what}: the stream ended before the long prompt was computed"));
         return Ok(());
     };
-    scene.hold_tokens(&format!("{what}: the stream"), &stream, &meeting.stream[..COMPARED]);
-    scene.hold_tokens(&format!("{what}: the long prompt"), &answer, &meeting.answer);
+    fixture.hold_tokens(&format!("{what}: the stream"), &stream, &meeting.stream[..COMPARED]);
+    fixture.hold_tokens(&format!("{what}: the long prompt"), &answer, &meeting.answer);
     let wrong = what_is_wrong(&meeting, budget);
-    scene.must(wrong.is_none(), || format!("{what}: {}", wrong.unwrap_or_default()));
+    fixture.must(wrong.is_none(), || format!("{what}: {}", wrong.unwrap_or_default()));
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use super::stage::{Model, Stage};
 use super::streams;
 use super::tenants::MOMENT;
 use crate::error::Result;
-use crate::gate::servers::scene::times_said;
+use crate::gate::servers::fixture::times_said;
 use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
 use crate::sys::machine::threads::result_of;

@@ -20,7 +20,7 @@ use crate::sys::net::server::Server;
 const MOST_NEIGHBOURS: usize = 8;
 
 /// A stock server that answers one request at a time, and the results so far.
-pub struct Scene<'a> {
+pub struct Fixture<'a> {
     gate: &'a ServerGate<'a>,
     name: &'static str,
     setup: Setup,
@@ -29,7 +29,7 @@ pub struct Scene<'a> {
     compared: &'a mut Compared,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Fixture<'a> {
     /// Starts stock for the check `name`; stock and each of our servers get `arguments`.
     pub fn open(
         gate: &'a ServerGate<'a>,
@@ -37,12 +37,12 @@ impl<'a> Scene<'a> {
         setup: Setup,
         arguments: Vec<String>,
         compared: &'a mut Compared,
-    ) -> Result<Scene<'a>> {
+    ) -> Result<Fixture<'a>> {
         // Covers the model's rounding with and without concurrent requests.
         let tolerance = gate.tolerance(&setup)?;
         let run = run_of(&gate.stock, &setup).args(ALONE).args(&arguments);
         let stock = Server::start(run, &gate.context.layout.log("gate-stock"))?;
-        Ok(Scene { gate, name, setup, arguments, reference: Reference { stock, tolerance }, compared })
+        Ok(Fixture { gate, name, setup, arguments, reference: Reference { stock, tolerance }, compared })
     }
 
     /// Starts one of our servers, with these additional arguments.
@@ -63,7 +63,7 @@ impl<'a> Scene<'a> {
         self.reference.expect(request)
     }
 
-    /// Like [`Scene::expect`] for each request. The tolerance also covers stock's answers to all of them at once, and
+    /// Like [`Fixture::expect`] for each request. The tolerance also covers stock's answers to all of them at once, and
     /// without flash attention, which sums an f16 cache in f16: that sum depends on the order of the cells, which never
     /// varies in stock. For checks that send concurrent requests to ours.
     pub fn expect_each(&mut self, requests: &[Value]) -> Result<Vec<Answer>> {
