@@ -77,16 +77,16 @@ fn wanted_patches(series: &PinnedSeries, name: Option<&str>) -> Result<Vec<usize
 
 fn patch_bisect(series: &PinnedSeries, range: &Range, history: &[Commit], at: usize) -> Option<PatchBisect> {
     let classes = Classes::of(range, at)?;
-    let place = Scene { range, history, classes: &classes };
+    let timeline = PatchTimeline { range, history, classes: &classes };
     Some(PatchBisect {
         file: series.stack.files.get(at)?.file.clone(),
         subject: series.stack.patches.get(at)?.subject.clone(),
         at_pin: classes.at_pin,
         at_tip: classes.at_tip(),
-        stops_being_exact: place.first(|class| class != PatchClass::Exact),
-        stops_applying: place.first(stops_applying),
-        upstreamed: place.first(|class| class == PatchClass::Upstreamed),
-        turns: place.turns(),
+        stops_being_exact: timeline.first(|class| class != PatchClass::Exact),
+        stops_applying: timeline.first(stops_applying),
+        upstreamed: timeline.first(|class| class == PatchClass::Upstreamed),
+        turns: timeline.turns(),
     })
 }
 
@@ -96,13 +96,13 @@ fn stops_applying(class: PatchClass) -> bool {
 }
 
 /// One patch along the range of upstream commits.
-struct Scene<'a> {
+struct PatchTimeline<'a> {
     range: &'a Range,
     history: &'a [Commit],
     classes: &'a Classes,
 }
 
-impl Scene<'_> {
+impl PatchTimeline<'_> {
     fn first(&self, is_so: impl Fn(PatchClass) -> bool) -> Option<Break> {
         let (all, lasting) = self.classes.beginnings(self.range, is_so);
         let commit = |at: &usize| self.history.get(*at).map(upstream_commit);

@@ -80,7 +80,7 @@ pub fn hand_over(
         }
         conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
     }
-    let solved = resolutions::offer(repo, &layout.resolutions(), &here.scene())?;
+    let solved = resolutions::offer(repo, &layout.resolutions(), &here.description())?;
     state.ready = true;
     write_state(&home, state)?;
     Err(sentence(target, state, &here, (&stop.replayed, &solved)))

@@ -33,7 +33,7 @@ impl<'c, 'a> Place<'c, 'a> {
     }
 
     /// Describes the conflict for later reuse: the patch, and its target.
-    pub fn scene(&self) -> String {
+    pub fn description(&self) -> String {
         let Course { stack, tip, .. } = self.course;
         format!("{} went onto {} {}", self.file, stack.pin.upstream, tip.name)
     }
