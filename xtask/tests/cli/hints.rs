@@ -13,12 +13,12 @@ use super::support::upstream::{TAG, Upstream};
 use super::support::{Output, Project, files, program_path};
 
 mod all_covered;
-mod import_scenes;
-mod lint_scenes;
+mod import_cases;
+mod lint_cases;
 mod makers;
-mod pin_scenes;
-mod rebase_scenes;
-mod series_scenes;
+mod pin_cases;
+mod rebase_cases;
+mod series_cases;
 
 /// The place where a hint is run.
 #[derive(Clone, Copy, PartialEq)]
@@ -29,7 +29,7 @@ enum Place {
     Here,
 }
 
-struct Scene {
+struct HintCase {
     name: &'static str,
     make: fn() -> Project,
     /// Arguments after `cargo xtask`, as shell words.
@@ -39,27 +39,21 @@ struct Scene {
     hints: &'static [(&'static str, i32)],
 }
 
-fn scenes() -> impl Iterator<Item = &'static Scene> {
-    [
-        pin_scenes::SCENES,
-        rebase_scenes::SCENES,
-        series_scenes::SCENES,
-        lint_scenes::SCENES,
-        import_scenes::SCENES,
-    ]
-    .into_iter()
-    .flatten()
+fn cases() -> impl Iterator<Item = &'static HintCase> {
+    [pin_cases::CASES, rebase_cases::CASES, series_cases::CASES, lint_cases::CASES, import_cases::CASES]
+        .into_iter()
+        .flatten()
 }
 
 /// Returns the commands that a user would type after reading `said`: the whole hint, or the part after its colon.
 /// Commands after a `cd` are run in that folder; a command after `then` is run after the previous one; a flag is
 /// appended to the command that printed it.
-fn commands(scene: &str, said: &Output) -> Vec<String> {
+fn commands(case: &str, said: &Output) -> Vec<String> {
     let both = format!("{}\n{}", said.stdout, said.stderr);
     let is_hint = |line: &&str| line.starts_with("next: ") || line.starts_with("the pin can move: ");
     let mut found: Vec<String> = Vec::new();
     for hint in both.lines().map(str::trim).filter(is_hint) {
-        let Some(command) = command_in(scene, hint) else { continue };
+        let Some(command) = command_in(case, hint) else { continue };
         let before = match found.first() {
             Some(first) if first.starts_with("cd ") => Some(first),
             _ => found.last().filter(|_| hint.starts_with("next: then")),
@@ -69,7 +63,7 @@ fn commands(scene: &str, said: &Output) -> Vec<String> {
     found
 }
 
-fn command_in(scene: &str, hint: &str) -> Option<String> {
+fn command_in(case: &str, hint: &str) -> Option<String> {
     let starts =
         ["cargo xtask ", "git ", "cd ", "mkdir ", "mv ", "rm "].map(|program| format!(": {program}"));
     if let Some(first) = starts.iter().filter_map(|start| hint.find(start)).min() {
@@ -77,7 +71,7 @@ fn command_in(scene: &str, hint: &str) -> Option<String> {
     }
     let (_, flags) = hint.split_once(": --").or_else(|| hint.split_once("the same command with --"))?;
     let flag = format!(" --{} ", flags.split(' ').next()?);
-    let begin = scene.split(&flag).next()?;
+    let begin = case.split(&flag).next()?;
     Some(format!("cargo xtask {begin} --{flags}"))
 }
 
@@ -106,8 +100,8 @@ fn shell(folder: &Path, project: &Project, command: &str) -> Output {
     Output::new(&shell.output().unwrap(), &[])
 }
 
-fn run(scene: &Scene, project: &Project) -> Output {
-    shell(project.root(), project, &format!("cargo xtask {}", scene.command))
+fn run(case: &HintCase, project: &Project) -> Output {
+    shell(project.root(), project, &format!("cargo xtask {}", case.command))
 }
 
 /// Fills in a source that has the pin, and replaces a check that takes hours by its dry run.
@@ -136,32 +130,32 @@ fn filled_in(command: &str) -> String {
 }
 
 /// Returns a project after the scenario's command, and its output.
-fn played(scene: &Scene) -> (Project, Output) {
-    let project = (scene.make)();
-    let said = run(scene, &project);
+fn played(case: &HintCase) -> (Project, Output) {
+    let project = (case.make)();
+    let said = run(case, &project);
     (project, said)
 }
 
 /// Returns the output of a scenario, cached for both tests that use it.
-fn said_in(scene: &Scene, play: impl FnOnce() -> Output) -> &'static Output {
+fn said_in(case: &HintCase, play: impl FnOnce() -> Output) -> &'static Output {
     static SAID: LazyLock<Vec<OnceLock<Output>>> =
-        LazyLock::new(|| scenes().map(|_| OnceLock::new()).collect());
-    let at = scenes().position(|other| other.name == scene.name).unwrap();
+        LazyLock::new(|| cases().map(|_| OnceLock::new()).collect());
+    let at = cases().position(|other| other.name == case.name).unwrap();
     SAID[at].get_or_init(play)
 }
 
-/// Runs the commands of `scene`; returns each with its output.
-fn followed(scene: &Scene) -> Vec<(String, Output)> {
-    let mut stage = played(scene);
-    let count = commands(scene.command, said_in(scene, || stage.1.clone())).len();
+/// Runs the commands of `case`; returns each with its output.
+fn followed(case: &HintCase) -> Vec<(String, Output)> {
+    let mut stage = played(case);
+    let count = commands(case.command, said_in(case, || stage.1.clone())).len();
     let follow = |number: usize| {
         // If hints are run in the same folder, the previous one may have changed it, so the scenario is repeated.
-        if number > 0 && scene.place == Place::Here {
-            stage = played(scene);
+        if number > 0 && case.place == Place::Here {
+            stage = played(case);
         }
         let (project, said) = &stage;
-        let command = commands(scene.command, said).swap_remove(number);
-        let folder: PathBuf = match scene.place {
+        let command = commands(case.command, said).swap_remove(number);
+        let folder: PathBuf = match case.place {
             _ if command.starts_with("git rev-parse") => Upstream::shared().repository(),
             Place::Here => project.root().to_path_buf(),
             Place::Clone => project.fresh_clone(&format!("clone {number}")).root().to_path_buf(),
@@ -173,49 +167,49 @@ fn followed(scene: &Scene) -> Vec<(String, Output)> {
 }
 
 /// Returns every hint of a scenario whose command ends otherwise than expected.
-fn dead_ends(scene: &Scene) -> Vec<String> {
-    let followed = followed(scene);
-    if followed.len() != scene.hints.len() {
+fn dead_ends(case: &HintCase) -> Vec<String> {
+    let followed = followed(case);
+    if followed.len() != case.hints.len() {
         let printed: Vec<&String> = followed.iter().map(|(command, _)| command).collect();
-        let said = said_in(scene, || played(scene).1);
-        return vec![format!("{}: {printed:#?}\n{said}", scene.name)];
+        let said = said_in(case, || played(case).1);
+        return vec![format!("{}: {printed:#?}\n{said}", case.name)];
     }
     let leads_on = |((command, output), (begins, code)): (&(String, Output), &(&str, i32))| {
         let last = command.lines().last().unwrap_or_default();
         let is_right = last.starts_with(begins) && output.code == Some(*code);
-        (!is_right).then(|| format!("{}: {command}, not {begins}, {code}\n{output}", scene.name))
+        (!is_right).then(|| format!("{}: {command}, not {begins}, {code}\n{output}", case.name))
     };
-    followed.iter().zip(scene.hints).filter_map(leads_on).collect()
+    followed.iter().zip(case.hints).filter_map(leads_on).collect()
 }
 
-fn assert_none_is_a_dead_end(scenes: &[Scene]) {
-    let dead: Vec<String> = scenes.iter().flat_map(dead_ends).collect();
+fn assert_none_is_a_dead_end(cases: &[HintCase]) {
+    let dead: Vec<String> = cases.iter().flat_map(dead_ends).collect();
     assert!(dead.is_empty(), "{}", dead.join("\n\n"));
 }
 
 #[test]
 fn every_command_about_a_pin_leads_on() {
-    assert_none_is_a_dead_end(pin_scenes::SCENES);
+    assert_none_is_a_dead_end(pin_cases::CASES);
 }
 
 #[test]
 fn every_command_about_a_rebase_leads_on() {
-    assert_none_is_a_dead_end(rebase_scenes::SCENES);
+    assert_none_is_a_dead_end(rebase_cases::CASES);
 }
 
 #[test]
 fn every_command_about_a_series_leads_on() {
-    assert_none_is_a_dead_end(series_scenes::SCENES);
+    assert_none_is_a_dead_end(series_cases::CASES);
 }
 
 #[test]
 fn every_command_of_lint_leads_on() {
-    assert_none_is_a_dead_end(lint_scenes::SCENES);
+    assert_none_is_a_dead_end(lint_cases::CASES);
 }
 
 #[test]
 fn every_command_about_an_import_leads_on() {
-    assert_none_is_a_dead_end(import_scenes::SCENES);
+    assert_none_is_a_dead_end(import_cases::CASES);
 }
 
 /// The pin that a hint suggests can be fetched in a clone.
@@ -235,15 +229,15 @@ fn what_newest_offers_is_a_pin_for_everybody() {
 fn every_printed_command_keeps_the_root_that_was_named() {
     let mut lost = Vec::new();
     let mut seen = 0;
-    for scene in scenes() {
-        let project = (scene.make)();
-        let said = shell(project.root(), &project, &format!("cargo xtask --root . {}", scene.command));
+    for case in cases() {
+        let project = (case.make)();
+        let said = shell(project.root(), &project, &format!("cargo xtask --root . {}", case.command));
         for line in format!("{}\n{}", said.stdout, said.stderr).lines() {
             for part in line.split("cargo xtask ").skip(1) {
                 let command = part.split(['`', '#']).next().unwrap_or_default();
                 seen += 1;
                 if !command.contains("--root ") {
-                    lost.push(format!("{}: {line}", scene.name));
+                    lost.push(format!("{}: {line}", case.name));
                 }
             }
         }

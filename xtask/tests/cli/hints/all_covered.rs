@@ -3,14 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{played, said_in, scenes};
+use super::{cases, played, said_in};
 use crate::cli::support::files;
 
 /// Prefix of a command in a source text.
 const COMMAND: &str = "cargo xtask ";
 
 /// Files whose hints no scenario prints, with the reason.
-const NOT_IN_A_SCENE: &[(&str, &str)] = &[
+const NOT_IN_A_CASE: &[(&str, &str)] = &[
     ("cli/reference.rs", "functions for shells, and no hints"),
     ("bench/", "a bench takes minutes, and servers that are built"),
     ("fuzz/", "the same"),
@@ -117,12 +117,12 @@ fn sites() -> Vec<Site> {
 }
 
 #[test]
-fn every_command_of_the_sources_is_in_a_scene() {
-    let said: Vec<String> = scenes().map(|scene| said_in(scene, || played(scene).1).to_string()).collect();
+fn every_command_of_the_sources_is_in_a_case() {
+    let said: Vec<String> = cases().map(|case| said_in(case, || played(case).1).to_string()).collect();
     let is_said =
         |site: &Site| said.iter().flat_map(|said| said.lines()).any(|line| is_printed(&site.line, line));
     let is_listed = |site: &Site| {
-        NOT_IN_A_SCENE.iter().any(|(place, _)| format!("{}: {}", site.file, site.line).starts_with(place))
+        NOT_IN_A_CASE.iter().any(|(place, _)| format!("{}: {}", site.file, site.line).starts_with(place))
     };
     let sites = sites();
     assert!(sites.len() > 50, "the sources are not read as they are written: {} commands", sites.len());

@@ -2,17 +2,17 @@
 
 use super::super::support::{Project, files, git};
 use super::makers::{dropped_into, with_child};
-use super::{Place, Scene};
+use super::{HintCase, Place};
 
-pub const SCENES: &[Scene] = &[
-    Scene {
+pub const CASES: &[HintCase] = &[
+    HintCase {
         name: "docs that are stale",
         make: Project::new,
         command: "docs --check",
         place: Place::Here,
         hints: &[("cargo xtask docs", 0)],
     },
-    Scene {
+    HintCase {
         name: "lint of names and what is no source",
         make: || {
             let project = Project::new();
@@ -30,7 +30,7 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask trailers paged --help", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "lint that mends",
         make: || {
             let project = Project::new();
@@ -45,7 +45,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask lock", 0)],
     },
-    Scene {
+    HintCase {
         name: "lint of one subject twice, and a last line without an end",
         make: || {
             let project = Project::new();
@@ -63,7 +63,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Clone,
         hints: &[("cargo xtask lint --fix", 1), ("cargo xtask lint --fix", 1)],
     },
-    Scene {
+    HintCase {
         name: "lint of a long series",
         make: || {
             let project = Project::new();
@@ -79,7 +79,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Clone,
         hints: &[("cargo xtask lint --long", 1)],
     },
-    Scene {
+    HintCase {
         name: "lint of a folder that people dropped their patches into",
         make: || dropped_into("patches/my"),
         command: "lint",
@@ -90,28 +90,28 @@ pub const SCENES: &[Scene] = &[
             ("mv patches/my patches/my.before && mkdir", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "the same in a folder with a blank and a quote in its name",
         make: || dropped_into("patches/it's mine"),
         command: "lint",
         place: Place::Clone,
         hints: &[("mv", 0), ("mv", 0), ("mv", 0)],
     },
-    Scene {
+    HintCase {
         name: "a patch that nobody can read",
         make: || dropped_into("patches/my"),
         command: "apply",
         place: Place::Clone,
         hints: &[("cargo xtask lint", 1)],
     },
-    Scene {
+    HintCase {
         name: "trailers that nobody knows",
         make: with_child,
         command: "trailers child --set \"Signed-off-by: me\"",
         place: Place::Clone,
         hints: &[("cargo xtask trailers child --set", 0)],
     },
-    Scene {
+    HintCase {
         name: "trailers of a patch that is not there",
         make: Project::new,
         command: "trailers --set \"Numerics: identical\" --patch 9",

@@ -6,10 +6,10 @@ use super::makers::{
     GREETING_GOES, clone_with_stale_child, elsewhere, project_by_git, syncs_badly, waiting,
     waiting_before_a_part, with_child, with_stale_child,
 };
-use super::{Place, Scene};
+use super::{HintCase, Place};
 
-pub const SCENES: &[Scene] = &[
-    Scene {
+pub const CASES: &[HintCase] = &[
+    HintCase {
         name: "a rebase with a conflict",
         make: || project_by_git(&[GREETING_GOES]),
         command: "rebase --to main",
@@ -21,7 +21,7 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask rebase --abort", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "a rebase while another one waits",
         make: || {
             let project = project_by_git(&[GREETING_GOES]);
@@ -32,7 +32,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask rebase --continue", 4), ("cargo xtask rebase --abort", 0)],
     },
-    Scene {
+    HintCase {
         name: "a rebase of a variant that is not the default one",
         make: || {
             let project = with_child();
@@ -49,7 +49,7 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask rebase --variant child --abort", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "a rebase of a child onto its parent",
         make: with_stale_child,
         command: "rebase --variant child",
@@ -61,7 +61,7 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask rebase --variant child --abort", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "a rebase of a child without the tree that it was made for",
         make: clone_with_stale_child,
         command: "rebase --variant child",
@@ -72,28 +72,28 @@ pub const SCENES: &[Scene] = &[
             ("git restore --staged --worktree --source=HEAD patches/paged && cargo", 4),
         ],
     },
-    Scene {
+    HintCase {
         name: "a rebase without a target of a series that extends none",
         make: Project::new,
         command: "rebase",
         place: Place::Clone,
         hints: &[("cargo xtask rebase --to REF --variant paged", 0)],
     },
-    Scene {
+    HintCase {
         name: "a rebase with a marker that was left",
         make: || waiting(&[GREETING_GOES], |_| {}),
         command: "rebase --continue",
         place: Place::Here,
         hints: &[("git -C target/espalier/rebase/hello/work add", 0), ("cargo xtask rebase --continue", 4)],
     },
-    Scene {
+    HintCase {
         name: "a rebase with a conflict that is not staged",
         make: || waiting(&[GREETING_GOES], |work| files::write(&work.join("src/greet.c"), "int greet;\n")),
         command: "rebase --continue",
         place: Place::Here,
         hints: &[("git -C target/espalier/rebase/hello/work add", 0), ("cargo xtask rebase --continue", 4)],
     },
-    Scene {
+    HintCase {
         name: "a rebase with more that is not staged",
         make: || {
             waiting(&[GREETING_GOES], |work| {
@@ -106,7 +106,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("git -C target/espalier/rebase/hello/work add", 0), ("cargo xtask rebase --continue", 4)],
     },
-    Scene {
+    HintCase {
         name: "a rebase with nothing left",
         make: || {
             waiting(&[GREETING_GOES], |work| {
@@ -117,7 +117,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask rebase --skip", 4), ("cargo xtask rebase --continue", 4)],
     },
-    Scene {
+    HintCase {
         name: "a rebase of a series that was changed meanwhile",
         make: || {
             let project = waiting(&[GREETING_GOES], |_| {});
@@ -128,7 +128,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask rebase --continue", 4), ("cargo xtask rebase --abort", 0)],
     },
-    Scene {
+    HintCase {
         name: "a rebase that meets what upstream has after a conflict",
         make: || {
             let count = ("Count", "src/count.c", "int count = 0;", "int count = 0; // words, not letters");
@@ -141,7 +141,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask rebase --continue --drop-upstreamed", 4), ("cargo xtask rebase --abort", 0)],
     },
-    Scene {
+    HintCase {
         name: "a rebase that meets what upstream has in part after a conflict",
         make: waiting_before_a_part,
         command: "rebase --continue",
@@ -152,7 +152,7 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask rebase --abort", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "a rebase that meets what upstream has",
         make: || {
             elsewhere(&[("Count", "src/count.c", "int count = 0;", "int count = 0; // words, not letters")])
@@ -161,7 +161,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Clone,
         hints: &[("cargo xtask rebase --to main", 0)],
     },
-    Scene {
+    HintCase {
         name: "a rebase whose record is damaged",
         make: || {
             let project = waiting(&[GREETING_GOES], |_| {});
@@ -172,7 +172,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask rebase --abort", 0)],
     },
-    Scene {
+    HintCase {
         name: "a rebase whose work tree is gone",
         make: || {
             let project = waiting(&[GREETING_GOES], |_| {});
@@ -183,7 +183,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask rebase --abort", 0)],
     },
-    Scene {
+    HintCase {
         name: "a rebase whose work tree is damaged",
         make: || {
             let project =
@@ -195,7 +195,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask rebase --abort", 0)],
     },
-    Scene {
+    HintCase {
         name: "a sync that does not pass",
         make: syncs_badly,
         command: "sync --variant child --to v2.0",

@@ -4,10 +4,10 @@ use super::super::support::{Project, files, git};
 use super::makers::{
     edited, parent_went_on, with_child, with_overlay_in_the_way, with_stale_child, with_work,
 };
-use super::{Place, Scene};
+use super::{HintCase, Place};
 
-pub const SCENES: &[Scene] = &[
-    Scene {
+pub const CASES: &[HintCase] = &[
+    HintCase {
         name: "a tree that a person changed",
         make: || {
             let project = Project::new();
@@ -19,7 +19,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask apply --variant paged --discard-edits", 0)],
     },
-    Scene {
+    HintCase {
         name: "edit over commits that were not exported",
         make: || {
             let project = edited();
@@ -34,7 +34,7 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask edit paged --discard", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "export of work that is not committed",
         make: edited,
         command: "export",
@@ -44,28 +44,28 @@ pub const SCENES: &[Scene] = &[
             ("git -C target/espalier/edit/paged stash", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "export over a new patch of the parent",
         make: parent_went_on,
         command: "export child",
         place: Place::Here,
         hints: &[("git stash push --include-untracked && cargo", 0), ("cargo xtask edit child --discard", 0)],
     },
-    Scene {
+    HintCase {
         name: "export without an edit repository",
         make: Project::new,
         command: "export",
         place: Place::Clone,
         hints: &[("cargo xtask edit paged", 0)],
     },
-    Scene {
+    HintCase {
         name: "edit",
         make: Project::new,
         command: "edit",
         place: Place::Here,
         hints: &[("cd target/espalier/edit/paged", 0), ("git rebase -i", 0), ("cargo xtask export paged", 0)],
     },
-    Scene {
+    HintCase {
         name: "new",
         make: Project::new,
         command: "new \"greet: say more\"",
@@ -76,14 +76,14 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask export paged", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "edit of a variant without a series",
         make: Project::new,
         command: "edit stock",
         place: Place::Clone,
         hints: &[("cargo xtask edit VARIANT", 0)],
     },
-    Scene {
+    HintCase {
         name: "edit over a repository that is none",
         make: || {
             let project = with_work(|_| {});
@@ -95,7 +95,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask edit paged --discard", 0)],
     },
-    Scene {
+    HintCase {
         name: "export without refs",
         make: || {
             with_work(|folder| drop(git::git(folder, &["update-ref", "-d", "refs/espalier/edit/border"])))
@@ -104,14 +104,14 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("git -C target/espalier/edit/paged bundle", 0), ("cargo xtask edit paged --discard", 0)],
     },
-    Scene {
+    HintCase {
         name: "export on another branch",
         make: || with_work(|folder| drop(git::git(folder, &["switch", "--quiet", "--detach"]))),
         command: "export",
         place: Place::Here,
         hints: &[("git -C target/espalier/edit/paged switch edit/paged", 0)],
     },
-    Scene {
+    HintCase {
         name: "export of a merge",
         make: || {
             with_work(|folder| {
@@ -126,7 +126,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("git -C target/espalier/edit/paged rebase -i", 0)],
     },
-    Scene {
+    HintCase {
         name: "export of an empty commit",
         make: || {
             with_work(|folder| {
@@ -137,7 +137,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("git -C target/espalier/edit/paged rebase -i", 0)],
     },
-    Scene {
+    HintCase {
         name: "export of a message that does not survive",
         make: || {
             with_work(|folder| {
@@ -149,7 +149,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("git -C target/espalier/edit/paged rebase -i", 0)],
     },
-    Scene {
+    HintCase {
         name: "export of a file that no patch can say",
         make: || {
             with_work(|folder| {
@@ -161,7 +161,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("git -C target/espalier/edit/paged rebase -i", 0)],
     },
-    Scene {
+    HintCase {
         name: "export over a series that changed since",
         make: || {
             let project = with_work(|_| {});
@@ -172,7 +172,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask edit paged --discard", 0)],
     },
-    Scene {
+    HintCase {
         name: "export across the border",
         make: || {
             let project = with_child();
@@ -186,7 +186,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask edit paged", 0), ("git -C target/espalier/edit/child rebase --onto", 0)],
     },
-    Scene {
+    HintCase {
         name: "export of a parent on which its child does not stand any more",
         make: || {
             let project = with_child();
@@ -199,21 +199,21 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask rebase --variant child", 4)],
     },
-    Scene {
+    HintCase {
         name: "export of a parent that has a file of its child's overlay",
         make: with_overlay_in_the_way,
         command: "export",
         place: Place::Here,
         hints: &[("cargo xtask apply --check --variant extra", 1)],
     },
-    Scene {
+    HintCase {
         name: "status of a child whose parent has changed",
         make: with_stale_child,
         command: "status --variant child",
         place: Place::Here,
         hints: &[("cargo xtask status --long --variant child", 1), ("cargo xtask rebase --variant child", 4)],
     },
-    Scene {
+    HintCase {
         name: "apply of a child whose parent has changed",
         make: with_stale_child,
         command: "apply --variant child",

@@ -3,52 +3,52 @@
 use super::super::support::upstream::Upstream;
 use super::super::support::{Project, Source};
 use super::makers::{ABOUT, GREETING_GOES, elsewhere, project_by_git};
-use super::{Place, Scene};
+use super::{HintCase, Place};
 
-pub const SCENES: &[Scene] = &[
-    Scene {
+pub const CASES: &[HintCase] = &[
+    HintCase {
         name: "newest, as far as some commit",
         make: || project_by_git(&[ABOUT, GREETING_GOES]),
         command: "newest",
         place: Place::Clone,
         hints: &[("cargo xtask rebase --to", 0)],
     },
-    Scene {
+    HintCase {
         name: "newest in a repository that is no source, in a folder with a blank and a quote in its name",
         make: || elsewhere(&[ABOUT]),
         command: "newest --variant paged --tip main --from \"../it's elsewhere\"",
         place: Place::Clone,
         hints: &[("cargo xtask rebase --to", 0)],
     },
-    Scene {
+    HintCase {
         name: "newest, no further than the pin",
         make: || elsewhere(&[GREETING_GOES]),
         command: "newest --tip main --from \"../it's elsewhere\"",
         place: Place::Clone,
         hints: &[("cargo xtask bisect --tip main", 1)],
     },
-    Scene {
+    HintCase {
         name: "the canary sees a good tip",
         make: || project_by_git(&[ABOUT]),
         command: "canary --until status",
         place: Place::Clone,
         hints: &[("cargo xtask sync --to", 0)],
     },
-    Scene {
+    HintCase {
         name: "the canary sees a good tip that is in no source",
         make: || elsewhere(&[ABOUT]),
         command: "canary --until status --tip main --from \"../it's elsewhere\"",
         place: Place::Clone,
         hints: &[("cargo xtask sync --to", 0)],
     },
-    Scene {
+    HintCase {
         name: "status at a tip that conflicts",
         make: || elsewhere(&[GREETING_GOES]),
         command: "status --tip main --from \"../it's elsewhere\"",
         place: Place::Clone,
         hints: &[("cargo xtask status --long --tip main", 1), ("cargo xtask rebase --dry-run --to main", 4)],
     },
-    Scene {
+    HintCase {
         name: "status of a patch that is not exact at its own pin",
         make: || {
             let project = Project::new();
@@ -59,28 +59,28 @@ pub const SCENES: &[Scene] = &[
         place: Place::Clone,
         hints: &[("cargo xtask status --long", 1), ("cargo xtask apply --check", 1)],
     },
-    Scene {
+    HintCase {
         name: "no source is there",
         make: || Project::with_sources(&[Source::Path("../nowhere".into())]),
         command: "apply",
         place: Place::Clone,
         hints: &[("cargo xtask fetch --from PATH", 0)],
     },
-    Scene {
+    HintCase {
         name: "a pin with the tree of something else",
         make: || Project::pinned(&"12".repeat(20), &[Source::Path(Upstream::shared().repository())]),
         command: "fetch",
         place: Place::Clone,
         hints: &[("git rev-parse v1.0^{tree}", 0), ("cargo xtask fetch --from PATH", 1)],
     },
-    Scene {
+    HintCase {
         name: "a commit that nobody has",
         make: || elsewhere(&[ABOUT]),
         command: "rebase --to v9 --from \"../it's elsewhere\"",
         place: Place::Clone,
         hints: &[("git -C", 0), ("cargo xtask rebase --to v9 --from PATH", 3)],
     },
-    Scene {
+    HintCase {
         name: "a lock that is out of date",
         make: || {
             let project = Project::new();
@@ -92,14 +92,14 @@ pub const SCENES: &[Scene] = &[
         place: Place::Clone,
         hints: &[("cargo xtask lock", 0)],
     },
-    Scene {
+    HintCase {
         name: "bisect of a patch that is not there",
         make: || elsewhere(&[ABOUT]),
         command: "bisect --tip main --from \"../it's elsewhere\" --patch 7",
         place: Place::Clone,
         hints: &[("cargo xtask bisect --tip main --from \"../it's elsewhere\" --patch 0001", 0)],
     },
-    Scene {
+    HintCase {
         name: "status --long at a tip",
         make: || {
             let lines = (
@@ -114,7 +114,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Clone,
         hints: &[],
     },
-    Scene {
+    HintCase {
         name: "apply of what the pin has",
         make: || {
             let project = Project::new();
@@ -126,7 +126,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Clone,
         hints: &[],
     },
-    Scene {
+    HintCase {
         name: "a lock that nobody can read",
         make: || {
             let project = Project::new();
@@ -137,14 +137,14 @@ pub const SCENES: &[Scene] = &[
         place: Place::Clone,
         hints: &[("cargo xtask lock", 0)],
     },
-    Scene {
+    HintCase {
         name: "nothing is fetched, and nothing may be",
         make: || project_by_git(&[]),
         command: "--offline apply",
         place: Place::Clone,
         hints: &[("cargo xtask fetch --from PATH", 0)],
     },
-    Scene {
+    HintCase {
         name: "a package that is not built",
         make: Project::new,
         command: "smoke",

@@ -6,10 +6,10 @@ use super::makers::{
     fork_and_series, fork_and_started, fork_that_went_on, started, with_fork, with_patches_beside,
     with_patches_there,
 };
-use super::{Place, Scene};
+use super::{HintCase, Place};
 
-pub const SCENES: &[Scene] = &[
-    Scene {
+pub const CASES: &[HintCase] = &[
+    HintCase {
         name: "init",
         make: with_patches_there,
         command: "init --from ../upstream --at v1.0 --variant my",
@@ -19,14 +19,14 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask new \"subject\" --variant my", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "init where a project is",
         make: fork_and_started,
         command: "init --from ../upstream --at v1.0 --variant other",
         place: Place::Here,
         hints: &[("cargo xtask import --help", 0), ("mkdir -p DIR && cargo xtask init --root DIR", 0)],
     },
-    Scene {
+    HintCase {
         name: "import of a fork",
         make: with_fork,
         command: "import --from '../the fork' upstream/main..main --variant my --leave-out docs/shortcut --leave-out 'a\tb.txt'",
@@ -37,28 +37,28 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask status --variant my", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "import of a fork with what no patch can say",
         make: with_fork,
         command: "import --from '../the fork' upstream/main..main --variant my",
         place: Place::Here,
         hints: &[("cargo xtask import --from", 0)],
     },
-    Scene {
+    HintCase {
         name: "import of a fork without a name",
         make: with_fork,
         command: "import --from '../the fork' upstream/main..main --leave-out docs/shortcut --leave-out 'a\tb.txt'",
         place: Place::Here,
         hints: &[("cargo xtask import --from", 0)],
     },
-    Scene {
+    HintCase {
         name: "import without a project",
         make: || with_patches_beside(empty_project()),
         command: "import ../patches",
         place: Place::Here,
         hints: &[("cargo xtask init --from UPSTREAM", 0)],
     },
-    Scene {
+    HintCase {
         name: "import into a series",
         make: fork_and_series,
         command: "import --from '../the fork' upstream/main..main",
@@ -69,28 +69,28 @@ pub const SCENES: &[Scene] = &[
             ("cargo xtask import more-patches", 0),
         ],
     },
-    Scene {
+    HintCase {
         name: "import of what a fork has more by now",
         make: fork_that_went_on,
         command: "import --from '../the fork' imported..main --append --variant my",
         place: Place::Here,
         hints: &[("git -C", 0), ("cargo xtask import more-patches --append --variant my", 0)],
     },
-    Scene {
+    HintCase {
         name: "import of patches into a series",
         make: || with_patches_beside(Project::new()),
         command: "import ../patches",
         place: Place::Here,
         hints: &[("cargo xtask import ../patches --append", 4)],
     },
-    Scene {
+    HintCase {
         name: "import of a fork that stands elsewhere",
         make: fork_and_started,
         command: "import --from '../the fork' upstream/main..main --leave-out docs/shortcut --leave-out 'a\tb.txt'",
         place: Place::Here,
         hints: &[("cargo xtask import --from", 0), ("cargo xtask rebase --variant NEW --to", 0)],
     },
-    Scene {
+    HintCase {
         name: "import of patches that do not fit",
         make: || {
             let project = started();
@@ -101,7 +101,7 @@ pub const SCENES: &[Scene] = &[
         place: Place::Here,
         hints: &[("cargo xtask init --help", 0), ("cargo xtask edit", 0)],
     },
-    Scene {
+    HintCase {
         name: "import of nothing",
         make: started,
         command: "import ../nowhere",
