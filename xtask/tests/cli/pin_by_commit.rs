@@ -8,7 +8,7 @@ use super::support::{
 };
 
 /// A project whose pin comes from a repository beside it with newer commits: `main` is two commits ahead.
-struct Scene {
+struct PinFixture {
     project: Project,
     upstream: PathBuf,
     /// The first of the two: no ref points to it directly.
@@ -16,8 +16,8 @@ struct Scene {
     tip: String,
 }
 
-impl Scene {
-    fn new() -> Scene {
+impl PinFixture {
+    fn new() -> PinFixture {
         let project = Project::with_sources(&[Source::Path("../newer".into())]);
         let upstream = project.beside("newer");
         std::fs::rename(project.fork(), &upstream).unwrap();
@@ -32,16 +32,16 @@ impl Scene {
         let tip = change("right + left");
         // A repository at rest, like a server's: its HEAD must not matter.
         git::git(&upstream, &["checkout", "--quiet", "--detach", TAG]);
-        Scene { project, upstream, middle, tip }
+        PinFixture { project, upstream, middle, tip }
     }
 
     /// Serves the repository by git protocol version 0, which does not serve commits by id.
-    fn over_git() -> Scene {
-        let scene = Scene::new();
-        let url = format!("file://{}", scene.upstream.display());
-        scene.project.edit("pins.toml", "path = \"../newer\"", &format!("git = \"{url}\""));
-        files::write(&scene.project.beside("home/.gitconfig"), "[protocol]\n\tversion = 0\n");
-        scene
+    fn over_git() -> PinFixture {
+        let fixture = PinFixture::new();
+        let url = format!("file://{}", fixture.upstream.display());
+        fixture.project.edit("pins.toml", "path = \"../newer\"", &format!("git = \"{url}\""));
+        files::write(&fixture.project.beside("home/.gitconfig"), "[protocol]\n\tversion = 0\n");
+        fixture
     }
 
     fn tree(&self, revision: &str) -> String {
@@ -64,102 +64,109 @@ impl Scene {
 
 #[test]
 fn a_commit_without_a_tag_is_fetched_by_its_id() {
-    let scene = Scene::new();
-    scene.project.run(&["rebase", "--to", &scene.middle]).success();
-    scene.assert_pinned(&scene.middle);
-    scene.project.run(&["rebase", "--to", &scene.tip]).success();
-    scene.assert_pinned(&scene.tip);
+    let fixture = PinFixture::new();
+    fixture.project.run(&["rebase", "--to", &fixture.middle]).success();
+    fixture.assert_pinned(&fixture.middle);
+    fixture.project.run(&["rebase", "--to", &fixture.tip]).success();
+    fixture.assert_pinned(&fixture.tip);
     // Then back to a tag.
-    scene.project.run(&["rebase", "--to", TAG]).success();
-    assert!(scene.project.read("pins.toml").contains(&format!("tag = \"{TAG}\"\n")));
-    scene.project.fresh_clone("clone-tag").run(&["--locked", "apply"]).success();
+    fixture.project.run(&["rebase", "--to", TAG]).success();
+    assert!(fixture.project.read("pins.toml").contains(&format!("tag = \"{TAG}\"\n")));
+    fixture.project.fresh_clone("clone-tag").run(&["--locked", "apply"]).success();
 }
 
 #[test]
 fn a_branch_is_written_as_its_commit() {
     for reference in ["main", "refs/heads/main"] {
-        let scene = Scene::new();
-        scene.project.run(&["rebase", "--to", reference]).success();
-        scene.assert_pinned(&scene.tip);
+        let fixture = PinFixture::new();
+        fixture.project.run(&["rebase", "--to", reference]).success();
+        fixture.assert_pinned(&fixture.tip);
     }
-    let scene = Scene::over_git();
-    scene.project.run(&["rebase", "--to", "main"]).success();
-    scene.assert_pinned(&scene.tip);
+    let fixture = PinFixture::over_git();
+    fixture.project.run(&["rebase", "--to", "main"]).success();
+    fixture.assert_pinned(&fixture.tip);
 }
 
 #[test]
 fn a_remote_that_gives_no_commit_by_its_id_is_asked_for_what_contains_it() {
-    let scene = Scene::over_git();
-    let refused = ["fetch", "--quiet", &format!("file://{}", scene.upstream.display()), &scene.middle];
+    let fixture = PinFixture::over_git();
+    let refused = ["fetch", "--quiet", &format!("file://{}", fixture.upstream.display()), &fixture.middle];
     let version_0 = [&["-c", "protocol.version=0"][..], &refused].concat();
     assert!(
-        !git::try_git(scene.project.root().parent().unwrap(), &version_0),
+        !git::try_git(fixture.project.root().parent().unwrap(), &version_0),
         "it must refuse, or nothing is tested"
     );
-    scene.project.run(&["rebase", "--to", &scene.middle]).success();
-    scene.assert_pinned(&scene.middle);
+    fixture.project.run(&["rebase", "--to", &fixture.middle]).success();
+    fixture.assert_pinned(&fixture.middle);
 }
 
 #[test]
 fn a_tag_stays_a_tag_however_it_was_found() {
     for more in [&[][..], &["--from", "newer"]] {
-        let scene = Scene::over_git();
-        git::git(&scene.upstream, &["tag", "--annotate", "--message", "A release", "v2.0", "main"]);
-        let mut command = scene.project.command(&[&["rebase", "--to", "v2.0"], more].concat());
-        scene
+        let fixture = PinFixture::over_git();
+        git::git(&fixture.upstream, &["tag", "--annotate", "--message", "A release", "v2.0", "main"]);
+        let mut command = fixture.project.command(&[&["rebase", "--to", "v2.0"], more].concat());
+        fixture
             .project
             .finish({
-                command.current_dir(scene.upstream.parent().unwrap());
+                command.current_dir(fixture.upstream.parent().unwrap());
                 command
             })
             .success();
-        let pins = scene.project.read("pins.toml");
-        assert!(pins.contains("tag = \"v2.0\"\n") && pins.contains(&scene.tree("main")), "{pins}");
-        scene.project.fresh_clone("clone").run(&["--locked", "apply"]).success();
+        let pins = fixture.project.read("pins.toml");
+        assert!(pins.contains("tag = \"v2.0\"\n") && pins.contains(&fixture.tree("main")), "{pins}");
+        fixture.project.fresh_clone("clone").run(&["--locked", "apply"]).success();
     }
 }
 
-fn bundle(scene: &Scene, path: &Path, what: &[&str]) {
-    git::git(&scene.upstream, &[&["bundle", "create", "--quiet", path.to_str().unwrap()], what].concat());
+fn bundle(fixture: &PinFixture, path: &Path, what: &[&str]) {
+    git::git(&fixture.upstream, &[&["bundle", "create", "--quiet", path.to_str().unwrap()], what].concat());
 }
 
 #[test]
 fn a_bundle_has_the_commit_behind_its_tips() {
-    let scene = Scene::new();
-    scene.project.run(&["rebase", "--to", &scene.middle]).success();
-    bundle(&scene, &scene.project.beside("whole.bundle"), &["--all"]);
-    scene.project.edit("pins.toml", "../newer", "../whole.bundle");
-    scene.assert_pinned(&scene.middle);
+    let fixture = PinFixture::new();
+    fixture.project.run(&["rebase", "--to", &fixture.middle]).success();
+    bundle(&fixture, &fixture.project.beside("whole.bundle"), &["--all"]);
+    fixture.project.edit("pins.toml", "../newer", "../whole.bundle");
+    fixture.assert_pinned(&fixture.middle);
 }
 
 /// A mirror squashes: its commit differs, its tree is the pinned one.
 #[test]
 fn a_copy_of_the_tree_under_another_commit_will_do() {
-    let scene = Scene::new();
-    scene.project.run(&["rebase", "--to", &scene.tip]).success();
-    let squashed = scene.project.beside("squashed");
+    let fixture = PinFixture::new();
+    fixture.project.run(&["rebase", "--to", &fixture.tip]).success();
+    let squashed = fixture.project.beside("squashed");
     git::init(&squashed);
-    git::git(&squashed, &["fetch", "--quiet", scene.upstream.to_str().unwrap(), "main"]);
+    git::git(&squashed, &["fetch", "--quiet", fixture.upstream.to_str().unwrap(), "main"]);
     let commit = git::git(&squashed, &["commit-tree", "-m", "All of it", "FETCH_HEAD^{tree}"]);
     git::git(&squashed, &["update-ref", "refs/heads/main", &commit]);
-    bundle(&Scene { upstream: squashed, ..Scene::new() }, &scene.project.beside("one.bundle"), &["HEAD"]);
-    scene.project.edit("pins.toml", "../newer", "../one.bundle");
-    scene.assert_pinned(&scene.tip);
+    bundle(
+        &PinFixture { upstream: squashed, ..PinFixture::new() },
+        &fixture.project.beside("one.bundle"),
+        &["HEAD"],
+    );
+    fixture.project.edit("pins.toml", "../newer", "../one.bundle");
+    fixture.assert_pinned(&fixture.tip);
 }
 
 /// The HEAD of a source is not the requested commit, and no hint suggests using it instead.
 #[test]
 fn a_source_without_the_commit_is_no_reason_to_pin_another_tree() {
-    let scene = Scene::new();
-    scene.project.run(&["rebase", "--to", &scene.tip]).success();
-    let old = scene.project.beside("old");
-    git::git(scene.project.root().parent().unwrap(), &["clone", "--quiet", "--branch", TAG, "newer", "old"]);
+    let fixture = PinFixture::new();
+    fixture.project.run(&["rebase", "--to", &fixture.tip]).success();
+    let old = fixture.project.beside("old");
+    git::git(
+        fixture.project.root().parent().unwrap(),
+        &["clone", "--quiet", "--branch", TAG, "newer", "old"],
+    );
     git::git(&old, &["checkout", "--quiet", "-B", "main", TAG]);
     git::git(&old, &["remote", "remove", "origin"]);
     git::git(&old, &["reflog", "expire", "--expire=now", "--all"]);
     git::git(&old, &["gc", "--quiet", "--prune=now"]);
-    scene.project.edit("pins.toml", "../newer", "../old");
-    let clone = scene.project.fresh_clone("clone");
+    fixture.project.edit("pins.toml", "../newer", "../old");
+    let clone = fixture.project.fresh_clone("clone");
     insta::assert_snapshot!(clone.run(&["apply"]), @"
     exit: 3
     -- stdout --
@@ -179,10 +186,10 @@ fn a_source_without_the_commit_is_no_reason_to_pin_another_tree() {
 /// Edited by hand, or merged from two branches that both moved the pin.
 #[test]
 fn a_commit_and_a_tree_that_do_not_belong_together() {
-    let scene = Scene::new();
-    scene.project.run(&["rebase", "--to", &scene.tip]).success();
-    scene.project.edit("pins.toml", &scene.tree(&scene.tip), &scene.tree(&scene.middle));
-    let clone = scene.project.fresh_clone("clone");
+    let fixture = PinFixture::new();
+    fixture.project.run(&["rebase", "--to", &fixture.tip]).success();
+    fixture.project.edit("pins.toml", &fixture.tree(&fixture.tip), &fixture.tree(&fixture.middle));
+    let clone = fixture.project.fresh_clone("clone");
     insta::assert_snapshot!(clone.run(&["apply"]), @"
     exit: 1
     -- stdout --
@@ -203,10 +210,10 @@ fn a_commit_and_a_tree_that_do_not_belong_together() {
 /// An earlier version of this tool wrote `tag = "main"`, which no fetch of tags can find.
 #[test]
 fn a_branch_that_is_called_a_tag_is_told_what_to_write() {
-    let scene = Scene::over_git();
-    scene.project.edit("pins.toml", &format!("tag = \"{TAG}\""), "tag = \"main\"");
-    scene.project.edit("pins.toml", &Upstream::shared().tree(), &scene.tree("main"));
-    let hints = scene.project.run(&["fetch"]).code(3);
+    let fixture = PinFixture::over_git();
+    fixture.project.edit("pins.toml", &format!("tag = \"{TAG}\""), "tag = \"main\"");
+    fixture.project.edit("pins.toml", &Upstream::shared().tree(), &fixture.tree("main"));
+    let hints = fixture.project.run(&["fetch"]).code(3);
     insta::assert_snapshot!(hints, @"
     exit: 3
     -- stdout --
@@ -221,9 +228,12 @@ fn a_branch_that_is_called_a_tag_is_told_what_to_write() {
       next: or use a local repository or bundle: cargo xtask fetch --from PATH
     ");
     let named = "git log --all --format='%H %T' | grep ";
-    let search = format!("{named}{}", scene.tree("main"));
+    let search = format!("{named}{}", fixture.tree("main"));
     assert!(hints.stderr.contains(&search), "{hints}");
-    let found =
-        std::process::Command::new("sh").args(["-c", &search]).current_dir(&scene.upstream).output().unwrap();
-    assert!(String::from_utf8_lossy(&found.stdout).starts_with(&scene.tip));
+    let found = std::process::Command::new("sh")
+        .args(["-c", &search])
+        .current_dir(&fixture.upstream)
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&found.stdout).starts_with(&fixture.tip));
 }

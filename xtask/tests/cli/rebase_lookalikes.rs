@@ -113,9 +113,9 @@ fn a_dry_run_says_what_the_run_then_says() {
         files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 1;");
     };
     let stands_elsewhere = above_everything("src/count.c");
-    let scenes: [&dyn Fn(&Path); 3] = [&has_all, &has_a_part, &stands_elsewhere];
-    for scene in scenes {
-        let moving = Move::with_patch(change_two_places, scene);
+    let cases: [&dyn Fn(&Path); 3] = [&has_all, &has_a_part, &stands_elsewhere];
+    for case in cases {
+        let moving = Move::with_patch(change_two_places, case);
         let said = |more: &[&str]| {
             let flags = ["--drop-upstreamed", "--trim-upstreamed", "--json"];
             let mut json = moving.rebase(&[&flags[..], more].concat()).success().json();

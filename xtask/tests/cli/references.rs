@@ -8,23 +8,23 @@ use super::support::{
 };
 
 /// Transports between the project and its upstream.
-const WAYS: [Way; 3] = [Way::Folder, Way::Server, Way::Bundle];
+const TRANSPORTS: [Transport; 3] = [Transport::Folder, Transport::Server, Transport::Bundle];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum Transport {
     Folder,
     Server,
     Bundle,
 }
 
 /// An upstream with a merge, and a tag after it: TAG - one - two - (merge of side) - v2.0 on main.
-struct Scene {
+struct ReferenceFixture {
     project: Project,
     upstream: PathBuf,
 }
 
-impl Scene {
-    fn new(way: Way) -> Scene {
+impl ReferenceFixture {
+    fn new(transport: Transport) -> ReferenceFixture {
         let project = Project::with_sources(&[Source::Path("../newer".into())]);
         let upstream = project.beside("newer");
         std::fs::rename(project.fork(), &upstream).unwrap();
@@ -44,19 +44,19 @@ impl Scene {
             git::git(&upstream, &["tag", tag]);
         }
         let from = "path = \"../newer\"";
-        match way {
-            Way::Folder => {}
-            Way::Server => {
+        match transport {
+            Transport::Folder => {}
+            Transport::Server => {
                 let url = format!("git = \"file://{}\"", upstream.display());
                 project.edit("pins.toml", from, &url);
             }
-            Way::Bundle => {
+            Transport::Bundle => {
                 let bundle = project.beside("newer.bundle");
                 git::git(&upstream, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "--all"]);
                 project.edit("pins.toml", from, "path = \"../newer.bundle\"");
             }
         }
-        Scene { project, upstream }
+        ReferenceFixture { project, upstream }
     }
 
     fn id(&self, revision: &str) -> String {
@@ -75,24 +75,24 @@ impl Scene {
 
 #[test]
 fn short_ids_and_steps_back_are_found_in_every_kind_of_source() {
-    for way in WAYS {
-        let scene = Scene::new(way);
-        let main = scene.id("main");
+    for transport in TRANSPORTS {
+        let fixture = ReferenceFixture::new(transport);
+        let main = fixture.id("main");
         for (reference, meant) in [
             (&main[..12], "main"),
-            (&scene.id("main~2")[..12], "main~2"),
-            (&scene.id("side")[..9], "side"),
+            (&fixture.id("main~2")[..12], "main~2"),
+            (&fixture.id("side")[..9], "side"),
             ("v2.0~3", "main~3"),
             ("main^", "main~1"),
             ("main~1^2", "side"),
             ("v2.0^0", "main"),
             (&format!("{main}~4"), TAG),
         ] {
-            assert_eq!(scene.goes_to(reference), scene.id(meant), "{way:?} {reference}");
+            assert_eq!(fixture.goes_to(reference), fixture.id(meant), "{transport:?} {reference}");
         }
         for tag in ["v2.0", "v2.0+cu12", "v2.0@a#b=c"] {
             for prefix in ["", "tags/", "refs/tags/"] {
-                assert_eq!(scene.goes_to(&format!("{prefix}{tag}")), tag, "{way:?} {prefix}");
+                assert_eq!(fixture.goes_to(&format!("{prefix}{tag}")), tag, "{transport:?} {prefix}");
             }
         }
     }
@@ -101,22 +101,22 @@ fn short_ids_and_steps_back_are_found_in_every_kind_of_source() {
 /// A tag that can be named on a command line stays a tag in `pins.toml`, and is read from there again.
 #[test]
 fn a_tag_with_punctuation_stays_a_tag() {
-    let scene = Scene::new(Way::Server);
-    scene.project.run(&["rebase", "--to", "tags/v2.0+cu12"]).success();
-    let pins = scene.project.read("pins.toml");
+    let fixture = ReferenceFixture::new(Transport::Server);
+    fixture.project.run(&["rebase", "--to", "tags/v2.0+cu12"]).success();
+    let pins = fixture.project.read("pins.toml");
     assert!(pins.contains("\ntag = \"v2.0+cu12\"\n") && !pins.contains("\ncommit ="), "{pins}");
-    let clone = scene.project.fresh_clone("moved");
+    let clone = fixture.project.fresh_clone("moved");
     clone.run(&["apply", "--check"]).success();
 }
 
 #[test]
 fn status_takes_them_too_and_has_their_history() {
-    for way in WAYS {
-        let scene = Scene::new(way);
-        let short = &scene.id("main~1")[..10];
+    for transport in TRANSPORTS {
+        let fixture = ReferenceFixture::new(transport);
+        let short = &fixture.id("main~1")[..10];
         for (reference, commits) in [(short, 4), ("main~1", 4), ("v2.0~1^2", 2)] {
-            let json = scene.project.run(&["--json", "status", "--tip", reference]).success().json();
-            assert_eq!(json["history"].as_array().unwrap().len(), commits, "{way:?} {reference}");
+            let json = fixture.project.run(&["--json", "status", "--tip", reference]).success().json();
+            assert_eq!(json["history"].as_array().unwrap().len(), commits, "{transport:?} {reference}");
         }
     }
 }
@@ -124,37 +124,37 @@ fn status_takes_them_too_and_has_their_history() {
 /// A commit that a report has just printed is found without network access.
 #[test]
 fn a_commit_that_came_with_another_tip_is_known_offline() {
-    let scene = Scene::new(Way::Server);
-    scene.project.run(&["status", "--tip", "main"]).success();
-    let two = scene.id("main~1");
+    let fixture = ReferenceFixture::new(Transport::Server);
+    fixture.project.run(&["status", "--tip", "main"]).success();
+    let two = fixture.id("main~1");
     for id in [&two[..], &two[..12]] {
         let arguments = ["--offline", "--json", "rebase", "--dry-run", "--to", id];
-        assert_eq!(scene.project.run(&arguments).success().json()["to"]["name"], two);
+        assert_eq!(fixture.project.run(&arguments).success().json()["to"]["name"], two);
     }
 }
 
 /// A tag whose name could be an abbreviated id is a tag.
 #[test]
 fn a_tag_of_hexadecimal_digits_is_a_tag() {
-    for way in [Way::Folder, Way::Server] {
-        let scene = Scene::new(way);
-        let tag = &scene.id("main~2")[..5];
-        git::git(&scene.upstream, &["tag", tag, "side"]);
-        assert_eq!(scene.goes_to(tag), tag, "{way:?}");
+    for transport in [Transport::Folder, Transport::Server] {
+        let fixture = ReferenceFixture::new(transport);
+        let tag = &fixture.id("main~2")[..5];
+        git::git(&fixture.upstream, &["tag", tag, "side"]);
+        assert_eq!(fixture.goes_to(tag), tag, "{transport:?}");
     }
 }
 
 /// Creates commits until two of their ids share a prefix.
-fn twins(scene: &Scene) -> String {
-    let tree = git::tree_of(&scene.upstream, "main");
+fn twins(fixture: &ReferenceFixture) -> String {
+    let tree = git::tree_of(&fixture.upstream, "main");
     let mut seen = std::collections::HashMap::new();
     for number in 0.. {
         let message = format!("Twin {number}");
-        let id = git::git(&scene.upstream, &["commit-tree", "-p", "main", "-m", &message, &tree]);
+        let id = git::git(&fixture.upstream, &["commit-tree", "-p", "main", "-m", &message, &tree]);
         if let Some(other) = seen.insert(id[..4].to_string(), id.clone()) {
             let other: &String = &other;
-            git::git(&scene.upstream, &["branch", "left", other]);
-            git::git(&scene.upstream, &["branch", "right", &id]);
+            git::git(&fixture.upstream, &["branch", "left", other]);
+            git::git(&fixture.upstream, &["branch", "right", &id]);
             return id[..4].to_string();
         }
     }
@@ -163,13 +163,13 @@ fn twins(scene: &Scene) -> String {
 
 #[test]
 fn an_ambiguous_id_is_told_with_its_candidates() {
-    let scene = Scene::new(Way::Folder);
-    let short = twins(&scene);
-    let url = format!("file://{}", scene.upstream.display());
-    for from in [scene.upstream.to_str().unwrap(), &url] {
-        let output = scene.project.run(&["rebase", "--to", &short, "--from", from]).code(2);
+    let fixture = ReferenceFixture::new(Transport::Folder);
+    let short = twins(&fixture);
+    let url = format!("file://{}", fixture.upstream.display());
+    for from in [fixture.upstream.to_str().unwrap(), &url] {
+        let output = fixture.project.run(&["rebase", "--to", &short, "--from", from]).code(2);
         for branch in ["left", "right"] {
-            assert!(output.stderr.contains(&scene.id(branch)[..12]), "{output}");
+            assert!(output.stderr.contains(&fixture.id(branch)[..12]), "{output}");
         }
         output.says(&["is the beginning of 2 commits", "Twin ", "next: write more digits"]);
     }
@@ -177,13 +177,13 @@ fn an_ambiguous_id_is_told_with_its_candidates() {
 
 #[test]
 fn what_nobody_has() {
-    for way in WAYS {
-        let scene = Scene::new(way);
+    for transport in TRANSPORTS {
+        let fixture = ReferenceFixture::new(transport);
         for reference in ["0123456789ab", "v2.0~77", "main^2", "nothing~1"] {
-            let output = scene.project.run(&["rebase", "--to", reference]).code(3);
+            let output = fixture.project.run(&["rebase", "--to", reference]).code(3);
             output.says(&[&format!("no source has `{reference}` of hello"), "next:"]);
         }
-        assert_eq!(scene.project.scratch(), [""; 0]);
+        assert_eq!(fixture.project.scratch(), [""; 0]);
     }
 }
 

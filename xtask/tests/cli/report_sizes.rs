@@ -12,7 +12,7 @@ const LIBRARY_LINES: usize = 146_000;
 const SUBJECT: &str = "Say something in every seventh part that is <much> longer than a row has room for";
 
 /// Creates a project of 120 patches, one of which adds a library of 7 MB; upstream is 90 commits ahead.
-fn scene() -> Project {
+fn large_project() -> Project {
     let folder = tempfile::tempdir().unwrap();
     let scratch = folder.path().join("upstream");
     git::init(&scratch);
@@ -79,7 +79,7 @@ fn status(project: &Project, more: &[&str]) -> String {
 
 #[test]
 fn a_long_series_is_told_shortly() {
-    let project = scene();
+    let project = large_project();
     status_is_a_line_a_patch_and_one_a_class(&project);
     json_has_the_text_of_the_patches_only_when_asked_for(&project);
     the_page_is_small_and_says_what_it_leaves_out(&project);

@@ -38,8 +38,8 @@ fn a_series_goes_where_git_puts_it_or_stops() {
     let series = std::env::var(MORE).map_or(SERIES, |more| more.parse().unwrap());
     let mut tally = Tally::default();
     for seed in 1..=series {
-        if let Some(scene) = Scene::new(seed) {
-            scene.compare(&mut tally);
+        if let Some(fork) = ForkHistory::new(seed) {
+            fork.compare(&mut tally);
         }
     }
     println!("{tally:?}");
@@ -50,7 +50,7 @@ fn a_series_goes_where_git_puts_it_or_stops() {
 }
 
 /// A fork and its upstream.
-struct Scene {
+struct ForkHistory {
     seed: u64,
     _folder: TempDir,
     repo: PathBuf,
@@ -62,9 +62,9 @@ struct Scene {
     taken: BTreeSet<usize>,
 }
 
-impl Scene {
+impl ForkHistory {
     /// Returns `None` when one side made no commit.
-    fn new(seed: u64) -> Option<Scene> {
+    fn new(seed: u64) -> Option<ForkHistory> {
         let folder = tempfile::tempdir().unwrap();
         let repo = made_up::repository(folder.path());
         let mut random = Random(seed << 20 | 1);
@@ -82,11 +82,11 @@ impl Scene {
         let base = commits.next()?;
         let ours = commits.filter(|commit| made_up::patch_of(&repo, commit).is_some()).collect();
         let (store, tip, taken) = (Store::open(&repo).unwrap(), base.clone(), BTreeSet::new());
-        let mut scene = Scene { seed, _folder: folder, repo, store, base, ours, tip, taken };
+        let mut fork = ForkHistory { seed, _folder: folder, repo, store, base, ours, tip, taken };
         for number in 0..1 + random.below(UPSTREAM_COMMITS) {
-            scene.upstream_goes_on(&mut random, 100 + number);
+            fork.upstream_goes_on(&mut random, 100 + number);
         }
-        (scene.tip != scene.base && !scene.ours.is_empty()).then_some(scene)
+        (fork.tip != fork.base && !fork.ours.is_empty()).then_some(fork)
     }
 
     /// Adds an upstream commit: a change, an applied patch, or both at once.
