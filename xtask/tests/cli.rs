@@ -61,6 +61,7 @@ mod cli {
     mod long;
     mod matrix;
     mod model;
+    mod modules;
     mod names;
     mod newest;
     mod no_file_forgotten;
@@ -82,7 +83,6 @@ mod cli {
     mod references;
     mod release;
     mod report_sizes;
-    mod rooms;
     mod run;
     mod series_oracle;
     mod smoke_operations;

@@ -388,14 +388,14 @@ mod tests {
     fn only_the_tests_of_what_has_changed_are_run() {
         let part = |name: &str| *PARTS.iter().find(|part| part.name == name).unwrap();
         let arguments = |due: &[Part]| {
-            let calls = test_arguments(due, &["cli::docs::".to_string(), "cli::rooms::".to_string()]);
+            let calls = test_arguments(due, &["cli::docs::".to_string(), "cli::modules::".to_string()]);
             calls.iter().map(|call| call.join(" ")).collect::<Vec<_>>()
         };
         assert_eq!(arguments(&PARTS), ["--workspace"]);
-        assert_eq!(arguments(&[REPOSITORY]), ["--package xtask --test cli -- cli::docs:: cli::rooms::"]);
+        assert_eq!(arguments(&[REPOSITORY]), ["--package xtask --test cli -- cli::docs:: cli::modules::"]);
         assert_eq!(
             arguments(&[part("unit-kernels"), REPOSITORY]),
-            ["--package espalier-kernels", "--package xtask --test cli -- cli::docs:: cli::rooms::"]
+            ["--package espalier-kernels", "--package xtask --test cli -- cli::docs:: cli::modules::"]
         );
         assert!(arguments(&[]).is_empty());
     }

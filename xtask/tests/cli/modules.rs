@@ -13,19 +13,19 @@ const SOURCES: [&str; 3] = ["xtask", "series", "kernels"];
 
 /// A heading, the sources that its table describes, and the top-level module whose submodules it lists, if any.
 const TABLES: [(&str, &str, Option<&str>); 3] = [
-    ("## The rooms of xtask", "xtask", None),
+    ("## The modules of xtask", "xtask", None),
     ("### Inside sys", "xtask", Some("sys")),
-    ("## The rooms of the series", "series", None),
+    ("## The modules of the series", "series", None),
 ];
 
 #[test]
-fn rooms_import_only_what_stands_below_them() {
+fn modules_import_only_what_the_tables_allow() {
     for (heading, sources, inside) in TABLES {
         let table = table(heading);
         let imports = imports(sources);
-        let imports = inside.map(|room| inside_of(room, &imports)).unwrap_or(imports);
-        let rooms: BTreeSet<&str> = imports.keys().map(|module| module[0].as_str()).collect();
-        assert_eq!(rooms, table.keys().map(String::as_str).collect(), "{heading} names other rooms");
+        let imports = inside.map(|outer| inside_of(outer, &imports)).unwrap_or(imports);
+        let modules: BTreeSet<&str> = imports.keys().map(|module| module[0].as_str()).collect();
+        assert_eq!(modules, table.keys().map(String::as_str).collect(), "{heading} names other modules");
         for (module, targets) in &imports {
             for target in targets.iter().filter(|target| target[0] != module[0] && target[0] != "series") {
                 let (from, to) = (module.join("::"), target.join("::"));
@@ -35,9 +35,12 @@ fn rooms_import_only_what_stands_below_them() {
     }
 }
 
-/// Returns the imports among the submodules of `room`, without its `mod.rs`.
-fn inside_of(room: &str, imports: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeMap<Module, BTreeSet<Module>> {
-    let inner = |path: &Module| (path.len() > 1 && path[0] == room).then(|| path[1..].to_vec());
+/// Returns the imports among the submodules of `outer`, without its `mod.rs`.
+fn inside_of(
+    outer: &str,
+    imports: &BTreeMap<Module, BTreeSet<Module>>,
+) -> BTreeMap<Module, BTreeSet<Module>> {
+    let inner = |path: &Module| (path.len() > 1 && path[0] == outer).then(|| path[1..].to_vec());
     let targets = |targets: &BTreeSet<Module>| targets.iter().filter_map(inner).collect();
     imports.iter().filter_map(|(module, found)| Some((inner(module)?, targets(found)))).collect()
 }
