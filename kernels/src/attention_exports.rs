@@ -2,8 +2,8 @@
 
 use crate::attention::problem::Problem;
 use crate::attention::{Memory, Share, compute, merge, work_bytes};
-use crate::border::guarded;
 use crate::features::{Feature, disabled_features, enabled_features};
+use crate::ffi::guarded;
 use crate::kv_types::DenseType;
 
 /// Returns the bytes of memory that `threads` threads need together to compute `problem`; 0 if this kernel does not

@@ -8,8 +8,8 @@ use std::ffi::c_char;
 
 use sha2::{Digest, Sha256};
 
-use crate::border::guarded;
 use crate::features::{Feature, enabled_features};
+use crate::ffi::guarded;
 use crate::gdn_output::{OutputFacts, may_flatten};
 
 /// The version of the C ABI. Raise it, here and in the header, whenever a signature, a value or a layout changes.

@@ -1,6 +1,6 @@
 //! The C ABI of [`crate::kv_types`]. Types are ids of `enum ggml_type`, counts are of values.
 
-use crate::border::guarded;
+use crate::ffi::guarded;
 use crate::kv_types::{DenseType, bits, decoder, encoder};
 
 /// Encodes `count` values, a multiple of the block size, as blocks of the type `number`. Writes nothing for another

@@ -15,9 +15,9 @@
 
 pub mod attention;
 pub mod attention_exports;
-mod border;
 pub mod exports;
 pub mod features;
+mod ffi;
 pub mod gdn_output;
 pub mod kv_type_exports;
 pub mod kv_types;

@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::border::guarded;
+use crate::ffi::guarded;
 use crate::pool::block::BlockId;
 use crate::pool::events::Event;
 use crate::pool::extra_keys::{Extra, RequestKeys};

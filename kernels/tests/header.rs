@@ -61,7 +61,7 @@ fn every_declared_function_is_called_by_the_c_program() {
 
 #[test]
 fn numbers_and_layouts_agree() {
-    let printed = run_border_program(&[]).values;
+    let printed = run_ffi_program(&[]).values;
     let expected = [
         ("constant.abi_version", ABI_VERSION as usize),
         ("call.abi_version", ABI_VERSION as usize),
@@ -82,7 +82,7 @@ fn numbers_and_layouts_agree() {
 
 #[test]
 fn types_of_a_cache_agree_and_go_there_and_back() {
-    let printed = run_border_program(&[]).values;
+    let printed = run_ffi_program(&[]).values;
     assert_eq!(printed.get("constant.kv_type_first"), Some(&FIRST_NUMBER.to_string()));
     for kind in DenseType::ALL {
         let number = kind.number();
@@ -97,7 +97,7 @@ fn types_of_a_cache_agree_and_go_there_and_back() {
 
 #[test]
 fn numbers_and_layouts_of_the_pool_agree() {
-    let printed = run_border_program(&[]).values;
+    let printed = run_ffi_program(&[]).values;
     let expected = [
         ("constant.pool_ok", PoolStatus::Ok as usize),
         ("constant.pool_short", PoolStatus::Short as usize),
@@ -158,7 +158,7 @@ fn numbers_and_layouts_of_the_pool_agree() {
 
 #[test]
 fn numbers_and_layouts_of_the_scheduler_agree() {
-    let printed = run_border_program(&[]).values;
+    let printed = run_ffi_program(&[]).values;
     let expected = [
         ("constant.schedule_waits", Stage::Waits as usize),
         ("constant.schedule_runs", Stage::Runs as usize),
@@ -195,7 +195,7 @@ fn numbers_and_layouts_of_the_scheduler_agree() {
 
 #[test]
 fn numbers_and_layouts_of_attention_agree() {
-    let printed = run_border_program(&[]).values;
+    let printed = run_ffi_program(&[]).values;
     let expected = [
         ("constant.attention", Feature::Attention as usize),
         ("constant.attention_tile", TILE),
@@ -249,7 +249,7 @@ fn attention_is_computed_where_it_is_asked_for() {
     for (variables, plain, paged) in
         [(&[][..], "0", "1"), (&[on], "1", "1"), (&[off], "0", "0"), (&[on, off], "0", "0")]
     {
-        let printed = run_border_program(variables).values;
+        let printed = run_ffi_program(variables).values;
         let found = ["attention.fits", "attention.mean", "attention.paged"].map(|name| &*printed[name]);
         assert_eq!(found, [plain, if plain == "1" { "4" } else { "0" }, paged], "{variables:?}");
         assert_eq!((&*printed["attention.unknown_type"], &*printed["attention.null"]), ("0", "0"));
@@ -259,7 +259,7 @@ fn attention_is_computed_where_it_is_asked_for() {
 /// One request that fits and one that does not, as C sees them.
 #[test]
 fn the_scheduler_answers_one_action() {
-    let printed = run_border_program(&[]).values;
+    let printed = run_ffi_program(&[]).values;
     let expected = [
         ("schedule_first", "0 action 1 index 0 tokens 0 waits 0 0"),
         ("schedule_second", "0 action 0 index 0 tokens 0 waits 0 2"),
@@ -282,7 +282,7 @@ fn the_scheduler_answers_one_action() {
 
 #[test]
 fn the_pool_refuses_what_makes_no_sense() {
-    let printed = run_border_program(&[]).values;
+    let printed = run_ffi_program(&[]).values;
     let invalid = (PoolStatus::Invalid as i32).to_string();
     let refused = printed.iter().filter(|(_, value)| **value == invalid);
     assert_eq!(refused.filter(|(name, _)| name.starts_with("pool.")).count(), 18);
@@ -296,7 +296,7 @@ fn the_pool_refuses_what_makes_no_sense() {
 /// The life of two requests with one prompt of ten tokens, in blocks of four, as C sees it.
 #[test]
 fn the_pool_serves_two_requests_with_one_prompt() {
-    let printed = run_border_program(&[]).values;
+    let printed = run_ffi_program(&[]).values;
     let expected = [
         ("attach_0", "0"),
         ("attach_1_waits", "2"),
@@ -359,11 +359,10 @@ fn expected_events() -> String {
 
 /// Memcheck detects what assertions cannot: reads of uninitialised memory, and leaks.
 #[test]
-fn the_border_program_is_clean_under_valgrind() {
+fn the_ffi_program_is_clean_under_valgrind() {
     let mut command = Command::new("valgrind");
     command.args(["--quiet", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=all"]);
-    match command.arg(border_program()).env_remove("ESPALIER_ENABLE").env_remove("ESPALIER_DISABLE").output()
-    {
+    match command.arg(ffi_program()).env_remove("ESPALIER_ENABLE").env_remove("ESPALIER_DISABLE").output() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
         // Bypasses the test harness, which hides the output of a passed test.
         Err(error) => {
@@ -374,7 +373,7 @@ fn the_border_program_is_clean_under_valgrind() {
 
 #[test]
 fn everything_is_off_until_asked_for() {
-    let run = run_border_program(&[]);
+    let run = run_ffi_program(&[]);
     assert_eq!(run.values["call.enabled"], "0");
     assert_eq!(run.values["call.features"], "[]");
     assert_eq!(run.values["call.flat_q8_0"], "0");
@@ -383,7 +382,7 @@ fn everything_is_off_until_asked_for() {
 
 #[test]
 fn an_enabled_feature_is_on_where_it_is_proven() {
-    let run = run_border_program(&[("ESPALIER_ENABLE", "gdn-flat-output")]);
+    let run = run_ffi_program(&[("ESPALIER_ENABLE", "gdn-flat-output")]);
     assert_eq!(run.values["call.enabled"], "1");
     assert_eq!(run.values["call.features"], "[gdn-flat-output]");
     assert_eq!(run.values["call.features_length"], "15");
@@ -397,7 +396,7 @@ fn an_enabled_feature_is_on_where_it_is_proven() {
 
 #[test]
 fn unknown_names_are_reported_once_and_ignored() {
-    let run = run_border_program(&[("ESPALIER_ENABLE", "no-such-thing")]);
+    let run = run_ffi_program(&[("ESPALIER_ENABLE", "no-such-thing")]);
     assert_eq!(run.values["call.enabled"], "0");
     assert_eq!(run.errors.matches("`no-such-thing`").count(), 1);
     assert!(run.errors.contains("known features: gdn-flat-output,attention"), "{}", run.errors);
@@ -405,7 +404,7 @@ fn unknown_names_are_reported_once_and_ignored() {
 
 #[test]
 fn what_is_to_stay_off_stays_off() {
-    let run = run_border_program(&[
+    let run = run_ffi_program(&[
         ("ESPALIER_ENABLE", "gdn-flat-output,attention"),
         ("ESPALIER_DISABLE", "attention,no-such-thing"),
     ]);
@@ -418,32 +417,32 @@ fn what_is_to_stay_off_stays_off() {
     );
 }
 
-struct BorderRun {
+struct FfiRun {
     values: BTreeMap<String, String>,
     errors: String,
 }
 
 /// Runs the C program with these `ESPALIER_*` variables and no others.
-fn run_border_program(variables: &[(&str, &str)]) -> BorderRun {
-    let mut command = Command::new(border_program());
+fn run_ffi_program(variables: &[(&str, &str)]) -> FfiRun {
+    let mut command = Command::new(ffi_program());
     command.env_remove("ESPALIER_ENABLE").env_remove("ESPALIER_DISABLE").envs(variables.iter().copied());
     let output = command.output().expect("the compiled border program starts");
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("the program prints ASCII");
     let values = text.lines().filter_map(|line| line.split_once(' '));
-    BorderRun {
+    FfiRun {
         values: values.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         errors: String::from_utf8(output.stderr).expect("the messages are UTF-8"),
     }
 }
 
 /// Compiles the C program once per test run.
-fn border_program() -> &'static Path {
+fn ffi_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(compile_border_program)
+    PROGRAM.get_or_init(compile_ffi_program)
 }
 
-fn compile_border_program() -> PathBuf {
+fn compile_ffi_program() -> PathBuf {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("border-program");
     // Parsed as make does: a program and its arguments, such as `ccache gcc`.

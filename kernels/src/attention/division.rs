@@ -89,7 +89,7 @@ impl Division {
         let (number, block) = (number / self.blocks, number % self.blocks);
         let (stream, group) = (number / self.head_groups(), number % self.head_groups());
         let row = block * ROWS;
-        let border = |chunk: usize| chunk * self.tiles / self.chunks;
+        let boundary = |chunk: usize| chunk * self.tiles / self.chunks;
         Item {
             stream,
             kv_head: group * self.heads_at_once,
@@ -97,8 +97,8 @@ impl Division {
             row,
             rows: ROWS.min(self.rows - row),
             chunk,
-            tile: border(chunk),
-            tile_end: border(chunk + 1),
+            tile: boundary(chunk),
+            tile_end: boundary(chunk + 1),
         }
     }
 }
