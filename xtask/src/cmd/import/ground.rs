@@ -67,13 +67,13 @@ pub(super) fn for_fork(import: Import<'_>, place: &ForkPlace, fork: &Fork<'_>, f
         let error = has_patches(&onto, "cargo xtask import --variant NEW --from REPO BASE..TIP");
         return Err(as_patches(error, from, "LAST_IMPORTED..TIP", Some(name)));
     }
-    let (border, found) = (fork.tree_of(fork.border)?, repo.store.tree_of(onto.base)?);
-    if border == found {
+    let (fork_tree, found) = (fork.tree_of(fork.merge_base)?, repo.store.tree_of(onto.base)?);
+    if fork_tree == found {
         return Ok(onto);
     }
-    let what = format!("the fork stands on {}, and {name} on {}", short(fork.border), onto.pin);
+    let what = format!("the fork stands on {}, and {name} on {}", short(fork.merge_base), onto.pin);
     Err(Error::usage(what)
-        .detail(format!("tree there {border}\ntree here  {found}"))
+        .detail(format!("tree there {fork_tree}\ntree here  {found}"))
         .hint("import it as a variant with a pin of its own: the same command with --variant NEW")
         .hint(format!("then move that one: cargo xtask rebase --variant NEW --to {}", onto.pin)))
 }
@@ -149,14 +149,14 @@ fn new_variant(
     let new = NewPin {
         variant: variant.clone(),
         upstream,
-        revision: revision_of(place, fork.border),
-        tree: fork.tree_of(fork.border)?,
+        revision: revision_of(place, fork.merge_base),
+        tree: fork.tree_of(fork.merge_base)?,
         source: place.source(),
     };
     let pins_text = old_text.map_or_else(|| new.file(), |text| new.added_to(&text));
     let pins = Pins::parse(SourceText { name: "pins.toml", text: &pins_text })?;
     let pin = pins.pin_of(pins.variant(Some(&variant))?);
-    take_pin(import, pin, fork.border)?;
+    take_pin(import, pin, fork.merge_base)?;
     let folder = new.folder();
     refuse_folder(context, &folder)?;
     Ok(Onto {

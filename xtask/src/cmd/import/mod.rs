@@ -118,7 +118,7 @@ impl Import<'_> {
         let ids = place.fetch(repo, &[&tip, &base], History::All, &context.ui)?;
         let fork = Fork::between(repo, ids[1], ids[0])?;
         let onto = ground::for_fork(self, &place, &fork, from)?;
-        let pinned = fork.tree_of(fork.border)?;
+        let pinned = fork.tree_of(fork.merge_base)?;
         let mut left_out = LeftOut::new(&repo.store, pinned, &self.options.leave_out)?;
         let line = fork::straighten(&fork, &mut left_out, &context.ui)?;
         let goal = left_out.without(fork.tree_of(fork.tip)?)?;

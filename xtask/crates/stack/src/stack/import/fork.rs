@@ -17,7 +17,7 @@ pub fn straighten(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Resul
     let mut way = Way {
         fork,
         left_out,
-        tree: fork.tree_of(fork.border)?,
+        tree: fork.tree_of(fork.merge_base)?,
         line: Line::default(),
         there_already: Vec::new(),
         unsettled: Vec::new(),
@@ -144,7 +144,7 @@ fn name_those_upstream_has(fork: &Fork<'_>, there: &[ForkCommit], line: &mut Lin
         return Ok(());
     }
     let there: Vec<&ForkCommit> = there.iter().collect();
-    let same = fork.same_changes(&there, fork.left_upstream(&there), fork.border)?;
+    let same = fork.same_changes(&there, fork.left_upstream(&there), fork.merge_base)?;
     for commit in there {
         let why = match same.get(&commit.id) {
             Some(upstream) => format!("upstream has it, as {}", short(*upstream)),
@@ -157,12 +157,12 @@ fn name_those_upstream_has(fork: &Fork<'_>, there: &[ForkCommit], line: &mut Lin
 
 /// Notes commits that upstream has after the pin; they are kept, because the pin does not have them.
 fn name_backports(fork: &Fork<'_>, commits: &[ForkCommit], line: &mut Line) -> Result<()> {
-    if fork.base == fork.border {
+    if fork.base == fork.merge_base {
         return Ok(());
     }
     let kept: HashSet<String> = line.commits.iter().map(|commit| commit.origin.clone()).collect();
     let kept: Vec<&ForkCommit> = commits.iter().filter(|commit| kept.contains(&commit.describe())).collect();
-    let same = fork.same_changes(&kept, Some(fork.border), fork.base)?;
+    let same = fork.same_changes(&kept, Some(fork.merge_base), fork.base)?;
     let by_name: HashMap<String, ObjectId> =
         kept.iter().filter_map(|commit| Some((commit.describe(), *same.get(&commit.id)?))).collect();
     for commit in &mut line.commits {

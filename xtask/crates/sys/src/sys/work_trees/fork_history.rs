@@ -66,7 +66,7 @@ const NOBODY: &str = "Espalier <espalier@espalier.invalid> 946684800 +0000";
 pub struct Fork<'a> {
     repo: &'a ImportRepo,
     /// The last upstream commit that the fork contains: the pin.
-    pub border: ObjectId,
+    pub merge_base: ObjectId,
     /// Start of the range, exclusive: upstream, as the fork has it.
     pub base: ObjectId,
     /// The last commit.
@@ -76,12 +76,12 @@ pub struct Fork<'a> {
 impl<'a> Fork<'a> {
     /// Returns the range of the commits of `tip` that are not in `base`.
     pub fn between(repo: &'a ImportRepo, base: ObjectId, tip: ObjectId) -> Result<Fork<'a>> {
-        let border = repo.repository().merge_base(oid(base), oid(tip)).map_err(|_| {
+        let merge_base = repo.repository().merge_base(oid(base), oid(tip)).map_err(|_| {
             Error::usage("the two ends of the range have no commit in common")
                 .detail(format!("{base}\n{tip}"))
                 .hint("name upstream's branch or tag that the fork began from: BASE..TIP")
         })?;
-        Ok(Fork { repo, border: object_id(border), base, tip })
+        Ok(Fork { repo, merge_base: object_id(merge_base), base, tip })
     }
 
     pub(super) fn git(&self) -> &Repository {
@@ -128,8 +128,8 @@ impl<'a> Fork<'a> {
         let mut trunk = HashSet::new();
         let mut at = self.tip;
         while within.contains(&at) {
-            let has_border = self.git().graph_descendant_of(oid(at), oid(self.border));
-            if !has_border.map_err(|error| unreadable(at, &error))? {
+            let has_merge_base = self.git().graph_descendant_of(oid(at), oid(self.merge_base));
+            if !has_merge_base.map_err(|error| unreadable(at, &error))? {
                 break;
             }
             trunk.insert(at);
@@ -158,7 +158,7 @@ impl<'a> Fork<'a> {
     /// Replays the change from `old` to `new` on the tree `onto` with git's merge.
     pub fn replay(&self, old: ObjectId, new: ObjectId, onto: ObjectId) -> Result<Replayed> {
         let commit = |tree: ObjectId, parent: ObjectId| self.repo.commit(NOBODY, tree, parent, "Import\n");
-        let base = commit(old, self.border)?;
+        let base = commit(old, self.merge_base)?;
         let sides = [commit(onto, base)?, commit(new, base)?];
         let clean = self.merge(base, sides, &[])?;
         match (clean.status.code(), read_id(&clean.stdout)) {

@@ -44,7 +44,7 @@ impl Fork<'_> {
         let mut commits = commits.iter();
         let both =
             |at, commit: &&ForkCommit| self.git().merge_base(oid(at), oid(commit.id)).ok().map(object_id);
-        commits.try_fold(self.border, both)
+        commits.try_fold(self.merge_base, both)
     }
 
     fn diff(&self, commit: ObjectId) -> Result<git2::Diff<'_>> {
