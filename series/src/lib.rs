@@ -107,7 +107,7 @@ pub use replay::patch::{Replay, ReplayError, Step, TreeNames};
 pub use replay::replayed_patch::replayed_patch;
 pub use replay::survey::{Known, Outcome, Survey, survey_series};
 pub use taken::counted_change::ChangedFile;
-pub use taken::lookout::{Event, Lookout, Story};
+pub use taken::scan::{Event, UpstreamHistory, UpstreamScan};
 pub use text::added_lines::added_lines;
 pub use text::likeness::{SIMILAR_PERCENT, percent_alike};
 pub use text::line_diff::hunks_between;

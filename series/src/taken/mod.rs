@@ -1,4 +1,4 @@
 //! Detection of upstream commits that contain a patch.
 
 pub(crate) mod counted_change;
-pub(crate) mod lookout;
+pub(crate) mod scan;

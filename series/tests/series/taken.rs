@@ -1,6 +1,6 @@
 //! Detection of upstream commits that contain a patch.
 
-use espalier_series::{ChangedFile, Event, Lookout, Origin, Patch, Story};
+use espalier_series::{ChangedFile, Event, Origin, Patch, UpstreamHistory, UpstreamScan};
 
 use crate::support::{id, modify, read, tree};
 
@@ -15,18 +15,18 @@ fn after() -> String {
 }
 
 /// Returns the history of the patch if upstream's file goes through `texts`, one commit each.
-fn story(texts: &[&str]) -> Story {
+fn history(texts: &[&str]) -> UpstreamHistory {
     let patch = read(&modify("a.c", BASE, &after(), HUNKS));
-    let mut lookout = lookout(&patch);
+    let mut scan = scan(&patch);
     for (at, pair) in texts.windows(2).enumerate() {
-        lookout.see(at, "Something else", &[changed(pair[0], pair[1])]);
+        scan.see(at, "Something else", &[changed(pair[0], pair[1])]);
     }
-    lookout.story(0).unwrap().clone()
+    scan.history(0).unwrap().clone()
 }
 
-fn lookout(patch: &Patch) -> Lookout {
+fn scan(patch: &Patch) -> UpstreamScan {
     let pin = tree(&[("a.c", BASE)]);
-    Lookout::new(&Origin::new(std::slice::from_ref(patch), &pin).unwrap()).unwrap()
+    UpstreamScan::new(&Origin::new(std::slice::from_ref(patch), &pin).unwrap()).unwrap()
 }
 
 fn changed(old: &str, new: &str) -> ChangedFile {
@@ -43,11 +43,11 @@ fn taken(by: usize) -> Event {
 fn a_patch_is_known_again_whatever_is_around_it() {
     let elsewhere = format!("int zero;\n{BASE}");
     let there = format!("int zero;\n{}", after().replace("    first();", "\tfirst( );"));
-    assert_eq!(story(&[BASE, &elsewhere, &there]).events, [taken(1)]);
+    assert_eq!(history(&[BASE, &elsewhere, &there]).events, [taken(1)]);
     // Together with another change, and modified by a later commit.
     let more = after().replace("int two", "int seven;\n\nint two");
     let changed = more.replace("second();", "second(2);").replace("third();", "");
-    let squashed = story(&[BASE, &more, &changed]);
+    let squashed = history(&[BASE, &more, &changed]);
     assert_eq!(squashed.events, [taken(0)]);
     assert!(squashed.is_taken());
 }
@@ -55,25 +55,25 @@ fn a_patch_is_known_again_whatever_is_around_it() {
 #[test]
 fn a_patch_in_parts_is_taken_with_the_last_of_them() {
     let half = BASE.replace("    a();\n", "    first();\n    second();\n    third();\n");
-    let story = story(&[BASE, &half, &format!("int zero;\n{half}"), &format!("int zero;\n{}", after())]);
-    assert_eq!(story.events, [Event::Taken { by: 2, earlier: vec![0] }]);
+    let history = history(&[BASE, &half, &format!("int zero;\n{half}"), &format!("int zero;\n{}", after())]);
+    assert_eq!(history.events, [Event::Taken { by: 2, earlier: vec![0] }]);
 }
 
 #[test]
 fn what_is_taken_back_can_be_taken_again() {
-    let back = story(&[BASE, &after(), BASE]);
+    let back = history(&[BASE, &after(), BASE]);
     assert_eq!(back.events, [taken(0), Event::Reverted { by: 1 }]);
     assert!(!back.is_taken());
-    let again = story(&[BASE, &after(), BASE, &after()]);
+    let again = history(&[BASE, &after(), BASE, &after()]);
     assert_eq!(again.events, [taken(0), Event::Reverted { by: 1 }, taken(2)]);
 }
 
 #[test]
 fn what_is_only_alike_is_no_more_than_that() {
-    let alike = story(&[BASE, &after().replace("sixth();", "sixth(6);")]);
+    let alike = history(&[BASE, &after().replace("sixth();", "sixth(6);")]);
     assert_eq!((alike.events.len(), alike.alike), (0, Some((0, 87))));
-    let other = story(&[BASE, &BASE.replace("b();", "x();")]);
-    assert_eq!(other, Story::default());
+    let other = history(&[BASE, &BASE.replace("b();", "x();")]);
+    assert_eq!(other, UpstreamHistory::default());
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn few_lines_are_not_enough_by_themselves() {
     let new = BASE.replacen("    c();\n", "    c();\n    return 0;\n", 1);
     let patch = read(&modify("a.c", BASE, &new, hunk));
     let events = |subject: &str, new: &str| {
-        let mut lookout = lookout(&patch);
-        lookout.see(0, subject, &[changed(BASE, new)]);
-        lookout.story(0).unwrap().events.clone()
+        let mut scan = scan(&patch);
+        scan.see(0, subject, &[changed(BASE, new)]);
+        scan.history(0).unwrap().events.clone()
     };
     let elsewhere = BASE.replace("    f();\n", "    f();\n    return 0;\n");
     assert_eq!(events("Something else", &elsewhere), []);
@@ -95,23 +95,23 @@ fn few_lines_are_not_enough_by_themselves() {
 #[test]
 fn a_file_that_moves_keeps_what_it_took() {
     let patch = read(&modify("a.c", BASE, &after(), HUNKS));
-    let mut lookout = lookout(&patch);
+    let mut scan = scan(&patch);
     let moved = |from: &str, to: &str, old: &str, new: &str| ChangedFile {
         path: to.into(),
         moved_from: Some(from.into()),
         ..changed(old, new)
     };
     let at = |path: &str, old: &str, new: &str| ChangedFile { path: path.into(), ..changed(old, new) };
-    lookout.see(0, "Take it", &[changed(BASE, &after())]);
-    lookout.see(1, "Move it", &[moved("a.c", "b.c", &after(), &after())]);
+    scan.see(0, "Take it", &[changed(BASE, &after())]);
+    scan.see(1, "Move it", &[moved("a.c", "b.c", &after(), &after())]);
     let less = after().replace("int two", "int zero;\nint two");
-    lookout.see(2, "Move it again", &[moved("b.c", "c.c", &after(), &less)]);
-    assert_eq!(lookout.story(0).unwrap().events, [taken(0)]);
-    assert!(lookout.cares_about(b"c.c") && !lookout.cares_about(b"d.c"));
-    lookout.see(3, "Take it back", &[at("c.c", &after(), BASE)]);
-    assert_eq!(lookout.story(0).unwrap().events, [taken(0), Event::Reverted { by: 3 }]);
+    scan.see(2, "Move it again", &[moved("b.c", "c.c", &after(), &less)]);
+    assert_eq!(scan.history(0).unwrap().events, [taken(0)]);
+    assert!(scan.cares_about(b"c.c") && !scan.cares_about(b"d.c"));
+    scan.see(3, "Take it back", &[at("c.c", &after(), BASE)]);
+    assert_eq!(scan.history(0).unwrap().events, [taken(0), Event::Reverted { by: 3 }]);
     // And back under its old name, which is not a new file.
-    lookout.see(4, "Take it there", &[at("c.c", BASE, &after())]);
-    lookout.see(5, "Move it back", &[moved("c.c", "a.c", &after(), &after()), at("a.c", "", &after())]);
-    assert_eq!(lookout.story(0).unwrap().events.last(), Some(&taken(4)));
+    scan.see(4, "Take it there", &[at("c.c", BASE, &after())]);
+    scan.see(5, "Move it back", &[moved("c.c", "a.c", &after(), &after()), at("a.c", "", &after())]);
+    assert_eq!(scan.history(0).unwrap().events.last(), Some(&taken(4)));
 }

@@ -13,8 +13,8 @@ use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamComm
 use crate::report::status_html;
 use crate::report::status_svg;
 use crate::report::status_text;
-use crate::report::taken::story_notes;
-use crate::series::{self, Origin, Patch, PatchClass, Story, Survey};
+use crate::report::taken::upstream_notes;
+use crate::series::{self, Origin, Patch, PatchClass, Survey, UpstreamHistory};
 use crate::stack::Stack;
 use crate::stack::pinned_series::{Classes, PinnedSeries};
 use crate::stack::range::upstream_commit;
@@ -127,8 +127,8 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     }
     let history: Option<Vec<UpstreamCommit>> =
         history.map(|commits| commits.iter().map(upstream_commit).collect());
-    for (patch, story) in patches.iter_mut().zip(&found.stories) {
-        patch.upstream = story_notes(story, history.as_deref().unwrap_or_default());
+    for (patch, upstream) in patches.iter_mut().zip(&found.histories) {
+        patch.upstream = upstream_notes(upstream, history.as_deref().unwrap_or_default());
     }
     let Stack { variant, pin, .. } = &series.stack;
     Ok(StatusReport {
@@ -158,7 +158,7 @@ struct Found {
     inexact_at_pin: bool,
     outcomes: Vec<series::Outcome>,
     caused_by: Vec<Option<usize>>,
-    stories: Vec<Story>,
+    histories: Vec<UpstreamHistory>,
 }
 
 fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) -> Result<Found> {
@@ -171,13 +171,13 @@ fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) ->
         let survey = range::survey_tree(&origin, &tip_tree, &PatchSet::default())?;
         let outcomes = outcomes(&survey, &origin, &tip_tree)?;
         let caused_by = vec![None; outcomes.len()];
-        return Ok(Found { inexact_at_pin, caused_by, outcomes, stories: Vec::new() });
+        return Ok(Found { inexact_at_pin, caused_by, outcomes, histories: Vec::new() });
     };
     let range = range::survey_history(store, &origin, &pin_tree, history)?;
     let caused_by = (0..patches.len()).map(|patch| cause(&range, patch)).collect();
     let outcomes = outcomes(range.at_tip(), &origin, &tip_tree)?;
     let inexact_at_pin = !range.at_pin.is_exact();
-    Ok(Found { inexact_at_pin, caused_by, outcomes, stories: range.taken.stories })
+    Ok(Found { inexact_at_pin, caused_by, outcomes, histories: range.taken.histories })
 }
 
 fn outcomes(survey: &Survey, origin: &Origin<'_>, tree: &StoreTree<'_>) -> Result<Vec<series::Outcome>> {

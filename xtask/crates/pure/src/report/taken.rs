@@ -2,12 +2,12 @@
 
 use super::status::UpstreamCommit;
 use super::status_text::short;
-use crate::series::{Event, Story};
+use crate::series::{Event, UpstreamHistory};
 
 /// One line for each time that upstream merged or reverted a patch, or for the most similar commit.
-pub fn story_notes(story: &Story, history: &[UpstreamCommit]) -> Vec<String> {
+pub fn upstream_notes(upstream: &UpstreamHistory, history: &[UpstreamCommit]) -> Vec<String> {
     let name = |at: usize| history.get(at).map(name_of).unwrap_or_default();
-    let events = story.events.iter().map(|event| match event {
+    let events = upstream.events.iter().map(|event| match event {
         Event::Taken { by, earlier } if earlier.is_empty() => format!("taken upstream by {}", name(*by)),
         Event::Taken { by, earlier } => {
             let parts: Vec<String> = earlier.iter().chain([by]).map(|at| name(*at)).collect();
@@ -15,7 +15,7 @@ pub fn story_notes(story: &Story, history: &[UpstreamCommit]) -> Vec<String> {
         }
         Event::Reverted { by } => format!("taken back upstream by {}", name(*by)),
     });
-    let alike = story.alike.iter().filter(|_| story.events.is_empty());
+    let alike = upstream.alike.iter().filter(|_| upstream.events.is_empty());
     let alike = alike.map(|(at, percent)| {
         format!("{} contains {percent} % of its lines: it may have been taken there", name(*at))
     });

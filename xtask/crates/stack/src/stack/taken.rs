@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use crate::error::Result;
 use crate::series::ObjectId;
-use crate::series::{ChangedFile, Difference, Event, Lookout, Origin, SIMILAR_PERCENT, Story, percent_alike};
+use crate::series::{
+    ChangedFile, Difference, Event, Origin, SIMILAR_PERCENT, UpstreamHistory, UpstreamScan, percent_alike,
+};
 use crate::sys::git::history::{Commit, Comparisons};
 use crate::sys::git::store::Store;
 
@@ -16,7 +18,7 @@ pub type PatchSet = Rc<BTreeSet<usize>>;
 #[derive(Debug, Default)]
 pub struct Taken {
     /// History of each patch; its commits are indices into the history.
-    pub stories: Vec<Story>,
+    pub histories: Vec<UpstreamHistory>,
     /// Patches that are upstreamed at each commit.
     at: Vec<PatchSet>,
 }
@@ -41,19 +43,19 @@ pub fn watch(
     history: &[Commit],
     compared: &Comparisons<'_>,
 ) -> Result<Taken> {
-    let mut lookout = Lookout::new(origin)?;
+    let mut scan = UpstreamScan::new(origin)?;
     let mut taken = Taken::default();
     for (at, commit) in history.iter().enumerate() {
         let mut set = before(&taken, commit);
-        for patch in look_at(store, compared, &mut lookout, (at, commit))? {
-            match lookout.story(patch).and_then(|story| story.events.last()) {
+        for patch in look_at(store, compared, &mut scan, (at, commit))? {
+            match scan.history(patch).and_then(|upstream| upstream.events.last()) {
                 Some(Event::Taken { .. }) => set.insert(patch),
                 _ => set.remove(&patch),
             };
         }
         taken.at.push(Rc::new(set));
     }
-    taken.stories = (0..origin.patches().len()).filter_map(|at| lookout.story(at).cloned()).collect();
+    taken.histories = (0..origin.patches().len()).filter_map(|at| scan.history(at).cloned()).collect();
     Ok(taken)
 }
 
@@ -64,7 +66,7 @@ fn before(taken: &Taken, commit: &Commit) -> BTreeSet<usize> {
 fn look_at(
     store: &Store,
     compared: &Comparisons<'_>,
-    lookout: &mut Lookout,
+    scan: &mut UpstreamScan,
     (at, commit): (usize, &Commit),
 ) -> Result<Vec<usize>> {
     let has_known_parent = commit.follows_pin != (commit.parents.len() == 1);
@@ -73,9 +75,9 @@ fn look_at(
         return Ok(Vec::new());
     }
     let changed = compared.between(parent, commit.tree)?;
-    let files = changed.iter().filter(|change| lookout.cares_about(&change.path));
+    let files = changed.iter().filter(|change| scan.cares_about(&change.path));
     let files = files.map(|change| read(store, change, &changed)).collect::<Result<Vec<_>>>()?;
-    Ok(if files.is_empty() { Vec::new() } else { lookout.see(at, &commit.subject, &files) })
+    Ok(if files.is_empty() { Vec::new() } else { scan.see(at, &commit.subject, &files) })
 }
 
 /// Reads the change to one file in a commit with the changes `all`.

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::plan::pins::{Pin, Pins};
 use crate::plan::rebase_state::{Scope, TakenPatch};
 use crate::report::status_text::count;
-use crate::report::taken::story_notes;
+use crate::report::taken::upstream_notes;
 use crate::series::Origin;
 use crate::stack::Stack;
 use crate::stack::pinned_series::fetcher;
@@ -105,8 +105,9 @@ pub fn read_upstream(course: &Course<'_>, origin: &Origin<'_>) -> Result<Vec<Tak
     let taken = taken::watch(course.store, origin, &history, &Comparisons::new(course.store))?;
     let commits: Vec<_> = history.iter().map(upstream_commit).collect();
     let set = taken.at_tip();
-    let patch = |(at, story)| TakenPatch { taken: set.contains(&at), notes: story_notes(story, &commits) };
-    Ok(taken.stories.iter().enumerate().map(patch).collect())
+    let patch =
+        |(at, upstream)| TakenPatch { taken: set.contains(&at), notes: upstream_notes(upstream, &commits) };
+    Ok(taken.histories.iter().enumerate().map(patch).collect())
 }
 
 /// As [`load`], with a tip that is already known.

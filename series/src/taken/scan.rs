@@ -42,14 +42,14 @@ pub enum Event {
 
 /// The history of one patch upstream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Story {
+pub struct UpstreamHistory {
     /// Upstreamed, reverted, upstreamed again: in the order of the commits.
     pub events: Vec<Event>,
     /// For a patch that was never upstreamed: the most similar commit, and how many of 100 lines it has in common.
     pub alike: Option<(usize, usize)>,
 }
 
-impl Story {
+impl UpstreamHistory {
     /// Returns whether upstream contains it, as of the last commit seen.
     pub fn is_taken(&self) -> bool {
         matches!(self.events.last(), Some(Event::Taken { .. }))
@@ -68,7 +68,7 @@ struct Wanted {
     /// Lines that no commit has made so far.
     missing: Counts,
     parts: Vec<usize>,
-    story: Story,
+    history: UpstreamHistory,
     /// Confidence that the last matching commit is the right one.
     likeness: Likeness,
 }
@@ -86,22 +86,22 @@ enum Likeness {
 }
 
 /// Scans a history, from the pin to a tip, for the patches of a series.
-pub struct Lookout {
+pub struct UpstreamScan {
     wanted: Vec<Wanted>,
     /// Paths to which commits moved files, each with all earlier paths of the file.
     moved: HashMap<Vec<u8>, Vec<Vec<u8>>>,
 }
 
-impl Lookout {
+impl UpstreamScan {
     /// Creates a scan for the patches of a series. A patch that is not exact on its own base is skipped.
     ///
     /// # Errors
     ///
     /// When a blob cannot be read.
-    pub fn new(origin: &Origin<'_>) -> Result<Lookout, TreeError> {
+    pub fn new(origin: &Origin<'_>) -> Result<UpstreamScan, TreeError> {
         let patches = (0..origin.patches().len()).filter_map(|at| origin.patch(at));
         let wanted = patches.map(|(patch, made)| Wanted::new(patch, made.ok(), origin));
-        Ok(Lookout { wanted: wanted.collect::<Result<_, _>>()?, moved: HashMap::new() })
+        Ok(UpstreamScan { wanted: wanted.collect::<Result<_, _>>()?, moved: HashMap::new() })
     }
 
     /// Returns whether a change to the file at `path` can be relevant.
@@ -137,7 +137,7 @@ impl Lookout {
         named
     }
 
-    /// Processes the commit `at`. Of its files, only those that the series [cares about](Lookout::cares_about) are
+    /// Processes the commit `at`. Of its files, only those that the series [cares about](UpstreamScan::cares_about) are
     /// needed. Returns the patches, from 0, that have a new event.
     pub fn see(&mut self, at: usize, subject: &str, files: &[ChangedFile]) -> Vec<usize> {
         let files = self.named(files);
@@ -147,9 +147,9 @@ impl Lookout {
             if !files.iter().any(|(name, _)| wanted.paths.contains(name)) {
                 continue;
             }
-            let events = wanted.story.events.len();
+            let events = wanted.history.events.len();
             wanted.see(at, subject, &change);
-            if wanted.story.events.len() > events {
+            if wanted.history.events.len() > events {
                 moved.push(patch);
             }
         }
@@ -157,8 +157,8 @@ impl Lookout {
     }
 
     /// Returns the history of the patch `at` so far.
-    pub fn story(&self, at: usize) -> Option<&Story> {
-        self.wanted.get(at).map(|wanted| &wanted.story)
+    pub fn history(&self, at: usize) -> Option<&UpstreamHistory> {
+        self.wanted.get(at).map(|wanted| &wanted.history)
     }
 }
 
@@ -183,7 +183,7 @@ impl Wanted {
             lines,
             around,
             parts: Vec::new(),
-            story: Story::default(),
+            history: UpstreamHistory::default(),
             likeness: Likeness::default(),
         })
     }
@@ -193,31 +193,31 @@ impl Wanted {
             return;
         }
         let (made, undone) = (common(&self.lines, &change.made), common(&self.undone_lines, &change.undone));
-        if undone == self.total && made < self.total && self.story.is_taken() {
-            self.story.events.push(Event::Reverted { by: at });
+        if undone == self.total && made < self.total && self.history.is_taken() {
+            self.history.events.push(Event::Reverted { by: at });
             (self.missing, self.parts) = (self.lines.clone(), Vec::new());
         } else if made == self.total && self.is_certain(subject, change) {
             self.take_whole(at, self.likeness_of(subject, change));
-        } else if !self.story.is_taken() {
+        } else if !self.history.is_taken() {
             self.take_part(at, made, change);
         }
     }
 
     /// Records a commit that makes all of the patch. It supersedes an earlier match that was less similar.
     fn take_whole(&mut self, at: usize, likeness: Likeness) {
-        if self.story.is_taken() && likeness <= self.likeness {
+        if self.history.is_taken() && likeness <= self.likeness {
             return;
         }
-        if self.story.is_taken() {
-            self.story.events.pop();
+        if self.history.is_taken() {
+            self.history.events.pop();
         }
         self.likeness = likeness;
         self.take(at, Vec::new());
     }
 
     fn take(&mut self, at: usize, earlier: Vec<usize>) {
-        self.story.events.push(Event::Taken { by: at, earlier });
-        self.story.alike = None;
+        self.history.events.push(Event::Taken { by: at, earlier });
+        self.history.alike = None;
         self.missing.clear();
     }
 
@@ -234,11 +234,11 @@ impl Wanted {
 
     fn take_part(&mut self, at: usize, made: usize, change: &CountedChange) {
         let percent = made * 100 / self.total;
-        if self.story.events.is_empty()
+        if self.history.events.is_empty()
             && percent >= ALIKE_PERCENT
-            && self.story.alike.is_none_or(|(_, most)| percent > most)
+            && self.history.alike.is_none_or(|(_, most)| percent > most)
         {
-            self.story.alike = Some((at, percent));
+            self.history.alike = Some((at, percent));
         }
         let new = common(&self.missing, &change.made);
         if new * 100 < self.total * PART_PERCENT || self.total < FEW_LINES {
