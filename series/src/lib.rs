@@ -100,8 +100,8 @@ pub use read::spec::read_spec;
 pub use read::subject::is_useless;
 pub use replay::origin::Origin;
 pub use replay::outcome::{
-    ConflictReason, Counter, Doubt, FileConflict, Followed, Replayed, ReplayedFile, SharedChange, Version,
-    Way,
+    Ambiguity, ConflictReason, Counter, FileConflict, Followed, MergeKind, Replayed, ReplayedFile,
+    SharedChange, Version,
 };
 pub use replay::patch::{Replay, ReplayError, Step, TreeNames};
 pub use replay::replayed_patch::replayed_patch;

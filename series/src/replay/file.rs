@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::folder::find_moved_folder;
 use super::origin::{Made, Origin};
-use super::outcome::{ConflictReason, FileConflict, Followed, ReplayedFile, Version, Way};
+use super::outcome::{ConflictReason, FileConflict, Followed, MergeKind, ReplayedFile, Version};
 use super::text::{TextMerge, ThreeTexts, is_binary, merge_new_files, merge_text};
 use crate::apply::collision::leaving_paths;
 use crate::apply::refusal::TargetRefusal;
@@ -41,7 +41,7 @@ pub(crate) struct FileResult {
 struct Merged {
     id: ObjectId,
     content: Option<Arc<Vec<u8>>>,
-    way: Way,
+    merge_kind: MergeKind,
 }
 
 impl FileReplay<'_, '_> {
@@ -72,7 +72,7 @@ impl FileReplay<'_, '_> {
                 return Ok(conflict);
             }
             let change = TreeChange { path: path.clone(), new: Some(theirs.clone()) };
-            return Ok(self.taken(None, vec![change], Way::AsItWas, None));
+            return Ok(self.taken(None, vec![change], MergeKind::Unchanged, None));
         };
         let ours = Version { path: path.clone(), mode: Mode::from(found.mode), id: found.id };
         if (found.id, found.mode) == (theirs.id, theirs.mode) {
@@ -87,7 +87,12 @@ impl FileReplay<'_, '_> {
     fn delete(&self) -> Result<FileResult, TreeError> {
         let base = self.base.ok_or_else(no_path)?;
         let Some(ours) = self.version_at(&base.path)? else {
-            let gone = ReplayedFile { before: None, after: None, way: Way::AlreadyThere, followed: None };
+            let gone = ReplayedFile {
+                before: None,
+                after: None,
+                merge_kind: MergeKind::AlreadyThere,
+                followed: None,
+            };
             return match self.locate(base)? {
                 // The content has moved elsewhere, but the patch deletes it.
                 Ok(followed) => {
@@ -101,7 +106,7 @@ impl FileReplay<'_, '_> {
             return Ok(self.conflict(base.path.clone(), ConflictReason::DeletedButChanged, Some(ours), None));
         }
         let change = TreeChange { path: base.path.clone(), new: None };
-        Ok(self.taken(Some(ours), vec![change], Way::AsItWas, None))
+        Ok(self.taken(Some(ours), vec![change], MergeKind::Unchanged, None))
     }
 
     /// Replays a change to a file that stays or moves.
@@ -199,7 +204,7 @@ impl FileReplay<'_, '_> {
         }
         let new = NewFile { mode, id: merged.id, content: merged.content };
         changes.push(TreeChange { path: to.clone(), new: Some(new) });
-        Ok(self.taken(Some(ours), changes, merged.way, followed))
+        Ok(self.taken(Some(ours), changes, merged.merge_kind, followed))
     }
 
     /// Returns the merged content, or the reason for a conflict and the text to show.
@@ -211,10 +216,14 @@ impl FileReplay<'_, '_> {
         theirs: &NewFile,
     ) -> Result<Result<Merged, (ConflictReason, Option<Vec<u8>>)>, TreeError> {
         if ours.id == base.id {
-            return Ok(Ok(Merged { id: theirs.id, content: theirs.content.clone(), way: Way::AsItWas }));
+            return Ok(Ok(Merged {
+                id: theirs.id,
+                content: theirs.content.clone(),
+                merge_kind: MergeKind::Unchanged,
+            }));
         }
         if theirs.id == base.id || theirs.id == ours.id {
-            return Ok(Ok(Merged { id: ours.id, content: None, way: Way::Merged }));
+            return Ok(Ok(Merged { id: ours.id, content: None, merge_kind: MergeKind::Merged }));
         }
         let Content::Text(hunks) = &self.file.content else {
             return Ok(Err((ConflictReason::Binary, None)));
@@ -227,15 +236,20 @@ impl FileReplay<'_, '_> {
         let theirs = self.content_of(theirs)?;
         let texts = ThreeTexts { path, base: &base, ours: &ours, theirs: &theirs, labels: self.labels };
         Ok(match merge_text(&texts, hunks) {
-            TextMerge::Placed { text } => {
-                Ok(Merged { id: ObjectId::of_blob(&text), content: Some(Arc::new(text)), way: Way::Placed })
-            }
+            TextMerge::Placed { text } => Ok(Merged {
+                id: ObjectId::of_blob(&text),
+                content: Some(Arc::new(text)),
+                merge_kind: MergeKind::Placed,
+            }),
             TextMerge::Clean { text, there, of } => {
-                let way = if there == 0 { Way::Merged } else { Way::PartlyThere { lines: there, of } };
-                Ok(Merged { id: ObjectId::of_blob(&text), content: Some(Arc::new(text)), way })
+                let merge_kind =
+                    if there == 0 { MergeKind::Merged } else { MergeKind::PartlyThere { lines: there, of } };
+                Ok(Merged { id: ObjectId::of_blob(&text), content: Some(Arc::new(text)), merge_kind })
             }
             TextMerge::Conflict { marked } => Err((ConflictReason::SameLines, Some(marked))),
-            TextMerge::Doubt { marked, doubts } => Err((ConflictReason::LookAlike { doubts }, Some(marked))),
+            TextMerge::Ambiguous { marked, ambiguities } => {
+                Err((ConflictReason::LookAlike { ambiguities }, Some(marked)))
+            }
         })
     }
 
@@ -269,19 +283,19 @@ impl FileReplay<'_, '_> {
         &self,
         before: Option<Version>,
         changes: Vec<TreeChange>,
-        way: Way,
+        merge_kind: MergeKind,
         followed: Option<Followed>,
     ) -> FileResult {
         let after = changes.iter().find_map(|change| {
             let file = change.new.as_ref()?;
             Some(Version { path: change.path.clone(), mode: Mode::from(file.mode), id: file.id })
         });
-        FileResult { file: ReplayedFile { before, after, way, followed }, changes }
+        FileResult { file: ReplayedFile { before, after, merge_kind, followed }, changes }
     }
 
     fn already_there(&self, ours: Version, followed: Option<Followed>) -> FileResult {
         let after = Some(ours.clone());
-        let file = ReplayedFile { before: Some(ours), after, way: Way::AlreadyThere, followed };
+        let file = ReplayedFile { before: Some(ours), after, merge_kind: MergeKind::AlreadyThere, followed };
         FileResult { file, changes: Vec::new() }
     }
 
@@ -300,8 +314,11 @@ impl FileReplay<'_, '_> {
         let base = self.base.cloned();
         let before = ours.clone();
         let conflict = FileConflict { path, reason, base, ours, theirs, marked };
-        let way = Way::Conflict(Box::new(conflict));
-        FileResult { file: ReplayedFile { before, after: None, way, followed: None }, changes: Vec::new() }
+        let merge_kind = MergeKind::Conflict(Box::new(conflict));
+        FileResult {
+            file: ReplayedFile { before, after: None, merge_kind, followed: None },
+            changes: Vec::new(),
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::outcome::Doubt;
+use super::outcome::Ambiguity;
 use crate::judge::classify_hunk::{CurrentFile, classify_hunk};
 use crate::judge::drift::{HunkClass, PatchClass};
 use crate::model::patch::Hunk;
@@ -20,7 +20,7 @@ use crate::text::three_way::{Occurrences, Region, ThreeWay};
 
 /// Returns the uncertain places in ours, each with the known facts about it; empty if there are none. In a text without
 /// functions no place can be in the wrong one.
-pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], language: Language) -> Vec<Doubt> {
+pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], language: Language) -> Vec<Ambiguity> {
     if merge.landed().next().is_none() {
         return Vec::new();
     }
@@ -35,7 +35,7 @@ pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], language: Lang
         occurrences: merge.occurrences(),
         made_twice,
     };
-    merge.landed().filter_map(|region| places.doubt(region)).collect()
+    merge.landed().filter_map(|region| places.ambiguity(region)).collect()
 }
 
 /// Lines of the base, from 0, of the hunks whose result ours has already, in their own function.
@@ -71,7 +71,7 @@ struct Places<'m, 'a> {
 type OtherHead = Sides<Option<usize>>;
 
 impl Places<'_, '_> {
-    fn doubt(&self, region: &Region) -> Option<Doubt> {
+    fn ambiguity(&self, region: &Region) -> Option<Ambiguity> {
         let is_made_twice = self.made_twice.iter().any(|lines| lines.contains(&region.base.start));
         if !self.is_the_same_from_below(region) {
             Some(self.describe(PatchClass::Ambiguous, region, &self.heads_above(region)))
@@ -84,11 +84,11 @@ impl Places<'_, '_> {
         }
     }
 
-    fn describe(&self, class: PatchClass, region: &Region, heads: &OtherHead) -> Doubt {
+    fn describe(&self, class: PatchClass, region: &Region, heads: &OtherHead) -> Ambiguity {
         let text = |functions: &FunctionMap<'_>, line: Option<usize>| {
             line.map(|line| printable(functions.text(line))).filter(|text| !text.is_empty())
         };
-        Doubt {
+        Ambiguity {
             line: region.ours.start + 1,
             made_for: text(&self.functions.base, heads.base),
             made_for_line: heads.base.map(|line| line + 1),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::origin::Origin;
-use super::outcome::{ConflictReason, FileConflict, ReplayedFile, Version, Way};
+use super::outcome::{ConflictReason, FileConflict, MergeKind, ReplayedFile, Version};
 use crate::apply::collision::leaving_paths;
 use crate::model::mode::Mode;
 use crate::model::patch::{Change, FileSide, Patch};
@@ -88,5 +88,5 @@ fn conflict(ours: Version, to: RepoPath) -> ReplayedFile {
     let reason = ConflictReason::FolderLeft { to };
     let (path, before) = (ours.path.clone(), Some(ours.clone()));
     let conflict = FileConflict { path, reason, base: None, ours: Some(ours), theirs: None, marked: None };
-    ReplayedFile { before, after: None, way: Way::Conflict(Box::new(conflict)), followed: None }
+    ReplayedFile { before, after: None, merge_kind: MergeKind::Conflict(Box::new(conflict)), followed: None }
 }

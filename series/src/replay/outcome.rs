@@ -25,7 +25,7 @@ pub struct ReplayedFile {
     /// The file after it; `None` if it is deleted, or if there is a conflict to resolve.
     pub after: Option<Version>,
     /// The kind of merge that was needed.
-    pub way: Way,
+    pub merge_kind: MergeKind,
     /// The rename that was followed, if the file was not at the path that the patch names.
     pub followed: Option<Followed>,
 }
@@ -43,9 +43,9 @@ pub struct Version {
 
 /// The kind of merge that brought a file's change onto the other tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum MergeKind {
     /// The file is the one that the patch was made from, so the patch's result is taken unchanged.
-    AsItWas,
+    Unchanged,
     /// Upstream changed other parts of the file: the hunks are the same, possibly on other lines.
     Placed,
     /// Upstream changed the file nearby: both changes were merged.
@@ -100,7 +100,8 @@ pub enum ConflictReason {
     /// The hunk would fit, but nothing proves that it is the right place.
     LookAlike {
         /// The ambiguous hunks and places.
-        doubts: Vec<Doubt>,
+        #[serde(rename = "doubts")]
+        ambiguities: Vec<Ambiguity>,
     },
     /// The file is gone, and its new path is uncertain.
     FileGone {
@@ -148,7 +149,7 @@ pub enum ConflictReason {
 
 /// A place where a hunk would land, without proof that it belongs there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Doubt {
+pub struct Ambiguity {
     /// Line in the current file, from 1.
     pub line: usize,
     /// The head of the function that the hunk was made for, or of a scope in it, if known.
@@ -195,8 +196,8 @@ impl ConflictReason {
     /// Returns the class that this conflict gives to the whole patch.
     fn class(&self) -> PatchClass {
         match self {
-            ConflictReason::LookAlike { doubts } => {
-                let moved = doubts.iter().any(|doubt| doubt.class == PatchClass::MovedFunction);
+            ConflictReason::LookAlike { ambiguities } => {
+                let moved = ambiguities.iter().any(|ambiguity| ambiguity.class == PatchClass::MovedFunction);
                 if moved { PatchClass::MovedFunction } else { PatchClass::Ambiguous }
             }
             ConflictReason::FileGone { candidates } if candidates.is_empty() => PatchClass::TargetDeleted,
@@ -217,10 +218,10 @@ impl ConflictReason {
 impl ReplayedFile {
     /// Returns the class of a file without a conflict.
     fn class(&self) -> PatchClass {
-        match self.way {
+        match self.merge_kind {
             _ if self.followed.is_some() => PatchClass::Followed,
-            Way::AsItWas => PatchClass::Exact,
-            Way::Placed => PatchClass::Shifted,
+            MergeKind::Unchanged => PatchClass::Exact,
+            MergeKind::Placed => PatchClass::Shifted,
             _ => PatchClass::Merged,
         }
     }
@@ -245,20 +246,22 @@ impl Replayed {
 
     /// Returns the files with a conflict to resolve.
     pub fn conflicts(&self) -> impl Iterator<Item = &FileConflict> {
-        self.files.iter().filter_map(|file| match &file.way {
-            Way::Conflict(conflict) => Some(&**conflict),
+        self.files.iter().filter_map(|file| match &file.merge_kind {
+            MergeKind::Conflict(conflict) => Some(&**conflict),
             _ => None,
         })
     }
 
     /// Returns whether the patch has no effect any more.
     fn is_upstreamed(&self) -> bool {
-        self.files.iter().all(|file| file.way == Way::AlreadyThere)
+        self.files.iter().all(|file| file.merge_kind == MergeKind::AlreadyThere)
     }
 
     /// Returns whether a part of the patch is present already and another part is not.
     fn is_partly_upstreamed(&self) -> bool {
-        let there = |file: &ReplayedFile| matches!(file.way, Way::AlreadyThere | Way::PartlyThere { .. });
+        let there = |file: &ReplayedFile| {
+            matches!(file.merge_kind, MergeKind::AlreadyThere | MergeKind::PartlyThere { .. })
+        };
         !self.is_upstreamed() && self.files.iter().any(there)
     }
 }

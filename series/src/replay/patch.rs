@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::file::FileReplay;
 use super::left_behind::left_behind;
 use super::origin::Origin;
-use super::outcome::{Replayed, ReplayedFile, Way};
+use super::outcome::{MergeKind, Replayed, ReplayedFile};
 use crate::apply::collision::find_collisions;
 use crate::judge::drift::PatchDrift;
 use crate::model::layered_tree::LayeredTree;
@@ -63,14 +63,14 @@ pub struct Step {
 impl Step {
     /// Adjusts the step to whether upstream's history contains the patch. A file that is unchanged from the patch's
     /// base, at whatever path, does not have the change any more, even if upstream had it once.
-    pub(crate) fn in_view_of(mut self, taken: bool) -> Step {
+    pub(crate) fn if_upstreamed(mut self, taken: bool) -> Step {
         let keeps_content = |file: &ReplayedFile| {
             file.before.as_ref().map(|old| old.id) == file.after.as_ref().map(|new| new.id)
         };
-        let as_made_for = |file: &ReplayedFile| match file.way {
-            Way::AsItWas | Way::Placed => true,
+        let as_made_for = |file: &ReplayedFile| match file.merge_kind {
+            MergeKind::Unchanged | MergeKind::Placed => true,
             // It changes only the mode or the name, and has not done so yet.
-            Way::Merged => keeps_content(file),
+            MergeKind::Merged => keeps_content(file),
             _ => false,
         };
         if taken && !self.replayed.files.iter().all(as_made_for) {
@@ -99,7 +99,8 @@ impl<'a> Replay<'a> {
     ///
     /// When a tree cannot be read, the patch is not exact on its own tree, or it does not exist.
     pub fn step(&mut self, at: usize) -> Result<Step, ReplayError> {
-        let step = replay_patch(self.origin, at, &self.new, self.names)?.in_view_of(self.taken.contains(&at));
+        let step =
+            replay_patch(self.origin, at, &self.new, self.names)?.if_upstreamed(self.taken.contains(&at));
         if !step.replayed.has_conflict() {
             self.new.add(&step.changes);
         }

@@ -1,6 +1,6 @@
 //! Conversion of a replayed patch back to a patch, without git.
 
-use super::outcome::{Replayed, ReplayedFile, Version, Way};
+use super::outcome::{MergeKind, Replayed, ReplayedFile, Version};
 use super::patch::Replay;
 use crate::model::mode::FileMode;
 use crate::model::patch::{Change, Content, FilePatch, FileSide, Patch};
@@ -12,9 +12,9 @@ use crate::text::line_diff::hunks_between;
 pub fn replayed_patch(patch: &Patch, replayed: &Replayed, replay: &Replay<'_>) -> Result<Patch, TreeError> {
     let mut files = Vec::new();
     for (file, now) in patch.files.iter().zip(&replayed.files) {
-        match now.way {
-            Way::AlreadyThere | Way::Conflict(_) => {}
-            Way::AsItWas if now.followed.is_none() => files.push(file.clone()),
+        match now.merge_kind {
+            MergeKind::AlreadyThere | MergeKind::Conflict(_) => {}
+            MergeKind::Unchanged if now.followed.is_none() => files.push(file.clone()),
             _ => files.push(new_file_patch(file, now, replay)?),
         }
     }
@@ -29,10 +29,10 @@ fn new_file_patch(file: &FilePatch, now: &ReplayedFile, replay: &Replay<'_>) -> 
         Change::Modify | Change::Rename => Change::Modify,
         other => other,
     };
-    let is_as_it_was = matches!(now.way, Way::AsItWas | Way::Placed);
+    let is_unchanged = matches!(now.merge_kind, MergeKind::Unchanged | MergeKind::Placed);
     let content = match (&file.content, &now.before, &now.after) {
         (Content::Text(_), Some(before), Some(after)) if before.id == after.id => Content::Unchanged,
-        (Content::Text(_), Some(before), Some(after)) if !is_as_it_was => {
+        (Content::Text(_), Some(before), Some(after)) if !is_unchanged => {
             Content::Text(hunks_between(&replay.blob(before.id)?, &replay.blob(after.id)?))
         }
         (content, _, _) => content.clone(),

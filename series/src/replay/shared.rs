@@ -4,7 +4,7 @@
 //! adds an entry and increments the counter, and the merge keeps only one of the two increments.
 
 use super::outcome::{
-    ConflictReason, Counter, FileConflict, Replayed, ReplayedFile, SharedChange, Version, Way,
+    ConflictReason, Counter, FileConflict, MergeKind, Replayed, ReplayedFile, SharedChange, Version,
 };
 use super::patch::{Replay, labels};
 use super::text::is_binary;
@@ -48,9 +48,11 @@ impl Replay<'_> {
             let shared = self.shared_in(at, replayed, index)?;
             files.push(match shared {
                 None => file.clone(),
-                Some((_, conflict)) => {
-                    ReplayedFile { after: None, way: Way::Conflict(Box::new(conflict)), ..file.clone() }
-                }
+                Some((_, conflict)) => ReplayedFile {
+                    after: None,
+                    merge_kind: MergeKind::Conflict(Box::new(conflict)),
+                    ..file.clone()
+                },
             });
         }
         Ok(Replayed { patch: replayed.patch.clone(), files })
@@ -70,7 +72,7 @@ impl Replay<'_> {
             return Ok(None);
         }
         let merge = ThreeWay::new(&old, &here, &new);
-        let is_partial = replayed.files.iter().any(|file| file.way != Way::AlreadyThere);
+        let is_partial = replayed.files.iter().any(|file| file.merge_kind != MergeKind::AlreadyThere);
         let change = |region: &Region| shared_change(&merge, region, &ours.path, is_partial);
         let changes: Vec<SharedChange> = merge.alike().map(change).collect();
         if changes.is_empty() || merge.has_conflict() {
@@ -89,7 +91,7 @@ impl Replay<'_> {
 
     fn versions<'v>(&'v self, at: usize, replayed: &'v Replayed, index: usize) -> Option<Versions<'v>> {
         let now = replayed.files.get(index)?;
-        if !matches!(now.way, Way::AlreadyThere | Way::PartlyThere { .. }) {
+        if !matches!(now.merge_kind, MergeKind::AlreadyThere | MergeKind::PartlyThere { .. }) {
             return None;
         }
         let (patch, made) = self.origin.patch(at)?;

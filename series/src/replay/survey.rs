@@ -156,7 +156,7 @@ fn judge(
 ) -> Result<Judged, TreeError> {
     let asked = AskedTree::new(tree);
     let found = match replay_patch(origin, at, &asked, TreeNames::default()) {
-        Ok(step) => Found::Replayed(step.in_view_of(is_taken)),
+        Ok(step) => Found::Replayed(step.if_upstreamed(is_taken)),
         Err(ReplayError::Tree(error)) => return Err(error),
         Err(ReplayError::NotExact(_) | ReplayError::NoSuchPatch) => {
             Found::Applied(apply_patch(patch, &asked)?)

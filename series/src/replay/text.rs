@@ -3,7 +3,7 @@
 //! It is merged as git would, and the result is accepted only if every changed line landed where it was made for.
 
 use super::landing::check_landing;
-use super::outcome::Doubt;
+use super::outcome::Ambiguity;
 use crate::model::patch::Hunk;
 use crate::model::path::RepoPath;
 use crate::text::language::Language;
@@ -30,7 +30,7 @@ pub(crate) enum TextMerge {
     /// Both changed the same lines.
     Conflict { marked: Vec<u8> },
     /// The lines could be merged, but some places are uncertain.
-    Doubt { marked: Vec<u8>, doubts: Vec<Doubt> },
+    Ambiguous { marked: Vec<u8>, ambiguities: Vec<Ambiguity> },
 }
 
 /// Merges `hunks`, which turn base into theirs, into ours.
@@ -39,12 +39,12 @@ pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk]) -> TextMerge {
     if merge.has_conflict() {
         return TextMerge::Conflict { marked: merge.write(texts.labels, &[]) };
     }
-    let doubts = check_landing(&merge, hunks, Language::of(texts.path.as_bytes(), texts.ours));
-    let doubtful: Vec<usize> = doubts.iter().map(|doubt| doubt.line - 1).collect();
-    let text = merge.write(texts.labels, &doubtful);
+    let ambiguities = check_landing(&merge, hunks, Language::of(texts.path.as_bytes(), texts.ours));
+    let ambiguous: Vec<usize> = ambiguities.iter().map(|ambiguity| ambiguity.line - 1).collect();
+    let text = merge.write(texts.labels, &ambiguous);
     let (there, of) = merge.lines_there();
-    if !doubts.is_empty() {
-        TextMerge::Doubt { marked: text, doubts }
+    if !ambiguities.is_empty() {
+        TextMerge::Ambiguous { marked: text, ambiguities }
     } else if there == 0 && hunks.iter().all(|hunk| merge.has_untouched(&hunk.old_lines())) {
         TextMerge::Placed { text }
     } else {

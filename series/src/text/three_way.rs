@@ -153,11 +153,11 @@ impl<'a> ThreeWay<'a> {
     }
 
     /// Writes the merged text, with conflict markers at conflicts and at the regions that start on a line of our side
-    /// that is in `doubtful`.
-    pub fn write(&self, labels: &Labels, doubtful: &[usize]) -> Vec<u8> {
+    /// that is in `ambiguous`.
+    pub fn write(&self, labels: &Labels, ambiguous: &[usize]) -> Vec<u8> {
         self.write_with(|text, region, sides| match region.by {
             By::Both => add_marked(text, sides, labels, true),
-            By::Theirs if doubtful.contains(&region.ours.start) => add_marked(text, sides, labels, false),
+            By::Theirs if ambiguous.contains(&region.ours.start) => add_marked(text, sides, labels, false),
             By::Theirs => text.extend(sides.theirs.concat()),
             By::Ours | By::Alike => text.extend(sides.ours.concat()),
         })

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use espalier_series::{
-    ConflictReason, MemoryTree, Mode, Origin, Patch, PatchClass, Replay, Replayed, RepoPath, Step, TreeNames,
-    Way,
+    ConflictReason, MemoryTree, MergeKind, Mode, Origin, Patch, PatchClass, Replay, Replayed, RepoPath, Step,
+    TreeNames,
 };
 
 use crate::support::{create, delete, id, modify, read, rename, tree};
@@ -66,7 +66,7 @@ fn on(base: &str, upstream: &str, patch: &Patch) -> Replayed {
 fn what_did_not_change_is_taken_by_its_id() {
     let base = function("one", 3);
     let patch = change_factor(&base, "one");
-    assert_eq!(on(&base, &base, &patch).files[0].way, Way::AsItWas);
+    assert_eq!(on(&base, &base, &patch).files[0].merge_kind, MergeKind::Unchanged);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn changes_elsewhere_are_merged() {
     let upstream = format!("int more;\n{}", base.replace("*= 5", "*= 7"));
     let patch = change_factor(&base, "one");
     let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &patch);
-    assert_eq!(step.replayed.files[0].way, Way::Placed);
+    assert_eq!(step.replayed.files[0].merge_kind, MergeKind::Placed);
     assert_eq!(result(&step), upstream.replace("*= 3", "*= 4"));
 }
 
@@ -85,7 +85,7 @@ fn changes_inside_the_context_are_merged() {
     let upstream = base.replace("y += 1", "y += 11");
     let patch = change_factor(&base, "one");
     let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &patch);
-    assert_eq!(step.replayed.files[0].way, Way::Merged);
+    assert_eq!(step.replayed.files[0].merge_kind, MergeKind::Merged);
     assert_eq!(result(&step), upstream.replace("*= 3", "*= 4"));
 }
 
@@ -123,11 +123,11 @@ fn a_merge_that_lands_in_a_lookalike_is_looked_at() {
     let base = format!("{two}int a;\n{}int b;\n", function("one", 3));
     let upstream = format!("int a;\n{}int b;\n", function("two", 3).replace("y += 1", "y += 11"));
     let replayed = on(&base, &upstream, &change_factor(&base, "one"));
-    let ConflictReason::LookAlike { doubts } = reason(&replayed) else { panic!("{replayed:?}") };
-    assert_eq!(doubts[0].made_for.as_deref(), Some("static int one(int x) {"));
-    assert_eq!(doubts[0].made_for_line, Some(14));
-    assert_eq!(doubts[0].lands_in.as_deref(), Some("static int two(int x) {"));
-    assert_eq!(doubts[0].lands_in_line, Some(2));
+    let ConflictReason::LookAlike { ambiguities } = reason(&replayed) else { panic!("{replayed:?}") };
+    assert_eq!(ambiguities[0].made_for.as_deref(), Some("static int one(int x) {"));
+    assert_eq!(ambiguities[0].made_for_line, Some(14));
+    assert_eq!(ambiguities[0].lands_in.as_deref(), Some("static int two(int x) {"));
+    assert_eq!(ambiguities[0].lands_in_line, Some(2));
     let expected = "<<<<<<< v2\n    y *= 3;\n=======\n    y *= 4;\n>>>>>>> 0001-a-change.patch\n";
     assert!(marked(&replayed).contains(expected), "{}", marked(&replayed));
 }
@@ -281,7 +281,7 @@ fn what_upstream_has_is_named_whole_or_in_part() {
     let patch = read(&modify("a.c", &old, &new, hunks));
     let replayed = on(&old, &old.replace("last = 1", "last = 2"), &patch);
     assert_eq!(replayed.class(), PatchClass::PartlyUpstreamed, "{replayed:?}");
-    assert_eq!(replayed.files[0].way, Way::PartlyThere { lines: 2, of: 4 });
+    assert_eq!(replayed.files[0].merge_kind, MergeKind::PartlyThere { lines: 2, of: 4 });
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn later_patches_follow_the_file_too() {
     let mut replay = Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN);
     replay.step(0).unwrap();
     let step = replay.step(1).unwrap();
-    assert_eq!(step.replayed.files[0].way, Way::AsItWas);
+    assert_eq!(step.replayed.files[0].merge_kind, MergeKind::Unchanged);
     assert_eq!(step.changes[0].path.to_string(), "b.c");
 }
 
@@ -342,14 +342,14 @@ fn files_that_come_go_and_move_name_their_conflicts() {
     let pin = tree(&[("old.c", "old\n")]);
     let with = |content: &str| tree(&[("old.c", "old\n"), ("new.c", content)]);
     let new = read(&create("new.c"));
-    assert_eq!(replayed(&pin, &pin, &new).files[0].way, Way::AsItWas);
+    assert_eq!(replayed(&pin, &pin, &new).files[0].merge_kind, MergeKind::Unchanged);
     assert_eq!(replayed(&pin, &with("new\n"), &new).class(), PatchClass::Upstreamed);
     let exists = replayed(&pin, &with("other\n"), &new);
     assert_eq!(*reason(&exists), ConflictReason::FileExists);
     assert_eq!(marked(&exists), "<<<<<<< v2\nother\n=======\nnew\n>>>>>>> 0001-a-change.patch\n");
 
     let gone = read(&delete("old.c", "old"));
-    assert_eq!(replayed(&pin, &pin, &gone).files[0].way, Way::AsItWas);
+    assert_eq!(replayed(&pin, &pin, &gone).files[0].merge_kind, MergeKind::Unchanged);
     assert_eq!(replayed(&pin, &tree(&[]), &gone).class(), PatchClass::Upstreamed);
     let changed = replayed(&pin, &tree(&[("old.c", "changed\n")]), &gone);
     assert_eq!(*reason(&changed), ConflictReason::DeletedButChanged);

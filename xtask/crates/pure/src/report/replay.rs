@@ -1,8 +1,8 @@
 //! Descriptions of the results of a replayed patch, shared by all reports.
 
 use crate::series::{
-    ConflictReason, Counter, Doubt, FileConflict, Followed, PatchClass, RenameCandidate, Replayed,
-    SharedChange, Way, describe_refusal,
+    Ambiguity, ConflictReason, Counter, FileConflict, Followed, MergeKind, PatchClass, RenameCandidate,
+    Replayed, SharedChange, describe_refusal,
 };
 
 /// Describes one conflict, without the next step.
@@ -43,9 +43,9 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
                 changes.map(|change| format!("\n  {}", change.replace('\n', "\n  "))).collect();
             format!("{path}: review it: upstream has made a part of the change{}", changes.concat())
         }
-        ConflictReason::LookAlike { doubts } => {
-            let doubts: String = doubts.iter().map(describe_doubt).collect();
-            format!("{path}: review it: the change fits, but maybe not where it was meant to go{doubts}")
+        ConflictReason::LookAlike { ambiguities } => {
+            let ambiguities: String = ambiguities.iter().map(describe_ambiguity).collect();
+            format!("{path}: review it: the change fits, but maybe not where it was meant to go{ambiguities}")
         }
     }
 }
@@ -70,12 +70,12 @@ fn describe_candidate(candidate: &RenameCandidate) -> String {
     format!("\n  maybe {}: {} % of it is the same", candidate.path, candidate.percent)
 }
 
-fn describe_doubt(doubt: &Doubt) -> String {
+fn describe_ambiguity(ambiguity: &Ambiguity) -> String {
     let function =
         |name: &Option<String>| name.as_ref().map_or("no function".to_string(), |name| format!("`{name}`"));
-    let (made_for, lands_in) = (function(&doubt.made_for), function(&doubt.lands_in));
-    let lines = (doubt.made_for_line, doubt.lands_in_line);
-    let place = match (doubt.class, lines) {
+    let (made_for, lands_in) = (function(&ambiguity.made_for), function(&ambiguity.lands_in));
+    let lines = (ambiguity.made_for_line, ambiguity.lands_in_line);
+    let place = match (ambiguity.class, lines) {
         (PatchClass::MovedFunction, (Some(own), Some(there))) if made_for == lands_in => {
             format!("made for {made_for} of line {own}, would land in the one of line {there}")
         }
@@ -85,7 +85,7 @@ fn describe_doubt(doubt: &Doubt) -> String {
         }
         _ => format!("in {lands_in}"),
     };
-    format!("\n  line {}: {}: {place}", doubt.line, doubt.class.describe())
+    format!("\n  line {}: {}: {place}", ambiguity.line, ambiguity.class.describe())
 }
 
 /// Notes for the user on a patch that was replayed without conflicts.
@@ -102,12 +102,12 @@ pub fn notes_on(replayed: &Replayed) -> Vec<String> {
         }
         let path = file.after.as_ref().or(file.before.as_ref()).map(|version| version.path.to_string());
         let path = path.unwrap_or_default();
-        match &file.way {
-            Way::AlreadyThere => notes.push(format!("{path}: upstream has all of the change")),
-            Way::PartlyThere { lines, of } => {
+        match &file.merge_kind {
+            MergeKind::AlreadyThere => notes.push(format!("{path}: upstream has all of the change")),
+            MergeKind::PartlyThere { lines, of } => {
                 notes.push(format!("{path}: upstream has {lines} of {of} changed lines"));
             }
-            Way::AsItWas | Way::Placed | Way::Merged | Way::Conflict(_) => {}
+            MergeKind::Unchanged | MergeKind::Placed | MergeKind::Merged | MergeKind::Conflict(_) => {}
         }
     }
     notes
