@@ -164,7 +164,7 @@ struct Found {
 fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) -> Result<Found> {
     let PinnedSeries { stack: Stack { patches, pin, .. }, store } = series;
     let pin_tree = StoreTree::new(store, pin.tree)?;
-    let tip_tree = StoreTree::on_way(store, tip.tree, pin.tree, tip.tree)?;
+    let tip_tree = StoreTree::in_range(store, tip.tree, pin.tree, tip.tree)?;
     let origin = range::origin(store, patches, &pin_tree)?;
     let Some(history) = history else {
         let inexact_at_pin = !range::survey_tree(&origin, &pin_tree, &PatchSet::default())?.is_exact();

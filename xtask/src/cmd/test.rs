@@ -257,14 +257,14 @@ fn test_arguments(due: &[Part], repository_tests: &[String]) -> Vec<Vec<String>>
 /// Returns the modules of end-to-end tests that read files of this repository, as a filter of the test program. They
 /// are found by the two ways in which a test can name such a file, so that none has to be listed.
 fn repository_tests(context: &Context) -> Result<Vec<String>> {
-    const WAYS: [&str; 2] = ["of_this_repository", "CARGO_MANIFEST_DIR"];
+    const MARKERS: [&str; 2] = ["of_this_repository", "CARGO_MANIFEST_DIR"];
     let folder = context.layout.root().join("xtask/tests/cli");
     let mut modules = std::collections::BTreeSet::new();
     for file in disk::files_below(&folder)? {
         let text = disk::read_text(&folder.join(&file))?;
         let module = file.with_extension("").components().next().map(|part| part.as_os_str().to_owned());
         let module = module.and_then(|name| name.into_string().ok()).filter(|name| name != "support");
-        if WAYS.iter().any(|way| text.contains(way)) {
+        if MARKERS.iter().any(|marker| text.contains(marker)) {
             modules.extend(module.map(|name| format!("cli::{name}::")));
         }
     }

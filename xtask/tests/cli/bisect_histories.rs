@@ -83,7 +83,7 @@ impl Judged<'_> {
             let (commit, place) = (&commits[at], place(&commits[at]));
             assert_eq!(found.is_some(), made.has_pin(place), "{}", commit.subject);
             let Some(found) = found else { return Ok(()) };
-            let tree = StoreTree::on_way(&store, commit.tree, pin, commit.tree).unwrap();
+            let tree = StoreTree::in_range(&store, commit.tree, pin, commit.tree).unwrap();
             let alone = survey_tree(&origin, &tree, taken).unwrap();
             assert_eq!(*found, alone, "{}", commit.subject);
             classes.insert(place, alone.classes().collect());

@@ -1,6 +1,6 @@
 //! The edit repository: its content, and the guarantee that work in it is never lost.
 
-use super::support::editing::{Way, edit, edit_folder, rebase, series, take_rich_series};
+use super::support::editing::{FailingEdit, edit, edit_folder, rebase, series, take_rich_series};
 use super::support::{Project, files, git};
 
 #[test]
@@ -94,7 +94,7 @@ fn a_changed_series_is_made_anew_when_nothing_is_lost() {
 /// Every kind of work in the repository: each makes `edit` fail, whether or not the series changed too.
 #[test]
 fn work_is_never_overwritten() {
-    let ways: [Way; 8] = [
+    let cases: [FailingEdit; 8] = [
         ("changed: src/add.c", |folder| {
             files::edit(&folder.join("src/add.c"), "left + right", "right + left")
         }),
@@ -116,7 +116,7 @@ fn work_is_never_overwritten() {
             git::git(folder, &["stash"]);
         }),
     ];
-    for (says, work) in ways {
+    for (says, work) in cases {
         let project = Project::new();
         let folder = edit(&project);
         work(&folder);

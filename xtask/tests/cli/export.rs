@@ -1,8 +1,8 @@
 //! `export`: byte-stable, numbered by order, and an error that names a commit that cannot become a patch.
 
 use super::support::editing::{
-    Series, Way, commit_project, edit, edit_folder, names, parent_goes_on, rebase, series, take_rich_series,
-    with_child,
+    FailingEdit, Series, commit_project, edit, edit_folder, names, parent_goes_on, rebase, series,
+    take_rich_series, with_child,
 };
 use super::support::git::{self, commit};
 use super::support::{Project, files};
@@ -344,7 +344,7 @@ fn a_series_that_changed_since_is_not_undone() {
 /// Every refusal because of the repository's state: nothing is written.
 #[test]
 fn what_is_not_finished_is_refused() {
-    let ways: [Way; 7] = [
+    let cases: [FailingEdit; 7] = [
         ("has changes that are in no commit", |folder| files::edit(&folder.join("src/add.c"), "left + ", "")),
         ("src/new.c", |folder| files::write(&folder.join("src/new.c"), "int new;\n")),
         ("a rebase is in progress", |folder| rebase(folder, "1s/^pick/edit/")),
@@ -360,7 +360,7 @@ fn what_is_not_finished_is_refused() {
             git::git(folder, &["checkout", "--quiet", "edit/paged"]);
         }),
     ];
-    for (says, work) in ways {
+    for (says, work) in cases {
         let project = Project::new();
         let folder = edit(&project);
         work(&folder);
@@ -390,7 +390,7 @@ fn uncommitted_work_is_named() {
 /// Every refusal because of one commit, which the error names.
 #[test]
 fn commits_that_no_patch_can_say_are_refused() {
-    let ways: [Way; 6] = [
+    let cases: [FailingEdit; 6] = [
         ("is a merge", |folder| {
             git::git(folder, &["checkout", "--quiet", "-b", "side", "HEAD~1"]);
             files::write(&folder.join("src/side.c"), "int side;\n");
@@ -419,7 +419,7 @@ fn commits_that_no_patch_can_say_are_refused() {
             commit(folder, "Bad one\n\n@@ -1 +1 @@");
         }),
     ];
-    for (says, work) in ways {
+    for (says, work) in cases {
         let project = Project::new();
         let folder = edit(&project);
         work(&folder);

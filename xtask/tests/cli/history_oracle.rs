@@ -114,7 +114,7 @@ impl History {
     /// Returns `None` when the patch does not represent the whole change.
     fn replay(&self, patch: &Patch, pin: ObjectId, tip: ObjectId) -> Option<Step> {
         let pin_tree = StoreTree::new(&self.store, pin).unwrap();
-        let tip_tree = StoreTree::on_way(&self.store, tip, pin, tip).unwrap();
+        let tip_tree = StoreTree::in_range(&self.store, tip, pin, tip).unwrap();
         let origin = Origin::new(std::slice::from_ref(patch), &pin_tree).unwrap();
         let nothing = BTreeSet::new();
         let names = TreeNames { pin: "v1", tip: "v2" };

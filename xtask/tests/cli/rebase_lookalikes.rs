@@ -190,10 +190,10 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
 /// Returns git's commands that accept `patch` on the newer upstream without an error.
 fn accepted_by_git(upstream: &Path, patch: &Path) -> Vec<&'static str> {
     let patch = patch.to_str().unwrap();
-    let ways: [(&str, &[&str]); 3] =
+    let cases: [(&str, &[&str]); 3] =
         [("apply", &["apply", "--index", patch]), ("am", &["am", patch]), ("am -3", &["am", "-3", patch])];
     let mut accepted = Vec::new();
-    for (name, arguments) in ways {
+    for (name, arguments) in cases {
         git::git(upstream, &["checkout", "--quiet", "--force", "--detach", TIP]);
         if git::try_git(upstream, arguments) {
             accepted.push(name);

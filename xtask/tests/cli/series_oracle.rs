@@ -127,7 +127,7 @@ impl ForkHistory {
             self.ours.iter().filter_map(|commit| made_up::patch_of(&self.repo, commit)).collect();
         let (pin, tip) = (self.tree_of(&self.base), self.tree_of(&self.tip));
         let pin_tree = StoreTree::new(&self.store, pin).unwrap();
-        let tip_tree = StoreTree::on_way(&self.store, tip, pin, tip).unwrap();
+        let tip_tree = StoreTree::in_range(&self.store, tip, pin, tip).unwrap();
         let origin = Origin::new(&patches, &pin_tree).unwrap();
         let history = history::since(&self.store, self.tip.parse().unwrap(), pin).unwrap().unwrap();
         let taken = taken::watch(&self.store, &origin, &history, &Comparisons::new(&self.store)).unwrap();

@@ -95,11 +95,12 @@ impl Error {
         self
     }
 
-    /// Returns the error with paths below `root` (which has no trailing slash) shown relative to it, prefixed by `way`.
+    /// Returns the error with paths below `root` (which has no trailing slash) shown relative to it, prefixed by
+    /// `shown_root`.
     #[must_use]
-    pub fn relative_to(self, root: &str, way: &str) -> Self {
+    pub fn relative_to(self, root: &str, shown_root: &str) -> Self {
         let prefix = format!("{root}/");
-        let shorten = |text: String| text.replace(&prefix, way);
+        let shorten = |text: String| text.replace(&prefix, shown_root);
         Error {
             kind: self.kind,
             what: shorten(self.what),

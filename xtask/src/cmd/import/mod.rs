@@ -120,7 +120,7 @@ impl Import<'_> {
         let onto = ground::for_fork(self, &place, &fork, from)?;
         let pinned = fork.tree_of(fork.merge_base)?;
         let mut left_out = LeftOut::new(&repo.store, pinned, &self.options.leave_out)?;
-        let line = fork::straighten(&fork, &mut left_out, &context.ui)?;
+        let line = fork::linearize(&fork, &mut left_out, &context.ui)?;
         let goal = left_out.without(fork.tree_of(fork.tip)?)?;
         left_out.refuse_useless()?;
         self.finish(&onto, line, Some(goal))

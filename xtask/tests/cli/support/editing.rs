@@ -10,7 +10,7 @@ use super::{Project, files, git};
 pub type Series = BTreeMap<String, Vec<u8>>;
 
 /// The expected message, and the change made in the edit repository before the run.
-pub type Way = (&'static str, fn(&Path));
+pub type FailingEdit = (&'static str, fn(&Path));
 
 /// Returns the series of `paged` on disk.
 pub fn series(project: &Project) -> Series {

@@ -96,7 +96,7 @@ impl Made {
         range::survey_each(store, &origin, &pin_tree, &history, |at, found, taken| {
             let Some(commit) = history.get(at).filter(|_| at % SAMPLE == 0) else { return Ok(()) };
             let begin = Instant::now();
-            let tree = StoreTree::on_way(store, commit.tree, pin.tree, commit.tree)?;
+            let tree = StoreTree::in_range(store, commit.tree, pin.tree, commit.tree)?;
             let alone = range::survey_tree(&origin, &tree, taken)?;
             elapsed += begin.elapsed();
             sample += 1;

@@ -16,25 +16,28 @@ pub struct Layout {
     /// Folder of trees, build folders and packages, when they are not with the other generated files.
     made: Option<PathBuf>,
     /// Path from the user's current folder to the root; ends with a slash when it is not empty.
-    way: String,
+    path_to_root: String,
 }
 
 impl Layout {
     /// The project at `root` (the folder that has `pins.toml`).
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Layout { root: root.into(), stage: None, generated: None, made: None, way: String::new() }
+        Layout { root: root.into(), stage: None, generated: None, made: None, path_to_root: String::new() }
     }
 
     /// The same project for a user whose current folder is `here`: displayed paths can be typed there.
     #[must_use]
     pub fn seen_from(&self, here: &Path) -> Self {
-        let way = match (self.root.strip_prefix(here), here.strip_prefix(&self.root)) {
+        let path_to_root = match (self.root.strip_prefix(here), here.strip_prefix(&self.root)) {
             (Ok(down), _) => down.to_path_buf(),
             (_, Ok(up)) => up.components().map(|_| "..").collect(),
             _ => self.root.clone(),
         };
-        let way = way.display().to_string();
-        Layout { way: if way.is_empty() { way } else { way + "/" }, ..self.clone() }
+        let path_to_root = path_to_root.display().to_string();
+        Layout {
+            path_to_root: if path_to_root.is_empty() { path_to_root } else { path_to_root + "/" },
+            ..self.clone()
+        }
     }
 
     /// The same project with all generated files in the folder `generated`.
@@ -304,7 +307,7 @@ impl Layout {
     /// Formats `path` for display: relative to the user's current folder when it is inside the project.
     pub fn show(&self, path: &Path) -> String {
         match path.strip_prefix(&self.root) {
-            Ok(inside) => format!("{}{}", self.way, inside.display()),
+            Ok(inside) => format!("{}{}", self.path_to_root, inside.display()),
             Err(_) => path.display().to_string(),
         }
     }
@@ -312,7 +315,7 @@ impl Layout {
     /// Returns `error` with every path inside the project displayed as by [`Layout::show`].
     #[must_use]
     pub fn show_in(&self, error: Error) -> Error {
-        error.relative_to(&self.root.display().to_string(), &self.way)
+        error.relative_to(&self.root.display().to_string(), &self.path_to_root)
     }
 }
 
@@ -324,8 +327,8 @@ mod tests {
     fn paths_are_shown_from_where_one_stands() {
         let layout = Layout::new("/a/b");
         let shown = |here: &str| layout.seen_from(Path::new(here)).show(Path::new("/a/b/c.toml"));
-        let ways = ["/a/b", "/a", "/a/b/c/d", "/x"].map(shown);
-        assert_eq!(ways, ["c.toml", "b/c.toml", "../../c.toml", "/a/b/c.toml"]);
+        let shown_paths = ["/a/b", "/a", "/a/b/c/d", "/x"].map(shown);
+        assert_eq!(shown_paths, ["c.toml", "b/c.toml", "../../c.toml", "/a/b/c.toml"]);
         assert_eq!(layout.seen_from(Path::new("/a/b/c")).show(Path::new("/z")), "/z");
     }
 }

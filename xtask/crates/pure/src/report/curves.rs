@@ -166,12 +166,12 @@ impl Curves {
     fn lines(&self) -> String {
         let line = |(curve, colour): (&Curve, &&str)| {
             let at: Vec<(f64, f64)> = curve.points.iter().map(|point| self.at(*point)).collect();
-            let way: Vec<String> = at.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+            let points: Vec<String> = at.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
             let dot = |(x, y): &(f64, f64)| {
                 format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>\n")
             };
             let dots: String = at.iter().map(dot).collect();
-            format!("<path d=\"M{}\" stroke=\"{colour}\" fill=\"none\"/>\n{dots}", way.join("L"))
+            format!("<path d=\"M{}\" stroke=\"{colour}\" fill=\"none\"/>\n{dots}", points.join("L"))
         };
         let drawn = self.curves.iter().zip(COLOURS.iter().cycle());
         drawn.filter(|(curve, _)| !curve.points.is_empty()).map(line).collect()

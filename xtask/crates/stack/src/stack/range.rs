@@ -166,7 +166,7 @@ impl Walk<'_> {
         if known.is_empty() {
             return Ok(None);
         }
-        let tree = StoreTree::on_way(self.store, commit.tree, self.pin, commit.tree)?;
+        let tree = StoreTree::in_range(self.store, commit.tree, self.pin, commit.tree)?;
         Ok(Some(Rc::new(survey_series(self.origin, &tree, &taken, known)?)))
     }
 

@@ -12,9 +12,9 @@ use crate::ui::{Ui, Unit};
 
 /// Linearizes the fork. A commit keeps its own tree if its parent is the one it had; after a merge it is replayed
 /// with git's merge, and changes made in the merge itself become a separate patch.
-pub fn straighten(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Result<Line> {
+pub fn linearize(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Result<Line> {
     let commits = fork.commits()?;
-    let mut way = Way {
+    let mut linearizer = Linearizer {
         fork,
         left_out,
         tree: fork.tree_of(fork.merge_base)?,
@@ -26,20 +26,20 @@ pub fn straighten(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Resul
     let mut progress = ui.progress("commits of the fork", Some(commits.len() as u64), Unit::Steps);
     for (done, commit) in (1..).zip(&commits) {
         if commit.is_merge() {
-            way.merge(commit)?
+            linearizer.merge(commit)?
         } else {
-            way.commit(commit)?
+            linearizer.commit(commit)?
         }
         progress.set(done);
     }
-    let Way { mut line, there_already, not_utf8, .. } = way;
+    let Linearizer { mut line, there_already, not_utf8, .. } = linearizer;
     refuse_unknown_charsets(&not_utf8)?;
     name_those_upstream_has(fork, &there_already, &mut line)?;
     name_backports(fork, &commits, &mut line)?;
     Ok(line)
 }
 
-struct Way<'a, 'b> {
+struct Linearizer<'a, 'b> {
     fork: &'a Fork<'a>,
     left_out: &'a mut LeftOut<'b>,
     /// The tree after the commits so far.
@@ -62,7 +62,7 @@ fn refuse_unknown_charsets(places: &[String]) -> Result<()> {
         .hint("reword these commits where they come from, and import again: git rebase -i"))
 }
 
-impl Way<'_, '_> {
+impl Linearizer<'_, '_> {
     fn commit(&mut self, commit: &ForkCommit) -> Result<()> {
         let parent = commit.parent_tree.map_or_else(|| self.fork.empty_tree(), Ok)?;
         let (old, new) = (self.left_out.without(parent)?, self.left_out.without(commit.tree)?);

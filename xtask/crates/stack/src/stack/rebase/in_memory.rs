@@ -47,7 +47,7 @@ pub fn run(target: &Target<'_>, choices: Choices) -> Result<RebaseReport> {
 pub fn run_series(course: &Course<'_>, choices: Choices) -> Result<Tried> {
     let store = course.store;
     let pin_tree = StoreTree::new(store, course.stack.pin.tree)?;
-    let tip_tree = StoreTree::on_way(store, course.tip.tree, course.stack.pin.tree, course.tip.tree)?;
+    let tip_tree = StoreTree::in_range(store, course.tip.tree, course.stack.pin.tree, course.tip.tree)?;
     let origin = range::origin(store, &course.stack.patches, &pin_tree)?;
     let upstream = read_upstream(course, &origin)?;
     let taken = places_of_taken(&upstream);

@@ -110,7 +110,7 @@ fn go_on_with_series(
     let head = state.commits()?.last().copied().unwrap_or(root);
     let start = store.tree_of(head)?;
     let pin_tree = StoreTree::new(store, course.stack.pin.tree)?;
-    let start_tree = StoreTree::on_way(store, start, course.stack.pin.tree, course.tip.tree)?;
+    let start_tree = StoreTree::in_range(store, start, course.stack.pin.tree, course.tip.tree)?;
     let origin = range::origin(store, &course.stack.patches, &pin_tree)?;
     if state.position() <= state.parents && state.upstream.is_empty() {
         state.upstream = read_upstream(course, &origin)?;

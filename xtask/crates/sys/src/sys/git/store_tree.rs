@@ -19,7 +19,7 @@ pub struct StoreTree<'store> {
     root: ObjectId,
     folders: RefCell<GitTree<'store>>,
     /// Upstream's tree that the series was made for, and the target tree.
-    way: Option<(ObjectId, ObjectId)>,
+    range: Option<(ObjectId, ObjectId)>,
     arrivals: OnceCell<Rc<Arrivals>>,
 }
 
@@ -27,13 +27,13 @@ impl<'store> StoreTree<'store> {
     /// Opens the tree `root`.
     pub fn new(store: &'store Store, root: ObjectId) -> Result<Self> {
         let folders = RefCell::new(GitTree::new(store, root)?);
-        Ok(StoreTree { store, root, folders, way: None, arrivals: OnceCell::new() })
+        Ok(StoreTree { store, root, folders, range: None, arrivals: OnceCell::new() })
     }
 
     /// Opens the tree `root` between upstream's trees `pin` and `tip`: files that were added from one to the other
     /// count as arrived.
-    pub fn on_way(store: &'store Store, root: ObjectId, pin: ObjectId, tip: ObjectId) -> Result<Self> {
-        Ok(StoreTree { way: Some((pin, tip)), ..StoreTree::new(store, root)? })
+    pub fn in_range(store: &'store Store, root: ObjectId, pin: ObjectId, tip: ObjectId) -> Result<Self> {
+        Ok(StoreTree { range: Some((pin, tip)), ..StoreTree::new(store, root)? })
     }
 
     /// Returns its id.
@@ -90,7 +90,7 @@ impl Tree for StoreTree<'_> {
         if let Some(known) = self.arrivals.get() {
             return Ok(Rc::clone(known));
         }
-        let found = match self.way {
+        let found = match self.range {
             Some((pin, tip)) => arrivals::between(self.store, pin, tip).map_err(tree_error)?,
             None => Arrivals::default(),
         };

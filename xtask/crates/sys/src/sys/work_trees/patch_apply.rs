@@ -162,16 +162,16 @@ pub enum Applied {
 pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<Applied> {
     let scratch = repo.scratch("apply")?;
     let index = scratch.path().join("index");
-    let ways: &[Way] = if how.may_fuzz { &WAYS } else { &WAYS[..1] };
+    let methods: &[ApplyMethod] = if how.may_fuzz { &METHODS } else { &METHODS[..1] };
     let mut first = Vec::new();
-    for way in ways {
+    for method in methods {
         indexed(repo, &index).args(["read-tree", &tree.to_string()]).success()?;
         let PlacedHunks { diff: placed, notes, is_elsewhere, without_context } =
-            way.place(repo, tree, diff, how)?;
+            method.place(repo, tree, diff, how)?;
         if !without_context.is_empty() {
             return Ok(Applied::Not(without_context));
         }
-        let tried = git_apply(repo, &index, &placed, how, way)?;
+        let tried = git_apply(repo, &index, &placed, how, method)?;
         if tried.status.success() {
             let written = indexed(repo, &index).arg("write-tree").success()?;
             if is_elsewhere && is_there(repo, &index, tree, diff, how)? {
@@ -199,7 +199,7 @@ fn is_there(repo: &ImportRepo, index: &Path, tree: ObjectId, diff: &[u8], how: H
 }
 
 /// One way to apply a diff.
-struct Way {
+struct ApplyMethod {
     option: &'static str,
     /// What the diff names by its blob is merged, if the blob is here: git then need not guess the place.
     merges: bool,
@@ -207,14 +207,14 @@ struct Way {
     may_fuzz: bool,
 }
 
-const WAYS: [Way; 3] = [
-    Way { option: "--3way", merges: true, may_fuzz: false },
-    Way { option: "-C2", merges: false, may_fuzz: true },
-    Way { option: "-C1", merges: false, may_fuzz: true },
+const METHODS: [ApplyMethod; 3] = [
+    ApplyMethod { option: "--3way", merges: true, may_fuzz: false },
+    ApplyMethod { option: "-C2", merges: false, may_fuzz: true },
+    ApplyMethod { option: "-C1", merges: false, may_fuzz: true },
 ];
-const CHECK: Way = Way { option: "--check", merges: false, may_fuzz: false };
+const CHECK: ApplyMethod = ApplyMethod { option: "--check", merges: false, may_fuzz: false };
 
-impl Way {
+impl ApplyMethod {
     /// Where git merges a file, it needs no search.
     fn place(&self, repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<PlacedHunks> {
         let files = StoreTree::new(&repo.store, tree)?;
@@ -236,9 +236,15 @@ fn indexed(repo: &ImportRepo, index: &Path) -> Run {
     repo.git().env("GIT_INDEX_FILE", index)
 }
 
-fn git_apply(repo: &ImportRepo, index: &Path, diff: &[u8], how: HowToApply, way: &Way) -> Result<Finished> {
+fn git_apply(
+    repo: &ImportRepo,
+    index: &Path,
+    diff: &[u8],
+    how: HowToApply,
+    method: &ApplyMethod,
+) -> Result<Finished> {
     let run = indexed(repo, index).args(["apply", "--cached", "--verbose", "--whitespace=nowarn"]);
-    let run = run.arg(format!("-p{}", how.strip)).arg(way.option).args(how.reverse.then_some("--reverse"));
+    let run = run.arg(format!("-p{}", how.strip)).arg(method.option).args(how.reverse.then_some("--reverse"));
     run.arg("-").converse(diff, SAID_LIMIT)
 }
 
