@@ -3,13 +3,13 @@
 //! Every source is converted to commits in a separate repository ([`fork`]), then to patches in the form that `export`
 //! writes ([`patches`]), then staged and applied strictly before anything changes ([`write`]).
 
-mod ground;
+mod base;
 mod outcome;
 mod write;
 
 use std::path::PathBuf;
 
-use self::ground::Onto;
+use self::base::Onto;
 use self::outcome::Imported;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
@@ -73,7 +73,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if let What::Fork { from, range, append: true } = &options.what {
         let what = "`--append` takes patches, and `--from` a fork; nothing was written";
         let variant = options.variant.as_deref();
-        return Err(ground::as_patches(Error::usage(what), from, range, variant));
+        return Err(base::as_patches(Error::usage(what), from, range, variant));
     }
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let store = &Store::open(&context.layout.store())?;
@@ -101,7 +101,7 @@ struct Import<'a> {
 
 impl Import<'_> {
     fn patches(self, mut loose: Loose, author: Option<&str>, append: bool) -> Result<Outcome> {
-        let mut onto = ground::for_patches(self, append)?;
+        let mut onto = base::for_patches(self, append)?;
         onto.notes.append(&mut loose.notes);
         let tree = self.repo.store.tree_of(onto.base)?;
         let mut left_out = LeftOut::new(&self.repo.store, tree, &self.options.leave_out)?;
@@ -117,7 +117,7 @@ impl Import<'_> {
         let (base, tip) = (place.find(base)?, place.find(tip)?);
         let ids = place.fetch(repo, &[&tip, &base], History::All, &context.ui)?;
         let fork = Fork::between(repo, ids[1], ids[0])?;
-        let onto = ground::for_fork(self, &place, &fork, from)?;
+        let onto = base::for_fork(self, &place, &fork, from)?;
         let pinned = fork.tree_of(fork.merge_base)?;
         let mut left_out = LeftOut::new(&repo.store, pinned, &self.options.leave_out)?;
         let line = fork::linearize(&fork, &mut left_out, &context.ui)?;
@@ -131,7 +131,7 @@ impl Import<'_> {
         let Import { context, options, store, repo } = self;
         refuse_nothing(&line)?;
         let rules = context.lint_rules()?;
-        let patches = patches::write_patches(repo, &mut line, &onto.ground(&rules))?;
+        let patches = patches::write_patches(repo, &mut line, &onto.import_base(&rules))?;
         let variant = (&onto.variant, onto.folder.as_str());
         let stage = write::stage(context, store, &onto.pins_text, variant, (&line.commits, &patches))?;
         refuse_another_tree(&line, goal)?;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ground::Onto;
+use super::base::Onto;
 use crate::context::Outcome;
 use crate::series::ObjectId;
 use crate::series::{LintRules, PLACEHOLDER};

@@ -217,9 +217,9 @@ mod tests {
         assert_eq!(parts.len(), 2);
         for part in parts {
             for text in ["ink", "dim", "good", "move", "bad", "done", "wait"] {
-                for ground in ["paper", "card"] {
-                    let seen = contrast(&colour_in(part, text), &colour_in(part, ground));
-                    assert!(seen >= 4.5, "{text} on {ground}: {seen:.2}");
+                for background in ["paper", "card"] {
+                    let seen = contrast(&colour_in(part, text), &colour_in(part, background));
+                    assert!(seen >= 4.5, "{text} on {background}: {seen:.2}");
                 }
             }
         }

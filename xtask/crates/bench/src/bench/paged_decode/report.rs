@@ -59,7 +59,7 @@ impl Case {
             "{} sequence{s} of {length} tokens{}, {predict} predicted, {pool}: {}",
             self.sequences,
             found.shared(),
-            found.ground()
+            found.conditions()
         )
     }
 }
@@ -74,7 +74,7 @@ impl Found {
     }
 
     /// Describes what is common to all servers under test.
-    fn ground(&self) -> String {
+    fn conditions(&self) -> String {
         let Workload { cells, head, cache, .. } = &self.workload;
         format!(
             "llama.cpp {}, qwen3 of 70 M weights, heads of {head}, f16, cache {cache}, -c {cells}, -t {}",
@@ -188,7 +188,7 @@ pub(super) fn svg(found: &Found) -> String {
         title: format!("Tokens a second, prompts of {} tokens{}", found.workload.length, found.shared()),
         subtitle: format!(
             "{}{}{warning}",
-            found.ground(),
+            found.conditions(),
             found.processor.as_ref().map(|name| format!(", {name}")).unwrap_or_default()
         ),
         bars: found.cases.iter().flat_map(bars).collect(),

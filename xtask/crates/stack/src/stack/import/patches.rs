@@ -20,7 +20,7 @@ pub struct NewPatch {
 }
 
 /// The base of the new patches, and the rules for them.
-pub struct Ground<'a> {
+pub struct ImportBase<'a> {
     /// Parent of the first commit.
     pub base: ObjectId,
     /// Number of patches that the series already has.
@@ -36,25 +36,29 @@ pub struct Ground<'a> {
 /// # Errors
 ///
 /// Everything that cannot be represented in a patch, for all commits.
-pub fn write_patches(repo: &ImportRepo, line: &mut Line, ground: &Ground<'_>) -> Result<Vec<NewPatch>> {
-    let mut tip = ground.base;
+pub fn write_patches(
+    repo: &ImportRepo,
+    line: &mut Line,
+    import_base: &ImportBase<'_>,
+) -> Result<Vec<NewPatch>> {
+    let mut tip = import_base.base;
     for commit in &mut line.commits {
-        let message = message_of(commit, ground.rules);
+        let message = message_of(commit, import_base.rules);
         tip = repo.commit(&commit.author, commit.tree, tip, &message)?;
     }
     let scratch = repo.scratch("format")?;
-    let texts = format_series(repo.git_dir(), ground.base, tip, 1, scratch.path())?;
+    let texts = format_series(repo.git_dir(), import_base.base, tip, 1, scratch.path())?;
     if texts.len() != line.commits.len() {
         let what = format!("git wrote {} patches for {} commits", texts.len(), line.commits.len());
         return Err(Error::environment(what));
     }
     let mut refused = Refused::default();
     let mut patches = Vec::new();
-    for ((number, commit), text) in (ground.before + 1..).zip(&line.commits).zip(texts) {
+    for ((number, commit), text) in (import_base.before + 1..).zip(&line.commits).zip(texts) {
         let slug = slug_from_subject(commit.message.lines().next().unwrap_or_default());
         let name = format!("{number:04}-{slug}.patch");
         match series::parse(&name, &text.bytes) {
-            Ok(patch) => refused.look_at(commit, &patch, ground.overlays),
+            Ok(patch) => refused.look_at(commit, &patch, import_base.overlays),
             Err(error) => refused.unreadable(commit, &error, &series::refusals(&name, &text.bytes)),
         }
         patches.push(NewPatch { name, bytes: text.bytes });

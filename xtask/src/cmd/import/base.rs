@@ -14,7 +14,7 @@ use crate::series::LintRules;
 use crate::series::ObjectId;
 use crate::stack::commits::make_commits;
 use crate::stack::import::new_pin::{checked_name, notes_on, revision_of};
-use crate::stack::import::patches::Ground;
+use crate::stack::import::patches::ImportBase;
 use crate::stack::ready::series_folder;
 use crate::sys::machine::disk;
 use crate::sys::upstream::fetch::fetch_pin;
@@ -45,8 +45,8 @@ pub struct Onto {
 
 impl Onto {
     /// Returns the base and the rules that the patches are written for.
-    pub fn ground<'a>(&'a self, rules: &'a LintRules) -> Ground<'a> {
-        Ground { base: self.base, before: self.before, rules, overlays: &self.overlays }
+    pub fn import_base<'a>(&'a self, rules: &'a LintRules) -> ImportBase<'a> {
+        ImportBase { base: self.base, before: self.before, rules, overlays: &self.overlays }
     }
 }
 
