@@ -1,8 +1,8 @@
 //! Causes of a stopped rebase: the upstream commit at which a patch stopped applying, and further stops that are
 //! foreseeable.
 
-use super::course::{Course, Target};
 use super::place::Place;
+use super::target::{SeriesMove, Target};
 use crate::error::Result;
 use crate::report::status_text::{count, short};
 use crate::series::PatchClass;
@@ -19,7 +19,7 @@ pub fn blame(target: &Target<'_>, here: &Place<'_, '_>) -> Vec<String> {
 }
 
 fn find(target: &Target<'_>, here: &Place<'_, '_>) -> Result<Vec<String>> {
-    let Course { context, store, stack, tip, .. } = here.course;
+    let SeriesMove { context, store, stack, tip, .. } = here.series_move;
     if tip.commit.is_zero() {
         return Ok(Vec::new());
     }
@@ -38,7 +38,7 @@ fn find(target: &Target<'_>, here: &Place<'_, '_>) -> Result<Vec<String>> {
     let more =
         (more > 0).then(|| format!("after it {more} more of the patches will stop, as far as is known"));
     let mut told: Vec<String> = since.into_iter().chain(more).collect();
-    for Course { stack, .. } in target.series().iter().skip(here.series + 1) {
+    for SeriesMove { stack, .. } in target.series().iter().skip(here.series + 1) {
         let (stop, own) = (stops_from(&survey(stack)?, stack.parents), stack.own_patches().len());
         if stop > 0 {
             told.push(format!("{}: {stop} of {own} patches will stop too", stack.variant.name));

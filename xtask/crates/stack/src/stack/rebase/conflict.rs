@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::Prepared;
 use super::blame::blame;
-use super::course::{Course, Target};
 use super::place::Place;
+use super::target::{SeriesMove, Target};
 use crate::error::{Error, Kind, Result};
 use crate::plan::next_command::quoted;
 use crate::plan::rebase_state::RebaseState;
@@ -66,8 +66,8 @@ pub fn hand_over(
     stop: Stop,
 ) -> Result<Prepared> {
     let here = Place::of(target, state)?;
-    let layout = &here.course.context.layout;
-    let home = layout.rebase(&here.course.stack.pin.name);
+    let layout = &here.series_move.context.layout;
+    let home = layout.rebase(&here.series_move.stack.pin.name);
     let was_being_shown = !state.conflicts.is_empty();
     state.ready = false;
     state.conflicts = stop.replayed.conflicts().map(|conflict| conflict.path.clone()).collect();
@@ -76,7 +76,7 @@ pub fn hand_over(
         stop.replayed.conflicts().map(|conflict| conflicted_file(conflict, &stop)).collect();
     if !(was_being_shown && conflict_tree::is_shown(repo, stop.head, &files)) {
         if was_being_shown {
-            keep_edits(here.course, repo, &files, &home)?;
+            keep_edits(here.series_move, repo, &files, &home)?;
         }
         conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
     }
@@ -87,10 +87,15 @@ pub fn hand_over(
 }
 
 /// Saves edits: a run was killed while it showed this conflict, and a person may have begun to resolve it since.
-fn keep_edits(course: &Course<'_>, repo: &RebaseRepo, files: &[ConflictedFile], home: &Path) -> Result<()> {
+fn keep_edits(
+    series_move: &SeriesMove<'_>,
+    repo: &RebaseRepo,
+    files: &[ConflictedFile],
+    home: &Path,
+) -> Result<()> {
     for copy in conflict_tree::keep_edits(repo, files, &home.join("kept"))? {
-        let shown = course.context.layout.show(&copy);
-        course
+        let shown = series_move.context.layout.show(&copy);
+        series_move
             .context
             .ui
             .warn(format!("an earlier run was cut short here; what you wrote is kept in {shown}"));
@@ -124,7 +129,7 @@ fn sentence(
     here: &Place<'_, '_>,
     (replayed, solved): (&Replayed, &[Remembered]),
 ) -> Error {
-    let Course { context, stack, tip, .. } = here.course;
+    let SeriesMove { context, stack, tip, .. } = here.series_move;
     let work = context.layout.show(&context.layout.rebase(&stack.pin.name).join("work"));
     let (done, all) = state.progress();
     let is_to_edit =

@@ -1,10 +1,10 @@
 //! Variants that extend one whose series changes: those that no longer apply are rebased with it.
 
 use super::Choices;
-use super::course::Target;
 use super::in_memory::reverts;
 use super::new_series::{NewFile, check_trees, new_series, pairs, replace_series};
 use super::parent::{Family, onto_parent};
+use super::target::Target;
 use super::walk::{Walked, create_repo, go_on, new_state};
 use crate::context::Context;
 use crate::error::Result;
@@ -129,8 +129,8 @@ impl<'a> Following<'a> {
         let parent = apply::apply_stack(self.store, &self.staged(family.parent)?)?;
         let trees = (family.base(made_for)?, parent.locked.series_tree()?);
         let stack = self.staged(family.child)?;
-        let course = onto_parent((self.context, self.pins, self.store), (&stack, family.parent), trees);
-        let target = Target::Series(course);
+        let series_move = onto_parent((self.context, self.pins, self.store), (&stack, family.parent), trees);
+        let target = Target::Series(series_move);
         let scratch = disk::scratch_folder(&self.context.layout.scratch(), "rebase")?;
         let repo = create_repo(&target, scratch.path())?;
         let mut state = new_state(&target, Choices::default());
@@ -148,13 +148,13 @@ impl<'a> Following<'a> {
     /// Adds the new series to the stage, and reports it.
     fn take(&mut self, rebased: Rebased<'a>) -> Result<LockedVariant> {
         let Rebased { target, new, locked } = rebased;
-        let course = target.named();
-        replace_series(course, self.stage, &new)?;
-        let (name, parent, count) = (&course.stack.variant.name, &course.tip.name, new.len());
-        let changed = pairs(course, &new).filter(|(old, new)| old != new).count();
+        let series_move = target.named();
+        replace_series(series_move, self.stage, &new)?;
+        let (name, parent, count) = (&series_move.stack.variant.name, &series_move.tip.name, new.len());
+        let changed = pairs(series_move, &new).filter(|(old, new)| old != new).count();
         let what = format!("{name} onto {parent}: {changed} of {count} patches changed");
         self.context.ui.status(self.verb, what);
-        for revert in reverts(course, pairs(course, &new))? {
+        for revert in reverts(series_move, pairs(series_move, &new))? {
             self.context.ui.warn(revert);
         }
         Ok(locked)

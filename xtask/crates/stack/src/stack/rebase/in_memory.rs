@@ -1,8 +1,8 @@
 //! A rebase that leaves no trace: `--dry-run`.
 
 use super::Choices;
-use super::course::{Course, Target, read_upstream};
 use super::steps::{Verdict, names, notes, shared, step, verdict};
+use super::target::{SeriesMove, Target, read_upstream};
 use crate::error::Result;
 use crate::plan::rebase_state::places_of_taken;
 use crate::report::range_diff::settled;
@@ -31,12 +31,12 @@ pub struct Tried {
 pub fn run(target: &Target<'_>, choices: Choices) -> Result<RebaseReport> {
     let named = target.named();
     let mut report = empty_report(named, named.tip.tree);
-    for course in target.series() {
-        let tried = run_series(course, choices)?;
-        if course.stack.files == named.stack.files {
+    for series_move in target.series() {
+        let tried = run_series(series_move, choices)?;
+        if series_move.stack.files == named.stack.files {
             report.tree = tried.tree.to_string();
         }
-        report.patches.extend(tried.patches.into_iter().skip(course.stack.parents));
+        report.patches.extend(tried.patches.into_iter().skip(series_move.stack.parents));
         report.reverts.extend(tried.reverts);
     }
     Ok(report)
@@ -44,20 +44,21 @@ pub fn run(target: &Target<'_>, choices: Choices) -> Result<RebaseReport> {
 
 /// Replays one series with the patches of its parents. A patch with a conflict is left out, and the others are tried
 /// without it.
-pub fn run_series(course: &Course<'_>, choices: Choices) -> Result<Tried> {
-    let store = course.store;
-    let pin_tree = StoreTree::new(store, course.stack.pin.tree)?;
-    let tip_tree = StoreTree::in_range(store, course.tip.tree, course.stack.pin.tree, course.tip.tree)?;
-    let origin = range::origin(store, &course.stack.patches, &pin_tree)?;
-    let upstream = read_upstream(course, &origin)?;
+pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Tried> {
+    let store = series_move.store;
+    let pin_tree = StoreTree::new(store, series_move.stack.pin.tree)?;
+    let tip_tree =
+        StoreTree::in_range(store, series_move.tip.tree, series_move.stack.pin.tree, series_move.tip.tree)?;
+    let origin = range::origin(store, &series_move.stack.patches, &pin_tree)?;
+    let upstream = read_upstream(series_move, &origin)?;
     let taken = places_of_taken(&upstream);
-    let mut replay = Replay::new(&origin, &tip_tree, names(course), &taken);
-    let mut tree = GitTree::new(store, course.tip.tree)?;
+    let mut replay = Replay::new(&origin, &tip_tree, names(series_move), &taken);
+    let mut tree = GitTree::new(store, series_move.tip.tree)?;
     let mut failed = FailedPatches::default();
     let mut moves = Vec::new();
     let mut new_patches = Vec::new();
-    for (at, (patch, file)) in course.stack.patches.iter().zip(&course.stack.files).enumerate() {
-        let step = step(course, &mut replay, at)?;
+    for (at, (patch, file)) in series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate() {
+        let step = step(series_move, &mut replay, at)?;
         let mut blocked_by = Vec::new();
         if step.replayed.has_conflict() {
             blocked_by = failed.add(patch);
@@ -70,18 +71,19 @@ pub fn run_series(course: &Course<'_>, choices: Choices) -> Result<Tried> {
             false => Verdict::Asks(Fate::Blocked),
         };
         let mut notes = notes(&step.replayed, &upstream, at, verdict);
-        notes.extend(shared(course, &replay, (at, &step.replayed), verdict)?);
+        notes.extend(shared(series_move, &replay, (at, &step.replayed), verdict)?);
         // Conflicts of a blocked patch are omitted: text that it does not find may come from the patch that blocks it,
         // and upstream may not have changed it at all.
         let conflicts = step.replayed.conflicts().filter(|_| blocked_by.is_empty());
         let conflicts = conflicts.map(replay::describe_conflict).collect();
-        let moved = patch_move(course, file, (patch, &new), (verdict, choices));
+        let moved = patch_move(series_move, file, (patch, &new), (verdict, choices));
         moves.push(PatchMove { notes, conflicts, blocked_by, ..moved });
         new_patches.push(new);
     }
-    let pairs = course.stack.patches.iter().zip(&new_patches).zip(&moves).skip(course.stack.parents);
+    let pairs =
+        series_move.stack.patches.iter().zip(&new_patches).zip(&moves).skip(series_move.stack.parents);
     let stays = pairs.filter(|(_, moved)| moved.fate.goes_by_itself()).map(|(pair, _)| pair);
-    let reverts = reverts(course, stays)?;
+    let reverts = reverts(series_move, stays)?;
     Ok(Tried { tree: tree.write()?, patches: moves, reverts })
 }
 
@@ -94,7 +96,7 @@ fn new_patch(patch: &Patch, replayed: &Replayed, replay: &Replay<'_>) -> Result<
 }
 
 fn patch_move(
-    course: &Course<'_>,
+    series_move: &SeriesMove<'_>,
     file: &PatchFile,
     (old, new): (&Patch, &Patch),
     (verdict, choices): (Verdict, Choices),
@@ -107,7 +109,7 @@ fn patch_move(
         Verdict::Asks(fate) => (fate, None),
     };
     PatchMove {
-        series: course.stack.variant.name.to_string(),
+        series: series_move.stack.variant.name.to_string(),
         file: file.file.clone(),
         new_file: None,
         subject: old.subject.clone(),
@@ -120,12 +122,12 @@ fn patch_move(
 }
 
 /// Returns the report without its patches.
-pub fn empty_report(course: &Course<'_>, tree: ObjectId) -> RebaseReport {
+pub fn empty_report(series_move: &SeriesMove<'_>, tree: ObjectId) -> RebaseReport {
     RebaseReport {
-        variant: course.stack.variant.name.to_string(),
-        upstream: course.stack.pin.upstream.clone(),
-        from: report::place(&course.old_name, course.stack.pin.tree),
-        to: report::place(&course.tip.name, course.tip.tree),
+        variant: series_move.stack.variant.name.to_string(),
+        upstream: series_move.stack.pin.upstream.clone(),
+        from: report::place(&series_move.old_name, series_move.stack.pin.tree),
+        to: report::place(&series_move.tip.name, series_move.tip.tree),
         tree: tree.to_string(),
         patches: Vec::new(),
         reverts: Vec::new(),
@@ -135,10 +137,10 @@ pub fn empty_report(course: &Course<'_>, tree: ObjectId) -> RebaseReport {
 
 /// Returns the changes by upstream between the two trees that new patches revert.
 pub fn reverts<'p>(
-    course: &Course<'_>,
+    series_move: &SeriesMove<'_>,
     pairs: impl Iterator<Item = (&'p Patch, &'p Patch)>,
 ) -> Result<Vec<report::Revert>> {
-    let old = StoreTree::new(course.store, course.stack.pin.tree)?;
-    let new = StoreTree::new(course.store, course.tip.tree)?;
+    let old = StoreTree::new(series_move.store, series_move.stack.pin.tree)?;
+    let new = StoreTree::new(series_move.store, series_move.tip.tree)?;
     Ok(silent_reverts(pairs, &Bases { old: &old, new: &new })?)
 }

@@ -6,7 +6,6 @@
 
 mod blame;
 mod conflict;
-mod course;
 pub mod descendants;
 mod finish;
 mod in_memory;
@@ -15,11 +14,12 @@ mod parent;
 mod place;
 mod start;
 mod steps;
+mod target;
 mod waiting;
 mod walk;
 
-use course::Target;
 use serde_json::json;
+use target::Target;
 pub use waiting::{abort, resume, skip};
 
 use crate::context::{Context, Outcome};
@@ -121,7 +121,7 @@ pub fn prepare(
     let pins = context.pins()?;
     waiting::refuse_waiting(context, pins.variant(variant)?)?;
     let store = Store::open(&context.layout.store())?;
-    let moved = course::load(context, &pins, &store, (variant, upstream))?;
+    let moved = target::load(context, &pins, &store, (variant, upstream))?;
     start::start(&Target::Pin(moved), choices)
 }
 
@@ -131,9 +131,9 @@ pub fn prepare(
 ///
 /// When a patch does not apply there automatically; the error names the obstacle.
 pub fn tree_on(context: &Context, pins: &Pins, store: &Store, stack: &Stack, tip: &Tip) -> Result<ObjectId> {
-    let course = course::onto(context, pins, store, stack.clone(), tip.clone());
+    let series_move = target::onto(context, pins, store, stack.clone(), tip.clone());
     let choices = Choices { no_range_diff: true, ..Choices::default() };
-    let tried = in_memory::run_series(&course, choices)?;
+    let tried = in_memory::run_series(&series_move, choices)?;
     let stays = tried.patches.iter().filter(|patch| !patch.fate.goes_by_itself());
     let told: Vec<String> = stays.map(|patch| format!("{}: {}", patch.file, patch.fate.describe())).collect();
     match told.is_empty() {
@@ -154,7 +154,7 @@ fn begin(context: &Context, options: &Options) -> Result<Outcome> {
     let store = Store::open(&context.layout.store())?;
     let target = match &options.onto {
         Onto::Upstream(upstream) => {
-            Some(Target::Pin(course::load(context, &pins, &store, (named, upstream))?))
+            Some(Target::Pin(target::load(context, &pins, &store, (named, upstream))?))
         }
         Onto::Parent => parent::load(context, &pins, &store, variant)?,
     };

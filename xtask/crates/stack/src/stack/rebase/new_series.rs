@@ -1,6 +1,6 @@
 //! Converting new commits to patch files, and verifying that the files yield the trees of the commits.
 
-use super::course::Course;
+use super::target::SeriesMove;
 use crate::error::{Error, Result};
 use crate::plan::lock::LockedVariant;
 use crate::plan::rebase_state::SeriesState;
@@ -20,13 +20,13 @@ pub struct NewFile {
 /// Returns the new version of each of a series' own patches; `None` for dropped ones. A patch with the same change
 /// keeps its bytes, and every patch keeps the words of its file name.
 pub fn new_series(
-    course: &Course<'_>,
+    series_move: &SeriesMove<'_>,
     repo: &RebaseRepo,
     state: &SeriesState,
 ) -> Result<Vec<Option<NewFile>>> {
-    let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
+    let root = repo.commit_upstream(&series_move.tip.name, series_move.tip.tree)?;
     let commits = state.commits()?;
-    let scratch = disk::scratch_folder(&course.context.layout.scratch(), "format")?;
+    let scratch = disk::scratch_folder(&series_move.context.layout.scratch(), "format")?;
     let tip = commits.last().copied().unwrap_or(root);
     let formatted = format_series(&repo.git_dir(), root, tip, 1, scratch.path())?;
     if formatted.len() != commits.len() {
@@ -38,7 +38,9 @@ pub fn new_series(
     let mut formatted = formatted.into_iter().skip(stays);
     let mut number = 0;
     let mut new = Vec::new();
-    for ((old, patch), done) in course.stack.own_files().iter().zip(course.stack.own_patches()).zip(own) {
+    for ((old, patch), done) in
+        series_move.stack.own_files().iter().zip(series_move.stack.own_patches()).zip(own)
+    {
         let Some(text) = done.commit.as_ref().and_then(|_| formatted.next()) else {
             new.push(None);
             continue;
@@ -81,18 +83,22 @@ pub fn check_trees(repo: &RebaseRepo, state: &SeriesState, locked: &LockedVarian
     Ok(())
 }
 
-/// Stages the new series as replacement of the one that `course` read.
-pub fn replace_series(course: &Course<'_>, stage: &mut Stage, new: &[Option<NewFile>]) -> Result<()> {
-    let folder = course.stack.variant.patches.as_deref().unwrap_or_default();
+/// Stages the new series as replacement of the one that `series_move` read.
+pub fn replace_series(
+    series_move: &SeriesMove<'_>,
+    stage: &mut Stage,
+    new: &[Option<NewFile>],
+) -> Result<()> {
+    let folder = series_move.stack.variant.patches.as_deref().unwrap_or_default();
     let files: Vec<PatchFile> = new.iter().flatten().map(|new| new.file.clone()).collect();
-    stage.replace_series(folder, course.stack.own_files(), &files)
+    stage.replace_series(folder, series_move.stack.own_files(), &files)
 }
 
-/// Returns each patch of the series that `course` read with its new version; dropped ones are left out.
+/// Returns each patch of the series that `series_move` read with its new version; dropped ones are left out.
 pub fn pairs<'n>(
-    course: &'n Course<'_>,
+    series_move: &'n SeriesMove<'_>,
     new: &'n [Option<NewFile>],
 ) -> impl Iterator<Item = (&'n Patch, &'n Patch)> {
-    let own = course.stack.own_patches().iter().zip(new);
+    let own = series_move.stack.own_patches().iter().zip(new);
     own.filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)))
 }

@@ -1,6 +1,6 @@
 //! A series whose parent series changed: the tree that it was made for, and the new one.
 
-use super::course::{Course, Target};
+use super::target::{SeriesMove, Target};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::lock::LockedVariant;
@@ -40,14 +40,14 @@ pub fn onto_parent<'a>(
     (context, pins, store): (&'a Context, &'a Pins, &'a Store),
     (stack, parent): (&Stack, &Variant),
     (old, new): (ObjectId, ObjectId),
-) -> Course<'a> {
+) -> SeriesMove<'a> {
     let revision = Revision::from(&parent.name);
     let pin =
         Pin { upstream: "variant".to_string(), revision: revision.clone(), tree: old, ..stack.pin.clone() };
     let (name, commit) = (parent.name.to_string(), ObjectId::ZERO);
     let old_name = format!("{name} (old)");
     let tip = Tip { name, revision, commit, tree: new };
-    Course { context, pins, store, stack: stack.own_on(pin), old_name, tip }
+    SeriesMove { context, pins, store, stack: stack.own_on(pin), old_name, tip }
 }
 
 /// Returns the rebase of the series of `child` onto the current parent series; `None` if it already applies there.
@@ -70,8 +70,8 @@ pub fn load<'a>(
     }
     let new = parent_tree(context, pins, store, family)?;
     let old = locked_base(context, store, family)?;
-    let course = onto_parent((context, pins, store), (&stack, family.parent), (old, new));
-    Ok(Some(Target::Series(course)))
+    let series_move = onto_parent((context, pins, store), (&stack, family.parent), (old, new));
+    Ok(Some(Target::Series(series_move)))
 }
 
 /// As [`load`], for a rebase in progress: `old` is the tree that it started from.

@@ -1,6 +1,6 @@
 //! Position of a rebase: the series, and the patch in it.
 
-use super::course::{Course, Target};
+use super::target::{SeriesMove, Target};
 use crate::error::{Error, Result};
 use crate::plan::rebase_state::{RebaseState, told_of};
 use crate::series::Patch;
@@ -8,7 +8,7 @@ use crate::series::Patch;
 /// The patch at which the rebase stopped.
 pub struct Place<'c, 'a> {
     /// Its series.
-    pub course: &'c Course<'a>,
+    pub series_move: &'c SeriesMove<'a>,
     /// Index of the series among those on the pin.
     pub series: usize,
     /// Index of the patch in the series.
@@ -24,17 +24,18 @@ impl<'c, 'a> Place<'c, 'a> {
     /// Returns the first patch that is not yet replayed.
     pub fn of(target: &'c Target<'a>, state: &RebaseState) -> Result<Place<'c, 'a>> {
         let found = state.current().and_then(|series| {
-            let (course, state) = (target.series().get(series)?, state.series.get(series)?);
+            let (series_move, state) = (target.series().get(series)?, state.series.get(series)?);
             let at = state.position();
-            let (patch, file) = (course.stack.patches.get(at)?, course.stack.files.get(at)?.file.as_str());
-            Some(Place { course, series, at, patch, file, notes: told_of(&state.upstream, at).to_vec() })
+            let (patch, file) =
+                (series_move.stack.patches.get(at)?, series_move.stack.files.get(at)?.file.as_str());
+            Some(Place { series_move, series, at, patch, file, notes: told_of(&state.upstream, at).to_vec() })
         });
         found.ok_or_else(|| Error::environment("the record of the rebase goes beyond the series"))
     }
 
     /// Describes the conflict for later reuse: the patch, and its target.
     pub fn description(&self) -> String {
-        let Course { stack, tip, .. } = self.course;
+        let SeriesMove { stack, tip, .. } = self.series_move;
         format!("{} went onto {} {}", self.file, stack.pin.upstream, tip.name)
     }
 }

@@ -1,6 +1,6 @@
 //! Starting a rebase and running it to the end, or to a conflict.
 
-use super::course::Target;
+use super::target::Target;
 use super::walk::{Walked, create_repo, go_on, new_state};
 use super::{Choices, Prepared, conflict, finish};
 use crate::error::Result;

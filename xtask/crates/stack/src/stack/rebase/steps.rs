@@ -1,6 +1,6 @@
 //! The part of replaying one patch that all ways of replaying a series share.
 
-use super::course::Course;
+use super::target::SeriesMove;
 use crate::error::{Error, Result};
 use crate::plan::rebase_state::{Choices, TakenPatch, told_of};
 use crate::report::rebase::Fate;
@@ -9,20 +9,20 @@ use crate::series::{PatchClass, Replay, ReplayError, Replayed, Step, TreeNames};
 use crate::stack::apply;
 
 /// Returns the names of the two trees.
-pub fn names<'a>(course: &'a Course<'_>) -> TreeNames<'a> {
-    TreeNames { pin: &course.old_name, tip: &course.tip.name }
+pub fn names<'a>(series_move: &'a SeriesMove<'_>) -> TreeNames<'a> {
+    TreeNames { pin: &series_move.old_name, tip: &series_move.tip.name }
 }
 
 /// Replays the patch at `at`.
-pub fn step(course: &Course<'_>, replay: &mut Replay<'_>, at: usize) -> Result<Step> {
-    replay.step(at).map_err(|error| not_replayed(course, error))
+pub fn step(series_move: &SeriesMove<'_>, replay: &mut Replay<'_>, at: usize) -> Result<Step> {
+    replay.step(at).map_err(|error| not_replayed(series_move, error))
 }
 
 /// Returns the error for a series that is not exact at its own pin and cannot be moved; `apply` reports the details.
-fn not_replayed(course: &Course<'_>, error: ReplayError) -> Error {
+fn not_replayed(series_move: &SeriesMove<'_>, error: ReplayError) -> Error {
     match error {
         ReplayError::Tree(error) => error.into(),
-        ReplayError::NotExact(drift) => match apply::apply_stack(course.store, &course.stack) {
+        ReplayError::NotExact(drift) => match apply::apply_stack(series_move.store, &series_move.stack) {
             Err(error) => error.hint("a series is moved only from a pin on which it is exact"),
             Ok(_) => Error::no(drift.to_string()),
         },
@@ -54,7 +54,7 @@ pub fn verdict(replayed: &Replayed, choices: Choices) -> Verdict {
 
 /// Describes what both upstream and a patch changed, if a person has to decide about it.
 pub fn shared(
-    course: &Course<'_>,
+    series_move: &SeriesMove<'_>,
     replay: &Replay<'_>,
     (at, replayed): (usize, &Replayed),
     verdict: Verdict,
@@ -62,7 +62,7 @@ pub fn shared(
     if !matches!(verdict, Verdict::Asks(Fate::PartlyUpstreamed)) {
         return Ok(Vec::new());
     }
-    let tip = format!("{} {}", course.stack.pin.upstream, course.tip.name);
+    let tip = format!("{} {}", series_move.stack.pin.upstream, series_move.tip.name);
     let changes = replay.shared_changes(at, replayed)?;
     Ok(changes.iter().map(|change| describe_shared(change, &tip)).collect())
 }

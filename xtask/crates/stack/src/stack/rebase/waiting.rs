@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::course::{PinMove, Target, load_with_tip};
 use super::place::Place;
+use super::target::{PinMove, Target, load_with_tip};
 use super::walk::{Walked, go_on, series_now};
 use super::{Choices, Prepared, conflict, finish, parent};
 use crate::context::{Context, Outcome};
@@ -142,8 +142,8 @@ fn target_of<'a>(
         }
     };
     let now = series_now(&target);
-    let (course, then) = (target.named(), (state.old_tree()?, state.tip_tree()?));
-    if (course.stack.pin.tree, course.tip.tree) != then || what_was_there(&state.series) != now {
+    let (series_move, then) = (target.named(), (state.old_tree()?, state.tip_tree()?));
+    if (series_move.stack.pin.tree, series_move.tip.tree) != then || what_was_there(&state.series) != now {
         return Err(Error::new(Kind::Conflict, changed_since(state.scope))
             .detail(changed_files(&now, &state.series))
             .hint("put it back, then: cargo xtask rebase --continue")
@@ -190,10 +190,10 @@ fn changed_files(now: &[SeriesState], then: &[SeriesState]) -> String {
 }
 
 fn solved(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Result<DonePatch> {
-    let layout = &here.course.context.layout;
+    let layout = &here.series_move.context.layout;
     let shown_as = layout.show(repo.work());
     let resolved = read_resolved(repo, &state.conflicts, &shown_as)?;
-    let root = repo.commit_upstream(&here.course.tip.name, here.course.tip.tree)?;
+    let root = repo.commit_upstream(&here.series_move.tip.name, here.series_move.tip.tree)?;
     let series = state.series.get(here.series).ok_or_else(beyond)?;
     let head = series.commits()?.last().copied().unwrap_or(root);
     let file = here.file;
@@ -205,7 +205,7 @@ fn solved(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Resul
             )));
     }
     for path in &resolved.untracked {
-        here.course.context.ui.warn(format!("`{path}` is not known to git and is no part of the patch"));
+        here.series_move.context.ui.warn(format!("`{path}` is not known to git and is no part of the patch"));
     }
     resolutions::learn(repo, &layout.resolutions())?;
     let commit = repo.commit_patch(here.patch, resolved.tree, head)?;

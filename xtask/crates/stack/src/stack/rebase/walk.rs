@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::course::{Course, Target, read_upstream};
 use super::steps::{Verdict, names, notes, shared, step, verdict};
+use super::target::{SeriesMove, Target, read_upstream};
 use super::{Choices, conflict};
 use crate::error::{Error, Kind, Result};
 use crate::plan::rebase_state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_taken};
@@ -19,7 +19,7 @@ use crate::sys::work_trees::rebase_repo::RebaseRepo;
 /// Creates a repository in `folder` for the rebase of `target`. It borrows what the store has on disk; the base and
 /// the target tree may exist only in memory.
 pub fn create_repo(target: &Target<'_>, folder: &Path) -> Result<RebaseRepo> {
-    let Course { store, stack, tip, .. } = target.named();
+    let SeriesMove { store, stack, tip, .. } = target.named();
     let repo = RebaseRepo::create(folder)?;
     store.write_tree_to(stack.pin.tree, &repo.store)?;
     store.write_tree_to(tip.tree, &repo.store)?;
@@ -28,19 +28,19 @@ pub fn create_repo(target: &Target<'_>, folder: &Path) -> Result<RebaseRepo> {
 
 /// Returns the state of a rebase in which nothing is replayed.
 pub fn new_state(target: &Target<'_>, choices: Choices) -> RebaseState {
-    let course = target.named();
+    let series_move = target.named();
     let named = |name: &str, tree: ObjectId| NamedTree { name: name.to_string(), tree: tree.to_string() };
-    let variant = (course.stack.variant.name.as_str(), target.scope());
-    let from = named(&course.old_name, course.stack.pin.tree);
-    let to = named(&course.tip.name, course.tip.tree);
+    let variant = (series_move.stack.variant.name.as_str(), target.scope());
+    let from = named(&series_move.old_name, series_move.stack.pin.tree);
+    let to = named(&series_move.tip.name, series_move.tip.tree);
     let mut state = RebaseState::new(variant, from, to, series_now(target), choices);
-    state.commit = course.tip.commit.to_string();
+    state.commit = series_move.tip.commit.to_string();
     state
 }
 
 /// Returns the current version of every series that moves, with nothing replayed.
 pub fn series_now(target: &Target<'_>) -> Vec<SeriesState> {
-    let series = |Course { stack, .. }: &Course<'_>| {
+    let series = |SeriesMove { stack, .. }: &SeriesMove<'_>| {
         let files = stack.files.iter().map(|patch| (patch.file.clone(), patch.sha256.clone()));
         SeriesState::new(&stack.variant.name, files.collect(), stack.parents)
     };
@@ -83,12 +83,12 @@ impl Refusal {
 pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
     let choices = state.choices;
     let mut refused = Vec::new();
-    for (place, course) in target.series().iter().enumerate() {
+    for (place, series_move) in target.series().iter().enumerate() {
         state.inherit(place);
         let Some(series) = state.series.get_mut(place).filter(|series| !series.is_complete()) else {
             continue;
         };
-        if let Some(stop) = go_on_with_series(course, repo, (series, choices), &mut refused)? {
+        if let Some(stop) = go_on_with_series(series_move, repo, (series, choices), &mut refused)? {
             return Ok(Walked::Conflict(Box::new(stop)));
         }
     }
@@ -100,29 +100,29 @@ pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
 
 /// Replays the rest of one series; returns where it stops.
 fn go_on_with_series(
-    course: &Course<'_>,
+    series_move: &SeriesMove<'_>,
     repo: &RebaseRepo,
     (state, choices): (&mut SeriesState, Choices),
     refused: &mut Vec<Refused>,
 ) -> Result<Option<conflict::Stop>> {
     let store = &repo.store;
-    let root = repo.commit_upstream(&course.tip.name, course.tip.tree)?;
+    let root = repo.commit_upstream(&series_move.tip.name, series_move.tip.tree)?;
     let head = state.commits()?.last().copied().unwrap_or(root);
     let start = store.tree_of(head)?;
-    let pin_tree = StoreTree::new(store, course.stack.pin.tree)?;
-    let start_tree = StoreTree::in_range(store, start, course.stack.pin.tree, course.tip.tree)?;
-    let origin = range::origin(store, &course.stack.patches, &pin_tree)?;
+    let pin_tree = StoreTree::new(store, series_move.stack.pin.tree)?;
+    let start_tree = StoreTree::in_range(store, start, series_move.stack.pin.tree, series_move.tip.tree)?;
+    let origin = range::origin(store, &series_move.stack.patches, &pin_tree)?;
     if state.position() <= state.parents && state.upstream.is_empty() {
-        state.upstream = read_upstream(course, &origin)?;
+        state.upstream = read_upstream(series_move, &origin)?;
     }
     let taken = places_of_taken(&state.upstream);
-    let mut replay = Replay::new(&origin, &start_tree, names(course), &taken);
+    let mut replay = Replay::new(&origin, &start_tree, names(series_move), &taken);
     let behind = state.position();
     let tree = GitTree::new(store, start)?;
-    let mut walk = Walk { course, repo, state, choices, tree, head, refused };
-    let files = course.stack.patches.iter().zip(&course.stack.files).enumerate().skip(behind);
+    let mut walk = Walk { series_move, repo, state, choices, tree, head, refused };
+    let files = series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate().skip(behind);
     for (at, (patch, file)) in files {
-        let step = step(course, &mut replay, at)?;
+        let step = step(series_move, &mut replay, at)?;
         change_tree(store, &mut walk.tree, &step.changes)?;
         let edited = to_edit(&replay, at, &step, choices)?;
         if !edited.as_ref().unwrap_or(&step.replayed).has_conflict() {
@@ -152,7 +152,7 @@ fn to_edit(replay: &Replay<'_>, at: usize, step: &Step, choices: Choices) -> Res
 
 /// State of the replay of one series.
 struct Walk<'w> {
-    course: &'w Course<'w>,
+    series_move: &'w SeriesMove<'w>,
     repo: &'w RebaseRepo,
     state: &'w mut SeriesState,
     choices: Choices,
@@ -181,7 +181,7 @@ impl Walk<'_> {
         if let Verdict::Asks(fate) = verdict {
             // A parent's patch is reported with its own series.
             if at >= self.state.parents {
-                notes.extend(shared(self.course, replay, (at, &step.replayed), verdict)?);
+                notes.extend(shared(self.series_move, replay, (at, &step.replayed), verdict)?);
                 self.refused.push(Refused { file: file.to_string(), fate, notes });
             }
             return Ok(());
@@ -191,7 +191,7 @@ impl Walk<'_> {
         }
         let drops = verdict == Verdict::Dropped;
         if drops {
-            self.course.context.ui.status("Dropping", file);
+            self.series_move.context.ui.status("Dropping", file);
         } else {
             self.head = self.repo.commit_patch(patch, self.tree.write()?, self.head)?;
         }
@@ -202,12 +202,12 @@ impl Walk<'_> {
 }
 
 fn upstream_has(target: &Target<'_>, refused: &[Refused]) -> Refusal {
-    let course = target.named();
+    let series_move = target.named();
     let patches: usize = target.series().iter().map(|series| series.stack.own_patches().len()).sum();
     let what = format!(
         "{} {} has what {} of {} patches do; nothing was written",
-        course.stack.pin.upstream,
-        course.tip.name,
+        series_move.stack.pin.upstream,
+        series_move.tip.name,
         refused.len(),
         patches
     );

@@ -19,7 +19,7 @@ use crate::sys::upstream::tip::{self, Ask, Tip};
 
 /// The inputs of one series before its first patch is replayed.
 #[derive(Clone)]
-pub struct Course<'a> {
+pub struct SeriesMove<'a> {
     pub context: &'a Context,
     pub pins: &'a Pins,
     pub store: &'a Store,
@@ -32,9 +32,9 @@ pub struct Course<'a> {
 /// A pin with everything that moves with it: no variant can stay behind on a tree that its patches were not made for.
 pub struct PinMove<'a> {
     /// The named variant, with the new tree as its target. It may have no patches of its own.
-    pub named: Course<'a>,
+    pub named: SeriesMove<'a>,
     /// Every series on the pin, in an order in which extended variants come before those that extend them.
-    pub series: Vec<Course<'a>>,
+    pub series: Vec<SeriesMove<'a>>,
 }
 
 /// The series that a rebase moves, with the base and the target tree.
@@ -43,23 +43,23 @@ pub enum Target<'a> {
     Pin(PinMove<'a>),
     /// The patches of one variant, from the old tree of its parent series to the new one. They are the whole of its
     /// stack here; the old tree takes the role of the pin's, the new one that of the tip's, which has no commit.
-    Series(Course<'a>),
+    Series(SeriesMove<'a>),
 }
 
 impl<'a> Target<'a> {
     /// Returns the named variant.
-    pub fn named(&self) -> &Course<'a> {
+    pub fn named(&self) -> &SeriesMove<'a> {
         match self {
             Target::Pin(moved) => &moved.named,
-            Target::Series(course) => course,
+            Target::Series(series_move) => series_move,
         }
     }
 
     /// Returns every series that moves; extended variants come before those that extend them.
-    pub fn series(&self) -> &[Course<'a>] {
+    pub fn series(&self) -> &[SeriesMove<'a>] {
         match self {
             Target::Pin(moved) => &moved.series,
-            Target::Series(course) => std::slice::from_ref(course),
+            Target::Series(series_move) => std::slice::from_ref(series_move),
         }
     }
 
@@ -89,20 +89,21 @@ pub fn load<'a>(
 }
 
 /// Returns which patches upstream's commits since the pin contain; empty if the commits are not available.
-pub fn read_upstream(course: &Course<'_>, origin: &Origin<'_>) -> Result<Vec<TakenPatch>> {
-    if course.tip.commit.is_zero() {
+pub fn read_upstream(series_move: &SeriesMove<'_>, origin: &Origin<'_>) -> Result<Vec<TakenPatch>> {
+    if series_move.tip.commit.is_zero() {
         return Ok(Vec::new());
     }
-    let history = history::since(course.store, course.tip.commit, course.stack.pin.tree)?.unwrap_or_default();
+    let history = history::since(series_move.store, series_move.tip.commit, series_move.stack.pin.tree)?
+        .unwrap_or_default();
     if history.is_empty() {
         return Ok(Vec::new());
     }
     let commits = count(history.len());
-    course
-        .context
-        .ui
-        .status("Reading", format!("{commits} of {} since {}", course.stack.pin.upstream, course.old_name));
-    let taken = taken::watch(course.store, origin, &history, &Comparisons::new(course.store))?;
+    series_move.context.ui.status(
+        "Reading",
+        format!("{commits} of {} since {}", series_move.stack.pin.upstream, series_move.old_name),
+    );
+    let taken = taken::watch(series_move.store, origin, &history, &Comparisons::new(series_move.store))?;
     let commits: Vec<_> = history.iter().map(upstream_commit).collect();
     let set = taken.at_tip();
     let patch =
@@ -124,7 +125,7 @@ pub fn load_with_tip<'a>(
     let named = onto(context, pins, store, stack.clone(), find_tip(&stack.pin)?);
     let series = pins.series_on(&variant.pin).into_iter().map(|other| {
         let stack = Stack::read(&context.layout, pins, other)?;
-        Ok(Course { stack, ..named.clone() })
+        Ok(SeriesMove { stack, ..named.clone() })
     });
     Ok(PinMove { series: series.collect::<Result<_>>()?, named })
 }
@@ -136,7 +137,7 @@ pub fn onto<'a>(
     store: &'a Store,
     stack: Stack,
     tip: Tip,
-) -> Course<'a> {
+) -> SeriesMove<'a> {
     let old_name = stack.pin.revision.to_string();
-    Course { context, pins, store, stack, old_name, tip }
+    SeriesMove { context, pins, store, stack, old_name, tip }
 }
