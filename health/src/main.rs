@@ -48,11 +48,11 @@ impl Question {
 
     /// Returns the status of the server's response.
     fn ask(&self, patience: Duration) -> Result<u16, String> {
-        let (end, told) = (Instant::now() + patience, |error: std::io::Error| error.to_string());
-        let mut stream = TcpStream::connect_timeout(&self.address()?, patience).map_err(told)?;
+        let (end, text) = (Instant::now() + patience, |error: std::io::Error| error.to_string());
+        let mut stream = TcpStream::connect_timeout(&self.address()?, patience).map_err(text)?;
         let request = format!("GET {} HTTP/1.0\r\nHost: {}\r\n\r\n", self.path, self.host);
-        stream.set_write_timeout(Some(patience)).map_err(told)?;
-        stream.write_all(request.as_bytes()).map_err(told)?;
+        stream.set_write_timeout(Some(patience)).map_err(text)?;
+        stream.write_all(request.as_bytes()).map_err(text)?;
         let mut answer = Vec::new();
         let mut part = [0; 256];
         // Only the first line matters; the timeout also covers a server that sends it byte by byte.
@@ -61,8 +61,8 @@ impl Question {
             if left.is_zero() {
                 return Err("it does not answer in time".to_string());
             }
-            stream.set_read_timeout(Some(left)).map_err(told)?;
-            match stream.read(&mut part).map_err(told)? {
+            stream.set_read_timeout(Some(left)).map_err(text)?;
+            match stream.read(&mut part).map_err(text)? {
                 0 => break,
                 count => answer.extend_from_slice(&part[..count]),
             }

@@ -69,7 +69,7 @@ fn date_at(line: &[u8]) -> Option<usize> {
 mod tests {
     use super::{Tolerated, tolerate};
 
-    fn told(diff: &str) -> (String, usize) {
+    fn tolerated(diff: &str) -> (String, usize) {
         let Tolerated { diff, added } = tolerate(diff.as_bytes());
         (String::from_utf8(diff).unwrap(), added)
     }
@@ -80,23 +80,23 @@ mod tests {
                     --- a Thu Dec 17 16:39:15 2015\n+++ b Thu Dec 17 16:39:15 2015\n";
         let wanted = "--- a/x y.c\tThu Dec 17 16:39:15 2015 +0300\n+++ b/x y.c\tSat Jan 2 11:14:44 2016\n@@ -1 +1 @@\n\
                       --- a Thu Dec 17 16:39:15 2015\n+++ b Thu Dec 17 16:39:15 2015\n";
-        assert_eq!(told(diff), (wanted.to_owned(), 0));
+        assert_eq!(tolerated(diff), (wanted.to_owned(), 0));
         for same in
             ["--- a/x\tThu Dec 17 16:39:15 2015\n", "--- Thu Dec 17.c\n", "--- a/x 2015-12-17 16:39:15\n"]
         {
-            assert_eq!(told(same), (same.to_owned(), 0), "{same}");
+            assert_eq!(tolerated(same), (same.to_owned(), 0), "{same}");
         }
     }
 
     #[test]
     fn blank_lines_at_the_end_come_back() {
         let cut = "--- a/x\n+++ b/x\n@@ -1,3 +1,4 @@\n a\n+b\n";
-        assert_eq!(told(&format!("{cut} c\n")), (format!("{cut} c\n \n"), 1));
-        assert_eq!(told(&format!("{cut} c")), (format!("{cut} c\n \n"), 1));
-        assert_eq!(told(&format!("{cut} c\n\n")), (format!("{cut} c\n\n"), 0));
-        assert_eq!(told(&format!("{cut} c\n ")), (format!("{cut} c\n \n"), 0));
+        assert_eq!(tolerated(&format!("{cut} c\n")), (format!("{cut} c\n \n"), 1));
+        assert_eq!(tolerated(&format!("{cut} c")), (format!("{cut} c\n \n"), 1));
+        assert_eq!(tolerated(&format!("{cut} c\n\n")), (format!("{cut} c\n\n"), 0));
+        assert_eq!(tolerated(&format!("{cut} c\n ")), (format!("{cut} c\n \n"), 0));
         for other in ["@@ -1,9 +1,9 @@\n a\n", "@@ -1,3 +1,2 @@\n a\n", "words", ""] {
-            assert_eq!(told(other), (other.to_owned(), 0), "{other}");
+            assert_eq!(tolerated(other), (other.to_owned(), 0), "{other}");
         }
     }
 }

@@ -176,7 +176,10 @@ mod tests {
         let mut answers = vec![answer("paged-cpu", "grows"), answer("stock-cpu", "grows")];
         assert!(compare(&answers).is_ok() && compare(&[]).is_ok());
         answers.push(answer("paged-vulkan", "glows"));
-        let told = compare(&answers).unwrap_err().to_string();
-        assert!(told.contains("paged-cpu: \"grows\"") && told.contains("paged-vulkan: \"glows\""), "{told}");
+        let error = compare(&answers).unwrap_err().to_string();
+        assert!(
+            error.contains("paged-cpu: \"grows\"") && error.contains("paged-vulkan: \"glows\""),
+            "{error}"
+        );
     }
 }

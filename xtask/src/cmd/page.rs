@@ -36,7 +36,7 @@ const EMBEDDING: u64 = 128;
 
 /// One line of the driver's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Told {
+struct CheckResult {
     check: String,
     error: Option<String>,
 }
@@ -76,7 +76,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         .arg(server.base())
         .args(browser().iter().chain([&screenshots]))
         .arg("images");
-    Ok(outcome(context, &told_by(run)?, &screenshots))
+    Ok(outcome(context, &check_results(run)?, &screenshots))
 }
 
 /// Few tokens per answer, but enough for the check to see the answer grow.
@@ -121,37 +121,37 @@ fn start(context: &Context, server: Run, name: &str) -> Result<Server> {
 }
 
 /// Returns the driver's result of every check; a check that it did not report counts as failed.
-fn told_by(run: Run) -> Result<Vec<Told>> {
-    let (words, mut said, mut told) = (run.words(), String::new(), Vec::new());
+fn check_results(run: Run) -> Result<Vec<CheckResult>> {
+    let (words, mut said, mut results) = (run.words(), String::new(), Vec::new());
     let status = run.watch(|seen| {
         if let Seen::Line(line) = seen {
-            match serde_json::from_str::<Told>(line) {
-                Ok(one) => told.push(one),
+            match serde_json::from_str::<CheckResult>(line) {
+                Ok(one) => results.push(one),
                 Err(_) => said += &format!("{line}\n"),
             }
         }
         Watch::GoOn
     })?;
-    if told.is_empty() {
+    if results.is_empty() {
         return Err(process::failed(&words, status, &said));
     }
     let how = format!("not reached: {}", process::last_words(&said).lines().next().unwrap_or_default());
-    let is_missing = |name: &str| !told.iter().any(|one| one.check == name);
+    let is_missing = |name: &str| !results.iter().any(|one| one.check == name);
     let missing = CHECKS.into_iter().filter(|name| is_missing(name));
-    let missing = missing.map(|name| Told { check: name.to_string(), error: Some(how.clone()) });
-    let missing: Vec<Told> = missing.collect();
-    Ok(told.into_iter().chain(missing).collect())
+    let missing = missing.map(|name| CheckResult { check: name.to_string(), error: Some(how.clone()) });
+    let missing: Vec<CheckResult> = missing.collect();
+    Ok(results.into_iter().chain(missing).collect())
 }
 
-fn outcome(context: &Context, told: &[Told], screenshots: &Path) -> Outcome {
-    let line = |one: &Told| match &one.error {
+fn outcome(context: &Context, results: &[CheckResult], screenshots: &Path) -> Outcome {
+    let line = |one: &CheckResult| match &one.error {
         None => format!("{:<10} ok", one.check),
         Some(error) => format!("{:<10} FAILED: {error}", one.check),
     };
-    let failed = told.iter().filter(|one| one.error.is_some()).count();
+    let failed = results.iter().filter(|one| one.error.is_some()).count();
     let folder = context.layout.show(screenshots);
-    let mut lines: Vec<String> = told.iter().map(line).collect();
+    let mut lines: Vec<String> = results.iter().map(line).collect();
     lines.push(format!("screenshots: {folder}"));
-    let json = json!({ "checks": told, "failed": failed, "screenshots": folder });
+    let json = json!({ "checks": results, "failed": failed, "screenshots": folder });
     Outcome { text: lines.join("\n"), json, code: u8::from(failed > 0) }
 }

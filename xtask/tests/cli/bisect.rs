@@ -118,8 +118,8 @@ fn a_number_names_the_own_patch_before_a_parents() {
     git::commit(&edited, "Add a child");
     project.run(&["export", "child"]).success();
     let judged = |name: &str| {
-        let told = bisect(&project, &upstream, &["--variant", "child", "--patch", name]).success().stdout;
-        let found = told.lines().filter_map(|line| line.trim().strip_prefix("patches/")?.split_once(": "));
+        let stdout = bisect(&project, &upstream, &["--variant", "child", "--patch", name]).success().stdout;
+        let found = stdout.lines().filter_map(|line| line.trim().strip_prefix("patches/")?.split_once(": "));
         found.map(|(file, _)| file.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(judged("0001"), ["child/0001-add-a-child.patch"]);

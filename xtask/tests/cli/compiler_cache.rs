@@ -40,8 +40,8 @@ fn build_anew(project: &Project) -> Output {
 fn it_is_told_where_the_project_is_and_says_what_it_had() {
     let project = project();
     build(&project, &[]).says(&["Cached ccache had 0 of 11 objects"]).says_nothing_of("had nothing");
-    let told = std::fs::read_to_string(project.beside("bin/basedir")).unwrap();
-    assert_eq!(told.trim(), project.root().display().to_string());
+    let base_folder = std::fs::read_to_string(project.beside("bin/basedir")).unwrap();
+    assert_eq!(base_folder.trim(), project.root().display().to_string());
     files::write(&project.beside("bin/has-all"), "");
     build_anew(&project).says(&["Cached ccache had 11 of 11 objects"]).says_nothing_of("had nothing");
 }

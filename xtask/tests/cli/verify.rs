@@ -131,7 +131,7 @@ fn a_patch_that_is_not_in_the_lock_is_named() {
 /// A change that makes a document false although every digest is right, and the expected message.
 type Lie = (&'static str, fn(&mut Value), &'static str);
 
-fn told(project: &Project, name: &str, lies: &[Lie]) {
+fn assert_refused(project: &Project, name: &str, lies: &[Lie]) {
     for (what, lie, said) in lies {
         let package = copy(project);
         change(&package, name, lie);
@@ -154,7 +154,7 @@ fn drop_component(bom: &mut Value, begins: &str) {
 
 #[test]
 fn an_sbom_that_lies_is_found() {
-    told(
+    assert_refused(
         &built(),
         "sbom.cdx.json",
         &[
@@ -239,7 +239,7 @@ fn a_provenance_that_lies_is_found() {
     fn input(statement: &mut Value, at: usize) -> &mut Value {
         &mut definition(statement)["resolvedDependencies"][at]
     }
-    told(
+    assert_refused(
         &built(),
         "provenance.json",
         &[

@@ -27,7 +27,7 @@ fn our_workflows_keep_our_rules() {
 /// Returns the number of jobs for the rows of `name`: the one passed to the tool, and the actual one.
 fn jobs_for_parts(name: &str) -> (usize, usize) {
     let text = workflow(name);
-    let (_, told) = text.split_once("--github --parts ").unwrap();
+    let (_, after_flag) = text.split_once("--github --parts ").unwrap();
     let jobs: Vec<&str> = text.lines().filter(|line| line.starts_with("  part-")).collect();
     for (index, job) in jobs.iter().enumerate() {
         let number = index + 1;
@@ -40,7 +40,7 @@ fn jobs_for_parts(name: &str) -> (usize, usize) {
             assert_eq!(text.matches(&line).count(), 1, "{name}: {line}");
         }
     }
-    (told.split_whitespace().next().unwrap().parse().unwrap(), jobs.len())
+    (after_flag.split_whitespace().next().unwrap().parse().unwrap(), jobs.len())
 }
 
 #[test]

@@ -75,8 +75,8 @@ fn lines_with_commands(source: &str) -> Vec<String> {
 
 fn with_command(text: &str) -> Vec<String> {
     // A command between backticks is mentioned, not suggested.
-    let is_told = |line: &&str| line.replace(&format!("`{COMMAND}"), "").contains(COMMAND);
-    text.split("\\n").filter(is_told).map(str::to_string).collect()
+    let is_suggested = |line: &&str| line.replace(&format!("`{COMMAND}"), "").contains(COMMAND);
+    text.split("\\n").filter(is_suggested).map(str::to_string).collect()
 }
 
 fn until_quote(text: &str) -> &str {

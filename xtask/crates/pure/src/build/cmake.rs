@@ -164,10 +164,11 @@ mod tests {
     #[test]
     fn compilers_are_told_with_their_launchers_and_arguments() {
         let arguments = configure(false);
-        let told: Vec<&str> = arguments.iter().filter_map(|one| one.strip_prefix("-DCMAKE_C")).collect();
+        let compiler_arguments: Vec<&str> =
+            arguments.iter().filter_map(|one| one.strip_prefix("-DCMAKE_C")).collect();
         let expected =
             ["XX_COMPILER=/c++", "XX_COMPILER_ARG1=-m64 '-DX=a b'", "XX_COMPILER_LAUNCHER=/ccache"];
-        assert_eq!(told, [&expected[..], &["_COMPILER=/cc", "_COMPILER_LAUNCHER="]].concat());
+        assert_eq!(compiler_arguments, [&expected[..], &["_COMPILER=/cc", "_COMPILER_LAUNCHER="]].concat());
     }
 
     #[test]

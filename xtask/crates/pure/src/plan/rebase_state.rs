@@ -156,7 +156,7 @@ pub fn places_of_taken(upstream: &[TakenPatch]) -> BTreeSet<usize> {
 }
 
 /// Notes from upstream's commits on the patch at index `at`.
-pub fn told_of(upstream: &[TakenPatch], at: usize) -> &[String] {
+pub fn notes_of_patch(upstream: &[TakenPatch], at: usize) -> &[String] {
     upstream.get(at).map(|patch| patch.notes.as_slice()).unwrap_or_default()
 }
 

@@ -86,7 +86,7 @@ impl PinnedSeries {
     fn without_history(&self, tip: &Tip) -> Error {
         let Pin { upstream, revision, sources, .. } = &self.stack.pin;
         let what = format!("the commits of {upstream} between {revision} and {} are not available", tip.name);
-        let told = sources.iter().fold(Error::environment(what), |error, source| {
+        let with_sources = sources.iter().fold(Error::environment(what), |error, source| {
             let gives = match source {
                 Source::Npm { .. } => "has releases without their history",
                 Source::Git { .. } => "would have them",
@@ -94,7 +94,7 @@ impl PinnedSeries {
             };
             error.detail(format!("{}: {gives}", source.describe(&tip.name)))
         });
-        told.hint(format!("name a clone in which {} comes after {revision}: --from PATH", tip.name))
+        with_sources.hint(format!("name a clone in which {} comes after {revision}: --from PATH", tip.name))
     }
 
     /// Surveys the whole series, including its parents', at every commit of `history`.

@@ -37,14 +37,14 @@ fn find(target: &Target<'_>, here: &Place<'_, '_>) -> Result<Vec<String>> {
     let more = stops_from(&range, here.at + 1);
     let more =
         (more > 0).then(|| format!("after it {more} more of the patches will stop, as far as is known"));
-    let mut told: Vec<String> = since.into_iter().chain(more).collect();
+    let mut notes: Vec<String> = since.into_iter().chain(more).collect();
     for SeriesMove { stack, .. } in target.series().iter().skip(here.series + 1) {
         let (stop, own) = (stops_from(&survey(stack)?, stack.parents), stack.own_patches().len());
         if stop > 0 {
-            told.push(format!("{}: {stop} of {own} patches will stop too", stack.variant.name));
+            notes.push(format!("{}: {stop} of {own} patches will stop too", stack.variant.name));
         }
     }
-    Ok(told)
+    Ok(notes)
 }
 
 /// Returns the number of patches from `from` on that stop at the tip.

@@ -143,9 +143,9 @@ fn sentence(
     let remembered = solved.iter().map(|Remembered { path, origin }| {
         format!("{path}: resolved as when {origin}; not staged yet: review it first")
     });
-    let told = replayed.conflicts().map(describe_conflict).chain(here.notes.iter().cloned());
-    let told = told.chain(blame(target, here)).chain(remembered);
-    let error = told.fold(Error::new(Kind::Conflict, what), Error::detail);
+    let details = replayed.conflicts().map(describe_conflict).chain(here.notes.iter().cloned());
+    let details = details.chain(blame(target, here)).chain(remembered);
+    let error = details.fold(Error::new(Kind::Conflict, what), Error::detail);
     error
         .hint(format!("cd {}    # git status, git diff and git mergetool work there", quoted(&work)))
         .hint("resolve it, `git add` the files, then: cargo xtask rebase --continue")

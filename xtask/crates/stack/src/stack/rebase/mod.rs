@@ -135,11 +135,12 @@ pub fn tree_on(context: &Context, pins: &Pins, store: &Store, stack: &Stack, tip
     let choices = Choices { no_range_diff: true, ..Choices::default() };
     let tried = in_memory::run_series(&series_move, choices)?;
     let stays = tried.patches.iter().filter(|patch| !patch.fate.goes_by_itself());
-    let told: Vec<String> = stays.map(|patch| format!("{}: {}", patch.file, patch.fate.describe())).collect();
-    match told.is_empty() {
+    let reasons: Vec<String> =
+        stays.map(|patch| format!("{}: {}", patch.file, patch.fate.describe())).collect();
+    match reasons.is_empty() {
         true => Ok(tried.tree),
         false => Err(Error::no(format!("the series does not apply to {} automatically", tip.name))
-            .detail(told.join("\n"))),
+            .detail(reasons.join("\n"))),
     }
 }
 

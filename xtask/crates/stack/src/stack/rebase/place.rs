@@ -2,7 +2,7 @@
 
 use super::target::{SeriesMove, Target};
 use crate::error::{Error, Result};
-use crate::plan::rebase_state::{RebaseState, told_of};
+use crate::plan::rebase_state::{RebaseState, notes_of_patch};
 use crate::series::Patch;
 
 /// The patch at which the rebase stopped.
@@ -28,7 +28,14 @@ impl<'c, 'a> Place<'c, 'a> {
             let at = state.position();
             let (patch, file) =
                 (series_move.stack.patches.get(at)?, series_move.stack.files.get(at)?.file.as_str());
-            Some(Place { series_move, series, at, patch, file, notes: told_of(&state.upstream, at).to_vec() })
+            Some(Place {
+                series_move,
+                series,
+                at,
+                patch,
+                file,
+                notes: notes_of_patch(&state.upstream, at).to_vec(),
+            })
         });
         found.ok_or_else(|| Error::environment("the record of the rebase goes beyond the series"))
     }

@@ -2,7 +2,7 @@
 
 use super::target::SeriesMove;
 use crate::error::{Error, Result};
-use crate::plan::rebase_state::{Choices, TakenPatch, told_of};
+use crate::plan::rebase_state::{Choices, TakenPatch, notes_of_patch};
 use crate::report::rebase::Fate;
 use crate::report::replay::{describe_shared, notes_on};
 use crate::series::{PatchClass, Replay, ReplayError, Replayed, Step, TreeNames};
@@ -70,7 +70,7 @@ pub fn shared(
 /// Returns the notes for the user on the patch at `at`.
 pub fn notes(replayed: &Replayed, upstream: &[TakenPatch], at: usize, verdict: Verdict) -> Vec<String> {
     let mut notes = notes_on(replayed);
-    notes.extend(told_of(upstream, at).iter().cloned());
+    notes.extend(notes_of_patch(upstream, at).iter().cloned());
     if verdict == Verdict::Dropped {
         notes.push("upstream has all of it".to_string());
     }

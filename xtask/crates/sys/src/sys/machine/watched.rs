@@ -103,7 +103,7 @@ const OTHERS_SHOWN: usize = 8;
 fn with_words(program: &str, error: Error, said: &[String]) -> Error {
     let lines: Vec<&str> = said.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
     let Some(reason) = reason_in(&lines) else { return error };
-    let mut told = Error::environment(format!("{program} says: {}", without_mark(reason)));
+    let mut reported = Error::environment(format!("{program} says: {}", without_mark(reason)));
     let mut others: Vec<&str> = Vec::new();
     for line in lines.into_iter().map(without_mark) {
         if line != without_mark(reason) && line != CONSEQUENCE && !others.contains(&line) {
@@ -111,10 +111,10 @@ fn with_words(program: &str, error: Error, said: &[String]) -> Error {
         }
     }
     // One detail per line, because each detail is indented when shown.
-    told.details = others.iter().take(OTHERS_SHOWN).map(|line| (*line).to_string()).collect();
-    told.hints = error.hints;
-    told.hints.extend(way_to_trust(said.iter().map(String::as_str)));
-    told
+    reported.details = others.iter().take(OTHERS_SHOWN).map(|line| (*line).to_string()).collect();
+    reported.hints = error.hints;
+    reported.hints.extend(way_to_trust(said.iter().map(String::as_str)));
+    reported
 }
 
 /// git's message when the remote has ended for a reason that it reported before.
@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn the_line_that_tells_why_comes_first() {
-        let told = |said: &[&str]| {
+        let reported = |said: &[&str]| {
             let said: Vec<String> = said.iter().map(|line| (*line).to_string()).collect();
             with_words("git", Error::environment("exit code 128"), &said).to_string()
         };
         assert_eq!(
-            told(&[
+            reported(&[
                 "remote: Enumerating objects: 11, done.",
                 "remote: fatal: unable to read 1",
                 "fatal: early EOF"
@@ -173,15 +173,19 @@ mod tests {
             "error: git says: unable to read 1\n  remote: Enumerating objects: 11, done.\n  early EOF"
         );
         assert_eq!(
-            told(&["ssh: connect to host x: refused", "fatal: Could not read from remote repository.", ""]),
+            reported(&[
+                "ssh: connect to host x: refused",
+                "fatal: Could not read from remote repository.",
+                ""
+            ]),
             "error: git says: Could not read from remote repository.\n  ssh: connect to host x: refused"
         );
         assert_eq!(
-            told(&["code ENOSPC", "nospc ENOSPC: no space left on device, write"]),
+            reported(&["code ENOSPC", "nospc ENOSPC: no space left on device, write"]),
             "error: git says: nospc ENOSPC: no space left on device, write\n  code ENOSPC"
         );
-        assert_eq!(told(&["plain", "words"]), "error: git says: plain\n  words");
-        assert_eq!(told(&[" "]), "error: exit code 128");
+        assert_eq!(reported(&["plain", "words"]), "error: git says: plain\n  words");
+        assert_eq!(reported(&[" "]), "error: exit code 128");
     }
 
     #[test]

@@ -56,10 +56,10 @@ pub fn send(request: &Request<'_>, token: &Secret, timeouts: Timeouts, scratch: 
     if let Some(text) = request.body {
         disk::write_atomically(&body, text.as_bytes())?;
     }
-    let told = config(request, token, timeouts, &headers, &body);
+    let config_text = config(request, token, timeouts, &headers, &body);
     // `-q` first: a `.curlrc` could follow redirects or write a trace.
     let run = Run::new("curl").args(["-q", "--config", "-"]).install_hint(INSTALL);
-    let finished = run.converse(told.as_bytes(), REPLY_LIMIT)?;
+    let finished = run.converse(config_text.as_bytes(), REPLY_LIMIT)?;
     if !finished.status.success() {
         return nothing(&finished, token);
     }

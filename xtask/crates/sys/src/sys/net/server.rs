@@ -298,8 +298,8 @@ mod tests {
         let port: u16 = server.base().rsplit_once(':').unwrap().1.parse().unwrap();
         let another = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         std::thread::spawn(move || answer_all(&another, 503));
-        let told = server.get("/props").unwrap_err().to_string();
-        assert!(told.contains("/props: the server has ended: exit code 7"), "{told}");
+        let error = server.get("/props").unwrap_err().to_string();
+        assert!(error.contains("/props: the server has ended: exit code 7"), "{error}");
         let question = Question { method: "GET", path: "/props".into(), ..Question::default() };
         let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(20));
         assert_eq!(exchange.ending, exchange::Ending::Broken("the server has ended: exit code 7".into()));

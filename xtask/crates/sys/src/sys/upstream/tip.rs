@@ -71,12 +71,12 @@ fn nobody_has(ask: &Ask<'_>, failures: Vec<Failure>) -> Error {
         return mistake.error.clone();
     }
     let what = format!("no source has `{}` of {}", ask.reference, ask.pin.upstream);
-    let mut told = Error::environment(what);
+    let mut reported = Error::environment(what);
     for failure in failures {
-        told = told.detail(failure.sentence());
-        told.hints.extend(failure.error.hints);
+        reported = reported.detail(failure.sentence());
+        reported.hints.extend(failure.error.hints);
     }
-    told.hint("name a repository or a bundle that has it: --from PATH")
+    reported.hint("name a repository or a bundle that has it: --from PATH")
 }
 
 fn tag_of(pin: &Pin) -> Option<TagName> {

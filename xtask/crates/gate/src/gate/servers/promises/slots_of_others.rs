@@ -157,7 +157,7 @@ pub fn reading_token_by_token(stage: &mut Stage<'_>) -> Result<()> {
     act(&server, BOB, "save", "his")?;
     // What bob finds of his own tells him nothing: that much he has from the start.
     ask_as(&server, BOB, &in_slot_0(plain(&secret[..PROMPT - 1 - GUESSED], 1)))?;
-    let mut told = 0;
+    let mut revealed = 0;
     for known in PROMPT - 1 - GUESSED..PROMPT - 1 {
         let wrong = [&secret[..known], &[303]].concat();
         let right = &secret[..=known];
@@ -166,9 +166,9 @@ pub fn reading_token_by_token(stage: &mut Stage<'_>) -> Result<()> {
             let asked = [guess, &[304]].concat();
             Ok(ask_as(&server, BOB, &in_slot_0(plain(&asked, 1)))?.1["timings"]["cache_n"].as_u64())
         };
-        told += usize::from(found(&wrong)? != found(right)?);
+        revealed += usize::from(found(&wrong)? != found(right)?);
     }
-    stage.must(told == 0, || format!("bob read {told} of {GUESSED} tokens of alice's prompt"));
+    stage.must(revealed == 0, || format!("bob read {revealed} of {GUESSED} tokens of alice's prompt"));
     Ok(())
 }
 

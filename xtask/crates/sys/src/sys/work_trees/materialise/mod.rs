@@ -4,19 +4,19 @@
 //! appears by rename: after a kill at any moment, each is the old or the new one. A file that a person edited is
 //! never overwritten.
 
+mod edits;
 mod files;
-mod found;
 mod index;
-mod told;
+mod on_disk;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use edits::{refuse_edits, report_restored};
 use files::{remove, write};
-use found::{files_there, look};
 use git2::IndexEntry;
 use index::{index_entry, open_index, write_index};
-use told::{refuse_edits, tell_restored};
+use on_disk::{files_there, look};
 
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
@@ -80,7 +80,7 @@ pub fn materialise(
     let there = files_there(folder)?;
     let plan = compare(&want, &Ours { have: &have, pending: &place.pending()? }, folder, &there)?;
     refuse_edits(&plan, folder)?;
-    tell_restored(&plan, &have, &there, ui);
+    report_restored(&plan, &have, &there, ui);
     if !plan.write.is_empty() {
         load()?;
     }

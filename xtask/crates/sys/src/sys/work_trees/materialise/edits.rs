@@ -30,7 +30,7 @@ pub(super) fn refuse_edits(plan: &Plan, folder: &Path) -> Result<()> {
 }
 
 /// Reports files that are restored: a deleted file, or one with a changed mode, contains no work of a person.
-pub(super) fn tell_restored(
+pub(super) fn report_restored(
     plan: &Plan,
     have: &BTreeMap<Vec<u8>, IndexEntry>,
     there: &BTreeSet<Vec<u8>>,

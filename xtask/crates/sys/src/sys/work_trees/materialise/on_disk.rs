@@ -28,7 +28,7 @@ pub(super) fn files_there(folder: &Path) -> Result<BTreeSet<Vec<u8>>> {
 }
 
 /// The state on disk at one path.
-pub(super) struct Found {
+pub(super) struct FileOnDisk {
     pub id: ObjectId,
     pub mode: u32,
     /// Whether it matches the file in the index by all metadata of the system: its content was not read.
@@ -36,14 +36,14 @@ pub(super) struct Found {
 }
 
 /// Examines one path; a file whose metadata matches the index counts as unmodified, any other file is hashed.
-pub(super) fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> Result<Found> {
+pub(super) fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> Result<FileOnDisk> {
     let file = folder.join(to_path(path));
     let meta = fs::symlink_metadata(&file).map_err(|error| disk::explain("look at", &file, &error))?;
     let mode = mode_of(&meta, written);
     if let Some(entry) = written
         && is_same_file(entry, &meta)
     {
-        return Ok(Found { id: object_id(entry.id), mode, as_written: true });
+        return Ok(FileOnDisk { id: object_id(entry.id), mode, as_written: true });
     }
     let bytes = if meta.is_symlink() {
         let target = fs::read_link(&file).map_err(|error| disk::explain("read the link", &file, &error))?;
@@ -52,7 +52,7 @@ pub(super) fn look(folder: &Path, path: &[u8], written: Option<&IndexEntry>) -> 
         disk::read(&file)?
     };
     let id = ObjectId::of(ObjectKind::Blob, &bytes);
-    Ok(Found { id, mode, as_written: false })
+    Ok(FileOnDisk { id, mode, as_written: false })
 }
 
 #[cfg(unix)]
