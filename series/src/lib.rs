@@ -73,7 +73,7 @@ pub use loose::placed_hunks::{LooseReading, PlacedHunks, place_hunks};
 pub use loose::tolerated::{Tolerated, tolerate};
 pub use model::arrivals::{Arrival, Arrivals};
 pub use model::entry::TreeEntry;
-pub use model::hunk_lines::{HunkLines, Line, LineKind};
+pub use model::hunk_lines::{HunkLine, HunkLines, LineKind};
 pub use model::layered_tree::LayeredTree;
 pub use model::memory_tree::MemoryTree;
 pub use model::mode::{FileMode, Mode};

@@ -17,7 +17,7 @@ use super::tile::{Levels, Tile};
 use super::whole;
 
 /// Result of an item for one of its rows.
-pub struct Found<'a> {
+pub struct RowResult<'a> {
     /// The token.
     pub token: usize,
     /// The head of Q.
@@ -57,7 +57,7 @@ impl Task<'_> {
     ///
     /// The processor has the instruction set `S`, and the problem's pointers are valid for the sizes beside them.
     #[inline(always)]
-    pub unsafe fn run<S: Simd>(&self, scratch: &mut Scratch<'_>, mut take: impl FnMut(Found<'_>)) {
+    pub unsafe fn run<S: Simd>(&self, scratch: &mut Scratch<'_>, mut take: impl FnMut(RowResult<'_>)) {
         // SAFETY: per this function's contract the processor has `S` and the problem's pointers are valid.
         unsafe {
             for number in 0..self.item.kv_heads {
@@ -73,7 +73,7 @@ impl Task<'_> {
             for row in 0..self.item.rows {
                 let (token, head, state) = (self.token(row), self.head(number, row), of_head.state(row));
                 let sums = &mut of_head.sums[row * value..][..self.problem.value_size as usize];
-                take(Found { token, head, state, sums });
+                take(RowResult { token, head, state, sums });
             }
         }
     }

@@ -35,7 +35,7 @@ pub mod whole;
 
 use division::{Division, out_rows, partial_length};
 use isa::Isa;
-use item::{Found, Task};
+use item::{RowResult, Task};
 use problem::{Problem, Types};
 use scratch::Scratch;
 use simd::{Simd, Work};
@@ -128,7 +128,7 @@ impl Work for Items<'_> {
         let mut scratch = Scratch::new(problem, &division, scratch);
         for item in share.of(division.items()).map(|number| division.item(number)) {
             let task = Task { problem, types, item };
-            let take = |mut found: Found<'_>| {
+            let take = |mut found: RowResult<'_>| {
                 let row = out_row(problem, item.stream, found.token, found.head);
                 // SAFETY: the row belongs to this item, and so to this thread.
                 unsafe {
@@ -153,7 +153,7 @@ fn out_row(problem: &Problem, stream: usize, token: usize, head: usize) -> usize
 /// # Safety
 ///
 /// The partial result with this index belongs to this thread.
-unsafe fn put_aside(problem: &Problem, memory: &Memory, number: usize, found: &Found<'_>) {
+unsafe fn put_aside(problem: &Problem, memory: &Memory, number: usize, found: &RowResult<'_>) {
     let length = partial_length(problem);
     // SAFETY: per this function's contract no other thread writes this partial result.
     let to = unsafe { std::slice::from_raw_parts_mut(memory.partials.add(number * length), length) };

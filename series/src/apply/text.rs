@@ -1,6 +1,6 @@
 //! Hunks applied to a blob: each on its own line and byte for byte, or not at all.
 
-use crate::model::hunk_lines::{Line, LineKind};
+use crate::model::hunk_lines::{HunkLine, LineKind};
 use crate::model::patch::Hunk;
 
 /// The first line that differs from what a hunk expects.
@@ -51,7 +51,7 @@ fn first_lines(text: &[u8], count: usize) -> (&[u8], usize) {
 }
 
 /// Returns the rest of `text` after `line`, with which it must start.
-fn after_line<'a>(text: &'a [u8], line: Line<'_>) -> Option<&'a [u8]> {
+fn after_line<'a>(text: &'a [u8], line: HunkLine<'_>) -> Option<&'a [u8]> {
     let rest = text.strip_prefix(line.bytes)?;
     (rest.is_empty() || !line.lacks_final_newline()).then_some(rest)
 }

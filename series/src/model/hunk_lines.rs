@@ -13,14 +13,14 @@ pub enum LineKind {
 
 /// One line of a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct HunkLine<'a> {
     /// Its kind.
     pub kind: LineKind,
     /// The line as it is in the file: with its line feed, unless it is a last line without one.
     pub bytes: &'a [u8],
 }
 
-impl Line<'_> {
+impl HunkLine<'_> {
     /// Returns whether this is the last line of a file that does not end with a line feed.
     pub fn lacks_final_newline(&self) -> bool {
         !self.bytes.ends_with(b"\n")
@@ -44,12 +44,12 @@ impl HunkLines {
     }
 
     /// Iterates over the lines.
-    pub fn iter(&self) -> impl Iterator<Item = Line<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = HunkLine<'_>> {
         let mut rest = self.text.as_slice();
         self.lines.iter().map(move |(kind, length)| {
             let (bytes, after) = rest.split_at_checked(*length).unwrap_or((rest, &[]));
             rest = after;
-            Line { kind: *kind, bytes }
+            HunkLine { kind: *kind, bytes }
         })
     }
 

@@ -213,7 +213,7 @@ fn check_shifts(hunks: &[Hunk]) -> Result<(), ParseError> {
 #[cfg(test)]
 mod tests {
     use super::read_hunks;
-    use crate::model::hunk_lines::Line;
+    use crate::model::hunk_lines::HunkLine;
     use crate::model::patch::Hunk;
     use crate::read::cursor::Cursor;
     use crate::read::parse_error::{ParseError, Refusal};
@@ -222,7 +222,7 @@ mod tests {
         read_hunks(&mut Cursor::new(text.as_bytes()), &mut 100)
     }
 
-    fn lines(hunk: &Hunk) -> Vec<Line<'_>> {
+    fn lines(hunk: &Hunk) -> Vec<HunkLine<'_>> {
         hunk.lines.iter().collect()
     }
 

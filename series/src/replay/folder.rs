@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::follow::{Found, find_moved};
+use super::follow::{MovedFile, find_moved};
 use super::origin::Origin;
 use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeError};
@@ -25,7 +25,7 @@ pub(crate) fn find_moved_folder(
     for name in origin.pin.siblings(folder)?.iter().take(LOOKED_FOR) {
         let sibling = [folder, b"/", name].concat();
         let Some(entry) = origin.pin.entry(&sibling)? else { continue };
-        if let Found::At { path, .. } = find_moved((&sibling, entry.id), origin, tree)? {
+        if let MovedFile::At { path, .. } = find_moved((&sibling, entry.id), origin, tree)? {
             *votes.entry(path.folders().last().unwrap_or_default().to_vec()).or_default() += 1;
         }
     }

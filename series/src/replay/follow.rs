@@ -22,7 +22,7 @@ const READ_LIMIT: usize = 2_000;
 const CANDIDATES_SHOWN: usize = 5;
 
 /// Location of a missing file.
-pub(crate) enum Found {
+pub(crate) enum MovedFile {
     /// At one path, with certainty or by clear similarity.
     At { path: RepoPath, percent: u8 },
     /// Uncertain; these are similar.
@@ -35,7 +35,7 @@ pub(crate) fn find_moved(
     (path, id): (&[u8], ObjectId),
     origin: &Origin<'_>,
     tree: &dyn Tree,
-) -> Result<Found, TreeError> {
+) -> Result<MovedFile, TreeError> {
     let search = Search { id, origin, tree, arrivals: tree.arrivals()? };
     let mut same: Vec<(&Arrival, u8)> = search
         .arrivals
@@ -50,21 +50,21 @@ pub(crate) fn find_moved(
     let has_other_name = |arrival: &Arrival| last_component(&arrival.path) != last_component(path);
     same.sort_by_key(|(arrival, percent)| (Reverse(*percent), has_other_name(arrival), &arrival.path));
     if let Some(path) = search.only_namesake(path) {
-        return Ok(Found::At { path, percent: 100 });
+        return Ok(MovedFile::At { path, percent: 100 });
     }
     let similar = same.iter().filter(|(_, percent)| *percent >= SIMILAR_PERCENT).count();
     if let (1, Some((arrival, percent))) = (similar, same.first())
         && let Ok(path) = RepoPath::new(&arrival.path)
         && !search.may_be_another(arrival, *percent)?
     {
-        return Ok(Found::At { path, percent: *percent });
+        return Ok(MovedFile::At { path, percent: *percent });
     }
     let candidates = same.iter().take(CANDIDATES_SHOWN).map(|(arrival, percent)| RenameCandidate {
         path: printable(&arrival.path),
         certain: arrival.id == id,
         percent: *percent,
     });
-    Ok(Found::Unknown(candidates.collect()))
+    Ok(MovedFile::Unknown(candidates.collect()))
 }
 
 /// A search for the file with the blob `id` among the files added to `tree`.

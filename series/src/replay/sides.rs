@@ -1,7 +1,7 @@
 //! Base, ours and theirs of one file of a patch.
 
 use super::file::FileReplay;
-use super::follow::{Found, find_moved};
+use super::follow::{MovedFile, find_moved};
 use super::outcome::{Followed, Version};
 use crate::judge::drift::RenameCandidate;
 use crate::model::path::RepoPath;
@@ -32,11 +32,11 @@ impl FileReplay<'_, '_> {
         let at_pin = self.origin.pin.entry(base.path.as_bytes())?;
         let id = at_pin.map_or(base.id, |entry| entry.id);
         Ok(match find_moved((base.path.as_bytes(), id), self.origin, self.new)? {
-            Found::At { path, percent } if self.version_at(&path)?.is_some() => {
+            MovedFile::At { path, percent } if self.version_at(&path)?.is_some() => {
                 Ok(Followed { from: base.path.clone(), to: path, percent })
             }
-            Found::At { .. } => Err(Vec::new()),
-            Found::Unknown(candidates) => Err(candidates),
+            MovedFile::At { .. } => Err(Vec::new()),
+            MovedFile::Unknown(candidates) => Err(candidates),
         })
     }
 }

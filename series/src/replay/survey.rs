@@ -25,13 +25,13 @@ use crate::model::tree::{Tree, TreeChange, TreeError};
 /// The result of one patch on one tree.
 #[derive(Debug, PartialEq, Eq)]
 struct Judged {
-    found: Found,
+    found: PatchResult,
     questions: Questions,
 }
 
 /// A patch that is not exact on its own base cannot be replayed: here it is either exact or not.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum PatchResult {
     Replayed(Step),
     Applied(Applied),
 }
@@ -39,26 +39,26 @@ enum Found {
 impl Judged {
     fn class(&self) -> PatchClass {
         match &self.found {
-            Found::Replayed(step) => step.replayed.class(),
-            Found::Applied(Applied::Exact(_)) => PatchClass::Exact,
-            Found::Applied(Applied::Drifted(drift)) => drift.class,
+            PatchResult::Replayed(step) => step.replayed.class(),
+            PatchResult::Applied(Applied::Exact(_)) => PatchClass::Exact,
+            PatchResult::Applied(Applied::Drifted(drift)) => drift.class,
         }
     }
 
     /// Returns its changes to the tree; empty while there is a conflict.
     fn changes(&self) -> &[TreeChange] {
         match &self.found {
-            Found::Replayed(step) if !step.replayed.has_conflict() => &step.changes,
-            Found::Applied(Applied::Exact(changes)) => changes,
-            Found::Replayed(_) | Found::Applied(Applied::Drifted(_)) => &[],
+            PatchResult::Replayed(step) if !step.replayed.has_conflict() => &step.changes,
+            PatchResult::Applied(Applied::Exact(changes)) => changes,
+            PatchResult::Replayed(_) | PatchResult::Applied(Applied::Drifted(_)) => &[],
         }
     }
 
     fn is_stuck(&self) -> bool {
         match &self.found {
-            Found::Replayed(step) => step.replayed.has_conflict(),
-            Found::Applied(Applied::Exact(_)) => false,
-            Found::Applied(Applied::Drifted(drift)) => drift.class != PatchClass::Upstreamed,
+            PatchResult::Replayed(step) => step.replayed.has_conflict(),
+            PatchResult::Applied(Applied::Exact(_)) => false,
+            PatchResult::Applied(Applied::Drifted(drift)) => drift.class != PatchClass::Upstreamed,
         }
     }
 }
@@ -67,13 +67,13 @@ impl Judged {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Survey {
     judged: Vec<Rc<Judged>>,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<PatchVerdict>,
     taken: Rc<BTreeSet<usize>>,
 }
 
 /// The verdict on a patch, considering the patches before it.
 #[derive(Debug, PartialEq, Eq)]
-struct Verdict {
+struct PatchVerdict {
     class: PatchClass,
     blocked_by: Vec<String>,
     provisional: bool,
@@ -156,16 +156,16 @@ fn judge(
 ) -> Result<Judged, TreeError> {
     let asked = AskedTree::new(tree);
     let found = match replay_patch(origin, at, &asked, TreeNames::default()) {
-        Ok(step) => Found::Replayed(step.if_upstreamed(is_taken)),
+        Ok(step) => PatchResult::Replayed(step.if_upstreamed(is_taken)),
         Err(ReplayError::Tree(error)) => return Err(error),
         Err(ReplayError::NotExact(_) | ReplayError::NoSuchPatch) => {
-            Found::Applied(apply_patch(patch, &asked)?)
+            PatchResult::Applied(apply_patch(patch, &asked)?)
         }
     };
     Ok(Judged { found, questions: asked.into_questions() })
 }
 
-fn verdicts(patches: &[Patch], judged: &[Rc<Judged>]) -> Vec<Verdict> {
+fn verdicts(patches: &[Patch], judged: &[Rc<Judged>]) -> Vec<PatchVerdict> {
     let mut failed = FailedPatches::default();
     let mut uncertain: HashSet<RepoPath> = HashSet::new();
     let mut verdicts = Vec::with_capacity(patches.len());
@@ -181,7 +181,7 @@ fn verdicts(patches: &[Patch], judged: &[Rc<Judged>]) -> Vec<Verdict> {
         if !matches!(class, PatchClass::Exact | PatchClass::Upstreamed) {
             uncertain.extend(all_written_paths(patch).cloned());
         }
-        verdicts.push(Verdict { class, blocked_by, provisional });
+        verdicts.push(PatchVerdict { class, blocked_by, provisional });
     }
     verdicts
 }
@@ -226,11 +226,11 @@ impl Survey {
                 Applied::Drifted(drift) => Some(drift),
             };
             let step = match &judged.found {
-                Found::Replayed(step) => Some(step.clone()),
-                Found::Applied(_) => None,
+                PatchResult::Replayed(step) => Some(step.clone()),
+                PatchResult::Applied(_) => None,
             };
             current.add(judged.changes());
-            let Verdict { class, blocked_by, provisional } = verdict;
+            let PatchVerdict { class, blocked_by, provisional } = verdict;
             let blocked_by = blocked_by.clone();
             outcomes.push(Outcome { class: *class, blocked_by, provisional: *provisional, step, drift });
         }

@@ -30,14 +30,14 @@ pub struct ChangedFile {
 /// A line that is added to or deleted from a file, without its whitespace if it has other characters; or the blob that
 /// a file becomes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Line {
+pub(crate) struct ChangedLine {
     pub path: Vec<u8>,
     added: bool,
     text: Vec<u8>,
 }
 
 /// Number of times that each line is added or deleted.
-pub(crate) type Counts = HashMap<Line, usize>;
+pub(crate) type Counts = HashMap<ChangedLine, usize>;
 
 /// A change, line by line, and the change that it would revert.
 #[derive(Debug, Default)]
@@ -62,8 +62,11 @@ impl CountedChange {
                 came.iter().for_each(|line| seen.count(path, true, line));
                 seen.add_around(path, &old, &run);
             }
-            let blob =
-                Line { path: path.to_vec(), added: true, text: [BLOB, file.new_id.as_bytes()].concat() };
+            let blob = ChangedLine {
+                path: path.to_vec(),
+                added: true,
+                text: [BLOB, file.new_id.as_bytes()].concat(),
+            };
             *seen.made.entry(blob).or_default() += 1;
             let home = file.moved_from.as_ref().map_or(path, |_| &file.path);
             let undone = blob_undone(path, [&file.old_id, &file.new_id], home);
@@ -74,7 +77,7 @@ impl CountedChange {
 
     fn count(&mut self, path: &[u8], added: bool, line: &[u8]) {
         let text = plain(line).unwrap_or_else(|| line.to_vec());
-        let line = |added: bool, text: Vec<u8>| Line { path: path.to_vec(), added, text };
+        let line = |added: bool, text: Vec<u8>| ChangedLine { path: path.to_vec(), added, text };
         *self.undone.entry(line(!added, text.clone())).or_default() += 1;
         *self.made.entry(line(added, text)).or_default() += 1;
     }
@@ -121,7 +124,7 @@ pub(crate) fn changed_files(
 }
 
 /// Returns whether `line` represents a file of `patch` without lines to compare.
-pub(crate) fn has_no_text(patch: &Patch, line: &Line) -> bool {
+pub(crate) fn has_no_text(patch: &Patch, line: &ChangedLine) -> bool {
     let is_text = |file: &FilePatch| matches!(file.content, Content::Text(_));
     let is_it = |file: &&FilePatch| file.path().is_some_and(|path| path.as_bytes() == line.path);
     patch.files.iter().find(is_it).is_some_and(|file| !is_text(file))
@@ -132,13 +135,13 @@ pub(crate) fn has_no_text(patch: &Patch, line: &Line) -> bool {
 const BLOB: &[u8] = b"blob ";
 
 /// Returns the line for the reverse of a file at `path` going from one blob to another; the file is then at `home`.
-fn blob_undone(path: &[u8], [from, to]: [&str; 2], home: &[u8]) -> Line {
+fn blob_undone(path: &[u8], [from, to]: [&str; 2], home: &[u8]) -> ChangedLine {
     let text = [BLOB, from.as_bytes(), b">", to.as_bytes(), b"@", home].concat();
-    Line { path: path.to_vec(), added: true, text }
+    ChangedLine { path: path.to_vec(), added: true, text }
 }
 
 /// Returns the line that a revert has for `line`, which one of `files` made.
-pub(crate) fn undone_line(line: &Line, files: &[ChangedFile]) -> Line {
+pub(crate) fn undone_line(line: &ChangedLine, files: &[ChangedFile]) -> ChangedLine {
     let Some(file) = files.iter().find(|file| file.path == line.path).filter(|_| is_blob(line)) else {
         return line.clone();
     };
@@ -147,12 +150,12 @@ pub(crate) fn undone_line(line: &Line, files: &[ChangedFile]) -> Line {
 }
 
 /// Returns whether it represents a blob.
-pub(crate) fn is_blob(line: &Line) -> bool {
+pub(crate) fn is_blob(line: &ChangedLine) -> bool {
     line.text.starts_with(BLOB)
 }
 
 /// Returns whether it has a letter or a digit: other lines occur in every file.
-pub(crate) fn says_something(line: &Line) -> bool {
+pub(crate) fn says_something(line: &ChangedLine) -> bool {
     has_a_word(&line.text)
 }
 

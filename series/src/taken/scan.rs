@@ -9,8 +9,8 @@
 use hashbrown::{HashMap, HashSet};
 
 use super::counted_change::{
-    ChangedFile, CountedChange, Counts, Line, changed_files, common, has_no_text, is_blob, says_something,
-    undone_line,
+    ChangedFile, ChangedLine, CountedChange, Counts, changed_files, common, has_no_text, is_blob,
+    says_something, undone_line,
 };
 use crate::model::patch::{FilePatch, Patch};
 use crate::model::tree::TreeError;
@@ -222,7 +222,8 @@ impl Wanted {
     }
 
     fn likeness_of(&self, subject: &str, change: &CountedChange) -> Likeness {
-        let is_here = |line: &Line| says_something(line) && !is_blob(line) && self.paths.contains(&line.path);
+        let is_here =
+            |line: &ChangedLine| says_something(line) && !is_blob(line) && self.paths.contains(&line.path);
         let size =
             || change.made.iter().filter(|(line, _)| is_here(line)).map(|(_, count)| count).sum::<usize>();
         match () {
