@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::context::{Context, Outcome};
 use crate::error::Result;
-use crate::plan::gc::{self, Found, Limits, Needed, Removal, shown};
+use crate::plan::gc::{self, GeneratedFile, Limits, Needed, Removal, shown};
 use crate::plan::pins::Pins;
 use crate::stack::{apply, web_page};
 use crate::sys::git::collect;
@@ -70,7 +70,7 @@ fn line(context: &Context, removal: &Removal) -> String {
     format!("{:>12}  {path}: {}", shown(removal.found.bytes), removal.why)
 }
 
-fn needed(context: &Context, pins: &Pins, all: &[Found]) -> Result<Needed> {
+fn needed(context: &Context, pins: &Pins, all: &[GeneratedFile]) -> Result<Needed> {
     let (flavors, toolchains, models) =
         (context.flavors_if_there()?, context.toolchains()?, context.models()?);
     let variants: BTreeSet<String> = pins.variants.values().map(|variant| variant.name.to_string()).collect();

@@ -154,14 +154,14 @@ fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Resu
 }
 
 /// The classes of the patches, and for each the commit that caused its class.
-struct Found {
+struct Classification {
     inexact_at_pin: bool,
     outcomes: Vec<series::Outcome>,
     caused_by: Vec<Option<usize>>,
     histories: Vec<UpstreamHistory>,
 }
 
-fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) -> Result<Found> {
+fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) -> Result<Classification> {
     let PinnedSeries { stack: Stack { patches, pin, .. }, store } = series;
     let pin_tree = StoreTree::new(store, pin.tree)?;
     let tip_tree = StoreTree::in_range(store, tip.tree, pin.tree, tip.tree)?;
@@ -171,13 +171,13 @@ fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) ->
         let survey = range::survey_tree(&origin, &tip_tree, &PatchSet::default())?;
         let outcomes = outcomes(&survey, &origin, &tip_tree)?;
         let caused_by = vec![None; outcomes.len()];
-        return Ok(Found { inexact_at_pin, caused_by, outcomes, histories: Vec::new() });
+        return Ok(Classification { inexact_at_pin, caused_by, outcomes, histories: Vec::new() });
     };
     let range = range::survey_history(store, &origin, &pin_tree, history)?;
     let caused_by = (0..patches.len()).map(|patch| cause(&range, patch)).collect();
     let outcomes = outcomes(range.at_tip(), &origin, &tip_tree)?;
     let inexact_at_pin = !range.at_pin.is_exact();
-    Ok(Found { inexact_at_pin, caused_by, outcomes, histories: range.taken.histories })
+    Ok(Classification { inexact_at_pin, caused_by, outcomes, histories: range.taken.histories })
 }
 
 fn outcomes(survey: &Survey, origin: &Origin<'_>, tree: &StoreTree<'_>) -> Result<Vec<series::Outcome>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// A file or folder in one of our generated folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct GeneratedFile {
     /// The folder that it is in, such as `build`; empty for a folder that is removed as a whole.
     pub folder: String,
     /// Its name in that folder.
@@ -48,7 +48,7 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     /// The file or folder.
-    pub found: Found,
+    pub found: GeneratedFile,
     /// Reason why it is not needed.
     pub why: String,
 }
@@ -83,7 +83,7 @@ pub const TOOLCHAINS: &str = "toolchains";
 /// Returns the removals among `found`. `other_bytes` is the size of everything else, which counts towards the maximum
 /// size.
 #[must_use]
-pub fn plan(found: &[Found], needed: &Needed, limits: Limits, other_bytes: u64) -> Vec<Removal> {
+pub fn plan(found: &[GeneratedFile], needed: &Needed, limits: Limits, other_bytes: u64) -> Vec<Removal> {
     let mut removals = Vec::new();
     let mut caches = Vec::new();
     for one in found {
@@ -112,7 +112,7 @@ pub fn plan(found: &[Found], needed: &Needed, limits: Limits, other_bytes: u64) 
     removals
 }
 
-fn fate(found: &Found, needed: &Needed) -> Fate {
+fn fate(found: &GeneratedFile, needed: &Needed) -> Fate {
     let name = found.name.as_str();
     let keep = |set: &BTreeSet<String>, why| if set.contains(name) { Fate::Stays } else { Fate::Goes(why) };
     match found.folder.as_str() {
@@ -180,9 +180,9 @@ pub fn shown(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    fn found(path: &str, megabytes: u64, idle_days: u64) -> Found {
+    fn found(path: &str, megabytes: u64, idle_days: u64) -> GeneratedFile {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        Found { folder: folder.into(), name: name.into(), bytes: megabytes * 1_000_000, idle_days }
+        GeneratedFile { folder: folder.into(), name: name.into(), bytes: megabytes * 1_000_000, idle_days }
     }
 
     fn needed() -> Needed {
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    fn gone(found: &[Found], needed: &Needed, limits: Limits) -> Vec<String> {
+    fn gone(found: &[GeneratedFile], needed: &Needed, limits: Limits) -> Vec<String> {
         let path = |removal: Removal| format!("{}/{}", removal.found.folder, removal.found.name);
         plan(found, needed, limits, 0).into_iter().map(path).collect()
     }
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_is_needed_stays_and_the_rest_goes() {
-        let all: Vec<Found> = STAY.iter().chain(&GO).map(|path| found(path, 1, 100)).collect();
+        let all: Vec<GeneratedFile> = STAY.iter().chain(&GO).map(|path| found(path, 1, 100)).collect();
         let mut expected =
             GO.map(|path| if path.contains('/') { path.to_string() } else { format!("/{path}") });
         let mut gone = gone(&all, &needed(), Limits::default());

@@ -14,7 +14,7 @@ mod watched;
 
 use std::path::PathBuf;
 
-use report::{Found, Measured, Played};
+use report::{FairnessRun, Measured, Played};
 use side::Side;
 
 use super::history::History;
@@ -109,7 +109,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         }
         played.push(Played { scenario, measured });
     }
-    let found = Found {
+    let found = FairnessRun {
         builds: arena.builds.clone(),
         processor: load::processor(),
         threads: arena.threads,

@@ -51,7 +51,7 @@ impl Played {
 
 /// One complete run of the bench.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FairnessRun {
     pub(super) builds: Builds,
     pub(super) processor: Option<String>,
     pub(super) threads: usize,
@@ -61,7 +61,7 @@ pub(super) struct Found {
     pub(super) played: Vec<Played>,
 }
 
-impl Found {
+impl FairnessRun {
     /// Returns one line for every violation.
     pub(super) fn failures(&self) -> Vec<String> {
         let of_scenario = |played: &Played| {
@@ -73,14 +73,14 @@ impl Found {
 }
 
 /// Returns a Markdown table for each scenario, and the violations.
-pub(super) fn text(found: &Found) -> String {
+pub(super) fn text(found: &FairnessRun) -> String {
     let warning = if found.quiet { String::new() } else { format!("{NOT_QUIET}\n\n") };
     let tables: Vec<String> = found.played.iter().map(|played| table(found, played)).collect();
     let failures: String = found.failures().iter().map(|failure| format!("\nnot good: {failure}")).collect();
     format!("{warning}{}{failures}", tables.join("\n"))
 }
 
-fn table(found: &Found, played: &Played) -> String {
+fn table(found: &FairnessRun, played: &Played) -> String {
     let names: String = found.sides.iter().map(|side| format!(" {} |", side.name)).collect();
     let (ratio, line) = if found.sides.len() > 1 { (" now / before |", "--:|") } else { ("", "") };
     let columns = "--:|".repeat(found.sides.len());
@@ -89,7 +89,7 @@ fn table(found: &Found, played: &Played) -> String {
     format!("{}\n\n| what |{names}{ratio}\n|---|{columns}{line}\n{rows}", title(found, played.scenario))
 }
 
-fn title(found: &Found, scenario: Scenario) -> String {
+fn title(found: &FairnessRun, scenario: Scenario) -> String {
     format!(
         "{}: {}; llama.cpp {}, -t {}, {} s",
         scenario.name(),
@@ -120,7 +120,7 @@ fn ratio_of(now: Option<&Row>, before: Option<&Row>) -> String {
     }
 }
 
-pub(super) fn json(found: &Found) -> Value {
+pub(super) fn json(found: &FairnessRun) -> Value {
     json!({
         "pin": found.builds.pin,
         "trees": found.builds.trees,
@@ -135,7 +135,7 @@ pub(super) fn json(found: &Found) -> Value {
     })
 }
 
-fn found_json(found: &Found, played: &Played) -> (String, Value) {
+fn found_json(found: &FairnessRun, played: &Played) -> (String, Value) {
     let sides = found.sides.iter().zip(&played.measured);
     let by_name: Map<_, _> = sides.map(|(side, one)| (side.name.to_string(), one.json.clone())).collect();
     (played.scenario.name().to_string(), by_name.into())
@@ -161,8 +161,8 @@ mod tests {
         Measured { rows, json: json!({ "silence": silence }), failures }
     }
 
-    fn example(sides: &[&'static str], all: Vec<Measured>) -> Found {
-        Found {
+    fn example(sides: &[&'static str], all: Vec<Measured>) -> FairnessRun {
+        FairnessRun {
             builds: Builds { pin: "v1".to_string(), ..Builds::default() },
             processor: None,
             threads: 2,
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    fn both() -> Found {
+    fn both() -> FairnessRun {
         example(&["before", "now"], vec![measured(44.0, &["old"]), measured(0.5, &["one"])])
     }
 
@@ -211,6 +211,6 @@ mod tests {
         assert_eq!(value["found"]["streams"]["before"]["silence"], 44.0);
         assert_eq!(value["contestants"][1], json!({ "name": "now", "tree": "tree now" }));
         assert_eq!(value["failures"], json!(["streams: one"]));
-        assert!(super::text(&Found { quiet: false, ..both() }).starts_with(NOT_QUIET));
+        assert!(super::text(&FairnessRun { quiet: false, ..both() }).starts_with(NOT_QUIET));
     }
 }

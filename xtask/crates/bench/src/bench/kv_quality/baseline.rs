@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::found::{Found, Measured};
+use super::measurements::{KvQualityRun, Measured};
 use crate::bench::history;
 use crate::error::{Error, Result};
 use crate::sys::machine::disk;
@@ -63,7 +63,7 @@ impl Baseline {
     }
 
     /// Compares `found` with the newest run of the same model and text.
-    pub(super) fn compare(&self, found: &Found, tolerance: Tolerance) -> Result<Compared> {
+    pub(super) fn compare(&self, found: &KvQualityRun, tolerance: Tolerance) -> Result<Compared> {
         let is_alike = |run: &&Value| {
             run["model"] == found.model.as_str()
                 && run["text"] == found.text.as_str()
@@ -83,7 +83,7 @@ impl Baseline {
     }
 }
 
-fn pairs<'a>(run: &Value, found: &'a Found) -> Vec<(Measured, &'a Measured)> {
+fn pairs<'a>(run: &Value, found: &'a KvQualityRun) -> Vec<(Measured, &'a Measured)> {
     let before: Vec<Measured> = run["measured"]
         .as_array()
         .into_iter()
@@ -119,7 +119,7 @@ fn worse(before: &Measured, now: &Measured, tolerance: Tolerance) -> Vec<String>
 
 #[cfg(test)]
 mod tests {
-    use super::super::found::tests::{found, measured};
+    use super::super::measurements::tests::{found, measured};
     use super::*;
 
     fn baseline() -> Baseline {

@@ -3,7 +3,7 @@
 
 mod baseline;
 mod cache;
-mod found;
+mod measurements;
 mod progress;
 mod report;
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::baseline::Tolerance;
 use self::baseline::{Baseline, Compared};
-use self::found::{Found, Measured};
+use self::measurements::{KvQualityRun, Measured};
 use super::history::History;
 use super::record::{Keep, Recorded};
 use crate::context::{Context, Outcome};
@@ -123,7 +123,7 @@ fn held(compared: &Compared, text: String, run: serde_json::Value) -> Result<Out
         .hint("or, on real weights: cargo xtask bench kv-quality --weights --json > ci/kv-quality-weights.json"))
 }
 
-fn measure(context: &Context, options: &Options) -> Result<Found> {
+fn measure(context: &Context, options: &Options) -> Result<KvQualityRun> {
     let model = model_of(context, options.model.as_deref())?;
     let text = options.text.clone().unwrap_or_else(|| context.layout.root().join(TEXT));
     let (model_digest, text_digest) = (disk::sha256_of_file(&model)?, disk::sha256_of_file(&text)?);
@@ -138,7 +138,16 @@ fn measure(context: &Context, options: &Options) -> Result<Found> {
     let measured = measure_all(context, &asking, &options.contexts, &caches)?;
     let (contexts, chunks, processor) = (options.contexts.clone(), options.chunks, load::processor());
     let name = model.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(Found { name, model: model_digest, text: text_digest, contexts, chunks, threads, processor, measured })
+    Ok(KvQualityRun {
+        name,
+        model: model_digest,
+        text: text_digest,
+        contexts,
+        chunks,
+        threads,
+        processor,
+        measured,
+    })
 }
 
 /// Returns the file that was given, or the pinned model of this name, or the committed model.

@@ -1,15 +1,15 @@
 //! The table and the plot of the KV quality bench.
 
-use super::found::{Found, Measured};
+use super::measurements::{KvQualityRun, Measured};
 use crate::report::curves::{Axis, Curve, Curves, Scale};
 
 /// Returns one table for each context.
-pub(super) fn text(found: &Found) -> String {
+pub(super) fn text(found: &KvQualityRun) -> String {
     let tables: Vec<String> = found.contexts.iter().map(|context| table(found, *context)).collect();
     tables.join("\n")
 }
 
-fn table(found: &Found, context: usize) -> String {
+fn table(found: &KvQualityRun, context: usize) -> String {
     let rows: Vec<&Measured> = found.measured.iter().filter(|one| one.context == context as u64).collect();
     let base = rows.first().map(|one| one.base);
     let head = format!(
@@ -54,7 +54,7 @@ fn relative(rate: f64, base: f64) -> String {
 }
 
 /// Plots the divergence of each cache at the longest context against its bits.
-pub(super) fn plot(found: &Found) -> Curves {
+pub(super) fn plot(found: &KvQualityRun) -> Curves {
     let longest = found.contexts.iter().max().copied().unwrap_or_default();
     let at_longest = found.measured.iter().filter(|one| one.context == longest as u64);
     let curve =
@@ -70,7 +70,7 @@ pub(super) fn plot(found: &Found) -> Curves {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found::tests::{found, measured};
+    use super::super::measurements::tests::{found, measured};
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::report::Found;
+use super::report::PagedDecodeRun;
 use super::{HISTORY, Workload};
 use crate::bench::history;
 use crate::context::Context;
@@ -23,7 +23,7 @@ struct Reading {
 }
 
 /// Rewrites both plots.
-pub(super) fn write(context: &Context, found: &Found) -> Result<()> {
+pub(super) fn write(context: &Context, found: &PagedDecodeRun) -> Result<()> {
     let pin = &found.builds.pin;
     let bytes = disk::read_if_there(&context.layout.measurements(HISTORY.bench, pin, "json"))?;
     let runs = bytes.as_deref().and_then(history::read).unwrap_or_default();
@@ -46,7 +46,7 @@ fn shape(workload: &Workload, against: &str) -> String {
 }
 
 /// Whether a run belongs into the same plots, in particular whether its prompts share a prefix as here.
-fn is_alike(run: &Value, found: &Found) -> bool {
+fn is_alike(run: &Value, found: &PagedDecodeRun) -> bool {
     let Workload { head, cache, shared, .. } = &found.workload;
     run["processor"].as_str() == found.processor.as_deref()
         && run["threads"].as_u64() == Some(found.threads as u64)
@@ -69,17 +69,22 @@ fn readings(run: &Value) -> Vec<Reading> {
     list(&run["cases"]).into_iter().flat_map(of_case).collect()
 }
 
-fn by_context(found: &Found, readings: &[Reading]) -> Curves {
+fn by_context(found: &PagedDecodeRun, readings: &[Reading]) -> Curves {
     let curve = |one: &Reading| (format!("{}, {} at once", one.name, one.sequences), one.length);
     plot(found, readings, "tokens of context of each sequence", curve)
 }
 
-fn by_sequences(found: &Found, readings: &[Reading]) -> Curves {
+fn by_sequences(found: &PagedDecodeRun, readings: &[Reading]) -> Curves {
     let curve = |one: &Reading| (format!("{}, {} tokens", one.name, one.length), one.sequences);
     plot(found, readings, "sequences at once", curve)
 }
 
-fn plot(found: &Found, readings: &[Reading], x: &str, of: impl Fn(&Reading) -> (String, u64)) -> Curves {
+fn plot(
+    found: &PagedDecodeRun,
+    readings: &[Reading],
+    x: &str,
+    of: impl Fn(&Reading) -> (String, u64),
+) -> Curves {
     // Of several readings of one point, the last one counts.
     let mut curves: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
     for reading in readings {
@@ -118,14 +123,21 @@ mod tests {
                 "cases": [{ "sequences": sequences, "filled": false, "contestants": rates }] })
     }
 
-    fn found(shared: usize) -> Found {
+    fn found(shared: usize) -> PagedDecodeRun {
         let cache = "f16".to_string();
         let workload = Workload { length: 64, shared, predict: 2, cells: 1, head: 64, cache, fresh: true };
         let processor = Some("P".to_string());
-        Found { builds: Default::default(), processor, threads: 1, quiet: true, workload, cases: Vec::new() }
+        PagedDecodeRun {
+            builds: Default::default(),
+            processor,
+            threads: 1,
+            quiet: true,
+            workload,
+            cases: Vec::new(),
+        }
     }
 
-    fn all(runs: &[Value], found: &Found) -> Vec<Reading> {
+    fn all(runs: &[Value], found: &PagedDecodeRun) -> Vec<Reading> {
         runs.iter().filter(|run| is_alike(run, found)).flat_map(readings).collect()
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use report::{Case, Found, Rates, Sample};
+use report::{Case, PagedDecodeRun, Rates, Sample};
 
 use super::history::History;
 use super::record::{Keep, Recorded};
@@ -109,7 +109,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             }
         }
     }
-    let found = Found {
+    let found = PagedDecodeRun {
         builds: arena.builds.clone(),
         processor: load::processor(),
         threads: arena.threads,

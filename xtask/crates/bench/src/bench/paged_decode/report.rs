@@ -9,7 +9,7 @@ use crate::serving::arena::Builds;
 use crate::serving::test_server::TestServer;
 
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct PagedDecodeRun {
     pub(super) builds: Builds,
     pub(super) processor: Option<String>,
     pub(super) threads: usize,
@@ -51,7 +51,7 @@ impl Case {
         Case { sequences, filled, rates: test_servers.iter().map(rates).collect() }
     }
 
-    fn title(&self, found: &Found) -> String {
+    fn title(&self, found: &PagedDecodeRun) -> String {
         let pool = if self.filled { "pool filled by earlier requests" } else { "nothing in the pool" };
         let s = if self.sequences == 1 { "" } else { "s" };
         let Workload { length, predict, .. } = &found.workload;
@@ -64,7 +64,7 @@ impl Case {
     }
 }
 
-impl Found {
+impl PagedDecodeRun {
     /// Describes the shared prefix of the prompts.
     fn shared(&self) -> String {
         match self.workload.shared {
@@ -117,20 +117,20 @@ impl Rates {
     }
 }
 
-pub(super) fn text(found: &Found) -> String {
+pub(super) fn text(found: &PagedDecodeRun) -> String {
     let warning = if found.quiet { String::new() } else { format!("{NOT_QUIET}\n\n") };
     let tables: Vec<String> = found.cases.iter().map(|case| table(found, case)).collect();
     format!("{warning}{}", tables.join("\n"))
 }
 
-fn table(found: &Found, case: &Case) -> String {
+fn table(found: &PagedDecodeRun, case: &Case) -> String {
     let head = "| what | tokens/s, median | min - max | of the first one | prompt tokens/s, median | of the first one | prompt tokens computed meanwhile | pool filled |";
     let first = case.rates.first();
     let rows: String = case.rates.iter().map(|rates| row(rates, first.unwrap_or(rates), found)).collect();
     format!("{}\n\n{head}\n|---|--:|--:|--:|--:|--:|--:|--:|\n{rows}", case.title(found))
 }
 
-fn row(rates: &Rates, first: &Rates, found: &Found) -> String {
+fn row(rates: &Rates, first: &Rates, found: &PagedDecodeRun) -> String {
     let slots = found.cases.iter().map(|case| case.sequences).max().unwrap_or(1);
     let (low, high) = rates.extremes();
     format!(
@@ -145,7 +145,7 @@ fn row(rates: &Rates, first: &Rates, found: &Found) -> String {
     )
 }
 
-pub(super) fn json(found: &Found) -> Value {
+pub(super) fn json(found: &PagedDecodeRun) -> Value {
     let case = |case: &Case| {
         let rates: Vec<Value> = case.rates.iter().map(|rates| rates_json(rates, case)).collect();
         json!({ "sequences": case.sequences, "filled": case.filled, "contestants": rates })
@@ -182,7 +182,7 @@ fn rates_json(rates: &Rates, case: &Case) -> Value {
 }
 
 /// Draws the tokens per second as bars.
-pub(super) fn svg(found: &Found) -> String {
+pub(super) fn svg(found: &PagedDecodeRun) -> String {
     let warning = if found.quiet { "" } else { ", MACHINE NOT QUIET" };
     Bars {
         title: format!("Tokens a second, prompts of {} tokens{}", found.workload.length, found.shared()),
@@ -214,14 +214,14 @@ mod tests {
     use super::*;
     use crate::bench::paged_decode::{CACHE, HEAD};
 
-    fn example() -> Found {
+    fn example() -> PagedDecodeRun {
         let mut case = Case::new(16, true, &[TestServer::StockUnified, TestServer::Paged]);
         for (rates, (rate, filled)) in case.rates.iter_mut().zip([(100.0, None), (98.0, Some(0.9))]) {
             rates.rounds = [1.0, 1.5]
                 .map(|more| Sample { prompt_rate: rate * 20.0, rate: rate * more, computed: 16, filled })
                 .to_vec();
         }
-        Found {
+        PagedDecodeRun {
             builds: Builds { pin: "v1".to_string(), ..Builds::default() },
             processor: Some("Some CPU".to_string()),
             threads: 2,
@@ -261,6 +261,6 @@ mod tests {
     fn the_json_has_every_round() {
         let value = json(&example());
         assert_eq!(value["cases"][0]["contestants"][1]["rates"], json!([98.0, 147.0]));
-        assert!(text(&Found { quiet: false, ..example() }).starts_with(NOT_QUIET));
+        assert!(text(&PagedDecodeRun { quiet: false, ..example() }).starts_with(NOT_QUIET));
     }
 }

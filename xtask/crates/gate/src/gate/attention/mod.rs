@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use self::verdict::{Comparison, Found, read_cases};
+use self::verdict::{CaseResult, Comparison, read_cases};
 use super::Sides;
 use super::logits::{self, Claim};
 use crate::context::{Context, Outcome};
@@ -29,7 +29,7 @@ pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
     let folder = context.layout.generated().join("gate");
     disk::create_folder(&folder)?;
     context.ui.status("Comparing", "attention with double precision, on both builds");
-    let measure = |variant: &str, feature: Option<&str>| -> Result<Vec<Found>> {
+    let measure = |variant: &str, feature: Option<&str>| -> Result<Vec<CaseResult>> {
         cases(&probe::build(context, Probe::Attention, variant, &folder)?, feature)
     };
     let compared = Comparison::of(&measure(reference, None)?, &measure(variant, Some(ATTENTION))?);
@@ -47,7 +47,7 @@ pub fn most(claims: &[Claim]) -> Option<f64> {
     (with_it > logits::most(claims, None)).then_some(with_it)
 }
 
-fn cases(probe: &Path, feature: Option<&str>) -> Result<Vec<Found>> {
+fn cases(probe: &Path, feature: Option<&str>) -> Result<Vec<CaseResult>> {
     let run = with_feature(Run::new(probe), feature);
     let words = run.words();
     read_cases(&crate::series::lossy(&run.success()?))

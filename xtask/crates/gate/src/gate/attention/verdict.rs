@@ -25,7 +25,7 @@ impl fmt::Display for Case {
 
 /// One line of the probe's output.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Found {
+pub struct CaseResult {
     #[serde(flatten)]
     case: Case,
     /// Relative RMSE: root of the mean squared difference from double precision, over the root of the mean square.
@@ -39,7 +39,7 @@ pub struct Found {
 /// # Errors
 ///
 /// The first line that is not a case.
-pub fn read_cases(said: &str) -> Result<Vec<Found>, String> {
+pub fn read_cases(said: &str) -> Result<Vec<CaseResult>, String> {
     let read = |line: &str| serde_json::from_str(line).map_err(|error| format!("{error}: {line}"));
     said.lines().map(read).collect()
 }
@@ -48,7 +48,7 @@ pub fn read_cases(said: &str) -> Result<Vec<Found>, String> {
 pub struct Comparison {
     both: Vec<Both>,
     /// Cases of types that stock does not have.
-    own: Vec<Found>,
+    own: Vec<CaseResult>,
     /// Cases that one of the builds did not compute.
     missing: Vec<String>,
 }
@@ -60,28 +60,30 @@ struct Both {
     are_the_same_bits: bool,
 }
 
-/// Maximum [`Found::error`] for types that stock does not have: rounding Q and the weights to 16 bits gives at most
+/// Maximum [`CaseResult::error`] for types that stock does not have: rounding Q and the weights to 16 bits gives at most
 /// 7e-5; stock, which rounds Q to 8 bits, gives 5e-3 with its own types. The error of the type itself is in the
 /// reference too.
 const MOST_OF_OWN_TYPES: f64 = 1e-4;
 
 impl Comparison {
     /// Pairs the cases of two builds.
-    pub fn of(stock: &[Found], ours: &[Found]) -> Comparison {
-        let by_case = |all: &[Found]| -> BTreeMap<Case, Found> {
+    pub fn of(stock: &[CaseResult], ours: &[CaseResult]) -> Comparison {
+        let by_case = |all: &[CaseResult]| -> BTreeMap<Case, CaseResult> {
             all.iter().map(|found| (found.case.clone(), found.clone())).collect()
         };
         let (stock, mut ours) = (by_case(stock), by_case(ours));
         let is_of_stock = |kind: &String| stock.keys().any(|case| *kind == case.keys || *kind == case.values);
         let own = ours.extract_if(.., |case, _| !is_of_stock(&case.keys) || !is_of_stock(&case.values));
-        let own: Vec<Found> = own.map(|(_, found)| found).collect();
-        let only_in =
-            |one: &BTreeMap<Case, Found>, other: &BTreeMap<Case, Found>, whose: &str| -> Vec<String> {
-                let missing = one.keys().filter(|case| !other.contains_key(case));
-                missing.map(|case| format!("{case}: computed by {whose} only")).collect()
-            };
+        let own: Vec<CaseResult> = own.map(|(_, found)| found).collect();
+        let only_in = |one: &BTreeMap<Case, CaseResult>,
+                       other: &BTreeMap<Case, CaseResult>,
+                       whose: &str|
+         -> Vec<String> {
+            let missing = one.keys().filter(|case| !other.contains_key(case));
+            missing.map(|case| format!("{case}: computed by {whose} only")).collect()
+        };
         let missing = [only_in(&stock, &ours, "stock"), only_in(&ours, &stock, "ours")].concat();
-        let both = |(case, stock): (&Case, &Found)| {
+        let both = |(case, stock): (&Case, &CaseResult)| {
             let ours = ours.get(case)?;
             let are_the_same_bits = stock.bits == ours.bits;
             Some(Both { case: case.clone(), stock: stock.error, ours: ours.error, are_the_same_bits })
@@ -114,12 +116,13 @@ impl Comparison {
     /// JSON form, for a report.
     pub fn to_json(&self) -> Value {
         let one = |Both { case, stock, ours, .. }: &Both| json!({ "case": case.to_string(), "stock": stock, "ours": ours });
-        let own = |Found { case, error, .. }: &Found| json!({ "case": case.to_string(), "ours": error });
+        let own =
+            |CaseResult { case, error, .. }: &CaseResult| json!({ "case": case.to_string(), "ours": error });
         self.both.iter().map(one).chain(self.own.iter().map(own)).collect()
     }
 }
 
-fn failure_of_own(Found { case, error, .. }: &Found) -> Option<String> {
+fn failure_of_own(CaseResult { case, error, .. }: &CaseResult) -> Option<String> {
     // Written so that NaN fails the comparison.
     let is_near = *error <= MOST_OF_OWN_TYPES;
     (!is_near).then(|| format!("{case}: error {error:.2e}, expected at most {MOST_OF_OWN_TYPES:.0e}"))

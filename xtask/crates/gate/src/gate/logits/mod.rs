@@ -31,7 +31,7 @@ pub fn compare(context: &Context, sides: &Sides<'_>, named: &[String]) -> Result
     let Sides { reference, variant, claims, has_kernels } = *sides;
     let models = cases::models(named)?;
     let gate = Gate::prepare(context, reference, variant)?;
-    let mut found = Found::new(claims, has_kernels);
+    let mut found = LogitResults::new(claims, has_kernels);
     let mut progress =
         context.ui.progress("comparing", u64::try_from(models.len()).ok(), crate::ui::Unit::Steps);
     for (done, model) in (1u64..).zip(&models) {
@@ -54,16 +54,16 @@ pub fn compare(context: &Context, sides: &Sides<'_>, named: &[String]) -> Result
 }
 
 /// Results of all cases.
-struct Found {
+struct LogitResults {
     measured: Vec<Measured>,
     /// Cases in which a feature was not used as expected.
     shapes: Vec<String>,
 }
 
-impl Found {
-    fn new(claims: &[Claim], has_kernels: bool) -> Found {
+impl LogitResults {
+    fn new(claims: &[Claim], has_kernels: bool) -> LogitResults {
         let switches = switches(claims, has_kernels);
-        Found { measured: switches.into_iter().map(Measured::new).collect(), shapes: Vec::new() }
+        LogitResults { measured: switches.into_iter().map(Measured::new).collect(), shapes: Vec::new() }
     }
 
     fn failures(&self, claims: &[Claim]) -> Vec<String> {
@@ -108,7 +108,7 @@ impl Gate {
         })
     }
 
-    fn compare_model(&self, model: Model, claims: &[Claim], found: &mut Found) -> Result<()> {
+    fn compare_model(&self, model: Model, claims: &[Claim], found: &mut LogitResults) -> Result<()> {
         let file = self.folder.join("model.gguf");
         models::write(&file, &ModelSpec::small(model.architecture, model.weights))?;
         for sequences in SEQUENCES {
@@ -117,7 +117,7 @@ impl Gate {
         disk::remove_file(&file)
     }
 
-    fn compare(&self, model: &Path, case: &Case, claims: &[Claim], found: &mut Found) -> Result<()> {
+    fn compare(&self, model: &Path, case: &Case, claims: &[Claim], found: &mut LogitResults) -> Result<()> {
         let stock = self.logits(&self.reference, model, case, None)?;
         for measured in &mut found.measured {
             let ours = self.logits(&self.variant, model, case, measured.enabled.as_deref())?;

@@ -50,7 +50,7 @@ impl fmt::Display for Outcome {
 
 /// One line of the report that `ci/suites/local_model.py` writes.
 #[derive(Deserialize)]
-struct Line {
+struct ReportLine {
     test: String,
     outcome: String,
     how: Option<String>,
@@ -61,7 +61,7 @@ struct Line {
 pub fn read_server_tests(report: &str) -> Result<Outcomes> {
     let mut outcomes = Outcomes::new();
     for text in report.lines() {
-        let line: Line = serde_json::from_str(text).map_err(|error| {
+        let line: ReportLine = serde_json::from_str(text).map_err(|error| {
             Error::environment("the server tests' report cannot be read").detail(format!("{error}: {text}"))
         })?;
         let outcome = match line.outcome.as_str() {

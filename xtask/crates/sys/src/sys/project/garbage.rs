@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::Result;
-use crate::plan::gc::{Found, LEFTOVERS, LISTED, TOOLCHAINS};
+use crate::plan::gc::{GeneratedFile, LEFTOVERS, LISTED, TOOLCHAINS};
 use crate::plan::layout::Layout;
 use crate::sys::machine::{disk, ours};
 
 /// Returns every entry in these folders that may be removed; a link to elsewhere, or an unknown name, is not ours.
 #[must_use]
-pub fn look(layout: &Layout) -> Vec<Found> {
+pub fn look(layout: &Layout) -> Vec<GeneratedFile> {
     let generated = layout.generated();
     let whole = LEFTOVERS.iter().filter_map(|name| found(&generated, "", name));
     let listed = LISTED.iter().map(|name| (*name, generated.join(name)));
@@ -29,7 +29,7 @@ pub fn bytes(layout: &Layout) -> u64 {
 
 /// Removes `found`. A kill leaves it in place, or parts of it in scratch space, which the next run sweeps. The caller
 /// holds the run lock.
-pub fn remove(layout: &Layout, found: &Found) -> Result<()> {
+pub fn remove(layout: &Layout, found: &GeneratedFile) -> Result<()> {
     let path = place(layout, found);
     let scratch = match found.folder.as_str() {
         TOOLCHAINS => layout.toolchains().join("tmp"),
@@ -63,18 +63,19 @@ pub fn borrower(layout: &Layout) -> Option<PathBuf> {
 
 /// Returns the path of `found`.
 #[must_use]
-pub fn place(layout: &Layout, found: &Found) -> PathBuf {
+pub fn place(layout: &Layout, found: &GeneratedFile) -> PathBuf {
     match found.folder.as_str() {
         TOOLCHAINS => layout.toolchains().join(&found.name),
         folder => layout.generated().join(folder).join(&found.name),
     }
 }
 
-fn found(parent: &Path, folder: &str, name: &str) -> Option<Found> {
+fn found(parent: &Path, folder: &str, name: &str) -> Option<GeneratedFile> {
     let path = parent.join(name);
     let meta = std::fs::symlink_metadata(&path).ok()?;
     let bytes = if meta.is_dir() { disk::size_below(&path) } else { meta.len() };
-    let found = || Found { folder: folder.into(), name: name.into(), bytes, idle_days: idle_days(&path) };
+    let found =
+        || GeneratedFile { folder: folder.into(), name: name.into(), bytes, idle_days: idle_days(&path) };
     (!meta.is_symlink() && ours::is_ours(&path)).then(found)
 }
 

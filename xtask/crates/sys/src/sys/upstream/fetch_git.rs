@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use git2::Repository;
 
-use super::named_commit::{Found, find_in_folder, has_sha256_ids, is_ambiguous, unreadable};
+use super::named_commit::{NamedTarget, find_in_folder, has_sha256_ids, is_ambiguous, unreadable};
 use super::short_id;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::plan::next_command::quoted;
@@ -139,8 +139,8 @@ impl Remote {
     fn serve_reference(&self, repo: &Path, reference: &Reference, ui: &Ui) -> Result<Served> {
         if let Kind::Folder(folder) = &self.kind {
             return match find_in_folder(folder, reference)? {
-                Found::Tag(name) => self.serve_ref(repo, &name, ui),
-                Found::Commit(commit) => self.serve_commit(repo, commit, ui),
+                NamedTarget::Tag(name) => self.serve_ref(repo, &name, ui),
+                NamedTarget::Commit(commit) => self.serve_commit(repo, commit, ui),
             };
         }
         let served = self.serve_name(repo, reference, ui)?;

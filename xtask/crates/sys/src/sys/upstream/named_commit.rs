@@ -14,7 +14,7 @@ use crate::sys::machine::disk;
 use crate::sys::machine::watched::way_to_trust;
 
 /// The target of a name in a repository.
-pub(in crate::sys) enum Found {
+pub(in crate::sys) enum NamedTarget {
     /// A tag, with its ref.
     Tag(String),
     /// Anything else, with the commit's id.
@@ -22,15 +22,15 @@ pub(in crate::sys) enum Found {
 }
 
 /// Resolves `reference` in the repository in `folder`.
-pub(in crate::sys) fn find_in_folder(folder: &Path, reference: &Reference) -> Result<Found> {
+pub(in crate::sys) fn find_in_folder(folder: &Path, reference: &Reference) -> Result<NamedTarget> {
     let git_dir = git_dir_of(folder);
     let text = reference.to_string();
     let tag = format!("refs/tags/{}", text.strip_prefix("refs/tags/").unwrap_or(&text));
     if reference.as_tag(&tag).is_some() && commit_in(&git_dir, &tag)?.is_some() {
-        return Ok(Found::Tag(tag));
+        return Ok(NamedTarget::Tag(tag));
     }
     if let Some(commit) = commit_in(&git_dir, &text)? {
-        return Ok(Found::Commit(commit));
+        return Ok(NamedTarget::Commit(commit));
     }
     if let (Some(short), Ok(repo)) = (reference.short_id(), Repository::open(&git_dir))
         && let Err(ambiguous) = short_id::find(&repo, "refs/*", short).map_err(unreadable)?

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Cache;
 
 /// One run of the bench.
-pub(super) struct Found {
+pub(super) struct KvQualityRun {
     /// File name of the model, without the extension.
     pub(super) name: String,
     /// SHA-256 of the model.
@@ -122,7 +122,7 @@ fn whole(of: &Value, key: &str) -> Result<u64, String> {
     of[key].as_u64().ok_or_else(|| format!("no whole number `{key}` in {of}"))
 }
 
-impl Found {
+impl KvQualityRun {
     pub(super) fn to_json(&self) -> Value {
         json!({
             "name": self.name, "model": self.model, "text": self.text, "contexts": self.contexts,
@@ -145,11 +145,11 @@ pub(super) mod tests {
         Measured::read(&cache.parse().unwrap(), LINE).unwrap()
     }
 
-    pub(in super::super) fn found(measured: Vec<Measured>) -> Found {
+    pub(in super::super) fn found(measured: Vec<Measured>) -> KvQualityRun {
         let processor = Some("P".to_string());
         let (model, text) = ("m".repeat(64), "t".repeat(64));
         let name = "model".to_string();
-        Found { name, model, text, contexts: vec![512], chunks: 8, threads: 2, processor, measured }
+        KvQualityRun { name, model, text, contexts: vec![512], chunks: 8, threads: 2, processor, measured }
     }
 
     #[test]
