@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::plan::line::Before;
+use crate::plan::commit_property::Before;
 use crate::report::bisect::{self, BisectReport, Break, PatchBisect, Turn};
 use crate::report::status::Place;
 use crate::series::PatchClass;

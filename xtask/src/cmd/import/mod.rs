@@ -15,8 +15,8 @@ use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
 use crate::stack::import::left_out::LeftOut;
-use crate::stack::import::line::Line;
 use crate::stack::import::loose::Loose;
+use crate::stack::import::sequence::PatchSequence;
 use crate::stack::import::{applying, fork, loose, patches};
 use crate::sys::git::store::Store;
 use crate::sys::project::run_lock::{self, Access};
@@ -105,9 +105,10 @@ impl Import<'_> {
         onto.notes.append(&mut loose.notes);
         let tree = self.repo.store.tree_of(onto.base)?;
         let mut left_out = LeftOut::new(&self.repo.store, tree, &self.options.leave_out)?;
-        let line = applying::line_of(self.repo, loose, tree, &mut left_out, author, &self.context.ui)?;
+        let sequence =
+            applying::sequence_of(self.repo, loose, tree, &mut left_out, author, &self.context.ui)?;
         left_out.refuse_useless()?;
-        self.finish(&onto, line, None)
+        self.finish(&onto, sequence, None)
     }
 
     fn fork(self, from: &str, range: &str) -> Result<Outcome> {
@@ -120,40 +121,40 @@ impl Import<'_> {
         let onto = base::for_fork(self, &place, &fork, from)?;
         let pinned = fork.tree_of(fork.merge_base)?;
         let mut left_out = LeftOut::new(&repo.store, pinned, &self.options.leave_out)?;
-        let line = fork::linearize(&fork, &mut left_out, &context.ui)?;
+        let sequence = fork::linearize(&fork, &mut left_out, &context.ui)?;
         let goal = left_out.without(fork.tree_of(fork.tip)?)?;
         left_out.refuse_useless()?;
-        self.finish(&onto, line, Some(goal))
+        self.finish(&onto, sequence, Some(goal))
     }
 
     /// Writes the linear history into the project. `goal` is the tree that it must end with.
-    fn finish(self, onto: &Onto, mut line: Line, goal: Option<ObjectId>) -> Result<Outcome> {
+    fn finish(self, onto: &Onto, mut sequence: PatchSequence, goal: Option<ObjectId>) -> Result<Outcome> {
         let Import { context, options, store, repo } = self;
-        refuse_nothing(&line)?;
+        refuse_nothing(&sequence)?;
         let rules = context.lint_rules()?;
-        let patches = patches::write_patches(repo, &mut line, &onto.import_base(&rules))?;
+        let patches = patches::write_patches(repo, &mut sequence, &onto.import_base(&rules))?;
         let variant = (&onto.variant, onto.folder.as_str());
-        let stage = write::stage(context, store, &onto.pins_text, variant, (&line.commits, &patches))?;
-        refuse_another_tree(&line, goal)?;
+        let stage = write::stage(context, store, &onto.pins_text, variant, (&sequence.commits, &patches))?;
+        refuse_another_tree(&sequence, goal)?;
         if !options.dry_run {
             stage.commit(format!("the import into {}", onto.variant))?;
         }
         let (left_out, dry_run) = (options.leave_out.as_slice(), options.dry_run);
-        let imported = Imported { onto, line: &line, patches: &patches, goal, left_out, dry_run };
+        let imported = Imported { onto, sequence: &sequence, patches: &patches, goal, left_out, dry_run };
         Ok(imported.outcome(&rules))
     }
 }
 
-fn refuse_nothing(line: &Line) -> Result<()> {
-    if !line.commits.is_empty() {
+fn refuse_nothing(sequence: &PatchSequence) -> Result<()> {
+    if !sequence.commits.is_empty() {
         return Ok(());
     }
-    let dropped = line.dropped.iter().map(|dropped| format!("{}: {}", dropped.origin, dropped.why));
+    let dropped = sequence.dropped.iter().map(|dropped| format!("{}: {}", dropped.origin, dropped.why));
     Err(Error::no("there is nothing to import").detail(dropped.collect::<Vec<_>>().join("\n")))
 }
 
-fn refuse_another_tree(line: &Line, goal: Option<ObjectId>) -> Result<()> {
-    let tree = line.commits.last().map(|commit| commit.tree);
+fn refuse_another_tree(sequence: &PatchSequence, goal: Option<ObjectId>) -> Result<()> {
+    let tree = sequence.commits.last().map(|commit| commit.tree);
     match goal.zip(tree).filter(|(goal, tree)| goal != tree) {
         None => Ok(()),
         Some((goal, tree)) => {

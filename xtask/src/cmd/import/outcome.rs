@@ -6,15 +6,15 @@ use super::base::Onto;
 use crate::context::Outcome;
 use crate::series::ObjectId;
 use crate::series::{LintRules, PLACEHOLDER};
-use crate::stack::import::line::Line;
 use crate::stack::import::patches::{NewPatch, STATUS};
+use crate::stack::import::sequence::PatchSequence;
 
 /// A finished import, or a dry run of one.
 pub struct Imported<'a> {
     /// The variant and folder that it went to.
     pub onto: &'a Onto,
     /// The result of each commit.
-    pub line: &'a Line,
+    pub sequence: &'a PatchSequence,
     /// The patches.
     pub patches: &'a [NewPatch],
     /// The tree that the last patch had to produce, if the source defines one.
@@ -32,19 +32,21 @@ impl Imported<'_> {
         let verb = if self.dry_run { "would be" } else { "are" };
         let count = self.patches.len();
         let mut lines = vec![format!("{folder}: {count} patches {verb} new, on {pin}")];
-        for (patch, commit) in self.patches.iter().zip(&self.line.commits) {
+        for (patch, commit) in self.patches.iter().zip(&self.sequence.commits) {
             // The old name comes first because users look for it.
             lines.push(format!("  new      {} -> {}", commit.origin, patch.name));
             lines.extend(commit.notes.iter().map(|note| format!("           {note}")));
         }
-        let dropped = &self.line.dropped;
+        let dropped = &self.sequence.dropped;
         lines.extend(dropped.iter().map(|dropped| format!("  dropped  {}: {}", dropped.origin, dropped.why)));
-        if !self.line.merges.is_empty() {
-            lines
-                .push(format!("  merges   {}: what they brought stands in the line", self.line.merges.len()));
+        if !self.sequence.merges.is_empty() {
+            lines.push(format!(
+                "  merges   {}: what they brought stands in the line",
+                self.sequence.merges.len()
+            ));
         }
         lines.extend(notes.iter().map(|note| format!("  note     {note}")));
-        let tree = self.line.commits.last().map(|commit| commit.tree.to_string()).unwrap_or_default();
+        let tree = self.sequence.commits.last().map(|commit| commit.tree.to_string()).unwrap_or_default();
         lines.push(format!("  tree     {tree}{}", self.whose_tree()));
         if !self.dry_run {
             lines.extend(next_steps(variant, rules));
@@ -56,7 +58,7 @@ impl Imported<'_> {
             "new_variant": is_new,
             "patches": self.patches_json(),
             "dropped": dropped.iter().map(|it| json!({ "what": it.origin, "why": it.why })).collect::<Vec<_>>(),
-            "merges": self.line.merges,
+            "merges": self.sequence.merges,
             "notes": notes,
             "left_out": self.left_out,
             "tree": tree,
@@ -74,7 +76,7 @@ impl Imported<'_> {
     }
 
     fn patches_json(&self) -> Vec<serde_json::Value> {
-        let both = self.patches.iter().zip(&self.line.commits);
+        let both = self.patches.iter().zip(&self.sequence.commits);
         both.map(|(patch, commit)| {
             json!({
                 "file": format!("{}/{}", self.onto.folder, patch.name),

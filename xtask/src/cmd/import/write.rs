@@ -8,8 +8,8 @@ use crate::plan::name::Name;
 use crate::plan::pins::{Pins, Variant};
 use crate::stack::Stack;
 use crate::stack::apply;
-use crate::stack::import::line::LineCommit;
 use crate::stack::import::patches::NewPatch;
+use crate::stack::import::sequence::SequenceCommit;
 use crate::stack::rebase::descendants;
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
@@ -22,7 +22,7 @@ pub fn stage(
     store: &Store,
     pins_text: &str,
     (variant, folder): (&Name, &str),
-    (commits, patches): (&[LineCommit], &[NewPatch]),
+    (commits, patches): (&[SequenceCommit], &[NewPatch]),
 ) -> Result<Stage> {
     let mut stage = Stage::begin(&context.layout)?;
     stage.write("pins.toml", pins_text.as_bytes())?;
@@ -46,7 +46,7 @@ fn prove(
     store: &Store,
     pins: &Pins,
     variant: &Variant,
-    commits: &[LineCommit],
+    commits: &[SequenceCommit],
 ) -> Result<LockedVariant> {
     let stack = Stack::read(&stage.layout(), pins, variant)?;
     let locked = apply::apply_stack(store, &stack)?.locked;

@@ -5,12 +5,12 @@
 
 pub mod attributes;
 pub mod called;
+pub mod commit_property;
 pub mod flavors;
 pub mod gc;
 pub mod github_reply;
 pub mod issues;
 pub mod layout;
-pub mod line;
 pub mod lint_file;
 pub mod lock;
 pub mod matrix;

@@ -6,7 +6,7 @@ use super::Stack;
 use super::range::{self, Range};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::plan::line::Line;
+use crate::plan::commit_property::CommitProperty;
 use crate::plan::pins::{Pin, Source};
 use crate::series::{PatchClass, Survey};
 use crate::sys::git::history::{self, Commit};
@@ -133,8 +133,8 @@ impl Classes {
     /// holds until the tip.
     pub fn beginnings(&self, range: &Range, is_so: impl Fn(PatchClass) -> bool) -> (Vec<usize>, Vec<usize>) {
         let at: Vec<bool> = self.at.iter().map(|class| class.is_some_and(&is_so)).collect();
-        let line = Line { before: &range.before, at_pin: is_so(self.at_pin), at: &at };
-        (line.beginnings(), line.lasting_beginnings())
+        let property = CommitProperty { before: &range.before, at_pin: is_so(self.at_pin), at: &at };
+        (property.beginnings(), property.lasting_beginnings())
     }
 
     /// Returns the last commit from which, up to the tip, `is_so` holds for its class.

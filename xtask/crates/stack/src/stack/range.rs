@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::taken::{self, PatchSet, Taken};
 use crate::error::Result;
-use crate::plan::line::{Before, before_each};
+use crate::plan::commit_property::{Before, before_each};
 use crate::report::status::UpstreamCommit;
 use crate::series::ObjectId;
 use crate::series::{Known, Origin, Patch, PatchClass, Survey, survey_series};

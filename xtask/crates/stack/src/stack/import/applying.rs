@@ -1,9 +1,9 @@
 //! Patches from elsewhere as commits on the pin: git applies them, and every decision it had to make is reported.
 
 use super::left_out::LeftOut;
-use super::line::{Line, LineCommit};
 use super::line_ends::apply_with_those_of_files;
 use super::loose::{Loose, LoosePatch};
+use super::sequence::{PatchSequence, SequenceCommit};
 use crate::error::{Error, Kind, Result};
 use crate::series::ObjectId;
 use crate::series::{
@@ -21,16 +21,16 @@ use crate::ui::{Ui, Unit};
 /// # Errors
 ///
 /// All patches that do not apply, and all without an author.
-pub fn line_of(
+pub fn sequence_of(
     repo: &ImportRepo,
     loose: Loose,
     tree: ObjectId,
     left_out: &mut LeftOut<'_>,
     author: Option<&str>,
     ui: &Ui,
-) -> Result<Line> {
-    let mut line = Line::default();
-    loose.others.into_iter().for_each(|(origin, why)| line.drop(origin, why));
+) -> Result<PatchSequence> {
+    let mut sequence = PatchSequence::default();
+    loose.others.into_iter().for_each(|(origin, why)| sequence.drop(origin, why));
     refuse_nameless(&loose.patches, author)?;
     let (mut misfits, mut ways_out) = (Vec::new(), Vec::new());
     let mut tree = tree;
@@ -51,15 +51,15 @@ pub fn line_of(
                 misfits.push(format!("{}: {CONTEXT_DIFF}", patch.origin));
             }
             Applied::Not(why) => misfits.push(format!("{}: {}", patch.origin, why.join("; "))),
-            Applied::There => line.drop(patch.origin.clone(), THERE),
-            Applied::Tree(new, _) if new == tree => line.drop(patch.origin.clone(), THERE),
+            Applied::There => sequence.drop(patch.origin.clone(), THERE),
+            Applied::Tree(new, _) if new == tree => sequence.drop(patch.origin.clone(), THERE),
             Applied::Tree(new, placed) => {
                 let new = left_out.without(new)?;
                 if new == tree {
-                    line.drop(patch.origin.clone(), "it changes only what is left out");
+                    sequence.drop(patch.origin.clone(), "it changes only what is left out");
                 } else {
                     let notes = [guess, notes(repo, patch, [tree, new], placed)?].concat();
-                    line.commits.push(commit(patch, new, author, notes));
+                    sequence.commits.push(commit(patch, new, author, notes));
                     tree = new;
                 }
             }
@@ -67,7 +67,7 @@ pub fn line_of(
         progress.set(done);
     }
     refuse_misfits(&misfits, loose.patches.len(), ways_out)?;
-    Ok(line)
+    Ok(sequence)
 }
 
 const CONTEXT_DIFF: &str = "it is a context diff, which git does not read; rewrite it as a unified one: filterdiff --format=unified FILE";
@@ -154,7 +154,12 @@ fn refuse_misfits(misfits: &[String], patches: usize, ways_out: Vec<String>) -> 
 
 const EPOCH: &str = "Thu, 1 Jan 1970 00:00:00 +0000";
 
-fn commit(patch: &LoosePatch, tree: ObjectId, author: Option<&str>, mut notes: Vec<String>) -> LineCommit {
+fn commit(
+    patch: &LoosePatch,
+    tree: ObjectId,
+    author: Option<&str>,
+    mut notes: Vec<String>,
+) -> SequenceCommit {
     let given = author.map(str::to_string).or_else(user_of_git).unwrap_or_default();
     let name = patch.author.as_deref().and_then(find_author).unwrap_or_else(|| {
         notes.push(match &patch.author {
@@ -177,7 +182,7 @@ fn commit(patch: &LoosePatch, tree: ObjectId, author: Option<&str>, mut notes: V
             plain.map_or_else(|_| "nobody <>".to_string(), |who| format!("{} <{}>", who.name, who.address));
         format!("{who} {} +0000", clock::now())
     });
-    LineCommit {
+    SequenceCommit {
         origin: patch.origin.clone(),
         author,
         message: patch.message(),

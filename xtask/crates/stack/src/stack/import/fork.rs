@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::left_out::LeftOut;
-use super::line::{Line, LineCommit};
+use super::sequence::{PatchSequence, SequenceCommit};
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
 use crate::sys::work_trees::edit_repo::short;
@@ -12,13 +12,13 @@ use crate::ui::{Ui, Unit};
 
 /// Linearizes the fork. A commit keeps its own tree if its parent is the one it had; after a merge it is replayed
 /// with git's merge, and changes made in the merge itself become a separate patch.
-pub fn linearize(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Result<Line> {
+pub fn linearize(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Result<PatchSequence> {
     let commits = fork.commits()?;
     let mut linearizer = Linearizer {
         fork,
         left_out,
         tree: fork.tree_of(fork.merge_base)?,
-        line: Line::default(),
+        sequence: PatchSequence::default(),
         there_already: Vec::new(),
         unsettled: Vec::new(),
         not_utf8: Vec::new(),
@@ -32,11 +32,11 @@ pub fn linearize(fork: &Fork<'_>, left_out: &mut LeftOut<'_>, ui: &Ui) -> Result
         }
         progress.set(done);
     }
-    let Linearizer { mut line, there_already, not_utf8, .. } = linearizer;
+    let Linearizer { mut sequence, there_already, not_utf8, .. } = linearizer;
     refuse_unknown_charsets(&not_utf8)?;
-    name_those_upstream_has(fork, &there_already, &mut line)?;
-    name_backports(fork, &commits, &mut line)?;
-    Ok(line)
+    name_those_upstream_has(fork, &there_already, &mut sequence)?;
+    name_backports(fork, &commits, &mut sequence)?;
+    Ok(sequence)
 }
 
 struct Linearizer<'a, 'b> {
@@ -44,7 +44,7 @@ struct Linearizer<'a, 'b> {
     left_out: &'a mut LeftOut<'b>,
     /// The tree after the commits so far.
     tree: ObjectId,
-    line: Line,
+    sequence: PatchSequence,
     /// Commits whose change is already in the tree.
     there_already: Vec<ForkCommit>,
     /// Commits since the last merge whose change was dropped or modified by the replay.
@@ -69,7 +69,7 @@ impl Linearizer<'_, '_> {
         if old == new {
             let is_empty = commit.parent_tree == Some(commit.tree);
             let why = if is_empty { "it is empty" } else { "it changes only what is left out" };
-            self.line.drop(commit.describe(), why);
+            self.sequence.drop(commit.describe(), why);
             return Ok(());
         }
         let replayed =
@@ -87,7 +87,7 @@ impl Linearizer<'_, '_> {
                 self.unsettled.push(commit.describe());
                 let why = "it conflicts with what stands before it in the line; what the fork kept of it is in \
                            the patch of the next merge";
-                self.line.drop(commit.describe(), why);
+                self.sequence.drop(commit.describe(), why);
             }
         }
         Ok(())
@@ -96,7 +96,7 @@ impl Linearizer<'_, '_> {
     fn push(&mut self, commit: &ForkCommit, tree: ObjectId, notes: Vec<String>) {
         self.tree = tree;
         self.not_utf8.extend(commit.not_utf8.iter().map(|place| format!("{}: {place}", short(commit.id))));
-        self.line.commits.push(LineCommit {
+        self.sequence.commits.push(SequenceCommit {
             origin: commit.describe(),
             author: commit.author.clone(),
             message: commit.message.clone(),
@@ -111,7 +111,7 @@ impl Linearizer<'_, '_> {
     fn merge(&mut self, commit: &ForkCommit) -> Result<()> {
         let new = self.left_out.without(commit.tree)?;
         if !commit.is_whole || new == self.tree {
-            self.line.merges.push(commit.describe());
+            self.sequence.merges.push(commit.describe());
             return Ok(());
         }
         let message = resolving(commit, &std::mem::take(&mut self.unsettled));
@@ -139,7 +139,11 @@ fn resolving(merge: &ForkCommit, unsettled: &[String]) -> String {
 }
 
 /// Notes commits that change nothing on the pin: upstream has them, as the same commit or in others.
-fn name_those_upstream_has(fork: &Fork<'_>, there: &[ForkCommit], line: &mut Line) -> Result<()> {
+fn name_those_upstream_has(
+    fork: &Fork<'_>,
+    there: &[ForkCommit],
+    sequence: &mut PatchSequence,
+) -> Result<()> {
     if there.is_empty() {
         return Ok(());
     }
@@ -150,22 +154,22 @@ fn name_those_upstream_has(fork: &Fork<'_>, there: &[ForkCommit], line: &mut Lin
             Some(upstream) => format!("upstream has it, as {}", short(*upstream)),
             None => "all its changes are there already".to_string(),
         };
-        line.drop(commit.describe(), why);
+        sequence.drop(commit.describe(), why);
     }
     Ok(())
 }
 
 /// Notes commits that upstream has after the pin; they are kept, because the pin does not have them.
-fn name_backports(fork: &Fork<'_>, commits: &[ForkCommit], line: &mut Line) -> Result<()> {
+fn name_backports(fork: &Fork<'_>, commits: &[ForkCommit], sequence: &mut PatchSequence) -> Result<()> {
     if fork.base == fork.merge_base {
         return Ok(());
     }
-    let kept: HashSet<String> = line.commits.iter().map(|commit| commit.origin.clone()).collect();
+    let kept: HashSet<String> = sequence.commits.iter().map(|commit| commit.origin.clone()).collect();
     let kept: Vec<&ForkCommit> = commits.iter().filter(|commit| kept.contains(&commit.describe())).collect();
     let same = fork.same_changes(&kept, Some(fork.merge_base), fork.base)?;
     let by_name: HashMap<String, ObjectId> =
         kept.iter().filter_map(|commit| Some((commit.describe(), *same.get(&commit.id)?))).collect();
-    for commit in &mut line.commits {
+    for commit in &mut sequence.commits {
         if let Some(upstream) = by_name.get(&commit.origin) {
             commit.status = Some(format!("Backport {upstream}"));
             commit.notes.push(format!("upstream took it after the pin, as {}", short(*upstream)));

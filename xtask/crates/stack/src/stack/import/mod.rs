@@ -3,8 +3,8 @@
 pub mod applying;
 pub mod fork;
 pub mod left_out;
-pub mod line;
 mod line_ends;
 pub mod loose;
 pub mod new_pin;
 pub mod patches;
+pub mod sequence;

@@ -1,6 +1,6 @@
 //! Converting a sequence of commits to patch files, with every reason why a commit cannot be a patch.
 
-use super::line::{Line, LineCommit};
+use super::sequence::{PatchSequence, SequenceCommit};
 use crate::error::{Error, Kind, Result};
 use crate::plan::overlay::OverlayFile;
 use crate::series::ObjectId;
@@ -31,30 +31,30 @@ pub struct ImportBase<'a> {
     pub overlays: &'a [OverlayFile],
 }
 
-/// Formats every commit of `line` with git, and parses the result.
+/// Formats every commit of `sequence` with git, and parses the result.
 ///
 /// # Errors
 ///
 /// Everything that cannot be represented in a patch, for all commits.
 pub fn write_patches(
     repo: &ImportRepo,
-    line: &mut Line,
+    sequence: &mut PatchSequence,
     import_base: &ImportBase<'_>,
 ) -> Result<Vec<NewPatch>> {
     let mut tip = import_base.base;
-    for commit in &mut line.commits {
+    for commit in &mut sequence.commits {
         let message = message_of(commit, import_base.rules);
         tip = repo.commit(&commit.author, commit.tree, tip, &message)?;
     }
     let scratch = repo.scratch("format")?;
     let texts = format_series(repo.git_dir(), import_base.base, tip, 1, scratch.path())?;
-    if texts.len() != line.commits.len() {
-        let what = format!("git wrote {} patches for {} commits", texts.len(), line.commits.len());
+    if texts.len() != sequence.commits.len() {
+        let what = format!("git wrote {} patches for {} commits", texts.len(), sequence.commits.len());
         return Err(Error::environment(what));
     }
     let mut refused = Refused::default();
     let mut patches = Vec::new();
-    for ((number, commit), text) in (import_base.before + 1..).zip(&line.commits).zip(texts) {
+    for ((number, commit), text) in (import_base.before + 1..).zip(&sequence.commits).zip(texts) {
         let slug = slug_from_subject(commit.message.lines().next().unwrap_or_default());
         let name = format!("{number:04}-{slug}.patch");
         match series::parse(&name, &text.bytes) {
@@ -67,7 +67,7 @@ pub fn write_patches(
 }
 
 /// Returns the message in the form that a patch preserves, with the trailers that lint requires.
-fn message_of(commit: &mut LineCommit, rules: &LintRules) -> String {
+fn message_of(commit: &mut SequenceCommit, rules: &LintRules) -> String {
     let (message, moved) = patch_message(&commit.message);
     if moved > 0 {
         let note = format!("{moved} lines of its message would end the patch's message, and were indented");
@@ -98,7 +98,7 @@ struct Refused {
 }
 
 impl Refused {
-    fn look_at(&mut self, commit: &LineCommit, patch: &Patch, overlays: &[OverlayFile]) {
+    fn look_at(&mut self, commit: &SequenceCommit, patch: &Patch, overlays: &[OverlayFile]) {
         if let Err(why) = series::authorship(patch) {
             self.lines.push(format!("{}: {why}", commit.origin));
         }
@@ -110,7 +110,12 @@ impl Refused {
         self.lines.extend(findings.iter().map(|finding| format!("{}: {}", commit.origin, finding.message)));
     }
 
-    fn unreadable(&mut self, commit: &LineCommit, error: &series::ParseError, files: &[series::FileRefusal]) {
+    fn unreadable(
+        &mut self,
+        commit: &SequenceCommit,
+        error: &series::ParseError,
+        files: &[series::FileRefusal],
+    ) {
         let says = |error: &series::ParseError| format!("{} (`{}`)", error.refusal.describe(), error.found);
         if files.is_empty() {
             self.lines.push(format!("{}: {}", commit.origin, says(error)));

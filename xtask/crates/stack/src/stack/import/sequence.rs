@@ -4,7 +4,7 @@ use crate::series::ObjectId;
 
 /// One commit that becomes a patch.
 #[derive(Clone, Debug)]
-pub struct LineCommit {
+pub struct SequenceCommit {
     /// Origin for messages: a commit of the fork, or a file.
     pub origin: String,
     /// Author as a commit stores it: `Name <address> seconds zone`.
@@ -30,16 +30,16 @@ pub struct Dropped {
 
 /// The sequence of an import.
 #[derive(Clone, Debug, Default)]
-pub struct Line {
+pub struct PatchSequence {
     /// The commits.
-    pub commits: Vec<LineCommit>,
+    pub commits: Vec<SequenceCommit>,
     /// Commits and files that do not become patches.
     pub dropped: Vec<Dropped>,
     /// Merges, whose commits are part of the sequence.
     pub merges: Vec<String>,
 }
 
-impl Line {
+impl PatchSequence {
     /// Records something that is left out.
     pub fn drop(&mut self, origin: String, why: impl Into<String>) {
         self.dropped.push(Dropped { origin, why: why.into() });

@@ -15,18 +15,18 @@ pub enum Before {
 /// Returns, for each commit, its direct predecessors that descend from the pin, or the pin itself. The input states for
 /// each commit whether it directly follows the pin, and the indices of its parents; parents come before children.
 pub fn before_each(commits: &[(bool, &[usize])]) -> Vec<Vec<Before>> {
-    let mut line: Vec<Vec<Before>> = Vec::with_capacity(commits.len());
+    let mut predecessors: Vec<Vec<Before>> = Vec::with_capacity(commits.len());
     for (follows_pin, parents) in commits {
-        let has_pin = |at: &&usize| line.get(**at).is_some_and(|before| !before.is_empty());
+        let has_pin = |at: &&usize| predecessors.get(**at).is_some_and(|before| !before.is_empty());
         let parents = parents.iter().filter(has_pin).map(|at| Before::Commit(*at));
         let before = follows_pin.then_some(Before::Pin).into_iter().chain(parents).collect();
-        line.push(before);
+        predecessors.push(before);
     }
-    line
+    predecessors
 }
 
 /// A yes/no property of the pin and of each commit.
-pub struct Line<'a> {
+pub struct CommitProperty<'a> {
     /// Direct predecessors of each commit.
     pub before: &'a [Vec<Before>],
     /// Whether the property holds at the pin.
@@ -35,7 +35,7 @@ pub struct Line<'a> {
     pub at: &'a [bool],
 }
 
-impl Line<'_> {
+impl CommitProperty<'_> {
     fn is_so(&self, place: Before) -> bool {
         match place {
             Before::Pin => self.at_pin,
@@ -82,26 +82,26 @@ impl Line<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Before, Line, before_each};
+    use super::{Before, CommitProperty, before_each};
 
     #[test]
     fn a_branch_from_before_the_pin_does_not_count() {
         // 0 follows the pin, 1 forked before it, 2 merges both, 3 descends from the branch only.
         let commits: [(bool, &[usize]); 4] = [(true, &[]), (false, &[]), (false, &[0, 1]), (false, &[1])];
-        let line = before_each(&commits);
-        assert_eq!(line, [vec![Before::Pin], vec![], vec![Before::Commit(0)], vec![]]);
-        let found = Line { before: &line, at_pin: false, at: &[false, true, true, true] };
+        let predecessors = before_each(&commits);
+        assert_eq!(predecessors, [vec![Before::Pin], vec![], vec![Before::Commit(0)], vec![]]);
+        let found = CommitProperty { before: &predecessors, at_pin: false, at: &[false, true, true, true] };
         assert_eq!(found.beginnings(), [2]);
     }
 
     #[test]
     fn broken_mended_and_broken_again() {
         let commits: [(bool, &[usize]); 4] = [(true, &[]), (false, &[0]), (false, &[1]), (false, &[2])];
-        let line = before_each(&commits);
-        let broken = Line { before: &line, at_pin: false, at: &[true, false, true, true] };
+        let predecessors = before_each(&commits);
+        let broken = CommitProperty { before: &predecessors, at_pin: false, at: &[true, false, true, true] };
         assert_eq!(broken.beginnings(), [0, 2]);
         assert_eq!(broken.lasting_beginnings(), [2]);
-        let from_the_start = Line { before: &line, at_pin: true, at: &[true; 4] };
+        let from_the_start = CommitProperty { before: &predecessors, at_pin: true, at: &[true; 4] };
         assert!(from_the_start.beginnings().is_empty());
     }
 
@@ -110,10 +110,12 @@ mod tests {
         // 0 -> 1 broken, 0 -> 2 fine, 3 merges as broken; then 4 merges a fixed 2 and stays broken.
         let commits: [(bool, &[usize]); 5] =
             [(true, &[]), (false, &[0]), (false, &[0]), (false, &[2, 1]), (false, &[3, 2])];
-        let line = before_each(&commits);
-        let broken = Line { before: &line, at_pin: false, at: &[false, true, false, true, true] };
+        let predecessors = before_each(&commits);
+        let broken =
+            CommitProperty { before: &predecessors, at_pin: false, at: &[false, true, false, true, true] };
         assert_eq!((broken.beginnings(), broken.lasting_beginnings()), (vec![1], vec![1]));
-        let by_the_merge = Line { before: &line, at_pin: false, at: &[false, false, false, true, true] };
+        let by_the_merge =
+            CommitProperty { before: &predecessors, at_pin: false, at: &[false, false, false, true, true] };
         assert_eq!(by_the_merge.lasting_beginnings(), [3]);
     }
 }
