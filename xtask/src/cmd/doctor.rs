@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::plan::flavors::platform::Platform;
 use crate::plan::name::Name;
 use crate::plan::toolchains::Toolchains;
-use crate::plan::toolchains::diagnosis::{Diagnosis, Machine, Verdict, diagnose, install_line};
+use crate::plan::toolchains::diagnosis::{Diagnosis, Machine, Readiness, diagnose, install_line};
 use crate::sys::machine::{compilers, disk, toolchain, tools};
 
 /// Options of `doctor`.
@@ -40,7 +40,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     for (name, flavor) in flavors.flavors.iter().filter(|(name, _)| is_asked(name)) {
         found.insert(name, diagnose(name, flavor, &toolchains, &machine)?);
     }
-    let is_no = options.flavor.is_some() && found.values().any(|found| found.verdict != Verdict::Ready);
+    let is_no = options.flavor.is_some() && found.values().any(|found| found.verdict != Readiness::Ready);
     let texts = found.iter().map(|(name, found)| as_text(name, found));
     let none = flavors.flavors.is_empty().then(|| NO_FLAVORS.to_string());
     let npm = disk::find_program("npm");

@@ -11,7 +11,7 @@ use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::plan::flavors::Flavor;
 use crate::plan::name::Name;
-use crate::plan::toolchains::diagnosis::{Verdict, diagnose};
+use crate::plan::toolchains::diagnosis::{Readiness, diagnose};
 use crate::stack::{build, smoke};
 use crate::sys::machine::toolchain;
 
@@ -77,8 +77,8 @@ fn plan(context: &Context, only: &[String]) -> Result<(Vec<Job>, Vec<LeftOut>)> 
         let found = diagnose(name, flavor, &toolchains, &machine)?;
         let longest = longest_build(context, name)?.filter(|seconds| *seconds > LONGEST && !is_named);
         let why = match (found.verdict, longest) {
-            (Verdict::Ready, None) => None,
-            (Verdict::Ready, Some(seconds)) => {
+            (Readiness::Ready, None) => None,
+            (Readiness::Ready, Some(seconds)) => {
                 Some(format!("it took {seconds} s to compile; build it with `--only {name}`"))
             }
             _ => Some([found.missing, found.mend].concat().join("; ")),

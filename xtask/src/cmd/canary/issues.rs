@@ -6,7 +6,7 @@ use super::{Context, Options};
 use crate::error::Result;
 use crate::plan::issues::{self, Action, Known, LABEL, Subject, Wanted};
 use crate::plan::next_command::next_command;
-use crate::report::canary::{CanaryReport, Level, Verdict, indented};
+use crate::report::canary::{CanaryReport, Level, LevelVerdict, indented};
 use crate::report::status::{PatchStatus, StatusReport};
 use crate::report::status_text;
 use crate::series::PatchClass;
@@ -61,7 +61,7 @@ fn wanted(report: &CanaryReport, options: &Options) -> Vec<Wanted> {
         broken.map(|patch| wanted_for_patch(report, options, found, patch))
     });
     let levels = [Level::Contract, Level::Build, Level::Gate].into_iter();
-    let levels = levels.filter(|level| report.verdict(*level) == Verdict::Failed);
+    let levels = levels.filter(|level| report.verdict(*level) == LevelVerdict::Failed);
     patches.chain(levels.map(|level| wanted_for_level(report, options, level))).collect()
 }
 
@@ -140,7 +140,7 @@ fn known(report: &CanaryReport, folders: &[String], subject: &Subject) -> Known 
         Subject::Patch { file, .. } => known_patch(report, folders, file),
         Subject::Level { level, variant } => {
             let found = report.levels.iter().find(|found| found.level.name() == level);
-            let passed = found.is_some_and(|found| found.verdict == Verdict::Passed);
+            let passed = found.is_some_and(|found| found.verdict == LevelVerdict::Passed);
             if passed && *variant == report.variant { good_again(report) } else { Known::Nothing }
         }
     }

@@ -1,7 +1,7 @@
 //! The walk from level to level. The caller provides what each level does.
 
 use crate::error::{Error, Kind};
-use crate::report::canary::{Level, LevelReport, Verdict};
+use crate::report::canary::{Level, LevelReport, LevelVerdict};
 use crate::series::visible;
 use crate::ui::Ui;
 
@@ -44,7 +44,7 @@ pub fn walk(levels: &mut impl Levels, until: Level, ui: &Ui) -> Walked {
                 report
             }
         };
-        if report.verdict != Verdict::Passed {
+        if report.verdict != LevelVerdict::Passed {
             ended_at = ended_at.or(Some(level));
         }
         walked.levels.push(report);
@@ -58,23 +58,23 @@ fn not_reached(level: Level, earlier: Level, stopped: bool) -> LevelReport {
     } else {
         format!("{} did not pass", earlier.name())
     };
-    LevelReport { level, verdict: Verdict::NotReached, says, details: String::new() }
+    LevelReport { level, verdict: LevelVerdict::NotReached, says, details: String::new() }
 }
 
 /// Compiler output quotes upstream's files, so terminal control characters are removed before it enters a report.
 fn judge(level: Level, found: crate::error::Result<Finding>) -> (LevelReport, Option<Error>) {
     match found {
         Ok(Finding { passed, says, details }) => {
-            let verdict = if passed { Verdict::Passed } else { Verdict::Failed };
+            let verdict = if passed { LevelVerdict::Passed } else { LevelVerdict::Failed };
             (LevelReport { level, verdict, says, details: visible(&details) }, None)
         }
         Err(error) if error.kind == Kind::No => {
             let details = visible(&error.details.join("\n"));
-            (LevelReport { level, verdict: Verdict::Failed, says: visible(&error.what), details }, None)
+            (LevelReport { level, verdict: LevelVerdict::Failed, says: visible(&error.what), details }, None)
         }
         Err(error) => {
             let says = visible(&error.what);
-            (LevelReport { level, verdict: Verdict::Unknown, says, details: String::new() }, Some(error))
+            (LevelReport { level, verdict: LevelVerdict::Unknown, says, details: String::new() }, Some(error))
         }
     }
 }
@@ -105,7 +105,7 @@ mod tests {
         bad: Level,
         until: Level,
         how: fn() -> Result<Finding>,
-    ) -> (Vec<Verdict>, Option<Error>, usize) {
+    ) -> (Vec<LevelVerdict>, Option<Error>, usize) {
         let mut levels = Scripted { bad, how, reached: Vec::new() };
         let walked = walk(&mut levels, until, &Ui::new(Talk::Quiet));
         let verdicts = walked.levels.iter().map(|report| report.verdict).collect();
@@ -116,7 +116,7 @@ mod tests {
     fn a_failed_level_ends_the_walk_and_is_drift() {
         let (verdicts, stopped, reached) =
             walked(Level::Build, Level::Gate, || Err(Error::no("x").detail("\u{1b}[31mred")));
-        use Verdict::{Failed, NotReached, Passed};
+        use LevelVerdict::{Failed, NotReached, Passed};
         assert_eq!(verdicts, [Passed, Passed, Passed, Failed, NotReached]);
         assert!(stopped.is_none());
         assert_eq!(reached, 4);
@@ -126,7 +126,7 @@ mod tests {
     fn an_environment_error_is_not_drift() {
         let (verdicts, stopped, _) =
             walked(Level::Contract, Level::Build, || Err(Error::environment("the disk is full")));
-        use Verdict::{NotReached, Passed, Unknown};
+        use LevelVerdict::{NotReached, Passed, Unknown};
         assert_eq!(verdicts, [Passed, Passed, Unknown, NotReached]);
         assert_eq!(stopped.unwrap().kind.exit_code(), 3);
     }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn nothing_after_the_last_level_is_tried() {
         let (verdicts, stopped, reached) = walked(Level::Gate, Level::Status, || Err(Error::no("x")));
-        assert_eq!(verdicts, [Verdict::Passed, Verdict::Passed]);
+        assert_eq!(verdicts, [LevelVerdict::Passed, LevelVerdict::Passed]);
         assert!(stopped.is_none());
         assert_eq!(reached, 2);
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use plan::Round;
 use play::Arena;
-use report::{Report, RoundReport};
+use report::{FuzzReport, RoundReport};
 
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
@@ -95,11 +95,11 @@ fn play_seeds(
     program: PathBuf,
     patience: u32,
     seeds: impl Iterator<Item = u64>,
-) -> Result<Report> {
+) -> Result<FuzzReport> {
     let patience = Duration::from_secs(u64::from(patience));
     let shown = program.display().to_string();
     let mut arena = Arena::prepare(context, program, patience)?;
-    let mut report = Report::new(shown);
+    let mut report = FuzzReport::new(shown);
     for seed in seeds {
         let round = Round::draw(seed);
         context.ui.status("Playing", format!("seed {seed}: {:?}", round.server.theme));

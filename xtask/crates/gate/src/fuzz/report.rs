@@ -9,7 +9,7 @@ use super::judge::tally::{self, Tally};
 
 /// Report of all rounds.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct FuzzReport {
     program: String,
     /// Rounds in the order in which they ran.
     pub rounds: Vec<RoundReport>,
@@ -37,10 +37,10 @@ pub struct RoundReport {
 /// Maximum findings shown per oracle and round; one cause often has many effects.
 const SHOWN: usize = 3;
 
-impl Report {
+impl FuzzReport {
     /// Builds an empty report.
-    pub fn new(program: String) -> Report {
-        Report { program, rounds: Vec::new() }
+    pub fn new(program: String) -> FuzzReport {
+        FuzzReport { program, rounds: Vec::new() }
     }
 
     /// Number of findings.
@@ -147,7 +147,7 @@ mod tests {
             took: Duration::from_secs(8),
             findings: vec![finding; 5],
         };
-        let report = Report { program: "llama-server".to_string(), rounds: vec![round] };
+        let report = FuzzReport { program: "llama-server".to_string(), rounds: vec![round] };
         let text = report.text();
         assert!(text.contains("--seed 9 --rounds 1") && text.contains("llama-server -np 2"), "{text}");
         assert!(text.contains("and 2 more") && text.ends_with("1 rounds, 5 findings"), "{text}");

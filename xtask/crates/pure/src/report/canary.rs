@@ -40,7 +40,7 @@ impl Level {
 /// Verdict on a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum LevelVerdict {
     /// It passed.
     Passed,
     /// It failed: upstream has drifted.
@@ -51,13 +51,13 @@ pub enum Verdict {
     NotReached,
 }
 
-impl Verdict {
+impl LevelVerdict {
     fn words(self) -> &'static str {
         match self {
-            Verdict::Passed => "passed",
-            Verdict::Failed => "FAILED",
-            Verdict::Unknown => "unknown",
-            Verdict::NotReached => "not reached",
+            LevelVerdict::Passed => "passed",
+            LevelVerdict::Failed => "FAILED",
+            LevelVerdict::Unknown => "unknown",
+            LevelVerdict::NotReached => "not reached",
         }
     }
 }
@@ -68,7 +68,7 @@ pub struct LevelReport {
     /// The level.
     pub level: Level,
     /// Its verdict.
-    pub verdict: Verdict,
+    pub verdict: LevelVerdict,
     /// One-line summary.
     pub says: String,
     /// Description of the problem, several lines; empty when there is none.
@@ -110,13 +110,13 @@ pub struct CanaryReport {
 impl CanaryReport {
     /// Whether every requested level passed.
     pub fn is_good(&self) -> bool {
-        self.levels.iter().all(|level| level.verdict == Verdict::Passed)
+        self.levels.iter().all(|level| level.verdict == LevelVerdict::Passed)
     }
 
     /// The verdict on `level`; not reached when it was not requested.
-    pub fn verdict(&self, level: Level) -> Verdict {
+    pub fn verdict(&self, level: Level) -> LevelVerdict {
         let found = self.levels.iter().find(|report| report.level == level);
-        found.map_or(Verdict::NotReached, |report| report.verdict)
+        found.map_or(LevelVerdict::NotReached, |report| report.verdict)
     }
 }
 
@@ -164,7 +164,7 @@ pub fn markdown(report: &CanaryReport, pin_sync: Option<&str>) -> String {
 fn headline(report: &CanaryReport) -> String {
     let CanaryReport { variant, upstream, pin, tip, .. } = report;
     let verdict = if report.is_good() { "is good" } else { "is not good" };
-    let unknown = report.levels.iter().any(|level| level.verdict == Verdict::Unknown);
+    let unknown = report.levels.iter().any(|level| level.verdict == LevelVerdict::Unknown);
     let verdict = if unknown { "could not be tried" } else { verdict };
     let tip = match tip {
         Some(tip) => format!("{} ({})", tip.name, short(&tip.commit)),

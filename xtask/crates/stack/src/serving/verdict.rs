@@ -52,7 +52,7 @@ impl Answer {
 
 /// Verdict on one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AnswerVerdict {
     /// All tokens are stock's.
     Same,
     /// Tie within tolerance: the first different token, at this place, was as likely as stock's within rounding.
@@ -107,13 +107,13 @@ fn farthest(one: &[(i64, f64)], other: &[(i64, f64)]) -> f64 {
 }
 
 /// Compares up to the first different token: what follows belongs to a different sequence.
-pub fn judge(stock: &Answer, tokens: &[i64], tolerance: f64) -> Verdict {
+pub fn judge(stock: &Answer, tokens: &[i64], tolerance: f64) -> AnswerVerdict {
     let differing = stock.tokens.iter().zip(tokens).position(|(ours, theirs)| ours != theirs);
     match differing {
-        None if stock.tokens.len() == tokens.len() => Verdict::Same,
-        None => Verdict::Wrong(stock.tokens.len().min(tokens.len())),
-        Some(at) if gap(stock, at, tokens) <= tolerance => Verdict::NearTie(at),
-        Some(at) => Verdict::Wrong(at),
+        None if stock.tokens.len() == tokens.len() => AnswerVerdict::Same,
+        None => AnswerVerdict::Wrong(stock.tokens.len().min(tokens.len())),
+        Some(at) if gap(stock, at, tokens) <= tolerance => AnswerVerdict::NearTie(at),
+        Some(at) => AnswerVerdict::Wrong(at),
     }
 }
 
@@ -148,24 +148,24 @@ mod tests {
 
     #[test]
     fn the_same_tokens_are_the_same() {
-        assert_eq!(judge(&stock(), &[1, 2, 3], 0.06), Verdict::Same);
+        assert_eq!(judge(&stock(), &[1, 2, 3], 0.06), AnswerVerdict::Same);
     }
 
     #[test]
     fn a_token_that_was_as_likely_is_a_near_tie_and_what_follows_is_not_looked_at() {
-        assert_eq!(judge(&stock(), &[1, 90, 7], 0.06), Verdict::NearTie(1));
+        assert_eq!(judge(&stock(), &[1, 90, 7], 0.06), AnswerVerdict::NearTie(1));
     }
 
     #[test]
     fn another_token_is_wrong() {
-        assert_eq!(judge(&stock(), &[90, 2, 3], 0.06), Verdict::Wrong(0));
-        assert_eq!(judge(&stock(), &[1, 2, 91], 0.06), Verdict::Wrong(2));
+        assert_eq!(judge(&stock(), &[90, 2, 3], 0.06), AnswerVerdict::Wrong(0));
+        assert_eq!(judge(&stock(), &[1, 2, 91], 0.06), AnswerVerdict::Wrong(2));
     }
 
     #[test]
     fn a_shorter_or_longer_answer_is_wrong() {
-        assert_eq!(judge(&stock(), &[1, 2], 0.06), Verdict::Wrong(2));
-        assert_eq!(judge(&stock(), &[1, 2, 3, 4], 0.06), Verdict::Wrong(3));
+        assert_eq!(judge(&stock(), &[1, 2], 0.06), AnswerVerdict::Wrong(2));
+        assert_eq!(judge(&stock(), &[1, 2, 3, 4], 0.06), AnswerVerdict::Wrong(3));
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_shorter_answer_is_the_beginning_of_a_longer_one() {
-        assert_eq!(judge(&stock().first(2), &[1, 2], 0.06), Verdict::Same);
+        assert_eq!(judge(&stock().first(2), &[1, 2], 0.06), AnswerVerdict::Same);
         assert_eq!(stock().first(9), stock());
     }
 

@@ -3,7 +3,7 @@
 use super::heard::{Choice, Heard};
 use super::{Finding, Played, Reference, finding};
 use crate::fuzz::plan::actions::Generate;
-use crate::serving::verdict::{self, Answer, Verdict};
+use crate::serving::verdict::{self, Answer, AnswerVerdict};
 
 /// Tolerance of an embedding: of the difference of its cosine similarity from 1, and of any element.
 const VECTOR_TOLERANCE: f64 = 2e-3;
@@ -46,8 +46,8 @@ impl Expected<'_> {
 
     fn wrong_token(&self, tokens: &[i64]) -> Option<String> {
         match verdict::judge(&self.answer, tokens, self.tolerance) {
-            Verdict::Same | Verdict::NearTie(_) => None,
-            Verdict::Wrong(place) => Some(format!(
+            AnswerVerdict::Same | AnswerVerdict::NearTie(_) => None,
+            AnswerVerdict::Wrong(place) => Some(format!(
                 "token {place} of {} is {:?} instead of {:?}, less likely by {:.3} ({:.3} is explained by rounding)",
                 tokens.len(),
                 tokens.get(place),

@@ -14,7 +14,7 @@ use self::judge::Budget;
 use self::plan::Round;
 use self::plan::family::Family;
 use self::play::Arena;
-use self::report::{Report, RoundReport};
+use self::report::{RequestFuzzReport, RequestRoundReport};
 use super::{GATE_PATIENCE, Span, program_or_packaged};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
@@ -54,13 +54,13 @@ fn play_seeds(
     patience: u32,
     names: &[String],
     seeds: impl Iterator<Item = u64>,
-) -> Result<Report> {
+) -> Result<RequestFuzzReport> {
     let families: Vec<&'static Family> = match names.is_empty() {
         true => plan::families().collect(),
         false => names.iter().map(|name| plan::family(name)).collect::<Result<_>>()?,
     };
     let budget = Budget::with_patience(Duration::from_secs(u64::from(patience)));
-    let mut report = Report::new(program.display().to_string());
+    let mut report = RequestFuzzReport::new(program.display().to_string());
     let arena = Arena::prepare(context, program, budget)?;
     for seed in seeds {
         let round = Round::draw(seed, &families);
@@ -74,11 +74,11 @@ fn play_seeds(
     Ok(report)
 }
 
-fn play_round(arena: &Arena, round: &Round, names: &[String], budget: &Budget) -> Result<RoundReport> {
+fn play_round(arena: &Arena, round: &Round, names: &[String], budget: &Budget) -> Result<RequestRoundReport> {
     let begin = Instant::now();
     let evidence = arena.play(round)?;
     let findings = judge::judge(round, &evidence, budget);
-    let report = RoundReport {
+    let report = RequestRoundReport {
         seed: round.seed,
         chosen: names.to_vec(),
         words: round.words(),

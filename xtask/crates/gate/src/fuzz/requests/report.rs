@@ -9,15 +9,15 @@ use crate::fuzz::judge::Finding;
 
 /// Report of all rounds.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct RequestFuzzReport {
     program: String,
     /// Rounds in the order in which they ran.
-    pub rounds: Vec<RoundReport>,
+    pub rounds: Vec<RequestRoundReport>,
 }
 
 /// Report of one round.
 #[derive(Clone, Debug)]
-pub struct RoundReport {
+pub struct RequestRoundReport {
     /// Its seed.
     pub seed: u64,
     /// Values of `--family`.
@@ -42,9 +42,9 @@ pub struct RoundReport {
     pub findings: Vec<Finding>,
 }
 
-impl RoundReport {
+impl RequestRoundReport {
     /// Adds sizes, times and memory from the evidence.
-    pub fn summarize(mut self, evidence: &Evidence) -> RoundReport {
+    pub fn summarize(mut self, evidence: &Evidence) -> RequestRoundReport {
         for one in &evidence.observations {
             self.add(one, evidence.rest);
         }
@@ -81,10 +81,10 @@ impl RoundReport {
     }
 }
 
-impl Report {
+impl RequestFuzzReport {
     /// Builds an empty report.
-    pub fn new(program: String) -> Report {
-        Report { program, rounds: Vec::new() }
+    pub fn new(program: String) -> RequestFuzzReport {
+        RequestFuzzReport { program, rounds: Vec::new() }
     }
 
     /// Number of findings.
@@ -92,7 +92,7 @@ impl Report {
         self.rounds.iter().map(|round| round.findings.len()).sum()
     }
 
-    fn replay(&self, round: &RoundReport) -> String {
+    fn replay(&self, round: &RequestRoundReport) -> String {
         let families: String = round.chosen.iter().map(|name| format!(" --family {name}")).collect();
         format!(
             "cargo xtask fuzz requests --program {}{families} --seed {} --rounds 1",
@@ -102,7 +102,7 @@ impl Report {
 
     /// Returns one line per finding.
     pub fn lines(&self) -> Vec<String> {
-        let of_round = |round: &RoundReport| {
+        let of_round = |round: &RequestRoundReport| {
             let replay = self.replay(round);
             round.findings.iter().map(|one| one.line("fuzz requests", &replay)).collect::<Vec<_>>()
         };
@@ -115,7 +115,7 @@ impl Report {
         Some(self.lines_of(round).join("\n"))
     }
 
-    fn lines_of(&self, round: &RoundReport) -> Vec<String> {
+    fn lines_of(&self, round: &RequestRoundReport) -> Vec<String> {
         let mut lines = vec![round.line()];
         if !round.findings.is_empty() {
             lines.push(format!("  server: {}", round.server));
@@ -134,7 +134,7 @@ impl Report {
 
     /// JSON form.
     pub fn json(&self) -> Value {
-        let round = |one: &RoundReport| {
+        let round = |one: &RequestRoundReport| {
             json!({ "seed": one.seed, "request": one.words, "server": one.server, "accepted": one.accepted,
                     "refused": one.refused, "slowest_seconds": one.slowest.as_secs_f64(),
                     "other_seconds": one.other.as_secs_f64(), "growth_bytes": one.growth,
@@ -153,8 +153,8 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn round(findings: Vec<Finding>) -> RoundReport {
-        RoundReport {
+    fn round(findings: Vec<Finding>) -> RequestRoundReport {
+        RequestRoundReport {
             seed: 9,
             chosen: vec!["prompts".to_string()],
             words: "prompts as a request of its own".to_string(),
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn a_round_says_where_its_family_ended() {
-        let report = Report { program: "llama-server".to_string(), rounds: vec![round(Vec::new())] };
+        let report =
+            RequestFuzzReport { program: "llama-server".to_string(), rounds: vec![round(Vec::new())] };
         let text = report.text();
         assert!(
             text.contains("answered up to 4096, 400 at 8192: too many prompts; slowest 1.50 s"),
@@ -189,7 +190,8 @@ mod tests {
             expected: "at most 300 MiB".to_string(),
             came: "900 MiB".to_string(),
         };
-        let report = Report { program: "llama-server".to_string(), rounds: vec![round(vec![finding])] };
+        let report =
+            RequestFuzzReport { program: "llama-server".to_string(), rounds: vec![round(vec![finding])] };
         assert!(report.text().contains("--family prompts --seed 9 --rounds 1"), "{}", report.text());
         assert!(report.lines()[0].contains("memory: prompts: expected at most 300 MiB; got 900 MiB"));
         assert!(report.findings_of_last().unwrap().starts_with("seed 9, prompts"));

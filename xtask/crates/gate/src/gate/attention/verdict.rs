@@ -60,8 +60,8 @@ struct Both {
     are_the_same_bits: bool,
 }
 
-/// Maximum [`CaseResult::error`] for types that stock does not have: rounding Q and the weights to 16 bits gives at most
-/// 7e-5; stock, which rounds Q to 8 bits, gives 5e-3 with its own types. The error of the type itself is in the
+/// Maximum [`CaseResult::error`] for types that stock does not have: rounding Q and the weights to 16 bits gives at
+/// most 7e-5; stock, which rounds Q to 8 bits, gives 5e-3 with its own types. The error of the type itself is in the
 /// reference too.
 const MOST_OF_OWN_TYPES: f64 = 1e-4;
 

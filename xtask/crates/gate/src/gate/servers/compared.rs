@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Kind, Result};
 use crate::serving::rounding::Rounding;
-use crate::serving::verdict::{self, Answer, Verdict};
+use crate::serving::verdict::{self, Answer, AnswerVerdict};
 
 /// Results of all comparisons.
 #[derive(Debug, Default)]
@@ -71,9 +71,9 @@ impl Compared {
 
     pub(super) fn hold_tokens(&mut self, name: &str, stock: &Answer, tolerance: f64, tokens: &[i64]) {
         match verdict::judge(stock, tokens, tolerance) {
-            Verdict::Same => self.same += 1,
-            Verdict::NearTie(_) => self.near_ties += 1,
-            Verdict::Wrong(place) => self.failures.push(format!(
+            AnswerVerdict::Same => self.same += 1,
+            AnswerVerdict::NearTie(_) => self.near_ties += 1,
+            AnswerVerdict::Wrong(place) => self.failures.push(format!(
                 "{name}: token {place} is not stock's, and less likely by {:.3}; stock's own rounding explains {tolerance:.3}",
                 verdict::gap(stock, place, tokens)
             )),

@@ -51,7 +51,7 @@ const INSTALL_LINES: [(&str, &str, &str); 5] = [
 
 /// Verdict on a flavor on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Readiness {
     /// It can be built.
     Ready,
     /// Something is missing that can be installed.
@@ -60,12 +60,12 @@ pub enum Verdict {
     Elsewhere,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Readiness {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(match self {
-            Verdict::Ready => "ready",
-            Verdict::Missing => "missing",
-            Verdict::Elsewhere => "elsewhere",
+            Readiness::Ready => "ready",
+            Readiness::Missing => "missing",
+            Readiness::Elsewhere => "elsewhere",
         })
     }
 }
@@ -74,7 +74,7 @@ impl fmt::Display for Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     /// Whether it can be built.
-    pub verdict: Verdict,
+    pub verdict: Readiness,
     /// Requirements that are present.
     pub there: Vec<String>,
     /// Requirements that are missing, or the reason why it is built elsewhere.
@@ -94,14 +94,14 @@ pub fn diagnose(
     toolchains: &Toolchains,
     machine: &Machine,
 ) -> Result<Diagnosis> {
-    let mut found = Diagnosis { verdict: Verdict::Ready, there: vec![], missing: vec![], mend: vec![] };
+    let mut found = Diagnosis { verdict: Readiness::Ready, there: vec![], missing: vec![], mend: vec![] };
     let named = |name| Ok::<_, Error>((name, toolchains.get(name)?));
     let toolchain = flavor.toolchain.as_ref().map(named).transpose()?;
     let is_native =
         flavor.platforms.is_empty() || machine.host.is_some_and(|host| flavor.platforms.contains(&host));
     let is_crossed = toolchain.is_some_and(|(_, toolchain)| toolchain.is_for(machine.host));
     if !is_native && !is_crossed {
-        found.verdict = Verdict::Elsewhere;
+        found.verdict = Readiness::Elsewhere;
         let platforms: Vec<&str> = flavor.platforms.iter().map(|platform| platform.as_str()).collect();
         found.missing.push(format!("it is built on {}", platforms.join(", ")));
         return Ok(found);
@@ -160,7 +160,7 @@ impl Diagnosis {
     }
 
     fn lacks(&mut self, what: String, mend: impl IntoIterator<Item = String>) {
-        self.verdict = Verdict::Missing;
+        self.verdict = Readiness::Missing;
         self.missing.push(what);
         self.mend.extend(mend);
     }
@@ -168,7 +168,7 @@ impl Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::{Diagnosis, Machine, State, Verdict, diagnose};
+    use super::{Diagnosis, Machine, Readiness, State, diagnose};
     use crate::plan::flavors::Flavors;
     use crate::plan::flavors::platform::Platform;
     use crate::plan::name::Name;
@@ -213,19 +213,19 @@ mod tests {
     #[test]
     fn a_flavor_of_the_machines_own_compiler() {
         let mut machine = machine(&[]);
-        assert_eq!((look("cpu", &machine).verdict, look("cpu", &machine).there.len()), (Verdict::Ready, 0));
+        assert_eq!((look("cpu", &machine).verdict, look("cpu", &machine).there.len()), (Readiness::Ready, 0));
         machine.basics[0].1 = Err("apt-get install g++".to_string());
         let found = look("cpu", &machine);
         assert_eq!(
             (found.verdict, &found.mend[..]),
-            (Verdict::Missing, &["apt-get install g++".to_string()][..])
+            (Readiness::Missing, &["apt-get install g++".to_string()][..])
         );
     }
 
     #[test]
     fn a_toolchain_that_can_be_set_up() {
         let found = look("gpu", &machine(&[]));
-        assert_eq!(found.verdict, Verdict::Missing);
+        assert_eq!(found.verdict, Readiness::Missing);
         assert_eq!(
             found.missing,
             ["toolchain gpu: 2 MB to download", "to run it, soft: a device in software"]
@@ -233,11 +233,11 @@ mod tests {
         assert_eq!(found.mend, ["cargo xtask toolchain gpu"]);
         let set_up = || State::SetUp("target/toolchains/x".to_string());
         let found = look("gpu", &machine(&[("gpu", set_up())]));
-        assert_eq!(found.verdict, Verdict::Ready, "a device is not needed to build");
+        assert_eq!(found.verdict, Readiness::Ready, "a device is not needed to build");
         assert_eq!(found.mend, ["cargo xtask toolchain gpu"]);
         let found =
             look("gpu", &machine(&[("gpu", State::Own("nvcc 13.1".to_string())), ("soft", set_up())]));
-        assert_eq!((found.verdict, found.missing.len(), found.mend.len()), (Verdict::Ready, 0, 0));
+        assert_eq!((found.verdict, found.missing.len(), found.mend.len()), (Readiness::Ready, 0, 0));
         assert!(found.there.contains(&"toolchain gpu: this machine's nvcc 13.1".to_string()));
     }
 
@@ -253,8 +253,8 @@ mod tests {
         let found = look("metal", &machine(&[]));
         assert_eq!(
             (found.verdict, &found.missing[..]),
-            (Verdict::Elsewhere, &["it is built on macos-aarch64".to_string()][..])
+            (Readiness::Elsewhere, &["it is built on macos-aarch64".to_string()][..])
         );
-        assert_eq!(look("arm", &machine(&[])).verdict, Verdict::Missing, "it is crossed here");
+        assert_eq!(look("arm", &machine(&[])).verdict, Readiness::Missing, "it is crossed here");
     }
 }

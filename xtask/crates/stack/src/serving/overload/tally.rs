@@ -1,6 +1,6 @@
 //! PURE: the results of all visits.
 
-use crate::serving::verdict::{self, Answer, Verdict};
+use crate::serving::verdict::{self, Answer, AnswerVerdict};
 
 /// Number of failures that are kept as text; further ones are only counted.
 const KEPT: usize = 10;
@@ -27,9 +27,9 @@ impl Tally {
     pub fn answer(&mut self, name: &str, stock: &Answer, tokens: &[i64], wanted: usize, tolerance: f64) {
         let stock = stock.first(wanted);
         match verdict::judge(&stock, tokens, tolerance) {
-            Verdict::Same => self.same += 1,
-            Verdict::NearTie(_) => self.near_ties += 1,
-            Verdict::Wrong(place) => {
+            AnswerVerdict::Same => self.same += 1,
+            AnswerVerdict::NearTie(_) => self.near_ties += 1,
+            AnswerVerdict::Wrong(place) => {
                 self.wrong += 1;
                 let gap = verdict::gap(&stock, place, tokens);
                 self.say(format!(
