@@ -245,8 +245,8 @@ fn look_at_sharing(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()>
 }
 
 fn look_at_promises(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
-    let kept = promises::look(gate.context, &gate.ours, &[])?;
-    compared.failures.extend(promises::broken(&kept));
+    let results = promises::look(gate.context, &gate.ours, &[])?;
+    compared.failures.extend(promises::broken(&results));
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::asking::{ask, with};
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use crate::error::Result;
 use crate::gate::servers::media;
 use crate::serving::cases::{self, BLOCK};
@@ -29,37 +29,46 @@ fn scaled(request: Value, scales: &[f64]) -> Value {
 }
 
 /// Whoever asks for a negative scale shares with those of the same scale only, in both directions.
-pub fn negative_scale(stage: &mut Stage<'_>) -> Result<()> {
+pub fn negative_scale(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let orders: [(Model, &[&[f64]]); 3] = [
         (Model::Adapted, &[&[0.0], &[-1.0], &[0.0], &[-1.0]]),
         (Model::Adapted, &[&[-1.0], &[0.0], &[-1.0]]),
         (Model::AdaptedTwice, &[&[0.5, 0.0], &[0.5, -1.0], &[0.5, 0.0]]),
     ];
     for (number, (model, scales)) in (1..).zip(orders) {
-        in_this_order(stage, model, &prompt(number), scales)?;
+        in_this_order(fixture, model, &prompt(number), scales)?;
     }
     Ok(())
 }
 
-fn in_this_order(stage: &mut Stage<'_>, model: Model, prompt: &[u32], order: &[&[f64]]) -> Result<()> {
-    let mut reference = stage.reference(model, &EXACT[..2])?;
-    let server = stage.serve(model, &paged())?;
+fn in_this_order(
+    fixture: &mut PromiseFixture<'_>,
+    model: Model,
+    prompt: &[u32],
+    order: &[&[f64]],
+) -> Result<()> {
+    let mut reference = fixture.reference(model, &EXACT[..2])?;
+    let server = fixture.serve(model, &paged())?;
     for (at, scales) in order.iter().enumerate() {
         let request = scaled(cases::request(prompt), scales);
         let expected = reference.expect(&request)?;
         let answer = ask(&server, &request)?;
         let what = format!("scales {scales:?} after {:?}", &order[..at]);
-        stage.must_have_found(&what, &answer, if order[..at].contains(scales) { BLOCKS * BLOCK } else { 0 });
-        stage.hold(&what, &expected, reference.tolerance, (answer.0, &answer.1));
+        fixture.must_have_found(
+            &what,
+            &answer,
+            if order[..at].contains(scales) { BLOCKS * BLOCK } else { 0 },
+        );
+        fixture.hold(&what, &expected, reference.tolerance, (answer.0, &answer.1));
     }
     Ok(())
 }
 
 /// An image is computed with the adapters of its own request, whatever was computed before it; also when its blocks
 /// are found later. It follows a block of text that is found, so that nothing is computed between.
-pub fn adapters_of_an_image(stage: &mut Stage<'_>) -> Result<()> {
-    let reference = stage.reference(Model::Seeing, &EXACT[..2])?;
-    let server = stage.serve(Model::Seeing, &paged())?;
+pub fn adapters_of_an_image(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let reference = fixture.reference(Model::Seeing, &EXACT[..2])?;
+    let server = fixture.serve(Model::Seeing, &paged())?;
     // A letter is a token.
     let before = "t".repeat(BLOCK);
     let image = |marker: &str, scale: f64| {
@@ -76,8 +85,8 @@ pub fn adapters_of_an_image(stage: &mut Stage<'_>) -> Result<()> {
     for (slot, what) in [(1, "after another scale"), (0, "from what was computed after another scale")] {
         let answer = ask(&server, &with(image(&marker, 0.0), "id_slot", slot))?;
         let found = answer.1["timings"]["cache_n"].as_u64().unwrap_or_default();
-        stage.must(found >= BLOCK as u64, || format!("not reproduced: {what} {found} tokens were found"));
-        stage.hold(what, &expected, reference.tolerance, (answer.0, &answer.1));
+        fixture.must(found >= BLOCK as u64, || format!("not reproduced: {what} {found} tokens were found"));
+        fixture.hold(what, &expected, reference.tolerance, (answer.0, &answer.1));
     }
     Ok(())
 }

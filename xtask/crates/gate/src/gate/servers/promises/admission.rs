@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::asking::{LIMIT, ask, metric, plain, post, with};
+use super::fixture::{Model, PromiseFixture};
 use super::meanwhile::meanwhile;
-use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
 use crate::error::Result;
 use crate::serving::cases;
@@ -29,10 +29,10 @@ fn several(count: u64) -> Value {
 }
 
 /// A request that finds a free slot is admitted, of however many prompts or choices it is made; one request counts once.
-pub fn one_request_counts_once(stage: &mut Stage<'_>) -> Result<()> {
+pub fn one_request_counts_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for paging in PAGED_OR_NOT {
         let arguments = ["-np", "4", "-c", "4096", paging, "--max-queued", "1", "--metrics"];
-        let server = stage.serve(Model::Trained, &arguments)?;
+        let server = fixture.serve(Model::Trained, &arguments)?;
         for (what, path, request) in [
             ("4 prompts", "/completion", several(4)),
             ("20 prompts", "/completion", several(20)),
@@ -40,7 +40,7 @@ pub fn one_request_counts_once(stage: &mut Stage<'_>) -> Result<()> {
         ] {
             for _ in 0..3 {
                 let (status, body) = post(&server, path, &request)?;
-                stage.must(status == 200, || format!("{paging}, {what}, alone: returned {status}: {body}"));
+                fixture.must(status == 200, || format!("{paging}, {what}, alone: returned {status}: {body}"));
             }
         }
         let clients: Vec<Value> = (0..4).map(|number| plain(&prompt(number), 4)).collect();
@@ -51,40 +51,40 @@ pub fn one_request_counts_once(stage: &mut Stage<'_>) -> Result<()> {
                 .iter()
                 .map(|(status, _)| *status)
                 .collect();
-            stage.must(statuses == [200; 4], || format!("{paging}: 4 clients of 4 slots got {statuses:?}"));
+            fixture.must(statuses == [200; 4], || format!("{paging}: 4 clients of 4 slots got {statuses:?}"));
         }
         let refused = metric(&server, "rate_limited_requests_total")?;
-        stage.must(refused == 0.0, || format!("{paging}: {refused} requests are counted as refused"));
+        fixture.must(refused == 0.0, || format!("{paging}: {refused} requests are counted as refused"));
     }
     Ok(())
 }
 
 /// Reranking and embedding many documents is one request each.
-pub fn documents_count_once(stage: &mut Stage<'_>) -> Result<()> {
+pub fn documents_count_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let documents: Vec<String> = (0..20).map(|number| format!("document {number}")).collect();
     for paging in PAGED_OR_NOT {
         let arguments = ["--reranking", "-np", "2", "-c", "2048", paging, "--max-queued", "8", "--metrics"];
-        let server = stage.serve(Model::Random, &arguments)?;
+        let server = fixture.serve(Model::Random, &arguments)?;
         for (path, request) in [
             ("/rerank", json!({ "query": "which one?", "documents": documents })),
             ("/embeddings", json!({ "input": documents })),
         ] {
             let (status, body) = post(&server, path, &request)?;
-            stage.must(status == 200, || {
+            fixture.must(status == 200, || {
                 format!("{paging}, {path} of 20 documents: returned {status}: {body}")
             });
         }
         let refused = metric(&server, "rate_limited_requests_total")?;
-        stage.must(refused == 0.0, || format!("{paging}: {refused} requests are counted as refused"));
+        fixture.must(refused == 0.0, || format!("{paging}: {refused} requests are counted as refused"));
     }
     Ok(())
 }
 
 /// A pool of which a stream has most: requests find a slot and no blocks. One of them may wait, and the others are
 /// refused, also when all of them came in one step.
-pub fn newcomers_without_blocks(stage: &mut Stage<'_>) -> Result<()> {
+pub fn newcomers_without_blocks(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "8", "-c", "1024", "--kv-paged", "--max-queued", "1", "--metrics"];
-    let server = stage.serve(Model::Random, &arguments)?;
+    let server = fixture.serve(Model::Random, &arguments)?;
     let holder = plain(&cases::numbered_prompt(1, 600), 300);
     let large: Vec<Value> =
         (0..5).map(|number| plain(&cases::numbered_prompt(10 + number, 500), 2)).collect();
@@ -99,13 +99,13 @@ pub fn newcomers_without_blocks(stage: &mut Stage<'_>) -> Result<()> {
     statuses.sort_unstable();
     let refused = metric(&server, "rate_limited_requests_total")?;
     let counted = statuses.iter().filter(|status| **status == 429).count() as f64;
-    stage.must(in_time || statuses.contains(&429), || {
+    fixture.must(in_time || statuses.contains(&429), || {
         "not reproduced: the stream was over before".to_string()
     });
-    stage.must(statuses == [200, 429, 429, 429, 429], || {
+    fixture.must(statuses == [200, 429, 429, 429, 429], || {
         format!("5 requests without blocks got {statuses:?}")
     });
-    stage.must(refused == counted, || format!("{counted} were refused, {refused} are counted"));
+    fixture.must(refused == counted, || format!("{counted} were refused, {refused} are counted"));
     Ok(())
 }
 
@@ -113,29 +113,29 @@ pub fn newcomers_without_blocks(stage: &mut Stage<'_>) -> Result<()> {
 const ALIKE: u64 = 8;
 
 /// A request that waits for blocks that another one computes is not queued: it has a slot and a part of the pool.
-pub fn prefix_waits_are_not_queued(stage: &mut Stage<'_>) -> Result<()> {
+pub fn prefix_waits_are_not_queued(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments =
         ["-np", "8", "-c", "8192", "-b", "64", "-ub", "64", "--kv-paged", "--max-queued", "1", "--metrics"];
-    let server = stage.serve(Model::Random, &arguments)?;
+    let server = fixture.serve(Model::Random, &arguments)?;
     let beginning = cases::numbered_prompt(1, 1000);
     let clients: Vec<Value> =
         (0..ALIKE).map(|number| plain(&[&beginning[..], &prompt(number)[..]].concat(), 2)).collect();
     let answers = server.post_at_once("/completion", &clients)?.answers;
     let statuses: Vec<u16> = answers.iter().map(|(status, _)| *status).collect();
     let waits = metric(&server, "prefix_cache_inflight_waits_total")?;
-    stage.must(statuses.iter().all(|status| *status == 200), || {
+    fixture.must(statuses.iter().all(|status| *status == 200), || {
         format!("{ALIKE} clients with one beginning, of {ALIKE} slots, got {statuses:?}")
     });
-    stage.must(waits > 0.0, || "not reproduced: no request waited for the blocks of another".to_string());
+    fixture.must(waits > 0.0, || "not reproduced: no request waited for the blocks of another".to_string());
     Ok(())
 }
 
 /// Actions on slots that wait for a stream to end use up nothing of what may be queued.
-pub fn slot_actions_are_not_queued(stage: &mut Stage<'_>) -> Result<()> {
+pub fn slot_actions_are_not_queued(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for paging in PAGED_OR_NOT {
-        let folder = stage.empty_folder("actions")?;
+        let folder = fixture.empty_folder("actions")?;
         let arguments = ["-np", "1", "-c", "4096", paging, "--max-queued", "1", "--slot-save-path", &folder];
-        let server = stage.serve(Model::Random, &arguments)?;
+        let server = fixture.serve(Model::Random, &arguments)?;
         let holder = plain(&cases::numbered_prompt(1, 10), 3000);
         std::thread::scope(|threads| {
             let (_, asked) = meanwhile(&server, &holder, |_| {
@@ -150,12 +150,12 @@ pub fn slot_actions_are_not_queued(stage: &mut Stage<'_>) -> Result<()> {
                 Ok((saves, ask_for("/completion", plain(&prompt(2), 2))))
             })?;
             let (status, body) = result_of(asked.1)?;
-            stage.must(status == 200, || {
+            fixture.must(status == 200, || {
                 format!("{paging}: beside 3 saves the first request got {status}: {body}")
             });
             for save in asked.0 {
                 let (status, body) = result_of(save)?;
-                stage.must(status == 200, || format!("{paging}: a save that waited got {status}: {body}"));
+                fixture.must(status == 200, || format!("{paging}: a save that waited got {status}: {body}"));
             }
             Ok::<(), crate::error::Error>(())
         })?;
@@ -164,13 +164,13 @@ pub fn slot_actions_are_not_queued(stage: &mut Stage<'_>) -> Result<()> {
 }
 
 /// A request of which one prompt was computed is not queued again, whoever gets its slot before its next prompt does.
-pub fn admitted_once(stage: &mut Stage<'_>) -> Result<()> {
-    PAGED_OR_NOT.into_iter().try_for_each(|paging| admitted_once_with(stage, paging))
+pub fn admitted_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    PAGED_OR_NOT.into_iter().try_for_each(|paging| admitted_once_with(fixture, paging))
 }
 
-fn admitted_once_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
+fn admitted_once_with(fixture: &mut PromiseFixture<'_>, paging: &str) -> Result<()> {
     let arguments = ["-np", "1", "-c", "4096", paging, "--max-queued", "1", "--allow-priority"];
-    let server = stage.serve(Model::Random, &arguments)?;
+    let server = fixture.serve(Model::Random, &arguments)?;
     let later = with(with(several(3), "n_predict", 200), "priority", 5);
     std::thread::scope(|threads| {
         let server = &server;
@@ -182,24 +182,24 @@ fn admitted_once_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
             Ok(second)
         })?;
         let (status, body) = result_of(second)?;
-        stage.must(status == 200, || {
+        fixture.must(status == 200, || {
             format!("{paging}: beside one that was admitted, one got {status}: {body}")
         });
         let (status, body) = result_of(first)?;
-        stage.must(status == 200, || format!("{paging}: 3 prompts got {status}: {body}"));
+        fixture.must(status == 200, || format!("{paging}: 3 prompts got {status}: {body}"));
         Ok(())
     })
 }
 
 /// Each refusal for a full queue tells the client when to ask again, and is counted; queued requests do not count as
 /// running.
-pub fn refusals_and_counts(stage: &mut Stage<'_>) -> Result<()> {
-    PAGED_OR_NOT.into_iter().try_for_each(|paging| refusals_and_counts_with(stage, paging))
+pub fn refusals_and_counts(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    PAGED_OR_NOT.into_iter().try_for_each(|paging| refusals_and_counts_with(fixture, paging))
 }
 
-fn refusals_and_counts_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
+fn refusals_and_counts_with(fixture: &mut PromiseFixture<'_>, paging: &str) -> Result<()> {
     let arguments = ["-np", "1", "-c", "4096", paging, "--max-queued", "2", "--metrics"];
-    let server = stage.serve(Model::Random, &arguments)?;
+    let server = fixture.serve(Model::Random, &arguments)?;
     let holder = plain(&cases::numbered_prompt(1, 10), 3000);
     std::thread::scope(|threads| {
         let (_, waiting) = meanwhile(&server, &holder, |_| {
@@ -210,23 +210,23 @@ fn refusals_and_counts_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
                 waiting
             });
             let numbers = (metric(&server, "requests_processing")?, metric(&server, "requests_deferred")?);
-            stage.must(numbers == (1.0, 2.0), || {
+            fixture.must(numbers == (1.0, 2.0), || {
                 format!("{paging}: 1 runs and 2 wait, and it says {numbers:?}")
             });
             for request in [several(3), with(plain(&prompt(3), 2), "stream", true)] {
                 let head = head_of(&server, &request);
                 let is_refused =
                     head.contains(" 429 ") && head.to_ascii_lowercase().contains("\r\nretry-after: ");
-                stage.must(is_refused, || format!("{paging}: refused without Retry-After: {head}"));
+                fixture.must(is_refused, || format!("{paging}: refused without Retry-After: {head}"));
             }
             Ok(waiting)
         })?;
         for one in waiting {
             let (status, body) = result_of(one)?;
-            stage.must(status == 200, || format!("{paging}: one that may wait returned {status}: {body}"));
+            fixture.must(status == 200, || format!("{paging}: one that may wait returned {status}: {body}"));
         }
         let refused = metric(&server, "rate_limited_requests_total")?;
-        stage.must(refused == 2.0, || format!("{paging}: 2 requests were refused, {refused} are counted"));
+        fixture.must(refused == 2.0, || format!("{paging}: 2 requests were refused, {refused} are counted"));
         Ok(())
     })
 }
@@ -245,29 +245,29 @@ fn head_of(server: &Server, request: &Value) -> String {
 }
 
 /// An id or a count that no slot has is refused, and stops nobody.
-pub fn odd_ids_are_refused(stage: &mut Stage<'_>) -> Result<()> {
-    let folder = stage.empty_folder("odd")?;
+pub fn odd_ids_are_refused(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let folder = fixture.empty_folder("odd")?;
     let arguments = ["-np", "2", "-c", "4096", "--kv-paged", "--allow-priority", "--slot-save-path", &folder];
-    let server = stage.serve(Model::Random, &arguments)?;
+    let server = fixture.serve(Model::Random, &arguments)?;
     // In slot 0, so that slot 1 is free for who asks for it.
     let stream = with(plain(&cases::numbered_prompt(1, 10), 3000), "id_slot", 0);
     let (_, in_time) = meanwhile(&server, &stream, |running| {
-        odd_fields_are_refused(stage, &server)?;
+        odd_fields_are_refused(fixture, &server)?;
         for id in ["-1", "-3", "2", "1abc", "4294967296", "0x1", "%2B1"] {
             let (status, body) = post(&server, &format!("/slots/{id}?action=erase"), &json!({}))?;
-            stage.must(status == 400, || format!("erasing slot {id} returned {status}: {body}"));
+            fixture.must(status == 400, || format!("erasing slot {id} returned {status}: {body}"));
         }
         for id in [json!(-1), json!(1), Value::Null] {
             let (status, body) = ask(&server, &with(plain(&prompt(2), 2), "id_slot", id.clone()))?;
-            stage.must(status == 200, || format!("id_slot {id} beside a stream returned {status}: {body}"));
+            fixture.must(status == 200, || format!("id_slot {id} beside a stream returned {status}: {body}"));
         }
         Ok(!running.is_over())
     })?;
-    stage.must(in_time, || "not reproduced: the stream was over before".to_string());
+    fixture.must(in_time, || "not reproduced: the stream was over before".to_string());
     Ok(())
 }
 
-fn odd_fields_are_refused(stage: &mut Stage<'_>, server: &Server) -> Result<()> {
+fn odd_fields_are_refused(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<()> {
     let too_large = u64::MAX;
     let odd = [
         (
@@ -288,18 +288,18 @@ fn odd_fields_are_refused(stage: &mut Stage<'_>, server: &Server) -> Result<()> 
     for (field, values) in odd {
         for value in values {
             let (status, body) = ask(server, &with(plain(&prompt(1), 2), field, value.clone()))?;
-            stage.must(status == 400, || format!("{field}: {value} returned {status}: {body}"));
+            fixture.must(status == 400, || format!("{field}: {value} returned {status}: {body}"));
         }
     }
     Ok(())
 }
 
 /// Fields that an API's conversion drops are held to the same rules as where they arrive.
-pub fn odd_fields_of_messages(stage: &mut Stage<'_>) -> Result<()> {
+pub fn odd_fields_of_messages(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "2", "-c", "4096", "--kv-paged", "--allow-priority", "--chat-template", "chatml"];
     let text = cases::only_text_arguments();
     let arguments: Vec<&str> = arguments.into_iter().chain(text.iter().map(String::as_str)).collect();
-    let server = stage.serve(Model::Random, &arguments)?;
+    let server = fixture.serve(Model::Random, &arguments)?;
     let message = json!({ "messages": [{ "role": "user", "content": "a" }], "max_tokens": 2 });
     let fields = [
         ("cache_prompt", vec![json!("false"), json!(0), json!([])]),
@@ -314,11 +314,11 @@ pub fn odd_fields_of_messages(stage: &mut Stage<'_>) -> Result<()> {
             _ => message.clone(),
         };
         let (status, body) = post(&server, path, &message)?;
-        stage.must(status == 200, || format!("{path}: returned {status}: {body}"));
+        fixture.must(status == 200, || format!("{path}: returned {status}: {body}"));
         for (field, value) in fields.iter().flat_map(|(field, values)| values.iter().map(move |v| (field, v)))
         {
             let (status, body) = post(&server, path, &with(message.clone(), field, value.clone()))?;
-            stage.must(status == 400, || format!("{path}, {field}: {value} returned {status}: {body}"));
+            fixture.must(status == 400, || format!("{path}, {field}: {value} returned {status}: {body}"));
         }
     }
     Ok(())

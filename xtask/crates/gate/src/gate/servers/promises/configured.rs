@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::asking::{ask, plain};
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
 use crate::sys::net::server::Server;
@@ -16,43 +16,46 @@ fn props(server: &Server) -> Result<Value> {
 }
 
 /// Without `-c` the pool has the trained context, however many slots share it, and less where memory is short.
-pub fn pool_without_a_size(stage: &mut Stage<'_>) -> Result<()> {
+pub fn pool_without_a_size(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let cases: [(&[&str], u64); 3] = [
         (&["-np", "1"], TRAINED),
         (&["-np", "16"], TRAINED),
         (&["-np", "16", "--fit-target", "100000000", "--fit-ctx", "512"], 512),
     ];
     for (arguments, tokens) in cases {
-        let server = stage.serve(Model::Random, &[&["--kv-paged"], arguments].concat())?;
+        let server = fixture.serve(Model::Random, &[&["--kv-paged"], arguments].concat())?;
         let pool = &props(&server)?["kv_pool"];
         let found = pool["block_count"].as_u64().unwrap_or(0) * BLOCK as u64;
-        stage.must(found == tokens, || format!("{arguments:?}: a pool of {found} tokens; expected {tokens}"));
+        fixture
+            .must(found == tokens, || format!("{arguments:?}: a pool of {found} tokens; expected {tokens}"));
         let mib = pool["mib"].as_f64().unwrap_or(0.0);
-        stage.must(mib > 0.0, || format!("{arguments:?}: /props does not say how large the pool is: {pool}"));
-        let said = stage.said()?;
+        fixture
+            .must(mib > 0.0, || format!("{arguments:?}: /props does not say how large the pool is: {pool}"));
+        let said = fixture.said()?;
         let line = format!("{} blocks of {BLOCK} tokens, {mib:.1} MiB", tokens / BLOCK as u64);
-        stage.must(said.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
+        fixture.must(said.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
     }
     Ok(())
 }
 
 /// Each option reads `LLAMA_ARG_<FLAG>`; the names of before go on, with a warning, and the new one wins.
-pub fn variables_of_options(stage: &mut Stage<'_>) -> Result<()> {
+pub fn variables_of_options(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let one: [(&str, &str); 2] = [("LLAMA_ARG_KV_PAGED", "1"), ("LLAMA_ARG_MAX_QUEUED", "7")];
     let old: [(&str, &str); 2] = [("LLAMA_KV_PAGED", "1"), ("LLAMA_MAX_QUEUED", "7")];
     let both: [(&str, &str); 2] = [("LLAMA_KV_PAGED", "1"), ("LLAMA_ARG_KV_PAGED", "0")];
     for (variables, is_paged, warns) in [(one, true, false), (old, true, true), (both, false, true)] {
-        let server = stage.serve_with(Model::Random, &["-np", "1", "-c", "1024", "--metrics"], &variables)?;
+        let server =
+            fixture.serve_with(Model::Random, &["-np", "1", "-c", "1024", "--metrics"], &variables)?;
         let found = props(&server)?.get("kv_pool").is_some();
-        stage.must(found == is_paged, || format!("{variables:?}: paged is {found}"));
-        let warned = stage.said()?.contains("use LLAMA_ARG_KV_PAGED");
-        stage.must(warned == warns, || format!("{variables:?}: warned of an old name is {warned}"));
+        fixture.must(found == is_paged, || format!("{variables:?}: paged is {found}"));
+        let warned = fixture.said()?.contains("use LLAMA_ARG_KV_PAGED");
+        fixture.must(warned == warns, || format!("{variables:?}: warned of an old name is {warned}"));
     }
     Ok(())
 }
 
 /// A value that cannot be parsed ends the start with the variable, the value and what was expected.
-pub fn values_of_variables(stage: &mut Stage<'_>) -> Result<()> {
+pub fn values_of_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let is_flag = |option: &str| ["--allow-priority", "--kv-paged"].contains(&option);
     let mut cases = Vec::new();
     for option in OPTIONS {
@@ -67,20 +70,20 @@ pub fn values_of_variables(stage: &mut Stage<'_>) -> Result<()> {
     }
     for (option, value, expected) in cases {
         let name = variable_name(option);
-        let started = stage.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)]);
-        stage.must(started.is_err(), || format!("{name}={value}: the server starts"));
+        let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)]);
+        fixture.must(started.is_err(), || format!("{name}={value}: the server starts"));
         drop(started);
-        let said = stage.said()?;
+        let said = fixture.said()?;
         let names_value = option == "--kv-quality" || said.contains(&format!("\"{value}\""));
-        stage.must(said.contains(&name) && names_value && said.contains(expected), || {
+        fixture.must(said.contains(&name) && names_value && said.contains(expected), || {
             format!("{name}={value}: it says {}", said.lines().last().unwrap_or_default())
         });
     }
     for (option, value) in [("--kv-paged", "off"), ("--kv-paged", ""), ("--max-queued", "0")] {
         let name = variable_name(option);
-        let server = stage.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)])?;
+        let server = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)])?;
         let paged = props(&server)?.get("kv_pool").is_some();
-        stage.must(!paged, || format!("{name}={value}: the cache is paged"));
+        fixture.must(!paged, || format!("{name}={value}: the cache is paged"));
     }
     Ok(())
 }
@@ -99,11 +102,11 @@ const OPTIONS: [&str; 9] = [
 ];
 
 /// `--help` names `LLAMA_ARG_<FLAG>` for each of them.
-pub fn variables_in_help(stage: &mut Stage<'_>) -> Result<()> {
-    let help = stage.help()?;
+pub fn variables_in_help(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let help = fixture.help()?;
     for option in OPTIONS {
         let (documented, expected) = (variable_of(&help, option), variable_name(option));
-        stage.must(documented == Some(&expected), || {
+        fixture.must(documented == Some(&expected), || {
             format!("`--help` documents {documented:?} for {option}, instead of {expected}")
         });
     }
@@ -124,52 +127,53 @@ fn variable_of<'a>(help: &'a str, option: &str) -> Option<&'a str> {
 
 /// A server says once at start, at its default verbosity, which cache it has, and `/props` says so too. No quality needs
 /// a warning, and each starts with heads that its types do not fit.
-pub fn cache_is_described(stage: &mut Stage<'_>) -> Result<()> {
+pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for model in [Model::Random, Model::OddHeads] {
         for quality in ["safe", "balanced", "small"] {
             let arguments = ["-np", "1", "-c", "1024", "--kv-paged", "--kv-quality", quality];
-            let server = stage.serve(model, &arguments)?;
+            let server = fixture.serve(model, &arguments)?;
             let cache = &props(&server)?["kv_cache"];
-            stage.must(cache["kv_quality"] == quality, || format!("{model:?}: /props says {cache}"));
+            fixture.must(cache["kv_quality"] == quality, || format!("{model:?}: /props says {cache}"));
             // No type has blocks that divide a head of 80.
             let are_f16 = cache["type_k"] == "f16" && cache["type_v"] == "f16";
-            stage.must(are_f16 == (model == Model::OddHeads), || {
+            fixture.must(are_f16 == (model == Model::OddHeads), || {
                 format!("{model:?}, {quality}: /props says {cache}")
             });
-            let line = said_of_cache(stage)?;
+            let line = said_of_cache(fixture)?;
             let named = ["type_k", "type_v"].map(|name| cache[name].as_str().unwrap_or("?").to_string());
-            stage.must(line.contains(&format!("K {}, V {}", named[0], named[1])), || {
+            fixture.must(line.contains(&format!("K {}, V {}", named[0], named[1])), || {
                 format!("{model:?}, {quality}: /props says {cache}, and the log `{line}`")
             });
-            let said = stage.said()?;
+            let said = fixture.said()?;
             let times = said.matches(&format!("(--kv-quality {quality})")).count();
-            stage.must(times == 1, || format!("{model:?}, {quality}: said {times} times at the start"));
-            stage.must(!said.contains("nonsense"), || format!("{quality} warns of itself"));
+            fixture.must(times == 1, || format!("{model:?}, {quality}: said {times} times at the start"));
+            fixture.must(!said.contains("nonsense"), || format!("{quality} warns of itself"));
             let says_instead = said.contains("layers with heads of 80 get f16 instead");
-            stage.must(says_instead == (model == Model::OddHeads), || {
+            fixture.must(says_instead == (model == Model::OddHeads), || {
                 format!("{model:?}, {quality}: said that f16 was taken is {says_instead}")
             });
             let (status, body) = ask(&server, &plain(&cases::numbered_prompt(1, 20), 4))?;
-            stage.must(status == 200, || format!("{model:?}, {quality}: returned {status}: {body}"));
+            fixture.must(status == 200, || format!("{model:?}, {quality}: returned {status}: {body}"));
         }
     }
-    let server = stage.serve(Model::Random, &["-np", "1", "-c", "1024"])?;
+    let server = fixture.serve(Model::Random, &["-np", "1", "-c", "1024"])?;
     let props = props(&server)?;
-    stage.must(props.get("kv_cache").is_none(), || "a server without our options says kv_cache".to_string());
+    fixture
+        .must(props.get("kv_cache").is_none(), || "a server without our options says kv_cache".to_string());
     Ok(())
 }
 
 /// The line about the cache that the server logs at start.
-fn said_of_cache(stage: &Stage<'_>) -> Result<String> {
-    let said = stage.said()?;
+fn said_of_cache(fixture: &PromiseFixture<'_>) -> Result<String> {
+    let said = fixture.said()?;
     Ok(said.lines().find(|line| line.contains("the KV cache is paged")).unwrap_or_default().to_string())
 }
 
 /// `--cache-ram` does nothing beside a pool, which is said once.
-pub fn cache_ram_is_off(stage: &mut Stage<'_>) -> Result<()> {
-    drop(stage.serve(Model::Random, &["-np", "1", "-c", "1024", "--kv-paged", "--cache-ram", "100"])?);
-    let times = stage.said()?.matches("--cache-ram is off").count();
-    stage.must(times == 1, || format!("said {times} times that --cache-ram is off"));
+pub fn cache_ram_is_off(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    drop(fixture.serve(Model::Random, &["-np", "1", "-c", "1024", "--kv-paged", "--cache-ram", "100"])?);
+    let times = fixture.said()?.matches("--cache-ram is off").count();
+    fixture.must(times == 1, || format!("said {times} times that --cache-ram is off"));
     Ok(())
 }
 

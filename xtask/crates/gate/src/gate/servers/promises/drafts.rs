@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::asking::{ask, ask_as, plain, with};
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, BOB, KEYS};
 use crate::error::{Error, Result};
 use crate::fuzz::plan::server::Drafts;
@@ -17,29 +17,29 @@ const ANSWER: usize = 48;
 
 /// Another tenant, or the same with another salt, gets the drafts of one who is the first to use the server, whatever others
 /// have sent before. The tenant who sent it gets more, where the kind remembers.
-pub fn of_others(stage: &mut Stage<'_>) -> Result<()> {
+pub fn of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for mode in [&[][..], &["--kv-paged"]] {
         for kind in Drafts::KINDS.into_iter().filter(|kind| *kind != Drafts::Model) {
             // A slot for each owner below: there are as many tables as slots, and the one used longest ago is reused.
             let arguments = ["-np", "4", "-c", "4096", "--api-key", KEYS];
             let options = kind.arguments("");
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
-            let server = stage.serve(Model::Trained, &[&arguments[..], &options, mode].concat())?;
+            let server = fixture.serve(Model::Trained, &[&arguments[..], &options, mode].concat())?;
             let name = format!("{kind:?}{}", if mode.is_empty() { ", unpaged" } else { "" });
             // The table outlives the requests that filled it.
-            are_divided(stage, &server, &name, kind == Drafts::NgramMod)?;
+            are_divided(fixture, &server, &name, kind == Drafts::NgramMod)?;
         }
     }
     Ok(())
 }
 
 /// `"cache_prompt": false` teaches drafts nothing, and learns nothing from what others taught them.
-pub fn without_sharing(stage: &mut Stage<'_>) -> Result<()> {
+pub fn without_sharing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let kind = Drafts::NgramMod;
     let options = kind.arguments("");
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let arguments = [&["-np", "4", "-c", "4096", "--kv-paged"], &options[..]].concat();
-    let server = stage.serve(Model::Trained, &arguments)?;
+    let server = fixture.serve(Model::Trained, &arguments)?;
     let unshared = |prompt: &[u32]| with(plain(prompt, ANSWER), "cache_prompt", false);
     let prompt = cases::numbered_prompt(1, PROMPT);
     let (cold, answer) = counted(ask(&server, &unshared(&prompt))?)?;
@@ -51,16 +51,16 @@ pub fn without_sharing(stage: &mut Stage<'_>) -> Result<()> {
     ask(&server, &plain(&known, ANSWER))?;
     let (shared, _) = counted(ask(&server, &plain(&prompt, ANSWER))?)?;
     let (learned, _) = counted(ask(&server, &unshared(&prompt))?)?;
-    stage.must([taught, learned] == [cold; 2], || {
+    fixture.must([taught, learned] == [cold; 2], || {
         format!("cold {cold} tokens are drafted, after requests that share nothing {taught}, for one that shares nothing {learned}")
     });
-    stage.must(shared > cold, || {
+    fixture.must(shared > cold, || {
         format!("{shared} tokens are drafted where much is known: nothing is tested")
     });
     Ok(())
 }
 
-fn are_divided(stage: &mut Stage<'_>, server: &Server, kind: &str, remembers: bool) -> Result<()> {
+fn are_divided(fixture: &mut PromiseFixture<'_>, server: &Server, kind: &str, remembers: bool) -> Result<()> {
     let prompt = cases::numbered_prompt(1, PROMPT);
     let (alone, answer) = drafted(server, BOB, "first", &prompt)?;
     let known = [&prompt[..], &answer[..]].concat();
@@ -70,10 +70,10 @@ fn are_divided(stage: &mut Stage<'_>, server: &Server, kind: &str, remembers: bo
     let (others, _) = drafted(server, BOB, "second", &prompt)?;
     let (salted, _) = drafted(server, ALICE, "third", &prompt)?;
     let (own, _) = drafted(server, ALICE, "", &prompt)?;
-    stage.must([others, salted] == [alone; 2], || {
+    fixture.must([others, salted] == [alone; 2], || {
         format!("{kind}: after alice's request bob drafts {others} tokens, alice with another salt {salted}, and bob before it {alone}")
     });
-    stage.must(!remembers || own > alone, || {
+    fixture.must(!remembers || own > alone, || {
         format!(
             "{kind}: alice drafts {own} tokens of what she sent, as many as a stranger: nothing is tested"
         )

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::asking::{ask, plain, with};
+use super::fixture::{Model, PromiseFixture};
 use super::meanwhile::meanwhile;
-use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
 use crate::error::{Error, Result};
 use crate::serving::cases;
@@ -132,13 +132,13 @@ const TRIES: usize = 5;
 
 /// No stream is silent while request after request that came later is answered. It is the latest when the pool is full,
 /// and in the slot that is asked last; then a crowd comes.
-pub fn no_stream_stands_still(stage: &mut Stage<'_>) -> Result<()> {
+pub fn no_stream_stands_still(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut preempted = 0;
     for _ in 0..TRIES {
-        let server = stage.serve(Model::Random, &SMALL)?;
+        let server = fixture.serve(Model::Random, &SMALL)?;
         let seen = stream_before_a_crowd(&server)?;
-        stage.must(seen.is_whole, || "the stream did not finish".to_string());
-        stage.must(seen.overtaken <= MOST_BETWEEN, || {
+        fixture.must(seen.is_whole, || "the stream did not finish".to_string());
+        fixture.must(seen.overtaken <= MOST_BETWEEN, || {
             format!("{} later requests were answered between two tokens of a stream", seen.overtaken)
         });
         preempted = server.said()?.matches("preempted with").count();
@@ -146,7 +146,7 @@ pub fn no_stream_stands_still(stage: &mut Stage<'_>) -> Result<()> {
             break;
         }
     }
-    stage.must(preempted > 0, || "not reproduced: nobody was preempted".to_string());
+    fixture.must(preempted > 0, || "not reproduced: nobody was preempted".to_string());
     Ok(())
 }
 
@@ -186,8 +186,8 @@ fn until_used(server: &Server, blocks: u64) -> Result<()> {
 const MOST_BEFORE: u64 = 2 * CLIENTS;
 
 /// A prompt that needs most of the pool, and a slot that is asked last, gets its turn.
-pub fn long_prompt_in_turn(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Trained, &SMALL)?;
+pub fn long_prompt_in_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &SMALL)?;
     let crowd = Crowd::of(ENOUGH);
     let overtook = crowd.during(&server, || {
         while crowd.answered() < 2 * CLIENTS {
@@ -195,10 +195,10 @@ pub fn long_prompt_in_turn(stage: &mut Stage<'_>) -> Result<()> {
         }
         let before = crowd.answered();
         let seen = crowd.follow(&server, with(crowd.request((700, 1)), "id_slot", 3))?;
-        stage.must(seen.is_whole, || "the long prompt was not answered".to_string());
+        fixture.must(seen.is_whole, || "the long prompt was not answered".to_string());
         Ok(crowd.answered() - before)
     })?;
-    stage.must(overtook <= MOST_BEFORE, || {
+    fixture.must(overtook <= MOST_BEFORE, || {
         format!(
             "{overtook} requests were answered before a prompt of 11 blocks, by when no others came any more"
         )
@@ -207,20 +207,20 @@ pub fn long_prompt_in_turn(stage: &mut Stage<'_>) -> Result<()> {
 }
 
 /// The largest budget there is bounds nothing, and stops nothing.
-pub fn largest_prefill_budget(stage: &mut Stage<'_>) -> Result<()> {
+pub fn largest_prefill_budget(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for budget in ["64", "2147483647"] {
-        let server = stage
+        let server = fixture
             .serve(Model::Trained, &["-np", "2", "-c", "8192", "--kv-paged", "--prefill-budget", budget])?;
         let stream = plain(&cases::numbered_prompt(1, 10), 3900);
         let long = with(plain(&cases::numbered_prompt(2, 1000), 1), "cache_prompt", false);
         let (heard, (before, in_time)) = meanwhile(&server, &stream, |running| {
             let before = !running.is_over();
             let (status, body): (u16, Value) = ask(&server, &long)?;
-            stage.must(status == 200, || format!("budget {budget}: the prompt returned {status}: {body}"));
+            fixture.must(status == 200, || format!("budget {budget}: the prompt returned {status}: {body}"));
             Ok((before, !running.is_over()))
         })?;
-        stage.must(before, || format!("not reproduced: the stream ended after {} tokens", heard.tokens));
-        stage.must(in_time, || format!("budget {budget}: the prompt waited until the stream was over"));
+        fixture.must(before, || format!("not reproduced: the stream ended after {} tokens", heard.tokens));
+        fixture.must(in_time, || format!("budget {budget}: the prompt waited until the stream was over"));
     }
     Ok(())
 }

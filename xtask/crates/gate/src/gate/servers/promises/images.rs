@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, with};
+use super::fixture::{Model, PromiseFixture};
 use super::meanwhile::meanwhile;
-use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
 use crate::error::Result;
 use crate::gate::servers::media;
@@ -26,8 +26,8 @@ fn request(marker: &str, letters: usize, predict: usize) -> Value {
 }
 
 /// What others hold of a prompt up to the middle of an image is no room for the image: its request waits.
-pub fn waits_for_room(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Seeing, &["-np", "2", "-c", "512", "--kv-paged"])?;
+pub fn waits_for_blocks(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Seeing, &["-np", "2", "-c", "512", "--kv-paged"])?;
     let marker = media::marker(&server)?;
     let mut met = false;
     for _ in 0..TRIES {
@@ -38,13 +38,13 @@ pub fn waits_for_room(stage: &mut Stage<'_>) -> Result<()> {
             let has_six = blocks_are(&server, 6)?;
             Ok((has_six && !running.is_over(), ask(&server, &asked)?))
         })?;
-        stage.must(status == 200, || format!("an image beside another returned {status}: {body}"));
+        fixture.must(status == 200, || format!("an image beside another returned {status}: {body}"));
         met |= in_time;
-        if met || !stage.is_kept_so_far() {
+        if met || !fixture.holds_so_far() {
             break;
         }
     }
-    stage.must(met || !stage.is_kept_so_far(), || "not reproduced: the image did not wait".to_string());
+    fixture.must(met || !fixture.holds_so_far(), || "not reproduced: the image did not wait".to_string());
     Ok(())
 }
 
@@ -62,8 +62,8 @@ fn blocks_are(server: &Server, wanted: u64) -> Result<bool> {
 const LONG: usize = 895;
 
 /// A request with an image that has grown to within a block of the pool, and has to give way there, goes on.
-pub fn resumes_near_the_context(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Seeing, &["-np", "2", "-c", "1024", "--kv-paged"])?;
+pub fn resumes_near_the_context(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Seeing, &["-np", "2", "-c", "1024", "--kv-paged"])?;
     let marker = media::marker(&server)?;
     let asked = with(request(&marker, LONG - BEFORE - 100, 90), "return_tokens", true);
     let asked = with(with(asked, "cache_prompt", false), "id_slot", 1);
@@ -71,15 +71,15 @@ pub fn resumes_near_the_context(stage: &mut Stage<'_>) -> Result<()> {
     for number in 0..TRIES as u64 {
         let (status, body) = beside_two_neighbours(&server, number, &asked)?;
         let tokens = body["tokens"].as_array().map_or(0, Vec::len);
-        stage.must(status == 200 && tokens == 90, || {
+        fixture.must(status == 200 && tokens == 90, || {
             format!("the image returned {status} with {tokens} tokens: {body}")
         });
         preempted |= was_preempted(&server)?;
-        if preempted || !stage.is_kept_so_far() {
+        if preempted || !fixture.holds_so_far() {
             break;
         }
     }
-    stage.must(preempted || !stage.is_kept_so_far(), || "not reproduced: it was not preempted".to_string());
+    fixture.must(preempted || !fixture.holds_so_far(), || "not reproduced: it was not preempted".to_string());
     Ok(())
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, with};
-use super::kept::keeping;
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
+use super::retained::keeping;
 use super::tenants::MOMENT;
 use crate::error::Result;
 use crate::serving::cases;
@@ -27,22 +27,22 @@ fn held_for_nothing(slots: &Value) -> Value {
 const SLOW: [&str; 6] = ["-b", "2", "-ub", "1", "-fa", "off"];
 
 /// A client goes away while it waits for what another one computes.
-pub fn client_that_waits_for_a_prefix(stage: &mut Stage<'_>) -> Result<()> {
+pub fn client_that_waits_for_a_prefix(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut met = false;
     for number in 1..=TRIES {
-        let server = keeping(stage, Model::Random, &[&["-np", "2", "-c", "4096"], &SLOW[..]].concat())?;
+        let server = keeping(fixture, Model::Random, &[&["-np", "2", "-c", "4096"], &SLOW[..]].concat())?;
         let long = cases::numbered_prompt(number, 3900);
         let slots = slots_after_leaving(&server, &long)?;
         met = slots[1]["is_processing"] == true && slots[0]["is_processing"] == false;
         let held = held_for_nothing(&slots);
-        stage.must(held == json!([]), || {
+        fixture.must(held == json!([]), || {
             format!("idle slots without a text hold blocks, [slot, blocks]: {held}")
         });
-        if met || !stage.is_kept_so_far() {
+        if met || !fixture.holds_so_far() {
             break;
         }
     }
-    stage.must(met || !stage.is_kept_so_far(), || "not reproduced: nobody computed any more".to_string());
+    fixture.must(met || !fixture.holds_so_far(), || "not reproduced: nobody computed any more".to_string());
     Ok(())
 }
 
@@ -61,18 +61,18 @@ fn slots_after_leaving(server: &Server, prompt: &[u32]) -> Result<Value> {
 }
 
 /// A request for other adapters is refused, after the text of its slot was given up for it.
-pub fn refused_after_a_switch(stage: &mut Stage<'_>) -> Result<()> {
-    let server = keeping(stage, Model::Adapted, &["-np", "1", "-c", "4096"])?;
+pub fn refused_after_a_switch(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = keeping(fixture, Model::Adapted, &["-np", "1", "-c", "4096"])?;
     let request = |scale: f64| {
         let named = json!([{ "id": 0, "scale": scale }]);
         with(plain(&cases::numbered_prompt(1, 300), 1), "lora", named)
     };
     let (status, body) = ask(&server, &request(1.0))?;
-    stage.must(status == 200, || format!("the first request returned {status}: {body}"));
+    fixture.must(status == 200, || format!("the first request returned {status}: {body}"));
     let (status, body) = ask(&server, &with(request(0.5), "grammar", "root ::= ("))?;
-    stage.must(status == 400, || format!("a bad grammar returned {status}: {body}"));
+    fixture.must(status == 400, || format!("a bad grammar returned {status}: {body}"));
     let held = held_for_nothing(&server.get("/slots")?.1);
-    stage
+    fixture
         .must(held == json!([]), || format!("idle slots without a text hold blocks, [slot, blocks]: {held}"));
     Ok(())
 }

@@ -7,11 +7,12 @@
 mod adapters;
 mod admission;
 mod asking;
+mod capacity;
 mod configured;
 mod drafts;
 mod fairness;
+mod fixture;
 mod images;
-mod kept;
 mod leaks;
 mod meanwhile;
 mod numbers;
@@ -19,19 +20,18 @@ mod others;
 mod queue;
 mod refusals;
 mod report;
-mod room;
+mod retained;
 mod routes;
 mod slot_files;
 mod slots_of_others;
-mod stage;
 mod streams;
 mod tenants;
 mod turns;
 
 use std::path::Path;
 
-pub use self::report::{Kept, broken, outcome};
-use self::stage::Stage;
+use self::fixture::PromiseFixture;
+pub use self::report::{PromiseResult, broken, outcome};
 use crate::context::Context;
 use crate::error::{Error, Result};
 
@@ -42,10 +42,14 @@ pub struct Promise {
     /// For `--promise`.
     name: &'static str,
     /// Says to the stage what is broken. An error is a broken promise as well: a server that is gone or silent.
-    run: fn(&mut Stage<'_>) -> Result<()>,
+    run: fn(&mut PromiseFixture<'_>) -> Result<()>,
 }
 
-const fn promise(item: &'static str, name: &'static str, run: fn(&mut Stage<'_>) -> Result<()>) -> Promise {
+const fn promise(
+    item: &'static str,
+    name: &'static str,
+    run: fn(&mut PromiseFixture<'_>) -> Result<()>,
+) -> Promise {
     Promise { item, name, run }
 }
 
@@ -61,13 +65,13 @@ const PROMISES: &[Promise] = &[
     promise("A5", "slots-shown-to-others", slots_of_others::slots_shown_to_others),
     promise("A6", "choice-of-slot", slots_of_others::choice_of_slot),
     promise("A7", "escaped-salt", tenants::escaped_salt),
-    promise("A8", "forgotten-kept-text", room::forgotten_kept_text),
-    promise("A9", "room-of-idle-slots", room::room_of_idle_slots),
-    promise("A10", "last-block", room::last_block),
-    promise("A11", "several-choices", room::several_choices),
-    promise("A12", "going-on-from-half", room::going_on_from_half),
-    promise("A13", "image-waits-for-room", images::waits_for_room),
-    promise("A14", "drafts-after-a-restore", room::drafts_after_a_restore),
+    promise("A8", "forgotten-kept-text", capacity::forgotten_retained_sequence),
+    promise("A9", "room-of-idle-slots", capacity::capacity_of_idle_slots),
+    promise("A10", "last-block", capacity::last_block),
+    promise("A11", "several-choices", capacity::several_choices),
+    promise("A12", "going-on-from-half", capacity::going_on_from_half),
+    promise("A13", "image-waits-for-room", images::waits_for_blocks),
+    promise("A14", "drafts-after-a-restore", capacity::drafts_after_a_restore),
     promise("A15", "streams-of-preempted-prompts", streams::of_preempted_prompts),
     promise("A16", "no-stream-stands-still", fairness::no_stream_stands_still),
     promise("A16", "long-prompt-in-turn", fairness::long_prompt_in_turn),
@@ -78,19 +82,19 @@ const PROMISES: &[Promise] = &[
     promise("A21", "hits-after-preemption", numbers::hits_after_preemption),
     promise("A22", "waits-are-counted-once", numbers::waits_are_counted_once),
     promise("A23", "pool-of-a-sleeping-server", numbers::pool_of_a_sleeping_server),
-    promise("A24", "leaves-nothing", kept::leaves_nothing),
-    promise("A24", "switched-adapters", kept::switched_adapters),
+    promise("A24", "leaves-nothing", retained::leaves_nothing),
+    promise("A24", "switched-adapters", retained::switched_adapters),
     promise("B", "exact-sums", numbers::exact_sums),
     promise("new", "deprecated-metrics", numbers::deprecated_metrics),
     promise("new", "most-queued", queue::most_queued),
     promise("new", "priority", queue::priority),
     promise("new", "free-slot-is-given", queue::free_slot_is_given),
     promise("new", "group-in-turn", queue::group_in_turn),
-    promise("B", "file-of-other-adapters", kept::file_of_other_adapters),
-    promise("new", "file-of-another-type", kept::file_of_another_type),
-    promise("new", "file-of-no-origin", kept::file_of_no_origin),
-    promise("new", "file-of-another-server", kept::file_of_another_server),
-    promise("new", "copies-of-others", kept::copies_of_others),
+    promise("B", "file-of-other-adapters", retained::file_of_other_adapters),
+    promise("new", "file-of-another-type", retained::file_of_another_type),
+    promise("new", "file-of-no-origin", retained::file_of_no_origin),
+    promise("new", "file-of-another-server", retained::file_of_another_server),
+    promise("new", "copies-of-others", retained::copies_of_others),
     promise("new", "damaged-slot-files", slot_files::damaged),
     promise("new", "slot-saved-again", slot_files::saved_again),
     promise("new", "failed-save", slot_files::failed_save),
@@ -104,8 +108,8 @@ const PROMISES: &[Promise] = &[
     promise("new", "one-key-each", tenants::one_key_each),
     promise("new", "children-know-of-several-keys", tenants::children_know_of_several_keys),
     promise("new", "children-refuse-without-a-key", tenants::children_refuse_without_a_key),
-    promise("B", "left-while-waiting", room::left_while_waiting),
-    promise("B", "second-turn", kept::second_turn),
+    promise("B", "left-while-waiting", capacity::left_while_waiting),
+    promise("B", "second-turn", retained::second_turn),
     promise("B", "image-near-the-context", images::resumes_near_the_context),
     promise("new", "one-request-counts-once", admission::one_request_counts_once),
     promise("new", "documents-count-once", admission::documents_count_once),
@@ -138,15 +142,15 @@ const PROMISES: &[Promise] = &[
 /// # Errors
 ///
 /// A name that no promise has; a disk that is full.
-pub fn look(context: &Context, program: &Path, names: &[String]) -> Result<Vec<Kept>> {
+pub fn look(context: &Context, program: &Path, names: &[String]) -> Result<Vec<PromiseResult>> {
     let chosen = choose(names)?;
-    let mut stage = Stage::open(context, program)?;
-    Ok(chosen.into_iter().map(|promise| hold(&mut stage, promise)).collect())
+    let mut fixture = PromiseFixture::open(context, program)?;
+    Ok(chosen.into_iter().map(|promise| hold(&mut fixture, promise)).collect())
 }
 
-fn hold(stage: &mut Stage<'_>, promise: &Promise) -> Kept {
-    let ended = stage.begin(promise.name, promise.run);
-    Kept { item: promise.item, name: promise.name, broken: ended.broken, seconds: ended.seconds }
+fn hold(fixture: &mut PromiseFixture<'_>, promise: &Promise) -> PromiseResult {
+    let ended = fixture.begin(promise.name, promise.run);
+    PromiseResult { item: promise.item, name: promise.name, broken: ended.broken, seconds: ended.seconds }
 }
 
 fn choose(names: &[String]) -> Result<Vec<&'static Promise>> {

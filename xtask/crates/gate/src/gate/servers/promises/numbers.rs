@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::asking::{ANYBODY, ask, metric, metric_text, plain, with};
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use super::streams;
 use super::tenants::MOMENT;
 use crate::error::Result;
@@ -47,7 +47,7 @@ fn follow(server: &Server, number: u64) -> Result<Seen> {
 }
 
 /// Requests that outgrow the pool together, each of them never asked before; they come again until one was preempted.
-fn outgrow(stage: &mut Stage<'_>, server: &Server) -> Result<Vec<Seen>> {
+fn outgrow(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<Vec<Seen>> {
     let mut all = Vec::new();
     for volley in 0..TRIES {
         let numbers = (1..=RUNNING).map(|number| volley * RUNNING + number);
@@ -61,7 +61,7 @@ fn outgrow(stage: &mut Stage<'_>, server: &Server) -> Result<Vec<Seen>> {
             return Ok(all);
         }
     }
-    stage.must(false, || "not reproduced: no request was preempted".to_string());
+    fixture.must(false, || "not reproduced: no request was preempted".to_string());
     Ok(all)
 }
 
@@ -69,20 +69,20 @@ const SMALL: [&str; 6] = ["-np", "4", "-c", "1024", "--kv-paged", "--metrics"];
 
 /// The tokens of a prompt are its tokens, and the time of an answer is all that passed from its first token on, with the
 /// pause.
-pub fn timings_after_preemption(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Trained, &SMALL)?;
-    for Seen { took, last } in outgrow(stage, &server)? {
+pub fn timings_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &SMALL)?;
+    for Seen { took, last } in outgrow(fixture, &server)? {
         let timings = &last["timings"];
         let number = |name: &str| timings[name].as_f64().unwrap_or(f64::NAN);
         let prompt = number("prompt_n") + number("cache_n");
-        stage
+        fixture
             .must(prompt == PROMPT as f64, || format!("a prompt of {PROMPT} tokens is reported as {prompt}"));
-        stage.must(number("predicted_n") == GROWN as f64, || {
+        fixture.must(number("predicted_n") == GROWN as f64, || {
             format!("{GROWN} tokens are reported as {timings}")
         });
         // Half, because the client may be held up where the server was not.
         let milliseconds = took.as_secs_f64() * 1000.0;
-        stage.must(number("predicted_ms") >= milliseconds / 2.0, || {
+        fixture.must(number("predicted_ms") >= milliseconds / 2.0, || {
             format!(
                 "{milliseconds:.0} ms passed from the first token to the last, said are {}",
                 timings["predicted_ms"]
@@ -93,27 +93,29 @@ pub fn timings_after_preemption(stage: &mut Stage<'_>) -> Result<()> {
 }
 
 /// Who computes again what it had finds nothing: nobody else has asked the same.
-pub fn hits_after_preemption(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Trained, &SMALL)?;
-    let all = outgrow(stage, &server)?;
+pub fn hits_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &SMALL)?;
+    let all = outgrow(fixture, &server)?;
     for Seen { last, .. } in &all {
         let found = &last["timings"]["cache_n"];
-        stage.must(found == 0, || format!("a new prompt found {found} tokens"));
+        fixture.must(found == 0, || format!("a new prompt found {found} tokens"));
     }
-    let mut found = streams::preempted_completion(stage)?;
+    let mut found = streams::preempted_completion(fixture)?;
     found.retain(|found| *found != 0);
-    stage.must(found.is_empty(), || format!("a new prompt found {found:?} of its own tokens"));
-    for (name, expected) in [("prefix_cache_hit_tokens_total", 0), ("prefix_cache_query_tokens_total", all.len() * PROMPT)] {
+    fixture.must(found.is_empty(), || format!("a new prompt found {found:?} of its own tokens"));
+    for (name, expected) in
+        [("prefix_cache_hit_tokens_total", 0), ("prefix_cache_query_tokens_total", all.len() * PROMPT)]
+    {
         let counted = metric(&server, name)?;
-        stage.must(counted == expected as f64, || format!("{name} is {counted} instead of {expected}"));
+        fixture.must(counted == expected as f64, || format!("{name} is {counted} instead of {expected}"));
     }
     Ok(())
 }
 
 /// One request that waits for what one other computes has waited once, in however many steps.
-pub fn waits_are_counted_once(stage: &mut Stage<'_>) -> Result<()> {
+pub fn waits_are_counted_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "2", "-c", "4096", "-b", "16", "-ub", "16", "--kv-paged", "--metrics"];
-    let server = stage.serve(Model::Trained, &arguments)?;
+    let server = fixture.serve(Model::Trained, &arguments)?;
     let mut counted = 0.0;
     for volley in 1..=TRIES {
         let prompt = cases::numbered_prompt(volley, 1000);
@@ -130,14 +132,14 @@ pub fn waits_are_counted_once(stage: &mut Stage<'_>) -> Result<()> {
             break;
         }
     }
-    stage.must(counted == 1.0, || format!("one wait is counted as {counted}"));
+    fixture.must(counted == 1.0, || format!("one wait is counted as {counted}"));
     Ok(())
 }
 
 /// A server that sleeps goes on to say how its pool is.
-pub fn pool_of_a_sleeping_server(stage: &mut Stage<'_>) -> Result<()> {
+pub fn pool_of_a_sleeping_server(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "1", "-c", "1024", "--kv-paged", "--sleep-idle-seconds", "1"];
-    let server = stage.serve(Model::Trained, &arguments)?;
+    let server = fixture.serve(Model::Trained, &arguments)?;
     ask(&server, &plain(&cases::numbered_prompt(1, 100), 1))?;
     let mut properties = Value::Null;
     for _ in 0..200 {
@@ -147,15 +149,16 @@ pub fn pool_of_a_sleeping_server(stage: &mut Stage<'_>) -> Result<()> {
         }
         std::thread::sleep(MOMENT);
     }
-    stage.must(properties["is_sleeping"] == true, || "not reproduced: the server does not sleep".to_string());
+    fixture
+        .must(properties["is_sleeping"] == true, || "not reproduced: the server does not sleep".to_string());
     let blocks = Pool::of_props(&properties)?.block_count;
-    stage.must(blocks == 16, || format!("asleep, its kv_pool has {blocks} blocks instead of 16"));
+    fixture.must(blocks == 16, || format!("asleep, its kv_pool has {blocks} blocks instead of 16"));
     Ok(())
 }
 
 /// Sums of seconds have a microsecond's digits, however large they grow.
-pub fn exact_sums(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
+pub fn exact_sums(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
     let name = "time_between_tokens_seconds_sum";
     let mut said: Vec<String> = Vec::new();
     for _ in 0..8 {
@@ -170,27 +173,27 @@ pub fn exact_sums(stage: &mut Stage<'_>) -> Result<()> {
             break;
         }
     }
-    stage.must(said.last().is_some_and(|sum| digits(sum) > 6), || {
+    fixture.must(said.last().is_some_and(|sum| digits(sum) > 6), || {
         format!("sums of a second and more are reported as {said:?}")
     });
     Ok(())
 }
 
 /// Metrics that were renamed keep their old name for one release, with the same value.
-pub fn deprecated_metrics(stage: &mut Stage<'_>) -> Result<()> {
+pub fn deprecated_metrics(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     const RENAMED: usize = 13;
-    let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
+    let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
     ask(&server, &plain(&cases::numbered_prompt(1, 200), 1))?;
     ask(&server, &plain(&cases::numbered_prompt(1, 200), 1))?;
     let (_, text) = server.get_text("/metrics", ANYBODY)?;
     let pairs = deprecated_names(&text);
-    stage.must(pairs.len() == RENAMED, || format!("{} old names instead of {RENAMED}", pairs.len()));
+    fixture.must(pairs.len() == RENAMED, || format!("{} old names instead of {RENAMED}", pairs.len()));
     for (old, new) in &pairs {
         let (was, is) = (metric_text(&text, old), metric_text(&text, new));
-        stage.must(was.is_some() && was == is, || format!("{old} is {was:?}, {new} is {is:?}"));
+        fixture.must(was.is_some() && was == is, || format!("{old} is {was:?}, {new} is {is:?}"));
     }
     let hits = metric(&server, "kv_pool_hits_total")?;
-    stage.must(hits > 0.0, || "not reproduced: no prefix-cache hit".to_string());
+    fixture.must(hits > 0.0, || "not reproduced: no prefix-cache hit".to_string());
     Ok(())
 }
 
@@ -212,7 +215,8 @@ mod tests {
 
     #[test]
     fn old_names_are_read_from_help_texts() {
-        let text = "# HELP llamacpp:old Deprecated: llamacpp:new\n# HELP llamacpp:new Tokens\nllamacpp:new 1\n";
+        let text =
+            "# HELP llamacpp:old Deprecated: llamacpp:new\n# HELP llamacpp:new Tokens\nllamacpp:new 1\n";
         assert_eq!(deprecated_names(text), [("old", "new")]);
     }
 

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 
 use super::asking::{LIMIT, plain, post_as, with};
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, BOB, KEYS};
 use crate::error::Result;
 use crate::fuzz::judge::http::decode;
@@ -63,32 +63,32 @@ fn end(server: &Server, key: &str) -> u16 {
 }
 
 /// The same id is another stream for another key.
-pub fn streams(stage: &mut Stage<'_>) -> Result<()> {
+pub fn streams(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for mode in [&["--kv-paged"][..], &[]] {
         let arguments = ["-np", "2", "-c", "2048", "--api-key", KEYS];
-        let server = stage.serve(Model::Trained, &[&arguments[..], mode].concat())?;
-        streams_are_divided(stage, &server);
+        let server = fixture.serve(Model::Trained, &[&arguments[..], mode].concat())?;
+        streams_are_divided(fixture, &server);
     }
     Ok(())
 }
 
 /// A router finds a stream's child by the caller's key, and hands the key on.
-pub fn streams_behind_a_router(stage: &mut Stage<'_>) -> Result<()> {
-    let folder = stage.folder_of_models("tiny.gguf")?;
+pub fn streams_behind_a_router(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let folder = fixture.folder_of_models("tiny.gguf")?;
     let server =
-        stage.serve_nothing(&["--models-dir", &folder, "--api-key", KEYS, "-np", "2", "-c", "2048"])?;
+        fixture.serve_nothing(&["--models-dir", &folder, "--api-key", KEYS, "-np", "2", "-c", "2048"])?;
     // The first one waits until a child has loaded the model.
     let patient = Caller { key: Some(ALICE), limit: 4 * LIMIT };
     let first = with(plain(&cases::numbered_prompt(1, 20), 1), "model", "tiny").to_string();
     let (status, body) = server.post_text("/completion", &first, patient)?;
-    stage.must(status == 200, || format!("the model was not loaded: {status}: {body}"));
-    streams_are_divided(stage, &server);
+    fixture.must(status == 200, || format!("the model was not loaded: {status}: {body}"));
+    streams_are_divided(fixture, &server);
     Ok(())
 }
 
-fn streams_are_divided(stage: &mut Stage<'_>, server: &Server) {
+fn streams_are_divided(fixture: &mut PromiseFixture<'_>, server: &Server) {
     let mut must = |what: &str, is: String, expected: &str| {
-        stage.must(is == expected, || format!("{what}: {is} instead of {expected}"));
+        fixture.must(is == expected, || format!("{what}: {is} instead of {expected}"));
     };
     must("alice starts a stream", converse(server, ALICE, 1).0.to_string(), "200");
     let (status, hers) = resume(server, ALICE);
@@ -107,8 +107,8 @@ fn streams_are_divided(stage: &mut Stage<'_>, server: &Server) {
 }
 
 /// Who knows the id of another key's completion cannot control it.
-pub fn control(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Random, &["-np", "2", "-c", "2048", "--api-key", KEYS])?;
+pub fn control(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Random, &["-np", "2", "-c", "2048", "--api-key", KEYS])?;
     let request = json!({
         "messages": [{ "role": "user", "content": "one two three" }], "max_tokens": 1000, "stream": true,
     });
@@ -131,10 +131,10 @@ pub fn control(stage: &mut Stage<'_>) -> Result<()> {
             ControlFlow::Break(())
         },
     )?;
-    stage.must(answers.len() == 2, || format!("the stream had no event: {answers:?}"));
+    fixture.must(answers.len() == 2, || format!("the stream had no event: {answers:?}"));
     let is_unknown =
         |answer: Option<&String>| answer.is_some_and(|answer| answer.contains("no active completion"));
-    stage.must(is_unknown(answers.first()), || format!("bob controls alice's completion: {answers:?}"));
-    stage.must(!is_unknown(answers.get(1)), || format!("alice does not control hers: {answers:?}"));
+    fixture.must(is_unknown(answers.first()), || format!("bob controls alice's completion: {answers:?}"));
+    fixture.must(!is_unknown(answers.get(1)), || format!("alice does not control hers: {answers:?}"));
     Ok(())
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, post, with};
+use super::fixture::{Model, PromiseFixture};
 use super::meanwhile::{Running, meanwhile};
-use super::stage::{Model, Stage};
 use super::tenants::MOMENT;
 use crate::error::Result;
 use crate::serving::cases;
@@ -26,13 +26,13 @@ fn request(number: u64) -> Value {
 const PAGED_OR_NOT: [&str; 2] = ["--kv-paged", "--kv-unified"];
 
 /// With `--max-queued 2` two may wait; the third hears so at once, and that it is the limit.
-pub fn most_queued(stage: &mut Stage<'_>) -> Result<()> {
-    PAGED_OR_NOT.into_iter().try_for_each(|paging| most_queued_with(stage, paging))
+pub fn most_queued(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    PAGED_OR_NOT.into_iter().try_for_each(|paging| most_queued_with(fixture, paging))
 }
 
-fn most_queued_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
+fn most_queued_with(fixture: &mut PromiseFixture<'_>, paging: &str) -> Result<()> {
     let arguments = ["-np", "1", "-c", "4096", paging, "--max-queued", "2"];
-    let server = stage.serve(Model::Random, &arguments)?;
+    let server = fixture.serve(Model::Random, &arguments)?;
     std::thread::scope(|threads| {
         let (refused, in_time, waiting) = busy(&server, |running| {
             let waiting = [1, 2].map(|number| {
@@ -46,13 +46,13 @@ fn most_queued_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
         })?;
         let (status, body) = refused;
         let (kind, words) = (&body["error"]["type"], body["error"]["message"].as_str().unwrap_or_default());
-        stage.must(in_time, || "not reproduced: the slot was free before".to_string());
-        stage.must(status == 429 && kind == "rate_limit_error" && words.matches('2').count() >= 2, || {
+        fixture.must(in_time, || "not reproduced: the slot was free before".to_string());
+        fixture.must(status == 429 && kind == "rate_limit_error" && words.matches('2').count() >= 2, || {
             format!("{paging}: the third returned {status}: {body}")
         });
         for one in waiting {
             let (status, body) = result_of(one)?;
-            stage.must(status == 200, || {
+            fixture.must(status == 200, || {
                 format!("{paging}: one of two that may wait returned {status}: {body}")
             });
         }
@@ -61,27 +61,27 @@ fn most_queued_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
 }
 
 /// Who comes last and is more urgent is answered first of those who wait.
-pub fn priority(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged"])?;
+pub fn priority(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged"])?;
     for (priority, expected) in [(json!(-1), 400), (json!(0), 200)] {
         let (status, body) = ask(&server, &with(request(1), "priority", priority.clone()))?;
-        stage.must(status == expected, || {
+        fixture.must(status == expected, || {
             format!("without the flag priority {priority} returned {status}: {body}")
         });
     }
     drop(server);
-    PAGED_OR_NOT.into_iter().try_for_each(|paging| priority_with(stage, paging))
+    PAGED_OR_NOT.into_iter().try_for_each(|paging| priority_with(fixture, paging))
 }
 
-fn priority_with(stage: &mut Stage<'_>, paging: &str) -> Result<()> {
-    let server = stage.serve(Model::Random, &["-np", "1", "-c", "4096", paging, "--allow-priority"])?;
+fn priority_with(fixture: &mut PromiseFixture<'_>, paging: &str) -> Result<()> {
+    let server = fixture.serve(Model::Random, &["-np", "1", "-c", "4096", paging, "--allow-priority"])?;
     let (answered, in_time) = answered_in_order(&server, &[0, 5, 0, -1])?;
-    stage.must(in_time, || "not reproduced: the slot was free before".to_string());
-    stage.must(answered == [3, 0, 2, 1], || {
+    fixture.must(in_time, || "not reproduced: the slot was free before".to_string());
+    fixture.must(answered == [3, 0, 2, 1], || {
         format!("{paging}: priorities 0, 5, 0, -1 were answered in the order {answered:?}")
     });
     let (status, body) = ask(&server, &with(request(1), "priority", "high"))?;
-    stage.must(status == 400, || format!("a priority that is not a number returned {status}: {body}"));
+    fixture.must(status == 400, || format!("a priority that is not a number returned {status}: {body}"));
     Ok(())
 }
 
@@ -109,17 +109,17 @@ fn answered_in_order(server: &Server, priorities: &[i32]) -> Result<(Vec<usize>,
 }
 
 /// Nobody waits beside a free slot, whoever was to have it before.
-pub fn free_slot_is_given(stage: &mut Stage<'_>) -> Result<()> {
-    let folder = stage.empty_folder("vain")?;
+pub fn free_slot_is_given(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let folder = fixture.empty_folder("vain")?;
     let arguments = ["-np", "1", "-c", "4096", "--kv-paged", "--slot-save-path", &folder];
-    let server = stage.serve(Model::Random, &arguments)?;
+    let server = fixture.serve(Model::Random, &arguments)?;
     let refused = || ask(&server, &with(request(1), "grammar", "root ::= missing"));
     let action = || post(&server, "/slots/0?action=erase", &json!({}));
     let vain: [(&str, &Asks<'_>); 2] = [("a refused request", &refused), ("an action on the slot", &action)];
     for (name, first) in vain {
         let (in_time, answered) = answered_behind(&server, first)?;
-        stage.must(in_time, || format!("{name}: not reproduced: the slot was free before"));
-        stage.must(matches!(answered, Ok((200, _))), || {
+        fixture.must(in_time, || format!("{name}: not reproduced: the slot was free before"));
+        fixture.must(matches!(answered, Ok((200, _))), || {
             format!("a request that waited behind {name}: {answered:?}")
         });
     }
@@ -144,8 +144,8 @@ fn answered_behind(server: &Server, first: &Asks<'_>) -> Result<(bool, Result<(u
 }
 
 /// Several answers to one prompt get their slots together, and nobody who came later has one of them meanwhile.
-pub fn group_in_turn(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Random, &["-np", "2", "-c", "8192", "--kv-paged"])?;
+pub fn group_in_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Random, &["-np", "2", "-c", "8192", "--kv-paged"])?;
     let group = cases::request_for_choices(&cases::numbered_prompt(2, 20), 2);
     let asks: [&Asks<'_>; 2] = [&|| post(&server, "/v1/completions", &group), &|| ask(&server, &request(3))];
     let (done, order) = std::sync::mpsc::channel();
@@ -161,8 +161,8 @@ pub fn group_in_turn(stage: &mut Stage<'_>) -> Result<()> {
     })?;
     drop(done);
     let answered: Vec<(usize, Result<u16>)> = order.iter().collect();
-    stage.must(in_time, || "not reproduced: both slots were free before".to_string());
-    stage.must(matches!(answered[..], [(0, Ok(200)), (1, Ok(200))]), || {
+    fixture.must(in_time, || "not reproduced: both slots were free before".to_string());
+    fixture.must(matches!(answered[..], [(0, Ok(200)), (1, Ok(200))]), || {
         format!("a group of two (0) and one that came later (1) were answered so: {answered:?}")
     });
     Ok(())

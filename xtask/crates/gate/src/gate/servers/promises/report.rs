@@ -6,7 +6,7 @@ use crate::context::Outcome;
 
 /// What became of one promise.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct PromiseResult {
     /// Where the audit has it.
     pub item: &'static str,
     /// Its name.
@@ -17,7 +17,7 @@ pub struct Kept {
     pub seconds: f64,
 }
 
-impl Kept {
+impl PromiseResult {
     fn line(&self) -> String {
         let head = format!("{:<4} {:<28} {:>5.1} s", self.item, self.name, self.seconds);
         match self.broken.is_empty() {
@@ -33,19 +33,21 @@ impl Kept {
 }
 
 /// A line for each promise, and exit code 1 when one is broken.
-pub fn outcome(all: &[Kept]) -> Outcome {
+pub fn outcome(all: &[PromiseResult]) -> Outcome {
     let kept = all.iter().filter(|one| one.broken.is_empty()).count();
-    let lines = all.iter().map(Kept::line).chain([format!("promises: {kept} of {} kept", all.len())]);
+    let lines =
+        all.iter().map(PromiseResult::line).chain([format!("promises: {kept} of {} kept", all.len())]);
     Outcome {
         text: lines.collect::<Vec<_>>().join("\n"),
-        json: json!({ "promises": all.iter().map(Kept::to_json).collect::<Vec<_>>() }),
+        json: json!({ "promises": all.iter().map(PromiseResult::to_json).collect::<Vec<_>>() }),
         code: u8::from(kept < all.len()),
     }
 }
 
 /// What is broken, a line each.
-pub fn broken(all: &[Kept]) -> impl Iterator<Item = String> + '_ {
-    let words = |one: &Kept| format!("the promise {} ({}): {}", one.name, one.item, one.broken.join("; "));
+pub fn broken(all: &[PromiseResult]) -> impl Iterator<Item = String> + '_ {
+    let words =
+        |one: &PromiseResult| format!("the promise {} ({}): {}", one.name, one.item, one.broken.join("; "));
     all.iter().filter(|one| !one.broken.is_empty()).map(words)
 }
 
@@ -53,9 +55,9 @@ pub fn broken(all: &[Kept]) -> impl Iterator<Item = String> + '_ {
 mod tests {
     use super::*;
 
-    fn kept(broken: &[&str]) -> Kept {
+    fn kept(broken: &[&str]) -> PromiseResult {
         let broken = broken.iter().map(|line| (*line).to_string()).collect();
-        Kept { item: "A1", name: "a-name", broken, seconds: 1.25 }
+        PromiseResult { item: "A1", name: "a-name", broken, seconds: 1.25 }
     }
 
     #[test]
@@ -68,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_promises_are_no_failures() {
+    fn promises_that_hold_are_not_failures() {
         assert_eq!(outcome(&[kept(&[])]).code, 0);
         assert_eq!(
             broken(&[kept(&[]), kept(&["x", "y"])]).collect::<Vec<_>>(),

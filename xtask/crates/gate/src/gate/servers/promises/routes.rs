@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::asking::LIMIT;
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, KEYS};
 use crate::error::{Error, Result};
 use crate::fuzz::judge::http::decode;
@@ -21,22 +21,22 @@ type WithoutKey = String;
 const HEAD: &str = "| route | no key |";
 
 /// A route that is missing in the table, or one that the table has too many, or a server that answers otherwise.
-pub fn by_role(stage: &mut Stage<'_>) -> Result<()> {
-    let table = listed(&disk::read_text(&stage.document("SECURITY.md"))?);
-    let source = disk::read_text(&stage.source("tools/server/server.cpp"))?;
+pub fn by_role(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let table = listed(&disk::read_text(&fixture.document("SECURITY.md"))?);
+    let source = disk::read_text(&fixture.source("tools/server/server.cpp"))?;
     for line in differences(&registered(&source)?, &table) {
-        stage.must(false, || line);
+        fixture.must(false, || line);
     }
     for (arguments, what) in [(&["--kv-paged"][..], "paged"), (&[], "unpaged")] {
         let arguments = [&["-np", "1", "-c", "512", "--api-key", KEYS, "--metrics"], arguments].concat();
-        let server = stage.serve(Model::Trained, &arguments)?;
+        let server = fixture.serve(Model::Trained, &arguments)?;
         for (route, without_key) in &table {
             let (nobody, alice) = (status(&server, route, None), status(&server, route, Some(ALICE)));
             let is_refused = nobody == 401;
-            stage.must(is_refused == (without_key == "401") && nobody != 0, || {
+            fixture.must(is_refused == (without_key == "401") && nobody != 0, || {
                 format!("{what}: {route} without a key: {nobody}, SECURITY.md says {without_key}")
             });
-            stage.must(alice != 401 && alice != 0, || format!("{what}: {route} with a key: {alice}"));
+            fixture.must(alice != 401 && alice != 0, || format!("{what}: {route} with a key: {alice}"));
         }
     }
     Ok(())

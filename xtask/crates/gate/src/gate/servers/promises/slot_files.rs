@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, post, with};
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use super::tenants::{PROMPT, question};
 use crate::error::Result;
 use crate::serving::cases;
@@ -24,19 +24,19 @@ fn act(server: &Server, action: &str, file: &str) -> Result<(u16, Value)> {
     post(server, &format!("/slots/0?action={action}"), &json!({ "filename": file }))
 }
 
-fn must_answer(stage: &mut Stage<'_>, what: &str, (status, body): &(u16, Value), expected: u16) {
-    stage.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));
+fn must_answer(fixture: &mut PromiseFixture<'_>, what: &str, (status, body): &(u16, Value), expected: u16) {
+    fixture.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));
 }
 
-fn keeping(stage: &Stage<'_>, saves: &str, arguments: &[&str]) -> Result<Server> {
+fn keeping(fixture: &PromiseFixture<'_>, saves: &str, arguments: &[&str]) -> Result<Server> {
     let keeps = ["-np", "1", "-c", "512", "--slot-save-path", saves];
-    stage.serve(Model::Trained, &[&keeps[..], arguments].concat())
+    fixture.serve(Model::Trained, &[&keeps[..], arguments].concat())
 }
 
 /// A file with a small prompt, saved by such a server: where it is, and what is in it.
-fn saved_by(stage: &mut Stage<'_>, server: &Server, saves: &str) -> Result<(PathBuf, Vec<u8>)> {
+fn saved_by(fixture: &mut PromiseFixture<'_>, server: &Server, saves: &str) -> Result<(PathBuf, Vec<u8>)> {
     ask(server, &plain(&cases::numbered_prompt(1, FEW), 1))?;
-    must_answer(stage, "save", &act(server, "save", "file")?, 200);
+    must_answer(fixture, "save", &act(server, "save", "file")?, 200);
     let path = Path::new(saves).join("file");
     let bytes = disk::read(&path)?;
     Ok((path, bytes))
@@ -55,47 +55,47 @@ fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
 }
 
 /// A flipped bit and a missing end are found wherever they are, before the slot is touched.
-pub fn damaged(stage: &mut Stage<'_>) -> Result<()> {
-    let saves = stage.empty_folder("slots")?;
-    let server = keeping(stage, &saves, &["--kv-paged"])?;
-    let (path, bytes) = saved_by(stage, &server, &saves)?;
+pub fn damaged(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let saves = fixture.empty_folder("slots")?;
+    let server = keeping(fixture, &saves, &["--kv-paged"])?;
+    let (path, bytes) = saved_by(fixture, &server, &saves)?;
     let places = sample(bytes.len());
     let flips = places.iter().map(|at| (format!("a bit of byte {at} flipped"), flipped(&bytes, *at)));
     let cuts = places.iter().map(|at| (format!("cut after {at} bytes"), bytes[..*at].to_vec()));
     let longer = std::iter::once(("a byte more".to_string(), [&bytes[..], &[0]].concat()));
     for (what, damaged) in flips.chain(cuts).chain(longer) {
         disk::write_atomically(&path, &damaged)?;
-        must_answer(stage, &what, &act(&server, "restore", "file")?, 400);
-        if !stage.is_kept_so_far() {
+        must_answer(fixture, &what, &act(&server, "restore", "file")?, 400);
+        if !fixture.holds_so_far() {
             return Ok(());
         }
     }
     disk::write_atomically(&path, &bytes)?;
-    must_answer(stage, "the file as it was saved", &act(&server, "restore", "file")?, 200);
+    must_answer(fixture, "the file as it was saved", &act(&server, "restore", "file")?, 200);
     Ok(())
 }
 
 /// A restored slot gets the room of those that are idle, as a request would; what can never fit says so.
-pub fn restored_into_a_full_pool(stage: &mut Stage<'_>) -> Result<()> {
-    let saves = stage.empty_folder("slots")?;
+pub fn restored_into_a_full_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let saves = fixture.empty_folder("slots")?;
     let kept = ["-np", "3", "-c", "1024", "--kv-paged", "--slot-save-path", &saves];
-    let server = stage.serve(Model::Trained, &kept)?;
+    let server = fixture.serve(Model::Trained, &kept)?;
     let fill = |slot: u64, tokens: usize| {
         ask(&server, &with(plain(&cases::numbered_prompt(slot, tokens), 1), "id_slot", slot))
     };
     fill(0, 300)?;
-    must_answer(stage, "save", &act(&server, "save", "file")?, 200);
+    must_answer(fixture, "save", &act(&server, "save", "file")?, 200);
     post(&server, "/slots/0?action=erase", &json!({}))?;
     for (slot, tokens) in [(1, 500), (2, 400)] {
         let answer = fill(slot, tokens)?;
-        must_answer(stage, "a prompt that fits", &answer, 200);
+        must_answer(fixture, "a prompt that fits", &answer, 200);
     }
-    must_answer(stage, "restore beside two idle slots", &act(&server, "restore", "file")?, 200);
-    let small =
-        stage.serve(Model::Trained, &["-np", "1", "-c", "256", "--kv-paged", "--slot-save-path", &saves])?;
+    must_answer(fixture, "restore beside two idle slots", &act(&server, "restore", "file")?, 200);
+    let small = fixture
+        .serve(Model::Trained, &["-np", "1", "-c", "256", "--kv-paged", "--slot-save-path", &saves])?;
     let (status, body) = act(&small, "restore", "file")?;
     let says = body.to_string();
-    stage.must(status == 400 && says.contains("5 KV blocks") && says.contains("larger -c"), || {
+    fixture.must(status == 400 && says.contains("5 KV blocks") && says.contains("larger -c"), || {
         format!("a file of 300 tokens in a pool of 4 blocks: returned {status}: {says}")
     });
     Ok(())
@@ -105,41 +105,41 @@ pub fn restored_into_a_full_pool(stage: &mut Stage<'_>) -> Result<()> {
 const TWICE: usize = 40;
 
 /// The owner of a file is whose text was saved last, however soon after the one before.
-pub fn saved_again(stage: &mut Stage<'_>) -> Result<()> {
-    let saves = stage.empty_folder("slots")?;
-    let server = keeping(stage, &saves, &["--kv-paged"])?;
+pub fn saved_again(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let saves = fixture.empty_folder("slots")?;
+    let server = keeping(fixture, &saves, &["--kv-paged"])?;
     let salted = |salt: &str| with(question(1), "cache_salt", salt);
     let mut wrong = 0;
     for _ in 0..TWICE {
         for salt in ["a", "b"] {
             ask(&server, &salted(salt))?;
-            must_answer(stage, "save", &act(&server, "save", "file")?, 200);
+            must_answer(fixture, "save", &act(&server, "save", "file")?, 200);
         }
-        must_answer(stage, "restore", &act(&server, "restore", "file")?, 200);
+        must_answer(fixture, "restore", &act(&server, "restore", "file")?, 200);
         let (_, body) = ask(&server, &salted("b"))?;
         let hers = body["timings"]["cache_n"].as_u64() == u64::try_from(PROMPT - 1).ok();
-        must_answer(stage, "restore", &act(&server, "restore", "file")?, 200);
+        must_answer(fixture, "restore", &act(&server, "restore", "file")?, 200);
         wrong += usize::from(!hers);
     }
-    stage.must(wrong == 0, || format!("{wrong} of {TWICE} files had the owner of the save before"));
+    fixture.must(wrong == 0, || format!("{wrong} of {TWICE} files had the owner of the save before"));
     Ok(())
 }
 
 /// What cannot be saved leaves nothing, and what was there before stays.
-pub fn failed_save(stage: &mut Stage<'_>) -> Result<()> {
-    let saves = stage.empty_folder("slots")?;
-    let server = keeping(stage, &saves, &["--kv-paged"])?;
-    let (path, bytes) = saved_by(stage, &server, &saves)?;
+pub fn failed_save(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let saves = fixture.empty_folder("slots")?;
+    let server = keeping(fixture, &saves, &["--kv-paged"])?;
+    let (path, bytes) = saved_by(fixture, &server, &saves)?;
     let folder = Path::new(&saves).join("folder");
     disk::create_folder(&folder.join("not-empty"))?;
-    must_answer(stage, "save as a folder's name", &act(&server, "save", "folder")?, 500);
+    must_answer(fixture, "save as a folder's name", &act(&server, "save", "folder")?, 500);
     for name in [".espalier-part-1", ".ESPALIER-PART-1", "x.espalier-owner"] {
-        must_answer(stage, &format!("save as {name}"), &act(&server, "save", name)?, 400);
+        must_answer(fixture, &format!("save as {name}"), &act(&server, "save", name)?, 400);
     }
     let left = disk::files_in(Path::new(&saves))?;
-    stage.must(left == ["file"], || format!("after a failed save the folder has {left:?}"));
-    stage.must(disk::read(&path)? == bytes, || "the file that was there before was changed".to_string());
+    fixture.must(left == ["file"], || format!("after a failed save the folder has {left:?}"));
+    fixture.must(disk::read(&path)? == bytes, || "the file that was there before was changed".to_string());
     ours::remove_folder(&folder)?;
-    must_answer(stage, "the same without the folder", &act(&server, "save", "folder")?, 200);
+    must_answer(fixture, "the same without the folder", &act(&server, "save", "folder")?, 200);
     Ok(())
 }

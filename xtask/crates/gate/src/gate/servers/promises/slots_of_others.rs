@@ -4,21 +4,21 @@
 use serde_json::{Value, json};
 
 use super::asking::{LIMIT, ask_as, plain, post_as, with};
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, BOB, KEYS, PROMPT, question};
 use crate::error::Result;
 use crate::serving::cases;
 use crate::sys::net::loopback::Caller;
 use crate::sys::net::server::Server;
 
-fn keeping(stage: &Stage<'_>) -> Result<Server> {
-    keeping_as(stage, Model::Trained, &["--kv-paged"])
+fn keeping(fixture: &PromiseFixture<'_>) -> Result<Server> {
+    keeping_as(fixture, Model::Trained, &["--kv-paged"])
 }
 
-fn keeping_as(stage: &Stage<'_>, model: Model, mode: &[&str]) -> Result<Server> {
-    let saves = stage.empty_folder("slots")?;
+fn keeping_as(fixture: &PromiseFixture<'_>, model: Model, mode: &[&str]) -> Result<Server> {
+    let saves = fixture.empty_folder("slots")?;
     let arguments = ["-np", "3", "-c", "4096", "--api-key", KEYS, "--slot-save-path", &saves];
-    stage.serve(model, &[&arguments[..], mode].concat())
+    fixture.serve(model, &[&arguments[..], mode].concat())
 }
 
 /// A model that cannot be paged, and servers that are not asked to page.
@@ -30,17 +30,17 @@ const UNPAGED: [(&str, Model, &[&str]); 4] = [
 ];
 
 /// The rule of who shares is the server's: it holds where nothing is paged.
-pub fn unpaged_slots_of_others(stage: &mut Stage<'_>) -> Result<()> {
+pub fn unpaged_slots_of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for (what, model, mode) in UNPAGED {
-        let server = keeping_as(stage, model, mode)?;
-        nothing_is_found(stage, &server, what)?;
-        actions_are_refused(stage, &server, what)?;
+        let server = keeping_as(fixture, model, mode)?;
+        nothing_is_found(fixture, &server, what)?;
+        actions_are_refused(fixture, &server, what)?;
     }
     Ok(())
 }
 
 /// Everything in one slot, one after the other, so that each finds what the one before left there; and in any slot.
-fn nothing_is_found(stage: &mut Stage<'_>, server: &Server, what: &str) -> Result<()> {
+fn nothing_is_found(fixture: &mut PromiseFixture<'_>, server: &Server, what: &str) -> Result<()> {
     for (place, first) in [(in_slot_0 as fn(Value) -> Value, 10), (|request| request, 20)] {
         let salted = |salt: &str| with(question(first + 1), "cache_salt", salt);
         let (other, bare) = (question(first), question(first + 2));
@@ -51,20 +51,20 @@ fn nothing_is_found(stage: &mut Stage<'_>, server: &Server, what: &str) -> Resul
         ];
         for (whose, first, hers, second, his) in orders {
             let answer = ask_as(server, first, &place(hers))?;
-            stage.must(answer.0 == 200, || format!("{what}: {whose} returned {}: {}", answer.0, answer.1));
+            fixture.must(answer.0 == 200, || format!("{what}: {whose} returned {}: {}", answer.0, answer.1));
             let answer = ask_as(server, second, &place(his))?;
-            stage.must_have_found(&format!("{what}: after {whose} prompt, another owner"), &answer, 0);
+            fixture.must_have_found(&format!("{what}: after {whose} prompt, another owner"), &answer, 0);
         }
     }
     // One's own is found, or the test above would hold for a server that finds nothing.
     ask_as(server, ALICE, &in_slot_0(question(4)))?;
     let answer = ask_as(server, ALICE, &in_slot_0(question(4)))?;
     let found = answer.1["timings"]["cache_n"].as_u64().unwrap_or_default();
-    stage.must(found > 0, || format!("{what}: alice finds nothing of her own prompt: {}", answer.1));
+    fixture.must(found > 0, || format!("{what}: alice finds nothing of her own prompt: {}", answer.1));
     Ok(())
 }
 
-fn actions_are_refused(stage: &mut Stage<'_>, server: &Server, what: &str) -> Result<()> {
+fn actions_are_refused(fixture: &mut PromiseFixture<'_>, server: &Server, what: &str) -> Result<()> {
     ask_as(server, ALICE, &in_slot_0(question(5)))?;
     for (key, action, file, expected) in [
         (ALICE, "save", "hers", 200),
@@ -77,30 +77,30 @@ fn actions_are_refused(stage: &mut Stage<'_>, server: &Server, what: &str) -> Re
         (ALICE, "restore", "hers", 200),
     ] {
         let answer = act(server, key, action, file)?;
-        must_answer(stage, &format!("{what}: {action} of {file:?} as {key}"), &answer, expected);
+        must_answer(fixture, &format!("{what}: {action} of {file:?} as {key}"), &answer, expected);
     }
     let longer = [&cases::numbered_prompt(5, PROMPT)[..], &[7; 20]].concat();
     let answer = ask_as(server, BOB, &in_slot_0(plain(&longer, 1)))?;
-    stage.must_have_found(&format!("{what}: bob, in the slot that alice restored"), &answer, 0);
+    fixture.must_have_found(&format!("{what}: bob, in the slot that alice restored"), &answer, 0);
     Ok(())
 }
 
 /// `/slots` tells bob of alice's slot that it is busy or not, and nothing of what she asked.
-pub fn slots_shown_to_others(stage: &mut Stage<'_>) -> Result<()> {
+pub fn slots_shown_to_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for (what, model, mode) in [("paged", Model::Trained, &["--kv-paged"][..]), UNPAGED[0], UNPAGED[2]] {
-        let server = keeping_as(stage, model, mode)?;
+        let server = keeping_as(fixture, model, mode)?;
         ask_as(&server, ALICE, &in_slot_0(question(1)))?;
         let shown = |key: &str| -> Result<Value> {
             let text = server.get_text("/slots", Caller { key: Some(key), limit: LIMIT })?.1;
             Ok(serde_json::from_str::<Value>(&text).unwrap_or_default()[0].take())
         };
         let (hers, his) = (shown(ALICE)?, shown(BOB)?);
-        stage.must(hers["n_prompt_tokens"].as_u64() > Some(0), || {
+        fixture.must(hers["n_prompt_tokens"].as_u64() > Some(0), || {
             format!("{what}: alice sees nothing of her own slot: {hers}")
         });
         let mut names: Vec<&String> = his.as_object().into_iter().flatten().map(|(name, _)| name).collect();
         names.sort();
-        stage.must(names == ["id", "is_processing", "n_ctx", "speculative"], || {
+        fixture.must(names == ["id", "is_processing", "n_ctx", "speculative"], || {
             format!("{what}: bob sees of alice's slot {his}")
         });
     }
@@ -116,32 +116,32 @@ fn in_slot_0(request: Value) -> Value {
 }
 
 /// Alice may do with her slot and file what bob may not.
-pub fn actions_of_others(stage: &mut Stage<'_>) -> Result<()> {
-    let server = keeping(stage)?;
+pub fn actions_of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = keeping(fixture)?;
     let hers = in_slot_0(question(1));
     ask_as(&server, ALICE, &hers)?;
-    must_answer(stage, "alice saves her slot", &act(&server, ALICE, "save", "hers")?, 200);
-    must_answer(stage, "bob saves alice's slot", &act(&server, BOB, "save", "his")?, 403);
-    must_answer(stage, "bob erases alice's slot", &act(&server, BOB, "erase", "")?, 403);
+    must_answer(fixture, "alice saves her slot", &act(&server, ALICE, "save", "hers")?, 200);
+    must_answer(fixture, "bob saves alice's slot", &act(&server, BOB, "save", "his")?, 403);
+    must_answer(fixture, "bob erases alice's slot", &act(&server, BOB, "erase", "")?, 403);
     let answer = ask_as(&server, ALICE, &hers)?;
-    stage.must_have_found("alice, after bob wanted to erase her slot", &answer, PROMPT - 1);
-    must_answer(stage, "bob restores into alice's slot", &act(&server, BOB, "restore", "hers")?, 403);
-    must_answer(stage, "alice erases her slot", &act(&server, ALICE, "erase", "")?, 200);
-    must_answer(stage, "bob restores alice's file", &act(&server, BOB, "restore", "hers")?, 403);
+    fixture.must_have_found("alice, after bob wanted to erase her slot", &answer, PROMPT - 1);
+    must_answer(fixture, "bob restores into alice's slot", &act(&server, BOB, "restore", "hers")?, 403);
+    must_answer(fixture, "alice erases her slot", &act(&server, ALICE, "erase", "")?, 200);
+    must_answer(fixture, "bob restores alice's file", &act(&server, BOB, "restore", "hers")?, 403);
     let answer = ask_as(&server, BOB, &hers)?;
-    stage.must_have_found("bob, after he wanted to restore alice's file", &answer, 0);
-    must_answer(stage, "alice restores into bob's slot", &act(&server, ALICE, "restore", "hers")?, 403);
-    must_answer(stage, "bob erases his slot", &act(&server, BOB, "erase", "")?, 200);
-    must_answer(stage, "alice restores her file", &act(&server, ALICE, "restore", "hers")?, 200);
+    fixture.must_have_found("bob, after he wanted to restore alice's file", &answer, 0);
+    must_answer(fixture, "alice restores into bob's slot", &act(&server, ALICE, "restore", "hers")?, 403);
+    must_answer(fixture, "bob erases his slot", &act(&server, BOB, "erase", "")?, 200);
+    must_answer(fixture, "alice restores her file", &act(&server, ALICE, "restore", "hers")?, 200);
     // Something else follows, so that no whole block of the pool has it all.
     let longer = [&cases::numbered_prompt(1, PROMPT)[..], &[7; 20]].concat();
     let answer = ask_as(&server, ALICE, &in_slot_0(plain(&longer, 1)))?;
-    stage.must_have_found("alice, from her restored file", &answer, PROMPT);
+    fixture.must_have_found("alice, from her restored file", &answer, PROMPT);
     Ok(())
 }
 
-fn must_answer(stage: &mut Stage<'_>, what: &str, (status, body): &(u16, Value), expected: u16) {
-    stage.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));
+fn must_answer(fixture: &mut PromiseFixture<'_>, what: &str, (status, body): &(u16, Value), expected: u16) {
+    fixture.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));
 }
 
 /// Tokens that bob guesses, one after the other.
@@ -149,8 +149,8 @@ const GUESSED: usize = 6;
 
 /// Bob saves alice's slot once, restores it again and again, and asks for one token more than he knows: a right guess
 /// must look like a wrong one.
-pub fn reading_token_by_token(stage: &mut Stage<'_>) -> Result<()> {
-    let server = keeping(stage)?;
+pub fn reading_token_by_token(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = keeping(fixture)?;
     let secret = cases::numbered_prompt(1, PROMPT);
     ask_as(&server, ALICE, &in_slot_0(plain(&secret, 1)))?;
     // Neither this nor the restoring has to succeed.
@@ -168,7 +168,7 @@ pub fn reading_token_by_token(stage: &mut Stage<'_>) -> Result<()> {
         };
         revealed += usize::from(found(&wrong)? != found(right)?);
     }
-    stage.must(revealed == 0, || format!("bob read {revealed} of {GUESSED} tokens of alice's prompt"));
+    fixture.must(revealed == 0, || format!("bob read {revealed} of {GUESSED} tokens of alice's prompt"));
     Ok(())
 }
 
@@ -177,7 +177,7 @@ pub fn reading_token_by_token(stage: &mut Stage<'_>) -> Result<()> {
 const KNOWN: usize = 12;
 
 /// The slot that bob's request gets says nothing about alice's text.
-pub fn choice_of_slot(stage: &mut Stage<'_>) -> Result<()> {
+pub fn choice_of_slot(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let secret = cases::numbered_prompt(1, PROMPT);
     let guess = |token: u32| {
         let rest = cases::numbered_prompt(2, 10 * (KNOWN + 1) - 1 - KNOWN - 1);
@@ -185,19 +185,19 @@ pub fn choice_of_slot(stage: &mut Stage<'_>) -> Result<()> {
     };
     let mut chosen = Vec::new();
     for token in [secret[KNOWN], 303] {
-        let server = keeping(stage)?;
+        let server = keeping(fixture)?;
         ask_as(&server, ALICE, &with(plain(&secret, 1), "id_slot", 2))?;
         let (status, answer) = ask_as(&server, BOB, &plain(&guess(token), 1))?;
-        stage.must(status == 200, || format!("bob returned {status}: {answer}"));
+        fixture.must(status == 200, || format!("bob returned {status}: {answer}"));
         chosen.push(answer["id_slot"].clone());
     }
-    stage.must(chosen[0] == chosen[1], || {
+    fixture.must(chosen[0] == chosen[1], || {
         format!("a right guess is answered by slot {}, a wrong one by slot {}", chosen[0], chosen[1])
     });
     // It does follow one's own.
-    let server = keeping(stage)?;
+    let server = keeping(fixture)?;
     ask_as(&server, ALICE, &with(plain(&secret, 1), "id_slot", 2))?;
     let own = ask_as(&server, ALICE, &plain(&guess(secret[KNOWN]), 1))?.1["id_slot"].clone();
-    stage.must(own == 2, || format!("alice's own next turn is answered by slot {own} instead of 2"));
+    fixture.must(own == 2, || format!("alice's own next turn is answered by slot {own} instead of 2"));
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 
 use super::asking::{ANYBODY, LIMIT, plain, with};
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use crate::error::Result;
 use crate::serving::cases;
 use crate::sys::net::server::Server;
@@ -70,24 +70,25 @@ const CROWDED: [&str; 11] =
     ["-np", "8", "-c", "1024", "-b", "16", "-ub", "16", "--kv-paged", "--chat-template", "chatml"];
 
 /// Whichever API asks, a prompt that is preempted while it is computed has a stream as any other.
-pub fn of_preempted_prompts(stage: &mut Stage<'_>) -> Result<()> {
+pub fn of_preempted_prompts(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let text = cases::only_text_arguments();
     let arguments: Vec<&str> = CROWDED.into_iter().chain(text.iter().map(String::as_str)).collect();
-    let server = stage.serve(Model::Random, &arguments)?;
+    let server = fixture.serve(Model::Random, &arguments)?;
     for api in &APIS {
         let lines = preempted(&server, api)?;
-        stage.must(lines.is_some(), || format!("{}: not reproduced: its prompt was not preempted", api.path));
+        fixture
+            .must(lines.is_some(), || format!("{}: not reproduced: its prompt was not preempted", api.path));
         let wrong = lines.and_then(|lines| what_is_wrong(api, &lines));
-        stage.must(wrong.is_none(), || format!("{}: {}", api.path, wrong.unwrap_or_default()));
+        fixture.must(wrong.is_none(), || format!("{}: {}", api.path, wrong.unwrap_or_default()));
     }
     Ok(())
 }
 
 /// How many tokens a preempted prompt that nobody else has asked is said to have found, by each event that says so.
-pub fn preempted_completion(stage: &mut Stage<'_>) -> Result<Vec<u64>> {
-    let server = stage.serve(Model::Random, &CROWDED)?;
+pub fn preempted_completion(fixture: &mut PromiseFixture<'_>) -> Result<Vec<u64>> {
+    let server = fixture.serve(Model::Random, &CROWDED)?;
     let lines = preempted(&server, &APIS[0])?;
-    stage.must(lines.is_some(), || "not reproduced: no prompt was preempted".to_string());
+    fixture.must(lines.is_some(), || "not reproduced: no prompt was preempted".to_string());
     let found = |line: String| {
         let event: Value = serde_json::from_str(line.strip_prefix("data: ")?).ok()?;
         event.pointer("/timings/cache_n").and_then(Value::as_u64)

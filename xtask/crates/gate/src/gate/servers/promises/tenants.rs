@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::asking::{ANYBODY, LIMIT, ask_as, plain, post_as, with};
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use crate::error::Result;
 use crate::serving::cases;
 use crate::sys::machine::disk;
@@ -28,15 +28,16 @@ pub fn question(number: u64) -> Value {
 }
 
 /// Whoever shows two keys is not the holder of the one that was not checked.
-pub fn one_key_each(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS])?;
+pub fn one_key_each(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server =
+        fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS])?;
     let both = format!("{ALICE}\r\nauthorization: Bearer unknown-key");
     let (status, body) = ask_as(&server, &both, &question(1))?;
-    stage.must(status == 400, || {
+    fixture.must(status == 400, || {
         format!("two keys, one of nobody's: returned {status} instead of 400: {body}")
     });
     let (status, body) = ask_as(&server, ALICE, &question(1))?;
-    stage.must(status == 200, || format!("one key: returned {status}: {body}"));
+    fixture.must(status == 200, || format!("one key: returned {status}: {body}"));
     Ok(())
 }
 
@@ -46,9 +47,9 @@ fn patient(key: &str) -> Caller<'_> {
 }
 
 /// A router passes the key on, so that its children know their tenants.
-pub fn behind_a_router(stage: &mut Stage<'_>) -> Result<()> {
-    let folder = stage.folder_of_models("tiny.gguf")?;
-    let server = stage.serve_nothing(&[
+pub fn behind_a_router(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let folder = fixture.folder_of_models("tiny.gguf")?;
+    let server = fixture.serve_nothing(&[
         "--models-dir",
         &folder,
         "--api-key",
@@ -62,38 +63,38 @@ pub fn behind_a_router(stage: &mut Stage<'_>) -> Result<()> {
     let request = with(question(1), "model", "tiny").to_string();
     for (what, key, found) in [("alice", ALICE, 0), ("alice again", ALICE, PROMPT - 1), ("bob", BOB, 0)] {
         let answer = server.post_text("/completion", &request, patient(key))?;
-        stage.must_have_found(what, &answer, found);
+        fixture.must_have_found(what, &answer, found);
     }
     Ok(())
 }
 
 /// A router's children know that there are several tenants, though only the router knows their keys.
-pub fn children_know_of_several_keys(stage: &mut Stage<'_>) -> Result<()> {
-    let folder = stage.folder_of_models("tiny.gguf")?;
-    let saves = stage.empty_folder("slots")?;
+pub fn children_know_of_several_keys(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let folder = fixture.folder_of_models("tiny.gguf")?;
+    let saves = fixture.empty_folder("slots")?;
     let kept = ["-np", "1", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
     let router = ["--models-dir", &folder, "--api-key", KEYS, "--hf-token", "secret-token"];
-    let server = stage.serve_nothing(&[&router[..], &kept].concat())?;
+    let server = fixture.serve_nothing(&[&router[..], &kept].concat())?;
     let request = with(question(1), "model", "tiny").to_string();
     server.post_text("/completion", &request, patient(ALICE))?;
     let (_, shown) = server.get_text("/props?model=tiny", patient(BOB))?;
-    stage.must(shown.contains("kv_pool") && !shown.contains("hit_tokens"), || {
+    fixture.must(shown.contains("kv_pool") && !shown.contains("hit_tokens"), || {
         format!("bob sees how much of alice's prompts was found: {shown}")
     });
     let save = json!({ "filename": "file", "model": "tiny" });
     let saved = post_as(&server, ALICE, "/slots/0?action=save", &save)?;
-    stage.must(saved.0 == 200, || format!("alice's save returned {}: {}", saved.0, saved.1));
+    fixture.must(saved.0 == 200, || format!("alice's save returned {}: {}", saved.0, saved.1));
     let path = std::path::Path::new(&saves).join("file");
     let mut bytes = disk::read(&path)?;
     bytes.pop();
     disk::write_atomically(&path, &bytes)?;
     server.post_text("/completion", &with(question(2), "model", "tiny").to_string(), patient(BOB))?;
     let replaced = post_as(&server, BOB, "/slots/0?action=save", &save)?;
-    stage.must(replaced.0 == 403, || {
+    fixture.must(replaced.0 == 403, || {
         format!("bob's save over a damaged file returned {}: {}", replaced.0, replaced.1)
     });
     let (_, models) = server.get_text("/models", patient(BOB))?;
-    stage.must(
+    fixture.must(
         models.contains("tiny") && !models.contains("secret-token") && !models.contains("--models-dir"),
         || format!("bob sees the operator's command line: {models}"),
     );
@@ -102,41 +103,41 @@ pub fn children_know_of_several_keys(stage: &mut Stage<'_>) -> Result<()> {
     {
         let both = format!("{BOB}\r\n{second}");
         let (status, body) = server.post_text("/completion", &request, patient(&both))?;
-        stage.must(status == 400, || format!("`{second}` beside bob's key: returned {status}: {body}"));
+        fixture.must(status == 400, || format!("`{second}` beside bob's key: returned {status}: {body}"));
     }
     Ok(())
 }
 
 /// A router's child listens on a port of its own, and that port wants a key too.
-pub fn children_refuse_without_a_key(stage: &mut Stage<'_>) -> Result<()> {
-    let folder = stage.folder_of_models("tiny.gguf")?;
+pub fn children_refuse_without_a_key(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let folder = fixture.folder_of_models("tiny.gguf")?;
     let server =
-        stage.serve_nothing(&["--models-dir", &folder, "--api-key", KEYS, "-np", "1", "-c", "2048"])?;
+        fixture.serve_nothing(&["--models-dir", &folder, "--api-key", KEYS, "-np", "1", "-c", "2048"])?;
     let request = with(question(1), "model", "tiny").to_string();
     let (status, body) = server.post_text("/completion", &request, patient(ALICE))?;
-    stage.must(status == 200, || format!("through the router: returned {status}: {body}"));
-    let said = stage.said()?;
+    fixture.must(status == 200, || format!("through the router: returned {status}: {body}"));
+    let said = fixture.said()?;
     let port = said.lines().find_map(|line| {
         line.split_once("name=tiny on port ")?.1.split_whitespace().next()?.parse::<u16>().ok()
     });
     let Some(port) = port else {
-        stage.must(false, || "not reproduced: the router logs no port of its child".to_string());
+        fixture.must(false, || "not reproduced: the router logs no port of its child".to_string());
         return Ok(());
     };
     let url = format!("http://127.0.0.1:{port}/completion");
     for (key, expected) in [(None, 401), (Some("unknown-key"), 401), (Some(BOB), 200)] {
         let caller = Caller { key, limit: LIMIT };
         let (status, _) = crate::sys::net::loopback::post_text(&url, &request, caller)?;
-        stage.must(status == expected, || format!("the child, with the key {key:?}: returned {status}"));
+        fixture.must(status == expected, || format!("the child, with the key {key:?}: returned {status}"));
     }
     Ok(())
 }
 
 /// What alice does with a slot that keeps its text, none of which makes it bob's.
-pub fn kept_slot_has_an_owner(stage: &mut Stage<'_>) -> Result<()> {
-    let saves = stage.empty_folder("slots")?;
+pub fn kept_slot_has_an_owner(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let saves = fixture.empty_folder("slots")?;
     let kept = ["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS, "--slot-save-path", &saves];
-    let server = stage.serve(Model::Adapted, &kept)?;
+    let server = fixture.serve(Model::Adapted, &kept)?;
     let scaled = |request, scale: f64| with(request, "lora", json!([{ "id": 0, "scale": scale }]));
     let orders: [(&str, [Value; 2], Value); 3] = [
         ("twice", [question(1), question(1)], question(1)),
@@ -148,26 +149,26 @@ pub fn kept_slot_has_an_owner(stage: &mut Stage<'_>) -> Result<()> {
             ask_as(&server, ALICE, request)?;
         }
         let answer = ask_as(&server, BOB, &bobs)?;
-        stage.must_have_found(&format!("bob, after alice's {what}"), &answer, 0);
+        fixture.must_have_found(&format!("bob, after alice's {what}"), &answer, 0);
     }
     drop(server);
     let embedding =
-        stage.serve(Model::Trained, &[&kept[..], &["--embedding", "--pooling", "last"]].concat())?;
-    after_an_embedding(stage, &embedding)
+        fixture.serve(Model::Trained, &[&kept[..], &["--embedding", "--pooling", "last"]].concat())?;
+    after_an_embedding(fixture, &embedding)
 }
 
-fn after_an_embedding(stage: &mut Stage<'_>, server: &Server) -> Result<()> {
+fn after_an_embedding(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<()> {
     let (status, body) =
         post_as(server, ALICE, "/embedding", &json!({ "content": question(4)["prompt"].clone() }))?;
-    stage.must(status == 200, || format!("alice's embedding returned {status}: {body}"));
+    fixture.must(status == 200, || format!("alice's embedding returned {status}: {body}"));
     let answer = ask_as(server, BOB, &question(4))?;
-    stage.must_have_found("bob, after alice's embedding", &answer, 0);
+    fixture.must_have_found("bob, after alice's embedding", &answer, 0);
     Ok(())
 }
 
 /// Who writes `cache_salt` in an unusual way does not share by that.
-pub fn escaped_salt(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Trained, &["-np", "2", "-c", "4096", "--kv-paged"])?;
+pub fn escaped_salt(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &["-np", "2", "-c", "4096", "--kv-paged"])?;
     let says = |text: &str, salt: &str| {
         format!(r#"{{"model":"m","max_tokens":1,"messages":[{{"role":"user","content":"{text}"}}]{salt}}}"#)
     };
@@ -178,16 +179,16 @@ pub fn escaped_salt(stage: &mut Stage<'_>) -> Result<()> {
     let (first, second) = ("one two three four ".repeat(40), "five six seven eight ".repeat(40));
     let escaped = ",\"cache_\\u0073alt\":\"a\"";
     let (salted, bare) = (found(says(&first, escaped))?, found(says(&first, ""))?);
-    stage.must(salted == Some(0) && bare == Some(0), || {
+    fixture.must(salted == Some(0) && bare == Some(0), || {
         format!("with an escaped salt {salted:?} tokens were found, and then without a salt {bare:?}")
     });
     let again = found(says(&first, escaped))?;
-    stage.must(again.is_some_and(|tokens| tokens > 0), || {
+    fixture.must(again.is_some_and(|tokens| tokens > 0), || {
         format!("the same salt again found {again:?} tokens")
     });
     found(says(&second, ""))?;
     let shared = found(says(&second, ""))?;
-    stage.must(shared.is_some_and(|tokens| tokens > 0), || {
+    fixture.must(shared.is_some_and(|tokens| tokens > 0), || {
         format!("without a salt {shared:?} tokens were found")
     });
     Ok(())

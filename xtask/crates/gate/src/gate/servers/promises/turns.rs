@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, with};
-use super::kept::keeping;
+use super::fixture::{Model, PromiseFixture};
 use super::meanwhile::meanwhile;
-use super::stage::{Model, Stage};
+use super::retained::keeping;
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
 
@@ -15,11 +15,11 @@ fn scaled(request: Value, scale: f64) -> Value {
 
 /// Beside a long stream requests with other scales of an adapter are answered, and so are those that come after them,
 /// with the tokens that each has alone.
-pub fn batch_keys_take_turns(stage: &mut Stage<'_>) -> Result<()> {
+pub fn batch_keys_take_turns(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     const EXACT: [&str; 2] = ["-fa", "off"];
-    let mut reference = stage.reference(Model::Adapted, &EXACT)?;
+    let mut reference = fixture.reference(Model::Adapted, &EXACT)?;
     let arguments = ["-fa", "off", "-np", "4", "-c", cases::ROOMY, "--kv-paged"];
-    let server = stage.serve(Model::Adapted, &arguments)?;
+    let server = fixture.serve(Model::Adapted, &arguments)?;
     let requests: Vec<Value> = (0..24)
         .map(|number| {
             scaled(cases::request(&cases::numbered_prompt(number, 20)), f64::from(number as u8 % 3) / 2.0)
@@ -36,29 +36,29 @@ pub fn batch_keys_take_turns(stage: &mut Stage<'_>) -> Result<()> {
     })?;
     for (number, (answer, was_over)) in answers.into_iter().enumerate() {
         let (status, body) = answer?;
-        stage.must(!was_over, || format!("not reproduced: the stream was over before request {number}"));
-        stage.hold(&format!("request {number}"), &expected[number], reference.tolerance, (status, &body));
+        fixture.must(!was_over, || format!("not reproduced: the stream was over before request {number}"));
+        fixture.hold(&format!("request {number}"), &expected[number], reference.tolerance, (status, &body));
     }
-    stage.must(heard.tokens > 24, || format!("the stream got {} tokens", heard.tokens));
+    fixture.must(heard.tokens > 24, || format!("the stream got {} tokens", heard.tokens));
     Ok(())
 }
 
 /// Copies of an answer that is computed again and again leave the rest of the cache alone.
-pub fn copies_push_nothing_out(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged"])?;
+pub fn copies_push_nothing_out(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged"])?;
     let other = cases::numbered_prompt(1, 20 * BLOCK + 1);
     ask(&server, &plain(&other, 1))?;
     for _ in 0..20 {
         ask(&server, &plain(&cases::numbered_prompt(2, 70), 200))?;
     }
     let answer = ask(&server, &plain(&other, 1))?;
-    stage.must_have_found("after 20 copies of another answer", &answer, 20 * BLOCK);
+    fixture.must_have_found("after 20 copies of another answer", &answer, 20 * BLOCK);
     Ok(())
 }
 
 /// A request whose slot's retained sequence is dropped for its blocks looks for blocks in the pool, and caches its own.
-pub fn dropped_sequences_are_looked_up(stage: &mut Stage<'_>) -> Result<()> {
-    let server = keeping(stage, Model::Trained, &["-np", "2", "-c", "1024"])?;
+pub fn dropped_sequences_are_looked_up(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = keeping(fixture, Model::Trained, &["-np", "2", "-c", "1024"])?;
     let in_slot = |request: Value, slot: u64| with(request, "id_slot", slot);
     let shared = cases::numbered_prompt(1, 8 * BLOCK);
     let longer = [&shared[..], &cases::numbered_prompt(2, 6 * BLOCK)].concat();
@@ -69,12 +69,12 @@ pub fn dropped_sequences_are_looked_up(stage: &mut Stage<'_>) -> Result<()> {
         let answer = ask(&server, &in_slot(plain(&longer, 1), 0))?;
         Ok((answer, running.is_over()))
     })?;
-    stage.must(waited, || "not reproduced: the request did not wait for the stream's blocks".to_string());
+    fixture.must(waited, || "not reproduced: the request did not wait for the stream's blocks".to_string());
     // The last token of the shared part was not computed as a part of a full block.
     let found = |(_, body): &(u16, Value)| body["timings"]["cache_n"].as_u64().unwrap_or(0);
     let (first, again) = (found(&answer), found(&ask(&server, &in_slot(plain(&longer, 1), 1))?));
-    stage.must(first >= 7 * BLOCK as u64, || format!("found {first} of {} retained tokens", shared.len()));
-    stage
+    fixture.must(first >= 7 * BLOCK as u64, || format!("found {first} of {} retained tokens", shared.len()));
+    fixture
         .must(again >= 13 * BLOCK as u64, || format!("the same prompt in another slot found {again} tokens"));
     Ok(())
 }

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::asking::{ask, metric, plain, post, with};
-use super::kept::keeping;
+use super::fixture::{Model, PromiseFixture};
 use super::meanwhile::meanwhile;
-use super::stage::{Model, Stage};
+use super::retained::keeping;
 use super::tenants::MOMENT;
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
@@ -25,23 +25,23 @@ fn prompt(number: u64, length: usize) -> Vec<u32> {
     cases::numbered_prompt(number, length)
 }
 
-fn must_be_answered(stage: &mut Stage<'_>, what: &str, (status, body): &(u16, Value)) {
-    stage.must(*status == 200, || format!("{what}: returned {status}: {body}"));
+fn must_be_answered(fixture: &mut PromiseFixture<'_>, what: &str, (status, body): &(u16, Value)) {
+    fixture.must(*status == 200, || format!("{what}: returned {status}: {body}"));
 }
 
 /// A kept text whose room was needed is forgotten whole: an embedding that begins like it is computed.
-pub fn forgotten_kept_text(stage: &mut Stage<'_>) -> Result<()> {
+pub fn forgotten_retained_sequence(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "2", "-c", CELLS, "-ub", "1024", "--embedding", "--pooling", "last"];
     let text = prompt(1, 500);
     for path in ["/embedding", "/completion"] {
-        let mut server = keeping(stage, Model::Trained, &arguments)?;
+        let mut server = keeping(fixture, Model::Trained, &arguments)?;
         let expected = embed(&server, &text)?.1;
         // Four of sixteen blocks and eleven: the embedding lacks four, and one is left.
         for tokens in [&text[..250], &prompt(2, 700)] {
             post(&server, path, &with(plain(tokens, 1), "content", tokens))?;
         }
         let answer = embed_at_last(&server, &text)?;
-        stage.must(answer.0 == 200 && is_near(&expected, &answer.1), || {
+        fixture.must(answer.0 == 200 && is_near(&expected, &answer.1), || {
             format!("after {path} the embedding returned {}: {}", answer.0, answer.1)
         });
         server.still_runs()?;
@@ -86,29 +86,29 @@ fn is_near(one: &Value, other: &Value) -> bool {
 }
 
 /// Nobody waits for room that an idle slot keeps.
-pub fn room_of_idle_slots(stage: &mut Stage<'_>) -> Result<()> {
-    let server = keeping(stage, Model::Trained, &["-np", "2", "-c", CELLS])?;
+pub fn capacity_of_idle_slots(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = keeping(fixture, Model::Trained, &["-np", "2", "-c", CELLS])?;
     for (slot, what) in [(1, "the first"), (0, "the second")] {
         let request = with(plain(&prompt(slot, 700), 4), "id_slot", slot);
-        must_be_answered(stage, what, &ask(&server, &request)?);
+        must_be_answered(fixture, what, &ask(&server, &request)?);
     }
     Ok(())
 }
 
 /// A prompt that ends with a block and needs the last one of the pool.
-pub fn last_block(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Trained, &["-np", "1", "-c", CELLS, "--kv-paged"])?;
+pub fn last_block(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &["-np", "1", "-c", CELLS, "--kv-paged"])?;
     for length in [15 * BLOCK - 1, 15 * BLOCK, 15 * BLOCK + 1] {
         let answer = ask(&server, &plain(&prompt(length as u64, length), 8))?;
-        must_be_answered(stage, &format!("{length} tokens"), &answer);
+        must_be_answered(fixture, &format!("{length} tokens"), &answer);
     }
     drop(server);
-    last_block_beside_another(stage)
+    last_block_beside_another(fixture)
 }
 
 /// Fourteen blocks and one more beside somebody who has one: that is all, and enough.
-fn last_block_beside_another(stage: &mut Stage<'_>) -> Result<()> {
-    let server = stage.serve(Model::Random, &["-np", "2", "-c", CELLS, "--kv-paged"])?;
+fn last_block_beside_another(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Random, &["-np", "2", "-c", CELLS, "--kv-paged"])?;
     let mut met = false;
     for number in 0..TRIES as u64 {
         let neighbour = plain(&prompt(1000 + number, 3), BLOCK - 4);
@@ -116,84 +116,84 @@ fn last_block_beside_another(stage: &mut Stage<'_>) -> Result<()> {
             let answer = ask(&server, &plain(&prompt(number, 14 * BLOCK), 4))?;
             Ok((answer, !running.is_over()))
         })?;
-        must_be_answered(stage, "beside another", &answer);
+        must_be_answered(fixture, "beside another", &answer);
         let times = server.said()?.matches("preempted with").count();
-        stage.must(times == 0, || format!("it fits beside another, and was preempted {times} times"));
+        fixture.must(times == 0, || format!("it fits beside another, and was preempted {times} times"));
         met |= in_time;
         if met || times > 0 {
             break;
         }
     }
-    stage.must(met || !stage.is_kept_so_far(), || "not reproduced: nobody ran beside it".to_string());
+    fixture.must(met || !fixture.holds_so_far(), || "not reproduced: nobody ran beside it".to_string());
     Ok(())
 }
 
 /// Several answers to one prompt, as many as fit: the shared blocks of the prompt, and what each has of its own.
-pub fn several_choices(stage: &mut Stage<'_>) -> Result<()> {
+pub fn several_choices(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for (choices, length) in [(2, 14 * BLOCK), (4, 10 * BLOCK), (4, 12 * BLOCK + 2)] {
-        let server = stage.serve(Model::Trained, &["-np", "4", "-c", CELLS, "--kv-paged"])?;
+        let server = fixture.serve(Model::Trained, &["-np", "4", "-c", CELLS, "--kv-paged"])?;
         let request = json!({ "prompt": prompt(1, length), "n": choices, "max_tokens": 20, "temperature": 0,
                               "ignore_eos": true });
         let answer = post(&server, "/v1/completions", &request)?;
-        must_be_answered(stage, &format!("n: {choices}, {length} tokens"), &answer);
+        must_be_answered(fixture, &format!("n: {choices}, {length} tokens"), &answer);
     }
     Ok(())
 }
 
 /// A request goes on in a slot from half of what it keeps, in a pool that this fills.
-pub fn going_on_from_half(stage: &mut Stage<'_>) -> Result<()> {
+pub fn going_on_from_half(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for batch in ["2048", "128"] {
-        let server = keeping(stage, Model::Trained, &["-np", "1", "-c", CELLS, "-b", batch])?;
+        let server = keeping(fixture, Model::Trained, &["-np", "1", "-c", CELLS, "-b", batch])?;
         let first = prompt(1, 1000);
         let second = [&first[..520], &prompt(2, 480)].concat();
         for (what, text) in [("the first", &first), ("the second", &second)] {
-            must_be_answered(stage, &format!("-b {batch}, {what}"), &ask(&server, &plain(text, 4))?);
+            must_be_answered(fixture, &format!("-b {batch}, {what}"), &ask(&server, &plain(text, 4))?);
         }
     }
-    let server = keeping(stage, Model::Trained, &["-np", "2", "-c", CELLS])?;
-    beside_a_neighbour(stage, &server)
+    let server = keeping(fixture, Model::Trained, &["-np", "2", "-c", CELLS])?;
+    beside_a_neighbour(fixture, &server)
 }
 
-fn beside_a_neighbour(stage: &mut Stage<'_>, server: &Server) -> Result<()> {
+fn beside_a_neighbour(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<()> {
     let first = prompt(1, 700);
     let second = [&first[..360], &prompt(2, 340)].concat();
     let in_slot = |text: &[u32], slot: usize| with(plain(text, 4), "id_slot", slot);
-    must_be_answered(stage, "alone", &ask(server, &in_slot(&first, 0))?);
+    must_be_answered(fixture, "alone", &ask(server, &in_slot(&first, 0))?);
     let neighbour = with(plain(&prompt(3, 200), 90), "id_slot", 1);
     let (heard, answer) = meanwhile(server, &neighbour, |_| {
         let answer = ask(server, &in_slot(&second, 0))?;
         Ok(answer)
     })?;
-    must_be_answered(stage, "beside a neighbour", &answer);
-    stage.must(heard.last.get("error").is_none(), || format!("its neighbour got {}", heard.last));
+    must_be_answered(fixture, "beside a neighbour", &answer);
+    fixture.must(heard.last.get("error").is_none(), || format!("its neighbour got {}", heard.last));
     Ok(())
 }
 
 /// A slot is restored whose draft model has kept something else.
-pub fn drafts_after_a_restore(stage: &mut Stage<'_>) -> Result<()> {
-    let draft = stage.trained_model();
+pub fn drafts_after_a_restore(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let draft = fixture.trained_model();
     let arguments = ["-np", "2", "-c", "2048", "-md", &draft, "--spec-type", "draft-simple"];
-    let server = keeping(stage, Model::Trained, &arguments)?;
+    let server = keeping(fixture, Model::Trained, &arguments)?;
     let in_slot =
         |number: u64, length: usize, slot: usize| with(plain(&prompt(number, length), 8), "id_slot", slot);
     let act =
         |action: &str| post(&server, &format!("/slots/0?action={action}"), &json!({ "filename": "file" }));
-    must_be_answered(stage, "before", &ask(&server, &in_slot(1, 150, 0))?);
-    must_be_answered(stage, "saving", &act("save")?);
-    must_be_answered(stage, "something else", &ask(&server, &in_slot(2, 900, 0))?);
-    must_be_answered(stage, "restoring", &act("restore")?);
+    must_be_answered(fixture, "before", &ask(&server, &in_slot(1, 150, 0))?);
+    must_be_answered(fixture, "saving", &act("save")?);
+    must_be_answered(fixture, "something else", &ask(&server, &in_slot(2, 900, 0))?);
+    must_be_answered(fixture, "restoring", &act("restore")?);
     for number in 3..9 {
         let what = format!("request {} in another slot", number - 2);
-        must_be_answered(stage, &what, &ask(&server, &in_slot(number, 600, 1))?);
+        must_be_answered(fixture, &what, &ask(&server, &in_slot(number, 600, 1))?);
     }
     Ok(())
 }
 
 /// Who goes away while it waits for another's prefix, in a slot whose kept text had to go, leaves nothing wrong there.
-pub fn left_while_waiting(stage: &mut Stage<'_>) -> Result<()> {
-    let mut reference = stage.reference(Model::Random, &["-fa", "off"])?;
+pub fn left_while_waiting(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let mut reference = fixture.reference(Model::Random, &["-fa", "off"])?;
     let arguments = ["-np", "3", "-c", CELLS, "-b", "16", "-ub", "16", "-fa", "off", "--metrics"];
-    let mut server = keeping(stage, Model::Random, &arguments)?;
+    let mut server = keeping(fixture, Model::Random, &arguments)?;
     let in_first = |request: Value| with(request, "id_slot", 0);
     let again = cases::request(&prompt(1, 330));
     let expected = reference.expect(&again)?;
@@ -209,9 +209,14 @@ pub fn left_while_waiting(stage: &mut Stage<'_>) -> Result<()> {
             result_of(computing)
         })?;
         let (status, body) = ask(&server, &in_first(again.clone()))?;
-        stage.hold(&format!("after {number} half moments"), &expected, reference.tolerance, (status, &body));
+        fixture.hold(
+            &format!("after {number} half moments"),
+            &expected,
+            reference.tolerance,
+            (status, &body),
+        );
     }
     let waited = metric(&server, "prefix_cache_inflight_waits_total")?;
-    stage.must(waited > 0.0, || "not reproduced: nobody waited for a prefix".to_string());
+    fixture.must(waited > 0.0, || "not reproduced: nobody waited for a prefix".to_string());
     server.still_runs()
 }

@@ -18,7 +18,7 @@ use crate::sys::machine::{disk, models, ours};
 use crate::sys::net::server::{Server, help_of};
 
 /// The program, its models, and what was found so far.
-pub struct Stage<'a> {
+pub struct PromiseFixture<'a> {
     context: &'a Context,
     program: &'a Path,
     folder: PathBuf,
@@ -54,26 +54,26 @@ pub struct Ended {
     pub seconds: f64,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> PromiseFixture<'a> {
     /// Writes the models.
-    pub fn open(context: &'a Context, program: &'a Path) -> Result<Stage<'a>> {
+    pub fn open(context: &'a Context, program: &'a Path) -> Result<PromiseFixture<'a>> {
         ours::claim(&context.layout)?;
         let folder = context.layout.generated().join("gate/promises");
         disk::create_folder(&folder)?;
-        let stage = Stage { context, program, folder, compared: Compared::default() };
+        let fixture = PromiseFixture { context, program, folder, compared: Compared::default() };
         let model = ModelSpec::small(Architecture::Llama, WeightType::F16);
-        models::write(&stage.file("model.gguf"), &model)?;
-        models::write(&stage.file("odd-heads.gguf"), &ModelSpec { head_dim: 80, ..model.clone() })?;
+        models::write(&fixture.file("model.gguf"), &model)?;
+        models::write(&fixture.file("odd-heads.gguf"), &ModelSpec { head_dim: 80, ..model.clone() })?;
         for (file, architecture) in
             [("windowed.gguf", Architecture::Gemma3), ("recurrent.gguf", Architecture::Qwen35)]
         {
-            models::write(&stage.file(file), &ModelSpec::small(architecture, WeightType::F16))?;
+            models::write(&fixture.file(file), &ModelSpec::small(architecture, WeightType::F16))?;
         }
-        models::write_vision(&stage.file("vision.gguf"), &VisionSpec::small(model.n_embd))?;
-        models::write_adapter(&stage.file("adapter.gguf"), &adapter::spec())?;
+        models::write_vision(&fixture.file("vision.gguf"), &VisionSpec::small(model.n_embd))?;
+        models::write_adapter(&fixture.file("adapter.gguf"), &adapter::spec())?;
         let other = AdapterSpec { seed: 2, ..adapter::spec() };
-        models::write_adapter(&stage.file("other-adapter.gguf"), &other)?;
-        Ok(stage)
+        models::write_adapter(&fixture.file("other-adapter.gguf"), &other)?;
+        Ok(fixture)
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -81,7 +81,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Looks at one promise, whatever becomes of it.
-    pub fn begin(&mut self, name: &str, run: impl FnOnce(&mut Stage<'a>) -> Result<()>) -> Ended {
+    pub fn begin(&mut self, name: &str, run: impl FnOnce(&mut PromiseFixture<'a>) -> Result<()>) -> Ended {
         self.context.ui.status("Checking", format!("promise {name}"));
         let begin = Instant::now();
         let ended = run(self);
@@ -104,7 +104,7 @@ impl<'a> Stage<'a> {
         Server::start(run, &self.context.layout.log("gate-promise"))
     }
 
-    /// What the last server of [`Stage::serve`] logged.
+    /// What the last server of [`PromiseFixture::serve`] logged.
     pub fn said(&self) -> Result<String> {
         disk::read_text(&self.context.layout.log("gate-promise"))
     }
@@ -190,7 +190,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Whether nothing was found broken so far.
-    pub fn is_kept_so_far(&self) -> bool {
+    pub fn holds_so_far(&self) -> bool {
         self.compared.failures.is_empty()
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, post, with};
-use super::stage::{Model, Stage};
+use super::fixture::{Model, PromiseFixture};
 use super::tenants::{PROMPT, question};
 use crate::error::Result;
 use crate::serving::cases::{self, BLOCK};
@@ -11,9 +11,9 @@ use crate::serving::reference::Reference;
 use crate::sys::net::server::Server;
 
 /// A server that keeps, with these arguments besides.
-pub fn keeping(stage: &Stage<'_>, model: Model, arguments: &[&str]) -> Result<Server> {
-    let saves = stage.empty_folder("slots")?;
-    stage.serve(model, &[&["--kv-paged", "--slot-save-path", &saves], arguments].concat())
+pub fn keeping(fixture: &PromiseFixture<'_>, model: Model, arguments: &[&str]) -> Result<Server> {
+    let saves = fixture.empty_folder("slots")?;
+    fixture.serve(model, &[&["--kv-paged", "--slot-save-path", &saves], arguments].concat())
 }
 
 fn in_slot(request: Value, slot: usize) -> Value {
@@ -21,13 +21,13 @@ fn in_slot(request: Value, slot: usize) -> Value {
 }
 
 /// `cache_prompt: false` leaves nothing, in no slot.
-pub fn leaves_nothing(stage: &mut Stage<'_>) -> Result<()> {
-    let server = keeping(stage, Model::Trained, &["-np", "1", "-c", "4096"])?;
+pub fn leaves_nothing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = keeping(fixture, Model::Trained, &["-np", "1", "-c", "4096"])?;
     ask(&server, &with(question(1), "cache_prompt", false))?;
     let answer = ask(&server, &question(1))?;
-    stage.must_have_found("after cache_prompt: false", &answer, 0);
+    fixture.must_have_found("after cache_prompt: false", &answer, 0);
     let answer = ask(&server, &question(1))?;
-    stage.must_have_found("after cache_prompt", &answer, PROMPT - 1);
+    fixture.must_have_found("after cache_prompt", &answer, PROMPT - 1);
     Ok(())
 }
 
@@ -38,50 +38,50 @@ fn scaled(request: Value, scale: f64) -> Value {
 }
 
 /// A slot whose text was computed with other adapters is no help, in whatever way the adapters were named.
-pub fn switched_adapters(stage: &mut Stage<'_>) -> Result<()> {
-    let mut reference = stage.reference(Model::Adapted, &EXACT)?;
-    let server = keeping(stage, Model::Adapted, &["-np", "1", "-c", "4096", "-fa", "off"])?;
+pub fn switched_adapters(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let mut reference = fixture.reference(Model::Adapted, &EXACT)?;
+    let server = keeping(fixture, Model::Adapted, &["-np", "1", "-c", "4096", "-fa", "off"])?;
     let set_own =
         |server: &Server, scale: f64| post(server, "/lora-adapters", &json!([{ "id": 0, "scale": scale }]));
     set_own(&reference.stock, 0.0)?;
     set_own(&server, 0.0)?;
     let request = cases::request(&cases::numbered_prompt(1, PROMPT));
     ask(&server, &scaled(request.clone(), 1.0))?;
-    held_and_found(stage, &mut reference, &server, "without a scale after scale 1", &request, 0)?;
-    held_and_found(stage, &mut reference, &server, "without a scale again", &request, PROMPT - 1)?;
+    held_and_found(fixture, &mut reference, &server, "without a scale after scale 1", &request, 0)?;
+    held_and_found(fixture, &mut reference, &server, "without a scale again", &request, PROMPT - 1)?;
     set_own(&reference.stock, 1.0)?;
     set_own(&server, 1.0)?;
     let other = cases::request(&cases::numbered_prompt(2, PROMPT));
     ask(&server, &scaled(other.clone(), 0.0))?;
-    held_and_found(stage, &mut reference, &server, "with the server's own scale after scale 0", &other, 0)
+    held_and_found(fixture, &mut reference, &server, "with the server's own scale after scale 0", &other, 0)
 }
 
 /// A file remembers the adapters of its text, and serves nobody else.
-pub fn file_of_other_adapters(stage: &mut Stage<'_>) -> Result<()> {
-    let mut reference = stage.reference(Model::Adapted, &EXACT)?;
-    let server = keeping(stage, Model::Adapted, &["-np", "1", "-c", "4096", "-fa", "off"])?;
+pub fn file_of_other_adapters(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let mut reference = fixture.reference(Model::Adapted, &EXACT)?;
+    let server = keeping(fixture, Model::Adapted, &["-np", "1", "-c", "4096", "-fa", "off"])?;
     let own = json!([{ "id": 0, "scale": 0.0 }]);
     post(&reference.stock, "/lora-adapters", &own)?;
     post(&server, "/lora-adapters", &own)?;
     let prompt = cases::numbered_prompt(1, PROMPT + 20);
     ask(&server, &scaled(plain(&prompt[..PROMPT], 1), 1.0))?;
     for action in ["save", "erase", "restore"] {
-        act(stage, &server, action)?;
+        act(fixture, &server, action)?;
     }
     let request = cases::request(&prompt);
-    held_and_found(stage, &mut reference, &server, "from its file", &scaled(request.clone(), 1.0), PROMPT)?;
-    act(stage, &server, "restore")?;
-    held_and_found(stage, &mut reference, &server, "without a scale from a file of scale 1", &request, 0)
+    held_and_found(fixture, &mut reference, &server, "from its file", &scaled(request.clone(), 1.0), PROMPT)?;
+    act(fixture, &server, "restore")?;
+    held_and_found(fixture, &mut reference, &server, "without a scale from a file of scale 1", &request, 0)
 }
 
-fn act(stage: &mut Stage<'_>, server: &Server, action: &str) -> Result<()> {
+fn act(fixture: &mut PromiseFixture<'_>, server: &Server, action: &str) -> Result<()> {
     let (status, body) = post(server, &format!("/slots/0?action={action}"), &json!({ "filename": "file" }))?;
-    stage.must(status == 200, || format!("{action} returned {status}: {body}"));
+    fixture.must(status == 200, || format!("{action} returned {status}: {body}"));
     Ok(())
 }
 
 fn held_and_found(
-    stage: &mut Stage<'_>,
+    fixture: &mut PromiseFixture<'_>,
     reference: &mut Reference,
     server: &Server,
     what: &str,
@@ -90,51 +90,51 @@ fn held_and_found(
 ) -> Result<()> {
     let expected = reference.expect(request)?;
     let answer = ask(server, request)?;
-    stage.must_have_found(what, &answer, found);
-    stage.hold(what, &expected, reference.tolerance, (answer.0, &answer.1));
+    fixture.must_have_found(what, &answer, found);
+    fixture.hold(what, &expected, reference.tolerance, (answer.0, &answer.1));
     Ok(())
 }
 
 /// The second turn of a conversation in a kept slot is found from another slot, too.
-pub fn second_turn(stage: &mut Stage<'_>) -> Result<()> {
-    let server = keeping(stage, Model::Trained, &["-np", "2", "-c", "4096"])?;
+pub fn second_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = keeping(fixture, Model::Trained, &["-np", "2", "-c", "4096"])?;
     let turns = cases::numbered_prompt(1, 6 * BLOCK + 1);
     ask(&server, &in_slot(plain(&turns[..4 * BLOCK + 10], 1), 0))?;
     let answer = ask(&server, &in_slot(plain(&turns, 1), 0))?;
-    stage.must_have_found("the second turn in its slot", &answer, 4 * BLOCK + 10);
+    fixture.must_have_found("the second turn in its slot", &answer, 4 * BLOCK + 10);
     let answer = ask(&server, &in_slot(plain(&turns, 1), 1))?;
-    stage.must_have_found("the second turn from another slot", &answer, 6 * BLOCK);
+    fixture.must_have_found("the second turn from another slot", &answer, 6 * BLOCK);
     Ok(())
 }
 
 /// A file has the types of its cache, and no cache of others takes it: the numbers would be read as something else.
-pub fn file_of_another_type(stage: &mut Stage<'_>) -> Result<()> {
-    let saves = stage.empty_folder("slots")?;
-    let serve = |stage: &Stage<'_>, values: &str| {
+pub fn file_of_another_type(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let saves = fixture.empty_folder("slots")?;
+    let serve = |fixture: &PromiseFixture<'_>, values: &str| {
         let types = ["--cache-type-k", "q8_0", "--cache-type-v", values];
         let keeps = ["-np", "1", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
-        stage.serve(Model::Trained, &[&keeps[..], &types].concat())
+        fixture.serve(Model::Trained, &[&keeps[..], &types].concat())
     };
     let prompt = cases::numbered_prompt(1, PROMPT + 20);
-    let server = serve(stage, "tcq3")?;
+    let server = serve(fixture, "tcq3")?;
     ask(&server, &plain(&prompt[..PROMPT], 1))?;
-    act(stage, &server, "save")?;
+    act(fixture, &server, "save")?;
     drop(server);
 
-    let server = serve(stage, "turbo3")?;
+    let server = serve(fixture, "turbo3")?;
     let (status, body) = post(&server, "/slots/0?action=restore", &json!({ "filename": "file" }))?;
-    stage.must(status == 400, || format!("a cache of turbo3 restored one of tcq3: {status}, {body}"));
+    fixture.must(status == 400, || format!("a cache of turbo3 restored one of tcq3: {status}, {body}"));
     let says = body.to_string();
     let names = says.contains("-ctv") && says.contains("tcq3") && says.contains("turbo3");
-    stage.must(names, || format!("it does not name both types: {body}"));
+    fixture.must(names, || format!("it does not name both types: {body}"));
     let answer = ask(&server, &plain(&prompt, 1))?;
-    stage.must_have_found("after a file of another type", &answer, 0);
+    fixture.must_have_found("after a file of another type", &answer, 0);
     drop(server);
 
-    let server = serve(stage, "tcq3")?;
-    act(stage, &server, "restore")?;
+    let server = serve(fixture, "tcq3")?;
+    act(fixture, &server, "restore")?;
     let answer = ask(&server, &plain(&prompt, 1))?;
-    stage.must_have_found("from a file of the same type", &answer, PROMPT);
+    fixture.must_have_found("from a file of the same type", &answer, PROMPT);
     Ok(())
 }
 
@@ -142,48 +142,48 @@ pub fn file_of_another_type(stage: &mut Stage<'_>) -> Result<()> {
 const MORE: usize = 100;
 
 /// Who goes on from a file shares what comes after it only if the file says that the same computed it.
-pub fn file_of_no_origin(stage: &mut Stage<'_>) -> Result<()> {
-    let saves = stage.empty_folder("slots")?;
-    let serve = |stage: &Stage<'_>, arguments: &[&str]| {
+pub fn file_of_no_origin(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let saves = fixture.empty_folder("slots")?;
+    let serve = |fixture: &PromiseFixture<'_>, arguments: &[&str]| {
         let keeps = ["-np", "3", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
-        stage.serve(Model::Trained, &[&keeps[..], arguments].concat())
+        fixture.serve(Model::Trained, &[&keeps[..], arguments].concat())
     };
     let prompt = cases::numbered_prompt(1, PROMPT + MORE);
-    let server = serve(stage, &[])?;
+    let server = serve(fixture, &[])?;
     ask(&server, &in_slot(plain(&prompt[..PROMPT], 1), 0))?;
-    act(stage, &server, "save")?;
+    act(fixture, &server, "save")?;
     drop(server);
 
     let (of_file, whole) = (PROMPT / BLOCK * BLOCK, (PROMPT + MORE - 1) / BLOCK * BLOCK);
-    let server = serve(stage, &[])?;
-    goes_on_from_the_file(stage, &server, "a file of the same server", &prompt, whole)?;
+    let server = serve(fixture, &[])?;
+    goes_on_from_the_file(fixture, &server, "a file of the same server", &prompt, whole)?;
     drop(server);
-    let server = serve(stage, &["-c", "2048"])?;
-    goes_on_from_the_file(stage, &server, "a file of another size of the context", &prompt, of_file)?;
+    let server = serve(fixture, &["-c", "2048"])?;
+    goes_on_from_the_file(fixture, &server, "a file of another size of the context", &prompt, of_file)?;
     drop(server);
 
     // As a stock server saves it: the file says neither whose it is nor what computed it. Saved once more, it still has no origin.
-    let stock = stage
+    let stock = fixture
         .serve(Model::Trained, &["-np", "3", "-c", "4096", "--kv-unified", "--slot-save-path", &saves])?;
     ask(&stock, &in_slot(plain(&prompt[..PROMPT], 1), 0))?;
-    act(stage, &stock, "save")?;
+    act(fixture, &stock, "save")?;
     drop(stock);
-    let server = serve(stage, &[])?;
-    act(stage, &server, "restore")?;
-    act(stage, &server, "save")?;
-    goes_on_from_the_file(stage, &server, "a file of nobody, saved again", &prompt, of_file)
+    let server = serve(fixture, &[])?;
+    act(fixture, &server, "restore")?;
+    act(fixture, &server, "save")?;
+    goes_on_from_the_file(fixture, &server, "a file of nobody, saved again", &prompt, of_file)
 }
 
 /// A file of which it is known that something else computed it is refused, and the answer names the difference.
-pub fn file_of_another_server(stage: &mut Stage<'_>) -> Result<()> {
-    let saves = stage.empty_folder("slots")?;
-    let serve = |stage: &Stage<'_>, model: Model, arguments: &[&str]| {
+pub fn file_of_another_server(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let saves = fixture.empty_folder("slots")?;
+    let serve = |fixture: &PromiseFixture<'_>, model: Model, arguments: &[&str]| {
         let keeps = ["-np", "1", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
-        stage.serve(model, &[&keeps[..], arguments].concat())
+        fixture.serve(model, &[&keeps[..], arguments].concat())
     };
-    let server = serve(stage, Model::Random, &[])?;
+    let server = serve(fixture, Model::Random, &[])?;
     ask(&server, &plain(&cases::numbered_prompt(1, PROMPT), 1))?;
-    act(stage, &server, "save")?;
+    act(fixture, &server, "save")?;
     drop(server);
     // Heads of 80 would not fit anyway: the model is named before its state is read.
     let others: [(Model, &[&str], &str); 4] = [
@@ -193,52 +193,52 @@ pub fn file_of_another_server(stage: &mut Stage<'_>) -> Result<()> {
         (Model::Seeing, &[], "mmproj"),
     ];
     for (model, arguments, named) in others {
-        let server = serve(stage, model, arguments)?;
+        let server = serve(fixture, model, arguments)?;
         let (status, body) = post(&server, "/slots/0?action=restore", &json!({ "filename": "file" }))?;
-        stage.must(status == 400 && body.to_string().contains(named), || {
+        fixture.must(status == 400 && body.to_string().contains(named), || {
             format!("{model:?} {arguments:?}: returned {status} without naming {named}: {body}")
         });
     }
-    let server = serve(stage, Model::Random, &[])?;
-    act(stage, &server, "restore")
+    let server = serve(fixture, Model::Random, &[])?;
+    act(fixture, &server, "restore")
 }
 
 /// Restores the file and goes on from it in one slot. Another one computes what the file has, which is never shared, and a third
 /// one finds so much.
 fn goes_on_from_the_file(
-    stage: &mut Stage<'_>,
+    fixture: &mut PromiseFixture<'_>,
     server: &Server,
     what: &str,
     prompt: &[u32],
     found: usize,
 ) -> Result<()> {
-    act(stage, server, "restore")?;
+    act(fixture, server, "restore")?;
     let answer = ask(server, &in_slot(plain(prompt, 1), 0))?;
-    stage.must_have_found(&format!("{what}: its slot"), &answer, PROMPT);
+    fixture.must_have_found(&format!("{what}: its slot"), &answer, PROMPT);
     ask(server, &in_slot(plain(&prompt[..PROMPT], 1), 1))?;
     let answer = ask(server, &in_slot(plain(prompt, 1), 2))?;
-    stage.must_have_found(&format!("{what}: another slot"), &answer, found);
+    fixture.must_have_found(&format!("{what}: another slot"), &answer, found);
     Ok(())
 }
 
 /// Cells that are kept in f16 besides stay so when another slot is restored: the answer is the same to the bit.
-pub fn copies_of_others(stage: &mut Stage<'_>) -> Result<()> {
+pub fn copies_of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let prompt = cases::numbered_prompt(1, PROMPT);
     let mut answers = Vec::new();
     for restores in [false, true] {
-        let server = keeping(stage, Model::Trained, &["-np", "2", "-c", "4096", "--kv-quality", "small"])?;
+        let server = keeping(fixture, Model::Trained, &["-np", "2", "-c", "4096", "--kv-quality", "small"])?;
         ask(&server, &in_slot(plain(&cases::numbered_prompt(2, BLOCK + 7), 1), 0))?;
-        act(stage, &server, "save")?;
+        act(fixture, &server, "save")?;
         let first = in_slot(plain(&prompt[..PROMPT - 5], 1), 1);
         ask(&server, &first)?;
         if restores {
-            act(stage, &server, "restore")?;
+            act(fixture, &server, "restore")?;
         }
         let (status, body) = ask(&server, &in_slot(with(plain(&prompt, 4), "n_probs", 4), 1))?;
-        stage.must(status == 200, || format!("returned {status}: {body}"));
+        fixture.must(status == 200, || format!("returned {status}: {body}"));
         answers.push(body["completion_probabilities"].clone());
     }
-    stage.must(answers[0].is_array() && answers[0] == answers[1], || {
+    fixture.must(answers[0].is_array() && answers[0] == answers[1], || {
         format!("{} with nothing restored, {} with a file restored into another slot", answers[0], answers[1])
     });
     Ok(())
