@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::support::kill::{self, Kills};
 use super::support::random::XorShift;
-use super::support::syncing::{self, kept, more_lines};
+use super::support::syncing::{self, more_lines, user_files};
 use super::support::{Project, program_path};
 
 const POINTS: usize = 25;
@@ -19,7 +19,7 @@ fn sync(project: &Project) -> Command {
 
 /// Returns the files without the report, which contains the duration of each check.
 fn moved(project: &Project) -> Files {
-    kept(project).into_iter().filter(|(path, _)| !path.starts_with("docs/syncs/")).collect()
+    user_files(project).into_iter().filter(|(path, _)| !path.starts_with("docs/syncs/")).collect()
 }
 
 fn put_back(project: &Project, files: &Files) {

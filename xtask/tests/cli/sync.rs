@@ -1,7 +1,7 @@
 //! `sync`: the pin moves together with everything that depends on it, or nothing moves.
 
 use super::support::github::{FakeGitHub, REPOSITORY};
-use super::support::syncing::{finish_series, kept, more_lines, project};
+use super::support::syncing::{finish_series, more_lines, project, user_files};
 use super::support::{Output, Project, files, git, program_path};
 
 fn sync(project: &Project) -> Output {
@@ -52,7 +52,7 @@ fn a_build_that_fails_moves_nothing() {
         files::edit(&fork.join("programs/hello.c"), "int main", with);
     });
     finish_series(&project);
-    let before = kept(&project);
+    let before = user_files(&project);
     let said = sync(&project).code(1);
     assert!(said.stderr.contains("the pin did not move, nothing was changed"), "{said}");
     assert!(said.stderr.contains("build paged cpu-native: "), "{said}");
@@ -60,17 +60,17 @@ fn a_build_that_fails_moves_nothing() {
     let report = project.read("target/espalier/sync-report.md");
     assert!(report.contains("**The pin did not move.**") && report.contains("words_ring"), "{report}");
     assert!(report.contains("| build stock cpu-native | ok |"), "the other checks were made: {report}");
-    assert!(kept(&project) == before, "{said}");
+    assert!(user_files(&project) == before, "{said}");
 }
 
 #[test]
 fn a_conflict_is_handed_over_before_anything_is_built() {
     let project =
         project(|upstream| files::edit(&upstream.join("src/greet.c"), "return \"hello\"", "return \"hi\""));
-    let before = kept(&project);
+    let before = user_files(&project);
     let said = sync(&project).code(4);
     assert!(said.stderr.contains("cargo xtask rebase --continue"), "{said}");
-    assert!(kept(&project) == before, "{said}");
+    assert!(user_files(&project) == before, "{said}");
     assert!(!project.path("target/espalier/build").exists());
 }
 
@@ -82,9 +82,9 @@ fn a_gate_without_its_probe_moves_nothing() {
         "overlays = [\"overlay/extra\"]",
         "overlays = [\"overlay/extra\"]\ngate = \"stock\"",
     );
-    let before = kept(&project);
+    let before = user_files(&project);
     sync(&project).code(2).says(&["no `ci/probe/probe.cpp`", "next: git checkout -- ci/probe"]);
-    assert!(kept(&project) == before);
+    assert!(user_files(&project) == before);
     assert!(!project.path("target/espalier/build").exists(), "what cannot be gated is not built");
 }
 
@@ -99,10 +99,10 @@ fn a_gate_that_fails_moves_nothing() {
     for probe in ["probe", "attention"] {
         project.write(&format!("ci/probe/{probe}.cpp"), "int main(void) { return 1; }\n");
     }
-    let before = kept(&project);
+    let before = user_files(&project);
     let said = sync(&project).code(1);
     assert!(said.stderr.contains("gate paged: "), "{said}");
-    assert!(kept(&project) == before, "{said}");
+    assert!(user_files(&project) == before, "{said}");
     let report = project.read("target/espalier/sync-report.md");
     assert!(
         report.contains("| gate paged | **failed** |") && !report.contains("Nothing was gated"),
@@ -113,10 +113,10 @@ fn a_gate_that_fails_moves_nothing() {
 #[test]
 fn a_dry_run_says_what_the_move_would_do() {
     let project = project(more_lines);
-    let before = kept(&project);
+    let before = user_files(&project);
     let said = project.run(&["sync", "--to", "v2.0", "--dry-run"]).success();
     assert!(said.stdout.contains("0002-say-what-is-counted"), "{said}");
-    assert!(kept(&project) == before);
+    assert!(user_files(&project) == before);
 }
 
 fn sync_to_github(project: &Project, server: &FakeGitHub) -> Output {

@@ -42,24 +42,25 @@ struct Subject<'a> {
     project: &'a Project,
     arguments: Vec<String>,
     /// The user's files, before the command and after its completion.
-    before: Kept,
-    after: Kept,
+    before: ProjectFiles,
+    after: ProjectFiles,
     /// Restores the initial project.
     put_back: &'a dyn Fn(),
     /// Completes the interrupted command; the project is then as in `after`. The argument tells whether it is already.
     finish: &'a dyn Fn(bool),
 }
 
-type Kept = BTreeMap<String, Vec<u8>>;
+type ProjectFiles = BTreeMap<String, Vec<u8>>;
 
-fn kept(project: &Project) -> Kept {
+fn project_files(project: &Project) -> ProjectFiles {
     // The next command that takes the lock removes partially written temporary files: `judge` checks that.
     let is_garbage = |path: &str| path.starts_with("target/") || path.contains(".espalier-tmp-");
     let paths = files::list(project.root()).into_iter().filter(|path| !is_garbage(path));
-    let mut kept: Kept =
+    let mut project_files: ProjectFiles =
         paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect();
-    kept.extend(offered_message(project).map(|message| ("offered".to_string(), message.into_bytes())));
-    kept
+    project_files
+        .extend(offered_message(project).map(|message| ("offered".to_string(), message.into_bytes())));
+    project_files
 }
 
 impl Subject<'_> {
@@ -93,11 +94,11 @@ impl Subject<'_> {
     /// command can be completed.
     fn judge(&self, context: &str) -> &'static str {
         self.project.run(&["lint"]);
-        let found = kept(self.project);
+        let found = project_files(self.project);
         let moved = found == self.after;
         assert!(moved || found == self.before, "{context}: half: {:?}", self.differs(&found));
         (self.finish)(moved);
-        let found = kept(self.project);
+        let found = project_files(self.project);
         assert!(found == self.after, "{context}: run again: {:?}", self.differs(&found));
         if self.after.contains_key("espalier.lock") {
             self.project.sweep();
@@ -108,7 +109,7 @@ impl Subject<'_> {
         if moved { "after" } else { "before" }
     }
 
-    fn differs(&self, found: &Kept) -> Vec<String> {
+    fn differs(&self, found: &ProjectFiles) -> Vec<String> {
         let paths = found.keys().chain(self.after.keys());
         paths.filter(|path| found.get(*path) != self.after.get(*path)).cloned().collect()
     }
@@ -190,9 +191,9 @@ pub fn unless_done<'a>(project: &'a Project, arguments: &'a [&'a str]) -> impl F
 /// Tries one command with every kill and fault.
 pub fn try_all(name: &'static str, project: &Project, arguments: &[&str], finish: &dyn Fn(bool)) {
     let put_back = snapshot(project, &format!("snapshot of {name}"));
-    let before = kept(project);
+    let before = project_files(project);
     project.run_build(arguments).success();
-    let after = kept(project);
+    let after = project_files(project);
     let subject =
         Subject { name, project, arguments: words(arguments), before, after, put_back: &put_back, finish };
     let killed: usize = CALLS.iter().map(|call| subject.kill_at_every(call)).sum();

@@ -31,7 +31,7 @@ pub fn finish_series(project: &Project) {
 }
 
 /// Returns everything that a user keeps in the repository.
-pub fn kept(project: &Project) -> BTreeMap<String, Vec<u8>> {
+pub fn user_files(project: &Project) -> BTreeMap<String, Vec<u8>> {
     let paths = files::list(project.root()).into_iter().filter(|path| !path.starts_with("target/"));
     paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect()
 }

@@ -109,7 +109,7 @@ impl Config {
         self.has("--kv-paged") && !self.cannot_be_paged
     }
 
-    pub fn keeps_texts(&self) -> bool {
+    pub fn retains_sequences(&self) -> bool {
         self.has("--slot-save-path")
     }
 

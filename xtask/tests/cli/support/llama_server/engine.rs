@@ -28,11 +28,11 @@ pub struct Engine {
 pub struct Slot {
     pub request: Option<Request>,
     /// The retained sequence of the last request, if slots keep them.
-    pub kept: Option<Kept>,
+    pub retained: Option<RetainedSequence>,
 }
 
 /// A computed sequence.
-pub struct Kept {
+pub struct RetainedSequence {
     pub owner: String,
     pub text: Text,
 }
@@ -103,12 +103,12 @@ impl Engine {
                 Some(slot) => Some(slot).filter(free),
                 None => (0..self.slots.len()).find(free),
             };
-            let Some(slot) = slot.filter(|_| self.has_room(first)) else { break };
+            let Some(slot) = slot.filter(|_| self.has_capacity(first)) else { break };
             self.slots[slot].request = self.waiting.pop_front();
         }
     }
 
-    fn has_room(&self, request: &Request) -> bool {
+    fn has_capacity(&self, request: &Request) -> bool {
         let wanted = (request.text.len() + 1).div_ceil(BLOCK) + request.others.len();
         let shared = request.known(|key| self.pool.is_used(key)).len();
         wanted.min(self.pool.count) - shared <= self.pool.count - self.pool.used()
@@ -121,14 +121,14 @@ impl Engine {
         }
         let due = self.due(&request, beside);
         for _ in 0..due {
-            if request.lacks_a_block() && !self.make_room(&mut request) {
+            if request.lacks_a_block() && !self.allocate_block(&mut request) {
                 self.preempt(request);
                 return None;
             }
             request.compute();
         }
         if !self.config.is_broken("publishes late") {
-            self.publish(&mut request);
+            self.cache(&mut request);
         }
         let is_there = request.said > 0 || request.tell(Event::Progress(request.cells.len()));
         if is_there && (!request.is_computed() || self.say_next(&mut request, slot)) {
@@ -138,9 +138,9 @@ impl Engine {
         None
     }
 
-    fn publish(&mut self, request: &mut Request) {
+    fn cache(&mut self, request: &mut Request) {
         if request.shares && self.config.is_paged() {
-            request.publish(&mut self.pool);
+            request.cache(&mut self.pool);
         }
     }
 
@@ -162,15 +162,17 @@ impl Engine {
         if self.config.is_broken("wants blocks in a row") && request.text.len() > 16 * BLOCK {
             while self.pool.evict() {}
         }
-        if let Some(kept) = self.slots[slot].kept.as_ref().filter(|kept| kept.owner == request.owner) {
-            request.go_on_from(&kept.text, &mut self.pool);
+        if let Some(retained) =
+            self.slots[slot].retained.as_ref().filter(|retained| retained.owner == request.owner)
+        {
+            request.go_on_from(&retained.text, &mut self.pool);
         }
         if request.cells.is_empty() && self.config.is_paged() && !self.config.is_broken("finds nothing") {
-            self.attach(request);
+            self.match_blocks(request);
         }
         if request.found.is_none() {
             let found = match self.config.is_broken("finds what was evicted") {
-                true => request.known(|key| self.pool.was_published(key)).len() * BLOCK,
+                true => request.known(|key| self.pool.was_cached(key)).len() * BLOCK,
                 false => request.cells.len(),
             };
             self.queried += request.text.len();
@@ -179,21 +181,21 @@ impl Engine {
         }
     }
 
-    fn attach(&mut self, request: &mut Request) {
+    fn match_blocks(&mut self, request: &mut Request) {
         let known = request.known(|key| self.pool.cells(key).is_some());
         let found = request.text.without_half_an_image(known.len() * BLOCK);
         if found < known.len() * BLOCK && self.config.is_broken("keeps half an image") {
             request.refusal = Some("failed to process mtmd chunk");
         }
-        request.attach(&mut self.pool, &known, found);
+        request.match_blocks(&mut self.pool, &known, found);
     }
 
     /// Allocates a block for `request`, preempting the most recent request if needed. Returns false if that is
     /// `request` itself.
-    fn make_room(&mut self, request: &mut Request) -> bool {
+    fn allocate_block(&mut self, request: &mut Request) -> bool {
         while !self.pool.take(&mut request.held) {
-            let nobody = self.config.is_broken("preempts nobody");
-            if nobody || self.config.is_broken("preempts no prompt") && self.computes_somebody(request) {
+            let never = self.config.is_broken("preempts nobody");
+            if never || self.config.is_broken("preempts no prompt") && self.computes_a_prompt(request) {
                 self.pool.count += 1;
                 continue;
             }
@@ -206,7 +208,7 @@ impl Engine {
         true
     }
 
-    fn computes_somebody(&self, request: &Request) -> bool {
+    fn computes_a_prompt(&self, request: &Request) -> bool {
         let mut others = self.slots.iter().filter_map(|slot| slot.request.as_ref());
         !request.is_answering() || others.any(|other| !other.is_answering())
     }
@@ -274,10 +276,10 @@ impl Engine {
     }
 
     fn end(&mut self, mut request: Request, slot: usize) {
-        self.publish(&mut request);
-        if self.config.keeps_texts() && request.shares {
+        self.cache(&mut request);
+        if self.config.retains_sequences() && request.shares {
             let text = request.computed();
-            self.slots[slot].kept = Some(Kept { owner: request.owner.clone(), text });
+            self.slots[slot].retained = Some(RetainedSequence { owner: request.owner.clone(), text });
         }
         request.leave_blocks(&mut self.pool);
         if !request.is_whole && self.config.is_broken("holds what who left had") && self.leaked.count() == 0 {

@@ -12,9 +12,9 @@ pub type Key = u64;
 pub struct Pool {
     /// Total number of blocks.
     pub count: usize,
-    published: BTreeMap<Key, Block>,
+    cached: BTreeMap<Key, Block>,
     /// Number of blocks in use that are not cached.
-    unpublished: usize,
+    uncached: usize,
     /// Number of cached blocks that were reused for other content.
     pub evicted: usize,
     /// Keys of the evicted blocks.
@@ -34,53 +34,53 @@ struct Block {
 /// The blocks that one request holds.
 #[derive(Default)]
 pub struct Held {
-    published: Vec<Key>,
-    unpublished: usize,
+    cached: Vec<Key>,
+    uncached: usize,
 }
 
 impl Held {
     pub fn count(&self) -> usize {
-        self.published.len() + self.unpublished
+        self.cached.len() + self.uncached
     }
 }
 
 impl Pool {
     pub fn new(count: usize) -> Pool {
-        let (published, gone) = (BTreeMap::new(), BTreeSet::new());
-        Pool { count, published, unpublished: 0, evicted: 0, gone, peak: 0, clock: 0 }
+        let (cached, gone) = (BTreeMap::new(), BTreeSet::new());
+        Pool { count, cached, uncached: 0, evicted: 0, gone, peak: 0, clock: 0 }
     }
 
     pub fn used(&self) -> usize {
-        self.unpublished + self.published.values().filter(|block| block.users > 0).count()
+        self.uncached + self.cached.values().filter(|block| block.users > 0).count()
     }
 
     pub fn retained(&self) -> usize {
-        self.published.values().filter(|block| block.users == 0).count()
+        self.cached.values().filter(|block| block.users == 0).count()
     }
 
     pub fn empty(&self) -> usize {
-        self.count - self.unpublished - self.published.len()
+        self.count - self.uncached - self.cached.len()
     }
 
     /// Returns the computed content of a block, if it is cached.
     pub fn cells(&self, key: Key) -> Option<&[u64]> {
-        self.published.get(&key).map(|block| &block.cells[..])
+        self.cached.get(&key).map(|block| &block.cells[..])
     }
 
     /// Whether the block is or was cached.
-    pub fn was_published(&self, key: Key) -> bool {
-        self.published.contains_key(&key) || self.gone.contains(&key)
+    pub fn was_cached(&self, key: Key) -> bool {
+        self.cached.contains_key(&key) || self.gone.contains(&key)
     }
 
     /// Whether a request uses the block now, so that another user needs no free block.
     pub fn is_used(&self, key: Key) -> bool {
-        self.published.get(&key).is_some_and(|block| block.users > 0)
+        self.cached.get(&key).is_some_and(|block| block.users > 0)
     }
 
     /// Adds a user to a cached block.
-    pub fn attach(&mut self, held: &mut Held, key: Key) {
-        self.published.get_mut(&key).unwrap().users += 1;
-        held.published.push(key);
+    pub fn match_blocks(&mut self, held: &mut Held, key: Key) {
+        self.cached.get_mut(&key).unwrap().users += 1;
+        held.cached.push(key);
         self.peak = self.peak.max(self.used());
     }
 
@@ -90,41 +90,41 @@ impl Pool {
         if self.empty() == 0 && !self.evict() {
             return false;
         }
-        self.unpublished += 1;
-        held.unpublished += 1;
+        self.uncached += 1;
+        held.uncached += 1;
         self.peak = self.peak.max(self.used());
         true
     }
 
     /// Evicts the least recently released block. Returns false if no cached block is evictable.
     pub fn evict(&mut self) -> bool {
-        let retained = self.published.iter().filter(|(_, block)| block.users == 0);
+        let retained = self.cached.iter().filter(|(_, block)| block.users == 0);
         let Some(key) = retained.min_by_key(|(_, block)| block.left).map(|(key, _)| *key) else {
             return false;
         };
-        self.published.remove(&key);
+        self.cached.remove(&key);
         self.gone.insert(key);
         self.evicted += 1;
         true
     }
 
     /// Caches a full block of `held`, unless the same block is cached already.
-    pub fn publish(&mut self, held: &mut Held, key: Key, cells: &[u64]) {
-        if self.published.contains_key(&key) {
+    pub fn cache(&mut self, held: &mut Held, key: Key, cells: &[u64]) {
+        if self.cached.contains_key(&key) {
             return;
         }
-        self.published.insert(key, Block { cells: cells.to_vec(), users: 1, left: 0 });
-        held.published.push(key);
-        held.unpublished -= 1;
-        self.unpublished -= 1;
+        self.cached.insert(key, Block { cells: cells.to_vec(), users: 1, left: 0 });
+        held.cached.push(key);
+        held.uncached -= 1;
+        self.uncached -= 1;
     }
 
     /// Releases the blocks, the last one first, so that the end of a sequence is evicted before its start.
     pub fn release(&mut self, held: Held) {
-        self.unpublished -= held.unpublished;
-        for key in held.published.iter().rev() {
+        self.uncached -= held.uncached;
+        for key in held.cached.iter().rev() {
             self.clock += 1;
-            let block = self.published.get_mut(key).unwrap();
+            let block = self.cached.get_mut(key).unwrap();
             block.users -= 1;
             block.left = self.clock;
         }

@@ -115,7 +115,7 @@ impl Request {
     /// Reuses everything that `first` has computed, in the same blocks except for a partial last one, which is copied.
     pub fn share(&mut self, first: &Request, pool: &mut Pool) {
         let known = first.keys.clone();
-        self.attach(pool, &known, known.len() * BLOCK);
+        self.match_blocks(pool, &known, known.len() * BLOCK);
         while self.cells.len() < first.cells.len() && (!self.lacks_a_block() || pool.take(&mut self.held)) {
             self.compute();
         }
@@ -149,11 +149,11 @@ impl Request {
     }
 
     /// Reuses the first `found` tokens of these blocks; the last block may be used in part.
-    pub fn attach(&mut self, pool: &mut Pool, known: &[Key], found: usize) {
+    pub fn match_blocks(&mut self, pool: &mut Pool, known: &[Key], found: usize) {
         for (at, key) in known.iter().take(found.div_ceil(BLOCK)).enumerate() {
             let cells = pool.cells(*key).unwrap().to_vec();
             if (at + 1) * BLOCK <= found {
-                pool.attach(&mut self.held, *key);
+                pool.match_blocks(&mut self.held, *key);
                 self.keys.push(*key);
             } else if !pool.take(&mut self.held) {
                 return;
@@ -163,13 +163,13 @@ impl Request {
     }
 
     /// Continues from the slot's retained sequence, if it covers at least half of this one.
-    pub fn go_on_from(&mut self, kept: &Text, pool: &mut Pool) {
-        let common = kept.common(&self.text).min(self.text.len() - 1);
+    pub fn go_on_from(&mut self, retained: &Text, pool: &mut Pool) {
+        let common = retained.common(&self.text).min(self.text.len() - 1);
         if !self.shares || 2 * common < self.text.len() {
             return;
         }
         while self.cells.len() < common && (!self.lacks_a_block() || pool.take(&mut self.held)) {
-            self.compute_as(kept.cells[self.cells.len()]);
+            self.compute_as(retained.cells[self.cells.len()]);
         }
     }
 
@@ -187,10 +187,10 @@ impl Request {
     }
 
     /// Caches the full blocks.
-    pub fn publish(&mut self, pool: &mut Pool) {
+    pub fn cache(&mut self, pool: &mut Pool) {
         for at in self.keys.len()..self.cells.len() / BLOCK {
             let key = self.key(&self.keys, at);
-            pool.publish(&mut self.held, key, &self.cells[at * BLOCK..(at + 1) * BLOCK]);
+            pool.cache(&mut self.held, key, &self.cells[at * BLOCK..(at + 1) * BLOCK]);
             self.keys.push(key);
         }
     }

@@ -151,7 +151,7 @@ impl Fake {
         let scale = scale_of(&body["lora"]).unwrap_or_else(|| *self.own_scale.lock().unwrap());
         let scale = if config.is_broken("ignores adapters") { 0.0 } else { scale };
         let forgets_key = config.is_broken("forgets the key")
-            || config.is_broken("forgets the key of a slot") && config.keeps_texts();
+            || config.is_broken("forgets the key of a slot") && config.retains_sequences();
         let key = if forgets_key { "" } else { key };
         let salt = if config.is_broken("forgets the salt") { &Value::Null } else { &body["cache_salt"] };
         let adapter = if config.is_broken("forgets the adapter") { 0.0 } else { scale };

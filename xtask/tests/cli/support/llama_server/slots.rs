@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::config::Config;
-use super::engine::{Engine, Kept, Slot};
+use super::engine::{Engine, RetainedSequence, Slot};
 use super::text::Text;
 
 pub fn list(engine: &mut Engine) -> Value {
@@ -19,17 +19,18 @@ pub fn list(engine: &mut Engine) -> Value {
 /// Executes an action on the first slot; the answer contains the number of tokens.
 pub fn act(engine: &mut Engine, config: &Config, action: &str, body: &Value) -> Value {
     let file = Path::new(config.value("--slot-save-path").unwrap()).join(body["filename"].as_str().unwrap());
-    let kept = &mut engine.slots()[0].kept;
-    let count = |kept: &Option<Kept>| kept.as_ref().map_or(0, |kept| kept.text.len());
+    let retained = &mut engine.slots()[0].retained;
+    let count =
+        |retained: &Option<RetainedSequence>| retained.as_ref().map_or(0, |retained| retained.text.len());
     match action {
         "save" if config.is_broken("saves nothing") => json!({ "n_saved": 0 }),
         "save" => {
-            std::fs::write(file, write(kept.as_ref().unwrap())).unwrap();
-            json!({ "n_saved": count(kept) })
+            std::fs::write(file, write(retained.as_ref().unwrap())).unwrap();
+            json!({ "n_saved": count(retained) })
         }
         "erase" => {
-            let erased = count(kept);
-            kept.take_if(|_| !config.is_broken("erases nothing"));
+            let erased = count(retained);
+            retained.take_if(|_| !config.is_broken("erases nothing"));
             json!({ "n_erased": erased })
         }
         _ => {
@@ -38,20 +39,21 @@ pub fn act(engine: &mut Engine, config: &Config, action: &str, body: &Value) -> 
             restored.text.cells[0] ^= u64::from(config.is_broken("restores another text"));
             let count = restored.text.len();
             if !config.is_broken("restores nothing") {
-                *kept = Some(restored);
+                *retained = Some(restored);
             }
             json!({ "n_restored": count })
         }
     }
 }
 
-fn write(kept: &Kept) -> String {
-    json!({ "owner": kept.owner, "tokens": kept.text.tokens, "cells": kept.text.cells }).to_string()
+fn write(retained: &RetainedSequence) -> String {
+    json!({ "owner": retained.owner, "tokens": retained.text.tokens, "cells": retained.text.cells })
+        .to_string()
 }
 
-fn read(file: &[u8]) -> Kept {
+fn read(file: &[u8]) -> RetainedSequence {
     let said: Value = serde_json::from_slice(file).unwrap();
     let numbers = |name: &str| said[name].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
     let text = Text::computed(numbers("tokens"), numbers("cells"));
-    Kept { owner: said["owner"].as_str().unwrap().to_string(), text }
+    RetainedSequence { owner: said["owner"].as_str().unwrap().to_string(), text }
 }

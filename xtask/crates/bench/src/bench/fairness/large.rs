@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::overtaking::{self, Visit, kinds};
 use super::report::Measured;
-use super::traffic::{self, Stage};
+use super::traffic::{self, ScenarioState};
 use crate::error::Result;
 use crate::serving::cases;
 use crate::sys::net::server::Server;
@@ -25,33 +25,33 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Sends large prompts for `seconds`, at least one for each slot and one for any slot.
 pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {
     let length = Duration::from_secs(seconds.into());
-    let (others, visits) = traffic::beside(server, |stage| send(server, stage, length))?;
+    let (others, visits) = traffic::beside(server, |state| send(server, state, length))?;
     Ok(overtaking::judge(&visits, &others))
 }
 
-fn send(server: &Server, stage: &Stage, length: Duration) -> Result<Vec<Visit>> {
+fn send(server: &Server, state: &ScenarioState, length: Duration) -> Result<Vec<Visit>> {
     let mut visits = Vec::new();
     for slot in kinds().cycle() {
-        if stage.now() >= length && visits.len() >= kinds().count() {
+        if state.now() >= length && visits.len() >= kinds().count() {
             break;
         }
         std::thread::sleep(PAUSE);
-        visits.push(visit(server, stage, slot, visits.len())?);
+        visits.push(visit(server, state, slot, visits.len())?);
     }
     Ok(visits)
 }
 
-fn visit(server: &Server, stage: &Stage, slot: Option<usize>, number: usize) -> Result<Visit> {
+fn visit(server: &Server, state: &ScenarioState, slot: Option<usize>, number: usize) -> Result<Visit> {
     let taken = traffic::slots_taken(server)?;
     let request = request(slot, number);
-    let patience_ends = stage.now() + PATIENCE;
+    let patience_ends = state.now() + PATIENCE;
     std::thread::scope(|threads| {
-        let client = threads.spawn(|| traffic::ask(server, stage, &request, &AtomicBool::new(false)));
+        let client = threads.spawn(|| traffic::ask(server, state, &request, &AtomicBool::new(false)));
         while !client.is_finished() {
-            stage.hold_back(stage.now() > patience_ends);
+            state.hold_back(state.now() > patience_ends);
             std::thread::sleep(Duration::from_millis(2));
         }
-        stage.hold_back(false);
+        state.hold_back(false);
         Ok(Visit { slot, taken, patience_ends, heard: traffic::joined(client)? })
     })
 }

@@ -14,9 +14,9 @@ use crate::sys::net::server::Server;
 /// Runs the clients for `seconds`, and then watches one stream in each slot.
 pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {
     let length = Duration::from_secs(seconds.into());
-    let (heard, (end, watched)) = traffic::beside(server, |stage| {
+    let (heard, (end, watched)) = traffic::beside(server, |state| {
         std::thread::sleep(length);
-        Ok((stage.now(), watched::watch_all(server, stage)?))
+        Ok((state.now(), watched::watch_all(server, state)?))
     })?;
     Ok(Streams::of(&heard, end, &watched).measured())
 }

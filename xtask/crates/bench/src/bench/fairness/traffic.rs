@@ -32,13 +32,13 @@ const MOST_ERRORS: usize = 20;
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// State shared by the clients.
-pub(super) struct Stage {
+pub(super) struct ScenarioState {
     begin: Instant,
     is_over: AtomicBool,
     is_held_back: AtomicBool,
 }
 
-impl Stage {
+impl ScenarioState {
     /// Returns the time since the start of the scenario.
     pub(super) fn now(&self) -> Duration {
         self.begin.elapsed()
@@ -61,19 +61,19 @@ impl Stage {
 /// Runs the clients while `meanwhile` runs; returns its result and the events that they received.
 pub(super) fn beside<T>(
     server: &Server,
-    meanwhile: impl FnOnce(&Stage) -> Result<T>,
+    meanwhile: impl FnOnce(&ScenarioState) -> Result<T>,
 ) -> Result<(Vec<Heard>, T)> {
-    let stage = Stage {
+    let state = ScenarioState {
         begin: Instant::now(),
         is_over: AtomicBool::new(false),
         is_held_back: AtomicBool::new(false),
     };
     std::thread::scope(|threads| {
-        let stage = &stage;
-        let send = |number| threads.spawn(move || run_client(number, server, stage));
+        let state = &state;
+        let send = |number| threads.spawn(move || run_client(number, server, state));
         let clients: Vec<_> = (0..CLIENTS).map(send).collect();
-        let result = meanwhile(stage);
-        stage.is_over.store(true, Ordering::Relaxed);
+        let result = meanwhile(state);
+        state.is_over.store(true, Ordering::Relaxed);
         let heard = clients.into_iter().map(joined).collect::<Result<Vec<Vec<Heard>>>>()?;
         Ok((heard.concat(), result?))
     })
@@ -84,14 +84,14 @@ pub(super) fn joined<T>(client: ScopedJoinHandle<'_, T>) -> Result<T> {
     client.join().map_err(|_| Error::environment("a client thread of the bench panicked"))
 }
 
-fn run_client(number: usize, server: &Server, stage: &Stage) -> Vec<Heard> {
+fn run_client(number: usize, server: &Server, state: &ScenarioState) -> Vec<Heard> {
     let mut all = Vec::new();
     let mut errors = 0;
-    while errors < MOST_ERRORS && stage.may_send() {
+    while errors < MOST_ERRORS && state.may_send() {
         // Distinct prompts, so that nothing is shared.
         let (length, predict) = ORDINARY;
         let prompt = cases::numbered_prompt((number * 1_000_000 + all.len()) as u64, length);
-        let heard = ask(server, stage, &stream_of(&prompt, predict), &AtomicBool::new(false));
+        let heard = ask(server, state, &stream_of(&prompt, predict), &AtomicBool::new(false));
         errors += usize::from(heard.error.is_some());
         all.push(heard);
     }
@@ -107,10 +107,10 @@ pub(super) fn stream_of(prompt: &[u32], predict: usize) -> Value {
 }
 
 /// Reads the answer to the end; sets `has_begun` when the first token arrives.
-pub(super) fn ask(server: &Server, stage: &Stage, request: &Value, has_begun: &AtomicBool) -> Heard {
-    let mut heard = Heard { sent: stage.now(), ..Heard::default() };
+pub(super) fn ask(server: &Server, state: &ScenarioState, request: &Value, has_begun: &AtomicBool) -> Heard {
+    let mut heard = Heard { sent: state.now(), ..Heard::default() };
     let look = |event: &Value| {
-        note(&mut heard, event, stage.now());
+        note(&mut heard, event, state.now());
         has_begun.store(!heard.tokens.is_empty(), Ordering::Relaxed);
         match heard.ended.is_some() || heard.error.is_some() {
             true => ControlFlow::Break(()),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::heard::{Heard, Span};
-use super::traffic::{self, SLOTS, Stage};
+use super::traffic::{self, SLOTS, ScenarioState};
 use crate::error::Result;
 use crate::serving::cases;
 use crate::sys::net::server::Server;
@@ -32,21 +32,21 @@ impl Watched {
 }
 
 /// Watches one stream in each slot, one after the other.
-pub(super) fn watch_all(server: &Server, stage: &Stage) -> Result<Vec<Watched>> {
-    let all = (0..SLOTS).map(|slot| watch(server, stage, slot)).collect();
-    stage.hold_back(false);
+pub(super) fn watch_all(server: &Server, state: &ScenarioState) -> Result<Vec<Watched>> {
+    let all = (0..SLOTS).map(|slot| watch(server, state, slot)).collect();
+    state.hold_back(false);
     all
 }
 
-fn watch(server: &Server, stage: &Stage, slot: usize) -> Result<Watched> {
-    stage.hold_back(true);
+fn watch(server: &Server, state: &ScenarioState, slot: usize) -> Result<Watched> {
+    state.hold_back(true);
     traffic::until_taken(server, 0)?;
     let began: [AtomicBool; 3] = Default::default();
     std::thread::scope(|threads| {
         let began = &began;
         let send = |number: usize| {
             threads.spawn(move || {
-                let heard = traffic::ask(server, stage, &request(slot, number), &began[number]);
+                let heard = traffic::ask(server, state, &request(slot, number), &began[number]);
                 began[number].store(true, Ordering::Relaxed);
                 heard
             })
@@ -55,12 +55,12 @@ fn watch(server: &Server, stage: &Stage, slot: usize) -> Result<Watched> {
         wait_for(&began[1..]);
         let client = send(0);
         wait_for(&began[..1]);
-        let patience_ends = stage.now() + PATIENCE;
+        let patience_ends = state.now() + PATIENCE;
         while !client.is_finished() {
-            stage.hold_back(stage.now() > patience_ends);
+            state.hold_back(state.now() > patience_ends);
             std::thread::sleep(Duration::from_millis(2));
         }
-        stage.hold_back(true);
+        state.hold_back(true);
         others.into_iter().try_for_each(|other| traffic::joined(other).map(drop))?;
         Ok(Watched { slot, heard: traffic::joined(client)?, patience_ends })
     })
