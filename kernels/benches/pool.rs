@@ -27,11 +27,11 @@ fn reserve(pool: &mut Pool, sequence: i32, positions: std::ops::Range<usize>) {
 }
 
 /// Caches this prompt, computed in sequence 0, in a pool.
-fn published(pool: &mut Pool, prompt: &[i32]) {
+fn cached(pool: &mut Pool, prompt: &[i32]) {
     pool.begin(0, prompt, RequestKeys::default()).expect("the sequence is empty");
-    pool.attach(0).expect("the request has begun");
+    pool.match_prefix(0).expect("the request has begun");
     reserve(pool, 0, 0..prompt.len());
-    pool.publish(0, prompt).expect("the tokens are those of the prompt");
+    pool.cache(0, prompt).expect("the tokens are those of the prompt");
 }
 
 /// One more token on a sequence with 100 blocks; every 16th allocates a block.
@@ -64,17 +64,17 @@ fn reserve_one_token(criterion: &mut Criterion) {
 }
 
 /// Begin (which hashes), match, end and release. Per block.
-fn attach_a_prompt(criterion: &mut Criterion) {
+fn match_a_prompt(criterion: &mut Criterion) {
     let mut pool = pool_of(8192);
     let prompt = prompt(100);
-    published(&mut pool, &prompt);
+    cached(&mut pool, &prompt);
     let mut group = criterion.benchmark_group("attach");
     group.throughput(Throughput::Elements(100));
     group.bench_function("100 blocks, with begin and end", |bencher| {
         bencher.iter(|| {
             pool.begin(1, &prompt, RequestKeys::default()).expect("the sequence is empty");
-            let attached = pool.attach(1).expect("the request has begun").blocks.len();
-            assert_eq!(attached, 100);
+            let matched = pool.match_prefix(1).expect("the request has begun").blocks.len();
+            assert_eq!(matched, 100);
             pool.end(1).expect("the sequence is known");
             pool.remove(1, 0, -1).expect("the sequence is known");
         });
@@ -82,7 +82,7 @@ fn attach_a_prompt(criterion: &mut Criterion) {
     pool.begin(1, &prompt, RequestKeys::default()).expect("the sequence is empty");
     group.bench_function("100 blocks, attach and give up", |bencher| {
         bencher.iter(|| {
-            black_box(pool.attach(1).expect("the request has begun").blocks.len());
+            black_box(pool.match_prefix(1).expect("the request has begun").blocks.len());
             pool.remove(1, 0, -1).expect("the sequence is known");
         });
     });
@@ -108,7 +108,7 @@ fn free_and_reallocate(criterion: &mut Criterion) {
 fn evict(criterion: &mut Criterion) {
     let prompt = prompt(100);
     let mut full = pool_of(101);
-    published(&mut full, &prompt);
+    cached(&mut full, &prompt);
     full.end(0).expect("the sequence is known");
     full.remove(0, 0, -1).expect("the sequence is known");
     let (sequences, positions): (Vec<i32>, Vec<i32>) = (0..101).map(|block| (1, block * 16)).unzip();
@@ -124,7 +124,7 @@ fn evict(criterion: &mut Criterion) {
 }
 
 /// Begin, compute and cache a new prompt: the life of every block. Per block.
-fn publish_a_prompt(criterion: &mut Criterion) {
+fn cache_a_prompt(criterion: &mut Criterion) {
     let mut pool = pool_of(1000);
     let mut prompt = prompt(100);
     let mut group = criterion.benchmark_group("publish");
@@ -132,7 +132,7 @@ fn publish_a_prompt(criterion: &mut Criterion) {
     group.bench_function("100 blocks, from begin to end", |bencher| {
         bencher.iter(|| {
             prompt[0] = prompt[0].wrapping_add(1);
-            published(&mut pool, &prompt);
+            cached(&mut pool, &prompt);
             pool.end(0).expect("the sequence is known");
             pool.remove(0, 0, -1).expect("the sequence is known");
         });
@@ -140,5 +140,5 @@ fn publish_a_prompt(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, reserve_one_token, attach_a_prompt, free_and_reallocate, evict, publish_a_prompt);
+criterion_group!(benches, reserve_one_token, match_a_prompt, free_and_reallocate, evict, cache_a_prompt);
 criterion_main!(benches);

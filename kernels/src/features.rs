@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_kept_and_do_not_disturb_known_ones() {
+    fn unknown_names_are_collected_and_do_not_affect_known_ones() {
         let request = parse_request("paged-kv,gdn-flat-output,GDN-FLAT-OUTPUT");
         assert!(request.features.contains(Feature::GdnFlatOutput));
         assert_eq!(request.unknown, ["paged-kv", "GDN-FLAT-OUTPUT"]);

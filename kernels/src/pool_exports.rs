@@ -168,9 +168,9 @@ pub unsafe extern "C" fn espalier_pool_reserve(
     // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
     // they are written.
     let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
-        room_is_there(cells, count)?;
-        room_is_there(fresh_blocks, count)?;
-        room_is_there(fresh_count, 1)?;
+        check_output(cells, count)?;
+        check_output(fresh_blocks, count)?;
+        check_output(fresh_count, 1)?;
         let reservation = pool.reserve(slice(sequences, count)?, slice(positions, count)?)?;
         write(&reservation.cells, cells, count);
         write_blocks(&shared.first_cells(&reservation.fresh_blocks), fresh_blocks, count, fresh_count);
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn espalier_pool_clear(pool: *mut SharedPool) {
     });
 }
 
-/// See [`Pool::begin`] and [`Pool::go_on`].
+/// See [`Pool::begin`] and [`Pool::resume`].
 ///
 /// # Safety
 ///
@@ -242,13 +242,13 @@ pub unsafe extern "C" fn espalier_pool_begin(
             let request = request.as_ref().ok_or(PoolStatus::Invalid)?;
             (request.held_count, slice(request.tokens, request.token_count)?, request_keys(request)?)
         };
-        Ok(pool.go_on(sequence, held, tokens, keys).map(|()| PoolStatus::Ok)?)
+        Ok(pool.resume(sequence, held, tokens, keys).map(|()| PoolStatus::Ok)?)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
 }
 
-/// See [`Pool::attach`].
+/// See [`Pool::match_prefix`].
 ///
 /// # Safety
 ///
@@ -265,11 +265,11 @@ pub unsafe extern "C" fn espalier_pool_attach(
     // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
     // they are written.
     let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
-        room_is_there(blocks, capacity)?;
-        room_is_there(block_count, 1)?;
-        let attachment = pool.attach(sequence)?;
-        write_blocks(&shared.first_cells(&attachment.blocks), blocks, capacity, block_count);
-        Ok(match attachment.next {
+        check_output(blocks, capacity)?;
+        check_output(block_count, 1)?;
+        let prefix_match = pool.match_prefix(sequence)?;
+        write_blocks(&shared.first_cells(&prefix_match.blocks), blocks, capacity, block_count);
+        Ok(match prefix_match.next {
             Next::Compute => PoolStatus::Ok,
             Next::Wait => PoolStatus::Wait,
         })
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn espalier_pool_attach(
     unsafe { with_pool(pool, answer) }
 }
 
-/// See [`Pool::publish`].
+/// See [`Pool::cache`].
 ///
 /// # Safety
 ///
@@ -297,10 +297,10 @@ pub unsafe extern "C" fn espalier_pool_publish(
     // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
     // they are written.
     let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
-        room_is_there(blocks, capacity)?;
-        room_is_there(block_count, 1)?;
-        let published = pool.publish(sequence, slice(tokens, token_count)?)?;
-        write_blocks(&shared.first_cells(&published), blocks, capacity, block_count);
+        check_output(blocks, capacity)?;
+        check_output(block_count, 1)?;
+        let cached = pool.cache(sequence, slice(tokens, token_count)?)?;
+        write_blocks(&shared.first_cells(&cached), blocks, capacity, block_count);
         Ok(PoolStatus::Ok)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
@@ -341,7 +341,7 @@ pub unsafe extern "C" fn espalier_pool_statistics(
     statistics: *mut Statistics,
 ) -> i32 {
     let answer = |_: &SharedPool, pool: &mut Pool| {
-        room_is_there(statistics, 1)?;
+        check_output(statistics, 1)?;
         // SAFETY: `statistics` is not null, so per this function's contract it has space for the struct.
         unsafe { statistics.write(pool.statistics()) };
         Ok(PoolStatus::Ok)
@@ -358,7 +358,7 @@ pub unsafe extern "C" fn espalier_pool_statistics(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_next_event(pool: *mut SharedPool, event: *mut Event) -> i32 {
     let answer = |_: &SharedPool, pool: &mut Pool| {
-        room_is_there(event, 1)?;
+        check_output(event, 1)?;
         let next = pool.next_event().ok_or(PoolStatus::Short)?;
         // SAFETY: `event` is not null, so per this function's contract it has space for the struct.
         unsafe { event.write(next) };
@@ -387,8 +387,8 @@ pub(crate) unsafe fn with_pool(
     answer.unwrap_or_else(|status| status) as i32
 }
 
-pub(crate) fn room_is_there<T>(room: *mut T, count: usize) -> Result<(), PoolStatus> {
-    if room.is_null() && count > 0 { Err(PoolStatus::Invalid) } else { Ok(()) }
+pub(crate) fn check_output<T>(output: *mut T, count: usize) -> Result<(), PoolStatus> {
+    if output.is_null() && count > 0 { Err(PoolStatus::Invalid) } else { Ok(()) }
 }
 
 /// # Safety
@@ -432,12 +432,12 @@ unsafe fn copied_extra(extra: &PoolExtra) -> Result<Extra, PoolStatus> {
 ///
 /// # Safety
 ///
-/// `room` points to space for `capacity` integers.
-unsafe fn write(numbers: &[u32], room: *mut u32, capacity: usize) {
+/// `output` points to space for `capacity` integers.
+unsafe fn write(numbers: &[u32], output: *mut u32, capacity: usize) {
     let count = numbers.len().min(capacity);
     if count > 0 {
         // SAFETY: `count <= capacity`, and the pool's memory does not overlap the caller's buffer.
-        unsafe { std::ptr::copy_nonoverlapping(numbers.as_ptr(), room, count) };
+        unsafe { std::ptr::copy_nonoverlapping(numbers.as_ptr(), output, count) };
     }
 }
 
@@ -446,10 +446,10 @@ unsafe fn write(numbers: &[u32], room: *mut u32, capacity: usize) {
 /// # Safety
 ///
 /// As for [`write`], and `count` points to space for one integer.
-unsafe fn write_blocks(first_cells: &[u32], room: *mut u32, capacity: usize, count: *mut usize) {
+unsafe fn write_blocks(first_cells: &[u32], output: *mut u32, capacity: usize, count: *mut usize) {
     // SAFETY: per this function's contract both pointers have the space that is written.
     unsafe {
-        write(first_cells, room, capacity);
+        write(first_cells, output, capacity);
         count.write(first_cells.len());
     }
 }
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_cut_to_the_room_and_counted_whole() {
+    fn results_are_truncated_to_the_capacity_and_counted_in_full() {
         let pool = pool();
         let tokens = [1, 2, 3, 4, 5, 6, 7, 8];
         let request = PoolRequest {

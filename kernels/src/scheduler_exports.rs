@@ -1,6 +1,6 @@
 //! The C ABI of the scheduler: a pool and the server's requests in, one action out.
 
-use crate::pool_exports::{PoolStatus, SharedPool, room_is_there, slice, with_pool};
+use crate::pool_exports::{PoolStatus, SharedPool, check_output, slice, with_pool};
 use crate::scheduler::{Action, Decision, Request, Stage, decide};
 
 /// A request as the server describes it. The layout is `struct espalier_schedule_request`.
@@ -63,7 +63,7 @@ impl From<Action> for ScheduleStep {
         match action {
             Action::Nothing => step(ScheduleAction::Nothing, 0, 0),
             Action::Admit { index, tokens } => step(ScheduleAction::Admit, index, tokens),
-            Action::GiveWay { index } => step(ScheduleAction::GiveWay, index, 0),
+            Action::Preempt { index } => step(ScheduleAction::GiveWay, index, 0),
             Action::Refuse { index } => step(ScheduleAction::Refuse, index, 0),
             Action::Drop { index } => step(ScheduleAction::Drop, index, 0),
         }
@@ -90,8 +90,8 @@ pub unsafe extern "C" fn espalier_pool_schedule(
     // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
     // they are written.
     let answer = |_: &SharedPool, pool: &mut crate::pool::pool::Pool| unsafe {
-        room_is_there(waits, request_count)?;
-        room_is_there(step, 1)?;
+        check_output(waits, request_count)?;
+        check_output(step, 1)?;
         let requests = slice(requests, request_count)?.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let kept = slice(kept, kept_count)?;
         let mut sequences = requests.iter().map(|request| request.sequence).chain(kept.iter().copied());
@@ -124,10 +124,10 @@ fn read(request: &ScheduleRequest) -> Result<Request, PoolStatus> {
         priority: request.priority,
         sequence: request.sequence,
         stage,
-        may_give_way: request.may_give_way != 0,
+        preemptible: request.may_give_way != 0,
         first: request.first,
         end: request.end,
-        siblings: request.siblings,
+        further_choices: request.siblings,
     })
 }
 
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn espalier_pool_held(pool: *const SharedPool, sequence: i
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe {
         with_pool(pool, |_, pool| {
-            held = crate::scheduler::Room::held(pool, sequence);
+            held = crate::scheduler::Capacity::held(pool, sequence);
             Ok(PoolStatus::Ok)
         });
     }

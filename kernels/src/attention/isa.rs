@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_means_nothing_here_is_told_with_those_that_do() {
+    fn an_unknown_name_is_reported_with_the_known_ones() {
         assert_eq!(Isa::choose(""), Ok(Isa::best()));
         assert_eq!(Isa::choose("scalar"), Ok(Isa::Scalar));
         let message = Isa::choose("sse9").unwrap_err();

@@ -124,7 +124,7 @@ impl BlockPool {
     /// Removes one holder from each of these blocks. A block without holders is free. Blocks without a content are
     /// allocated next, in the given order, then spare copies, and all others last. So the caller passes the end of a
     /// prompt first: fewer requests can use it than its beginning.
-    pub fn give_up(&mut self, blocks: &[BlockId]) {
+    pub fn release(&mut self, blocks: &[BlockId]) {
         let (mut without_content, mut spares) = (Vec::new(), Vec::new());
         for block in blocks {
             self.block_mut(*block).holders -= 1;
@@ -157,7 +157,7 @@ impl BlockPool {
 
     /// Caches the block, which has no content yet, with this content, so that requests can match it. `index` is its
     /// position in its prompt, in blocks. Returns false and changes nothing if it has a content.
-    pub fn publish(&mut self, block: BlockId, content: ContentId, index: u32) -> bool {
+    pub fn cache(&mut self, block: BlockId, content: ContentId, index: u32) -> bool {
         if self.content(block).is_some() {
             return false;
         }
@@ -212,7 +212,7 @@ impl BlockPool {
     /// Returns a counter that increases with every block that becomes free or is cached, and with every in-flight block
     /// that ends.
     pub fn changes(&self) -> u64 {
-        self.freed + self.counters.published_blocks + self.contents.withdrawals()
+        self.freed + self.counters.published_blocks + self.contents.in_flight_ended()
     }
 
     /// Returns a snapshot of all counters and gauges.

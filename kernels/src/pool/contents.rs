@@ -36,7 +36,7 @@ struct Content {
     /// is never changed.
     blocks: Vec<BlockId>,
     /// The sequence for which it is in flight.
-    promised_by: Option<SequenceId>,
+    in_flight_for: Option<SequenceId>,
 }
 
 /// All contents that are referenced.
@@ -48,14 +48,14 @@ pub struct Contents {
     by_hash: HashMap<BlockHash, ContentId>,
     refused_matches: u64,
     /// Number of in-flight contents that ended, cached or cancelled.
-    withdrawals: u64,
+    in_flight_ended: u64,
 }
 
 impl Contents {
     /// Creates an empty set.
     pub fn new(hash: HashFunction) -> Contents {
         let (slots, vacant, by_hash) = (Vec::new(), Vec::new(), HashMap::new());
-        Contents { hash, slots, vacant, by_hash, refused_matches: 0, withdrawals: 0 }
+        Contents { hash, slots, vacant, by_hash, refused_matches: 0, in_flight_ended: 0 }
     }
 
     /// Returns the content with these tokens and extra keys after `parent`, creating it if necessary, with one more
@@ -81,7 +81,7 @@ impl Contents {
             next_alike: candidate,
             references: 1,
             blocks: Vec::new(),
-            promised_by: None,
+            in_flight_for: None,
         })
     }
 
@@ -186,27 +186,27 @@ impl Contents {
     }
 
     /// Returns the sequence for which this content is in flight.
-    pub fn promised_by(&self, id: ContentId) -> Option<SequenceId> {
-        self.slot(id).promised_by
+    pub fn in_flight_for(&self, id: ContentId) -> Option<SequenceId> {
+        self.slot(id).in_flight_for
     }
 
     /// Marks this content as in flight for `sequence`, unless it already is for another one.
-    pub fn promise(&mut self, id: ContentId, sequence: SequenceId) {
-        self.slot_mut(id).promised_by.get_or_insert(sequence);
+    pub fn mark_in_flight(&mut self, id: ContentId, sequence: SequenceId) {
+        self.slot_mut(id).in_flight_for.get_or_insert(sequence);
     }
 
     /// Ends the in-flight state of this content, cached or cancelled. Does nothing if it is not in flight for
     /// `sequence`.
-    pub fn withdraw(&mut self, id: ContentId, sequence: SequenceId) {
-        if self.promised_by(id) == Some(sequence) {
-            self.slot_mut(id).promised_by = None;
-            self.withdrawals += 1;
+    pub fn end_in_flight(&mut self, id: ContentId, sequence: SequenceId) {
+        if self.in_flight_for(id) == Some(sequence) {
+            self.slot_mut(id).in_flight_for = None;
+            self.in_flight_ended += 1;
         }
     }
 
     /// Returns the number of in-flight contents that ended, cached or cancelled.
-    pub fn withdrawals(&self) -> u64 {
-        self.withdrawals
+    pub fn in_flight_ended(&self) -> u64 {
+        self.in_flight_ended
     }
 
     /// Returns the number of contents that are referenced.
@@ -221,8 +221,8 @@ impl Contents {
 
     /// Returns an empty set with the same counters, for a pool that is reset.
     pub fn restarted(&self) -> Contents {
-        let (refused_matches, withdrawals) = (self.refused_matches, self.withdrawals);
-        Contents { refused_matches, withdrawals, ..Contents::new(self.hash) }
+        let (refused_matches, in_flight_ended) = (self.refused_matches, self.in_flight_ended);
+        Contents { refused_matches, in_flight_ended, ..Contents::new(self.hash) }
     }
 
     /// Returns the number of hash collisions: equal hashes of different contents.

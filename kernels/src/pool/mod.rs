@@ -7,19 +7,19 @@
 //! * [`free_queue`]: the order in which free blocks are allocated
 //! * [`contents`]: the contents of blocks; verified token by token, found by hash
 //! * [`hash`], [`extra_keys`]: the hash of a block and its inputs
-//! * [`room`]: the scheduler's view of the pool
+//! * [`capacity`]: the scheduler's view of the pool
 //! * [`events`], [`statistics`]: events, counters and gauges
 
 pub mod block;
 pub mod block_pool;
+pub mod capacity;
 pub mod contents;
 pub mod events;
 pub mod extra_keys;
 pub mod free_queue;
 pub mod hash;
-#[expect(clippy::module_inception, reason = "the pool is what the room is for")]
+#[expect(clippy::module_inception, reason = "the pool is what the module is for")]
 pub mod pool;
 pub mod requests;
-pub mod room;
 pub mod sequences;
 pub mod statistics;

@@ -3,9 +3,9 @@
 //! # Waiting for in-flight blocks
 //!
 //! When two sequences are about to compute the same blocks, one computes and the other waits. A sequence for which
-//! [`Pool::attach`] returned [`Next::Compute`] has the full blocks that it still has to compute in flight; a sequence
-//! whose next block is in flight in another one gets [`Next::Wait`]. No two sequences can wait for each other, because
-//! of one rule:
+//! [`Pool::match_prefix`] returned [`Next::Compute`] has the full blocks that it still has to compute in flight; a
+//! sequence whose next block is in flight in another one gets [`Next::Wait`]. No two sequences can wait for each other,
+//! because of one rule:
 //!
 //! **A waiting sequence has no blocks in flight.** [`Next::Wait`] cancels its own in-flight blocks. So a sequence that
 //! others wait for got [`Next::Compute`] from its last call and waits for none: waits cannot chain or deadlock. An
@@ -77,9 +77,9 @@ pub enum Next {
     Wait,
 }
 
-/// Result of [`Pool::attach`].
+/// Result of [`Pool::match_prefix`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attachment {
+pub struct PrefixMatch {
     /// The cached blocks that this call matched, in the order of the prompt.
     pub blocks: Vec<BlockId>,
     /// Next step of the sequence.
@@ -190,7 +190,7 @@ impl Pool {
         let block = self.blocks.take().ok_or(Refusal::Short)?;
         if self.tables[sequence.0 as usize].add_own(index, block) {
             // Several blocks lie at this index now, so none of them will be cached.
-            self.withdraw_promise(sequence, index);
+            self.cancel_in_flight(sequence, index);
         }
         self.reservation.fresh_blocks.push(block);
         Ok(block)
@@ -230,7 +230,7 @@ impl Pool {
             return;
         }
         self.blocks.hold(block);
-        self.withdraw_promise(to, index);
+        self.cancel_in_flight(to, index);
         if let Some(request) = &mut self.requests[to.0 as usize] {
             request.has_begun_to_compute = true;
         }
@@ -245,7 +245,7 @@ impl Pool {
         let sequence = self.sequence(sequence)?;
         let span = BlockSpan::of(first, end, self.block_size());
         let released = self.tables[sequence.0 as usize].remove(span.whole.clone());
-        self.blocks.give_up(&released);
+        self.blocks.release(&released);
         for index in self.tables[sequence.0 as usize].indexes(span.touched.clone()) {
             self.seal_if_others_read(sequence, index);
         }
@@ -259,7 +259,7 @@ impl Pool {
         let Some(block) = self.writable_block((sequence, index)) else { return };
         if self.blocks.holders(block) > 1 || self.blocks.content(block).is_some() {
             self.tables[sequence.0 as usize].seal(index);
-            self.withdraw_promise(sequence, index);
+            self.cancel_in_flight(sequence, index);
         }
     }
 
@@ -270,14 +270,14 @@ impl Pool {
             return;
         }
         request.forget_from(span.touched.start as usize, &mut self.blocks.contents);
-        if !request.has_begun_to_compute || !table.holds_only_attached(request.attached) {
+        if !request.has_begun_to_compute || !table.holds_only_matched(request.matched) {
             return;
         }
         request.has_begun_to_compute = false;
         // Only if something was computed: before that, "remove all" is how a server makes sure that it starts at
         // position 0, and the sequence is still going to compute its in-flight blocks.
         if table.is_empty() {
-            request.withdraw_all(sequence, &mut self.blocks.contents);
+            request.cancel_all_in_flight(sequence, &mut self.blocks.contents);
         }
     }
 
@@ -296,7 +296,7 @@ impl Pool {
     pub fn begin(&mut self, sequence: i32, prompt: &[i32], keys: RequestKeys) -> Result<(), Refusal> {
         let known = self.sequence(sequence)?;
         match self.tables[known.0 as usize].is_empty() {
-            true => self.go_on(sequence, 0, prompt, keys),
+            true => self.resume(sequence, 0, prompt, keys),
             false => Err(Refusal::Invalid),
         }
     }
@@ -307,7 +307,7 @@ impl Pool {
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, or extras that overlap or are
     /// not sorted.
-    pub fn go_on(
+    pub fn resume(
         &mut self,
         sequence: i32,
         held: usize,
@@ -321,9 +321,9 @@ impl Pool {
         }
         self.end_request(sequence);
         let size = self.block_size();
-        let mut request = Request::going_on(held, prompt, keys, size, &mut self.blocks.contents);
+        let mut request = Request::resuming(held, prompt, keys, size, &mut self.blocks.contents);
         if held > 0 {
-            request.promise_the_rest(sequence, &mut self.blocks.contents);
+            request.mark_rest_in_flight(sequence, &mut self.blocks.contents);
         }
         self.requests[sequence.0 as usize] = Some(request);
         Ok(())
@@ -332,43 +332,43 @@ impl Pool {
     /// Matches the cached blocks that come next in the prompt, adds them to the sequence, and returns its next step.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one without a request, or one that holds anything but matched blocks.
-    pub fn attach(&mut self, sequence: i32) -> Result<Attachment, Refusal> {
+    pub fn match_prefix(&mut self, sequence: i32) -> Result<PrefixMatch, Refusal> {
         let sequence = self.sequence(sequence)?;
         let held = self.tables[sequence.0 as usize].len();
         let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
-        if request.has_begun_to_compute || request.attached != held {
+        if request.has_begun_to_compute || request.matched != held {
             return Err(Refusal::Invalid);
         }
         let mut blocks = Vec::new();
-        while let Some(block) = self.next_published_block(sequence) {
-            self.attach_block(sequence, block);
+        while let Some(block) = self.next_cached_block(sequence) {
+            self.add_matched_block(sequence, block);
             blocks.push(block);
         }
-        Ok(Attachment { blocks, next: self.decide_who_computes(sequence)? })
+        Ok(PrefixMatch { blocks, next: self.decide_next(sequence)? })
     }
 
-    fn next_published_block(&self, sequence: SequenceId) -> Option<BlockId> {
-        let next = self.requests[sequence.0 as usize].as_ref()?.next_to_attach()?;
+    fn next_cached_block(&self, sequence: SequenceId) -> Option<BlockId> {
+        let next = self.requests[sequence.0 as usize].as_ref()?.next_to_match()?;
         self.blocks.contents.blocks(next).first().copied()
     }
 
-    fn attach_block(&mut self, sequence: SequenceId, block: BlockId) {
+    fn add_matched_block(&mut self, sequence: SequenceId, block: BlockId) {
         let Some(request) = &mut self.requests[sequence.0 as usize] else { return };
         self.blocks.hold(block);
-        self.tables[sequence.0 as usize].add_read_only(request.attached as u32, block);
-        request.attached += 1;
+        self.tables[sequence.0 as usize].add_read_only(request.matched as u32, block);
+        request.matched += 1;
     }
 
-    fn decide_who_computes(&mut self, sequence: SequenceId) -> Result<Next, Refusal> {
+    fn decide_next(&mut self, sequence: SequenceId) -> Result<Next, Refusal> {
         let request = self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?;
-        let next = request.next_to_attach();
-        let computing = next.and_then(|next| self.blocks.contents.promised_by(next));
+        let next = request.next_to_match();
+        let computing = next.and_then(|next| self.blocks.contents.in_flight_for(next));
         if computing.is_some_and(|other| other != sequence) {
-            request.withdraw_all(sequence, &mut self.blocks.contents);
+            request.cancel_all_in_flight(sequence, &mut self.blocks.contents);
             self.blocks.counters.waited_attaches += 1;
             return Ok(Next::Wait);
         }
-        request.promise_the_rest(sequence, &mut self.blocks.contents);
+        request.mark_rest_in_flight(sequence, &mut self.blocks.contents);
         Ok(Next::Compute)
     }
 
@@ -378,7 +378,7 @@ impl Pool {
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one without a request, one that holds nothing at
     /// the index of a full block, or tokens that are not those of the request.
-    pub fn publish(&mut self, sequence: i32, tokens: &[i32]) -> Result<Vec<BlockId>, Refusal> {
+    pub fn cache(&mut self, sequence: i32, tokens: &[i32]) -> Result<Vec<BlockId>, Refusal> {
         let sequence = self.sequence(sequence)?;
         let full = tokens.len() / self.block_size() as usize;
         let request = self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?;
@@ -390,15 +390,15 @@ impl Pool {
         request.learn(tokens, &mut self.blocks.contents);
         let unsettled = request.settled..full;
         request.settled = request.settled.max(full);
-        Ok(unsettled.filter_map(|index| self.publish_block(sequence, index)).collect())
+        Ok(unsettled.filter_map(|index| self.cache_block(sequence, index)).collect())
     }
 
-    fn publish_block(&mut self, sequence: SequenceId, index: usize) -> Option<BlockId> {
+    fn cache_block(&mut self, sequence: SequenceId, index: usize) -> Option<BlockId> {
         let content = self.content_of(sequence, index)?;
-        self.blocks.contents.withdraw(content, sequence);
+        self.blocks.contents.end_in_flight(content, sequence);
         let table = &mut self.tables[sequence.0 as usize];
         let block = table.entry(index as u32)?.own_single_block()?;
-        if !self.blocks.publish(block, content, index as u32) {
+        if !self.blocks.cache(block, content, index as u32) {
             return None;
         }
         // Others may read it from here on.
@@ -410,9 +410,9 @@ impl Pool {
         self.requests[sequence.0 as usize].as_ref()?.content(index)
     }
 
-    fn withdraw_promise(&mut self, sequence: SequenceId, index: u32) {
+    fn cancel_in_flight(&mut self, sequence: SequenceId, index: u32) {
         if let Some(request) = &self.requests[sequence.0 as usize] {
-            request.withdraw(index as usize, sequence, &mut self.blocks.contents);
+            request.end_in_flight(index as usize, sequence, &mut self.blocks.contents);
         }
     }
 

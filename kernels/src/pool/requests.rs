@@ -17,24 +17,24 @@ pub struct Request {
     /// The contents of the full blocks of `tokens`.
     contents: Vec<ContentId>,
     /// Number of matched blocks at the beginning of the sequence's table.
-    pub attached: usize,
+    pub matched: usize,
     /// Blocks below this index are cached, matched, or can no longer be cached.
     pub settled: usize,
     /// Whether the sequence holds, or held since it was last empty, blocks that it did not match.
     pub has_begun_to_compute: bool,
     /// Whether the request may have blocks in flight.
-    pub is_promising: bool,
+    pub has_in_flight: bool,
 }
 
 impl Request {
     /// Creates a request for this prompt.
     pub fn new(prompt: &[i32], keys: RequestKeys, block_size: u32, contents: &mut Contents) -> Request {
-        Request::going_on(0, prompt, keys, block_size, contents)
+        Request::resuming(0, prompt, keys, block_size, contents)
     }
 
     /// The same for a sequence that has the first `held` tokens of the prompt already: it matches no blocks, and caches
     /// those that it computes from there on.
-    pub fn going_on(
+    pub fn resuming(
         held: usize,
         prompt: &[i32],
         keys: RequestKeys,
@@ -48,10 +48,10 @@ impl Request {
             tokens: prompt.to_vec(),
             prompt_length: prompt.len(),
             contents: Vec::new(),
-            attached: settled,
+            matched: settled,
             settled,
             has_begun_to_compute: held > 0,
-            is_promising: false,
+            has_in_flight: false,
         };
         request.refer_to_full_blocks(contents);
         request
@@ -90,7 +90,7 @@ impl Request {
     /// Handles the removal of the positions from this block index on: matching and caching there start again, and the
     /// output there, if any, may differ.
     pub fn forget_from(&mut self, index: usize, contents: &mut Contents) {
-        self.attached = self.attached.min(index);
+        self.matched = self.matched.min(index);
         self.settled = self.settled.min(index);
         let known = self.prompt_length.max(index * self.block_size as usize);
         self.tokens.truncate(known);
@@ -107,12 +107,12 @@ impl Request {
 
     /// Returns the content of the next block to match. `None` if at most one block of the prompt is left to compute: at
     /// least one token has to be computed, to get its logits.
-    pub fn next_to_attach(&self) -> Option<ContentId> {
-        self.attachable(self.attached)
+    pub fn next_to_match(&self) -> Option<ContentId> {
+        self.matchable(self.matched)
     }
 
     /// Returns the content of the block at this index, if it may be matched.
-    pub fn attachable(&self, index: usize) -> Option<ContentId> {
+    pub fn matchable(&self, index: usize) -> Option<ContentId> {
         let most = self.prompt_length.saturating_sub(1) / self.block_size as usize;
         if index < most { self.content(index) } else { None }
     }
@@ -124,31 +124,31 @@ impl Request {
 
     /// Marks the full blocks of the prompt that are still to be computed as in flight, unless they are for another
     /// sequence.
-    pub fn promise_the_rest(&mut self, sequence: SequenceId, contents: &mut Contents) {
+    pub fn mark_rest_in_flight(&mut self, sequence: SequenceId, contents: &mut Contents) {
         let full = self.prompt_length / self.block_size as usize;
-        for content in &self.contents[self.attached.min(full)..full] {
-            contents.promise(*content, sequence);
+        for content in &self.contents[self.matched.min(full)..full] {
+            contents.mark_in_flight(*content, sequence);
         }
-        self.is_promising = true;
+        self.has_in_flight = true;
     }
 
     /// Ends the in-flight state of one block, cached or cancelled.
-    pub fn withdraw(&self, index: usize, sequence: SequenceId, contents: &mut Contents) {
+    pub fn end_in_flight(&self, index: usize, sequence: SequenceId, contents: &mut Contents) {
         if let Some(content) = self.content(index) {
-            contents.withdraw(content, sequence);
+            contents.end_in_flight(content, sequence);
         }
     }
 
     /// Cancels all in-flight blocks.
-    pub fn withdraw_all(&mut self, sequence: SequenceId, contents: &mut Contents) {
-        if std::mem::take(&mut self.is_promising) {
-            self.contents.iter().for_each(|content| contents.withdraw(*content, sequence));
+    pub fn cancel_all_in_flight(&mut self, sequence: SequenceId, contents: &mut Contents) {
+        if std::mem::take(&mut self.has_in_flight) {
+            self.contents.iter().for_each(|content| contents.end_in_flight(*content, sequence));
         }
     }
 
     /// Ends the request and drops its references.
     pub fn end(mut self, sequence: SequenceId, contents: &mut Contents) {
-        self.withdraw_all(sequence, contents);
+        self.cancel_all_in_flight(sequence, contents);
         // From the end, so that the contents are freed one by one and not as a chain.
         self.contents.iter().rev().for_each(|content| contents.release(*content));
     }

@@ -61,10 +61,10 @@ impl BlockTable {
         self.entries.len()
     }
 
-    /// Returns whether it holds exactly the `attached` first blocks of a prompt, each alone at its index.
-    pub fn holds_only_attached(&self, attached: usize) -> bool {
-        let is_attached = |entry: &Entry| entry.earlier.is_empty() && !entry.is_writable;
-        self.len() == attached && self.entries.values().all(is_attached)
+    /// Returns whether it holds exactly the `matched` first blocks of a prompt, each alone at its index.
+    pub fn holds_only_matched(&self, matched: usize) -> bool {
+        let is_matched = |entry: &Entry| entry.earlier.is_empty() && !entry.is_writable;
+        self.len() == matched && self.entries.values().all(is_matched)
     }
 
     /// Returns the entry at this block index.

@@ -50,13 +50,13 @@ pub struct Request {
     /// Whether it has been admitted.
     pub stage: Stage,
     /// Whether it can be preempted, because its KV can be recomputed.
-    pub may_give_way: bool,
+    pub preemptible: bool,
     /// The first position whose KV it does not have.
     pub first: u64,
     /// One past the last position that it needs blocks for now.
     pub end: u64,
     /// Number of further choices (`n`) that continue where its prompt ends, each in a block of its own.
-    pub siblings: u64,
+    pub further_choices: u64,
 }
 
 /// Reason why a request waits. The values are those of `enum espalier_schedule_wait`.
@@ -66,9 +66,9 @@ pub enum Wait {
     /// Another request computes the blocks that it needs next.
     Prefix = 1,
     /// It is the queue head: the first request that does not fit.
-    Room = 2,
+    Blocks = 2,
     /// It is in the queue behind the first request that does not fit.
-    Line = 4,
+    Queue = 4,
 }
 
 /// The action to carry out. Indexes refer to the requests, or to the retained sequences.
@@ -84,7 +84,7 @@ pub enum Action {
         tokens: u64,
     },
     /// Preempt this request: it frees its blocks and waits.
-    GiveWay {
+    Preempt {
         /// Index of the request.
         index: usize,
     },
@@ -121,7 +121,7 @@ pub struct Offer {
 }
 
 /// The pool as a decision sees it. All counts are of blocks.
-pub trait Room {
+pub trait Capacity {
     /// Number of blocks in the pool.
     fn block_count(&self) -> u64;
 

@@ -41,12 +41,12 @@ fn a_block_is_only_found_behind_its_own_parent() {
 }
 
 #[test]
-fn nobody_waits_for_a_forged_hash() {
+fn no_sequence_waits_for_a_forged_hash() {
     let mut pool = colliding_pool();
     begin(&mut pool, 0, &tokens(1, 40), RequestKeys::default());
     begin(&mut pool, 1, &tokens(2, 40), RequestKeys::default());
-    assert_eq!(attach(&mut pool, 0).next, Next::Compute);
-    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+    assert_eq!(match_prefix(&mut pool, 0).next, Next::Compute);
+    assert_eq!(match_prefix(&mut pool, 1).next, Next::Compute);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_chain_whose_beginning_was_computed_again_is_whole() {
     let prompt = tokens(1, 49);
     begin(&mut pool, 0, &prompt, RequestKeys::default());
     assert_eq!(reserve(&mut pool, 0, 0..49), Ok(vec![1, 2, 3, 4]));
-    assert!(pool.publish(0, &prompt).is_ok());
+    assert!(pool.cache(0, &prompt).is_ok());
     // The beginning is released first, and evicted.
     assert_eq!(pool.end(0), Ok(()));
     assert_eq!(pool.remove(0, 0, 16), Ok(()));
@@ -81,9 +81,9 @@ fn a_chain_whose_beginning_was_computed_again_is_whole() {
     assert_eq!(reserve(&mut pool, 1, 0..32), Ok(vec![4, 1]));
     finish(&mut pool, 1);
     begin(&mut pool, 2, &prompt[..17], RequestKeys::default());
-    assert_eq!(attach(&mut pool, 2).blocks, []);
+    assert_eq!(match_prefix(&mut pool, 2).blocks, []);
     assert_eq!(reserve(&mut pool, 2, 0..17).map(|blocks| blocks.len()), Ok(2));
-    assert!(pool.publish(2, &prompt[..17]).is_ok());
+    assert!(pool.cache(2, &prompt[..17]).is_ok());
     finish(&mut pool, 2);
     assert_eq!(prefill(&mut pool, 3, &prompt).0, 3);
     assert_eq!(pool.statistics().refused_matches, 0);

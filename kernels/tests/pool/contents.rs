@@ -27,17 +27,17 @@ fn contents_with_one_hash_are_found_when_another_one_leaves() {
 }
 
 #[test]
-fn a_promise_belongs_to_the_one_who_made_it_first() {
+fn an_in_flight_block_belongs_to_its_first_sequence() {
     let mut contents = Contents::new(sha256);
     let content = contents.refer(None, &[1], ExtraKeys::default());
     let (first, second) = (SequenceId(0), SequenceId(1));
-    contents.promise(content, first);
-    contents.promise(content, second);
-    assert_eq!(contents.promised_by(content), Some(first));
-    contents.withdraw(content, second);
-    assert_eq!(contents.promised_by(content), Some(first));
-    contents.withdraw(content, first);
-    assert_eq!(contents.promised_by(content), None);
+    contents.mark_in_flight(content, first);
+    contents.mark_in_flight(content, second);
+    assert_eq!(contents.in_flight_for(content), Some(first));
+    contents.end_in_flight(content, second);
+    assert_eq!(contents.in_flight_for(content), Some(first));
+    contents.end_in_flight(content, first);
+    assert_eq!(contents.in_flight_for(content), None);
 }
 
 /// A chain as long as a context is freed without recursion.
@@ -56,16 +56,16 @@ fn a_long_chain_leaves_at_once() {
 }
 
 #[test]
-fn a_block_is_published_at_most_once_until_it_is_taken_again() {
+fn a_block_is_cached_at_most_once_until_it_is_allocated_again() {
     let mut blocks = BlockPool::new(1, 16, Events::new(0), sha256).expect("there is enough memory");
     let [one, other] = [1, 2].map(|token| blocks.contents.refer(None, &[token; 16], ExtraKeys::default()));
     assert_eq!(blocks.take(), Some(BlockId(1)));
-    assert!(blocks.publish(BlockId(1), one, 0));
-    assert!(!blocks.publish(BlockId(1), other, 0));
+    assert!(blocks.cache(BlockId(1), one, 0));
+    assert!(!blocks.cache(BlockId(1), other, 0));
     assert_eq!((blocks.content(BlockId(1)), blocks.counters.published_blocks), (Some(one), 1));
-    blocks.give_up(&[BlockId(1)]);
+    blocks.release(&[BlockId(1)]);
     assert_eq!(blocks.take(), Some(BlockId(1)));
-    assert!(blocks.publish(BlockId(1), other, 0));
+    assert!(blocks.cache(BlockId(1), other, 0));
     assert_eq!(blocks.contents.blocks(one), []);
     assert_eq!(blocks.take(), None);
 }

@@ -5,7 +5,7 @@ use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::pool::Pool;
 
 use crate::support::{
-    BLOCK_SIZE, attach, begin, finish, free_order, joined, pool_of, prefill, reserve, tokens,
+    BLOCK_SIZE, begin, finish, free_order, joined, match_prefix, pool_of, prefill, reserve, tokens,
 };
 
 /// Computes the prompt and its answer, and ends. Returns the number of prompt blocks that were matched.
@@ -13,13 +13,13 @@ fn ask(pool: &mut Pool, sequence: i32, prompt: &[i32], answer: &[i32]) -> usize 
     let hits = prefill(pool, sequence, prompt).0;
     let text = joined(&[prompt, answer]);
     assert!(reserve(pool, sequence, prompt.len()..text.len()).is_ok());
-    assert!(pool.publish(sequence, &text).is_ok());
+    assert!(pool.cache(sequence, &text).is_ok());
     finish(pool, sequence);
     hits
 }
 
 #[test]
-fn copies_of_an_answer_push_nothing_out() {
+fn copies_of_an_answer_evict_no_other_content() {
     let mut pool = pool_of(16);
     let other = tokens(1, 8 * BLOCK_SIZE);
     ask(&mut pool, 0, &other, &[]);
@@ -27,18 +27,18 @@ fn copies_of_an_answer_push_nothing_out() {
         ask(&mut pool, 1, &tokens(2, BLOCK_SIZE), &tokens(3, 3 * BLOCK_SIZE));
     }
     begin(&mut pool, 2, &joined(&[&other, &[1]]), RequestKeys::default());
-    assert_eq!(attach(&mut pool, 2).blocks.len(), 8);
+    assert_eq!(match_prefix(&mut pool, 2).blocks.len(), 8);
 }
 
 /// However many copies are freed at once, one of them stays in the LRU order.
 #[test]
-fn one_of_two_copies_is_kept() {
+fn one_of_two_copies_stays_cached() {
     let mut pool = pool_of(4);
     let prompt = tokens(1, 2 * BLOCK_SIZE);
     for sequence in 0..2 {
         begin(&mut pool, sequence, &prompt, RequestKeys::default());
         assert!(reserve(&mut pool, sequence, 0..prompt.len()).is_ok());
-        assert!(pool.publish(sequence, &prompt).is_ok());
+        assert!(pool.cache(sequence, &prompt).is_ok());
     }
     finish(&mut pool, 0);
     assert_eq!(free_order(&pool), [2, 1], "the other sequence holds a copy of each");
@@ -46,22 +46,22 @@ fn one_of_two_copies_is_kept() {
     assert_eq!(free_order(&pool), [2, 1, 4, 3]);
     assert!(reserve(&mut pool, 2, 0..2 * BLOCK_SIZE).is_ok());
     begin(&mut pool, 3, &joined(&[&prompt, &[1]]), RequestKeys::default());
-    assert_eq!(attach(&mut pool, 3).blocks.len(), 2);
+    assert_eq!(match_prefix(&mut pool, 3).blocks.len(), 2);
 }
 
 /// A matched copy counts again when it is free: the other one may have been evicted.
 #[test]
-fn a_copy_that_was_attached_is_no_copy_for_ever() {
+fn a_matched_copy_is_no_longer_spare() {
     let mut pool = pool_of(4);
     let prompt = tokens(1, BLOCK_SIZE);
     for sequence in 0..2 {
         begin(&mut pool, sequence, &prompt, RequestKeys::default());
         assert!(reserve(&mut pool, sequence, 0..prompt.len()).is_ok());
-        assert!(pool.publish(sequence, &prompt).is_ok());
+        assert!(pool.cache(sequence, &prompt).is_ok());
     }
     finish(&mut pool, 0);
     begin(&mut pool, 2, &joined(&[&prompt, &[1]]), RequestKeys::default());
-    assert_eq!(attach(&mut pool, 2).blocks.len(), 1);
+    assert_eq!(match_prefix(&mut pool, 2).blocks.len(), 1);
     finish(&mut pool, 1);
     finish(&mut pool, 2);
     assert_eq!(free_order(&pool), [2, 3, 4, 1], "one copy is taken first, one last");

@@ -63,14 +63,14 @@ fn check_stored(pool: &Pool, stored: &[Event], has_adapters: u32) {
 }
 
 #[test]
-fn the_oldest_unread_event_makes_room() {
+fn the_oldest_unread_event_is_dropped() {
     let mut pool = Pool::new(PoolOptions { event_capacity: 2, ..options(10) }).expect("in range");
     prefill(&mut pool, 0, &tokens(1, 80));
     assert_eq!(events(&mut pool).iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4]);
 }
 
 #[test]
-fn no_event_is_recorded_unless_there_is_room_for_one() {
+fn no_event_is_recorded_without_event_capacity() {
     let mut pool = Pool::new(PoolOptions { event_capacity: 0, ..options(10) }).expect("in range");
     prefill(&mut pool, 0, &tokens(1, 80));
     pool.clear();

@@ -158,7 +158,7 @@ fn test_metrics() {
     finish(&mut pool, 1);
     begin(&mut pool, 1, &tokens(1, 20), RequestKeys::default());
     for _ in 0..2 {
-        assert_eq!(attach(&mut pool, 1).blocks.len(), 1);
+        assert_eq!(match_prefix(&mut pool, 1).blocks.len(), 1);
         assert_eq!(pool.remove(1, 0, -1), Ok(()));
     }
     assert_eq!(pool.statistics().blocks_used_peak, 5);

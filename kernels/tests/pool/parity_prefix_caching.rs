@@ -49,7 +49,7 @@ fn test_prefill_plp() {
     prefill(&mut pool, 0, &prompt);
     begin(&mut pool, 1, &prompt, RequestKeys::default());
     assert_eq!(reserve(&mut pool, 1, 0..55), Ok(vec![5, 6, 7, 8]));
-    assert_eq!(numbers(&pool.publish(1, &prompt).expect("the tokens agree")), [5, 6, 7]);
+    assert_eq!(numbers(&pool.cache(1, &prompt).expect("the tokens agree")), [5, 6, 7]);
     for (block, duplicate) in [(1, 5), (2, 6), (3, 7)] {
         assert_eq!(hash(&pool, block), hash(&pool, duplicate));
     }
@@ -63,7 +63,7 @@ fn test_prefill_plp() {
 
 fn prefill_hits(pool: &mut Pool, sequence: i32, prompt: &[i32]) -> Vec<u32> {
     begin(pool, sequence, prompt, RequestKeys::default());
-    numbers(&attach(pool, sequence).blocks)
+    numbers(&match_prefix(pool, sequence).blocks)
 }
 
 #[test]
@@ -73,11 +73,11 @@ fn test_decode() {
     prefill(&mut pool, 0, &text[..55]);
     // Four more tokens need no block.
     assert_eq!(reserve(&mut pool, 0, 55..59), Ok(vec![]));
-    assert_eq!(pool.publish(0, &text[..59]), Ok(vec![]));
+    assert_eq!(pool.cache(0, &text[..59]), Ok(vec![]));
     assert_eq!(hash(&pool, 4), None);
     // Fifteen more do, and fill one.
     assert_eq!(reserve(&mut pool, 0, 59..74), Ok(vec![5]));
-    assert_eq!(numbers(&pool.publish(0, &text[..74]).expect("the tokens agree")), [4]);
+    assert_eq!(numbers(&pool.cache(0, &text[..74]).expect("the tokens agree")), [4]);
     assert!(hash(&pool, 4).is_some());
     assert_eq!(hash(&pool, 5), None);
 }
@@ -126,7 +126,7 @@ fn test_computed_blocks_not_evicted() {
 fn test_basic_prefix_caching_disabled() {
     let mut pool = pool_of(4);
     assert_eq!(reserve(&mut pool, 0, 0..40), Ok(vec![1, 2, 3]));
-    assert_eq!(pool.publish(0, &tokens(1, 40)), Err(Refusal::Invalid));
+    assert_eq!(pool.cache(0, &tokens(1, 40)), Err(Refusal::Invalid));
     finish(&mut pool, 0);
     assert_eq!(reserve(&mut pool, 1, 0..64), Ok(vec![3, 2, 1, 4]));
     assert_eq!(reserve(&mut pool, 2, 0..1), Err(Refusal::Short));
@@ -139,9 +139,9 @@ fn test_cache_blocks() {
     begin(&mut pool, 0, &text, RequestKeys::default());
     assert_eq!(reserve(&mut pool, 0, 0..60), Ok(vec![1, 2, 3, 4]));
     // From the beginning, then from the middle.
-    assert_eq!(numbers(&pool.publish(0, &text[..33]).expect("the tokens agree")), [1, 2]);
+    assert_eq!(numbers(&pool.cache(0, &text[..33]).expect("the tokens agree")), [1, 2]);
     assert_eq!(hash(&pool, 3), None);
-    assert_eq!(numbers(&pool.publish(0, &text).expect("the tokens agree")), [3]);
+    assert_eq!(numbers(&pool.cache(0, &text).expect("the tokens agree")), [3]);
     check_chained_hashes(&pool, &text[..48]);
 }
 
@@ -160,7 +160,7 @@ fn test_mm_prefix_caching() {
     assert_eq!(prefill_with(&mut pool, 2, &prompt, with_extras(&other_middle)).0, 1);
     let elsewhere = [(10, 10, "aaa"), (30, 18, "bbb"), (48, 7, "ccc")];
     begin(&mut pool, 3, &prompt, with_extras(&elsewhere));
-    assert_eq!(attach(&mut pool, 3).blocks, []);
+    assert_eq!(match_prefix(&mut pool, 3).blocks, []);
 }
 
 /// Offsets are relative to the block, and negative when the image began before it.
@@ -202,7 +202,7 @@ fn test_prefill_not_enough_free_blocks_with_computed_blocks() {
     let before = (free_order(&pool), pool.statistics());
     // Three hits, three more that are free, and three that do not exist.
     begin(&mut pool, 3, &joined(&[&common, &tokens(4, 96)]), RequestKeys::default());
-    assert_eq!(numbers(&attach(&mut pool, 3).blocks), [1, 2, 3]);
+    assert_eq!(numbers(&match_prefix(&mut pool, 3).blocks), [1, 2, 3]);
     let counts = holders(&pool, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     assert_eq!(reserve(&mut pool, 3, 48..144), Err(Refusal::Short));
     assert_eq!(holders(&pool, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]), counts);
@@ -246,7 +246,7 @@ fn test_swa_free_split_keeps_cached_tail_ahead_of_scratch() {
     let prompt = tokens(1, 64);
     begin(&mut pool, 0, &prompt, RequestKeys::default());
     assert_eq!(reserve(&mut pool, 0, 0..64), Ok(vec![1, 2, 3, 4]));
-    assert!(pool.publish(0, &prompt[..32]).is_ok());
+    assert!(pool.cache(0, &prompt[..32]).is_ok());
     finish(&mut pool, 0);
     assert_eq!(free_order(&pool), [4, 3, 5, 6, 7, 8, 9, 10, 2, 1]);
 }

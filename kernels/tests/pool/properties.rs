@@ -29,7 +29,7 @@ enum Step {
         tail: usize,
         salted: bool,
     },
-    Attach {
+    Match {
         sequence: i32,
     },
     /// Continues the sequence, with tokens like these.
@@ -44,7 +44,7 @@ enum Step {
         position: i32,
         count: i32,
     },
-    Publish {
+    Cache {
         sequence: i32,
         count: usize,
     },
@@ -75,12 +75,12 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (sequence(), prop::collection::vec(0..2i32, 0..5), 0..BLOCK_SIZE, prop::bool::weighted(0.2))
             .prop_map(|(sequence, blocks, tail, salted)| Step::Begin { sequence, blocks, tail, salted }),
-        6 => sequence().prop_map(|sequence| Step::Attach { sequence }),
+        6 => sequence().prop_map(|sequence| Step::Match { sequence }),
         6 => (sequence(), 1..12usize, 0..2i32)
             .prop_map(|(sequence, count, token)| Step::Compute { sequence, count, token }),
         1 => (sequence(), position(), 1..12i32)
             .prop_map(|(sequence, position, count)| Step::Reserve { sequence, position, count }),
-        6 => (sequence(), 0..24usize).prop_map(|(sequence, count)| Step::Publish { sequence, count }),
+        6 => (sequence(), 0..24usize).prop_map(|(sequence, count)| Step::Cache { sequence, count }),
         1 => (sequence(), sequence(), position(), position())
             .prop_map(|(from, to, first, end)| Step::Share { from, to, first, end }),
         2 => (sequence(), position(), position())
@@ -158,13 +158,13 @@ impl Model {
     fn try_step(&mut self, step: &Step) -> Result<(), Refusal> {
         match step {
             Step::Begin { sequence, blocks, tail, salted } => self.begin(*sequence, blocks, *tail, *salted),
-            Step::Attach { sequence } => self.attach(*sequence).map(drop),
+            Step::Match { sequence } => self.match_prefix(*sequence).map(drop),
             Step::Compute { sequence, count, token } => self.compute(*sequence, *count, *token),
             Step::Reserve { sequence, position, count } => {
                 let positions: Vec<i32> = (0..*count).map(|offset| position + offset).collect();
                 self.reserve(*sequence, &positions)
             }
-            Step::Publish { sequence, count } => self.publish(*sequence, *count),
+            Step::Cache { sequence, count } => self.cache(*sequence, *count),
             Step::Share { from, to, first, end } => self.share(*from, *to, *first, *end),
             Step::Remove { sequence, first, end } => self.remove(*sequence, *first, *end),
             Step::RemoveAll { sequence } => self.remove(*sequence, 0, -1),
@@ -189,11 +189,11 @@ impl Model {
     }
 
     /// Matched blocks hold the KV of the very prompt that they are added to.
-    fn attach(&mut self, sequence: i32) -> Result<Next, Refusal> {
+    fn match_prefix(&mut self, sequence: i32) -> Result<Next, Refusal> {
         let first = held(&self.pool, sequence).len();
-        let attachment = self.pool.attach(sequence)?;
+        let prefix_match = self.pool.match_prefix(sequence)?;
         let text = self.readers[sequence as usize].text.clone().expect("a request was begun");
-        for (index, block) in (first..).zip(&attachment.blocks) {
+        for (index, block) in (first..).zip(&prefix_match.blocks) {
             for offset in 0..BLOCK_SIZE {
                 let position = index * BLOCK_SIZE + offset;
                 let cell = block.first_cell(BLOCK_SIZE as u32) + offset as u32;
@@ -203,8 +203,8 @@ impl Model {
         }
         let all = held(&self.pool, sequence).len() * BLOCK_SIZE;
         assert!(all == 0 || all < text.len() - 1, "no token is left to be computed");
-        self.reader(sequence).answer = Some(attachment.next);
-        Ok(attachment.next)
+        self.reader(sequence).answer = Some(prefix_match.next);
+        Ok(prefix_match.next)
     }
 
     fn compute(&mut self, sequence: i32, count: usize, token: i32) -> Result<(), Refusal> {
@@ -268,12 +268,12 @@ impl Model {
     }
 
     /// Passes only tokens that were computed, as the pool's contract requires.
-    fn publish(&mut self, sequence: i32, count: usize) -> Result<(), Refusal> {
+    fn cache(&mut self, sequence: i32, count: usize) -> Result<(), Refusal> {
         let count = count.min(self.true_length(sequence));
         let text = self.readers[sequence as usize].text.clone().unwrap_or(vec![0]);
-        let published = self.pool.publish(sequence, &text[1..=count]);
-        assert_eq!(published.is_ok(), self.readers[sequence as usize].text.is_some());
-        for block in published? {
+        let cached = self.pool.cache(sequence, &text[1..=count]);
+        assert_eq!(cached.is_ok(), self.readers[sequence as usize].text.is_some());
+        for block in cached? {
             let index = held(&self.pool, sequence).iter().position(|number| *number == block.0);
             assert!(index.is_some(), "{block:?} was published by one who does not hold it");
         }
@@ -324,7 +324,7 @@ impl Model {
         self.check_holders();
         self.check_contents(step);
         self.check_readers();
-        self.check_who_waits();
+        self.check_waiting_sequences();
     }
 
     fn check_holders(&self) {
@@ -383,14 +383,16 @@ impl Model {
     }
 
     /// Checks that a sequence that others wait for has a request, and does not wait itself.
-    fn check_who_waits(&self) {
+    fn check_waiting_sequences(&self) {
         for (sequence, reader) in (0..).zip(&self.readers) {
             let Some(request) = self.pool.request(sequence) else { continue };
             for content in (0..).map_while(|index| request.content(index)) {
-                let Some(promisor) = self.pool.blocks().contents.promised_by(content) else { continue };
-                let promisor = &self.readers[promisor.0 as usize];
-                assert!(promisor.text.is_some(), "{sequence} waits for one without a request");
-                assert_eq!(promisor.answer, Some(Next::Compute), "{sequence} waits for one who waits");
+                let Some(in_flight_owner) = self.pool.blocks().contents.in_flight_for(content) else {
+                    continue;
+                };
+                let in_flight_owner = &self.readers[in_flight_owner.0 as usize];
+                assert!(in_flight_owner.text.is_some(), "{sequence} waits for one without a request");
+                assert_eq!(in_flight_owner.answer, Some(Next::Compute), "{sequence} waits for one who waits");
             }
             assert!(reader.text.is_some());
         }
@@ -404,19 +406,19 @@ impl Model {
                 break;
             }
             assert!(round < SEQUENCES, "nobody goes on: {live:?}");
-            let going_on: Vec<i32> = live.into_iter().filter(|at| self.goes_on(*at)).collect();
-            assert!(!going_on.is_empty(), "everybody waits");
+            let progressing: Vec<i32> = live.into_iter().filter(|at| self.advance(*at)).collect();
+            assert!(!progressing.is_empty(), "everybody waits");
         }
     }
 
     /// Finishes the request, unless it has to wait. Returns whether it did.
-    fn goes_on(&mut self, sequence: i32) -> bool {
-        if matches!(self.attach(sequence), Ok(Next::Wait)) {
+    fn advance(&mut self, sequence: i32) -> bool {
+        if matches!(self.match_prefix(sequence), Ok(Next::Wait)) {
             return false;
         }
         let left = self.prompt_length(sequence).saturating_sub(self.true_length(sequence));
         if self.compute(sequence, left, 0).is_ok() {
-            self.publish(sequence, usize::MAX).expect("what was computed can be published");
+            self.cache(sequence, usize::MAX).expect("what was computed can be published");
         }
         self.end(sequence).expect("the sequence is known");
         self.remove(sequence, 0, -1).expect("the sequence is known");
@@ -444,7 +446,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn nobody_reads_what_was_computed_from_something_else(
+    fn no_sequence_reads_kv_that_was_computed_from_other_tokens(
         steps in prop::collection::vec(any_step(), 1..80),
         collide in any::<bool>(),
     ) {

@@ -28,7 +28,7 @@ fn blocks_are_freed_in_reverse_order() {
 }
 
 #[test]
-fn a_block_given_up_in_part_is_written_on_if_nobody_else_reads_it() {
+fn a_partly_removed_block_is_appended_to_if_no_other_sequence_holds_it() {
     let mut pool = pool_of_ten();
     assert_eq!(reserve(&mut pool, 0, 0..10), Ok(vec![1]));
     assert_eq!(pool.remove(0, 5, -1), Ok(()));
@@ -37,7 +37,7 @@ fn a_block_given_up_in_part_is_written_on_if_nobody_else_reads_it() {
 }
 
 #[test]
-fn a_shared_block_given_up_in_part_is_not_written_again() {
+fn a_partly_removed_shared_block_is_not_written_again() {
     let mut pool = pool_of_ten();
     assert_eq!(reserve(&mut pool, 0, 0..10), Ok(vec![1]));
     assert_eq!(pool.share(0, 1, 0, 10), Ok(()));
@@ -49,7 +49,7 @@ fn a_shared_block_given_up_in_part_is_not_written_again() {
 }
 
 #[test]
-fn a_published_block_given_up_in_part_is_not_written_again() {
+fn a_partly_removed_cached_block_is_not_written_again() {
     let mut pool = pool_of_ten();
     let prompt = tokens(1, 16);
     prefill(&mut pool, 0, &prompt);
@@ -57,71 +57,71 @@ fn a_published_block_given_up_in_part_is_not_written_again() {
     assert_eq!(pool.remove(0, 15, -1), Ok(()));
     assert_eq!(reserve(&mut pool, 0, 15..17), Ok(vec![2, 3]));
     assert_eq!(held(&pool, 0), [1, 2, 3]);
-    assert_eq!(pool.publish(0, &prompt), Ok(vec![]));
+    assert_eq!(pool.cache(0, &prompt), Ok(vec![]));
 }
 
 #[test]
-fn output_that_was_given_up_may_become_another_one() {
+fn removed_output_may_be_replaced_by_other_output() {
     let mut pool = pool_of_ten();
     let (prompt, output, other) = (tokens(1, 20), tokens(2, 28), tokens(3, 28));
     prefill(&mut pool, 0, &prompt);
     assert_eq!(reserve(&mut pool, 0, 20..48), Ok(vec![3]));
-    assert_eq!(pool.publish(0, &joined(&[&prompt, &output])).map(|blocks| blocks.len()), Ok(2));
+    assert_eq!(pool.cache(0, &joined(&[&prompt, &output])).map(|blocks| blocks.len()), Ok(2));
     // Not while the old output is there.
-    assert_eq!(pool.publish(0, &joined(&[&prompt, &other])), Err(Refusal::Invalid));
+    assert_eq!(pool.cache(0, &joined(&[&prompt, &other])), Err(Refusal::Invalid));
     assert_eq!(pool.remove(0, 32, -1), Ok(()));
     assert_eq!(reserve(&mut pool, 0, 32..48), Ok(vec![4]));
     let mixed = joined(&[&prompt, &output[..12], &other[..16]]);
-    assert_eq!(numbers(&pool.publish(0, &mixed).expect("the tokens agree")), [4]);
+    assert_eq!(numbers(&pool.cache(0, &mixed).expect("the tokens agree")), [4]);
     // The prompt does not change.
-    assert_eq!(pool.publish(0, &tokens(4, 48)), Err(Refusal::Invalid));
+    assert_eq!(pool.cache(0, &tokens(4, 48)), Err(Refusal::Invalid));
     // All of it can be matched.
     assert_eq!(prefill(&mut pool, 1, &joined(&[&mixed, &[1]])).1[..3], [1, 2, 4]);
 }
 
 #[test]
-fn publishing_what_is_not_held_is_refused() {
+fn caching_blocks_that_are_not_held_is_refused() {
     let mut pool = pool_of_ten();
     let prompt = tokens(1, 40);
     begin(&mut pool, 0, &prompt, RequestKeys::default());
     assert_eq!(reserve(&mut pool, 0, 0..16), Ok(vec![1]));
-    assert_eq!(pool.publish(0, &prompt), Err(Refusal::Invalid));
+    assert_eq!(pool.cache(0, &prompt), Err(Refusal::Invalid));
     assert_eq!(hash(&pool, 1), None);
-    assert_eq!(pool.publish(0, &prompt[..31]).map(|blocks| blocks.len()), Ok(1));
+    assert_eq!(pool.cache(0, &prompt[..31]).map(|blocks| blocks.len()), Ok(1));
 }
 
-/// Draft tokens are in cells like others, but only accepted ones are passed to `publish`.
+/// Draft tokens are in cells like others, but only accepted ones are passed to `cache`.
 #[test]
-fn draft_tokens_are_never_published() {
+fn draft_tokens_are_never_cached() {
     let mut pool = pool_of_ten();
     let prompt = tokens(1, 10);
     prefill(&mut pool, 0, &prompt);
     assert_eq!(reserve(&mut pool, 0, 10..20), Ok(vec![2]));
-    assert_eq!(pool.publish(0, &joined(&[&prompt, &tokens(2, 2)])), Ok(vec![]));
+    assert_eq!(pool.cache(0, &joined(&[&prompt, &tokens(2, 2)])), Ok(vec![]));
     assert_eq!(pool.remove(0, 12, -1), Ok(()));
     assert_eq!(pool.statistics().published_blocks, 0);
     assert_eq!(reserve(&mut pool, 0, 12..16), Ok(vec![]));
 }
 
 #[test]
-fn a_sequence_that_gave_up_all_it_computed_may_attach_again() {
+fn a_sequence_that_removed_all_it_computed_may_match_again() {
     let mut pool = pool_of_ten();
     prefill(&mut pool, 0, &tokens(1, 33));
     begin(&mut pool, 1, &tokens(1, 33), RequestKeys::default());
-    assert_eq!(attach(&mut pool, 1).blocks.len(), 2);
+    assert_eq!(match_prefix(&mut pool, 1).blocks.len(), 2);
     assert!(reserve(&mut pool, 1, 32..33).is_ok());
-    assert_eq!(pool.attach(1), Err(Refusal::Invalid));
+    assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
     assert_eq!(pool.remove(1, 32, -1), Ok(()));
-    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+    assert_eq!(match_prefix(&mut pool, 1).next, Next::Compute);
     // A sequence with a gap cannot continue.
     assert_eq!(pool.remove(1, 0, 16), Ok(()));
-    assert_eq!(pool.attach(1), Err(Refusal::Invalid));
+    assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
     assert_eq!(pool.remove(1, 0, -1), Ok(()));
-    assert_eq!(attach(&mut pool, 1).blocks.len(), 2);
+    assert_eq!(match_prefix(&mut pool, 1).blocks.len(), 2);
 }
 
 #[test]
-fn begin_wants_a_sequence_that_holds_nothing() {
+fn begin_requires_a_sequence_that_holds_nothing() {
     let mut pool = pool_of_ten();
     assert!(reserve(&mut pool, 0, 0..1).is_ok());
     assert_eq!(pool.begin(0, &[1], RequestKeys::default()), Err(Refusal::Invalid));
@@ -130,20 +130,20 @@ fn begin_wants_a_sequence_that_holds_nothing() {
         assert_eq!(pool.begin(1, &[1], with_extras(extras)), Err(Refusal::Invalid));
     }
     assert_eq!(pool.begin(1, &[], with_extras(&[(4, 2, "a"), (6, 2, "b")])), Ok(()));
-    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+    assert_eq!(match_prefix(&mut pool, 1).next, Next::Compute);
 }
 
 #[test]
-fn clearing_begins_anew() {
+fn clearing_resets_the_pool() {
     let mut pool = pool_of_ten();
     let prompt = tokens(1, 40);
     prefill(&mut pool, 0, &prompt);
     begin(&mut pool, 1, &tokens(2, 40), RequestKeys::default());
-    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
+    assert_eq!(match_prefix(&mut pool, 1).next, Next::Compute);
     pool.clear();
     assert_eq!(free_order(&pool), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     assert!(pool.blocks().contents.is_empty());
-    assert_eq!(pool.attach(1), Err(Refusal::Invalid));
+    assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
     assert_eq!(prefill(&mut pool, 0, &prompt), (0, vec![1, 2, 3]));
     assert_eq!(prefill(&mut pool, 2, &tokens(2, 40)).0, 0);
 }

@@ -61,20 +61,20 @@ fn what_is_refused_changes_nothing() {
 }
 
 #[test]
-fn nothing_is_written_into_a_block_that_was_attached() {
+fn matched_blocks_are_read_only() {
     let mut pool = pool_of_ten();
     prefill(&mut pool, 0, &tokens(1, 33));
     begin(&mut pool, 1, &tokens(1, 33), RequestKeys::default());
-    assert_eq!(attach(&mut pool, 1).blocks.len(), 2);
+    assert_eq!(match_prefix(&mut pool, 1).blocks.len(), 2);
     assert_eq!(cells(&mut pool, &[(1, 20)]), Ok(vec![3 * 16 + 4]));
     assert_eq!(held(&pool, 1), [1, 2, 4]);
     // A second call returns the same.
     assert_eq!(cells(&mut pool, &[(1, 20)]), Ok(vec![3 * 16 + 4]));
-    assert_eq!(pool.attach(1), Err(Refusal::Invalid));
+    assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
 }
 
 #[test]
-fn nothing_is_written_into_a_block_that_was_published() {
+fn cached_blocks_are_read_only() {
     let mut pool = pool_of_ten();
     prefill(&mut pool, 0, &tokens(1, 16));
     assert_eq!(reserve(&mut pool, 0, 15..16), Ok(vec![2]));
@@ -104,9 +104,9 @@ fn options_out_of_range_are_refused() {
 fn a_pool_of_single_cells_works() {
     let mut pool = Pool::new(PoolOptions { block_size: 1, ..options(10) }).expect("in range");
     begin(&mut pool, 0, &[1, 2, 3], RequestKeys::default());
-    assert!(attach(&mut pool, 0).blocks.is_empty());
+    assert!(match_prefix(&mut pool, 0).blocks.is_empty());
     assert_eq!(cells(&mut pool, &[(0, 0), (0, 1), (0, 2)]), Ok(vec![0, 1, 2]));
-    assert_eq!(numbers(&pool.publish(0, &[1, 2, 3]).expect("the tokens agree")), [1, 2, 3]);
+    assert_eq!(numbers(&pool.cache(0, &[1, 2, 3]).expect("the tokens agree")), [1, 2, 3]);
     begin(&mut pool, 1, &[1, 2, 3], RequestKeys::default());
-    assert_eq!(numbers(&attach(&mut pool, 1).blocks), [1, 2]);
+    assert_eq!(numbers(&match_prefix(&mut pool, 1).blocks), [1, 2]);
 }

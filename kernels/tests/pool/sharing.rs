@@ -53,30 +53,30 @@ fn what_is_shared_comes_besides_what_is_there() {
 }
 
 #[test]
-fn several_blocks_at_one_index_are_not_published_and_not_promised() {
+fn several_blocks_at_one_index_are_neither_cached_nor_in_flight() {
     let mut pool = pool_of_ten();
     let prompt = tokens(1, 40);
     assert_eq!(reserve(&mut pool, 0, 0..4), Ok(vec![1]));
     begin(&mut pool, 1, &prompt, RequestKeys::default());
     begin(&mut pool, 2, &prompt, RequestKeys::default());
-    assert_eq!(attach(&mut pool, 1).next, Next::Compute);
-    assert_eq!(attach(&mut pool, 2).next, Next::Wait);
+    assert_eq!(match_prefix(&mut pool, 1).next, Next::Compute);
+    assert_eq!(match_prefix(&mut pool, 2).next, Next::Wait);
     assert_eq!(pool.share(0, 1, 0, 4), Ok(()));
     // The block is not the in-flight one, so the other sequence need not wait for it.
-    assert_eq!(attach(&mut pool, 2).next, Next::Compute);
-    assert_eq!(pool.attach(1), Err(Refusal::Invalid));
+    assert_eq!(match_prefix(&mut pool, 2).next, Next::Compute);
+    assert_eq!(pool.match_prefix(1), Err(Refusal::Invalid));
     assert_eq!(reserve(&mut pool, 1, 4..40), Ok(vec![2, 3, 4]));
-    assert_eq!(numbers(&pool.publish(1, &prompt).expect("the tokens agree")), [3]);
+    assert_eq!(numbers(&pool.cache(1, &prompt).expect("the tokens agree")), [3]);
     assert_eq!(hash(&pool, 1).or(hash(&pool, 2)), None);
 }
 
 #[test]
-fn a_block_that_another_one_took_is_not_published() {
+fn a_block_that_another_sequence_allocated_is_not_cached() {
     let mut pool = pool_of_ten();
     let prompt = tokens(1, 16);
     begin(&mut pool, 1, &prompt, RequestKeys::default());
     assert_eq!(reserve(&mut pool, 0, 0..16), Ok(vec![1]));
     assert_eq!(pool.share(0, 1, 0, -1), Ok(()));
-    assert_eq!(pool.publish(1, &prompt), Ok(vec![]));
+    assert_eq!(pool.cache(1, &prompt), Ok(vec![]));
     assert_eq!(hash(&pool, 1), None);
 }

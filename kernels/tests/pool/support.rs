@@ -4,7 +4,7 @@ use espalier_kernels::pool::block::BlockId;
 use espalier_kernels::pool::events::Event;
 use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
 use espalier_kernels::pool::hash::BlockHash;
-use espalier_kernels::pool::pool::{Attachment, Pool, PoolOptions, Refusal};
+use espalier_kernels::pool::pool::{Pool, PoolOptions, PrefixMatch, Refusal};
 
 pub const BLOCK_SIZE: usize = 16;
 
@@ -66,17 +66,17 @@ pub fn begin(pool: &mut Pool, sequence: i32, prompt: &[i32], keys: RequestKeys) 
     assert_eq!(pool.begin(sequence, prompt, keys), Ok(()));
 }
 
-pub fn attach(pool: &mut Pool, sequence: i32) -> Attachment {
-    pool.attach(sequence).expect("the sequence has a request and only attached blocks")
+pub fn match_prefix(pool: &mut Pool, sequence: i32) -> PrefixMatch {
+    pool.match_prefix(sequence).expect("the sequence has a request and only attached blocks")
 }
 
 /// Processes a whole prompt: matched as far as possible, then computed and cached. Returns the number of matched
 /// blocks, and all blocks of the sequence.
 pub fn prefill_with(pool: &mut Pool, sequence: i32, prompt: &[i32], keys: RequestKeys) -> (usize, Vec<u32>) {
     begin(pool, sequence, prompt, keys);
-    let hits = attach(pool, sequence).blocks.len();
+    let hits = match_prefix(pool, sequence).blocks.len();
     assert!(reserve(pool, sequence, hits * BLOCK_SIZE..prompt.len()).is_ok());
-    assert!(pool.publish(sequence, prompt).is_ok());
+    assert!(pool.cache(sequence, prompt).is_ok());
     (hits, held(pool, sequence))
 }
 

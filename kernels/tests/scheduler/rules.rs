@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use espalier_kernels::scheduler::{Action, Offer, Request, Room, Stage, Wait, decide};
+use espalier_kernels::scheduler::{Action, Capacity, Offer, Request, Stage, Wait, decide};
 
 /// Blocks of ten positions; a sequence holds the number of blocks in `held`, and no blocks are shared.
 #[derive(Default)]
-struct MadeUp {
+struct MockPool {
     block_count: u64,
     held: BTreeMap<i32, u64>,
     offers: BTreeMap<i32, Offer>,
 }
 
-impl Room for MadeUp {
+impl Capacity for MockPool {
     fn block_count(&self) -> u64 {
         self.block_count
     }
@@ -38,8 +38,8 @@ impl Room for MadeUp {
     }
 }
 
-fn room(block_count: u64, held: &[(i32, u64)]) -> MadeUp {
-    MadeUp { block_count, held: held.iter().copied().collect(), ..MadeUp::default() }
+fn mock_pool(block_count: u64, held: &[(i32, u64)]) -> MockPool {
+    MockPool { block_count, held: held.iter().copied().collect(), ..MockPool::default() }
 }
 
 /// Returns the waiting request that arrived `sequence`th, and needs positions up to `end`.
@@ -49,10 +49,10 @@ fn waits(sequence: i32, end: u64) -> Request {
         priority: 0,
         sequence,
         stage: Stage::Waits,
-        may_give_way: true,
+        preemptible: true,
         first: 0,
         end,
-        siblings: 0,
+        further_choices: 0,
     }
 }
 
@@ -60,80 +60,80 @@ fn runs(sequence: i32, end: u64) -> Request {
     Request { stage: Stage::Runs, ..waits(sequence, end) }
 }
 
-fn action(room: &MadeUp, requests: &[Request], kept: &[i32]) -> Action {
-    decide(room, requests, kept, true).action
+fn action(pool: &MockPool, requests: &[Request], retained: &[i32]) -> Action {
+    decide(pool, requests, retained, true).action
 }
 
 #[test]
-fn the_first_that_came_goes_first() {
-    let pool = room(4, &[]);
+fn the_first_arrival_is_admitted_first() {
+    let pool = mock_pool(4, &[]);
     let requests = [waits(3, 40), waits(1, 40), waits(2, 40)];
     assert_eq!(action(&pool, &requests, &[]), Action::Admit { index: 1, tokens: 0 });
 }
 
 #[test]
-fn priority_goes_before_arrival() {
-    let pool = room(4, &[]);
+fn priority_precedes_arrival() {
+    let pool = mock_pool(4, &[]);
     let urgent = Request { priority: -1, ..waits(9, 40) };
     assert_eq!(action(&pool, &[waits(1, 40), urgent], &[]), Action::Admit { index: 1, tokens: 0 });
 }
 
 #[test]
-fn nobody_overtakes_the_first_that_waits_for_room() {
-    let pool = room(4, &[(0, 2)]);
+fn no_request_bypasses_the_queue_head() {
+    let pool = mock_pool(4, &[(0, 2)]);
     let decision = decide(&pool, &[runs(0, 20), waits(1, 30), waits(2, 10)], &[], true);
     assert_eq!(decision.action, Action::Nothing);
-    assert_eq!(decision.waits, [None, Some(Wait::Room), Some(Wait::Line)]);
+    assert_eq!(decision.waits, [None, Some(Wait::Blocks), Some(Wait::Queue)]);
 }
 
 #[test]
-fn what_running_requests_were_promised_is_not_given_away() {
-    let pool = room(4, &[(0, 1)]);
+fn blocks_that_running_requests_need_are_not_admitted_to_others() {
+    let pool = mock_pool(4, &[(0, 1)]);
     assert_eq!(action(&pool, &[runs(0, 30), waits(1, 10)], &[]), Action::Admit { index: 1, tokens: 0 });
     let decision = decide(&pool, &[runs(0, 40), waits(1, 10)], &[], true);
-    assert_eq!((decision.action, decision.waits[1]), (Action::Nothing, Some(Wait::Room)));
+    assert_eq!((decision.action, decision.waits[1]), (Action::Nothing, Some(Wait::Blocks)));
 }
 
 #[test]
-fn siblings_need_a_block_each() {
-    let pool = room(4, &[]);
-    let family = |siblings| Request { siblings, ..waits(0, 20) };
+fn further_choices_need_a_block_each() {
+    let pool = mock_pool(4, &[]);
+    let family = |further_choices| Request { further_choices, ..waits(0, 20) };
     assert_eq!(action(&pool, &[family(2)], &[]), Action::Admit { index: 0, tokens: 0 });
     assert_eq!(action(&pool, &[family(3)], &[]), Action::Refuse { index: 0 });
 }
 
 #[test]
-fn what_is_kept_goes_before_anybody_waits_or_gives_way() {
-    let pool = room(4, &[(0, 2), (7, 0), (8, 2)]);
+fn retained_sequences_are_evicted_before_requests_wait_or_are_preempted() {
+    let pool = mock_pool(4, &[(0, 2), (7, 0), (8, 2)]);
     assert_eq!(action(&pool, &[runs(0, 20), waits(1, 10)], &[7, 8]), Action::Drop { index: 1 });
     assert_eq!(action(&pool, &[runs(0, 30)], &[7, 8]), Action::Drop { index: 1 });
 }
 
 #[test]
-fn the_last_that_came_gives_way() {
-    let pool = room(4, &[(0, 2), (1, 2)]);
-    assert_eq!(action(&pool, &[runs(0, 30), runs(1, 20)], &[]), Action::GiveWay { index: 1 });
-    assert_eq!(action(&pool, &[runs(0, 20), runs(1, 30)], &[]), Action::GiveWay { index: 1 });
-    let cannot = Request { may_give_way: false, ..runs(1, 30) };
-    assert_eq!(action(&pool, &[runs(0, 20), cannot], &[]), Action::GiveWay { index: 0 });
+fn the_last_request_is_preempted() {
+    let pool = mock_pool(4, &[(0, 2), (1, 2)]);
+    assert_eq!(action(&pool, &[runs(0, 30), runs(1, 20)], &[]), Action::Preempt { index: 1 });
+    assert_eq!(action(&pool, &[runs(0, 20), runs(1, 30)], &[]), Action::Preempt { index: 1 });
+    let cannot = Request { preemptible: false, ..runs(1, 30) };
+    assert_eq!(action(&pool, &[runs(0, 20), cannot], &[]), Action::Preempt { index: 0 });
 }
 
 #[test]
-fn who_outgrows_the_pool_alone_is_refused() {
-    let pool = room(4, &[(0, 4)]);
+fn a_request_that_outgrows_the_pool_alone_is_refused() {
+    let pool = mock_pool(4, &[(0, 4)]);
     assert_eq!(action(&pool, &[runs(0, 50)], &[]), Action::Refuse { index: 0 });
-    let family = [runs(0, 40), runs(1, 30)].map(|one| Request { may_give_way: false, ..one });
-    let pool = room(4, &[(0, 2), (1, 2)]);
+    let family = [runs(0, 40), runs(1, 30)].map(|one| Request { preemptible: false, ..one });
+    let pool = mock_pool(4, &[(0, 2), (1, 2)]);
     assert_eq!(action(&pool, &family, &[]), Action::Refuse { index: 1 });
 }
 
 #[test]
-fn who_holds_blocks_twice_begins_anew_before_it_is_refused() {
-    let mut pool = room(4, &[(0, 4)]);
+fn a_request_that_holds_blocks_twice_is_preempted_before_it_is_refused() {
+    let mut pool = mock_pool(4, &[(0, 4)]);
     pool.held.insert(0, 4);
     // It needs a fifth block, although its tokens fit into four.
-    struct Twice(MadeUp);
-    impl Room for Twice {
+    struct Twice(MockPool);
+    impl Capacity for Twice {
         fn block_count(&self) -> u64 {
             self.0.block_count
         }
@@ -157,12 +157,12 @@ fn who_holds_blocks_twice_begins_anew_before_it_is_refused() {
         }
     }
     let decision = decide(&Twice(pool), &[runs(0, 40)], &[], true);
-    assert_eq!(decision.action, Action::GiveWay { index: 0 });
+    assert_eq!(decision.action, Action::Preempt { index: 0 });
 }
 
 #[test]
-fn a_prefix_is_waited_for_and_others_go_on() {
-    let mut pool = room(4, &[(0, 1)]);
+fn a_request_waits_for_a_prefix_while_others_are_admitted() {
+    let mut pool = mock_pool(4, &[(0, 1)]);
     pool.offers.insert(1, Offer { tokens: 10, blocks: 1, waits_for: Some(0) });
     let decision = decide(&pool, &[runs(0, 20), waits(1, 20), waits(2, 10)], &[], true);
     assert_eq!(decision.action, Action::Admit { index: 2, tokens: 0 });
@@ -173,19 +173,19 @@ fn a_prefix_is_waited_for_and_others_go_on() {
 }
 
 #[test]
-fn who_was_asked_in_vain_is_not_asked_again() {
-    let pool = room(4, &[]);
+fn a_request_that_does_not_fit_is_not_considered_again() {
+    let pool = mock_pool(4, &[]);
     assert_eq!(decide(&pool, &[waits(0, 10)], &[], false).action, Action::Nothing);
     // But running requests always have their blocks.
-    let pool = room(4, &[(0, 2), (1, 2)]);
-    assert_eq!(decide(&pool, &[runs(0, 30), runs(1, 20)], &[], false).action, Action::GiveWay { index: 1 });
+    let pool = mock_pool(4, &[(0, 2), (1, 2)]);
+    assert_eq!(decide(&pool, &[runs(0, 30), runs(1, 20)], &[], false).action, Action::Preempt { index: 1 });
 }
 
 #[test]
-fn who_kept_a_text_pays_for_the_rest_only() {
-    let pool = room(4, &[(0, 1), (1, 2)]);
-    let goes_on = Request { first: 20, ..waits(1, 30) };
-    assert_eq!(action(&pool, &[runs(0, 10), goes_on], &[1]), Action::Admit { index: 1, tokens: 20 });
-    let goes_on = Request { first: 20, ..waits(1, 40) };
-    assert_eq!(action(&pool, &[runs(0, 10), goes_on], &[1]), Action::Drop { index: 0 });
+fn a_retained_sequence_counts_only_its_missing_blocks() {
+    let pool = mock_pool(4, &[(0, 1), (1, 2)]);
+    let resumed = Request { first: 20, ..waits(1, 30) };
+    assert_eq!(action(&pool, &[runs(0, 10), resumed], &[1]), Action::Admit { index: 1, tokens: 20 });
+    let resumed = Request { first: 20, ..waits(1, 40) };
+    assert_eq!(action(&pool, &[runs(0, 10), resumed], &[1]), Action::Drop { index: 0 });
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::world::{Job, World, whole};
+use crate::simulated_server::{Job, SimulatedServer, whole};
 
 fn any_job() -> impl Strategy<Value = Job> {
     let choices = prop_oneof![8 => Just(1usize), 1 => 2..4usize];
@@ -23,22 +23,22 @@ fn run(blocks: usize, slots: usize, tokens: usize, mut jobs: Vec<Job>) {
     // The queue head makes progress in each step, and each block that it allocates costs the others at most all they
     // had.
     let most_steps = 100 + 20 * work;
-    let mut world = World::new(blocks, slots);
+    let mut server = SimulatedServer::new(blocks, slots);
     let wanted: usize = jobs.iter().map(|job| job.choices).sum();
-    jobs.into_iter().enumerate().for_each(|(number, job)| world.add(number, job));
-    while !world.is_done() {
-        assert!(world.step < most_steps, "not done after {most_steps} steps");
-        world.run_step(tokens);
+    jobs.into_iter().enumerate().for_each(|(number, job)| server.add(number, job));
+    while !server.is_done() {
+        assert!(server.step < most_steps, "not done after {most_steps} steps");
+        server.run_step(tokens);
     }
-    assert!(world.answered.len() <= wanted);
-    assert!(world.answered.len() == wanted || !world.left.is_empty());
+    assert!(server.answered.len() <= wanted);
+    assert!(server.answered.len() == wanted || !server.left.is_empty());
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn everybody_is_answered(
+    fn every_request_is_answered(
         blocks in 4..24usize,
         slots in 1..6usize,
         tokens in 1..40usize,
@@ -51,7 +51,7 @@ proptest! {
 /// The case of the audit: an endless stream of requests of five blocks, four slots, sixteen blocks, and one request
 /// that needs eleven. It is admitted once the requests have finished that were running when it arrived.
 #[test]
-fn a_large_prompt_waits_for_those_that_ran_when_it_came() {
+fn a_large_prompt_waits_only_for_requests_that_were_running() {
     let small = |comes| Job {
         comes,
         family: comes as i32 + 10,
@@ -63,15 +63,15 @@ fn a_large_prompt_waits_for_those_that_ran_when_it_came() {
         keeps: false,
         patience: None,
     };
-    let mut world = World::new(16, 4);
-    (0..8).for_each(|number| world.add(number, small(0)));
-    world.add(8, Job { prompt: 40, answer: 4, family: 3, ..small(1) });
-    (9..60).for_each(|number| world.add(number, small(1)));
-    while !world.answered.contains(&(8 * 8)) {
-        assert!(world.step < 1000, "the large one was never answered");
-        world.run_step(16);
+    let mut server = SimulatedServer::new(16, 4);
+    (0..8).for_each(|number| server.add(number, small(0)));
+    server.add(8, Job { prompt: 40, answer: 4, family: 3, ..small(1) });
+    (9..60).for_each(|number| server.add(number, small(1)));
+    while !server.answered.contains(&(8 * 8)) {
+        assert!(server.step < 1000, "the large one was never answered");
+        server.run_step(16);
     }
-    let later = world.answered.iter().filter(|arrival| **arrival > 8 * 8).count();
+    let later = server.answered.iter().filter(|arrival| **arrival > 8 * 8).count();
     assert_eq!(later, 0, "overtaken by {later}");
 }
 
@@ -90,12 +90,12 @@ fn batch_keys_take_turns() {
         keeps: false,
         patience: None,
     };
-    let mut world = World::new(64, 4);
-    world.add(0, Job { answer: 100, ..short(0, 0) });
-    (1..40).for_each(|number| world.add(number, short(4 * number, 1 + number as u32 % 2)));
-    while !world.answered.contains(&0) {
-        assert!(world.step < 400, "the stream was never answered");
-        world.run_step(16);
+    let mut server = SimulatedServer::new(64, 4);
+    server.add(0, Job { answer: 100, ..short(0, 0) });
+    (1..40).for_each(|number| server.add(number, short(4 * number, 1 + number as u32 % 2)));
+    while !server.answered.contains(&0) {
+        assert!(server.step < 400, "the stream was never answered");
+        server.run_step(16);
     }
-    assert!(world.answered.len() > 20, "{} answered beside the stream", world.answered.len() - 1);
+    assert!(server.answered.len() > 20, "{} answered beside the stream", server.answered.len() - 1);
 }

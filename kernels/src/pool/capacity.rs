@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::contents::SequenceId;
 use super::pool::Pool;
 use super::requests::Request;
-use crate::scheduler::{Offer, Room};
+use crate::scheduler::{Capacity, Offer};
 
 impl Pool {
     /// Returns a counter that increases whenever a waiting request may be able to continue: a block became free or was
@@ -16,12 +16,12 @@ impl Pool {
 
     /// Returns the number of cached blocks that come next in the request's prompt, and the sequence that computes the
     /// one after them.
-    fn find_published(&self, request: &Request) -> (usize, Option<SequenceId>) {
+    fn find_cached(&self, request: &Request) -> (usize, Option<SequenceId>) {
         let contents = &self.blocks().contents;
-        let mut index = request.attached;
-        while let Some(content) = request.attachable(index) {
+        let mut index = request.matched;
+        while let Some(content) = request.matchable(index) {
             if contents.blocks(content).is_empty() {
-                return (index, contents.promised_by(content));
+                return (index, contents.in_flight_for(content));
             }
             index += 1;
         }
@@ -31,7 +31,7 @@ impl Pool {
     fn free_among_first(&self, request: &Request, blocks: u64) -> u64 {
         let contents = &self.blocks().contents;
         let is_free = |index: &usize| {
-            let content = request.attachable(*index);
+            let content = request.matchable(*index);
             let block = content.and_then(|content| contents.blocks(content).first());
             block.is_some_and(|block| self.blocks().holders(*block) == 0)
         };
@@ -39,7 +39,7 @@ impl Pool {
     }
 }
 
-impl Room for Pool {
+impl Capacity for Pool {
     fn block_count(&self) -> u64 {
         u64::from(self.blocks().block_count())
     }
@@ -54,7 +54,7 @@ impl Room for Pool {
 
     fn missing(&self, sequence: i32, positions: Range<u64>) -> u64 {
         let Some(table) = self.table(sequence) else { return 0 };
-        let size = Room::block_size(self);
+        let size = Capacity::block_size(self);
         let touched = positions.start / size..positions.end.div_ceil(size);
         let is_missing = |index: &u64| table.writable_block(*index as u32).is_none();
         if positions.is_empty() { 0 } else { touched.filter(is_missing).count() as u64 }
@@ -74,11 +74,11 @@ impl Room for Pool {
     /// The matched blocks may end inside of an image, which is computed as a whole: then the part of it in the last
     /// block takes one more block. If the pool has no such block, no blocks are matched.
     fn offer(&self, sequence: i32, end: u64) -> Offer {
-        let size = Room::block_size(self);
+        let size = Capacity::block_size(self);
         let nothing = Offer { tokens: 0, blocks: end.div_ceil(size), waits_for: None };
         let Some(request) = self.request(sequence) else { return nothing };
-        let (published, waits_for) = self.find_published(request);
-        let tokens = request.end_before_cut_extra(published as u64 * size);
+        let (cached, waits_for) = self.find_cached(request);
+        let tokens = request.end_before_cut_extra(cached as u64 * size);
         let free = self.free_among_first(request, tokens.div_ceil(size));
         let offer = Offer {
             tokens,

@@ -48,7 +48,7 @@ struct Run {
     /// Other choices that have not begun, or the slot of the first choice.
     children: Vec<usize>,
     /// It continues from another choice's prompt, once that is computed.
-    joins: bool,
+    awaits_first_choice: bool,
     is_child: bool,
     begin_step: usize,
 }
@@ -68,10 +68,10 @@ impl Run {
 }
 
 /// The simulated server.
-pub struct World {
+pub struct SimulatedServer {
     pool: Pool,
     slots: Vec<Option<Run>>,
-    kept: BTreeMap<usize, usize>,
+    retained: BTreeMap<usize, usize>,
     queue: Vec<(usize, Job)>,
     pub step: usize,
     /// Indexes of the jobs that have finished.
@@ -79,18 +79,18 @@ pub struct World {
     pub left: Vec<usize>,
 }
 
-impl World {
-    pub fn new(blocks: usize, slots: usize) -> World {
+impl SimulatedServer {
+    pub fn new(blocks: usize, slots: usize) -> SimulatedServer {
         let options = PoolOptions {
             block_count: blocks as u32,
             block_size: BLOCK as u32,
             sequence_count: slots as u32,
             event_capacity: 0,
         };
-        World {
+        SimulatedServer {
             pool: Pool::new(options).expect("the options are in range"),
             slots: (0..slots).map(|_| None).collect(),
-            kept: BTreeMap::new(),
+            retained: BTreeMap::new(),
             queue: Vec::new(),
             step: 0,
             answered: Vec::new(),
@@ -109,8 +109,8 @@ impl World {
 
     pub fn run_step(&mut self, tokens: usize) {
         self.launch();
-        self.let_clients_go();
-        self.publish();
+        self.disconnect_clients();
+        self.cache();
         self.schedule();
         self.compute(tokens);
         self.step += 1;
@@ -125,7 +125,7 @@ impl World {
             }
             self.queue.remove(0);
             for (at, slot) in free[..job.choices].iter().enumerate() {
-                self.drop_kept(*slot);
+                self.evict_retained(*slot);
                 let text = (0..job.prompt as i32).map(|token| job.family * (1 + token / 9)).collect();
                 self.slots[*slot] = Some(Run {
                     arrival: number * 8 + at,
@@ -135,7 +135,7 @@ impl World {
                     last_step: 0,
                     begun: false,
                     children: if at == 0 { free[1..job.choices].to_vec() } else { Vec::new() },
-                    joins: at > 0,
+                    awaits_first_choice: at > 0,
                     is_child: at > 0,
                     begin_step: self.step,
                     job: job.clone(),
@@ -144,13 +144,13 @@ impl World {
         }
     }
 
-    fn drop_kept(&mut self, slot: usize) {
-        if self.kept.remove(&slot).is_some() {
+    fn evict_retained(&mut self, slot: usize) {
+        if self.retained.remove(&slot).is_some() {
             assert_eq!(self.pool.remove(slot as i32, 0, -1), Ok(()));
         }
     }
 
-    fn let_clients_go(&mut self) {
+    fn disconnect_clients(&mut self) {
         for slot in 0..self.slots.len() {
             let gone = self.slots[slot].as_ref().is_some_and(|run| {
                 !run.is_child && run.job.patience.is_some_and(|steps| self.step >= run.begin_step + steps)
@@ -171,19 +171,19 @@ impl World {
 
     fn release(&mut self, slot: usize, keeps: bool) {
         let Some(run) = self.slots[slot].take() else { return };
-        let published = self.pool.publish(slot as i32, &run.text[..run.computed]);
-        assert!(published.is_ok() || !run.begun, "{published:?}");
+        let cached = self.pool.cache(slot as i32, &run.text[..run.computed]);
+        assert!(cached.is_ok() || !run.begun, "{cached:?}");
         assert_eq!(self.pool.end(slot as i32), Ok(()));
         match keeps {
-            true => drop(self.kept.insert(slot, self.step)),
+            true => drop(self.retained.insert(slot, self.step)),
             false => assert_eq!(self.pool.remove(slot as i32, 0, -1), Ok(())),
         }
     }
 
-    fn publish(&mut self) {
+    fn cache(&mut self) {
         for (slot, run) in self.slots.iter().enumerate() {
             if let Some(run) = run.as_ref().filter(|run| run.begun && run.stage == Stage::Runs) {
-                assert!(self.pool.publish(slot as i32, &run.text[..run.computed]).is_ok());
+                assert!(self.pool.cache(slot as i32, &run.text[..run.computed]).is_ok());
             }
         }
     }
@@ -192,8 +192,8 @@ impl World {
         let mut places = Vec::new();
         let mut requests = Vec::new();
         for (slot, run) in self.slots.iter_mut().enumerate() {
-            // A choice that has not begun is counted in `siblings` of its first one.
-            let Some(run) = run.as_mut().filter(|run| !run.joins) else { continue };
+            // A choice that has not begun is counted in `further_choices` of its first one.
+            let Some(run) = run.as_mut().filter(|run| !run.awaits_first_choice) else { continue };
             if !run.begun && run.stage == Stage::Waits {
                 let keys = RequestKeys::default();
                 assert_eq!(self.pool.begin(slot as i32, &run.text, keys), Ok(()));
@@ -205,10 +205,10 @@ impl World {
                 priority: run.job.priority,
                 sequence: slot as i32,
                 stage: run.stage,
-                may_give_way: true,
+                preemptible: true,
                 first: run.computed as u64,
                 end: run.end() as u64,
-                siblings: run.children.len() as u64,
+                further_choices: run.children.len() as u64,
             });
         }
         (places, requests)
@@ -217,18 +217,19 @@ impl World {
     fn schedule(&mut self) {
         for _ in 0..1000 {
             let (places, requests) = self.requests();
-            let mut kept: Vec<(usize, usize)> = self.kept.iter().map(|(slot, step)| (*step, *slot)).collect();
-            kept.sort_unstable();
-            let kept: Vec<i32> = kept.into_iter().map(|(_, slot)| slot as i32).collect();
-            let decision = decide(&self.pool, &requests, &kept, true);
+            let mut retained: Vec<(usize, usize)> =
+                self.retained.iter().map(|(slot, step)| (*step, *slot)).collect();
+            retained.sort_unstable();
+            let retained: Vec<i32> = retained.into_iter().map(|(_, slot)| slot as i32).collect();
+            let decision = decide(&self.pool, &requests, &retained, true);
             match decision.action {
-                Action::Nothing => return self.check_nobody_is_stuck(),
+                Action::Nothing => return self.check_no_request_is_stuck(),
                 Action::Admit { index, tokens } => {
                     self.check_order(&requests, &decision.waits, index);
                     self.admit(places[index], tokens as usize);
                 }
-                Action::GiveWay { index } => self.give_way(places[index]),
-                Action::Drop { index } => self.drop_kept(kept[index] as usize),
+                Action::Preempt { index } => self.preempt(places[index]),
+                Action::Drop { index } => self.evict_retained(retained[index] as usize),
                 Action::Refuse { index } => panic!("refused, though it fits alone: {:?}", requests[index]),
             }
         }
@@ -236,8 +237,8 @@ impl World {
     }
 
     /// Checks that if no request runs, one was admitted.
-    fn check_nobody_is_stuck(&self) {
-        let runs = |run: &&Run| run.stage == Stage::Runs || run.joins;
+    fn check_no_request_is_stuck(&self) {
+        let runs = |run: &&Run| run.stage == Stage::Runs || run.awaits_first_choice;
         let waiting = self.slots.iter().flatten().filter(|run| !runs(run)).count();
         let running = self.slots.iter().flatten().filter(runs).count();
         assert!(waiting == 0 || running > 0, "{waiting} wait and nobody runs");
@@ -256,14 +257,14 @@ impl World {
 
     fn admit(&mut self, slot: usize, tokens: usize) {
         let run = self.slots[slot].as_mut().expect("it is in a slot");
-        assert!(self.pool.attach(slot as i32).is_ok());
+        assert!(self.pool.match_prefix(slot as i32).is_ok());
         assert_eq!(self.pool.remove(slot as i32, tokens as i32, -1), Ok(()));
         run.computed = tokens;
         run.stage = Stage::Runs;
         run.last_step = self.step;
     }
 
-    fn give_way(&mut self, slot: usize) {
+    fn preempt(&mut self, slot: usize) {
         let run = self.slots[slot].as_mut().expect("it is in a slot");
         assert_eq!(self.pool.end(slot as i32), Ok(()));
         assert_eq!(self.pool.remove(slot as i32, 0, -1), Ok(()));
@@ -328,7 +329,7 @@ impl World {
             (run.text.clone(), run.computed)
         };
         let run = self.slots[child].as_mut().expect("it waits in its slot");
-        (run.text, run.computed, run.stage, run.joins) = (text, computed, Stage::Runs, false);
+        (run.text, run.computed, run.stage, run.awaits_first_choice) = (text, computed, Stage::Runs, false);
         run.last_step = self.step;
     }
 }
