@@ -372,11 +372,11 @@ unsafe fn score_quantized<S: Simd>(
     of_head: &OfHead<'_>,
     of_tile: &mut OfTile<'_>,
 ) {
-    let (room, columns) = (of_tile.room(), of_tile.k.as_mut_ptr().cast());
+    let (buffers, columns) = (of_tile.buffers(), of_tile.k.as_mut_ptr().cast());
     let scores = of_tile.scores.as_mut_ptr();
     // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
-        let levels = keys.read::<S>(room);
+        let levels = keys.read::<S>(buffers);
         whole::to_columns::<S>(levels, keys.cells, columns);
         for (at, rows) in active.blocks() {
             let q = rows.map(|row| of_head.rounded(row, keys.size));
@@ -402,7 +402,7 @@ unsafe fn add_values<S: Simd>(
     unsafe {
         match (values.in_place::<S>(active.count), values.kind) {
             (None, KvType::Quantized(kind)) if !is_exact => {
-                let levels = values.of(kind).read::<S>(of_tile.room());
+                let levels = values.of(kind).read::<S>(of_tile.buffers());
                 add_whole::<S>(values, levels, active, of_head, of_tile);
             }
             (in_place, _) => add_numbers::<S>((values, in_place), active, of_head, of_tile),

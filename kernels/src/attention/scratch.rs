@@ -7,7 +7,7 @@ use super::matrix::{AT_ONCE, Each};
 use super::problem::{Problem, TILE};
 use super::simd::MOST_LANES;
 use super::softmax::State;
-use super::tile::Room;
+use super::tile::QuantBuffers;
 use super::whole::{Rounded, Weights};
 
 /// Scratch memory of one thread.
@@ -182,9 +182,9 @@ impl OfHead<'_> {
 
 impl OfTile<'_> {
     /// Returns the buffers for the quants of a tile.
-    pub fn room(&mut self) -> Room {
+    pub fn buffers(&mut self) -> QuantBuffers {
         let [scales, least] = &mut self.numbers;
-        Room {
+        QuantBuffers {
             levels: self.levels.as_mut_ptr().cast(),
             scales: scales.as_mut_ptr(),
             least: least.as_mut_ptr(),

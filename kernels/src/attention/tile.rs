@@ -268,7 +268,7 @@ impl Levels {
 
 /// Output buffers for the quants of a tile.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct QuantBuffers {
     /// Space for the quants of [`TILE`] rows.
     pub levels: *mut i8,
     /// Space for one scale for each block of [`TILE`] rows.
@@ -284,13 +284,13 @@ pub struct Room {
 impl Tile<Quantized> {
     /// Reads quants, scales and minimums. Quants that are stored as bytes stay in the cache.
     #[inline(always)]
-    pub unsafe fn read<S: Simd>(&self, room: Room) -> Levels {
+    pub unsafe fn read<S: Simd>(&self, buffers: QuantBuffers) -> Levels {
         // SAFETY: per this block's contract.
-        unsafe { S::run(Read { rows: *self, room }) }
+        unsafe { S::run(Read { rows: *self, buffers }) }
     }
 
     #[inline(always)]
-    unsafe fn read_blocks<S: Simd, B: Blocks>(&self, blocks: B, room: Room) -> Levels {
+    unsafe fn read_blocks<S: Simd, B: Blocks>(&self, blocks: B, buffers: QuantBuffers) -> Levels {
         let ((values, bytes), count) = (blocks.block(), self.size / blocks.block().0);
         // Cells are read in groups, so a partial tile must be copied: in-place reads would go past its last cell.
         let in_place = if self.cells == TILE { B::BYTES_AT } else { None };
@@ -300,26 +300,26 @@ impl Tile<Quantized> {
                 self.lines.look_ahead(cell);
                 for at in 0..count {
                     let block = self.lines.row(cell).add(at * bytes);
-                    room.halves.add(at * TILE + cell).write(block.cast::<u16>().read_unaligned());
+                    buffers.halves.add(at * TILE + cell).write(block.cast::<u16>().read_unaligned());
                     if in_place.is_none() {
-                        blocks.levels::<S>(block, room.levels.add(cell * self.size + at * values));
+                        blocks.levels::<S>(block, buffers.levels.add(cell * self.size + at * values));
                     }
                 }
             }
-            self.numbers::<S>(count, B::UNIT, room.halves, room.scales);
+            self.numbers::<S>(count, B::UNIT, buffers.halves, buffers.scales);
             if B::HAS_LEAST {
                 for (cell, at) in (0..self.cells).flat_map(|cell| (0..count).map(move |at| (cell, at))) {
                     let least = self.lines.row(cell).add(at * bytes + size_of::<u16>());
-                    room.halves.add(at * TILE + cell).write(least.cast::<u16>().read_unaligned());
+                    buffers.halves.add(at * TILE + cell).write(least.cast::<u16>().read_unaligned());
                 }
-                self.numbers::<S>(count, 1.0, room.halves, room.least);
+                self.numbers::<S>(count, 1.0, buffers.halves, buffers.least);
             }
             let (first, of_cell, of_block) = match in_place {
                 Some(at) => (self.lines.first.add(at).cast(), self.lines.stride, bytes),
-                None => (room.levels.cast_const(), self.size, values),
+                None => (buffers.levels.cast_const(), self.size, values),
             };
-            let least = if B::HAS_LEAST { room.least } else { std::ptr::null_mut() };
-            Levels { first, of_cell, of_block, blocks: count, values, scales: room.scales, least }
+            let least = if B::HAS_LEAST { buffers.least } else { std::ptr::null_mut() };
+            Levels { first, of_cell, of_block, blocks: count, values, scales: buffers.scales, least }
         }
     }
 
@@ -359,7 +359,7 @@ impl Tile<Quantized> {
 
 struct Read {
     rows: Tile<Quantized>,
-    room: Room,
+    buffers: QuantBuffers,
 }
 
 impl Work for Read {
@@ -369,7 +369,7 @@ impl Work for Read {
     unsafe fn run<S: Simd>(self) -> Levels {
         with_blocks!(self.rows.kind, blocks => {
             // SAFETY: the caller of `Tile::read` has made sure.
-            unsafe { self.rows.read_blocks::<S, _>(blocks, self.room) }
+            unsafe { self.rows.read_blocks::<S, _>(blocks, self.buffers) }
         })
     }
 }
