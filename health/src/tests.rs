@@ -40,7 +40,7 @@ fn it_asks_where_the_server_listens() {
 }
 
 #[test]
-fn the_status_of_an_answer_is_told() {
+fn the_status_of_an_answer_is_reported() {
     let (said, request) = said_of(&[b"HTTP/1.1 200 OK\r\n\r\n{}"], PATIENCE);
     assert_eq!((said, request.lines().next()), (Ok(200), Some("GET /health HTTP/1.0")));
     assert_eq!(said_of(&[b"HTTP/1.1 50", b"3 Service Unavailable\r\n"], PATIENCE).0, Ok(503));

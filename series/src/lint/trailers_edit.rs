@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_filled_in_is_set() {
+    fn only_empty_trailers_are_set() {
         let message = "why\n\nNumerics: TODO\nDrop-when: never\n";
         let set = |key: &str, value: &str, which| set(message, key, value, which);
         let numerics = set("Numerics", "identical", SetWhich::Unfilled).unwrap();

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mixed_is_told_and_stays() {
+    fn mixed_line_ends_are_reported_and_kept() {
         let mixed = LF.replace(" a\n", " a\r\n");
         let adapted = adapt(&mixed, [Some(LineEnds::Lf), Some(LineEnds::Lf)]);
         assert_eq!(adapted.diff, mixed.as_bytes());

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn hunks_keep_their_order_and_leave_room_for_those_below() {
+    fn hunks_keep_their_order_and_leave_lines_for_later_ones() {
         let hunk = |line: usize| format!("@@ -{line},3 +{line},3 @@\n{CHANGE}");
         for lines in [[2, 8], [8, 14], [3, 4]] {
             let placed = place(TWINS, &(hunk(lines[0]) + &hunk(lines[1])), false);

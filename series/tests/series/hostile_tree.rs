@@ -77,7 +77,7 @@ fn collisions_inside_a_patch() {
 }
 
 #[test]
-fn a_file_may_change_its_case_or_make_room_for_a_folder() {
+fn a_file_may_change_its_case_or_be_replaced_by_a_folder() {
     let tree = tree(&[("Readme", "x\n"), ("lib", "x\n")]);
     let moved = changes(&read(&rename("Readme", "README")), &tree);
     assert_eq!(moved.len(), 2);

@@ -58,7 +58,7 @@ fn what_may_be_another_file_that_went_is_not_followed() {
 }
 
 #[test]
-fn a_folder_that_the_series_moved_away_itself_is_made_anew() {
+fn a_folder_that_the_series_moved_away_is_created_again() {
     let (moves, makes) = (read(&rename("docs/old.md", "text/old.md")), read(&create("docs/new.md")));
     let pin = tree(&[("docs/old.md", "old\n")]);
     let taken = tree(&[("text/old.md", "old\n")]);
@@ -68,7 +68,7 @@ fn a_folder_that_the_series_moved_away_itself_is_made_anew() {
 /// Files with equal content that move together keep their names, as in `git rebase`. If names do not decide, git picks
 /// one and the replay stops.
 #[test]
-fn equal_files_that_move_together_are_told_apart_by_name() {
+fn equal_files_that_move_together_are_distinguished_by_name() {
     type Paths<'a> = &'a [&'a str];
     let cases: [(Paths<'_>, Paths<'_>, &str, Option<&str>); 6] = [
         (&["old/a.c", "old/b.c", "old/c.c"], &["new/a.c", "new/b.c", "new/c.c"], "old/b.c", Some("new/b.c")),

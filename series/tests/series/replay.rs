@@ -173,7 +173,7 @@ fn a_head_that_another_function_has_is_no_new_name() {
 
 /// Of functions with equal heads, as on both sides of an `#else`, the line tells which one is meant.
 #[test]
-fn a_head_that_is_there_twice_is_told_apart_by_its_line() {
+fn a_repeated_head_is_distinguished_by_its_line() {
     let with = |call: &str| {
         format!("static int one(int x) {{\n    {call}a(x);\n    {call}b(x);\n    return x;\n}}\n")
     };
@@ -254,7 +254,7 @@ fn a_change_never_goes_into_the_twin_block_of_its_function() {
 
 /// Two equal adjacent blocks, of which upstream deletes one: it is undecidable which.
 #[test]
-fn a_change_of_one_of_two_that_cannot_be_told_apart_is_looked_at() {
+fn a_change_of_one_of_two_identical_places_needs_review() {
     let block = "    a();\n    b();\n    c();\n    d();\n";
     let base = format!("static int one(void) {{\n{block}{block}}}\n");
     let theirs = base.replacen("b()", "ours()", 1);

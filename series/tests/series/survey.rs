@@ -92,7 +92,7 @@ fn what_upstream_has_of_a_patch_is_left_out() {
 }
 
 #[test]
-fn nothing_is_placed_where_one_hunk_is_in_doubt() {
+fn nothing_is_placed_if_one_hunk_is_ambiguous() {
     let broken = file().replace("f();", "x();");
     let found = survey(&[("a.c", &broken)]);
     use PatchClass::{Blocked, Conflict, Exact};
@@ -101,7 +101,7 @@ fn nothing_is_placed_where_one_hunk_is_in_doubt() {
 }
 
 #[test]
-fn a_renamed_file_goes_only_where_there_is_room() {
+fn a_renamed_file_goes_only_to_a_free_path() {
     let old = file();
     let header = rename("a.c", "b.c").replace("similarity index 100%", "similarity index 90%");
     let hunk =

@@ -60,7 +60,7 @@ fn a_patch_in_parts_is_taken_with_the_last_of_them() {
 }
 
 #[test]
-fn what_is_taken_back_can_be_taken_again() {
+fn a_reverted_patch_can_be_upstreamed_again() {
     let back = history(&[BASE, &after(), BASE]);
     assert_eq!(back.events, [taken(0), Event::Reverted { by: 1 }]);
     assert!(!back.is_taken());

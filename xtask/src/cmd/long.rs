@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_answer_that_differs_is_told_with_all() {
+    fn a_differing_answer_is_reported_with_all_answers() {
         let answer = |name: &str, says: &str| (name.to_string(), json!(says));
         let mut answers = vec![answer("paged-cpu", "grows"), answer("stock-cpu", "grows")];
         assert!(compare(&answers).is_ok() && compare(&[]).is_ok());

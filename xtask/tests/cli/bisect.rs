@@ -66,7 +66,7 @@ fn each_patch_has_the_commits_that_broke_it() {
 }
 
 #[test]
-fn what_is_mended_is_told_as_mended() {
+fn a_fixed_patch_is_reported_as_fixed() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[GREETING_GOES, GREETING_IS_BACK, COUNT_MOVES]);
     insta::assert_snapshot!(bisect(&project, &upstream, &["--patch", "0001"]), @r#"

@@ -176,7 +176,7 @@ fn what_computes_logits_keeps_its_level_in_a_reference() {
 }
 
 #[test]
-fn a_package_with_a_missing_file_is_made_anew() {
+fn a_package_with_a_missing_file_is_built_again() {
     let project = Project::new();
     project.run_build(&["build"]).success();
     std::fs::remove_file(project.path(PACKAGE).join("bin/hello")).unwrap();
@@ -194,7 +194,7 @@ fn without_the_smoke_test_it_counts_as_unfinished() {
 }
 
 #[test]
-fn a_changed_flavor_is_configured_anew() {
+fn a_changed_flavor_is_configured_again() {
     let project = Project::new();
     project.run_build(&["build"]).success();
     project.edit("ci/flavors.toml", "\"Release\"", "\"Debug\"");

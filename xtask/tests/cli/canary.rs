@@ -301,7 +301,7 @@ fn another_culprit_has_an_issue_of_its_own_and_the_old_one_is_closed() {
 }
 
 #[test]
-fn an_issue_that_says_something_else_now_is_written_anew_with_one_comment() {
+fn a_changed_issue_is_rewritten_with_one_comment() {
     let watched = watched();
     watched.greeting_goes();
     watched.keep_issues().code(1);
@@ -325,7 +325,7 @@ fn after_drift_the_pin_can_still_move_as_far_as_all_applies() {
 }
 
 #[test]
-fn what_a_person_wrote_over_is_mended() {
+fn an_edited_issue_body_is_restored() {
     let watched = watched();
     watched.greeting_goes();
     watched.keep_issues().code(1);

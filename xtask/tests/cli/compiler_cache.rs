@@ -31,32 +31,32 @@ fn build(project: &Project, arguments: &[&str]) -> Output {
     project.finish(command).success()
 }
 
-fn build_anew(project: &Project) -> Output {
+fn build_from_scratch(project: &Project) -> Output {
     std::fs::remove_dir_all(project.path(FOLDER)).unwrap();
     build(project, &[])
 }
 
 #[test]
-fn it_is_told_where_the_project_is_and_says_what_it_had() {
+fn the_cache_gets_the_project_folder_and_reports_its_hits() {
     let project = project();
     build(&project, &[]).says(&["Cached ccache had 0 of 11 objects"]).says_nothing_of("had nothing");
     let base_folder = std::fs::read_to_string(project.beside("bin/basedir")).unwrap();
     assert_eq!(base_folder.trim(), project.root().display().to_string());
     files::write(&project.beside("bin/has-all"), "");
-    build_anew(&project).says(&["Cached ccache had 11 of 11 objects"]).says_nothing_of("had nothing");
+    build_from_scratch(&project).says(&["Cached ccache had 11 of 11 objects"]).says_nothing_of("had nothing");
 }
 
 #[test]
-fn one_that_lost_what_was_compiled_before_is_told() {
+fn a_compiler_cache_that_lost_its_objects_is_reported() {
     let project = project();
     build(&project, &[]);
-    build_anew(&project).says(&[
+    build_from_scratch(&project).says(&[
         "Cached ccache had 0 of 11 objects",
         "ccache had nothing of paged-cpu-native, which was compiled here before: `ccache --show-stats`",
     ]);
     // Another tree is a different build.
     project.write("overlay/extra/espalier/note.txt", "another\n");
-    build_anew(&project).says(&["Cached ccache had 0 of 11 objects"]).says_nothing_of("had nothing");
+    build_from_scratch(&project).says(&["Cached ccache had 0 of 11 objects"]).says_nothing_of("had nothing");
 }
 
 #[test]

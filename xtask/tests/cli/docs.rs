@@ -23,7 +23,7 @@ fn it_is_written_and_then_up_to_date() {
 }
 
 #[test]
-fn a_stale_file_fails_and_the_command_that_mends_it_is_named() {
+fn a_stale_file_fails_and_names_the_command_that_fixes_it() {
     let project = Project::new();
     project.run(&["docs"]).success();
     project.edit(FILE, "| `--dry-run` |", "| `--dryrun` |");

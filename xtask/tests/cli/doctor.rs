@@ -4,7 +4,7 @@ use super::support::registries::Registries;
 use super::support::{Project, files, program_path};
 
 #[test]
-fn what_is_missing_and_what_mends_it() {
+fn missing_parts_and_their_fixes() {
     let registries = Registries::new();
     let said = registries.run(&["doctor", "gpu"]).code(1);
     for line in [
@@ -49,7 +49,7 @@ fn all_flavors_are_looked_at_and_that_is_no_verdict() {
 
 /// Every flavor can be built without npm, but the consequence is reported.
 #[test]
-fn a_machine_without_npm_is_told_what_it_goes_without() {
+fn a_machine_without_npm_is_told_which_features_are_missing() {
     let project = Project::new();
     let without =
         program_path::only(&project.beside("bin"), &["git", "cmake", "ninja", "cc", "c++", "python3"]);

@@ -81,7 +81,7 @@ fn a_dry_run_makes_nothing() {
 }
 
 #[test]
-fn a_changed_series_is_made_anew_when_nothing_is_lost() {
+fn a_changed_series_is_recreated_when_nothing_is_lost() {
     let project = Project::new();
     let folder = edit(&project);
     std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();

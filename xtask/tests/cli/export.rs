@@ -231,7 +231,7 @@ fn a_variant_on_top_of_another_exports_its_own_commits() {
 }
 
 #[test]
-fn edits_across_the_border_are_refused() {
+fn edits_below_the_variants_own_patches_are_refused() {
     let project = with_child();
     let folder = edit_folder(&project, "child");
     let before = files::times(&project.path("patches"));
@@ -279,7 +279,7 @@ fn a_changed_parent_changes_the_locks_of_its_children() {
 }
 
 #[test]
-fn a_parent_that_changed_since_is_told() {
+fn a_parent_that_changed_since_is_reported() {
     let project = with_child();
     parent_goes_on(&project);
     insta::assert_snapshot!(project.run(&["export", "child"]), @"

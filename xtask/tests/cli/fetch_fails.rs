@@ -333,7 +333,7 @@ fn a_configuration_that_git_cannot_read() {
 }
 
 #[test]
-fn a_repository_of_somebody_else() {
+fn a_repository_of_another_user() {
     let project = Project::new();
     let upstream = project.fork();
     let changed = Command::new("chown").args(["-R", "65534"]).arg(&upstream).output().unwrap();
@@ -363,7 +363,7 @@ fn a_project_whose_path_is_no_text() {
 
 /// A server that starts counting objects and then finds that one is missing.
 #[test]
-fn a_server_that_breaks_off_is_told_by_its_error() {
+fn a_server_that_breaks_off_is_reported_with_its_error() {
     let project = Project::new();
     let broken = project.fork();
     let blob = git::git(&broken, &["rev-parse", "v1.0:src/add.c"]);

@@ -194,7 +194,7 @@ fn images() {
 }
 
 #[test]
-fn somebodys_own_switches_are_off_for_images_too() {
+fn user_set_switches_are_cleared_for_images_too() {
     let project = fakes("", "");
     let mut command = project.command(&["gate", "--only", "servers", "--check", "images"]);
     command.env("ESPALIER_ENABLE", "gdn-flat-output");

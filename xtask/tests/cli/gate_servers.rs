@@ -26,7 +26,7 @@ fn a_token_that_is_stocks_by_luck_is_seen() {
 }
 
 #[test]
-fn too_many_near_ties_are_no_rounding() {
+fn too_many_ties_fail() {
     let said = gate_servers(&fakes("", "ties"), "answers").code(1);
     assert!(
         said.stderr.contains("of the answers differ from stock's at a near tie; expected at most 11.1 %"),
@@ -150,7 +150,7 @@ fn drafts_that_are_accepted_otherwise_are_seen() {
 }
 
 #[test]
-fn a_check_that_does_not_exist_is_told() {
+fn an_unknown_check_is_reported() {
     let said = gate_servers(&gated(), "answer").code(2);
     said.says(&["no check `answer`", "next: use one of: answers, sharing, prefill-budget"]);
 }

@@ -130,7 +130,7 @@ fn is_in_store(project: &Project, id: &str) -> bool {
 }
 
 #[test]
-fn the_store_loses_what_no_pin_leads_to_unless_somebody_borrows_it() {
+fn unreachable_objects_are_removed_unless_another_repository_borrows_them() {
     let project = Project::new();
     project.run(&["apply"]).success();
     project.run(&["edit"]).success();
@@ -206,7 +206,7 @@ fn a_kill_leaves_what_is_needed() {
 
 /// `gc` would remove a target directory that it does not know, and everything in it would be recompiled.
 #[test]
-fn every_target_directory_of_ours_is_known() {
+fn every_target_directory_of_this_repository_is_known() {
     let sources = files::of_this_repository("xtask");
     let mut found = std::collections::BTreeSet::new();
     for file in files::list(&sources).iter().filter(|file| file.ends_with(".rs") && !file.contains("tests/"))

@@ -205,7 +205,7 @@ fn an_issue_that_was_not_made_is_asked_for_again() {
 }
 
 #[test]
-fn an_issue_without_its_label_is_told() {
+fn an_issue_without_its_label_is_reported() {
     let Talk { server, client, .. } = talk();
     server.next(&[Incident::Answer(
         201,

@@ -214,7 +214,7 @@ fn every_command_about_an_import_leads_on() {
 
 /// The pin that a hint suggests can be fetched in a clone.
 #[test]
-fn what_newest_offers_is_a_pin_for_everybody() {
+fn newest_offers_a_pin_that_every_clone_can_fetch() {
     let project = project_by_git(&[ABOUT, GREETING_GOES]);
     let said = shell(project.root(), &project, "cargo xtask newest");
     shell(project.root(), &project, &commands("newest", &said)[0]).success();

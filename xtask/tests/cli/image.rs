@@ -91,7 +91,7 @@ fn a_runtime_lies_over_the_base() {
 }
 
 #[test]
-fn a_plan_builds_nothing_and_asks_nobody() {
+fn a_dry_run_builds_nothing_and_asks_no_server() {
     let imaging = Imaging::new();
     let said = imaging.run(&["image", "--dry-run"]).success().stdout;
     let words: Vec<&str> = said.lines().map(|line| line.split_once(' ').unwrap_or((line, "")).0).collect();

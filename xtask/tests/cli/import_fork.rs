@@ -203,7 +203,7 @@ fn a_fork_that_stands_somewhere_else() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let project = empty_project();
     let fork = fork(&project);
     let fork = fork.to_str().unwrap();

@@ -291,7 +291,7 @@ fn each_project_s_patches_as_they_lie_there() {
 }
 
 #[test]
-fn what_an_order_file_does_not_name_is_told() {
+fn patches_that_an_order_file_omits_are_reported() {
     let project = started();
     let folder = project.beside("queue");
     files::write(&folder.join(".patches"), "z.patch\n");
@@ -329,7 +329,7 @@ fn several_series_in_one_folder_are_not_mixed() {
 }
 
 #[test]
-fn a_guessed_order_is_told() {
+fn a_guessed_order_is_reported() {
     let project = started();
     let folder = project.beside("loose");
     files::write(&folder.join("a.patch"), first());

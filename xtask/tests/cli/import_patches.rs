@@ -239,7 +239,7 @@ fn a_variant_with_patches_is_added_to_only_when_asked() {
 }
 
 #[test]
-fn without_a_pin_nobody_knows_what_patches_are_for() {
+fn patches_without_a_pin_are_refused() {
     let project = empty_project();
     let folder = formatted(&project, &[]);
     import(&project, &folder, &[]).code(2).says(&["there is no `pins.toml`", "cargo xtask init"]);

@@ -140,7 +140,7 @@ fn killed_at_fifty_points_the_next_run_ends_at_the_same_tree() {
 /// Moments that random kills rarely hit: each file here is one that some step creates and removes again within
 /// microseconds.
 #[test]
-fn what_a_killed_run_may_leave_stops_nobody() {
+fn leftovers_of_a_killed_run_do_not_block_later_runs() {
     let (helper, project) = (Project::new(), Project::new());
     let turns = Turns::new(&helper);
     let pin = format!("target/espalier/store.git/refs/espalier/pins/{}.lock", Upstream::shared().tree());

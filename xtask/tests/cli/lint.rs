@@ -110,7 +110,7 @@ fn findings_are_data() {
 }
 
 #[test]
-fn what_a_machine_can_mend() {
+fn fixable_findings_are_fixed() {
     let project = clean();
     let before = series(&project);
     rename(&project, "0003-name-a-note.patch", "0007-what-a-note.patch");
@@ -163,7 +163,7 @@ fn subjects_without_ascii_words_pass() {
 }
 
 #[test]
-fn what_only_a_person_can_mend_stays() {
+fn findings_that_need_a_person_stay() {
     let project = broken();
     project.write("patches/paged/notes.diff", "mine\n");
     let before = series(&project);
@@ -270,7 +270,7 @@ fn authors_and_dates_that_no_commit_can_have() {
 }
 
 #[test]
-fn what_nobody_can_read_or_is_for_git_is_no_source() {
+fn unreadable_files_and_files_for_git_are_not_sources() {
     let project = Project::new();
     project.take_patch(|fork| {
         std::fs::write(fork.join("data/logo.bin"), [0u8, 1, 2]).unwrap();

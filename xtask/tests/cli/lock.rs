@@ -155,7 +155,7 @@ fn a_stale_one_stops_a_locked_run() {
 }
 
 #[test]
-fn a_damaged_one_is_refused_and_written_anew_when_asked() {
+fn a_damaged_lock_is_refused_and_rewritten_on_request() {
     let project = Project::new();
     project.run(&["apply"]).success();
     let good = project.read("espalier.lock");

@@ -51,7 +51,7 @@ fn every_next_line_of_doctor_can_be_pasted() {
 }
 
 #[test]
-fn a_misspelt_variable_is_told() {
+fn a_misspelt_variable_is_reported() {
     let project = Project::new();
     let mut command = project.command(&["doctor"]);
     command.env("ESPALIER_ENABEL", "attention").env("ESPALIER_ENABLE", "attention");

@@ -209,7 +209,7 @@ fn a_commit_and_a_tree_that_do_not_belong_together() {
 
 /// An earlier version of this tool wrote `tag = "main"`, which no fetch of tags can find.
 #[test]
-fn a_branch_that_is_called_a_tag_is_told_what_to_write() {
+fn a_branch_given_as_a_tag_is_refused_with_the_right_key() {
     let fixture = PinFixture::over_git();
     fixture.project.edit("pins.toml", &format!("tag = \"{TAG}\""), "tag = \"main\"");
     fixture.project.edit("pins.toml", &Upstream::shared().tree(), &fixture.tree("main"));

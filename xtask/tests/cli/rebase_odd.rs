@@ -292,7 +292,7 @@ fn a_lock_that_cannot_be_read_is_not_written_over() {
 }
 
 #[test]
-fn a_damaged_id_in_the_record_of_a_rebase_is_told() {
+fn a_damaged_id_in_the_record_of_a_rebase_is_reported() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&[]).code(4);
     let record = "target/espalier/rebase/hello/state.json";

@@ -26,7 +26,7 @@ fn take_and_move(folder: &Path) {
 }
 
 #[test]
-fn a_patch_is_not_taken_back_by_a_new_name_of_its_file() {
+fn renaming_its_file_does_not_revert_a_patch() {
     for more in ["", "// Something else.\n"] {
         let moving = Move::with_patch(greet_warmly, |folder| {
             take_and_move(folder);
@@ -40,7 +40,7 @@ fn a_patch_is_not_taken_back_by_a_new_name_of_its_file() {
 }
 
 #[test]
-fn a_patch_that_was_taken_back_under_another_name_is_kept() {
+fn a_patch_that_upstream_reverted_under_another_name_is_kept() {
     let moving = Move::with_patch(greet_warmly, |folder| {
         let before = std::fs::read(folder.join("src/greet.c")).unwrap();
         take_and_move(folder);
@@ -59,7 +59,7 @@ fn change_a_picture(folder: &Path) {
 
 /// Binary files are reverted as blobs; modes and names are reverted without a change of the content.
 #[test]
-fn a_patch_without_text_that_was_taken_back_is_kept() {
+fn a_reverted_patch_without_text_is_kept() {
     let picture = Move::with_patch(change_a_picture, |folder| {
         change_a_picture(folder);
         git::commit(folder, "Change a file");

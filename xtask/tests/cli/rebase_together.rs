@@ -125,7 +125,7 @@ fn abort_and_skip_are_for_all_series() {
 
 /// An upstreamed change is reported for all series at once, and dropped in all.
 #[test]
-fn what_upstream_has_is_told_of_all_series() {
+fn upstreamed_patches_of_all_series_are_reported() {
     let takes = |folder: &std::path::Path| {
         files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // words, not letters");
     };

@@ -162,7 +162,7 @@ fn twins(fixture: &ReferenceFixture) -> String {
 }
 
 #[test]
-fn an_ambiguous_id_is_told_with_its_candidates() {
+fn an_ambiguous_id_is_reported_with_its_candidates() {
     let fixture = ReferenceFixture::new(Transport::Folder);
     let short = twins(&fixture);
     let url = format!("file://{}", fixture.upstream.display());
@@ -176,7 +176,7 @@ fn an_ambiguous_id_is_told_with_its_candidates() {
 }
 
 #[test]
-fn what_nobody_has() {
+fn references_that_no_source_has() {
     for transport in TRANSPORTS {
         let fixture = ReferenceFixture::new(transport);
         for reference in ["0123456789ab", "v2.0~77", "main^2", "nothing~1"] {

@@ -210,7 +210,7 @@ fn what_cannot_be_verified_is_not_installed() {
 }
 
 #[test]
-fn somebody_elses_programs_stay() {
+fn programs_of_others_stay() {
     let project = released();
     let link = project.beside("person/.local/bin/hello");
     files::write(&link, "somebody else's");

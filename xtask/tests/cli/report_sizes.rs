@@ -78,7 +78,7 @@ fn status(project: &Project, more: &[&str]) -> String {
 }
 
 #[test]
-fn a_long_series_is_told_shortly() {
+fn a_long_series_is_summarized() {
     let project = large_project();
     status_is_a_line_a_patch_and_one_a_class(&project);
     json_has_the_text_of_the_patches_only_when_asked_for(&project);

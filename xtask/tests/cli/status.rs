@@ -241,7 +241,7 @@ fn a_branch_moves_and_a_commit_stays_what_it_is() {
 }
 
 #[test]
-fn a_tip_that_nobody_has() {
+fn a_tip_that_no_source_has() {
     let project = Project::new();
     let upstream = Upstream::shared().repository().display().to_string();
     insta::assert_snapshot!(project.run(&["status", "--tip", "v9", "--from", &upstream]), @"

@@ -11,7 +11,7 @@ fn full() -> Stdio {
 }
 
 #[test]
-fn an_answer_that_cannot_be_written_is_told() {
+fn an_answer_that_cannot_be_written_is_reported() {
     let project = Project::new();
     for command in [&["lint"][..], &["status"], &["--json", "status"]] {
         let mut run = project.command(command);

@@ -60,7 +60,7 @@ fn two_applies_of_two_variants() {
 
 /// A compiler cache starts a server that outlives the build: it must not block the next run.
 #[test]
-fn a_program_that_stays_in_the_background_blocks_nobody() {
+fn a_program_that_stays_in_the_background_blocks_no_run() {
     let project = Project::new();
     let sccache = project.beside("bin/sccache");
     files::write_script(

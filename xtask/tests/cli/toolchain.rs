@@ -26,7 +26,7 @@ fn it_is_set_up_once_and_then_there() {
 }
 
 #[test]
-fn a_plan_asks_nobody_and_writes_nothing() {
+fn a_dry_run_asks_no_server_and_writes_nothing() {
     let registries = Registries::new();
     let said = registries.run(&["toolchain", "gpu", "--build-only", "--dry-run"]).success();
     let (head, steps) = said.stdout.split_once('\n').unwrap();
@@ -71,7 +71,7 @@ fn another_pin_is_another_folder() {
 }
 
 #[test]
-fn a_toolchain_that_somebody_emptied_is_set_up_again() {
+fn an_emptied_toolchain_is_set_up_again() {
     let registries = Registries::new();
     registries.run(&["toolchain", "gpu"]).success();
     let program = registries.toolchains().into_iter().find(|file| file.ends_with("usr/bin/gpu-cc")).unwrap();

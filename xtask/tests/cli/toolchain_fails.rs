@@ -133,7 +133,7 @@ fn a_run_that_is_killed() {
 
 /// A folder that the tool did not create is left alone.
 #[test]
-fn somebody_elses_folder() {
+fn a_folder_of_another_user() {
     let registries = Registries::new();
     registries.project.write("target/toolchains/mine", "precious");
     let said = registries.run(&["toolchain", "gpu"]).code(3);

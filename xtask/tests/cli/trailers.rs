@@ -76,7 +76,7 @@ fn with_locked_nothing_is_written() {
 }
 
 #[test]
-fn what_somebody_filled_in_stays_until_it_is_asked_for() {
+fn existing_values_stay_unless_overwriting_is_requested() {
     let project = locked();
     project.run(&["trailers", "--set", "Numerics: bounded 1e-5", "--patch", "2"]).success();
     project.run(&["trailers", "--set", "Numerics: identical"]).success();
@@ -99,7 +99,7 @@ fn a_placeholder_is_found_and_filled_in() {
 }
 
 #[test]
-fn mistakes_are_told_and_nothing_is_written() {
+fn mistakes_are_reported_and_nothing_is_written() {
     let project = locked();
     let before = series(&project);
     let set = |text: &str| project.run(&["trailers", "--set", text]).code(2);

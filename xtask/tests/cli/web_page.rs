@@ -238,7 +238,7 @@ fn cut_in_the_middle() {
 }
 
 #[test]
-fn a_built_page_that_somebody_changed() {
+fn a_built_page_that_was_changed() {
     let project = project();
     let path = npm::path(&project, "20.19.0", WELL);
     project.run_with_path(&["build"], &path).success();

@@ -28,7 +28,7 @@ pub fn collect(repo: &EditRepo, variant: &Variant, before: &SeriesCommits) -> Re
     commits.iter().try_for_each(|commit| refuse_merge(repo, commit))?;
     let first = commits.first().map_or(Some(tip), |first| first.parents.first().copied());
     if first != Some(marks.border) {
-        return Err(across_the_border(repo, variant, &marks, before));
+        return Err(edits_below_own_patches(repo, variant, &marks, before));
     }
     commits.iter().try_for_each(|commit| refuse_empty(repo, commit))?;
     Ok(Collected { commits, tip, marks })
@@ -136,7 +136,12 @@ fn refuse_empty(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
 }
 
 /// The error for commits that do not start at the border (the commit before the variant's own patches).
-fn across_the_border(repo: &EditRepo, variant: &Variant, marks: &Marks, before: &SeriesCommits) -> Error {
+fn edits_below_own_patches(
+    repo: &EditRepo,
+    variant: &Variant,
+    marks: &Marks,
+    before: &SeriesCommits,
+) -> Error {
     let (folder, border) = (folder_of(repo), short(marks.border));
     let below = before.stack.last_of_parents();
     let error = match (below, &variant.extends) {

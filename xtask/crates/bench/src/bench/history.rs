@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_somebody_elses_is_not_overwritten() {
+    fn a_file_of_others_is_not_overwritten() {
         let error = HISTORY.with(Some(b"[1]"), "v1", json!({})).unwrap_err();
         assert!(error.to_string().contains("next: git checkout"), "{error}");
     }

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stock_build_is_told_nothing_of_ours() {
+    fn a_stock_build_gets_none_of_our_arguments() {
         let arguments = configure(false);
         assert!(arguments.contains(&"-DGGML_NATIVE=ON".to_string()));
         // A tag or a commit, which can be looked up upstream; never a tree id.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn compilers_are_told_with_their_launchers_and_arguments() {
+    fn compilers_are_passed_with_their_launchers_and_arguments() {
         let arguments = configure(false);
         let compiler_arguments: Vec<&str> =
             arguments.iter().filter_map(|one| one.strip_prefix("-DCMAKE_C")).collect();

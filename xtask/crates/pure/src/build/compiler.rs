@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_and_arguments_are_told_from_the_compiler() {
+    fn launcher_and_arguments_are_separated_from_the_compiler() {
         let launcher = |name: &str| Some(name.to_string());
         assert_eq!(read("gcc"), Ok((None, "gcc".into(), vec![])));
         assert_eq!(read(" ccache  gcc "), Ok((launcher("ccache"), "gcc".into(), vec![])));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_compiler_is_told() {
+    fn a_value_without_a_compiler_is_reported() {
         for text in ["", "  ", "ccache", "/usr/bin/ccache"] {
             assert_eq!(read(text), Err("names no compiler"), "{text}");
         }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_is_told_with_who_wants_it() {
+    fn a_library_that_no_package_has_is_reported_with_its_users() {
         let base = [file("lib/libc.so.6", &["ld.so"], &[], &["GLIBC_2.2.5", "GLIBC_2.36"])];
         let mut server =
             file("bin/server", &["libc.so.6", "libllama.so.0"], &[("libc.so.6", &["GLIBC_2.36"])], &[]);

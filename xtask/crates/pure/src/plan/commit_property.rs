@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_mended_and_broken_again() {
+    fn broken_fixed_and_broken_again() {
         let commits: [(bool, &[usize]); 4] = [(true, &[]), (false, &[0]), (false, &[1]), (false, &[2])];
         let predecessors = before_each(&commits);
         let broken = CommitProperty { before: &predecessors, at_pin: false, at: &[true, false, true, true] };

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_somebody_else_wrote_is_not_overwritten() {
+    fn files_that_others_wrote_are_not_overwritten() {
         let file = PendingFile { path: "a".into(), old: None, new: Some("11".into()) };
         assert_eq!(file.finish(None), Finish::Do);
         assert_eq!(file.finish(Some("11")), Finish::Done);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_id_is_told_and_not_passed_over() {
+    fn a_damaged_id_is_reported_and_not_skipped() {
         let tree = NamedTree { name: "v1".into(), tree: "ab".repeat(20) };
         let mut state =
             RebaseState::new(("paged", Scope::Pin), tree.clone(), tree, Vec::new(), Choices::default());

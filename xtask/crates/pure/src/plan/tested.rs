@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_nobody_has_described_reads_everything() {
+    fn a_step_without_declared_inputs_reads_everything() {
         let files = project(&[("a", "1"), ("b/c", "2")]);
         assert_eq!(inputs("something new", &files), files);
     }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_label_has_room_and_so_has_a_long_note() {
+    fn long_labels_and_long_notes_fit() {
         let mut plot = plot();
         plot.bars[0].label = "a".repeat(50);
         assert!((plot.x(0.0) - (MARGIN + 350.0)).abs() < 1e-9);

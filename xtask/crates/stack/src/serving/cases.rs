@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_else_has_is_counted_once() {
+    fn shared_blocks_are_counted_once() {
         let total: usize = prompts().iter().map(Vec::len).sum();
         // Nine of ten share two blocks; the prompts with 64 and 70 of the shared tokens share one block each, the one
         // with 128 shares two.

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_that_is_divided_has_room_for_each() {
+    fn a_divided_context_fits_each_request() {
         let prompts = Prompts { prefix: 1600, ..PROMPTS };
         assert_eq!((prompts.length(), prompts.cells()), (1624, 16 * 1792));
     }

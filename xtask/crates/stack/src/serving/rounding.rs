@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn near_ties_are_as_rare_as_stocks_own() {
+    fn ties_are_as_rare_as_between_stock_runs() {
         assert_eq!(judged(11, 0), None);
         assert!(judged(12, 0).unwrap().contains("12.0 %"));
         assert_eq!(judged(18, 12), None);

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_was_as_likely_is_a_near_tie_and_what_follows_is_not_looked_at() {
+    fn an_equally_likely_token_is_a_tie_and_later_tokens_are_not_compared() {
         assert_eq!(judge(&stock(), &[1, 90, 7], 0.06), AnswerVerdict::NearTie(1));
     }
 

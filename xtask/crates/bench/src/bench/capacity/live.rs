@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lost_its_blocks_is_not_live() {
+    fn a_request_without_blocks_is_not_live() {
         let with_blocks = |blocks: u64| {
             let mut slot = slot(true, 3);
             slot["kv_blocks"] = json!(blocks);

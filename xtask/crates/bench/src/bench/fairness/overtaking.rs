@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_sent_later_and_heard_earlier_has_overtaken() {
+    fn a_request_that_was_sent_later_and_answered_earlier_bypassed() {
         let visits = [visit(Some(3), 1000, 1400), visit(Some(3), 1000, 8000), visit(None, 1000, 1050)];
         assert_eq!(visits.each_ref().map(|one| one.overtakers(&others())), [2, 3, 0]);
     }

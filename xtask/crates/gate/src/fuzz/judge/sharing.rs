@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_no_cache_finds_and_leaves_nothing() {
+    fn a_request_without_cache_neither_hits_nor_fills_it() {
         let private = Generate { cache: false, ..samples::generate() };
         assert_eq!(
             findings(vec![played(0, private.clone(), 0, 0), played(1, samples::generate(), 0, 64)]),

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_overtaken_by_many_is_found() {
+    fn a_request_that_many_bypass_is_reported() {
         let ask = |number: usize, took: u64| {
             let mut played = samples::played(samples::generate());
             played.place.2 = number;

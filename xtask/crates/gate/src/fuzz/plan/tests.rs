@@ -144,7 +144,7 @@ fn an_id_of_a_conversation_is_used_by_both_keys_and_by_one_client_of_each() {
 }
 
 #[test]
-fn who_is_drafted_for_after_others_has_asked_nothing_before() {
+fn a_client_with_drafts_after_others_sent_no_request_before() {
     let about = |round: &&Round| round.server.theme == Theme::ForeignDrafts;
     let first = rounds().into_iter().find(|round| about(&round)).map(|round| round.server.drafts);
     assert_eq!(first, Some(Drafts::NgramMod), "the kind that shows the most");

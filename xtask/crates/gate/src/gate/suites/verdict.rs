@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_of_ours_alone_has_to_pass() {
+    fn a_case_that_only_our_build_has_must_pass() {
         let own_cases = ["tcq".to_string()];
         let held = |ours: &[(&str, Outcome)]| {
             let stock = outcomes(&[("a", Outcome::Passed)]);

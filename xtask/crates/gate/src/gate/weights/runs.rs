@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_server_of_ours_is_paged_and_none_of_stocks() {
+    fn all_our_servers_are_paged_and_no_stock_server_is() {
         let is_paged = |run: &ServerRun| run.arguments.contains(&"--kv-paged");
         assert!(PAGED.iter().all(is_paged) && !STOCK.iter().any(is_paged));
         assert_eq!(PAGED.iter().filter(|run| run.is_crowded).count(), 1);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_everybody_knows_has_an_id() {
+    fn well_known_licences_have_an_id() {
         let mit = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../LICENSE-MIT"));
         let apache = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../LICENSE-APACHE"));
         assert_eq!((spdx_id(mit), spdx_id(apache)), (Some("MIT"), Some("Apache-2.0")));

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_are_told_from_names() {
+    fn expressions_are_distinguished_from_names() {
         for text in ["MIT", "MIT OR Apache-2.0", "(MIT OR Apache-2.0) AND Unicode-3.0", "MIT/Apache-2.0"] {
             assert!(is_expression(text), "{text}");
         }

@@ -374,7 +374,7 @@ patches = "patches/paged"
 
     /// An older version of this tool wrote this for a commit without a tag.
     #[test]
-    fn a_commit_that_is_called_a_tag_is_told_what_to_write() {
+    fn a_commit_given_as_a_tag_is_refused_with_the_right_key() {
         insta::assert_snapshot!(refusal("tag = \"v0.4.0\"", &format!("tag = \"{}\"", "0aceb8d1".repeat(5))), @r#"
         error: invalid `pins.toml`
            --> pins.toml:6:7

@@ -81,7 +81,7 @@ fn an_own_compiler_has_a_version_between_the_bounds() {
 }
 
 #[test]
-fn the_managers_that_are_there_are_told_first() {
+fn installed_package_managers_are_listed_first() {
     let toolchain = only(&wheels("install = { apt-get = \"apt-get install a\", brew = \"brew install a\" }"));
     assert_eq!(toolchain.install_hints(|manager| manager == "brew"), ["brew install a"]);
     assert_eq!(toolchain.install_hints(|_| false).len(), 2);

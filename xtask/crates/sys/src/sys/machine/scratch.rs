@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_or_too_small_has_no_room() {
+    fn a_missing_or_small_folder_has_no_capacity() {
         let here = std::env::temp_dir();
         assert!(has_room(&here, 1));
         assert!(!has_room(&here, u64::MAX), "no disk has so much");

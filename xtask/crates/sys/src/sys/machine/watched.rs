@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_program_is_ended_and_told_of() {
+    fn a_silent_program_is_killed_and_reported() {
         let (ended, took) = watch("echo asking the host; exec sleep 30", Duration::from_secs(1));
         let error = ended.unwrap_err().to_string();
         assert_eq!(error, "error: sh showed no sign of life for 1 seconds\n  asking the host");

@@ -101,7 +101,7 @@ mod tests {
 
     /// The system has about 28,000 ephemeral ports: requesting that many yields every port that is free.
     #[test]
-    fn the_system_gives_it_to_nobody_else() {
+    fn a_reserved_port_is_not_given_to_others() {
         let port = ReservedPort::new().unwrap();
         for _ in 0..30_000 {
             let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_no_archive_is_told() {
+    fn truncated_and_invalid_archives_are_reported() {
         let whole = archive(&[member("p/a", tar::EntryType::Regular, 0o644, &[7; 5000])]);
         for bytes in [&whole[..whole.len() / 2], b"not an archive", &[]] {
             let said = said_of(bytes);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_promises_have_one_name() {
+    fn promise_names_are_unique() {
         let names: std::collections::BTreeSet<&str> = PROMISES.iter().map(|promise| promise.name).collect();
         assert_eq!(names.len(), PROMISES.len());
     }

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_too_large_is_told() {
+    fn truncated_and_oversized_members_are_reported() {
         let whole = tar_of("a", tar::EntryType::Regular, "", &[7; 2000]);
         let (_, said) = said_of(&[whole[..1500].to_vec()]);
         assert!(said.starts_with("error: could not unpack `p.deb`"), "{said}");
