@@ -110,9 +110,9 @@ fn about(machine: &Machine) -> String {
 fn as_text(name: &Name, found: &Diagnosis) -> String {
     let there = found.there.iter().map(|line| format!("  there    {line}"));
     let missing = found.missing.iter().map(|line| format!("  missing  {line}"));
-    let mend = found.mend.iter().map(|line| format!("  next: {line}"));
+    let fixes = found.fixes.iter().map(|line| format!("  next: {line}"));
     let head = format!("{name}: {}", found.verdict);
-    std::iter::once(head).chain(there).chain(missing).chain(mend).collect::<Vec<_>>().join("\n")
+    std::iter::once(head).chain(there).chain(missing).chain(fixes).collect::<Vec<_>>().join("\n")
 }
 
 fn as_json(found: &Diagnosis) -> Value {
@@ -120,6 +120,6 @@ fn as_json(found: &Diagnosis) -> Value {
         "verdict": found.verdict.to_string(),
         "there": found.there,
         "missing": found.missing,
-        "mend": found.mend,
+        "mend": found.fixes,
     })
 }

@@ -81,7 +81,7 @@ fn plan(context: &Context, only: &[String]) -> Result<(Vec<Job>, Vec<LeftOut>)> 
             (Readiness::Ready, Some(seconds)) => {
                 Some(format!("it took {seconds} s to compile; build it with `--only {name}`"))
             }
-            _ => Some([found.missing, found.mend].concat().join("; ")),
+            _ => Some([found.missing, found.fixes].concat().join("; ")),
         };
         if let Some(why) = why {
             left_out.push(LeftOut { flavor: name.clone(), why });

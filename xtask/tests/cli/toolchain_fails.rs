@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::support::registries::Registries;
 use super::support::{Output, kill};
 
-/// Runs `toolchain gpu`, which fails and leaves nothing; the next run, after `mend`, succeeds.
-fn fails(break_it: impl Fn(&Registries), mend: impl Fn(&Registries), code: i32) -> Output {
+/// Runs `toolchain gpu`, which fails and leaves nothing; the next run, after `fix`, succeeds.
+fn fails(break_it: impl Fn(&Registries), fix: impl Fn(&Registries), code: i32) -> Output {
     let registries = Registries::new();
     break_it(&registries);
     let said = registries.run(&["toolchain", "gpu", "--build-only"]).code(code);
     assert_eq!(registries.toolchains(), [""; 0], "{said}");
-    mend(&registries);
+    fix(&registries);
     registries.run(&["toolchain", "gpu", "--build-only"]).success();
     said
 }

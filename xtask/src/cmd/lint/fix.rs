@@ -16,15 +16,15 @@ pub fn fix_all(context: &Context, pins: &Pins, dry_run: bool) -> Result<Vec<Stri
     let mut all = Vec::new();
     for folder in pins.series_folders().collect::<BTreeSet<_>>() {
         let files = read_folder(&context.layout, folder)?;
-        let mended = mend(folder, &files).filter(|mended| *mended != files);
-        if let Some(mended) = mended {
-            stage.replace_series(folder, &files, &mended)?;
-            all.extend(files.into_iter().zip(mended));
+        let fixed = fix(folder, &files).filter(|fixed| *fixed != files);
+        if let Some(fixed) = fixed {
+            stage.replace_series(folder, &files, &fixed)?;
+            all.extend(files.into_iter().zip(fixed));
         }
     }
-    let done: Vec<String> = all.iter().filter_map(|(file, mended)| describe(file, mended)).collect();
+    let done: Vec<String> = all.iter().filter_map(|(file, fixed)| describe(file, fixed)).collect();
     if !done.is_empty() && !dry_run {
-        lock_file::follow(context, &mut stage, all.iter().map(|(file, mended)| (file, mended)))?;
+        lock_file::follow(context, &mut stage, all.iter().map(|(file, fixed)| (file, fixed)))?;
         stage.commit("the mending of the patches".to_string())?;
     }
     Ok(done)
@@ -32,13 +32,13 @@ pub fn fix_all(context: &Context, pins: &Pins, dry_run: bool) -> Result<Vec<Stri
 
 /// Returns the fixed files, or `None` when a name has no number: only the author knows where that patch belongs. Two
 /// patches with the same number keep the order of their names.
-fn mend(folder: &str, files: &[PatchFile]) -> Option<Vec<PatchFile>> {
+fn fix(folder: &str, files: &[PatchFile]) -> Option<Vec<PatchFile>> {
     let is_numbered = |file: &PatchFile| series::series_entry(file.name()).is_some();
-    let mended = (1..).zip(files).map(|(at, file)| mend_file(folder, at, file));
-    files.iter().all(is_numbered).then(|| mended.collect())
+    let fixed = (1..).zip(files).map(|(at, file)| fix_file(folder, at, file));
+    files.iter().all(is_numbered).then(|| fixed.collect())
 }
 
-fn mend_file(folder: &str, number: usize, file: &PatchFile) -> PatchFile {
+fn fix_file(folder: &str, number: usize, file: &PatchFile) -> PatchFile {
     let name = file.name();
     let slug = series::series_entry(name).map(|entry| entry.slug).unwrap_or_default();
     let bytes = with_final_newline(name, &file.bytes);
@@ -56,12 +56,12 @@ fn with_final_newline(name: &str, bytes: &[u8]) -> Vec<u8> {
     if bytes.ends_with(b"\n") || !is_same() { bytes.to_vec() } else { ended }
 }
 
-fn describe(file: &PatchFile, mended: &PatchFile) -> Option<String> {
-    let renamed = file.file != mended.file;
-    let ended = file.bytes != mended.bytes;
+fn describe(file: &PatchFile, fixed: &PatchFile) -> Option<String> {
+    let renamed = file.file != fixed.file;
+    let ended = file.bytes != fixed.bytes;
     let mut words = file.file.clone();
     if renamed {
-        words += &format!(" -> {}", mended.name());
+        words += &format!(" -> {}", fixed.name());
     }
     if ended {
         words += ", final newline added";

@@ -54,7 +54,7 @@ pub(super) struct LeftOut {
     /// A brief reason.
     pub(super) why: String,
     /// The remedy; `None` if it was left out on request.
-    pub(super) mend: Option<String>,
+    pub(super) fix: Option<String>,
 }
 
 /// Decides about the page of the tree on disk.
@@ -133,9 +133,9 @@ fn choose_for(context: &Context, tree: &str, lock: &[u8], wanted: Wanted) -> Res
 /// Returns the Node.js that can build a page whose `package-lock.json` is `lock`.
 fn builder(context: &Context, lock: &[u8], wanted: Wanted) -> std::result::Result<Node, LeftOut> {
     if wanted == Wanted::No {
-        return Err(LeftOut { why: "`--no-ui`".to_string(), mend: None });
+        return Err(LeftOut { why: "`--no-ui`".to_string(), fix: None });
     }
-    let left_out = |why: String, mend: &str| LeftOut { why, mend: Some(mend.to_string()) };
+    let left_out = |why: String, fix: &str| LeftOut { why, fix: Some(fix.to_string()) };
     let node = node::find().map_err(|why| left_out(why, node::INSTALL))?;
     if let Some(refusal) = web_page::refusal(lock, node.version) {
         let web_page::Refusal { package, range } = refusal;
@@ -171,15 +171,15 @@ impl Choice {
     /// Returns the remark after the name of the build.
     pub(super) fn remark(&self) -> String {
         match self {
-            Choice::LeftOut(LeftOut { why, mend: None }) => format!(", without the web page: {why}"),
+            Choice::LeftOut(LeftOut { why, fix: None }) => format!(", without the web page: {why}"),
             _ => String::new(),
         }
     }
 
     /// Printed last, so that a missing page is not first noticed in a browser.
     pub(super) fn warn(&self, ui: &Ui) {
-        if let Choice::LeftOut(LeftOut { why, mend: Some(mend) }) = self {
-            ui.warn(format!("the server has no web page: {why}\n  next: {mend}"));
+        if let Choice::LeftOut(LeftOut { why, fix: Some(fix) }) = self {
+            ui.warn(format!("the server has no web page: {why}\n  next: {fix}"));
         }
     }
 

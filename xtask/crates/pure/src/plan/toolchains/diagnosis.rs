@@ -80,7 +80,7 @@ pub struct Diagnosis {
     /// Requirements that are missing, or the reason why it is built elsewhere.
     pub missing: Vec<String>,
     /// Commands that fix it, the most effective one first.
-    pub mend: Vec<String>,
+    pub fixes: Vec<String>,
 }
 
 /// Diagnoses one flavor.
@@ -94,7 +94,7 @@ pub fn diagnose(
     toolchains: &Toolchains,
     machine: &Machine,
 ) -> Result<Diagnosis> {
-    let mut found = Diagnosis { verdict: Readiness::Ready, there: vec![], missing: vec![], mend: vec![] };
+    let mut found = Diagnosis { verdict: Readiness::Ready, there: vec![], missing: vec![], fixes: vec![] };
     let named = |name| Ok::<_, Error>((name, toolchains.get(name)?));
     let toolchain = flavor.toolchain.as_ref().map(named).transpose()?;
     let is_native =
@@ -122,7 +122,7 @@ impl Diagnosis {
             match state {
                 // Requirements of every flavor are reported once, for the machine.
                 Ok(_) => {}
-                Err(mend) => self.lacks(name.clone(), [mend.clone()]),
+                Err(fixes) => self.lacks(name.clone(), [fixes.clone()]),
             }
         }
     }
@@ -149,9 +149,9 @@ impl Diagnosis {
         match machine.toolchains.get(name).unwrap_or(&State::Absent) {
             State::Absent if device.is_for(machine.host) => {
                 self.missing.push(what);
-                let mend = format!("cargo xtask toolchain {flavor}");
-                if !self.mend.contains(&mend) {
-                    self.mend.push(mend);
+                let fixes = format!("cargo xtask toolchain {flavor}");
+                if !self.fixes.contains(&fixes) {
+                    self.fixes.push(fixes);
                 }
             }
             State::Absent => self.missing.push(what),
@@ -159,10 +159,10 @@ impl Diagnosis {
         }
     }
 
-    fn lacks(&mut self, what: String, mend: impl IntoIterator<Item = String>) {
+    fn lacks(&mut self, what: String, fixes: impl IntoIterator<Item = String>) {
         self.verdict = Readiness::Missing;
         self.missing.push(what);
-        self.mend.extend(mend);
+        self.fixes.extend(fixes);
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
         machine.basics[0].1 = Err("apt-get install g++".to_string());
         let found = look("cpu", &machine);
         assert_eq!(
-            (found.verdict, &found.mend[..]),
+            (found.verdict, &found.fixes[..]),
             (Readiness::Missing, &["apt-get install g++".to_string()][..])
         );
     }
@@ -230,14 +230,14 @@ mod tests {
             found.missing,
             ["toolchain gpu: 2 MB to download", "to run it, soft: a device in software"]
         );
-        assert_eq!(found.mend, ["cargo xtask toolchain gpu"]);
+        assert_eq!(found.fixes, ["cargo xtask toolchain gpu"]);
         let set_up = || State::SetUp("target/toolchains/x".to_string());
         let found = look("gpu", &machine(&[("gpu", set_up())]));
         assert_eq!(found.verdict, Readiness::Ready, "a device is not needed to build");
-        assert_eq!(found.mend, ["cargo xtask toolchain gpu"]);
+        assert_eq!(found.fixes, ["cargo xtask toolchain gpu"]);
         let found =
             look("gpu", &machine(&[("gpu", State::Own("nvcc 13.1".to_string())), ("soft", set_up())]));
-        assert_eq!((found.verdict, found.missing.len(), found.mend.len()), (Readiness::Ready, 0, 0));
+        assert_eq!((found.verdict, found.missing.len(), found.fixes.len()), (Readiness::Ready, 0, 0));
         assert!(found.there.contains(&"toolchain gpu: this machine's nvcc 13.1".to_string()));
     }
 
@@ -245,7 +245,7 @@ mod tests {
     fn a_toolchain_that_a_person_has_to_install() {
         let found = look("icpx", &machine(&[]));
         assert_eq!(found.missing, ["toolchain icpx: a compiler for SYCL"]);
-        assert_eq!(found.mend, ["apt-get install icpx"]);
+        assert_eq!(found.fixes, ["apt-get install icpx"]);
     }
 
     #[test]
