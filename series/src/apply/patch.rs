@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::collision::{find_collisions, leaving_paths};
 use super::file::{Mismatch, apply_checked};
-use super::target::{Failure, FoundFile, require_pre_image, require_room};
+use super::target::{Failure, FoundFile, require_free_path, require_pre_image};
 use crate::model::patch::{Change, Content, FilePatch, Patch};
 use crate::model::path::RepoPath;
 use crate::model::tree::{NewFile, Tree, TreeChange, TreeError};
@@ -43,7 +43,7 @@ pub(crate) fn apply_one(
     };
     let moves = !matches!(file.change, Change::Modify | Change::Delete);
     if let Some(side) = file.new.as_ref().filter(|_| moves) {
-        require_room(tree, &side.path, leaving)?;
+        require_free_path(tree, &side.path, leaving)?;
     }
     let mut changes = Vec::new();
     if let Some(side) = file.old.as_ref().filter(|_| takes_old_away(file)) {

@@ -78,7 +78,7 @@ fn gone_link(tree: &dyn Tree, side: &FileSide) -> Result<Option<FoundFile>, Fail
 }
 
 /// Requires that no entry is at `path`, except a file that the same patch deletes or moves away.
-pub(crate) fn require_room(
+pub(crate) fn require_free_path(
     tree: &dyn Tree,
     path: &RepoPath,
     leaving: &HashSet<&[u8]>,

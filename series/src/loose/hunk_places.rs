@@ -173,8 +173,8 @@ struct Below {
 impl Below {
     /// The same for the hunk above `candidate`.
     fn with(self, candidate: &Candidate<'_, '_>) -> Below {
-        let leaves_room = |start: &&usize| **start + candidate.size <= self.limit;
-        let last = candidate.choices.iter().rfind(leaves_room).copied();
+        let leaves_lines = |start: &&usize| **start + candidate.size <= self.limit;
+        let last = candidate.choices.iter().rfind(leaves_lines).copied();
         Below { limit: last.unwrap_or(self.limit), anchor: candidate.anchor().or(self.anchor) }
     }
 }
@@ -446,8 +446,8 @@ fn choose(
         possible.min_by_key(|start| signed(*start).abs_diff(expected))
     };
     let is_free = |start: usize| placed.leave_free(start, candidate.size);
-    let has_room = |start: usize| placed.are_above(start) && start + candidate.size <= limit;
-    nearest(&candidate.choices, &has_room)
+    let fits_above = |start: usize| placed.are_above(start) && start + candidate.size <= limit;
+    nearest(&candidate.choices, &fits_above)
         .or_else(|| nearest(&candidate.choices, &|start| placed.are_above(start)))
         .or_else(|| nearest(&candidate.choices, &is_free))
         .or_else(|| nearest(&candidate.fits, &is_free))

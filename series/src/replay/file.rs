@@ -135,7 +135,7 @@ impl FileReplay<'_, '_> {
             return self.refused(TargetRefusal::NotAFile { found: ours.mode });
         }
         if to != ours.path
-            && let Some(refused) = self.no_room(&to)?
+            && let Some(refused) = self.refuse_occupied(&to)?
         {
             return Ok(refused);
         }
@@ -166,7 +166,7 @@ impl FileReplay<'_, '_> {
     }
 
     /// Returns the conflict that prevents a file from moving to `to`, if any.
-    fn no_room(&self, to: &RepoPath) -> Result<Option<FileResult>, TreeError> {
+    fn refuse_occupied(&self, to: &RepoPath) -> Result<Option<FileResult>, TreeError> {
         match find_file(self.new, to, &leaving_paths(self.patch)) {
             Ok(None) => self.folder_moved(to),
             Ok(Some(found)) => {

@@ -147,8 +147,8 @@ fn what_is_known_of_another_tree_is_taken_over() {
     new.put("NEW.c", Mode::File, b"1\n");
     let differences = vec![difference("a.c", false), difference("NEW.c", true)];
     let again = survey_series(&origin, &new, &Rc::default(), vec![known(differences)]).unwrap();
-    let anew = survey_series(&origin, &new, &Rc::default(), Vec::new()).unwrap();
-    assert_eq!(again, anew);
+    let fresh = survey_series(&origin, &new, &Rc::default(), Vec::new()).unwrap();
+    assert_eq!(again, fresh);
     let classes: Vec<PatchClass> = again.classes().collect();
     assert_eq!(classes, [PatchClass::Shifted, PatchClass::Shifted, PatchClass::Refused]);
     assert!(again.outcomes(&origin, &new).unwrap()[2].drift.is_some());

@@ -220,10 +220,10 @@ fn clippy(context: &Context) -> Result<()> {
 /// Runs the tests; with `--changed` only those of packages that have changed. They create and remove many small files,
 /// some tens of megabytes at a time.
 fn unit(context: &Context, options: &Options) -> Result<()> {
-    const ROOM: u64 = 512 << 20;
+    const REQUIRED_BYTES: u64 = 512 << 20;
     let due = Inputs::read(context, options.changed)?.due_parts(context)?;
     let due: Vec<Part> = due.into_iter().map(|(part, _)| part).collect();
-    let scratch = scratch::in_memory(ROOM);
+    let scratch = scratch::in_memory(REQUIRED_BYTES);
     for arguments in test_arguments(&due, &repository_tests(context)?) {
         let run = checks(context, &["test", "--locked", "--no-fail-fast"]).args(arguments);
         let run = run.env(TEST_THREADS, test_threads());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::support::{Project, files, git};
 
 /// Creates a foreign folder beside the project, with one file at `path`.
-fn somebodys(project: &Project, path: &str) -> (PathBuf, PathBuf) {
+fn foreign_files(project: &Project, path: &str) -> (PathBuf, PathBuf) {
     let folder = project.beside("somebodys");
     files::write(&folder.join(path), "years of work\n");
     (folder.clone(), folder.join(path))
@@ -16,7 +16,7 @@ fn somebodys(project: &Project, path: &str) -> (PathBuf, PathBuf) {
 fn a_tree_that_is_a_link() {
     let project = Project::new();
     project.run(&["apply"]).success();
-    let (folder, file) = somebodys(&project, "chapter.txt");
+    let (folder, file) = foreign_files(&project, "chapter.txt");
     std::fs::remove_dir_all(project.tree("paged")).unwrap();
     symlink(&folder, project.tree("paged")).unwrap();
     project
@@ -31,7 +31,7 @@ fn a_tree_that_is_a_link() {
 fn a_rebase_that_is_a_link() {
     let project = Project::new();
     project.run(&["apply"]).success();
-    let (folder, file) = somebodys(&project, "state.json");
+    let (folder, file) = foreign_files(&project, "state.json");
     files::write(&project.path("target/espalier/rebase/keep"), "");
     symlink(&folder, project.path("target/espalier/rebase/hello")).unwrap();
     project.run(&["rebase", "--abort"]).code(3).says(&["was not created by this tool"]);
@@ -41,7 +41,7 @@ fn a_rebase_that_is_a_link() {
 #[test]
 fn a_target_that_leads_to_a_folder_with_something_in_it() {
     let project = Project::new();
-    let (folder, file) = somebodys(&project, "espalier/tmp/notes.txt");
+    let (folder, file) = foreign_files(&project, "espalier/tmp/notes.txt");
     symlink(&folder, project.path("target")).unwrap();
     insta::assert_snapshot!(project.run(&["apply"]), @"
     exit: 3

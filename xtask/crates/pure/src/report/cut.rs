@@ -8,14 +8,14 @@ pub(super) fn share(whole: usize, parts: usize) -> usize {
     (whole / parts.max(1)).max(1_000)
 }
 
-/// Returns the first lines of `text` that fit into `room` bytes, and the number of omitted lines.
-pub(super) fn first_lines(text: &str, room: usize) -> (&str, usize) {
-    if text.len() <= room {
+/// Returns the first lines of `text` that fit into `limit` bytes, and the number of omitted lines.
+pub(super) fn first_lines(text: &str, limit: usize) -> (&str, usize) {
+    if text.len() <= limit {
         return (text, 0);
     }
     let mut end = 0;
     for line in text.split_inclusive('\n') {
-        if end + line.len() > room {
+        if end + line.len() > limit {
             break;
         }
         end += line.len();
@@ -24,20 +24,20 @@ pub(super) fn first_lines(text: &str, room: usize) -> (&str, usize) {
     (shown, left.lines().count())
 }
 
-/// Returns the first hunks, the last of them possibly truncated, that fit into `room` bytes, and the number of omitted
+/// Returns the first hunks, the last of them possibly truncated, that fit into `limit` bytes, and the number of omitted
 /// lines.
-pub(super) fn first_hunks(hunks: &[HunkText], mut room: usize) -> (Vec<HunkText>, usize) {
+pub(super) fn first_hunks(hunks: &[HunkText], mut limit: usize) -> (Vec<HunkText>, usize) {
     let mut shown = Vec::new();
     let mut left = 0;
     for hunk in hunks {
         let mut kept = 0;
-        while let Some(line) = hunk.lines.get(kept).filter(|line| line.len() < room) {
-            room -= line.len() + 1;
+        while let Some(line) = hunk.lines.get(kept).filter(|line| line.len() < limit) {
+            limit -= line.len() + 1;
             kept += 1;
         }
         left += hunk.lines.len() - kept;
         if kept < hunk.lines.len() {
-            room = 0;
+            limit = 0;
         }
         if kept > 0 || hunk.lines.is_empty() {
             let lines = hunk.lines.iter().take(kept).cloned().collect();
@@ -62,11 +62,11 @@ mod tests {
         assert_eq!(first_lines("one\ntwo\nthree", 9), ("one\ntwo\n", 1));
         assert_eq!(first_lines("longer than that\nx", 4), ("", 2));
         let hunks = [hunk(3), hunk(5), hunk(1)];
-        for room in 0..120 {
-            let (shown, left) = first_hunks(&hunks, room);
+        for limit in 0..120 {
+            let (shown, left) = first_hunks(&hunks, limit);
             let lines: usize = shown.iter().map(|hunk| hunk.lines.len()).sum();
-            assert_eq!(lines + left, 9, "{room}");
-            assert!(lines * 10 <= room, "{room}");
+            assert_eq!(lines + left, 9, "{limit}");
+            assert!(lines * 10 <= limit, "{limit}");
             assert!(shown.iter().all(|hunk| !hunk.lines.is_empty()));
         }
         assert_eq!(first_hunks(&hunks, 90).1, 0);

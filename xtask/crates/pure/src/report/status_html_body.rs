@@ -7,9 +7,9 @@ use super::status_text::{count, escape, short, what_is_the_matter};
 use crate::series::PatchClass;
 
 /// Size limit of all diffs together, in bytes: a page of 120 patches stays below 1 MB.
-const ROOM_FOR_DIFFS: usize = 300_000;
+const MAX_DIFF_BYTES: usize = 300_000;
 /// Size limit of the drift of all patches together, in bytes.
-const ROOM_FOR_DRIFT: usize = 150_000;
+const MAX_DRIFT_BYTES: usize = 150_000;
 /// Maximum number of listed commits that touched a patch's files.
 const COMMITS_LISTED: usize = 12;
 
@@ -37,7 +37,7 @@ fn drift(report: &StatusReport, patch: &PatchStatus) -> String {
         return String::new();
     }
     let all = what_is_the_matter(patch);
-    let (shown, left) = first_lines(&all, share(ROOM_FOR_DRIFT, report.patches.len()));
+    let (shown, left) = first_lines(&all, share(MAX_DRIFT_BYTES, report.patches.len()));
     let more = match left {
         0 => String::new(),
         left => format!("<p class=\"sub\">{left} more lines: <code>cargo xtask status --long</code></p>"),
@@ -88,7 +88,7 @@ fn commit_line(report: &StatusReport, commit: &UpstreamCommit) -> String {
 }
 
 fn diff(report: &StatusReport, patch: &PatchStatus) -> String {
-    let (shown, left) = first_hunks(&patch.hunks, share(ROOM_FOR_DIFFS, report.patches.len()));
+    let (shown, left) = first_hunks(&patch.hunks, share(MAX_DIFF_BYTES, report.patches.len()));
     let hunks: String = shown.iter().map(hunk).collect();
     let more = match left {
         0 => String::new(),

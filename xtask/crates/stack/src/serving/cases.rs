@@ -9,7 +9,7 @@ use crate::plan::random::Random;
 const ANSWER: usize = 24;
 
 /// Enough tokens of KV cache for all prompts at once.
-pub const ROOMY: &str = "8192";
+pub const AMPLE_CELLS: &str = "8192";
 
 /// Number of leading tokens that all but a few prompts share: two blocks and part of a third.
 const SHARED: usize = 150;
@@ -64,9 +64,9 @@ pub struct Case {
 /// and requests preempted; clients that disconnect. Each runs twice, the second time with the blocks that the first
 /// left in the pool.
 pub const CASES: [Case; 5] = [
-    Case { name: "1 sequence", parallel: "1", cells: ROOMY, dropped: 0 },
-    Case { name: "4 sequences", parallel: "4", cells: ROOMY, dropped: 0 },
-    Case { name: "16 sequences", parallel: "16", cells: ROOMY, dropped: 0 },
+    Case { name: "1 sequence", parallel: "1", cells: AMPLE_CELLS, dropped: 0 },
+    Case { name: "4 sequences", parallel: "4", cells: AMPLE_CELLS, dropped: 0 },
+    Case { name: "16 sequences", parallel: "16", cells: AMPLE_CELLS, dropped: 0 },
     Case { name: "a small pool", parallel: "8", cells: "768", dropped: 0 },
     Case { name: "dropped clients", parallel: "8", cells: "2048", dropped: 6 },
 ];
@@ -100,7 +100,7 @@ pub fn numbered_prompt(number: u64, length: usize) -> Vec<u32> {
 }
 
 /// Returns the number of tokens of all prompts that are computed if every block is computed exactly once.
-pub fn tokens_that_nobody_else_has() -> u64 {
+pub fn unshared_tokens() -> u64 {
     let mut blocks = std::collections::BTreeSet::new();
     let mut computed = 0;
     for prompt in prompts() {
@@ -188,7 +188,7 @@ mod tests {
         let total: usize = prompts().iter().map(Vec::len).sum();
         // Nine of ten share two blocks; the prompts with 64 and 70 of the shared tokens share one block each, the one
         // with 128 shares two.
-        assert_eq!(tokens_that_nobody_else_has(), (total - 9 * 128 - 64 - 64 - 128) as u64);
+        assert_eq!(unshared_tokens(), (total - 9 * 128 - 64 - 64 - 128) as u64);
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Pair {
         let run = self.device.run(&self.worker).args(["--threads", "2", "--host", "127.0.0.1", "--port"]);
         let worker = run.arg(port.number().to_string()).start_logged(&self.worker_log)?;
         let begin = Instant::now();
-        while !loopback::somebody_listens(port.number()) {
+        while !loopback::is_listening(port.number()) {
             let failed = |what: String| Err(Error::no(what).detail(last_words(&self.worker_log)));
             if let Some(status) = worker.ended() {
                 return failed(format!("`ggml-rpc-server` ended before it listened: {}", ending(status)));

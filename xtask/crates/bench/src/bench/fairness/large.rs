@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::overtaking::{self, Visit, kinds};
+use super::bypass::{self, Visit, kinds};
 use super::report::Measured;
 use super::traffic::{self, ScenarioState};
 use crate::error::Result;
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {
     let length = Duration::from_secs(seconds.into());
     let (others, visits) = traffic::beside(server, |state| send(server, state, length))?;
-    Ok(overtaking::judge(&visits, &others))
+    Ok(bypass::judge(&visits, &others))
 }
 
 fn send(server: &Server, state: &ScenarioState, length: Duration) -> Result<Vec<Visit>> {

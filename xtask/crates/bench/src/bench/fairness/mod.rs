@@ -1,9 +1,9 @@
 //! The fairness bench: how a paged server schedules requests in a pool that is too small for all of them. It measures
 //! how long streams stall, which requests bypass which, and the overhead of waiting requests for running ones.
 
+mod bypass;
 mod heard;
 mod large;
-mod overtaking;
 mod report;
 mod side;
 mod streams;

@@ -62,7 +62,7 @@ pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Find
         )
     });
     let most = MOST_OVERTAKERS + round.server.slots;
-    let overtaken = evidence.played.iter().filter(|one| is_free(round, one)).filter_map(|one| {
+    let bypassed = evidence.played.iter().filter(|one| is_free(round, one)).filter_map(|one| {
         let first = first_token(one)?;
         let is_before = |other: &&Played| {
             other.sent > one.sent + LATER && first_token(other).is_some_and(|theirs| theirs < first)
@@ -71,7 +71,7 @@ pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Find
         let expected = format!("at most {most} later requests answered before");
         (others > most).then(|| finding("wait", one, expected, format!("{others} were")))
     });
-    silent.chain(overtaken).collect()
+    silent.chain(bypassed).collect()
 }
 
 /// Whether the request could start at once and the time of its first token is known. A requested slot has to become

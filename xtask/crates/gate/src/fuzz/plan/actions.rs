@@ -239,7 +239,7 @@ impl Generate {
             ]),
         };
         let several = api == Api::Completions && wants_choices(dice, server);
-        let room = server.cells() - 1 - prompt.length().min(server.cells() - 2);
+        let longest_answer = server.cells() - 1 - prompt.length().min(server.cells() - 2);
         let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MOST_PREDICTED]);
         let stream = dice.chance(match theme {
             Theme::Streams | Theme::Conversations => 85,
@@ -251,7 +251,7 @@ impl Generate {
         };
         Generate {
             api,
-            predict: wanted.min(room).max(1),
+            predict: wanted.min(longest_answer).max(1),
             stream,
             salt: Some(dice.below(SALTS)).filter(|_| dice.chance(20)),
             escaped: dice.chance(25),

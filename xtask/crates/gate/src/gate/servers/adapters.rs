@@ -23,7 +23,7 @@ pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     for pair in stock.windows(2) {
         fixture.must(pair[0].tokens != pair[1].tokens, || "the adapter changes nothing in stock".to_string());
     }
-    let server = fixture.ours(&["-np", "3", "-c", cases::ROOMY, "--kv-paged"])?;
+    let server = fixture.ours(&["-np", "3", "-c", cases::AMPLE_CELLS, "--kv-paged"])?;
     for found in [0, BLOCKS * BLOCK] {
         for (scale, (request, stock)) in SCALES.iter().zip(requests.iter().zip(&stock)) {
             let what = format!("scale {scale}");

@@ -162,7 +162,7 @@ impl ServerGate<'_> {
         let mut others = self.answers_in_two_parts(setup)?;
         for parallel in ["4", "16"] {
             let server =
-                self.start(&self.stock, setup, &["-np", parallel, "-c", cases::ROOMY, "--kv-unified"])?;
+                self.start(&self.stock, setup, &["-np", parallel, "-c", cases::AMPLE_CELLS, "--kv-unified"])?;
             let answers = server.post_at_once("/completion", &requests())?.answers;
             // Keep all of them: an omission would pair later answers with the wrong prompts.
             for answer in &answers {
@@ -194,7 +194,7 @@ impl ServerGate<'_> {
         for volley in 0..2 {
             drop_clients(&server, case.dropped)?;
             let answers = server.post_at_once("/completion", &requests())?.answers;
-            if volley == 0 && case.cells == cases::ROOMY {
+            if volley == 0 && case.cells == cases::AMPLE_CELLS {
                 let wrong = sharing::computed_twice(&answers);
                 compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
             }

@@ -19,7 +19,7 @@ const MOST: usize = 4;
 const APART: u64 = 4 * MOST as u64;
 
 pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
-    let server = fixture.ours(&["-np", "4", "-c", cases::ROOMY, "--kv-paged"])?;
+    let server = fixture.ours(&["-np", "4", "-c", cases::AMPLE_CELLS, "--kv-paged"])?;
     for length in LENGTHS {
         let prompt = cases::numbered_prompt(1, length);
         let stock = fixture.expect(&cases::request(&prompt))?;

@@ -12,7 +12,7 @@ use crate::sys::net::server::Server;
 
 /// Cases with ample and with scarce pool capacity.
 const CASES: [Case; 2] = [
-    Case { name: "a draft model, 4 sequences", parallel: "4", cells: cases::ROOMY, dropped: 0 },
+    Case { name: "a draft model, 4 sequences", parallel: "4", cells: cases::AMPLE_CELLS, dropped: 0 },
     Case { name: "a draft model, a small pool", parallel: "8", cells: "1024", dropped: 0 },
 ];
 

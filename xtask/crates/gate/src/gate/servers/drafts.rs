@@ -14,7 +14,7 @@ pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
         .collect();
     let stock = fixture.expect_each(&requests)?;
     let server =
-        fixture.ours(&["-np", "3", "-c", cases::ROOMY, "--kv-paged", "--spec-type", "ngram-simple"])?;
+        fixture.ours(&["-np", "3", "-c", cases::AMPLE_CELLS, "--kv-paged", "--spec-type", "ngram-simple"])?;
     let (mut drafted, mut accepted) = (0, 0);
     for volley in 0..2 {
         let answers = server.post_at_once("/completion", &requests)?.answers;

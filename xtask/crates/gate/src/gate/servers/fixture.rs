@@ -69,7 +69,7 @@ impl<'a> Fixture<'a> {
     pub fn expect_each(&mut self, requests: &[Value]) -> Result<Vec<Answer>> {
         let slots = requests.len().min(MOST_NEIGHBOURS).to_string();
         let run = run_of(&self.gate.stock, &self.setup)
-            .args(["-np", &slots, "-c", cases::ROOMY, "--kv-unified", "-fa", "off"])
+            .args(["-np", &slots, "-c", cases::AMPLE_CELLS, "--kv-unified", "-fa", "off"])
             .args(&self.arguments);
         let many = Server::start(run, &self.gate.context.layout.log("gate-stock-many"))?;
         self.reference.expect_each(&many, requests)

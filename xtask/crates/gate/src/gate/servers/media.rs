@@ -20,7 +20,7 @@ const ANSWER: usize = 100;
 /// Arguments of a server with concurrent requests, in a pool with capacity for about three.
 const CROWD: [&str; 5] = ["-np", "6", "-c", "1280", "--kv-paged"];
 
-const ALONE: [&str; 7] = ["-np", "1", "-c", cases::ROOMY, "--cache-ram", "0", "--kv-unified"];
+const ALONE: [&str; 7] = ["-np", "1", "-c", cases::AMPLE_CELLS, "--cache-ram", "0", "--kv-unified"];
 
 /// Text of more than one block.
 const LONG: &str =
@@ -55,12 +55,14 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
         Server::start(run.arg("--model").arg(&model).arg("--mmproj").arg(&vision), &gate.log())
     };
     let stock = start(&gate.stock, &ALONE)?;
-    let alone =
-        requests(&stock)?.iter().map(|request| ask(&stock, &anew(request))).collect::<Result<Vec<_>>>()?;
+    let alone = requests(&stock)?
+        .iter()
+        .map(|request| ask(&stock, &uncached(request)))
+        .collect::<Result<Vec<_>>>()?;
     drop(stock);
-    let roomy = start(&gate.ours, &["-np", "1", "-c", cases::ROOMY, "--kv-paged"])?;
-    one_after_the_other(&roomy, &alone, compared)?;
-    drop(roomy);
+    let ample = start(&gate.ours, &["-np", "1", "-c", cases::AMPLE_CELLS, "--kv-paged"])?;
+    one_after_the_other(&ample, &alone, compared)?;
+    drop(ample);
     crowd(&start(&gate.ours, &CROWD)?, &alone, compared)
 }
 
@@ -124,7 +126,7 @@ pub fn request(text: &str, images: &[u64]) -> Value {
     request
 }
 
-fn anew(request: &Value) -> Value {
+fn uncached(request: &Value) -> Value {
     let mut request = request.clone();
     request["cache_prompt"] = false.into();
     request

@@ -150,7 +150,7 @@ fn refuse_unknown(what: &str, names: &[String], known: &[&str]) -> Result<()> {
 }
 
 /// Arguments of a server that runs one request at a time.
-const ALONE: [&str; 6] = ["-np", "1", "-c", cases::ROOMY, "--cache-ram", "0"];
+const ALONE: [&str; 6] = ["-np", "1", "-c", cases::AMPLE_CELLS, "--cache-ram", "0"];
 
 struct ServerGate<'a> {
     context: &'a Context,
@@ -232,7 +232,7 @@ fn look_at_sharing(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()>
     gate.context.ui.status("Checking", "who shares with whom");
     let setup = gate.setup(Model::Trained, "f16")?;
     let start = |arguments: &[&str]| gate.start(&gate.ours, &setup, arguments);
-    let keys = ["-np", "2", "-c", cases::ROOMY, "--kv-paged", "--api-key", sharing::KEYS];
+    let keys = ["-np", "2", "-c", cases::AMPLE_CELLS, "--kv-paged", "--api-key", sharing::KEYS];
     compared.failures.extend(sharing::leaks(&start(&keys)?)?);
     let saves = gate.folder.join("slots").display().to_string();
     disk::create_folder(&gate.folder.join("slots"))?;

@@ -39,7 +39,7 @@ pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
                 "-np",
                 "2",
                 "-c",
-                cases::ROOMY,
+                cases::AMPLE_CELLS,
                 cache,
                 "--prefill-budget",
                 &budget.to_string(),

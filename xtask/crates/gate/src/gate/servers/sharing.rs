@@ -76,7 +76,7 @@ pub fn computed_twice(answers: &[(u16, Value)]) -> Option<String> {
     let Some(computed) = answers.iter().map(count).sum::<Option<u64>>() else {
         return Some("an answer does not report in `timings.prompt_n` what was computed for it".to_string());
     };
-    let most = cases::tokens_that_nobody_else_has();
+    let most = cases::unshared_tokens();
     (computed > most).then(|| format!("{computed} prompt tokens were computed, expected at most {most}"))
 }
 

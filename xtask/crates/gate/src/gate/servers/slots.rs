@@ -17,7 +17,8 @@ const PROMPT: usize = 150;
 pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     let folder = fixture.folder("slots")?;
     let path = folder.display().to_string();
-    let server = fixture.ours(&["-np", "2", "-c", cases::ROOMY, "--kv-paged", "--slot-save-path", &path])?;
+    let server =
+        fixture.ours(&["-np", "2", "-c", cases::AMPLE_CELLS, "--kv-paged", "--slot-save-path", &path])?;
     let prompt = cases::numbered_prompt(1, PROMPT);
     let first = in_slot(cases::request(&prompt));
     let stock = fixture.expect(&first)?;

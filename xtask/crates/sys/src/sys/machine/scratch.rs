@@ -13,25 +13,25 @@ pub const VARIABLE: &str = "TMPDIR";
 /// Linux keeps the content of this folder in memory.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// Creates a folder in memory that is removed when dropped, where the system has one with `room` free bytes from
+/// Creates a folder in memory that is removed when dropped, where the system has one with `bytes` free bytes from
 /// which programs can be started. `None` if the user has set [`VARIABLE`].
 ///
 /// For workloads that create and remove thousands of small files: ext4 without a journal, before it creates a file,
 /// looks at every file removed in the last seconds, which took three quarters of the time of some tests.
 #[must_use]
-pub fn in_memory(room: u64) -> Option<TempDir> {
-    is_wanted(room).then(|| disk::scratch_folder(Path::new(IN_MEMORY), "espalier").ok())?
+pub fn in_memory(bytes: u64) -> Option<TempDir> {
+    is_wanted(bytes).then(|| disk::scratch_folder(Path::new(IN_MEMORY), "espalier").ok())?
 }
 
 /// As [`in_memory`], for a run that holds the run lock of this project; the folder has our mark. [`sweep`] removes
 /// the folders of killed runs.
 #[must_use]
-pub fn in_memory_of(layout: &Layout, room: u64) -> Option<TempDir> {
-    is_wanted(room).then(|| marked(layout))?
+pub fn in_memory_of(layout: &Layout, bytes: u64) -> Option<TempDir> {
+    is_wanted(bytes).then(|| marked(layout))?
 }
 
-fn is_wanted(room: u64) -> bool {
-    std::env::var_os(VARIABLE).is_none() && has_room(Path::new(IN_MEMORY), room)
+fn is_wanted(bytes: u64) -> bool {
+    std::env::var_os(VARIABLE).is_none() && has_space(Path::new(IN_MEMORY), bytes)
 }
 
 fn marked(layout: &Layout) -> Option<TempDir> {
@@ -57,15 +57,15 @@ fn name_of(layout: &Layout) -> String {
 }
 
 #[cfg(target_os = "linux")]
-fn has_room(folder: &Path, room: u64) -> bool {
+fn has_space(folder: &Path, bytes: u64) -> bool {
     use rustix::fs::StatVfsMountFlags;
     rustix::fs::statvfs(folder).is_ok_and(|disk| {
-        !disk.f_flag.contains(StatVfsMountFlags::NOEXEC) && disk.f_bavail * disk.f_frsize >= room
+        !disk.f_flag.contains(StatVfsMountFlags::NOEXEC) && disk.f_bavail * disk.f_frsize >= bytes
     })
 }
 
 #[cfg(not(target_os = "linux"))]
-fn has_room(_folder: &Path, _room: u64) -> bool {
+fn has_space(_folder: &Path, _bytes: u64) -> bool {
     false
 }
 
@@ -93,8 +93,8 @@ mod tests {
     #[test]
     fn a_missing_or_small_folder_has_no_capacity() {
         let here = std::env::temp_dir();
-        assert!(has_room(&here, 1));
-        assert!(!has_room(&here, u64::MAX), "no disk has so much");
-        assert!(!has_room(Path::new("/gone"), 0));
+        assert!(has_space(&here, 1));
+        assert!(!has_space(&here, u64::MAX), "no disk has so much");
+        assert!(!has_space(Path::new("/gone"), 0));
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 
 /// Whether a program of this machine accepts connections on `port`.
-pub fn somebody_listens(port: u16) -> bool {
+pub fn is_listening(port: u16) -> bool {
     TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 

@@ -62,11 +62,11 @@ pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
     };
     match fetcher.first_of(&sources, &wanted, |arrival, _| search.adopt(arrival)) {
         Ok((_, tip)) => Ok(tip),
-        Err(failures) => search.fetched_before().unwrap_or_else(|| Err(nobody_has(ask, failures))),
+        Err(failures) => search.fetched_before().unwrap_or_else(|| Err(no_source_has(ask, failures))),
     }
 }
 
-fn nobody_has(ask: &Ask<'_>, failures: Vec<Failure>) -> Error {
+fn no_source_has(ask: &Ask<'_>, failures: Vec<Failure>) -> Error {
     if let Some(mistake) = failures.iter().find(|failure| failure.error.kind == Kind::Usage) {
         return mistake.error.clone();
     }

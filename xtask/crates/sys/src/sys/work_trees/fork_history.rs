@@ -60,7 +60,7 @@ pub enum Replayed {
 }
 
 /// Author of temporary commits that only a merge reads.
-const NOBODY: &str = "Espalier <espalier@espalier.invalid> 946684800 +0000";
+const PLACEHOLDER_AUTHOR: &str = "Espalier <espalier@espalier.invalid> 946684800 +0000";
 
 /// A range of a fork's commits, in a repository that has all of them.
 pub struct Fork<'a> {
@@ -157,7 +157,8 @@ impl<'a> Fork<'a> {
 
     /// Replays the change from `old` to `new` on the tree `onto` with git's merge.
     pub fn replay(&self, old: ObjectId, new: ObjectId, onto: ObjectId) -> Result<Replayed> {
-        let commit = |tree: ObjectId, parent: ObjectId| self.repo.commit(NOBODY, tree, parent, "Import\n");
+        let commit =
+            |tree: ObjectId, parent: ObjectId| self.repo.commit(PLACEHOLDER_AUTHOR, tree, parent, "Import\n");
         let base = commit(old, self.merge_base)?;
         let sides = [commit(onto, base)?, commit(new, base)?];
         let clean = self.merge(base, sides, &[])?;

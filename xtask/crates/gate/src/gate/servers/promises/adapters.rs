@@ -15,7 +15,7 @@ const BLOCKS: usize = 4;
 const EXACT: [&str; 4] = ["-fa", "off", "-np", "2"];
 
 fn paged() -> Vec<&'static str> {
-    [&EXACT[..], &["-c", cases::ROOMY, "--kv-paged"]].concat()
+    [&EXACT[..], &["-c", cases::AMPLE_CELLS, "--kv-paged"]].concat()
 }
 
 fn prompt(number: u64) -> Vec<u32> {

@@ -31,10 +31,10 @@ pub fn by_role(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let arguments = [&["-np", "1", "-c", "512", "--api-key", KEYS, "--metrics"], arguments].concat();
         let server = fixture.serve(Model::Trained, &arguments)?;
         for (route, without_key) in &table {
-            let (nobody, alice) = (status(&server, route, None), status(&server, route, Some(ALICE)));
-            let is_refused = nobody == 401;
-            fixture.must(is_refused == (without_key == "401") && nobody != 0, || {
-                format!("{what}: {route} without a key: {nobody}, SECURITY.md says {without_key}")
+            let (anonymous, alice) = (status(&server, route, None), status(&server, route, Some(ALICE)));
+            let is_refused = anonymous == 401;
+            fixture.must(is_refused == (without_key == "401") && anonymous != 0, || {
+                format!("{what}: {route} without a key: {anonymous}, SECURITY.md says {without_key}")
             });
             fixture.must(alice != 401 && alice != 0, || format!("{what}: {route} with a key: {alice}"));
         }

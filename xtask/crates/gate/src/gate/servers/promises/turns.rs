@@ -18,7 +18,7 @@ fn scaled(request: Value, scale: f64) -> Value {
 pub fn batch_keys_take_turns(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     const EXACT: [&str; 2] = ["-fa", "off"];
     let mut reference = fixture.reference(Model::Adapted, &EXACT)?;
-    let arguments = ["-fa", "off", "-np", "4", "-c", cases::ROOMY, "--kv-paged"];
+    let arguments = ["-fa", "off", "-np", "4", "-c", cases::AMPLE_CELLS, "--kv-paged"];
     let server = fixture.serve(Model::Adapted, &arguments)?;
     let requests: Vec<Value> = (0..24)
         .map(|number| {

@@ -42,7 +42,7 @@ pub fn notices(layout: &Layout, tree: &str) -> PathBuf {
 
 /// Minimum free memory for building the page in memory: the copy and npm's cache have 0.9 GB in 56,000 files, and
 /// removing them from a disk can take minutes.
-const ROOM: u64 = 4 << 30;
+const REQUIRED_BYTES: u64 = 4 << 30;
 
 /// A copy of the sources in which a page is built; it vanishes when dropped.
 pub struct Workshop {
@@ -59,7 +59,7 @@ impl Workshop {
     ///
     /// The disk is full, or upstream's page is configured in a way that ours does not support.
     pub fn set_up(layout: &Layout, sources: &Path, tree: &str, node: Node) -> Result<Workshop> {
-        let in_memory = scratch::in_memory_of(layout, ROOM);
+        let in_memory = scratch::in_memory_of(layout, REQUIRED_BYTES);
         let scratch = in_memory.map_or_else(|| disk::scratch_folder(&layout.scratch(), "page"), Ok)?;
         let workshop = Workshop { scratch, tree: tree.to_string(), node };
         disk::create_folder(&workshop.home())?;

@@ -31,31 +31,31 @@ impl Visit {
     }
 
     /// Returns the number of requests that were sent later and got their first token earlier.
-    fn overtakers(&self, others: &[Heard]) -> usize {
+    fn bypassing(&self, others: &[Heard]) -> usize {
         let until = self.heard.first().unwrap_or(Duration::MAX).min(self.patience_ends);
-        let overtakes = |other: &&Heard| {
+        let bypasses = |other: &&Heard| {
             other.sent >= self.heard.sent + SURELY_LATER && other.first().is_some_and(|first| first < until)
         };
-        others.iter().filter(overtakes).count()
+        others.iter().filter(bypasses).count()
     }
 }
 
 /// A visit with its evaluation.
 struct Judged<'a> {
     visit: &'a Visit,
-    overtakers: usize,
+    bypassing: usize,
 }
 
 impl Judged<'_> {
     /// Requests that run may end and free blocks for a request in another slot; no other request may bypass the prompt.
     fn is_beyond_the_bound(&self) -> bool {
-        self.overtakers > self.visit.taken
+        self.bypassing > self.visit.taken
     }
 }
 
 /// Returns rows for each requested slot, and for prompts that requested none.
 pub(super) fn judge(visits: &[Visit], others: &[Heard]) -> Measured {
-    let judge = |visit| Judged { visit, overtakers: visit.overtakers(others) };
+    let judge = |visit| Judged { visit, bypassing: visit.bypassing(others) };
     let judged: Vec<Judged<'_>> = visits.iter().map(judge).collect();
     Measured {
         rows: kinds().flat_map(|kind| rows(kind, &judged)).collect(),
@@ -81,14 +81,14 @@ fn rows(kind: Option<usize>, judged: &[Judged<'_>]) -> Vec<Row> {
     let what = |words: &str| format!("{}: {words}", name(kind));
     let waits = of_kind.iter().map(|one| one.visit.wait().seconds).collect();
     let beyond = of_kind.iter().filter(|one| one.is_beyond_the_bound()).count();
-    let most = of_kind.iter().max_by_key(|one| one.overtakers);
+    let most = of_kind.iter().max_by_key(|one| one.bypassing);
     vec![
         Row::seconds(&what("waited, median"), median_of(waits).unwrap_or_default()),
         Row { what: what("waited, longest"), value: Some(longest.seconds), shown: longest.text() },
         Row {
             what: what("overtaken at most by (slots taken when it came)"),
-            value: most.map(|one| one.overtakers as f64),
-            shown: most.map_or(String::new(), |one| format!("{} ({})", one.overtakers, one.visit.taken)),
+            value: most.map(|one| one.bypassing as f64),
+            shown: most.map_or(String::new(), |one| format!("{} ({})", one.bypassing, one.visit.taken)),
         },
         Row {
             what: what("overtaken by more than were running"),
@@ -103,7 +103,7 @@ fn to_json(one: &Judged<'_>) -> Value {
         "slot": one.visit.slot,
         "slots_taken": one.visit.taken,
         "wait": one.visit.wait().json(),
-        "overtakers": one.overtakers,
+        "overtakers": one.bypassing,
         "is_beyond_the_bound": one.is_beyond_the_bound(),
         "answered_in_slot": one.visit.heard.slot,
     })
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_request_that_was_sent_later_and_answered_earlier_bypassed() {
         let visits = [visit(Some(3), 1000, 1400), visit(Some(3), 1000, 8000), visit(None, 1000, 1050)];
-        assert_eq!(visits.each_ref().map(|one| one.overtakers(&others())), [2, 3, 0]);
+        assert_eq!(visits.each_ref().map(|one| one.bypassing(&others())), [2, 3, 0]);
     }
 
     #[test]
