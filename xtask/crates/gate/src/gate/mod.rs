@@ -254,19 +254,19 @@ fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> 
         compared.failures.extend(inputs::unlisted(&context.layout, variant)?);
         compared.failures.extend(fuzz::find_with_seeds(context, server(variant), &SEEDS)?);
         compared.failures.extend(fuzz::requests::find_with_families(context, server(variant), &FAMILIES)?);
-        compared.failures.extend(compared.too_many_near_ties());
+        compared.failures.extend(compared.too_many_ties());
     }
     if compared.failures.is_empty() && (compared.same > 0 || !chosen.checks.is_empty()) {
         let text = format!(
             "paged servers: {} answers in stock's tokens, {} left them at a near tie (stock its own: {})",
-            compared.same, compared.near_ties, compared.stock
+            compared.same, compared.ties, compared.stock
         );
         return Ok(Outcome::ok(text, json!({ "servers": compared.to_json() })));
     }
     let what = format!(
         "the servers of {variant} and {reference} answer differently: {} answers the same, {} near ties, {} wrong",
         compared.same,
-        compared.near_ties,
+        compared.ties,
         compared.failures.len()
     );
     Err(Error::no(what).detail(compared.failures.join("\n")))

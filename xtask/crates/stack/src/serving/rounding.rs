@@ -65,9 +65,9 @@ impl fmt::Display for Rounding {
 mod tests {
     use super::*;
 
-    fn judged(near_ties: usize, others: usize) -> Option<String> {
+    fn judged(ties: usize, others: usize) -> Option<String> {
         let of = |others: usize| Rounding { same: 100 - others, others };
-        of(near_ties).is_too_much(of(others))
+        of(ties).is_too_much(of(others))
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub enum AnswerVerdict {
     /// All tokens are stock's.
     Same,
     /// Tie within tolerance: the first different token, at this place, was as likely as stock's within rounding.
-    NearTie(usize),
+    Tie(usize),
     /// The first different token, at this place, was less likely than rounding explains.
     Wrong(usize),
 }
@@ -112,7 +112,7 @@ pub fn judge(stock: &Answer, tokens: &[i64], tolerance: f64) -> AnswerVerdict {
     match differing {
         None if stock.tokens.len() == tokens.len() => AnswerVerdict::Same,
         None => AnswerVerdict::Wrong(stock.tokens.len().min(tokens.len())),
-        Some(at) if gap(stock, at, tokens) <= tolerance => AnswerVerdict::NearTie(at),
+        Some(at) if gap(stock, at, tokens) <= tolerance => AnswerVerdict::Tie(at),
         Some(at) => AnswerVerdict::Wrong(at),
     }
 }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn an_equally_likely_token_is_a_tie_and_later_tokens_are_not_compared() {
-        assert_eq!(judge(&stock(), &[1, 90, 7], 0.06), AnswerVerdict::NearTie(1));
+        assert_eq!(judge(&stock(), &[1, 90, 7], 0.06), AnswerVerdict::Tie(1));
     }
 
     #[test]

@@ -55,14 +55,14 @@ impl Overload {
         let found = conditions.into_iter().filter(|(is_so, _)| *is_so).map(|(_, words)| words);
         let grown = growth.filter(|growth| *growth > MOST_GROWTH);
         let grown = grown.map(|growth| format!("the server has grown by {:.1} MiB", growth / MEBIBYTE));
-        found.chain(grown).chain(self.too_many_near_ties()).chain(tally.words.iter().cloned()).collect()
+        found.chain(grown).chain(self.too_many_ties()).chain(tally.words.iter().cloned()).collect()
     }
 
     /// Applies the gate's rule for ties within tolerance.
-    fn too_many_near_ties(&self) -> Option<String> {
+    fn too_many_ties(&self) -> Option<String> {
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let Tally { same, near_ties, .. } = self.tally;
-        Rounding { same: count(same), others: count(near_ties) }.is_too_much(self.stock)
+        let Tally { same, ties, .. } = self.tally;
+        Rounding { same: count(same), others: count(ties) }.is_too_much(self.stock)
     }
 }
 
@@ -91,7 +91,7 @@ fn rows(overload: &Overload) -> [(&'static str, String); 13] {
     let Overload { tally, pool, hits, memory, .. } = overload;
     [
         ("answers that are stock's", tally.same.to_string()),
-        ("left stock's at a near tie", tally.near_ties.to_string()),
+        ("left stock's at a near tie", tally.ties.to_string()),
         ("stock left its own", overload.stock.to_string()),
         ("wrong", tally.wrong.to_string()),
         ("errors", tally.errors.to_string()),
@@ -139,7 +139,7 @@ pub(super) fn json(overload: &Overload) -> Value {
 fn answers_json(tally: &Tally) -> Value {
     json!({
         "same": tally.same,
-        "near_ties": tally.near_ties,
+        "near_ties": tally.ties,
         "wrong": tally.wrong,
         "errors": tally.errors,
         "left": tally.left,
@@ -173,7 +173,7 @@ mod tests {
             slots: 8,
             cells: 1024,
             tolerance: 0.05,
-            tally: Tally { same: 900, near_ties: 5, left: 300, ..Tally::default() },
+            tally: Tally { same: 900, ties: 5, left: 300, ..Tally::default() },
             stock: Rounding { same: 36, others: 4 },
             preempted: 40,
             pool: Pool { evicted_blocks: 70, ..Pool::parse(&kv_pool::example()).unwrap() },
@@ -223,8 +223,8 @@ mod tests {
         assert_eq!(grown, "the server has grown by 61.0 MiB");
         let unmeasured = with(|one| one.memory.samples.clear());
         assert_eq!(unmeasured, "the server's memory was not measured: whether it grows is unknown");
-        assert_eq!(with(|one| one.tally.near_ties = 150), "", "stock leaves a tenth of its own");
-        let tied = with(|one| one.tally.near_ties = 200);
+        assert_eq!(with(|one| one.tally.ties = 150), "", "stock leaves a tenth of its own");
+        let tied = with(|one| one.tally.ties = 200);
         assert!(tied.starts_with("18.2 % of the answers differ from stock's at a near tie"), "{tied}");
     }
 

@@ -46,7 +46,7 @@ impl Expected<'_> {
 
     fn wrong_token(&self, tokens: &[i64]) -> Option<String> {
         match verdict::judge(&self.answer, tokens, self.tolerance) {
-            AnswerVerdict::Same | AnswerVerdict::NearTie(_) => None,
+            AnswerVerdict::Same | AnswerVerdict::Tie(_) => None,
             AnswerVerdict::Wrong(place) => Some(format!(
                 "token {place} of {} is {:?} instead of {:?}, less likely by {:.3} ({:.3} is explained by rounding)",
                 tokens.len(),

@@ -32,7 +32,7 @@ pub fn compare(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
         }
     }
     // Judged separately: the answers of other checks would hide many ties among these.
-    compared.failures.extend(compared.too_many_near_ties());
+    compared.failures.extend(compared.too_many_ties());
     Ok(())
 }
 

@@ -12,7 +12,7 @@ pub struct Compared {
     /// Number of answers that match stock's.
     pub same: usize,
     /// Number of answers that diverged from stock's at a tie within tolerance: a token that was as likely.
-    pub near_ties: usize,
+    pub ties: usize,
     /// Rate at which stock under load answers differently from stock alone.
     pub stock: Rounding,
     /// Failures, one line each.
@@ -21,8 +21,8 @@ pub struct Compared {
 
 impl Compared {
     /// Reports too many ties, which rounding does not explain: ours may not have many more than stock has under load.
-    pub fn too_many_near_ties(&self) -> Option<String> {
-        Rounding { same: self.same, others: self.near_ties }.is_too_much(self.stock)
+    pub fn too_many_ties(&self) -> Option<String> {
+        Rounding { same: self.same, others: self.ties }.is_too_much(self.stock)
     }
 
     /// Records a part that ended in an error as a failure, so that it does not hide the next part.
@@ -72,7 +72,7 @@ impl Compared {
     pub(super) fn hold_tokens(&mut self, name: &str, stock: &Answer, tolerance: f64, tokens: &[i64]) {
         match verdict::judge(stock, tokens, tolerance) {
             AnswerVerdict::Same => self.same += 1,
-            AnswerVerdict::NearTie(_) => self.near_ties += 1,
+            AnswerVerdict::Tie(_) => self.ties += 1,
             AnswerVerdict::Wrong(place) => self.failures.push(format!(
                 "{name}: token {place} is not stock's, and less likely by {:.3}; stock's own rounding explains {tolerance:.3}",
                 verdict::gap(stock, place, tokens)
@@ -92,7 +92,7 @@ impl Compared {
 
     /// JSON form, for a report.
     pub fn to_json(&self) -> Value {
-        json!({ "same": self.same, "near_ties": self.near_ties, "failures": self.failures,
+        json!({ "same": self.same, "near_ties": self.ties, "failures": self.failures,
                 "stock": { "same": self.stock.same, "others": self.stock.others } })
     }
 }

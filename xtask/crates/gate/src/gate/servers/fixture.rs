@@ -100,7 +100,7 @@ impl<'a> Fixture<'a> {
     /// Adds the results of many clients.
     pub fn count(&mut self, tally: &Tally) {
         self.compared.same += usize::try_from(tally.same).unwrap_or(usize::MAX);
-        self.compared.near_ties += usize::try_from(tally.near_ties).unwrap_or(usize::MAX);
+        self.compared.ties += usize::try_from(tally.ties).unwrap_or(usize::MAX);
         self.must(tally.bad() == 0, || {
             format!("{} wrong answers, {} errors:\n{}", tally.wrong, tally.errors, tally.words.join("\n"))
         });

@@ -11,7 +11,7 @@ pub struct Tally {
     /// Complete answers that equal stock's.
     pub same: u64,
     /// Complete answers whose first token that differs from stock's is a tie within tolerance.
-    pub near_ties: u64,
+    pub ties: u64,
     /// Complete answers that differ otherwise.
     pub wrong: u64,
     /// Visits that were not answered.
@@ -28,7 +28,7 @@ impl Tally {
         let stock = stock.first(wanted);
         match verdict::judge(&stock, tokens, tolerance) {
             AnswerVerdict::Same => self.same += 1,
-            AnswerVerdict::NearTie(_) => self.near_ties += 1,
+            AnswerVerdict::Tie(_) => self.ties += 1,
             AnswerVerdict::Wrong(place) => {
                 self.wrong += 1;
                 let gap = verdict::gap(&stock, place, tokens);
@@ -49,7 +49,7 @@ impl Tally {
     /// Adds the counts of another client.
     pub fn add(&mut self, other: Tally) {
         self.same += other.same;
-        self.near_ties += other.near_ties;
+        self.ties += other.ties;
         self.wrong += other.wrong;
         self.errors += other.errors;
         self.left += other.left;
@@ -83,7 +83,7 @@ mod tests {
         tally.answer("b", &stock(), &[9, 7], 2, 0.02);
         tally.answer("c", &stock(), &[1], 2, 0.02);
         tally.answer("d", &stock(), &[7, 2], 2, 0.02);
-        assert_eq!((tally.same, tally.near_ties, tally.wrong), (1, 1, 2));
+        assert_eq!((tally.same, tally.ties, tally.wrong), (1, 1, 2));
         assert!(tally.words[0].starts_with("c: token 1 of 2 is not stock's"), "{:?}", tally.words);
     }
 
