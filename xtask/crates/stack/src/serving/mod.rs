@@ -3,8 +3,8 @@
 
 pub mod adapter;
 pub mod answer;
-pub mod arena;
 pub mod asking;
+pub mod bench_fixture;
 pub mod cache;
 pub mod cases;
 pub mod chats;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::serving::arena::Arena;
+use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::prompts::Prompts;
 use crate::serving::switches::{ATTENTION, with_feature};
 use crate::sys::machine::process::{self, Run};
@@ -35,9 +35,9 @@ impl Kernels {
 
 impl Floor {
     /// Returns the time that the probe measured inside its process, after it had loaded the model.
-    pub(super) fn measure(&self, arena: &Arena<'_>) -> Result<Duration> {
+    pub(super) fn measure(&self, fixture: &BenchFixture<'_>) -> Result<Duration> {
         let run = with_feature(Run::new(&self.probe), self.kernels.feature());
-        let run = run.args(arguments(&self.prompts, arena.threads)).arg(&arena.model);
+        let run = run.args(arguments(&self.prompts, fixture.threads)).arg(&fixture.model);
         let words = run.words();
         let finished = run.finish()?;
         if !finished.status.success() {

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::modelgen::ModelSpec;
 use crate::serving::Serving;
 use crate::serving::answer::{self, Answer};
-use crate::serving::arena::Arena;
+use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::prompts::Prompts;
 use crate::serving::test_server::{TestServer, chosen};
 use crate::sys::machine::load;
@@ -46,22 +46,23 @@ const HISTORY: History = History {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.prompts.check()?;
     let test_servers = chosen(&options.only);
-    let mut arena = Arena::prepare(context, options.serving, &test_servers, &ModelSpec::plain_70_million())?;
+    let mut fixture =
+        BenchFixture::prepare(context, options.serving, &test_servers, &ModelSpec::plain_70_million())?;
     let prompts = options.prompts;
-    let floor = Floor { probe: arena.probe("stock")?, prompts, kernels: Kernels::Stock };
+    let floor = Floor { probe: fixture.probe("stock")?, prompts, kernels: Kernels::Stock };
     let variant = context.pins()?.variant(None)?.name.to_string();
-    let our_floor = Floor { probe: arena.probe(&variant)?, prompts, kernels: Kernels::Ours };
-    let mut burst = empty(&arena, options, &test_servers);
+    let our_floor = Floor { probe: fixture.probe(&variant)?, prompts, kernels: Kernels::Ours };
+    let mut burst = empty(&fixture, options, &test_servers);
     for round in 1..=options.rounds.max(1) {
-        arena.before_round()?;
+        fixture.before_round()?;
         context.ui.status("Measuring", format!("round {round} of {}", options.rounds.max(1)));
-        burst.floor.rounds.push(floor.measure(&arena)?);
-        burst.our_floor.rounds.push(our_floor.measure(&arena)?);
+        burst.floor.rounds.push(floor.measure(&fixture)?);
+        burst.our_floor.rounds.push(our_floor.measure(&fixture)?);
         for entry in &mut burst.entries {
-            measure(&arena, options.prompts, entry)?;
+            measure(&fixture, options.prompts, entry)?;
         }
     }
-    burst.quiet = arena.quiet;
+    burst.quiet = fixture.quiet;
     let recorded = Recorded {
         history: HISTORY,
         pin: &burst.builds.pin,
@@ -73,15 +74,15 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome::ok(report::text(&burst), report::json(&burst)))
 }
 
-fn empty(arena: &Arena<'_>, options: &Options, test_servers: &[TestServer]) -> Burst {
-    let machine = Machine { processor: load::processor(), threads: arena.threads };
+fn empty(fixture: &BenchFixture<'_>, options: &Options, test_servers: &[TestServer]) -> Burst {
+    let machine = Machine { processor: load::processor(), threads: fixture.threads };
     let entry = |test_server: &TestServer| Entry::new(*test_server, options.prompts.requests);
     let entries = test_servers.iter().map(entry).collect();
-    Burst::new(options.prompts, machine, arena.builds.clone(), entries)
+    Burst::new(options.prompts, machine, fixture.builds.clone(), entries)
 }
 
-fn measure(arena: &Arena<'_>, prompts: Prompts, entry: &mut Entry) -> Result<()> {
-    let mut server = arena.server(entry.test_server, prompts.requests, prompts.cells())?;
+fn measure(fixture: &BenchFixture<'_>, prompts: Prompts, entry: &mut Entry) -> Result<()> {
+    let mut server = fixture.server(entry.test_server, prompts.requests, prompts.cells())?;
     let volley = server.post_at_once("/completion", &prompts.bodies())?;
     server.still_runs()?;
     let answers = answer::parse_all(&volley.answers)

@@ -1,7 +1,7 @@
 //! The result of a burst bench.
 
 use crate::bench::timing::Times;
-use crate::serving::arena::Builds;
+use crate::serving::bench_fixture::Builds;
 use crate::serving::prompts::Prompts;
 use crate::serving::test_server::TestServer;
 

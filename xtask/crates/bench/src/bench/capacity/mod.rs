@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::serving::Serving;
 use crate::serving::answer::{self, Answer};
-use crate::serving::arena::{self, Arena};
+use crate::serving::bench_fixture::{self, BenchFixture};
 use crate::serving::kv_pool::Pool;
 use crate::serving::prompts::Prompts;
 use crate::serving::test_server::TestServer;
@@ -53,10 +53,10 @@ const HISTORY: History = History { bench: "capacity", identity: &["trees", "bloc
 /// Counts and prints two tables.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let test_servers = [TestServer::StockUnified, TestServer::Paged];
-    let arena = Arena::prepare(context, options.serving, &test_servers, &spec())?;
-    let bench = Bench { context, arena, cells: options.cells, cache: &options.cache };
+    let fixture = BenchFixture::prepare(context, options.serving, &test_servers, &spec())?;
+    let bench = Bench { context, fixture, cells: options.cells, cache: &options.cache };
     let capacity = Capacity {
-        builds: bench.arena.builds.clone(),
+        builds: bench.fixture.builds.clone(),
         cache: options.cache.clone(),
         pool: Pool::of_server(&bench.server(TestServer::Paged, 1, options.cells)?)?,
         live: Live {
@@ -89,7 +89,7 @@ fn spec() -> ModelSpec {
 
 struct Bench<'a> {
     context: &'a Context,
-    arena: Arena<'a>,
+    fixture: BenchFixture<'a>,
     cells: usize,
     cache: &'a str,
 }
@@ -97,11 +97,11 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn server(&self, test_server: TestServer, slots: usize, cells: usize) -> Result<Server> {
         if !test_server.is_ours() {
-            return self.arena.server(test_server, slots, cells);
+            return self.fixture.server(test_server, slots, cells);
         }
-        let types = arena::cache_types(self.cache)?;
+        let types = bench_fixture::cache_types(self.cache)?;
         let types: Vec<&str> = types.iter().map(String::as_str).collect();
-        self.arena.server_with(test_server, slots, cells, &types)
+        self.fixture.server_with(test_server, slots, cells, &types)
     }
 
     fn most_live(&self, test_server: TestServer, salted: bool) -> Result<usize> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{LIVE, MOST_LIVE};
 use crate::report::bars::{Bar, Bars};
 use crate::serving::answer::Answer;
-use crate::serving::arena::Builds;
+use crate::serving::bench_fixture::Builds;
 use crate::serving::kv_pool::Pool;
 
 pub(super) struct Capacity {

@@ -22,7 +22,7 @@ use super::record::record;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::serving::Serving;
-use crate::serving::arena::Arena;
+use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::test_server::TestServer;
 use crate::sys::machine::{disk, load};
 
@@ -78,13 +78,19 @@ impl Scenario {
     }
 
     /// Runs the scenario against a fresh server of this side.
-    fn play(self, context: &Context, arena: &Arena<'_>, side: &Side, seconds: u32) -> Result<Measured> {
+    fn play(
+        self,
+        context: &Context,
+        fixture: &BenchFixture<'_>,
+        side: &Side,
+        seconds: u32,
+    ) -> Result<Measured> {
         let tiny = context.layout.smoke_model();
-        let small = || side.server(arena, &tiny, traffic::SLOTS, traffic::CELLS, &[]);
+        let small = || side.server(fixture, &tiny, traffic::SLOTS, traffic::CELLS, &[]);
         match self {
             Scenario::Streams => streams::measure(&small()?, seconds),
             Scenario::Large => large::measure(&small()?, seconds),
-            Scenario::Waiting => waiting::measure(arena, side, &tiny, seconds),
+            Scenario::Waiting => waiting::measure(fixture, side, &tiny, seconds),
         }
     }
 }
@@ -96,24 +102,25 @@ const HISTORY: History = History {
 
 /// Runs the scenarios, each against both binaries in turn, and prints tables; the exit code is 1 on any failure.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let mut arena = Arena::prepare(context, options.serving, &[TestServer::Paged], &waiting::spec())?;
-    let sides = Side::all(&arena, options.program.as_deref())?;
+    let mut fixture =
+        BenchFixture::prepare(context, options.serving, &[TestServer::Paged], &waiting::spec())?;
+    let sides = Side::all(&fixture, options.program.as_deref())?;
     check_model(context)?;
     let mut played = Vec::new();
     for scenario in chosen(&options.only) {
         let mut measured = Vec::new();
         for side in &sides {
-            arena.before_round()?;
+            fixture.before_round()?;
             context.ui.status("Measuring", format!("{}, {}", scenario.name(), side.name));
-            measured.push(scenario.play(context, &arena, side, options.seconds)?);
+            measured.push(scenario.play(context, &fixture, side, options.seconds)?);
         }
         played.push(Played { scenario, measured });
     }
     let found = FairnessRun {
-        builds: arena.builds.clone(),
+        builds: fixture.builds.clone(),
         processor: load::processor(),
-        threads: arena.threads,
-        quiet: arena.quiet,
+        threads: fixture.threads,
+        quiet: fixture.quiet,
         options: options.clone(),
         sides,
         played,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::side::Side;
 use super::{Options, Scenario};
 use crate::bench::timing::NOT_QUIET;
-use crate::serving::arena::Builds;
+use crate::serving::bench_fixture::Builds;
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq)]

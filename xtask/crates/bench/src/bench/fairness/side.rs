@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::serving::arena::Arena;
+use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::test_server::TestServer;
 use crate::sys::machine::disk;
 use crate::sys::net::server::{self, Server};
@@ -25,8 +25,8 @@ const ARGUMENTS: [&str; 4] = ["--cache-ram", "0", "-lv", "2"];
 
 impl Side {
     /// Returns the packaged server, preceded by `before` if given.
-    pub(super) fn all(arena: &Arena<'_>, before: Option<&Path>) -> Result<Vec<Side>> {
-        let now = Side::find("now", &arena.program(TestServer::Paged))?;
+    pub(super) fn all(fixture: &BenchFixture<'_>, before: Option<&Path>) -> Result<Vec<Side>> {
+        let now = Side::find("now", &fixture.program(TestServer::Paged))?;
         let before = before.map(|program| Side::find("before", program)).transpose()?;
         Ok(before.into_iter().chain([now]).collect())
     }
@@ -52,7 +52,7 @@ impl Side {
     /// Starts a fresh paged server of this binary.
     pub(super) fn server(
         &self,
-        arena: &Arena<'_>,
+        fixture: &BenchFixture<'_>,
         model: &Path,
         slots: usize,
         cells: usize,
@@ -62,7 +62,7 @@ impl Side {
         let mut arguments = TestServer::Paged.arguments(slots);
         let rest = ["--ctx-size", &cells].into_iter().chain(ARGUMENTS).chain(more.iter().copied());
         arguments.extend(rest.map(String::from));
-        arena.server_of(&self.program, &format!("fairness-{}", self.name), model, &arguments)
+        fixture.server_of(&self.program, &format!("fairness-{}", self.name), model, &arguments)
     }
 
     pub(super) fn json(&self) -> Value {

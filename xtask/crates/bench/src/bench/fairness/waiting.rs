@@ -12,7 +12,7 @@ use super::token_times::{self, OfModel, Pair, Part};
 use super::traffic::{joined, stream_of, until_taken};
 use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
-use crate::serving::arena::Arena;
+use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::cases;
 use crate::sys::net::loopback::Held;
 use crate::sys::net::server::Server;
@@ -56,11 +56,16 @@ pub(super) fn spec() -> ModelSpec {
 const LONG_TEXTS: [&str; 2] = ["--override-kv", "qwen3.context_length=int:32768"];
 
 /// Measures the trained model and the one of [`spec`], each for `seconds`.
-pub(super) fn measure(arena: &Arena<'_>, side: &Side, tiny: &Path, seconds: u32) -> Result<Measured> {
+pub(super) fn measure(
+    fixture: &BenchFixture<'_>,
+    side: &Side,
+    tiny: &Path,
+    seconds: u32,
+) -> Result<Measured> {
     let models: [(&'static str, &Path, &[&str]); 2] =
-        [("tiny", tiny, &LONG_TEXTS), ("30 M", &arena.model, &[])];
+        [("tiny", tiny, &LONG_TEXTS), ("30 M", &fixture.model, &[])];
     let of_model = |(model, path, arguments): (&'static str, &Path, &[&str])| {
-        let start = || side.server(arena, path, SLOTS, CELLS, arguments);
+        let start = || side.server(fixture, path, SLOTS, CELLS, arguments);
         Ok(OfModel { model, pairs: pairs(&start, seconds)? })
     };
     let found = models.into_iter().map(of_model).collect::<Result<Vec<_>>>()?;

@@ -16,9 +16,9 @@ use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::serving::Serving;
-use crate::serving::arena::Arena;
 use crate::serving::asking;
 use crate::serving::asking::pool_at_rest;
+use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::overload::crowd::{Crowd, Enough};
 use crate::serving::overload::traffic;
 use crate::serving::reference::Reference;
@@ -60,11 +60,11 @@ const HISTORY: History = History {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let test_servers = [TestServer::StockUnified, TestServer::Paged];
     let spec = ModelSpec::small(Architecture::Qwen3, WeightType::F16);
-    let arena = Arena::prepare(context, options.serving, &test_servers, &spec)?;
+    let fixture = BenchFixture::prepare(context, options.serving, &test_servers, &spec)?;
     context.ui.status("Asking", "stock, one prompt after the other");
-    let stock = stock_answers(&arena)?;
+    let stock = stock_answers(&fixture)?;
     context.ui.status("Overloading", format!("{} clients for {} min", options.clients, options.minutes));
-    let overload = measure(&arena, options, &stock)?;
+    let overload = measure(&fixture, options, &stock)?;
     if options.record {
         record(context, HISTORY, &overload.builds.pin, report::json(&overload))?;
     }
@@ -82,10 +82,10 @@ struct Stock {
     rounding: Rounding,
 }
 
-fn stock_answers(arena: &Arena<'_>) -> Result<Stock> {
-    let stock = arena.server_with(TestServer::StockUnified, 1, CELLS_OF_STOCK, &ARGUMENTS)?;
+fn stock_answers(fixture: &BenchFixture<'_>) -> Result<Stock> {
+    let stock = fixture.server_with(TestServer::StockUnified, 1, CELLS_OF_STOCK, &ARGUMENTS)?;
     let mut reference = Reference { stock, tolerance: verdict::tolerance(&[]) };
-    let many = arena.server_with(TestServer::StockUnified, SLOTS, CELLS_OF_STOCK, &ARGUMENTS)?;
+    let many = fixture.server_with(TestServer::StockUnified, SLOTS, CELLS_OF_STOCK, &ARGUMENTS)?;
     let prompts = traffic::prompts();
     let requests = traffic::longest_requests(&prompts);
     let alone = reference.expect_each(&many, &requests)?;
@@ -105,8 +105,8 @@ fn rounding_of(known: &[(Vec<u32>, Answer)], others: &[(u16, Value)]) -> Result<
     Ok(Rounding::of(&pairs))
 }
 
-fn measure(arena: &Arena<'_>, options: &Options, stock: &Stock) -> Result<Overload> {
-    let mut server = arena.server_with(TestServer::Paged, SLOTS, traffic::CELLS, &ARGUMENTS)?;
+fn measure(fixture: &BenchFixture<'_>, options: &Options, stock: &Stock) -> Result<Overload> {
+    let mut server = fixture.server_with(TestServer::Paged, SLOTS, traffic::CELLS, &ARGUMENTS)?;
     let Options { minutes, clients, seed, .. } = *options;
     let enough = Enough::Time(Duration::from_secs(u64::from(minutes) * 60));
     let Stock { known, tolerance, rounding } = stock;
@@ -122,9 +122,9 @@ fn measure(arena: &Arena<'_>, options: &Options, stock: &Stock) -> Result<Overlo
     server.still_runs().map_err(|error| error.detail(tally.words.join("\n")))?;
     let pool = pool_at_rest(&server)?;
     Ok(Overload {
-        builds: arena.builds.clone(),
+        builds: fixture.builds.clone(),
         processor: load::processor(),
-        threads: arena.threads,
+        threads: fixture.threads,
         options: *options,
         slots: SLOTS,
         cells: traffic::CELLS,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Options;
 use super::memory::Memory;
-use crate::serving::arena::Builds;
+use crate::serving::bench_fixture::Builds;
 use crate::serving::kv_pool::{Hits, Pool};
 use crate::serving::overload::tally::Tally;
 use crate::serving::rounding::Rounding;

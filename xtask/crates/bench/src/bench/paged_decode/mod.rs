@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
 use crate::serving::Serving;
 use crate::serving::answer::{self, Answer};
-use crate::serving::arena::{self, Arena};
+use crate::serving::bench_fixture::{self, BenchFixture};
 use crate::serving::kv_pool::Pool;
 use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
 use crate::serving::test_server::{TestServer, chosen};
@@ -94,26 +94,26 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     check(options)?;
     let test_servers = test_servers(options)?;
     let spec = ModelSpec { head_dim: options.workload.head, ..ModelSpec::plain_70_million() };
-    let mut arena = Arena::prepare(context, options.serving, &test_servers, &spec)?;
+    let mut fixture = BenchFixture::prepare(context, options.serving, &test_servers, &spec)?;
     let mut cases: Vec<Case> = cases(options)
         .into_iter()
         .map(|(sequences, filled)| Case::new(sequences, filled, &test_servers))
         .collect();
     for round in 1..=options.rounds.max(1) {
-        arena.before_round()?;
+        fixture.before_round()?;
         context.ui.status("Measuring", format!("round {round} of {}", options.rounds.max(1)));
         for case in &mut cases {
             let (sequences, filled) = (case.sequences, case.filled);
             for rates in &mut case.rates {
-                rates.rounds.push(measure(&arena, options, sequences, filled, rates)?);
+                rates.rounds.push(measure(&fixture, options, sequences, filled, rates)?);
             }
         }
     }
     let found = PagedDecodeRun {
-        builds: arena.builds.clone(),
+        builds: fixture.builds.clone(),
         processor: load::processor(),
-        threads: arena.threads,
-        quiet: arena.quiet,
+        threads: fixture.threads,
+        quiet: fixture.quiet,
         workload: options.workload.clone(),
         cases,
     };
@@ -179,20 +179,20 @@ fn test_servers(options: &Options) -> Result<Vec<TestServer>> {
 }
 
 fn measure(
-    arena: &Arena<'_>,
+    fixture: &BenchFixture<'_>,
     options: &Options,
     sequences: usize,
     filled: bool,
     rates: &Rates,
 ) -> Result<Sample> {
     let Workload { predict, cells, cache, .. } = &options.workload;
-    let types = arena::cache_types(cache)?;
+    let types = bench_fixture::cache_types(cache)?;
     let mut switches: Vec<&str> = types.iter().map(String::as_str).chain(["--flash-attn", "on"]).collect();
     if rates.test_server == TestServer::StockUnified {
         // Otherwise it removes the prompts from the idle slots, and recomputes them while it answers.
         switches.push("--no-cache-idle-slots");
     }
-    let server = arena.server_with(rates.test_server, options.sequences, *cells, &switches)?;
+    let server = fixture.server_with(rates.test_server, options.sequences, *cells, &switches)?;
     if filled {
         for family in 0..fillers(options) {
             let filler = Prompts { requests: 1, ..prompts(options, 1, FIRST_FILLER + family as u64) };

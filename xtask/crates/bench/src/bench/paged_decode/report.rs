@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Workload;
 use crate::bench::timing::{NOT_QUIET, median_of, median_ratio};
 use crate::report::bars::{Bar, Bars};
-use crate::serving::arena::Builds;
+use crate::serving::bench_fixture::Builds;
 use crate::serving::test_server::TestServer;
 
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ use crate::sys::machine::{disk, models};
 use crate::sys::net::server::{self, Server};
 
 /// State shared by all rounds.
-pub struct Arena<'a> {
+pub struct BenchFixture<'a> {
     context: &'a Context,
     serving: Serving,
     ours: String,
@@ -44,14 +44,14 @@ pub struct Builds {
     pub trees: BTreeMap<String, String>,
 }
 
-impl<'a> Arena<'a> {
+impl<'a> BenchFixture<'a> {
     /// Checks that every server is built and that the machine is idle; then writes the model of `spec`.
     pub fn prepare(
         context: &'a Context,
         serving: Serving,
         test_servers: &[TestServer],
         spec: &ModelSpec,
-    ) -> Result<Arena<'a>> {
+    ) -> Result<BenchFixture<'a>> {
         let ours = context.pins()?.variant(None)?.name.to_string();
         let builds = check_test_servers(context, &ours, test_servers)?;
         let load = look_around(context, serving)?;
@@ -60,7 +60,7 @@ impl<'a> Arena<'a> {
         context.ui.status("Writing", "the model");
         models::write(&model, spec)?;
         let threads = serving.threads.unwrap_or_else(|| load.free_cores());
-        Ok(Arena { context, serving, ours, folder, model, threads, quiet: load.is_quiet(), builds })
+        Ok(BenchFixture { context, serving, ours, folder, model, threads, quiet: load.is_quiet(), builds })
     }
 
     /// Checks the load; call it while none of our programs runs: another user's program may have started since the
@@ -76,7 +76,7 @@ impl<'a> Arena<'a> {
         self.server_with(test_server, slots, cells, &[])
     }
 
-    /// As [`Arena::server`], with more arguments.
+    /// As [`BenchFixture::server`], with more arguments.
     pub fn server_with(
         &self,
         test_server: TestServer,
