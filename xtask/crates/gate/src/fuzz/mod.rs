@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use plan::Round;
-use play::Arena;
+use play::FuzzFixture;
 use report::{FuzzReport, RoundReport};
 
 use crate::context::{Context, Outcome};
@@ -98,18 +98,18 @@ fn play_seeds(
 ) -> Result<FuzzReport> {
     let patience = Duration::from_secs(u64::from(patience));
     let shown = program.display().to_string();
-    let mut arena = Arena::prepare(context, program, patience)?;
+    let mut fixture = FuzzFixture::prepare(context, program, patience)?;
     let mut report = FuzzReport::new(shown);
     for seed in seeds {
         let round = Round::draw(seed);
         context.ui.status("Playing", format!("seed {seed}: {:?}", round.server.theme));
         let begin = Instant::now();
-        let evidence = arena.play(&round)?;
+        let evidence = fixture.play(&round)?;
         let findings = judge::judge(&round, &evidence, patience);
         report.rounds.push(RoundReport {
             seed,
             theme: format!("{:?}", round.server.theme),
-            server: arena.words(&round.server),
+            server: fixture.words(&round.server),
             actions: evidence.played.len(),
             tally: judge::tally::of(&evidence),
             took: begin.elapsed(),

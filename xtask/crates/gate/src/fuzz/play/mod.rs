@@ -29,7 +29,7 @@ use crate::sys::net::exchange::{Leave, Question};
 use crate::sys::net::server::Server;
 
 /// Fixture in which rounds run.
-pub struct Arena {
+pub struct FuzzFixture {
     program: PathBuf,
     folder: tempfile::TempDir,
     files: Files,
@@ -65,9 +65,9 @@ const TOLERANCES: [(&str, f64); 5] =
 /// Time until a server with `--sleep-idle-seconds 1` is asleep, including the delay until it notices that it is idle.
 const NAP: Duration = Duration::from_millis(2200);
 
-impl Arena {
+impl FuzzFixture {
     /// Writes the models and creates the folders.
-    pub fn prepare(context: &Context, program: PathBuf, patience: Duration) -> Result<Arena> {
+    pub fn prepare(context: &Context, program: PathBuf, patience: Duration) -> Result<FuzzFixture> {
         ours::claim(&context.layout)?;
         let parent = context.layout.generated().join("fuzz");
         let folder = disk::scratch_folder(&parent, "round")?;
@@ -89,7 +89,7 @@ impl Arena {
         for (seed, path) in (1..).zip(&files.adapters) {
             models::write_adapter(path, &crate::modelgen::AdapterSpec { seed, ..adapter::spec() })?;
         }
-        Ok(Arena { program, folder, files, references: BTreeMap::new(), patience })
+        Ok(FuzzFixture { program, folder, files, references: BTreeMap::new(), patience })
     }
 
     /// Returns the command line of the server of a round.

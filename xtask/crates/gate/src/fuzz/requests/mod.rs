@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use self::judge::Budget;
 use self::plan::Round;
 use self::plan::family::Family;
-use self::play::Arena;
+use self::play::RequestFuzzFixture;
 use self::report::{RequestFuzzReport, RequestRoundReport};
 use super::{GATE_PATIENCE, Span, program_or_packaged};
 use crate::context::{Context, Outcome};
@@ -61,11 +61,11 @@ fn play_seeds(
     };
     let budget = Budget::with_patience(Duration::from_secs(u64::from(patience)));
     let mut report = RequestFuzzReport::new(program.display().to_string());
-    let arena = Arena::prepare(context, program, budget)?;
+    let fixture = RequestFuzzFixture::prepare(context, program, budget)?;
     for seed in seeds {
         let round = Round::draw(seed, &families);
         context.ui.status("Playing", format!("seed {seed}: {}", round.words()));
-        report.rounds.push(play_round(&arena, &round, names, &budget)?);
+        report.rounds.push(play_round(&fixture, &round, names, &budget)?);
         // Report at once: a long run may be interrupted.
         if let Some(text) = report.findings_of_last() {
             context.ui.warn(text);
@@ -74,15 +74,20 @@ fn play_seeds(
     Ok(report)
 }
 
-fn play_round(arena: &Arena, round: &Round, names: &[String], budget: &Budget) -> Result<RequestRoundReport> {
+fn play_round(
+    fixture: &RequestFuzzFixture,
+    round: &Round,
+    names: &[String],
+    budget: &Budget,
+) -> Result<RequestRoundReport> {
     let begin = Instant::now();
-    let evidence = arena.play(round)?;
+    let evidence = fixture.play(round)?;
     let findings = judge::judge(round, &evidence, budget);
     let report = RequestRoundReport {
         seed: round.seed,
         chosen: names.to_vec(),
         words: round.words(),
-        server: arena.words(round.duty()),
+        server: fixture.words(round.duty()),
         accepted: None,
         refused: None,
         slowest: Duration::ZERO,

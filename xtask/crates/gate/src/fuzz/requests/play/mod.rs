@@ -22,7 +22,7 @@ use crate::sys::net::exchange::{Exchange, Leave, Question};
 use crate::sys::net::server::{Server, help_of};
 
 /// Fixture in which rounds run.
-pub struct Arena {
+pub struct RequestFuzzFixture {
     program: PathBuf,
     is_paged: bool,
     model: PathBuf,
@@ -36,13 +36,13 @@ const EARLY: Duration = Duration::from_millis(150);
 /// Requests answered sooner than this are assumed to leave no work behind.
 const SHORT: Duration = Duration::from_millis(500);
 
-impl Arena {
+impl RequestFuzzFixture {
     /// Prepares the fixture; detects from the program's help whether it supports `--kv-paged`.
-    pub fn prepare(context: &Context, program: PathBuf, budget: Budget) -> Result<Arena> {
+    pub fn prepare(context: &Context, program: PathBuf, budget: Budget) -> Result<RequestFuzzFixture> {
         ours::claim(&context.layout)?;
         let folder = disk::scratch_folder(&context.layout.generated().join("fuzz"), "requests")?;
         let is_paged = help_of(&program)?.contains("--kv-paged");
-        Ok(Arena { program, is_paged, model: context.layout.smoke_model(), folder, budget })
+        Ok(RequestFuzzFixture { program, is_paged, model: context.layout.smoke_model(), folder, budget })
     }
 
     /// Returns the command line of a server.
