@@ -1,7 +1,7 @@
 //! A rebase that leaves no trace: `--dry-run`.
 
 use super::Choices;
-use super::steps::{PatchOutcome, names, notes, shared, step, verdict};
+use super::steps::{ReplayVerdict, names, notes, shared, step, verdict};
 use super::target::{SeriesMove, Target, read_upstream};
 use crate::error::Result;
 use crate::plan::rebase_state::places_of_taken;
@@ -68,7 +68,7 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
         let new = new_patch(patch, &step.replayed, &replay)?;
         let verdict = match blocked_by.is_empty() {
             true => verdict(&step.replayed, choices),
-            false => PatchOutcome::Asks(Fate::Blocked),
+            false => ReplayVerdict::Asks(Fate::Blocked),
         };
         let mut notes = notes(&step.replayed, &upstream, at, verdict);
         notes.extend(shared(series_move, &replay, (at, &step.replayed), verdict)?);
@@ -99,14 +99,14 @@ fn patch_move(
     series_move: &SeriesMove<'_>,
     file: &PatchFile,
     (old, new): (&Patch, &Patch),
-    (verdict, choices): (PatchOutcome, Choices),
+    (verdict, choices): (ReplayVerdict, Choices),
 ) -> PatchMove {
     let becomes = |new| settled(old, new, choices.no_range_diff);
     let (fate, range_diff) = match verdict {
-        PatchOutcome::Stays => becomes(Some(new)),
-        PatchOutcome::Dropped => becomes(None),
-        PatchOutcome::Asks(Fate::PartlyUpstreamed) => (Fate::PartlyUpstreamed, becomes(Some(new)).1),
-        PatchOutcome::Asks(fate) => (fate, None),
+        ReplayVerdict::Stays => becomes(Some(new)),
+        ReplayVerdict::Dropped => becomes(None),
+        ReplayVerdict::Asks(Fate::PartlyUpstreamed) => (Fate::PartlyUpstreamed, becomes(Some(new)).1),
+        ReplayVerdict::Asks(fate) => (fate, None),
     };
     PatchMove {
         series: series_move.stack.variant.name.to_string(),

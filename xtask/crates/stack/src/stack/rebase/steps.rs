@@ -32,7 +32,7 @@ fn not_replayed(series_move: &SeriesMove<'_>, error: ReplayError) -> Error {
 
 /// Outcome of a replayed patch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum PatchOutcome {
+pub enum ReplayVerdict {
     /// It becomes a patch of the new series.
     Stays,
     /// It is dropped, because upstream has it.
@@ -42,15 +42,15 @@ pub enum PatchOutcome {
 }
 
 /// Returns the outcome, by the same rule for a real rebase and a dry run.
-pub fn verdict(replayed: &Replayed, choices: Choices) -> PatchOutcome {
+pub fn verdict(replayed: &Replayed, choices: Choices) -> ReplayVerdict {
     match replayed.class() {
-        _ if replayed.has_conflict() => PatchOutcome::Asks(Fate::Conflict),
-        PatchClass::Upstreamed if choices.drop_upstreamed => PatchOutcome::Dropped,
-        PatchClass::Upstreamed => PatchOutcome::Asks(Fate::Upstreamed),
+        _ if replayed.has_conflict() => ReplayVerdict::Asks(Fate::Conflict),
+        PatchClass::Upstreamed if choices.drop_upstreamed => ReplayVerdict::Dropped,
+        PatchClass::Upstreamed => ReplayVerdict::Asks(Fate::Upstreamed),
         PatchClass::PartlyUpstreamed if !choices.trim_upstreamed => {
-            PatchOutcome::Asks(Fate::PartlyUpstreamed)
+            ReplayVerdict::Asks(Fate::PartlyUpstreamed)
         }
-        _ => PatchOutcome::Stays,
+        _ => ReplayVerdict::Stays,
     }
 }
 
@@ -59,9 +59,9 @@ pub fn shared(
     series_move: &SeriesMove<'_>,
     replay: &Replay<'_>,
     (at, replayed): (usize, &Replayed),
-    verdict: PatchOutcome,
+    verdict: ReplayVerdict,
 ) -> Result<Vec<String>> {
-    if !matches!(verdict, PatchOutcome::Asks(Fate::PartlyUpstreamed)) {
+    if !matches!(verdict, ReplayVerdict::Asks(Fate::PartlyUpstreamed)) {
         return Ok(Vec::new());
     }
     let tip = format!("{} {}", series_move.stack.pin.upstream, series_move.tip.name);
@@ -70,10 +70,10 @@ pub fn shared(
 }
 
 /// Returns the notes for the user on the patch at `at`.
-pub fn notes(replayed: &Replayed, upstream: &[TakenPatch], at: usize, verdict: PatchOutcome) -> Vec<String> {
+pub fn notes(replayed: &Replayed, upstream: &[TakenPatch], at: usize, verdict: ReplayVerdict) -> Vec<String> {
     let mut notes = notes_on(replayed);
     notes.extend(notes_of_patch(upstream, at).iter().cloned());
-    if verdict == PatchOutcome::Dropped {
+    if verdict == ReplayVerdict::Dropped {
         notes.push("upstream has all of it".to_string());
     }
     notes

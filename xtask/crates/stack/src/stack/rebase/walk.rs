@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::steps::{PatchOutcome, names, notes, shared, step, verdict};
+use super::steps::{ReplayVerdict, names, notes, shared, step, verdict};
 use super::target::{SeriesMove, Target, read_upstream};
 use super::{Choices, conflict};
 use crate::error::{Error, Kind, Result};
@@ -143,7 +143,7 @@ fn go_on_with_series(
 
 /// Returns the patch at `at` with its upstreamed parts as conflicts, if the user asked to edit those.
 fn to_edit(replay: &Replay<'_>, at: usize, step: &Step, choices: Choices) -> Result<Option<Replayed>> {
-    let asks = matches!(verdict(&step.replayed, choices), PatchOutcome::Asks(Fate::PartlyUpstreamed));
+    let asks = matches!(verdict(&step.replayed, choices), ReplayVerdict::Asks(Fate::PartlyUpstreamed));
     match asks && choices.edit_upstreamed {
         true => Ok(Some(replay.by_hand(at, &step.replayed)?)),
         false => Ok(None),
@@ -178,7 +178,7 @@ impl Walk<'_> {
     ) -> Result<()> {
         let verdict = verdict(&step.replayed, self.choices);
         let mut notes = notes(&step.replayed, &self.state.upstream, at, verdict);
-        if let PatchOutcome::Asks(fate) = verdict {
+        if let ReplayVerdict::Asks(fate) = verdict {
             // A parent's patch is reported with its own series.
             if at >= self.state.parents {
                 notes.extend(shared(self.series_move, replay, (at, &step.replayed), verdict)?);
@@ -189,7 +189,7 @@ impl Walk<'_> {
         if !self.refused.is_empty() {
             return Ok(());
         }
-        let drops = verdict == PatchOutcome::Dropped;
+        let drops = verdict == ReplayVerdict::Dropped;
         if drops {
             self.series_move.context.ui.status("Dropping", file);
         } else {
