@@ -3,7 +3,7 @@
 //! Every run has an empty environment and a home of its own; standard output, standard error and
 //! the exit code are looked at together, with paths and times made equal.
 #![allow(clippy::disallowed_methods, reason = "tests set up and look at real files and processes")]
-#![allow(clippy::too_many_lines, reason = "a scene is told in one piece")]
+#![allow(clippy::too_many_lines, reason = "a test case is kept in one piece")]
 
 mod cli {
     mod apply;

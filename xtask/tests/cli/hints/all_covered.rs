@@ -18,7 +18,7 @@ const NOT_IN_A_CASE: &[(&str, &str)] = &[
     ("serving/", "the same"),
     (
         "sys/project/pinned_models.rs",
-        "weights of a registry, which no scene reaches; model.rs here types them",
+        "weights of a registry, which no case reaches; model.rs here types them",
     ),
     ("stack/equipment.rs", "a toolchain of registries, which no test reaches"),
     ("stack/release.rs", "it needs packages that are built; release.rs here reads it"),
