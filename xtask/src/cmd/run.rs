@@ -43,7 +43,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let demo = if options.demo { demo_arguments(context, variant.kernels)? } else { Vec::new() };
     if options.demo {
-        context.ui.status("Serving", format!("the chat page: http://{host}:{port}/ (Ctrl-C ends the server)"));
+        context
+            .ui
+            .status("Serving", format!("the chat page: http://{host}:{port}/ (Ctrl-C ends the server)"));
     }
     // The last one of an option counts, so the caller's arguments override those of the demo.
     let code = Run::new(server).args(demo).args(&options.arguments).replace()?;
@@ -54,8 +56,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 fn demo_arguments(context: &Context, has_paged_cache: bool) -> Result<Vec<String>> {
     let models = context.models()?;
     let (name, model) = models.get(DEMO_MODEL)?;
-    let file =
-        pinned_models::provide(name, model, &context.layout, context.offline, &context.ui)?.file()?;
+    let file = pinned_models::provide(name, model, &context.layout, context.offline, &context.ui)?.file()?;
     let mut arguments = vec!["-m".to_string(), file.display().to_string()];
     if has_paged_cache {
         arguments.extend(["--kv-paged", "-c", "16384"].map(String::from));
