@@ -126,7 +126,8 @@ fn a_reference_cannot_be_shipped_and_a_full_build_serves_as_one() {
     let project = Project::new();
     let configured = || project.read("target/espalier/build/paged-cpu-native/espalier-configure.txt");
     project.run_build(&["build", "--reference"]).success();
-    assert!(configured().contains("-DESPALIER_REFERENCE=ON"));
+    let digest = xtask::sys::machine::disk::sha256(reference::CMAKE.as_bytes());
+    assert!(configured().contains(&format!("-DESPALIER_REFERENCE={digest}")), "a change of it reconfigures");
     project.run(&["verify", PACKAGE]).code(1).says(&["it is a reference for comparisons, compiled at -O1"]);
     project.run_build(&["build"]).success();
     assert!(!configured().contains("REFERENCE"));
@@ -136,22 +137,26 @@ fn a_reference_cannot_be_shipped_and_a_full_build_serves_as_one() {
 }
 
 #[test]
-fn what_computes_logits_keeps_its_level_in_a_reference() {
+fn what_computes_logits_keeps_its_level_and_its_sources_in_a_reference() {
     let folder = tempfile::tempdir().unwrap();
     let lists = [
         (
             "",
-            "cmake_minimum_required(VERSION 3.19)\nproject(top C)\nadd_subdirectory(src)\nadd_subdirectory(common)\n",
+            "cmake_minimum_required(VERSION 3.19)\nproject(top CXX)\nadd_subdirectory(src)\nadd_subdirectory(common)\n",
         ),
-        ("src", "project(inner C)\nadd_library(model STATIC model.c)\nadd_subdirectory(models)\n"),
-        ("src/models", "add_library(models STATIC models.c)\n"),
-        ("common", "add_library(arguments STATIC arguments.c)\nadd_subdirectory(src)\n"),
-        ("common/src", "add_library(chat STATIC chat.c)\n"),
+        ("src", "project(inner CXX)\nadd_library(model STATIC model.cpp)\nadd_subdirectory(models)\n"),
+        ("src/models", "add_library(models STATIC models.cpp)\n"),
+        (
+            "common",
+            "add_library(llama-common STATIC arguments.cpp chat.cpp json.cpp)\nadd_subdirectory(src)\n",
+        ),
+        ("common/src", "add_library(chat STATIC json.cpp)\n"),
     ];
     for (name, text) in lists {
         files::write(&folder.path().join(name).join("CMakeLists.txt"), text);
     }
-    for source in ["src/model.c", "src/models/models.c", "common/arguments.c", "common/src/chat.c"] {
+    let common = ["common/arguments.cpp", "common/chat.cpp", "common/json.cpp", "common/src/json.cpp"];
+    for source in common.iter().chain(&["src/model.cpp", "src/models/models.cpp"]) {
         files::write(&folder.path().join(source), "int zero;\n");
     }
     files::write(&folder.path().join("reference.cmake"), reference::CMAKE);
@@ -171,7 +176,8 @@ fn what_computes_logits_keeps_its_level_in_a_reference() {
     let output = cmake.arg(&build).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
-    let expected = [("arguments.c", "-O1"), ("chat.c", "-O1"), ("model.c", "-O3"), ("models.c", "-O3")];
+    let merged = ("unity_0_cxx.cxx", "-O1"); // `chat`, and two of the three sources of `llama-common`
+    let expected = [("json.cpp", "-O1"), ("model.cpp", "-O3"), ("models.cpp", "-O3"), merged, merged];
     assert_eq!(levels(&build), expected.map(|(file, level)| (file.to_string(), level.to_string())));
 }
 

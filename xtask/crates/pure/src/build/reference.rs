@@ -1,18 +1,23 @@
-//! Reference builds: what the gate compares with. They compute with the same instructions as the variant that is shipped,
-//! and everything else is compiled at a lower level, which takes little more than half of the time.
+//! Reference builds: what the gate compares with. They compute with the same instructions as the variant that is shipped;
+//! everything else is compiled at a lower level, and several sources at a time, which takes about a third of the time.
 
 use std::collections::BTreeMap;
 
-/// The cache entry that marks such a build, in CMake and in the manifest.
+/// The cache entry that marks such a build, in CMake and in the manifest. Its value is the digest of
+/// `CMAKE`, so that a change of it configures a build folder again.
 const ENTRY: &str = "ESPALIER_REFERENCE";
 
 /// Name of the file with `CMAKE`, in the build folder.
 pub const FILE: &str = "espalier-reference.cmake";
 
-/// Read by CMake after each `project()`; the last call in upstream's top folder lowers the level. A compiler uses the last
-/// level that it is given, and logits come from `ggml` and `src` alone.
+/// Hint for a compiler error in sources that are compiled as one.
+pub const HINT: &str =
+    "if the sources compile alone, add one of them to the exceptions in build/reference.rs";
+
+/// Read by CMake after each `project()`; the last calls in upstream's top folder change the targets. A compiler uses the
+/// last level that it is given, and logits come from `ggml` and `src` alone.
 pub const CMAKE: &str = "\
-# Compiles everything but ggml and libllama at -O1, for a build that is compared and never timed.
+# For a build that is compared and never timed: compiles everything but ggml and libllama at -O1, several sources at a time.
 # Names the entry, so that CMake does not warn of one that is not used.
 set(ESPALIER_REFERENCE ${ESPALIER_REFERENCE})
 if (NOT CMAKE_CURRENT_SOURCE_DIR STREQUAL CMAKE_SOURCE_DIR OR CMAKE_VERSION VERSION_LESS 3.19 OR MSVC)
@@ -31,17 +36,31 @@ function(compile_reference_faster folder)
         get_target_property(type ${target} TYPE)
         if (type MATCHES \"LIBRARY|EXECUTABLE\" AND NOT type STREQUAL \"INTERFACE_LIBRARY\")
             target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:-O1>)
+            set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
         endif()
     endforeach()
 endfunction()
 
+# Sources that cannot be compiled with others of their target.
+function(compile_reference_alone target)
+    if (TARGET ${target})
+        get_target_property(folder ${target} SOURCE_DIR)
+        list(TRANSFORM ARGN PREPEND ${folder}/)
+        set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+endfunction()
+
 cmake_language(DEFER CALL compile_reference_faster ${CMAKE_SOURCE_DIR})
+# It specializes a template that the headers of others instantiate.
+cmake_language(DEFER CALL compile_reference_alone llama-common json.cpp)
+# They refuse internal headers.
+cmake_language(DEFER CALL compile_reference_alone mtmd mtmd-helper.cpp mtmd-helper-gen.cpp)
 ";
 
-/// CMake's cache entries of such a build; `file` is where `CMAKE` lies.
+/// CMake's cache entries of such a build; `file` is the path of `CMAKE`, and `digest` its digest.
 #[must_use]
-pub fn cache_entries(file: String) -> BTreeMap<String, String> {
-    BTreeMap::from([("CMAKE_PROJECT_INCLUDE".to_string(), file), (ENTRY.to_string(), "ON".to_string())])
+pub fn cache_entries(file: String, digest: String) -> BTreeMap<String, String> {
+    BTreeMap::from([("CMAKE_PROJECT_INCLUDE".to_string(), file), (ENTRY.to_string(), digest)])
 }
 
 /// Whether a package with these `flags` of its manifest is one.

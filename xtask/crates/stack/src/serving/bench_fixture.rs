@@ -265,7 +265,10 @@ mod tests {
     #[test]
     fn a_reference_is_not_timed() {
         assert!(timed(made("stock", "v1")).is_ok());
-        let reference = Manifest { flags: reference::cache_entries("/f".to_string()), ..made("stock", "v1") };
+        let reference = Manifest {
+            flags: reference::cache_entries("/f".to_string(), String::new()),
+            ..made("stock", "v1")
+        };
         let error = timed(reference).unwrap_err();
         assert!(error.what.contains("stock-cpu-native is a reference"), "{error}");
     }

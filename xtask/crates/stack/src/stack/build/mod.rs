@@ -184,7 +184,8 @@ impl Build<'_> {
         let mut entries = self.equipment()?.cmake;
         entries.extend(self.declared_entries()?);
         if self.options.reference {
-            entries.extend(reference::cache_entries(self.reference_file().display().to_string()));
+            let digest = disk::sha256(reference::CMAKE.as_bytes());
+            entries.extend(reference::cache_entries(self.reference_file().display().to_string(), digest));
         }
         Ok(entries)
     }
@@ -276,7 +277,14 @@ impl Build<'_> {
                 pages::place(&self.context.layout, page.as_ref(), &self.build_folder())?;
                 self.configure(tools, applied)
             }
-            Work::Compile => self.compile_package(tools, inputs),
+            Work::Compile => {
+                let compiled = self.compile_package(tools, inputs);
+                if self.options.reference {
+                    compiled.map_err(|error| error.hint(reference::HINT))
+                } else {
+                    compiled
+                }
+            }
             Work::Package => {
                 let manifest = self.manifest(tools, applied, inputs)?;
                 let (origin, texts) = self.made(tools, applied, &manifest)?.gather(self.context)?;
