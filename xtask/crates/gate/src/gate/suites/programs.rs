@@ -1,5 +1,6 @@
 //! Upstream's C++ test programs, in the build folder of a variant.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,9 +14,9 @@ use crate::sys::machine::ours;
 use crate::sys::machine::process::{Ended, Run};
 
 /// The programs of one variant.
-pub struct Programs<'a> {
+pub struct Programs {
     /// The programs, in order.
-    pub programs: &'a [Program],
+    pub programs: Vec<Program>,
     /// Whether to switch on features that stock does not have.
     pub has_features: bool,
     /// Folder of the programs.
@@ -29,12 +30,12 @@ pub struct Programs<'a> {
 /// Timeout of a program; the longest takes a minute or two on two cores.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
-impl Suite for Programs<'_> {
+impl Suite for Programs {
     fn all(&self) -> Result<Outcomes> {
         ours::remove_folder(&self.work)?;
         disk::create_folder(&self.models())?;
         let mut outcomes = Outcomes::new();
-        for program in self.programs {
+        for program in &self.programs {
             outcomes.extend(self.run(program, None)?);
         }
         Ok(outcomes)
@@ -49,10 +50,25 @@ impl Suite for Programs<'_> {
     }
 }
 
+/// Returns the names of the programs without cases that passed, and the programs to run on stock for comparison. The
+/// models that one of these generates are input of others.
+pub fn without_comparison(programs: &[Program], outcomes: &Outcomes) -> (BTreeSet<String>, Vec<Program>) {
+    let has_passed = |program: &Program| outcomes.get(&program.name()) == Some(&Outcome::Passed);
+    let is_settled = |program: &Program| !program.cases && has_passed(program);
+    let uses_models = |program: &Program| program.arguments.iter().any(|argument| argument.contains(MODELS));
+    let needs_models = programs.iter().any(|program| uses_models(program) && !is_settled(program));
+    let (settled, due): (Vec<&Program>, Vec<&Program>) =
+        programs.iter().partition(|program| is_settled(program) && !(needs_models && uses_models(program)));
+    (settled.into_iter().map(Program::name).collect(), due.into_iter().cloned().collect())
+}
+
+/// Placeholder for the folder of generated models.
+const MODELS: &str = "{models}";
+
 /// Separator between the name of a program and that of its case.
 const CASE: &str = ": ";
 
-impl Programs<'_> {
+impl Programs {
     /// Returns the programs that should report cases and did not.
     pub fn silent(&self, outcomes: &Outcomes) -> Vec<String> {
         let tells = |name: &str| outcomes.keys().any(|test| test.starts_with(&format!("{name}{CASE}")));
@@ -86,7 +102,7 @@ impl Programs<'_> {
 
     fn argument(&self, argument: &str) -> String {
         let show = |path: &Path| path.display().to_string();
-        argument.replace("{model}", &show(&self.model)).replace("{models}", &show(&self.models()))
+        argument.replace("{model}", &show(&self.model)).replace(MODELS, &show(&self.models()))
     }
 }
 
@@ -100,5 +116,47 @@ fn outcome_of(ended: &Ended) -> Outcome {
         Some(status) if status.success() => Outcome::Passed,
         Some(status) if status.code().is_some() => Outcome::Failed(ended.how()),
         _ => Outcome::Crashed(ended.how()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(target: &str, arguments: &[&str], cases: bool) -> Program {
+        let arguments = arguments.iter().map(|argument| (*argument).to_string()).collect();
+        Program { target: target.to_string(), arguments, name: None, enable: None, cases }
+    }
+
+    /// Names of the programs that stock runs when these fail on ours.
+    fn due(failed: &[&str]) -> Vec<String> {
+        let programs = [
+            program("ops", &[], true),
+            program("alloc", &[], false),
+            program("archs", &["-o", MODELS], false),
+            program("state", &["-m", "{models}/a.gguf"], false),
+        ];
+        let outcome = |name: &str| match failed.contains(&name) {
+            true => Outcome::Failed(String::new()),
+            false => Outcome::Passed,
+        };
+        let outcomes = programs.iter().map(|program| (program.name(), outcome(&program.name()))).collect();
+        let (settled, due) = without_comparison(&programs, &outcomes);
+        assert_eq!(settled.len() + due.len(), programs.len());
+        due.iter().map(Program::name).collect()
+    }
+
+    #[test]
+    fn stock_runs_what_has_cases_or_did_not_pass_and_what_that_reads() {
+        assert_eq!(due(&[]), ["ops"]);
+        assert_eq!(due(&["alloc"]), ["ops", "alloc"]);
+        assert_eq!(due(&["state"]), ["ops", "archs", "state"]);
+    }
+
+    #[test]
+    fn a_program_without_an_outcome_is_compared() {
+        let programs = [program("alloc", &[], false)];
+        let (settled, due) = without_comparison(&programs, &Outcomes::new());
+        assert!(settled.is_empty() && due.len() == 1);
     }
 }

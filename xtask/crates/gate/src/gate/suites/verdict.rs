@@ -25,6 +25,8 @@ pub struct Held {
     pub tests: usize,
     /// Number of tests that passed on stock.
     pub passed: usize,
+    /// Number of tests that passed on ours and were not run on stock.
+    pub not_compared: usize,
     /// Number of passed cases that only ours has.
     pub own: usize,
     /// Differences listed with a reason.
@@ -81,6 +83,7 @@ pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, allowed: Allowed<'_>)
         side: side.to_string(),
         tests: stock.len(),
         passed,
+        not_compared: 0,
         own: own.len(),
         expected,
         flaky: Vec::new(),
@@ -128,11 +131,15 @@ impl Held {
 
     /// One-line form.
     pub fn summary(&self) -> String {
-        let Held { side, tests, passed, own, expected, flaky, .. } = self;
+        let Held { side, tests, passed, not_compared, own, expected, flaky, .. } = self;
         let (expected, flaky) = (expected.len(), flaky.len());
+        let alone = match not_compared {
+            0 => String::new(),
+            _ => format!(", {not_compared} passed on ours and were not run on stock"),
+        };
         format!(
             "{side}: {tests} outcomes compared ({passed} passed), {expected} differ as listed, {flaky} by luck, \
-             {own} of ours alone passed"
+             {own} of ours alone passed{alone}"
         )
     }
 
@@ -149,7 +156,8 @@ impl Held {
         let unseen = self.unseen.iter().map(|part| {
             format!("{side}: no case of ours has `{part}` in its name; see own-cases and server-tests.own in `{LIST}`")
         });
-        let nothing = (self.passed == 0).then(|| format!("{side}: no test passed on stock"));
+        let nothing =
+            (self.passed + self.not_compared == 0).then(|| format!("{side}: no test passed on stock"));
         differing.chain(vanished).chain(unseen).chain(silent).chain(nothing).collect()
     }
 
@@ -160,6 +168,7 @@ impl Held {
             "suite": self.side,
             "tests": self.tests,
             "passed": self.passed,
+            "not_compared": self.not_compared,
             "own": self.own,
             "expected": list(&self.expected),
             "luck": list(&self.flaky),
