@@ -148,7 +148,7 @@ pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             let times = said.matches(&format!("(--kv-quality {quality})")).count();
             fixture.must(times == 1, || format!("{model:?}, {quality}: said {times} times at the start"));
             fixture.must(!said.contains("nonsense"), || format!("{quality} warns of itself"));
-            let says_instead = said.contains("layers with heads of 80 get f16 instead");
+            let says_instead = said.contains("layers with heads of 80 values use f16");
             fixture.must(says_instead == (model == Model::OddHeads), || {
                 format!("{model:?}, {quality}: said that f16 was taken is {says_instead}")
             });
