@@ -58,6 +58,19 @@ fn begun_by(played: &Played) -> Session<'_> {
     }
 }
 
+/// Whether the stream may have been replaced by an earlier request of its conversation: a client that left before the
+/// head of an answer does not know when the server reads its request, which can be after later ones.
+pub fn may_have_been_replaced(evidence: &Evidence, played: &Played) -> bool {
+    let conversation = |one: &Played| match &one.action.what {
+        What::Generate(generate) => generate.conversation.map(|id| (one.action.key, id)),
+        _ => None,
+    };
+    let left_early =
+        |one: &&Played| one.exchange.ending == Ending::Left && http::decode(&one.exchange.bytes).is_none();
+    let mut earlier = evidence.played.iter().filter(|one| one.place < played.place).filter(left_early);
+    conversation(played).is_some_and(|this| earlier.any(|one| conversation(one) == Some(this)))
+}
+
 impl Session<'_> {
     fn follow(&mut self, action: ConversationAction, played: &Played) {
         match (&mut *self, action.order) {
@@ -161,6 +174,28 @@ mod tests {
         assert_eq!(resumed(1, 200, HERS), 1, "another key's stream");
         assert_eq!(resumed(0, 404, "{}"), 1, "lost");
         assert_eq!(resumed(0, 200, "data: {\"stop\":true}\n\n"), 1, "another stream");
+    }
+
+    #[test]
+    fn a_stream_may_be_replaced_by_a_request_whose_client_left_before_it() {
+        let left = |number: usize, key: usize| {
+            let mut played = start(number, key, "");
+            (played.exchange.bytes, played.exchange.ending) = (Vec::new(), Ending::Left);
+            played
+        };
+        let cut = |others: Vec<Played>| {
+            let played = [others, vec![start(2, 0, "")]].concat();
+            let evidence = Evidence { played, ..Evidence::default() };
+            judge_answer(&evidence, evidence.played.last().unwrap()).len()
+        };
+        assert!(cut(vec![]) > 0, "an empty stream");
+        assert_eq!(cut(vec![left(1, 0)]), 0);
+        assert!(cut(vec![left(1, 1)]) > 0, "another key's request");
+        assert!(
+            cut(vec![left(3, 0)]) > 0,
+            "a later request, which the client sent after the end of this one"
+        );
+        assert!(cut(vec![start(1, 0, HERS)]) > 0, "a request that was answered before");
     }
 
     #[test]

@@ -236,6 +236,9 @@ fn judge_answer(evidence: &Evidence, played: &Played) -> Vec<Finding> {
     match (&played.action.what, reference) {
         (What::Generate(generate), reference) => {
             let heard = Heard::read(generate, &played.exchange);
+            if !heard.wrong.is_empty() && conversations::may_have_been_replaced(evidence, played) {
+                return findings;
+            }
             findings.extend(heard.wrong.iter().map(|wrong| {
                 finding("stream", played, "a stream that its API's clients can read", wrong.clone())
             }));

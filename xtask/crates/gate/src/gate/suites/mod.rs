@@ -23,7 +23,7 @@ use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::snippet::SourceText;
 use crate::plan::suites::{self, Expected, Program, Suites};
 use crate::stack::build::{Build, Options};
-use crate::sys::machine::threads::on_all_cores;
+use crate::sys::machine::threads::at_once;
 use crate::sys::machine::{disk, tools};
 use crate::sys::project::run_lock::{self, Access};
 
@@ -110,8 +110,7 @@ impl<'a> SuiteGate<'a> {
         build.compile_tests(&suites::targets(programs))
     }
 
-    /// Compares the server tests. They mostly wait for a server that computes on one core, so there is one run per
-    /// core.
+    /// Compares the server tests, whose runs are at the same time: each keeps two thirds of a core busy.
     fn compare_servers(&self, reference: &str, variant: &str, has_pool: bool) -> Result<Vec<Held>> {
         let stock = self.server_tests(reference, false);
         let ours = [("server tests", false, &[][..]), ("server tests, paged", true, &self.suites.paged[..])];
@@ -122,7 +121,7 @@ impl<'a> SuiteGate<'a> {
             .collect();
         let mut runs = vec![("server tests on stock".to_string(), &stock)];
         runs.extend(ours.iter().map(|ours| (format!("{} on ours", ours.side), &ours.suite)));
-        let mut outcomes = on_all_cores(runs, |(what, suite)| self.run(&what, suite))?.into_iter();
+        let mut outcomes = at_once(runs, |(what, suite)| self.run(&what, suite))?.into_iter();
         let expected = outcomes.next().unwrap_or_default();
         let own_tests = self.own_tests(variant)?;
         let hold = |(ours, outcomes): (&OursOf<'_>, Outcomes)| {
