@@ -24,6 +24,7 @@ use crate::series::{Numerics, Patch};
 use crate::serving::inputs;
 use crate::stack::Stack;
 use crate::sys::machine::disk;
+use crate::sys::machine::threads::result_of;
 use crate::sys::project::inputs::PatchFile;
 
 /// Options of `gate`.
@@ -184,20 +185,27 @@ fn compare_chosen(
     let Sides { reference, variant, .. } = *sides;
     let mut text = vec![format!("{variant} against {reference}:")];
     let mut json = json!({ "variant": variant });
+    let has_servers = parts.contains(&Part::Servers);
     for part in parts {
-        let outcome = match part {
-            Part::Logits => logits::compare(context, sides, chosen.models)?,
-            Part::Attention => attention::compare(context, sides)?,
-            Part::Servers => compare_servers(context, sides, chosen)?,
+        let outcomes = match part {
+            Part::Logits => vec![logits::compare(context, sides, chosen.models)?],
+            // Beside the servers.
+            Part::Attention if has_servers => continue,
+            Part::Attention => vec![attention::compare(context, sides)?],
+            Part::Servers => {
+                compare_servers_and_more(context, sides, chosen, parts.contains(&Part::Attention))?
+            }
             Part::Promises => {
                 return Err(Error::usage("`promises` runs with `servers`, or alone")
                     .hint("cargo xtask gate --only promises"));
             }
-            Part::Weights => weights::compare(context, sides, size)?,
-            Part::Suites => compare_suites(context, sides)?,
+            Part::Weights => vec![weights::compare(context, sides, size)?],
+            Part::Suites => vec![compare_suites(context, sides)?],
         };
-        text.push(outcome.text);
-        merge(&mut json, outcome.json);
+        for outcome in outcomes {
+            text.push(outcome.text);
+            merge(&mut json, outcome.json);
+        }
     }
     Ok(Outcome::ok(text.join("\n"), json))
 }
@@ -244,7 +252,38 @@ const FAMILIES: [&str; 12] = [
     "trigger-parentheses",
 ];
 
-fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> Result<Outcome> {
+/// Compares the servers' answers on one core, while attention (if wanted) and the fuzzer of servers keep another busy:
+/// each of them mostly computes with one thread. The fuzzer of requests comes after them, because it has time limits.
+fn compare_servers_and_more(
+    context: &Context,
+    sides: &Sides<'_>,
+    chosen: Chosen<'_>,
+    with_attention: bool,
+) -> Result<Vec<Outcome>> {
+    let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
+    let is_whole = chosen.checks.is_empty();
+    let (compared, beside) = std::thread::scope(|threads| {
+        let beside = threads.spawn(|| {
+            let attention = with_attention.then(|| attention::compare(context, sides)).transpose()?;
+            let seeds = if is_whole { &SEEDS[..] } else { &[] };
+            Ok((attention, fuzz::find_with_seeds(context, server(sides.variant), seeds)?))
+        });
+        let compared = compare_answers(context, sides, chosen);
+        (compared, result_of(beside))
+    });
+    let (attention, found) = beside?;
+    let mut compared = compared?;
+    compared.failures.extend(found);
+    if is_whole {
+        let program = server(sides.variant);
+        compared.failures.extend(fuzz::requests::find_with_families(context, program, &FAMILIES)?);
+        compared.failures.extend(compared.too_many_ties());
+    }
+    let servers = outcome_of_servers(&compared, sides, is_whole)?;
+    Ok(attention.into_iter().chain([servers]).collect())
+}
+
+fn compare_answers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> Result<servers::Compared> {
     let Sides { reference, variant, claims, .. } = *sides;
     let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
     let off = if logits::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
@@ -252,11 +291,13 @@ fn compare_servers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> 
     let mut compared = servers::compare(context, [server(reference), server(variant)], claimed, chosen)?;
     if chosen.checks.is_empty() {
         compared.failures.extend(inputs::unlisted(&context.layout, variant)?);
-        compared.failures.extend(fuzz::find_with_seeds(context, server(variant), &SEEDS)?);
-        compared.failures.extend(fuzz::requests::find_with_families(context, server(variant), &FAMILIES)?);
-        compared.failures.extend(compared.too_many_ties());
     }
-    if compared.failures.is_empty() && (compared.same > 0 || !chosen.checks.is_empty()) {
+    Ok(compared)
+}
+
+fn outcome_of_servers(compared: &servers::Compared, sides: &Sides<'_>, is_whole: bool) -> Result<Outcome> {
+    let Sides { reference, variant, .. } = *sides;
+    if compared.failures.is_empty() && (compared.same > 0 || !is_whole) {
         let text = format!(
             "paged servers: {} answers in stock's tokens, {} left them at a near tie (stock its own: {})",
             compared.same, compared.ties, compared.stock
