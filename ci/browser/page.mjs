@@ -3,7 +3,7 @@
 //   node page.mjs URL BROWSER FOLDER [images]
 //
 // Writes one JSON value a line, { "check": NAME, "error": TEXT or null }, and a screenshot of each check to FOLDER.
-// Selectors are roles, labels and the classes of upstream's messages: what its own tests hold on to.
+// Selectors are roles, labels and the classes of upstream messages, on which upstream's own tests rely too.
 import { chromium } from 'playwright-core';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

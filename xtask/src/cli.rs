@@ -1,4 +1,4 @@
-//! Every command and flag, as it is typed. The commands themselves never see clap.
+//! Definition of every command and flag. The commands themselves do not depend on clap.
 
 mod bench;
 mod building;
@@ -30,7 +30,7 @@ use crate::plan::variables::misspelt;
 use crate::sys::project::{door, root};
 use crate::ui::{self, Talk, Ui};
 
-/// What the exit codes mean, below `--help`.
+/// The exit codes, printed below `--help`.
 const EXIT_CODES: &str = "\
 Exit codes:
   0  success
@@ -139,7 +139,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Reads the command line; ends the program when it is wrong, or asks for help.
+    /// Parses the command line; exits on errors, and after printing help.
     pub fn from_command_line() -> Cli {
         let mut command = Cli::command();
         let matches = command.get_matches_mut();
@@ -147,12 +147,12 @@ impl Cli {
         Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
     }
 
-    /// Whether data is wanted as JSON.
+    /// Whether the output is JSON.
     pub fn wants_json(&self) -> bool {
         self.json
     }
 
-    /// Runs the command that was asked for.
+    /// Runs the command.
     pub fn run(self) -> Result<Outcome> {
         let mut context = self.context()?;
         // Lives as long as the command.
@@ -165,8 +165,7 @@ impl Cli {
         self.dispatch(&context).map_err(|error| context.layout.show_in(error))
     }
 
-    /// Whether the answer is all that is wanted: nothing of the project is written, and what is generated on the way
-    /// may vanish.
+    /// Whether the command only reports: it writes nothing in the project, and files generated on the way may vanish.
     fn writes_nothing(&self) -> bool {
         match &self.command {
             Command::Status(_) | Command::Bisect(_) | Command::Newest(_) => true,
@@ -229,11 +228,11 @@ impl Cli {
     }
 }
 
-/// What printed commands have to repeat of these arguments.
+/// Returns the arguments that printed commands have to repeat.
 fn called(command: &clap::Command, matches: &ArgMatches) -> Called {
     let takes_variant = command
         .get_subcommands()
-        // `init` names a variant that is yet to be, in a project of its own.
+        // `init` names a variant that does not exist yet, in another project.
         .filter(|one| one.get_name() != "init")
         .filter(|one| one.get_arguments().any(|argument| argument.get_long() == Some("variant")));
     let takes_variant = takes_variant.map(|one| one.get_name().to_string()).collect();
@@ -241,7 +240,7 @@ fn called(command: &clap::Command, matches: &ArgMatches) -> Called {
     Called { root: typed(inner, "root"), variant: typed(inner, "variant"), takes_variant }
 }
 
-/// The value of an argument that was typed, as it was typed.
+/// Returns the value of an argument that was given, as typed.
 fn typed(matches: &ArgMatches, name: &str) -> Option<String> {
     let is_known = matches.try_contains_id(name).unwrap_or(false);
     if !is_known || matches.value_source(name) != Some(ValueSource::CommandLine) {

@@ -32,7 +32,7 @@ pub trait Blocks: Copy {
 
 /// Largest number of values in a block.
 pub const MOST_OF_BLOCK: usize = MOST_VALUES;
-/// Smallest number of values in a block: that of upstream's types.
+/// Smallest number of values in a block, which upstream's types have.
 pub const FEWEST_OF_BLOCK: usize = 32;
 
 /// Bytes of a half-precision value.

@@ -132,7 +132,7 @@ impl KvType {
     /// 8 bits.
     pub const Q8_0: KvType = KvType::Quantized(Quantized::Q8_0);
 
-    /// All of upstream's types.
+    /// All upstream types.
     const UPSTREAM: [KvType; 9] = [
         KvType::F32,
         KvType::F16,

@@ -1,7 +1,7 @@
 //! Block ids and their cells.
 
-/// Id of a block, counted from 1. 0 is no block: the free list uses it for its ends, and the C ABI does not have it (it
-/// uses first cells).
+/// Id of a block, counted from 1. 0 is not a block: the free list uses it for its ends, and the C ABI does not have it
+/// (it uses first cells).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 

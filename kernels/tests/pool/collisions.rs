@@ -29,7 +29,7 @@ fn a_forged_hash_is_no_hit() {
     assert_eq!(pool.statistics().refused_matches, 2);
 }
 
-/// The same tokens at another place are another content, whatever the hash.
+/// Equal tokens at another position are a different content, whatever the hash.
 #[test]
 fn a_block_is_only_found_behind_its_own_parent() {
     let mut pool = colliding_pool();

@@ -1,7 +1,7 @@
 //! The block pool, driven through its Rust API.
 //!
-//! `parity_*` contain tests with the names of vLLM's own, and check the same behaviour; `docs/design/kv-parity.md` lists
-//! which of them exist and what is missing.
+//! `parity_*` contain tests with the names of vLLM's own, and check the same behaviour; `docs/design/kv-parity.md`
+//! lists those that exist and those that are missing.
 
 mod collisions;
 mod contents;

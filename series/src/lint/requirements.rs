@@ -71,7 +71,7 @@ fn is_bracketed(detail: &str) -> bool {
 }
 
 /// Returns whether `detail` is a commit id. Twelve digits are the shortest abbreviation that stays unique in a
-/// repository of upstream's size.
+/// repository as large as upstream's.
 fn is_commit(detail: &str) -> bool {
     (12..=40).contains(&detail.len()) && detail.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

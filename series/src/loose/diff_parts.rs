@@ -1,9 +1,9 @@
-//! A loose diff, cut into the parts for each file.
+//! Splits a loose diff into one part for each file.
 
 use super::hunk_lines::{DiffLine, HunkLines};
 use crate::read::quoted_path::unquote;
 
-/// The part of a diff for one file: what stands above its hunks, and the hunks.
+/// The part of a diff for one file: the lines above its hunks, and the hunks.
 #[derive(Default)]
 pub(crate) struct DiffPart<'a> {
     /// All of its lines, in order.
@@ -13,27 +13,27 @@ pub(crate) struct DiffPart<'a> {
 /// One line of a part.
 #[derive(Clone, Copy)]
 pub(crate) struct PartLine<'a> {
-    /// With its line feed.
+    /// The line with its line feed.
     pub bytes: &'a [u8],
-    /// What it is.
+    /// Kind of the line.
     pub kind: DiffLine,
 }
 
 impl<'a> DiffPart<'a> {
-    /// Lines of the file; one without a line end in the file has none that could be another one.
+    /// Iterates over the lines of the file that end with a line feed there: others have no line end to convert.
     pub fn content(&self) -> impl Iterator<Item = &'a [u8]> {
         (0..self.lines.len()).filter(|at| self.is_content_with_end(*at)).map(|at| self.lines[at].bytes)
     }
 
-    /// Whether line `at` is one of the file and has a line end there.
+    /// Returns whether line `at` belongs to the file and ends with a line feed there.
     pub fn is_content_with_end(&self, at: usize) -> bool {
         let is_content = self.lines.get(at).is_some_and(|line| line.kind == DiffLine::Content);
         is_content && !self.lines.get(at + 1).is_some_and(|next| next.bytes.starts_with(b"\\"))
     }
 
-    /// The paths that the file to change may have, without the first `strip` parts, the likely one first: other tools name
-    /// a copy on one side, such as `x.orig`. None when the diff makes the file. A `reverse` diff is made from what it calls the
-    /// new file.
+    /// Returns the paths that the file to change may have, without the first `strip` components, the likeliest first:
+    /// other tools name a copy on one side, such as `x.orig`. Empty if the diff creates the file. With `reverse` the
+    /// file to change is the one on the new side.
     pub fn paths(&self, strip: u32, reverse: bool) -> Vec<Vec<u8>> {
         let mut keys: [&[u8]; 2] = [b"--- ", b"+++ "];
         if reverse {
@@ -48,31 +48,31 @@ impl<'a> DiffPart<'a> {
         there.filter_map(|name| without_parts(name, strip)).collect()
     }
 
-    /// The blob of the file to change, as its `index` line says it, perhaps cut short.
+    /// Returns the blob id of the file to change, possibly abbreviated, from the `index` line.
     pub fn stated_blob(&self, reverse: bool) -> Option<&'a str> {
         let ids = std::str::from_utf8(self.above_hunks(b"index ")?).ok()?.split_whitespace().next()?;
         let (old, new) = ids.split_once("..")?;
         Some(if reverse { new } else { old })
     }
 
-    /// Whether the file that it is made from stays as it is.
+    /// Returns whether the part copies a file, which then stays unchanged.
     pub fn is_copy(&self) -> bool {
         self.above_hunks(b"copy from ").is_some()
     }
 
-    /// What follows `key` at the start of a line above the hunks.
+    /// Returns the text after `key`, which begins a line above the hunks.
     fn above_hunks(&self, key: &[u8]) -> Option<&'a [u8]> {
         let mut above = self.lines.iter().filter(|line| line.kind == DiffLine::Other);
         above.find_map(|line| line.bytes.strip_prefix(key))
     }
 
-    /// Puts the lines at the end of `to`.
+    /// Appends the lines to `to`.
     pub fn write(&self, to: &mut Vec<u8>) {
         self.lines.iter().for_each(|line| to.extend(line.bytes));
     }
 }
 
-/// The name in what follows `--- `: in quotes, or up to the time of the file.
+/// Parses the name after `--- `: quoted, or up to the file's timestamp.
 fn name_in(text: &[u8]) -> Option<Vec<u8>> {
     let plain = text.split(|byte| *byte == b'\t').next().unwrap_or_default().trim_ascii_end();
     if text.starts_with(b"\"") { unquote(text).map(|(name, _)| name) } else { Some(plain.to_vec()) }
@@ -84,7 +84,7 @@ fn without_parts(name: &[u8], strip: u32) -> Option<Vec<u8>> {
     (!parts.is_empty()).then(|| parts.join(&b'/'))
 }
 
-/// `diff` cut before the head of each file.
+/// Splits `diff` before the header of each file.
 pub(crate) fn parts_of(diff: &[u8]) -> Vec<DiffPart<'_>> {
     let mut parts = vec![DiffPart::default()];
     let mut lacks = HunkLines::default();

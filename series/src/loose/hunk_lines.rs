@@ -1,19 +1,19 @@
-//! Which lines of a diff are lines of a file: as many as the head of their hunk says.
+//! Tells the lines of a file from other lines of a diff, by the counts in the hunk headers.
 
 use crate::read::hunk_header::{HunkHeader, Range};
 
 /// A line of a diff.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffLine {
-    /// A line of the file, with a sign before it.
+    /// A line of the file, after its sign.
     Content,
     /// `@@ -1,2 +1,3 @@`.
     HunkHead,
-    /// Above the hunks, or the remark that the line before has no line end.
+    /// A line above the hunks, or the marker for a line without a line feed.
     Other,
 }
 
-/// What the current hunk still lacks.
+/// Numbers of lines that the current hunk still lacks.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct HunkLines {
     /// Lines of the old file.
@@ -23,7 +23,7 @@ pub(crate) struct HunkLines {
 }
 
 impl HunkLines {
-    /// What the next line of the diff is.
+    /// Returns the kind of the next line of the diff.
     pub fn next(&mut self, line: &[u8]) -> DiffLine {
         if (self.old > 0 || self.new > 0) && !line.starts_with(b"\\") {
             self.old -= u64::from(!line.starts_with(b"+")).min(self.old);
@@ -40,7 +40,7 @@ impl HunkLines {
     }
 }
 
-/// How many lines of the old and of the new file stand below `@@ -1,2 +1,3 @@`.
+/// Returns the number of lines of the old and of the new file that follow `@@ -1,2 +1,3 @@`.
 fn hunk_sizes(line: &[u8]) -> Option<(u64, u64)> {
     let header = HunkHeader::split(line)?;
     let size =

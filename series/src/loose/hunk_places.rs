@@ -1,9 +1,10 @@
 //! The place of each hunk in a file.
 //!
-//! A hunk whose context fits at several places belongs into the function that its header names. The hunks of a file keep
-//! their order and do not overlap, so each leaves room for those below it. Of the places that are left, the one is taken
-//! that is nearest to where the hunk would be if it had moved as far as the nearest hunk whose place is certain. The
-//! beginning of the file counts as a hunk that did not move. A hunk that was the end of the file stays there.
+//! A hunk whose context fits at several places belongs to the function that its header names. The hunks of a file keep
+//! their order and do not overlap, so each leaves enough lines for those below it. Of the remaining places, the nearest
+//! to the expected one is chosen: the place that the hunk would have if it had moved as far as the nearest hunk whose
+//! place is certain. The beginning of the file counts as a hunk that did not move. A hunk that was at the end of the
+//! file stays there.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +16,11 @@ use crate::text::language::Language;
 use crate::text::line_index::LineIndex;
 use crate::text::search::find_all;
 
-/// So many places are named.
+/// Maximum number of places that a report lists.
 const PLACES_SHOWN: usize = 4;
-/// Less context than this is never enough.
+/// Context is not reduced below this number of lines above and below a change.
 const LEAST_CONTEXT: usize = 1;
-/// The methods around more places than this are not looked up: each takes a search of its own.
+/// Maximum number of places whose enclosing methods are looked up: each takes a separate search.
 const METHODS_LIMIT: usize = 100;
 
 /// A file that a diff changes.
@@ -27,11 +28,11 @@ const METHODS_LIMIT: usize = 100;
 pub struct FileHere {
     /// Its content.
     pub content: Vec<u8>,
-    /// The diff was made from this content.
+    /// Whether the diff was made from this content.
     pub is_base: bool,
 }
 
-/// The same, prepared for looking up hunks.
+/// A file that a diff changes, prepared for looking up hunks.
 pub(super) struct File<'f> {
     index: &'f LineIndex<'f>,
     functions: FunctionMap<'f>,
@@ -41,46 +42,46 @@ pub(super) struct File<'f> {
 
 /// The decision about one hunk.
 pub(super) struct Decision {
-    /// The header for its place, where git may find another place by itself.
+    /// The header for its place; `None` if it has no place, or git finds the place by itself.
     pub header: Option<Vec<u8>>,
     /// The note for the user.
     pub report: Option<String>,
-    /// Its context fits, but nowhere in the function that its header names.
+    /// Whether its context fits, but nowhere in the function that its header names.
     pub is_elsewhere: bool,
 }
 
-/// The hunks of one file.
+/// The decisions about the hunks of one file.
 pub(super) struct Decisions {
-    /// For each hunk, in order.
+    /// One for each hunk, in order.
     pub hunks: Vec<Decision>,
-    /// The file with all of them, where all places are known.
+    /// The file after all hunks; `None` if a hunk has no place.
     pub content: Option<Vec<u8>>,
 }
 
 /// A hunk with the places at which it fits.
 struct Candidate<'h, 'a> {
     hunk: &'h LooseHunk<'a>,
-    /// The first lines that were compared, with as much context as fits anywhere.
+    /// The first lines of the places, compared with as much context as fits anywhere.
     fits: Vec<usize>,
-    /// Lines of context that were left out above and below.
+    /// Numbers of context lines ignored above and below.
     trimmed: [usize; 2],
-    /// Lines that were compared.
+    /// Number of lines compared.
     size: usize,
-    /// The places in the function that its header names; all places where none is.
+    /// The places in the function that its header names; all places if none is in it.
     choices: Vec<usize>,
     section: Section,
-    /// It was made at the end of a file, and fits at the end of this one.
+    /// Whether it was made at the end of a file, and fits at the end of this one.
     is_at_end: bool,
 }
 
-/// How the places of a hunk compare with the function in its header.
+/// Whether the places of a hunk are in the function that its header names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     /// At least one place is in it.
     Found,
     /// No place is in it.
     Elsewhere,
-    /// The header names none, or one by rules that are not known here.
+    /// The header names none, or one found by rules that are not known here.
     Unknown,
 }
 
@@ -88,7 +89,7 @@ enum Section {
 #[derive(Clone, Copy, Default)]
 struct Anchor {
     stated: usize,
-    /// Lines between the one that its header states and its place.
+    /// Number of lines from the place that its header states to the actual one.
     offset: i64,
 }
 
@@ -98,28 +99,28 @@ impl Candidate<'_, '_> {
         Anchor { stated, offset: signed(start) - signed(stated + self.trimmed[0]) }
     }
 
-    /// Nothing while its place is a choice.
+    /// Returns `None` while several places are possible, or none is in the named function.
     fn anchor(&self) -> Option<Anchor> {
         let [start] = self.choices[..] else { return None };
         (self.section != Section::Elsewhere).then(|| self.at(start))
     }
 }
 
-/// A hunk that has a place.
+/// A hunk whose place was decided.
 struct PlacedHunk<'h, 'a> {
     hunk: &'h LooseHunk<'a>,
-    /// The first line that was compared.
+    /// The first line compared.
     start: usize,
     size: usize,
     trimmed: [usize; 2],
 }
 
-/// The hunks that have a place so far.
+/// The hunks whose places were decided so far.
 #[derive(Default)]
 struct Placed<'h, 'a> {
     /// In the order of the diff.
     hunks: Vec<PlacedHunk<'h, 'a>>,
-    /// The lines that they change: where each begins, and where it ends.
+    /// The ranges of lines that they change: start and end.
     lines: BTreeMap<usize, usize>,
     last: Anchor,
 }
@@ -132,22 +133,22 @@ impl<'h, 'a> Placed<'h, 'a> {
         self.last = candidate.at(start);
     }
 
-    /// Whether `start` is below all of them.
+    /// Returns whether all of them end at or before `start`.
     fn are_above(&self, start: usize) -> bool {
         self.lines.last_key_value().is_none_or(|(_, end)| *end <= start)
     }
 
-    /// Whether `size` lines from `start` on overlap none of them: git never changes a line twice.
+    /// Returns whether `size` lines from `start` on overlap none of them: git never changes a line twice.
     fn leave_free(&self, start: usize, size: usize) -> bool {
         self.lines.range(..start + size).next_back().is_none_or(|(_, end)| *end <= start)
     }
 
-    /// How many lines those above `start` add.
+    /// Returns the number of lines that the hunks above `start` add.
     fn growth_above(&self, start: usize) -> i64 {
         self.hunks.iter().filter(|above| above.start < start).map(|above| above.hunk.growth()).sum()
     }
 
-    /// The file with all of them.
+    /// Returns the file after all of them.
     fn content(mut self, lines: &[&[u8]]) -> Vec<u8> {
         self.hunks.sort_by_key(|placed| placed.start);
         let (mut content, mut done) = (Vec::new(), 0);
@@ -161,17 +162,17 @@ impl<'h, 'a> Placed<'h, 'a> {
     }
 }
 
-/// The hunks below one.
+/// Constraints from the hunks below one.
 #[derive(Clone, Copy)]
 struct Below {
-    /// They need the lines from this one on.
+    /// The first line that they need.
     limit: usize,
-    /// The first one whose place is no choice.
+    /// The first of them whose place is certain.
     anchor: Option<Anchor>,
 }
 
 impl Below {
-    /// The same for the hunk above `candidate`.
+    /// Returns the constraints for the hunk above `candidate`.
     fn with(self, candidate: &Candidate<'_, '_>) -> Below {
         let leaves_lines = |start: &&usize| **start + candidate.size <= self.limit;
         let last = candidate.choices.iter().rfind(leaves_lines).copied();
@@ -185,7 +186,7 @@ impl<'f> File<'f> {
         File { index, functions: FunctionMap::new(&index.lines, language), is_base: here.is_base, may_fuzz }
     }
 
-    /// Decides about each of `hunks`, which are in order.
+    /// Decides the place of each of `hunks`, which are in order.
     pub fn decide(&self, hunks: &[LooseHunk<'_>], reverse: bool) -> Decisions {
         let mut below = Below { limit: usize::MAX, anchor: None };
         let mut belows = Vec::with_capacity(hunks.len());
@@ -231,7 +232,8 @@ impl<'f> File<'f> {
         }
     }
 
-    /// The places for `hunk` among those that are `free`, which is asked with the first line and the number of lines.
+    /// Returns the places for `hunk` for which `free` returns true; it is called with the first line and the number of
+    /// lines.
     fn candidate<'h, 'a>(
         &self,
         hunk: &'h LooseHunk<'a>,
@@ -258,14 +260,16 @@ impl<'f> File<'f> {
         candidate
     }
 
-    /// The end of the file, if the hunk was made there: it has less context below than above. patch(1) has the same rule.
+    /// Returns the end of the file if the hunk was made there: it has less context below than above. patch(1) has the
+    /// same rule.
     fn last_place(&self, candidate: &Candidate<'_, '_>) -> Option<usize> {
         let is_cut = candidate.hunk.trailing() < candidate.hunk.leading() && candidate.trimmed[1] == 0;
         let last = candidate.choices.last().copied().filter(|_| is_cut)?;
         (last + candidate.size == self.index.lines.len()).then_some(last)
     }
 
-    /// All `free` places, with as much context as fits anywhere, shortened the way git does it.
+    /// Returns all places that are `free`, with as much context as fits anywhere; context is reduced the way git does
+    /// it.
     fn fits<'h, 'a>(
         &self,
         hunk: &'h LooseHunk<'a>,
@@ -304,8 +308,8 @@ impl<'f> File<'f> {
         ids.map(|ids| find_all(&self.index.ids, &ids, usize::MAX)).unwrap_or_default()
     }
 
-    /// A hunk without context below belongs at the end of the file, and one for line 1 at its beginning, unless it may go where
-    /// less fits.
+    /// Filters `starts`: a hunk without context below belongs at the end of the file, and one for line 1 at its
+    /// beginning. If none is left, reduced context allows all of them.
     fn anchored(&self, hunk: &LooseHunk<'_>, starts: Vec<usize>) -> Vec<usize> {
         let (at_begin, at_end) = (hunk.stated == 0, hunk.trailing() == 0);
         let size = hunk.expected().count();
@@ -315,8 +319,9 @@ impl<'f> File<'f> {
         if anchored.is_empty() && self.may_fuzz { starts } else { anchored }
     }
 
-    /// Those of `starts` in what `section` names: by the rule of git and `diff -p`, that the last line which is not
-    /// indented names it; else by rules for the language, which skip labels and know methods.
+    /// Returns those of `starts` that are in the function `section`: by the rule of git and `diff -p`, for which the
+    /// last line that is not indented names it; else by rules for the language, which skip labels and recognize
+    /// methods.
     fn in_section(&self, section: &[u8], starts: &[usize]) -> Vec<usize> {
         let functions = &self.functions;
         let is_around = |at: &usize| is_section(section, functions.text(*at));
@@ -336,8 +341,8 @@ impl<'f> File<'f> {
         found.into_iter().find(|found: &Vec<usize>| !found.is_empty()).unwrap_or_default()
     }
 
-    /// Whether a place outside of `section` is worth a report: a line of the file has that name, or no line has it and it
-    /// is that of a function. A name that only indented lines have was found by rules for the language.
+    /// Returns whether a place outside of `section` is worth a report: a line of the file has that name, or no line has
+    /// it and it names a function. A name that only indented lines have was found by rules for the language.
     fn knows_section(&self, section: &[u8]) -> bool {
         let has =
             |text: fn(&[u8]) -> &[u8]| self.index.lines.iter().any(|line| is_section(section, text(line)));
@@ -346,7 +351,7 @@ impl<'f> File<'f> {
         self.functions.has_functions() && (is_here() || is_gone())
     }
 
-    /// The note for the user when `candidate` is put at `start`.
+    /// Returns the note for the user if `candidate` is put at `start`, unless that place is obvious.
     fn report(
         &self,
         candidate: &Candidate<'_, '_>,
@@ -394,28 +399,28 @@ impl<'f> File<'f> {
     }
 }
 
-/// The nearest hunks above and below.
+/// The nearest placed hunk above and the nearest certain one below.
 #[derive(Clone, Copy)]
 struct Anchors {
     above: Anchor,
-    /// One whose place is no choice.
+    /// The nearest one below whose place is certain.
     below: Option<Anchor>,
 }
 
 impl Anchors {
-    /// The nearer one in the file that the diff was made from.
+    /// Returns the one that is nearer to line `stated` in the file that the diff was made from.
     fn nearer(self, stated: usize) -> Anchor {
         let distance_above = stated.abs_diff(self.above.stated);
         let is_nearer = |below: &Anchor| below.stated >= stated && below.stated - stated < distance_above;
         self.below.filter(is_nearer).unwrap_or(self.above)
     }
 
-    /// Whether both exist and are at the lines that their headers state.
+    /// Returns whether both exist and are at the lines that their headers state.
     fn did_not_move(self) -> bool {
         self.above.offset == 0 && self.below.is_some_and(|below| below.offset == 0)
     }
 
-    /// The reason why a hunk was put at `start` and not at another place.
+    /// Returns the reason why a hunk was put at `start` and not at another place.
     fn why(self, candidate: &Candidate<'_, '_>, start: usize) -> &'static str {
         let offset = candidate.at(start).offset;
         if candidate.is_at_end {
@@ -432,7 +437,8 @@ impl Anchors {
     }
 }
 
-/// The place for `candidate`: below the hunks above it and with room for those below it, if there is one.
+/// Returns the place for `candidate`: if possible below the hunks above it, and leaving enough lines for those below
+/// it.
 fn choose(
     candidate: &Candidate<'_, '_>,
     placed: &Placed<'_, '_>,
@@ -453,7 +459,7 @@ fn choose(
         .or_else(|| nearest(&candidate.fits, &is_free))
 }
 
-/// `line 1`, `lines 1 and 2`; of many, the first ones.
+/// Formats lines as `line 1`, `lines 1 and 2`; of many, the first ones.
 fn lines(starts: &[usize]) -> String {
     let shown: Vec<String> = starts.iter().take(PLACES_SHOWN).map(|start| (start + 1).to_string()).collect();
     match (&shown[..], starts.len() - shown.len()) {

@@ -1,23 +1,23 @@
-//! The line ends of a loose diff against those of the files that it changes.
+//! Compares the line ends of a loose diff with those of the files that it changes.
 //!
-//! A checkout that git converted (`core.autocrlf`), a web page or a mail program may have given a diff other line ends than
-//! the file has. patch(1) strips carriage returns then; git does not, and says only that the patch failed.
+//! A checkout that git converted (`core.autocrlf`), a web page or a mail program may have changed the line ends of a
+//! diff. patch(1) then strips carriage returns; git does not, and reports only that the patch failed.
 
 use super::diff_parts::{DiffPart, parts_of};
 
-/// How the lines of a text end.
+/// Line ends of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnds {
-    /// All with a line feed alone.
+    /// Line feeds only.
     Lf,
-    /// All with a carriage return before it.
+    /// A carriage return before each line feed.
     Crlf,
-    /// Some this way and some that way.
+    /// Some of each.
     Mixed,
 }
 
 impl LineEnds {
-    /// The line ends of `text`; nothing when it has none.
+    /// Returns the line ends of `text`; `None` if it has none.
     pub fn of(text: &[u8]) -> Option<LineEnds> {
         LineEnds::of_lines(text.split_inclusive(|byte| *byte == b'\n'))
     }
@@ -28,7 +28,7 @@ impl LineEnds {
         ends.map(kind).reduce(|one, other| if one == other { one } else { LineEnds::Mixed })
     }
 
-    /// In words.
+    /// Describes them for messages.
     pub fn describe(self) -> &'static str {
         match self {
             LineEnds::Lf => "LF line endings",
@@ -41,25 +41,25 @@ impl LineEnds {
 /// A file whose line ends are not those of the diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherLineEnds {
-    /// Its path.
+    /// Path of the file.
     pub path: Vec<u8>,
-    /// Those of the diff's lines for it.
+    /// Line ends of its lines in the diff.
     pub diff: LineEnds,
-    /// Its own.
+    /// Line ends of the file.
     pub file: LineEnds,
 }
 
-/// A diff with the line ends of the files.
+/// A diff with its line ends adapted to the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapted {
-    /// The text. Where line ends are mixed nothing is changed.
+    /// The diff. Where line ends are mixed, nothing is changed.
     pub diff: Vec<u8>,
-    /// The files that had others.
+    /// The files whose line ends differed.
     pub others: Vec<OtherLineEnds>,
 }
 
-/// Gives `diff` the line ends of the files, which `ends_of` knows by their paths without the first `strip` parts; a
-/// `reverse` diff is made from what it calls the new files.
+/// Gives `diff` the line ends of the files. `ends_of` is called with their paths without the first `strip` components.
+/// With `reverse` the files to change are those on the new side.
 pub fn with_line_ends_of_files(
     diff: &[u8],
     strip: u32,
@@ -80,7 +80,7 @@ pub fn with_line_ends_of_files(
                     _ => part.write(&mut adapted.diff),
                 }
             }
-            // A file that the diff makes, in a diff that was converted as a whole.
+            // The diff creates this file, and was converted as a whole.
             (Some(LineEnds::Crlf), None) if is_stripped => write_lf(&part, &mut adapted.diff),
             _ => part.write(&mut adapted.diff),
         }

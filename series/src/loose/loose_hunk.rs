@@ -1,4 +1,4 @@
-//! A hunk of a loose diff as data, and its header for another place.
+//! A hunk of a loose diff as data, and a header that moves it to another place.
 
 use super::diff_parts::DiffPart;
 use super::hunk_lines::DiffLine;
@@ -8,31 +8,31 @@ use crate::read::cursor::NUMBER_LIMIT;
 use crate::read::hunk_header::HunkHeader;
 use crate::text::function::is_function_line;
 
-/// The count of a side that has no lines: its start is then the line above.
+/// The count of a side without lines: its start is then the line above.
 const NO_LINES: Option<&[u8]> = Some(b"0");
 
-/// One hunk, its sides as it is applied.
+/// One hunk; with `reverse` its sides are swapped.
 pub(super) struct LooseHunk<'a> {
-    /// The lines above it in the old file, as its header says.
+    /// Number of lines above it in the old file, by its header.
     pub stated: usize,
-    /// `-1,2` and `+1,3` of the header, the counts as they are written.
+    /// The counts of `-1,2` and `+1,3` in the header, as written.
     counts: [Option<&'a [u8]>; 2],
-    /// What follows the ranges in its header.
+    /// The text after the ranges in its header.
     pub section: &'a [u8],
     lines: Vec<(LineKind, &'a [u8])>,
 }
 
-/// The place of a hunk.
+/// A place of a hunk in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    /// Lines above the first one that was compared.
+    /// Number of lines above the first line compared.
     pub start: usize,
-    /// Lines of the hunk that were left out above that one.
+    /// Number of the hunk's lines above that one, which are ignored.
     pub trimmed: usize,
 }
 
 impl<'a> LooseHunk<'a> {
-    /// The hunk whose header is line `at` of `part`.
+    /// Parses the hunk whose header is line `at` of `part`.
     pub fn read(part: &DiffPart<'a>, at: usize, reverse: bool) -> Option<LooseHunk<'a>> {
         let header = HunkHeader::split(part.lines.get(at)?.bytes)?;
         let sides = if reverse { [header.new, header.old] } else { [header.old, header.new] };
@@ -46,38 +46,39 @@ impl<'a> LooseHunk<'a> {
         })
     }
 
-    /// The lines that it is placed by.
+    /// Iterates over the lines that it expects in the old file.
     pub fn expected(&self) -> impl Iterator<Item = &'a [u8]> {
         self.lines.iter().filter(|(kind, _)| *kind != LineKind::Add).map(|(_, bytes)| *bytes)
     }
 
-    /// Lines of context above the first change.
+    /// Returns the number of context lines above the first change.
     pub fn leading(&self) -> usize {
         self.lines.iter().take_while(|(kind, _)| *kind == LineKind::Context).count()
     }
 
-    /// Lines of context below the last change.
+    /// Returns the number of context lines below the last change.
     pub fn trailing(&self) -> usize {
         self.lines.iter().rev().take_while(|(kind, _)| *kind == LineKind::Context).count()
     }
 
-    /// Whether nothing but its line number says where it belongs. One for a whole file needs no context.
+    /// Returns whether only its line number determines its place. A hunk for a whole file needs no context.
     pub fn lacks_context(&self) -> bool {
         self.stated > 0 && self.leading() == 0 && self.trailing() == 0
     }
 
-    /// How many lines longer it makes the file.
+    /// Returns the number of lines that it adds to the file.
     pub fn growth(&self) -> i64 {
         let count = |wanted| signed(self.lines.iter().filter(|(kind, _)| *kind == wanted).count());
         count(LineKind::Add) - count(LineKind::Delete)
     }
 
-    /// Whether the line that opens the function is in the context below the first `trimmed` lines, and so is compared.
+    /// Returns whether the context below the first `trimmed` lines, which is compared, has the line that opens the
+    /// function.
     pub fn shows_function(&self, trimmed: usize) -> bool {
         self.above().iter().skip(trimmed).any(|(_, line)| is_function_line(line))
     }
 
-    /// The section for a header of the hunk without its first `trimmed` lines.
+    /// Returns the section for a header of the hunk without its first `trimmed` lines.
     pub fn section_below(&self, trimmed: usize) -> &'a [u8] {
         let left_out = self.above().get(..trimmed).unwrap_or_default();
         let shown = left_out.iter().rev().find(|(_, line)| is_function_line(line));
@@ -88,15 +89,15 @@ impl<'a> LooseHunk<'a> {
         self.lines.get(..self.leading()).unwrap_or_default()
     }
 
-    /// The lines that it puts in the place of the ones that were compared, without the context that was left out.
+    /// Iterates over the lines that replace those compared, without the ignored context.
     pub fn result(&self, trimmed: [usize; 2]) -> impl Iterator<Item = &'a [u8]> {
         let [above, below] = trimmed;
         let compared = self.lines.get(above..self.lines.len().saturating_sub(below)).unwrap_or_default();
         compared.iter().filter(|(kind, _)| *kind != LineKind::Delete).map(|(_, bytes)| *bytes)
     }
 
-    /// The header that sends git to `place` when the hunks above add `grown` lines. git starts from the number of the new
-    /// side, and goes up a line for every line of context above that it leaves out.
+    /// Returns the header that makes git apply the hunk at `place` if the hunks above add `grown` lines. git starts
+    /// from the line number of the new side, and goes up one line for each line of context above that it ignores.
     pub fn header_at(&self, place: Place, grown: i64, reverse: bool) -> Vec<u8> {
         let start = |lines_above: i64, count: Option<&[u8]>| {
             let first = (lines_above + i64::from(count != NO_LINES)).to_string();

@@ -1,4 +1,4 @@
-//! Diffs as other tools write them: made readable for git, and their hunks placed where they belong.
+//! Diffs as other tools write them: rewritten so that git can read them, and their hunks placed where they belong.
 
 mod diff_parts;
 mod hunk_lines;

@@ -1,8 +1,8 @@
-//! Where the hunks of a loose diff belong, before git looks for them.
+//! Places the hunks of a loose diff before git searches for them.
 //!
-//! git takes the place nearest to the line that a hunk names at which its context fits, in whatever function that is. Here
-//! each hunk gets the line of its place in the header (`hunk_places.rs`), so that git finds it first. Each choice among
-//! several places is reported, and each hunk that is in another function than its header says.
+//! git applies a hunk at the place nearest to its line number at which its context fits, in whatever function that is.
+//! Here the header of each hunk gets the line number of its place (`hunk_places.rs`), so that git finds that one first.
+//! Each choice among several places is reported, and each hunk that ends up in another function than its header names.
 
 use std::collections::HashMap;
 
@@ -13,23 +13,23 @@ use super::loose_hunk::LooseHunk;
 use crate::model::printable::printable;
 use crate::text::line_index::LineIndex;
 
-/// How a loose diff is read.
+/// Options for applying a loose diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LooseReading {
-    /// How many parts are taken off its paths.
+    /// Number of leading path components to strip (`-p`).
     pub strip: u32,
-    /// It is applied backwards.
+    /// Whether it is applied in reverse.
     pub reverse: bool,
-    /// A hunk may go where only less of its context fits, as git's `-C1` allows.
+    /// Whether a hunk may be applied with less context, as git's `-C1` allows.
     pub may_fuzz: bool,
 }
 
-/// A diff whose hunks name the lines at which they belong.
+/// A diff whose hunks have the line numbers of their places.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlacedHunks {
     /// The diff.
     pub diff: Vec<u8>,
-    /// What a person should look at.
+    /// Notes for the user.
     pub notes: Vec<String>,
     /// Whether the context of a hunk fits, but nowhere in the function that its header names.
     pub is_elsewhere: bool,
@@ -37,9 +37,9 @@ pub struct PlacedHunks {
     pub without_context: Vec<String>,
 }
 
-/// Places the hunks of `diff` in the files that are here. `file_of` is asked with a path and with the blob that the diff was
-/// made from, perhaps cut short. It gives nothing where there is no such file, and where git will merge it. A file that the
-/// diff changes twice is asked for once.
+/// Places the hunks of `diff` in the existing files. `file_of` is called with a path and the blob that the diff was
+/// made from, possibly abbreviated. It returns `None` if there is no such file, or if git will merge it. It is called
+/// once for a file that the diff changes twice.
 pub fn place_hunks(
     diff: &[u8],
     reading: LooseReading,
@@ -47,7 +47,7 @@ pub fn place_hunks(
 ) -> PlacedHunks {
     let mut parts = parts_of(diff);
     if reading.reverse {
-        // git takes the last change of a file back first.
+        // In reverse, git undoes the last change of a file first.
         parts.reverse();
     }
     let mut changed: HashMap<Vec<u8>, Option<Vec<u8>>> = HashMap::new();
@@ -82,7 +82,7 @@ pub fn place_hunks(
     PlacedHunks { diff: texts.concat(), ..all }
 }
 
-/// The hunks of `part`, each with the line of its header.
+/// Returns the hunks of `part`, each with the line of its header.
 fn hunks_of<'a>(part: &DiffPart<'a>, reverse: bool) -> impl Iterator<Item = (usize, LooseHunk<'a>)> {
     let heads = (0..).zip(&part.lines).filter(|(_, line)| line.kind == DiffLine::HunkHead);
     heads.filter_map(move |(at, _)| Some((at, LooseHunk::read(part, at, reverse)?)))
@@ -104,7 +104,7 @@ struct PlacedPart {
     text: Vec<u8>,
     notes: Vec<String>,
     is_elsewhere: bool,
-    /// The file with it, where the place of every hunk is known.
+    /// The file after it; `None` if a hunk has no place.
     content: Option<Vec<u8>>,
 }
 

@@ -1,21 +1,21 @@
-//! What patch(1) accepts in a diff and git does not, rewritten so that git reads it too.
+//! Rewrites diffs that patch(1) accepts and git does not.
 
 use super::hunk_lines::{DiffLine, HunkLines};
 
-/// A diff that git reads, and how many blank lines were added at its end.
+/// A diff that git accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tolerated {
-    /// The diff. It keeps its bytes where git reads it as it is.
+    /// The diff; unchanged if git accepts it as it is.
     pub diff: Vec<u8>,
-    /// How many lines of context were missing at its end.
+    /// Number of blank context lines that were missing at its end and have been added.
     pub added: usize,
 }
 
-/// As many blank lines as patch(1) takes for cut off at the end of a diff.
+/// Maximum number of blank lines at the end of a diff that patch(1) assumes to be missing.
 const MOST_ADDED: u64 = 3;
 
-/// Rewrites what patch(1) takes and git does not: dates that stand after a blank and not after a tab, a last line
-/// without its line feed, and blank lines of context that an editor or a mail program cut off at the end.
+/// Rewrites what patch(1) accepts and git does not: dates after a space instead of a tab, a last line without its line
+/// feed, and blank lines of context that an editor or a mail program removed at the end.
 pub fn tolerate(diff: &[u8]) -> Tolerated {
     let mut tolerated = Tolerated { diff: Vec::with_capacity(diff.len()), added: 0 };
     let mut lacks = HunkLines::default();
@@ -44,8 +44,8 @@ pub fn tolerate(diff: &[u8]) -> Tolerated {
     tolerated
 }
 
-/// Where the date begins in `--- a/x.c Thu Dec 17 16:39:15 2015 +0300`, as Mercurial writes it. git knows dates of this
-/// form after a tab only.
+/// Returns the offset of the date in `--- a/x.c Thu Dec 17 16:39:15 2015 +0300`, as Mercurial writes it. git recognizes
+/// dates of this form only after a tab.
 fn date_at(line: &[u8]) -> Option<usize> {
     const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
     if !line.starts_with(b"--- ") && !line.starts_with(b"+++ ") {

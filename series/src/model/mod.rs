@@ -1,4 +1,4 @@
-//! A patch and a tree as data; imports no other room.
+//! A patch and a tree as data; imports no other module of the crate.
 
 pub(crate) mod arrivals;
 pub(crate) mod delta;

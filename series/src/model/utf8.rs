@@ -27,9 +27,8 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, NotUtf8> {
     })
 }
 
-/// Returns `bytes` as text to show or to search. Invalid UTF-8 becomes U+FFFD, so the result must never be written
-/// where the bytes are expected: [`utf8`] is for that. All lossy conversions of the tool use this function;
-/// `clippy.toml` bans others.
+/// Returns `bytes` as text to show or to search. Invalid UTF-8 becomes U+FFFD, so the result must never be written back
+/// as bytes: [`utf8`] is for that. All lossy conversions of the tool use this function; `clippy.toml` bans others.
 #[expect(clippy::disallowed_methods, reason = "the one place")]
 pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)

@@ -73,7 +73,7 @@ fn range(written: Range<'_>, line: &RawLine<'_>) -> Result<(usize, usize), Parse
     Ok((start, count))
 }
 
-/// How many lines a hunk still owes, and whether a side has met the end of its file.
+/// Number of lines that a hunk still lacks on each side, and whether a side has reached the end of its file.
 struct SidesLeft {
     old: usize,
     new: usize,
@@ -82,7 +82,7 @@ struct SidesLeft {
 }
 
 impl SidesLeft {
-    /// Takes one line off the sides that `kind` belongs to.
+    /// Counts one line on the sides that `kind` belongs to.
     fn count(&mut self, kind: LineKind, line: &RawLine<'_>) -> Result<(), ParseError> {
         let wrong = || line.refused(Refusal::WrongHunkCount, "the counts of the hunk header");
         if kind != LineKind::Add {

@@ -1,27 +1,27 @@
-//! The header of a hunk, cut into its parts.
+//! Splits the header of a hunk into its parts.
 
 /// `@@ -<start>[,<count>] +<start>[,<count>] @@[ <section>]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HunkHeader<'a> {
-    /// After `-`.
+    /// The range after `-`.
     pub old: Range<'a>,
-    /// After `+`.
+    /// The range after `+`.
     pub new: Range<'a>,
-    /// Everything after the second `@@`, with the blank before it.
+    /// Everything after the second `@@`, including the space before it.
     pub section: &'a [u8],
 }
 
-/// The lines of one side as they are written. They need not be numbers.
+/// The range of one side as written; the parts need not be numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range<'a> {
     /// The first line.
     pub start: &'a [u8],
-    /// How many lines; without it one.
+    /// Number of lines; one if absent.
     pub count: Option<&'a [u8]>,
 }
 
 impl<'a> HunkHeader<'a> {
-    /// The parts of `line`, or nothing when it is not the header of a hunk.
+    /// Splits `line`; `None` if it is not the header of a hunk.
     pub fn split(line: &'a [u8]) -> Option<HunkHeader<'a>> {
         let (old, rest) = split_once(line.strip_prefix(b"@@ -")?, b" +")?;
         let (new, section) = split_once(rest, b" @@")?;

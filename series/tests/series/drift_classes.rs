@@ -136,7 +136,7 @@ fn a_report_shows_what_was_expected_and_what_is_there() {
     ");
 }
 
-/// Where no line is the head of a function, a place is only a line.
+/// In a file without function heads, a place is only a line.
 #[test]
 fn a_place_outside_of_functions_is_only_a_line() {
     let notes =

@@ -58,8 +58,8 @@ fn without_trailers_all_four_are_missing() {
     assert_eq!(rules, [(LintRule::TrailerMissing, None); 4]);
 }
 
-/// Whatever the subject is, the generated file name is well formed and passes lint: otherwise `lint --fix` would rename a
-/// patch to a name that lint rejects.
+/// For any subject, the generated file name is well formed and passes lint: otherwise `lint --fix` would rename a patch
+/// to a name that lint rejects.
 #[test]
 fn generated_slugs_are_accepted() {
     let long = "x".repeat(60);

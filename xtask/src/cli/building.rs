@@ -1,4 +1,4 @@
-//! What is typed to get from the pin to a running server.
+//! Arguments of the commands from the pin to a running server.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What is typed to write what clap knows of the commands.
+//! Arguments of the commands that generate documents from the command line's definition.
 
 use std::path::PathBuf;
 

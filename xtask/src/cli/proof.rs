@@ -1,4 +1,4 @@
-//! What is typed to prove that nothing changed which should not.
+//! Arguments of the commands that prove that nothing changed by accident.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What clap knows of the commands, for people: docs/reference/commands.md, manual pages, completions.
+//! Renders the command line's definition: docs/reference/commands.md, manual pages, completions.
 
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::Shell;
@@ -7,7 +7,7 @@ use super::Cli;
 use crate::cmd::docs::GENERATED;
 use crate::cmd::man::Page;
 
-/// docs/reference/commands.md: every command with its usage and its options.
+/// Renders docs/reference/commands.md: every command with its usage and its options.
 pub(super) fn markdown() -> String {
     let root = built("cargo xtask");
     let commands = leaves(&root);
@@ -27,14 +27,14 @@ pub(super) fn markdown() -> String {
     text
 }
 
-/// A manual page for the tool and one for each command.
+/// Renders a manual page for the tool and one for each command.
 pub(super) fn pages() -> Vec<Page> {
     let root = built("cargo-xtask");
     std::iter::once(&root).chain(with_below(&root)).map(page).collect()
 }
 
-/// The completions of a shell for `xtask`, with a function of this name that calls `cargo xtask`: shells complete the
-/// commands of cargo by what cargo says, and it knows nothing of ours.
+/// Returns the completions of a shell for `xtask`, with a function of this name that calls `cargo xtask`: shells
+/// complete cargo's commands from cargo's own list, which does not include ours.
 pub(super) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "xtask", &mut script);
@@ -45,23 +45,23 @@ pub(super) fn completions(shell: Shell) -> String {
         Shell::PowerShell => "function xtask { cargo xtask @args }",
         _ => "xtask() { cargo xtask \"$@\"; }",
     };
-    // A script for zsh may begin with `#compdef`, and PowerShell's with `using`: ours goes to the end.
+    // A zsh script may begin with `#compdef`, and a PowerShell script with `using`, so the function goes to the end.
     format!("{}\n\n{function}\n", script.trim_end())
 }
 
-/// All that clap adds when it parses, names of binaries among it.
+/// Returns the command after clap's additions for parsing, such as names of binaries.
 fn built(name: &'static str) -> Command {
     let mut root = Cli::command().name(name).disable_help_flag(true);
     root.build();
     root
 }
 
-/// The commands below one, with what is below them, in the order of `--help`.
+/// Returns the subcommands of a command and theirs, in the order of `--help`.
 fn with_below(command: &Command) -> Vec<&Command> {
     command.get_subcommands().flat_map(|below| std::iter::once(below).chain(with_below(below))).collect()
 }
 
-/// The commands that do something themselves.
+/// Returns the commands without subcommands.
 fn leaves(root: &Command) -> Vec<&Command> {
     with_below(root).into_iter().filter(|command| !command.has_subcommands()).collect()
 }
@@ -88,7 +88,7 @@ fn table(arguments: &[&Arg]) -> String {
     format!("| option | meaning |\n|---|---|\n{}", arguments.iter().map(row).collect::<String>())
 }
 
-/// As it is typed: `-j, --jobs N`.
+/// Formats an argument as it is typed: `-j, --jobs N`.
 fn shape(argument: &Arg) -> String {
     let short = argument.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
     let values: Vec<&str> =
@@ -100,7 +100,7 @@ fn shape(argument: &Arg) -> String {
     }
 }
 
-/// Its help, the values that it takes, and the one that it has when nothing is said.
+/// Returns its help, its possible values, and its default.
 fn meaning(argument: &Arg) -> String {
     let mut sentences = vec![argument.get_help().map(ToString::to_string).unwrap_or_default()];
     if argument.get_action().takes_values() {
@@ -123,7 +123,7 @@ fn about(command: &Command) -> String {
     ended(&command.get_about().map(ToString::to_string).unwrap_or_default())
 }
 
-/// clap takes the full stop of a short help away.
+/// Adds the full stop, which clap removes from a short help.
 fn ended(sentence: &str) -> String {
     if sentence.ends_with('.') { sentence.to_string() } else { format!("{sentence}.") }
 }
@@ -132,12 +132,12 @@ fn bin_name(command: &Command) -> &str {
     command.get_bin_name().unwrap_or(command.get_name())
 }
 
-/// The anchor that GitHub gives to the heading.
+/// Returns the anchor that GitHub generates for the heading.
 fn anchor(command: &Command) -> String {
     bin_name(command).replace(' ', "-")
 }
 
-/// A bar would end a cell, in code too.
+/// Escapes vertical bars, which would end a table cell, in code too.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! What is typed to begin a series, and to change it.
+//! Arguments of the commands that start and change a series.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! What is typed to hand packages on, and to check what was handed on.
+//! Arguments of the commands that ship packages and verify shipped ones.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! What is typed to hold a series against upstream, and to move it.
+//! Arguments of the commands that compare a series with upstream and move it.
 
 use std::path::PathBuf;
 

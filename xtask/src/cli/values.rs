@@ -1,4 +1,4 @@
-//! Values as they are typed: paths, and names. What a command is given never saw clap.
+//! Types of argument values: paths and names. The commands get types that do not depend on clap.
 
 use clap::ValueEnum;
 
@@ -7,7 +7,8 @@ use crate::gate;
 use crate::report::canary::Level;
 use crate::serving::test_server;
 
-/// A path that a person typed is relative to where the person is, not to the root; a URL stays as it is.
+/// Makes a path relative to the current folder absolute, because commands resolve relative paths against the root;
+/// keeps a URL.
 pub(super) fn absolute(path: String) -> String {
     if path.contains("://") || path.starts_with("git@") {
         return path;
@@ -15,7 +16,7 @@ pub(super) fn absolute(path: String) -> String {
     std::path::absolute(&path).map_or(path, |path| path.display().to_string())
 }
 
-/// As the commands know them.
+/// Converts values to the types of the commands.
 pub(super) fn each<V: Into<T>, T>(values: Vec<V>) -> Vec<T> {
     values.into_iter().map(Into::into).collect()
 }
@@ -126,7 +127,7 @@ impl From<Scenario> for fairness::Scenario {
 mod tests {
     use super::*;
 
-    /// What can be typed, with what a command gets for it.
+    /// Returns every possible value with the value that a command gets for it.
     fn typed<V: ValueEnum + Into<T>, T>() -> Vec<(String, T)> {
         let name = |value: &V| value.to_possible_value().unwrap().get_name().to_string();
         V::value_variants().iter().map(|value| (name(value), value.clone().into())).collect()

@@ -1,6 +1,6 @@
-//! Every command in a code block of README.md, CONTRIBUTING.md or a page below docs/guides, docs/reference or docs/design:
-//! it parses, the table below says how it is checked, and those that can run here do so on this repository's own pins
-//! and patches.
+//! Every command in a code block of README.md, CONTRIBUTING.md or a page below docs/guides, docs/reference or
+//! docs/design: it parses, the table below says how it is checked, and those that can run here do so on this
+//! repository's own pins and patches.
 
 use std::path::PathBuf;
 use std::process::Command;

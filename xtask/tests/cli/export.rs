@@ -463,7 +463,7 @@ const HOSTILE: &str = "[diff]\n\tnoprefix = true\n\talgorithm = patience\n\tcont
     [status]\n\tshowUntrackedFiles = no\n[user]\n\tname = Other\n\temail = other@example.invalid\n";
 
 /// The user's configuration, the repository's own, attributes and the environment: none of them may change a byte of
-/// what is written.
+/// the written patches.
 #[test]
 fn no_configuration_changes_the_text() {
     let exported = |hostile: bool| {

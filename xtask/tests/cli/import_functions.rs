@@ -100,7 +100,7 @@ fn a_reversed_diff_is_placed_the_same_way() {
     assert_eq!(imported(&project), first.to_string() + &second.replace("d();", "b();"));
 }
 
-/// What import says of a change of `src/pair.c` that it does not take.
+/// Returns the output of `import` for a change of `src/pair.c` that it refuses.
 fn not_imported(twins: &str, hunks: &str) -> String {
     let project = started();
     let folder = project.beside("series");

@@ -135,7 +135,7 @@ fn refuse_empty(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
         .hint(format!("drop it: {}    # and take its line out", rebase_in(repo))))
 }
 
-/// The error for commits that do not start at the border (the commit before the variant's own patches).
+/// Returns the error for commits that do not start at the commit before the variant's own patches.
 fn edits_below_own_patches(
     repo: &EditRepo,
     variant: &Variant,

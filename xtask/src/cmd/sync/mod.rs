@@ -37,7 +37,7 @@ pub struct Options {
     pub from: Option<String>,
     /// Print what the rebase would do, and check nothing.
     pub dry_run: bool,
-    /// How to resolve conflicts with upstream's own changes.
+    /// Resolution of conflicts with upstream's own changes.
     pub choices: Choices,
     /// Open or update the pull request on GitHub.
     pub github: bool,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Project, files};
 
-/// Creates the initial package of the tests: built, and with one of upstream's licences.
+/// Creates the initial package of the tests: built, and with one upstream licence.
 pub fn built() -> Project {
     let project = Project::new();
     project.write("overlay/extra/LICENSE", "Do what you like.\n");

@@ -60,7 +60,7 @@ pub enum Part {
     Promises,
     /// Server answers on real weights, within stock's own spread.
     Weights,
-    /// Outcomes of upstream's own tests.
+    /// Outcomes of upstream tests.
     Suites,
 }
 

@@ -1,4 +1,4 @@
-//! Parses the output of upstream's `test-backend-ops`, which compares devices with the CPU.
+//! Parses the output of `test-backend-ops`, upstream's comparison of devices with the CPU.
 
 /// Result for one device other than the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
-//! Reference builds: what the gate compares with. They compute with the same instructions as the variant that is shipped;
-//! everything else is compiled at a lower level, and several sources at a time, which takes about a third of the time.
+//! Reference builds, which the gate compares with. They compute with the same instructions as the variant that is
+//! shipped; everything else is compiled at a lower level, and several sources at a time, which takes about a third of
+//! the time.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,8 @@ pub const FILE: &str = "espalier-reference.cmake";
 pub const HINT: &str =
     "if the sources compile alone, add one of them to the exceptions in build/reference.rs";
 
-/// Read by CMake after each `project()`; the last calls in upstream's top folder change the targets. A compiler uses the
-/// last level that it is given, and logits come from `ggml` and `src` alone.
+/// Read by CMake after each `project()`; the last calls in upstream's top folder change the targets. A compiler uses
+/// the last level that it is given, and logits come from `ggml` and `src` alone.
 pub const CMAKE: &str = "\
 # For a build that is compared and never timed: compiles everything but ggml and libllama at -O1, several sources at a time.
 # Names the entry, so that CMake does not warn of one that is not used.
@@ -57,13 +58,13 @@ cmake_language(DEFER CALL compile_reference_alone llama-common json.cpp)
 cmake_language(DEFER CALL compile_reference_alone mtmd mtmd-helper.cpp mtmd-helper-gen.cpp)
 ";
 
-/// CMake's cache entries of such a build; `file` is the path of `CMAKE`, and `digest` its digest.
+/// Returns CMake's cache entries of such a build; `file` is the path of `CMAKE`, and `digest` its digest.
 #[must_use]
 pub fn cache_entries(file: String, digest: String) -> BTreeMap<String, String> {
     BTreeMap::from([("CMAKE_PROJECT_INCLUDE".to_string(), file), (ENTRY.to_string(), digest)])
 }
 
-/// Whether a package with these `flags` of its manifest is one.
+/// Returns whether a package with these `flags` in its manifest is a reference build.
 #[must_use]
 pub fn is_reference(flags: &BTreeMap<String, String>) -> bool {
     flags.contains_key(ENTRY)

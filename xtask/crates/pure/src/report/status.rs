@@ -19,7 +19,7 @@ pub struct StatusReport {
     pub inexact_at_pin: bool,
     /// Every patch in order.
     pub patches: Vec<PatchStatus>,
-    /// URL prefix of the web pages of upstream's commits, to which the id is appended; `None` when unknown.
+    /// URL prefix of the web pages of upstream commits, to which the id is appended; `None` when unknown.
     pub commit_page: Option<String>,
     /// The next commands; empty when every patch is exact.
     pub next: Vec<String>,

@@ -18,7 +18,8 @@ const PART: usize = 16;
 pub struct Reference {
     /// The server; it retains at most one sequence.
     pub stock: Server,
-    /// How much less likely than stock's choice a token may be, in natural logarithms; it grows with each comparison.
+    /// Maximum by which a token may be less likely than stock's choice, in natural logarithms; it grows with each
+    /// comparison.
     pub tolerance: f64,
 }
 

@@ -22,7 +22,7 @@ use crate::sys::project::web_page as pages;
 pub struct Made<'a> {
     /// The stack of the variant.
     pub pins: &'a Pins,
-    /// What was built.
+    /// The variant that was built.
     pub variant: &'a Variant,
     /// The applied tree of the variant.
     pub applied: &'a Applied,

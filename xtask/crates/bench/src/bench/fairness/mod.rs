@@ -1,5 +1,5 @@
-//! The fairness bench: how a paged server schedules requests in a pool that is too small for all of them. It measures
-//! how long streams stall, which requests bypass which, and the overhead of waiting requests for running ones.
+//! The fairness bench: scheduling of a paged server whose pool is too small for all requests. It measures stalls of
+//! streams, bypasses of requests by later ones, and the overhead of waiting requests for running ones.
 
 mod bypass;
 mod heard;

@@ -76,9 +76,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 /// batch.
 struct Stock {
     known: Vec<(Vec<u32>, Answer)>,
-    /// How far the log-probabilities move.
+    /// Maximum by which a token may be less likely than the expected one, in natural logarithms.
     tolerance: f64,
-    /// How often the tokens differ.
+    /// Counts of answers with the same and with other tokens.
     rounding: Rounding,
 }
 

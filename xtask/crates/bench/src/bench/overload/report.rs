@@ -21,7 +21,7 @@ pub(super) struct Overload {
     /// Tolerance for a less likely token, in natural logarithms.
     pub(super) tolerance: f64,
     pub(super) tally: Tally,
-    /// How often stock differs from its own answers, with other sequences in the batch.
+    /// Agreement of stock with its own answers, with other sequences in the batch.
     pub(super) stock: Rounding,
     /// Number of preemptions.
     pub(super) preempted: usize,

@@ -68,8 +68,8 @@ impl Expected<'_> {
         })
     }
 
-    /// Returns what is wrong with a text. A different text is a tie within tolerance if another token was as likely
-    /// where the two diverge.
+    /// Returns what is wrong with a text. A different text is a tie within tolerance if another token was as likely at
+    /// the place where the two diverge.
     fn wrong_text(&self, text: &str) -> Option<String> {
         let pieces = &self.pieces[..self.answer.tokens.len().min(self.pieces.len())];
         let whole = pieces.concat();

@@ -1,5 +1,5 @@
-//! Statuses: an answer, a 400 for what cannot be or cannot begin in the pool, a 503 only where a request alone outgrows
-//! the pool.
+//! Oracle for the status: 200; 400 for requests that are invalid or can never fit into the pool; 503 only if a request
+//! alone outgrows the pool.
 
 use super::heard::Heard;
 use super::{Evidence, Finding, Played, finding};
@@ -8,7 +8,7 @@ use crate::fuzz::plan::server::ServerPlan;
 use crate::serving::cases::BLOCK;
 use crate::sys::net::exchange::Ending;
 
-/// The status has to be one that the action may have.
+/// Checks that the status is one that the action may have.
 pub fn judge(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<Finding> {
     let Played { action, exchange, .. } = played;
     let (status, error) = match &action.what {
@@ -56,7 +56,7 @@ fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16
     }
 }
 
-/// Generous: no two choices share the block in which the prompt ends.
+/// An upper bound: it assumes that no two choices share the block in which the prompt ends.
 fn may_outgrow(server: &ServerPlan, generate: &Generate, prompt: usize) -> bool {
     let shared = prompt / BLOCK;
     let own = (prompt + generate.predict + 1).div_ceil(BLOCK) - shared;
@@ -70,7 +70,7 @@ fn of_mistake(mistake: Mistake) -> u16 {
     }
 }
 
-/// A file belongs to who saved it, whatever its name says.
+/// Returns whether `one` saved the file under `key`: a file belongs to the key that saved it, whatever its name says.
 fn has_saved(one: &Played, key: Option<usize>, file: SlotAction) -> bool {
     let is_it =
         |slot: &SlotAction| slot.action == "save" && (slot.owner, slot.file) == (file.owner, file.file);
@@ -78,8 +78,9 @@ fn has_saved(one: &Played, key: Option<usize>, file: SlotAction) -> bool {
     is_it(slot) && one.action.key == key && Heard::status_and_body(&one.exchange).0 == Some(200)
 }
 
-/// What is in a slot may be another tenant's; a file that its tenant has not saved cannot be restored. A slot that stays busy
-/// is refused, and so is a file while running requests hold the blocks that it needs.
+/// Returns the permitted statuses of a slot action. The slot's sequence may be another tenant's, and a file that its
+/// tenant has not saved cannot be restored. An action on a slot that stays busy is refused, and so is a restore while
+/// running requests hold the blocks that it needs.
 fn of_slot(server: &ServerPlan, slot: SlotAction, has_saved: bool) -> Vec<u16> {
     if !server.keeps {
         return vec![501];

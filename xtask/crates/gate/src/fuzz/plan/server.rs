@@ -179,8 +179,8 @@ pub struct ServerPlan {
     pub unpageable: Option<Unpageable>,
 }
 
-/// A 2-bit cache whose residual window in f16 covers every token, so answers match those of an f16 cache. Not used
-/// where states are saved: they contain the 2-bit cache alone.
+/// A 2-bit cache whose residual window in f16 covers every token, so answers match those of an f16 cache. Not used with
+/// saved states, which contain the 2-bit cache alone.
 pub const COPIES: &str = "copies";
 
 /// The tenants' API keys, if the server uses keys.

@@ -1,4 +1,4 @@
-//! PURE: outcomes of tests, parsed from the output of upstream's test programs and of our pytest plugin.
+//! PURE: outcomes of tests, parsed from the output of upstream test programs and of our pytest plugin.
 
 use std::collections::BTreeMap;
 use std::fmt;

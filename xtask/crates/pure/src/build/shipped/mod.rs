@@ -24,7 +24,7 @@ pub const SBOM: &str = "sbom.cdx.json";
 pub const PROVENANCE: &str = "provenance.json";
 /// Folder of all licence texts.
 pub const LICENCES: &str = "licenses";
-/// Folder of the licence texts of upstream's tree, at the same paths as there.
+/// Folder of the upstream licence texts, at the same paths as in its tree.
 pub const UPSTREAM_LICENCES: &str = "licenses/upstream";
 /// Folder of the licence texts of the kernels' crates, each in a folder `NAME-VERSION`.
 pub const CRATE_LICENCES: &str = "licenses/crates";
@@ -52,7 +52,7 @@ pub struct Origin {
     pub page: Vec<Library>,
     /// Other inputs that determine the output, by name, with their sha256.
     pub inputs: BTreeMap<String, String>,
-    /// The SPDX id of upstream's licence, if its text is well known.
+    /// SPDX id of the upstream licence, if its text is well known.
     pub licence: Option<String>,
 }
 

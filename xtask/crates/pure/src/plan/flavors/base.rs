@@ -27,7 +27,7 @@ pub struct Base {
     /// The licences of its contents, an SPDX expression.
     #[serde(default)]
     pub licences: String,
-    /// What is still missing to build it, while nothing builds it.
+    /// Missing prerequisites, for a base that is only declared.
     #[serde(default)]
     pub lacks: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Web pages of upstream's commits. Only a few hosts are known, so that no link is dead.
+//! Web pages of upstream commits. Only a few hosts are known, so that no link is dead.
 
 use super::{Pin, Source};
 

@@ -15,7 +15,7 @@ use crate::sys::net::server::Server;
 pub struct Crowd<'a> {
     /// Prompts with stock's answers; no client requests more tokens than these have.
     pub known: &'a [(Vec<u32>, Answer)],
-    /// How much less likely than stock's choice a token may be, in natural logarithms.
+    /// Maximum by which a token may be less likely than stock's choice, in natural logarithms.
     pub tolerance: f64,
     /// Number of concurrent clients.
     pub clients: usize,

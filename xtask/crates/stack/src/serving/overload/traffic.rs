@@ -56,7 +56,7 @@ pub struct Visit {
     pub prompt: usize,
     /// Number of requested tokens.
     pub predict: usize,
-    /// How long the client waits before it disconnects.
+    /// Condition on which the client disconnects.
     pub patience: Patience,
     /// Cache salt: shares blocks only with requests of the same salt.
     salt: Option<usize>,
@@ -71,7 +71,7 @@ impl Visit {
     }
 }
 
-/// How long a client waits before it disconnects.
+/// Condition on which a client disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
     /// Until the answer is complete.

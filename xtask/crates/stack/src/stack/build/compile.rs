@@ -65,7 +65,7 @@ impl Build<'_> {
         })
     }
 
-    /// Compiles `targets` of upstream's tests in the folder of a finished build and returns the folder they are in.
+    /// Compiles `targets` of the upstream tests in the folder of a finished build and returns the folder they are in.
     /// The package and its stamp stay unchanged, and so does what the next build compiles: it names its targets
     /// explicitly. The caller holds the run lock.
     pub fn compile_tests(&self, targets: &[String]) -> Result<PathBuf> {

@@ -47,7 +47,7 @@ pub fn series_now(target: &Target<'_>) -> Vec<SeriesState> {
     target.series().iter().map(series).collect()
 }
 
-/// Where the replay stopped.
+/// The point at which the replay stopped.
 pub enum Walked {
     /// After the last patch.
     ToTheEnd,

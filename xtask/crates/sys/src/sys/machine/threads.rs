@@ -9,8 +9,8 @@ pub fn result_of<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     thread.join().unwrap_or_else(|_| Err(Error::environment("a thread that asked a server broke down")))
 }
 
-/// Runs `work` on all of `items` at the same time. Returns the results in the order of the items, or the first error, once
-/// all have ended.
+/// Runs `work` on all of `items` at the same time. Returns the results in the order of the items, or the first error,
+/// after all have ended.
 pub fn at_once<Item: Send, Done: Send>(
     items: Vec<Item>,
     work: impl Fn(Item) -> Result<Done> + Sync,

@@ -47,7 +47,7 @@ pub enum Leave {
     WhenAnswered(Duration),
 }
 
-/// How an exchange ended.
+/// End of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The server closed the connection.
@@ -69,7 +69,7 @@ pub struct Exchange {
     pub arrivals: Vec<(Duration, usize)>,
     /// From sending to the end.
     pub took: Duration,
-    /// How it ended.
+    /// The end of the exchange.
     pub ending: Ending,
 }
 

@@ -34,7 +34,7 @@ fn texts_in(folder: &Path, to: &str) -> Result<Texts> {
     Ok(texts)
 }
 
-/// Returns the licences of upstream's tree: its own at the top, and those of all `sources` that are compiled in,
+/// Returns the licences of the upstream tree: its own at the top, and those of all `sources` that are compiled in,
 /// found in a folder above the source or in the source itself.
 ///
 /// # Errors

@@ -53,7 +53,7 @@ impl ForkCommit {
 pub enum Replayed {
     /// Applied without conflicts.
     Clean(ObjectId),
-    /// Where both sides changed the same lines, those of the change were used.
+    /// Applied with the change's own lines wherever both sides changed the same ones.
     Forced(ObjectId),
     /// Conflicts remain even then.
     Conflict,

@@ -1,4 +1,4 @@
-//! Mails read, and diffs applied to a tree, by git itself and without a work tree.
+//! Parses mails and applies diffs to a tree, with git and without a work tree.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use crate::sys::git::store_tree::StoreTree;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{Finished, Run};
 
-/// A mail, taken apart by git.
+/// A mail, split into its parts by git.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadMail {
     /// `Name <address>`.
     pub author: String,
-    /// As the mail says it.
+    /// The date as in the mail.
     pub date: String,
-    /// Without `[PATCH n/m]`.
+    /// The subject without `[PATCH n/m]`.
     pub subject: String,
     /// The message after the subject.
     pub body: String,
@@ -30,19 +30,19 @@ pub struct ReadMail {
     pub diff: Vec<u8>,
 }
 
-/// What git says is at most this long.
+/// Maximum length of git's output, in bytes.
 const SAID_LIMIT: usize = 64 << 20;
 
-/// A file with mails.
+/// A file that contains mails.
 #[derive(Clone, Copy, Debug)]
 pub struct MailFile<'a> {
-    /// As people are told of it.
+    /// Name of the file for messages.
     pub name: &'a str,
     /// Its content.
     pub text: &'a [u8],
 }
 
-/// The mails of `file`, one or many, each taken apart.
+/// Parses the mails of `file`, one or many.
 pub fn read_mails(repo: &ImportRepo, file: MailFile<'_>) -> Result<Vec<ReadMail>> {
     let scratch = repo.scratch("mail")?;
     let (mbox, folder) = (scratch.path().join("mbox"), scratch.path().join("split"));
@@ -51,7 +51,7 @@ pub fn read_mails(repo: &ImportRepo, file: MailFile<'_>) -> Result<Vec<ReadMail>
     let mut run = repo.git().args(["mailsplit", "-d6", "-b"]);
     let first = file.text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if !first.ends_with(b"\r") {
-        // Carriage returns are then those of the patched files, and not the mail's.
+        // Carriage returns are then those of the patched files, not of the mail.
         run = run.arg("--keep-cr");
     }
     run.arg(format!("-o{}", folder.display())).arg("--").arg(&mbox).success()?;
@@ -63,7 +63,8 @@ pub fn read_mails(repo: &ImportRepo, file: MailFile<'_>) -> Result<Vec<ReadMail>
 
 fn read_mail(repo: &ImportRepo, mail: &Path, file: MailFile<'_>, scratch: &TempDir) -> Result<ReadMail> {
     let (message, diff) = (scratch.path().join("message"), scratch.path().join("diff"));
-    // No `--encoding`: git then converts nothing. Without it git converts to UTF-8, unless another charset is configured.
+    // No `--encoding`: git then converts nothing. Without the option git converts to UTF-8, unless another charset is
+    // configured.
     let finished = repo
         .git()
         .args(["mailinfo", "-b", "--no-scissors", "--no-message-id"])
@@ -85,7 +86,8 @@ fn read_mail(repo: &ImportRepo, mail: &Path, file: MailFile<'_>, scratch: &TempD
     })
 }
 
-/// A part of a mail after git has converted what names its charset. Other bytes are refused: a replaced letter is lost.
+/// Returns a part of a mail after git has converted every charset that the mail declares. Other bytes are refused:
+/// replacing them would lose them.
 fn in_utf8(text: Vec<u8>, file: MailFile<'_>) -> Result<String> {
     String::from_utf8(text).map_err(|error| {
         let bytes = error.as_bytes();
@@ -95,7 +97,7 @@ fn in_utf8(text: Vec<u8>, file: MailFile<'_>) -> Result<String> {
     })
 }
 
-/// The error for `bad`, a line of `file` as git gives it, perhaps with a key of git's before it.
+/// Returns the error for `bad`, a line of `file` in git's output, possibly after one of git's keys.
 fn refuse_bytes(file: MailFile<'_>, bad: &[u8]) -> Error {
     let keys: [&[u8]; 3] = [b"Author: ", b"Email: ", b"Subject: "];
     let value = keys.iter().find_map(|key| bad.strip_prefix(*key)).unwrap_or(bad).trim_ascii();
@@ -109,7 +111,7 @@ fn refuse_bytes(file: MailFile<'_>, bad: &[u8]) -> Error {
     .hint("name the charset of its message in the mail: `Content-Type: text/plain; charset=ISO-8859-1`")
 }
 
-/// The error for a line above the diff of `file`, or of a mail in it, whose charset nothing names.
+/// Returns the error for a line above the diff of `file`, or of a mail in it, whose charset is not declared.
 pub fn not_utf8(file: MailFile<'_>, bad: &NotUtf8) -> Error {
     let MailFile { name, text } = file;
     let error = Error::usage(format!("{name} is not UTF-8 and does not name its charset"));
@@ -127,38 +129,38 @@ pub fn not_utf8(file: MailFile<'_>, bad: &NotUtf8) -> Error {
     })
 }
 
-/// How a diff is applied.
+/// Options for applying a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HowToApply {
-    /// How many parts are taken off the paths in it.
+    /// Number of leading path components to strip (`-p`).
     pub strip: u32,
-    /// Backwards.
+    /// Whether it is applied in reverse.
     pub reverse: bool,
-    /// With less context where all of it does not fit, as `patch` does.
+    /// Whether a hunk may be applied with less context if all of it does not fit, as `patch` does.
     pub may_fuzz: bool,
 }
 
-/// What git decided when it applied a diff.
+/// The choices that git made when it applied a diff.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
-    /// Each hunk that went elsewhere than the diff says, or with less context.
+    /// The hunks that were applied elsewhere than the diff states, or with less context.
     pub hunks: Vec<String>,
-    /// The files whose blob was at hand: the change was merged three-way.
+    /// The files that were merged three-way, because the blob that the diff names is in the store.
     pub merged: Vec<String>,
 }
 
-/// What became of a diff.
+/// Result of applying a diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// The tree with it, and what git decided on the way.
+    /// The resulting tree, and the choices that git made.
     Tree(ObjectId, Placed),
-    /// It is in the tree already, whole.
+    /// All of it is in the tree already.
     There,
-    /// It does not fit; why, in git's words.
+    /// It does not fit; the reasons, as reported by git.
     Not(Vec<String>),
 }
 
-/// Applies `diff` to `tree`. Where its context fits at several places, its hunks go to the functions that they name.
+/// Applies `diff` to `tree`. A hunk whose context fits at several places goes to the function that its header names.
 pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<Applied> {
     let scratch = repo.scratch("apply")?;
     let index = scratch.path().join("index");
@@ -190,7 +192,7 @@ pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) ->
     Ok(if is_there { Applied::There } else { Applied::Not(first) })
 }
 
-/// Whether `tree` has all of `diff`, each hunk in the function that it names.
+/// Returns whether `tree` has all of `diff`, each hunk in the function that its header names.
 fn is_there(repo: &ImportRepo, index: &Path, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<bool> {
     indexed(repo, index).args(["read-tree", &tree.to_string()]).success()?;
     let back = HowToApply { reverse: !how.reverse, ..how };
@@ -201,9 +203,9 @@ fn is_there(repo: &ImportRepo, index: &Path, tree: ObjectId, diff: &[u8], how: H
 /// One way to apply a diff.
 struct ApplyMethod {
     option: &'static str,
-    /// What the diff names by its blob is merged, if the blob is here: git then need not guess the place.
+    /// Whether a file is merged if the store has the blob that the diff names: git then need not search for the place.
     merges: bool,
-    /// Less context than the diff has is enough.
+    /// Whether less context than the diff has is enough.
     may_fuzz: bool,
 }
 
@@ -215,7 +217,7 @@ const METHODS: [ApplyMethod; 3] = [
 const CHECK: ApplyMethod = ApplyMethod { option: "--check", merges: false, may_fuzz: false };
 
 impl ApplyMethod {
-    /// Where git merges a file, it needs no search.
+    /// Places the hunks, except in files that git merges, which need no search.
     fn place(&self, repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<PlacedHunks> {
         let files = StoreTree::new(&repo.store, tree)?;
         let reading = LooseReading { strip: how.strip, reverse: how.reverse, may_fuzz: self.may_fuzz };
@@ -248,8 +250,8 @@ fn git_apply(
     run.arg("-").converse(diff, SAID_LIMIT)
 }
 
-/// The lines about hunks that went elsewhere, each with its file, and the files that were merged. What git says of a merge
-/// that it gave up is left out: those places are in the blob that the diff names, not in the file.
+/// Parses git's output: the hunks that were applied elsewhere, each with its file, and the files that were merged.
+/// Lines about a merge that git abandoned are left out: they refer to the blob that the diff names, not to the file.
 fn placements(said: &str) -> Placed {
     let (mut file, mut begins) = (String::new(), 0);
     let mut placed = Placed::default();
@@ -277,7 +279,7 @@ fn complaints(said: &str) -> Vec<String> {
     lines.filter(is_why).map(|line| printable(line.as_bytes())).collect()
 }
 
-/// The name and address that git knows its user by here; nothing when one of them is missing.
+/// Returns the name and address of git's configured user; `None` if one of them is missing.
 pub fn user_of_git() -> Option<String> {
     let ask = |key: &str| {
         let said = git(Path::new("/dev/null")).args(["config", "--get", key]).finish().ok()?;

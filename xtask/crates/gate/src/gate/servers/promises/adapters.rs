@@ -1,4 +1,4 @@
-//! LoRA: what was computed with adapters belongs to these and their scales, whatever the sign.
+//! LoRA: blocks computed with adapters are reused only with the same adapters and scales, including their sign.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::serving::cases::{self, BLOCK};
 /// Blocks of a prompt.
 const BLOCKS: usize = 4;
 
-/// Without flash attention rounding is small beside what an adapter changes.
+/// Without flash attention the rounding error is small compared with the effect of an adapter.
 const EXACT: [&str; 4] = ["-fa", "off", "-np", "2"];
 
 fn paged() -> Vec<&'static str> {
@@ -28,7 +28,7 @@ fn scaled(request: Value, scales: &[f64]) -> Value {
     with(request, "lora", named)
 }
 
-/// Whoever asks for a negative scale shares with those of the same scale only, in both directions.
+/// Requests with a negative scale share only with requests of the same scale, in both directions.
 pub fn negative_scale(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let orders: [(Model, &[&[f64]]); 3] = [
         (Model::Adapted, &[&[0.0], &[-1.0], &[0.0], &[-1.0]]),
@@ -64,8 +64,9 @@ fn in_this_order(
     Ok(())
 }
 
-/// An image is computed with the adapters of its own request, whatever was computed before it; also when its blocks
-/// are found later. It follows a block of text that is found, so that nothing is computed between.
+/// An image is computed with the adapters of its own request, whatever was computed before it; also if its blocks are
+/// later found in the cache. It follows a block of text that is a prefix-cache hit, so that nothing is computed
+/// between.
 pub fn adapters_of_an_image(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let reference = fixture.reference(Model::Seeing, &EXACT[..2])?;
     let server = fixture.serve(Model::Seeing, &paged())?;

@@ -22,13 +22,13 @@ fn prompt(number: u64) -> Vec<u32> {
     cases::numbered_prompt(number, 20)
 }
 
-/// One request with so many prompts.
+/// One request with `count` prompts.
 fn several(count: u64) -> Value {
     let prompts: Vec<Vec<u32>> = (1..=count).map(prompt).collect();
     json!({ "prompt": prompts, "n_predict": 4, "temperature": 0, "ignore_eos": true })
 }
 
-/// A request that finds a free slot is admitted, of however many prompts or choices it is made; one request counts once.
+/// A request that finds a free slot is admitted, however many prompts or choices it has; it counts as one.
 pub fn one_request_counts_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for paging in PAGED_OR_NOT {
         let arguments = ["-np", "4", "-c", "4096", paging, "--max-queued", "1", "--metrics"];
@@ -80,8 +80,8 @@ pub fn documents_count_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A pool of which a stream has most: requests find a slot and no blocks. One of them may wait, and the others are
-/// refused, also when all of them came in one step.
+/// A stream holds most of the pool: requests find a slot but no free blocks. One of them may wait and the others are
+/// refused, also if all arrive in one step.
 pub fn newcomers_without_blocks(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "8", "-c", "1024", "--kv-paged", "--max-queued", "1", "--metrics"];
     let server = fixture.serve(Model::Random, &arguments)?;
@@ -109,10 +109,10 @@ pub fn newcomers_without_blocks(fixture: &mut PromiseFixture<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Clients whose prompts begin alike, of which one computes and the others find what it has computed.
+/// Number of clients with a common prefix, of which one computes it and the others reuse its blocks.
 const ALIKE: u64 = 8;
 
-/// A request that waits for blocks that another one computes is not queued: it has a slot and a part of the pool.
+/// A request that waits for in-flight blocks of another is not queued: it has a slot and a part of the pool.
 pub fn prefix_waits_are_not_queued(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments =
         ["-np", "8", "-c", "8192", "-b", "64", "-ub", "64", "--kv-paged", "--max-queued", "1", "--metrics"];
@@ -130,7 +130,7 @@ pub fn prefix_waits_are_not_queued(fixture: &mut PromiseFixture<'_>) -> Result<(
     Ok(())
 }
 
-/// Actions on slots that wait for a stream to end use up nothing of what may be queued.
+/// Slot actions that wait for a stream to end do not count against the limit of queued requests.
 pub fn slot_actions_are_not_queued(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for paging in PAGED_OR_NOT {
         let folder = fixture.empty_folder("actions")?;
@@ -163,7 +163,8 @@ pub fn slot_actions_are_not_queued(fixture: &mut PromiseFixture<'_>) -> Result<(
     Ok(())
 }
 
-/// A request of which one prompt was computed is not queued again, whoever gets its slot before its next prompt does.
+/// A request of which one prompt was computed is not queued again, even if another request gets its slot before its
+/// next prompt does.
 pub fn admitted_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     PAGED_OR_NOT.into_iter().try_for_each(|paging| admitted_once_with(fixture, paging))
 }
@@ -244,12 +245,12 @@ fn head_of(server: &Server, request: &Value) -> String {
     text.split("\r\n\r\n").next().unwrap_or_default().to_string()
 }
 
-/// An id or a count that no slot has is refused, and stops nobody.
+/// An id or a count that no slot has is refused, and other requests are not affected.
 pub fn odd_ids_are_refused(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let folder = fixture.empty_folder("odd")?;
     let arguments = ["-np", "2", "-c", "4096", "--kv-paged", "--allow-priority", "--slot-save-path", &folder];
     let server = fixture.serve(Model::Random, &arguments)?;
-    // In slot 0, so that slot 1 is free for who asks for it.
+    // In slot 0, so that slot 1 is free for requests that name it.
     let stream = with(plain(&cases::numbered_prompt(1, 10), 3000), "id_slot", 0);
     let (_, in_time) = meanwhile(&server, &stream, |running| {
         odd_fields_are_refused(fixture, &server)?;
@@ -294,7 +295,7 @@ fn odd_fields_are_refused(fixture: &mut PromiseFixture<'_>, server: &Server) -> 
     Ok(())
 }
 
-/// Fields that an API's conversion drops are held to the same rules as where they arrive.
+/// Fields that an API's conversion drops are validated like those of the APIs that read them.
 pub fn odd_fields_of_messages(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "2", "-c", "4096", "--kv-paged", "--allow-priority", "--chat-template", "chatml"];
     let text = cases::only_text_arguments();

@@ -1,4 +1,4 @@
-//! Requests that cannot hang: who waits longer than [`LIMIT`] has found a broken promise.
+//! Requests with a timeout: one that takes longer than [`LIMIT`] is a violation.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 use crate::sys::net::loopback::Caller;
 use crate::sys::net::server::Server;
 
-/// Everything here takes well under a second on an idle machine.
+/// Timeout of a request. Everything here takes well under a second on an idle machine.
 pub const LIMIT: Duration = Duration::from_secs(15);
 
-/// Somebody without a key.
+/// A caller without an API key.
 pub const ANYBODY: Caller<'_> = Caller { key: None, limit: LIMIT };
 
 /// POSTs `body` to `path`.
@@ -19,45 +19,45 @@ pub fn post(server: &Server, path: &str, body: &Value) -> Result<(u16, Value)> {
     server.post_text(path, &body.to_string(), ANYBODY)
 }
 
-/// The same as the holder of an API key.
+/// Like [`post`], as the holder of an API key.
 pub fn post_as(server: &Server, key: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
     server.post_text(path, &body.to_string(), Caller { key: Some(key), limit: LIMIT })
 }
 
-/// A prompt, for `/completion`.
+/// Sends a completion request to `/completion`.
 pub fn ask(server: &Server, body: &Value) -> Result<(u16, Value)> {
     post(server, "/completion", body)
 }
 
-/// The same as the holder of an API key.
+/// Like [`ask`], as the holder of an API key.
 pub fn ask_as(server: &Server, key: &str, body: &Value) -> Result<(u16, Value)> {
     post_as(server, key, "/completion", body)
 }
 
-/// A request for a greedy answer of `predict` tokens, and nothing beside them.
+/// Returns a request for a greedy answer of `predict` tokens, without further fields.
 pub fn plain(prompt: &[u32], predict: usize) -> Value {
     json!({ "prompt": prompt, "n_predict": predict, "temperature": 0, "ignore_eos": true, "return_tokens": true })
 }
 
-/// `request` with one more field.
+/// Returns `request` with one more field.
 #[must_use]
 pub fn with(mut request: Value, key: &str, value: impl Into<Value>) -> Value {
     request[key] = value.into();
     request
 }
 
-/// A number of `/metrics`, by its name without `llamacpp:`.
+/// Returns a value of `/metrics`, by its name without `llamacpp:`.
 ///
 /// # Errors
 ///
-/// There is none of that name: it must not be read as 0.
+/// If there is no such metric: a missing one must not be read as 0.
 pub fn metric(server: &Server, name: &str) -> Result<f64> {
     let (status, text) = server.get_text("/metrics", ANYBODY)?;
     let number = metric_text(&text, name).and_then(|number| number.parse().ok());
     number.ok_or_else(|| Error::no(format!("/metrics, answered {status}, has no number `llamacpp:{name}`")))
 }
 
-/// As it is written there.
+/// Returns the metric's value as the text has it.
 pub fn metric_text<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let prefix = format!("llamacpp:{name} ");
     text.lines().find_map(|line| line.strip_prefix(&prefix)).map(str::trim)

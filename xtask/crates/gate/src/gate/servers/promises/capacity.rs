@@ -1,4 +1,4 @@
-//! Room: whatever fits into the pool is answered, at once or after a wait, and never at the cost of others.
+//! Capacity: whatever fits into the pool is answered, at once or after a wait, and never at the cost of other requests.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use crate::serving::cases::{self, BLOCK};
 use crate::sys::machine::threads::result_of;
 use crate::sys::net::server::Server;
 
-/// Cells of a pool of 16 blocks.
+/// Context size, in tokens: a pool of 16 blocks.
 const CELLS: &str = "1024";
 
-/// How often a situation is tried to be met, on a machine that is busy.
+/// Number of attempts to reproduce a situation on a busy machine.
 const TRIES: usize = 20;
 
-/// Clients that go away while they wait, each after another time.
+/// Number of clients that disconnect while they wait, each after a different time.
 const LEAVERS: u64 = 8;
 
 fn prompt(number: u64, length: usize) -> Vec<u32> {
@@ -29,14 +29,14 @@ fn must_be_answered(fixture: &mut PromiseFixture<'_>, what: &str, (status, body)
     fixture.must(*status == 200, || format!("{what}: returned {status}: {body}"));
 }
 
-/// A kept text whose room was needed is forgotten whole: an embedding that begins like it is computed.
+/// A retained sequence whose blocks were needed is dropped as a whole: an embedding with the same prefix is computed.
 pub fn forgotten_retained_sequence(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "2", "-c", CELLS, "-ub", "1024", "--embedding", "--pooling", "last"];
     let text = prompt(1, 500);
     for path in ["/embedding", "/completion"] {
         let mut server = keeping(fixture, Model::Trained, &arguments)?;
         let expected = embed(&server, &text)?.1;
-        // Four of sixteen blocks and eleven: the embedding lacks four, and one is left.
+        // Four of sixteen blocks and eleven: the embedding lacks four, and one is free.
         for tokens in [&text[..250], &prompt(2, 700)] {
             post(&server, path, &with(plain(tokens, 1), "content", tokens))?;
         }
@@ -53,7 +53,7 @@ fn embed(server: &Server, tokens: &[u32]) -> Result<(u16, Value)> {
     post(server, "/embedding", &json!({ "content": tokens }))
 }
 
-/// Whoever waits for what the larger slot keeps gets it after a while.
+/// Sends an embedding request, and erases the slot that holds more blocks if the request has to wait for them.
 fn embed_at_last(server: &Server, text: &[u32]) -> Result<(u16, Value)> {
     std::thread::scope(|threads| {
         let embedded = threads.spawn(|| embed(server, text));
@@ -77,7 +77,7 @@ fn numbers(body: &Value) -> Vec<f64> {
     found.into_iter().flatten().filter_map(Value::as_f64).collect()
 }
 
-/// Paging moves an embedding by 0.0015 at most.
+/// Whether two embeddings agree within 0.01; paging moves an embedding by 0.0015 at most.
 fn is_near(one: &Value, other: &Value) -> bool {
     let (one, other) = (numbers(one), numbers(other));
     one.len() == other.len()
@@ -85,7 +85,7 @@ fn is_near(one: &Value, other: &Value) -> bool {
         && one.iter().zip(&other).all(|(one, other)| (one - other).abs() < 0.01)
 }
 
-/// Nobody waits for room that an idle slot keeps.
+/// Requests do not wait for blocks that only an idle slot retains.
 pub fn capacity_of_idle_slots(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = keeping(fixture, Model::Trained, &["-np", "2", "-c", CELLS])?;
     for (slot, what) in [(1, "the first"), (0, "the second")] {
@@ -95,7 +95,7 @@ pub fn capacity_of_idle_slots(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A prompt that ends with a block and needs the last one of the pool.
+/// A prompt that ends at a block boundary and needs the last block of the pool.
 pub fn last_block(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &["-np", "1", "-c", CELLS, "--kv-paged"])?;
     for length in [15 * BLOCK - 1, 15 * BLOCK, 15 * BLOCK + 1] {
@@ -106,7 +106,8 @@ pub fn last_block(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     last_block_beside_another(fixture)
 }
 
-/// Fourteen blocks and one more beside somebody who has one: that is all, and enough.
+/// A request for fourteen blocks and one more, beside a request that holds one: exactly all of the pool, so it must
+/// fit.
 fn last_block_beside_another(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Random, &["-np", "2", "-c", CELLS, "--kv-paged"])?;
     let mut met = false;
@@ -128,7 +129,8 @@ fn last_block_beside_another(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Several answers to one prompt, as many as fit: the shared blocks of the prompt, and what each has of its own.
+/// Several choices of one prompt, as many as fit: the shared blocks of the prompt, and the blocks that each choice
+/// needs for itself.
 pub fn several_choices(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for (choices, length) in [(2, 14 * BLOCK), (4, 10 * BLOCK), (4, 12 * BLOCK + 2)] {
         let server = fixture.serve(Model::Trained, &["-np", "4", "-c", CELLS, "--kv-paged"])?;
@@ -140,7 +142,7 @@ pub fn several_choices(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A request goes on in a slot from half of what it keeps, in a pool that this fills.
+/// A request reuses half of its slot's retained sequence, in a pool that the new sequence fills.
 pub fn going_on_from_half(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for batch in ["2048", "128"] {
         let server = keeping(fixture, Model::Trained, &["-np", "1", "-c", CELLS, "-b", batch])?;
@@ -169,7 +171,7 @@ fn beside_a_neighbour(fixture: &mut PromiseFixture<'_>, server: &Server) -> Resu
     Ok(())
 }
 
-/// A slot is restored whose draft model has kept something else.
+/// A slot is restored after its draft model has computed another sequence.
 pub fn drafts_after_a_restore(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let draft = fixture.trained_model();
     let arguments = ["-np", "2", "-c", "2048", "-md", &draft, "--spec-type", "draft-simple"];
@@ -189,7 +191,8 @@ pub fn drafts_after_a_restore(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Who goes away while it waits for another's prefix, in a slot whose kept text had to go, leaves nothing wrong there.
+/// A client that disconnects while its request waits for another's prefix, in a slot whose retained sequence had to be
+/// dropped, leaves no wrong tokens there.
 pub fn left_while_waiting(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut reference = fixture.reference(Model::Random, &["-fa", "off"])?;
     let arguments = ["-np", "3", "-c", CELLS, "-b", "16", "-ub", "16", "-fa", "off", "--metrics"];
@@ -198,7 +201,7 @@ pub fn left_while_waiting(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let again = cases::request(&prompt(1, 330));
     let expected = reference.expect(&again)?;
     for number in 0..LEAVERS {
-        // Six of sixteen blocks are kept, and thirteen are needed.
+        // Six of sixteen blocks are retained, and thirteen are needed.
         ask(&server, &in_first(plain(&prompt(1, 330), 1)))?;
         let long = prompt(10 + number, 830);
         std::thread::scope(|threads| {

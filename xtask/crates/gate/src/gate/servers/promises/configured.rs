@@ -1,4 +1,5 @@
-//! What a server was started with: the size of a pool without `-c`, the variables of options, and that it says so.
+//! Configuration: the size of a pool without `-c`, the environment variables of options, and the log line about the
+//! cache.
 
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ fn props(server: &Server) -> Result<Value> {
     Ok(server.get("/props")?.1)
 }
 
-/// Without `-c` the pool has the trained context, however many slots share it, and less where memory is short.
+/// Without `-c` the pool has the trained context, however many slots share it, and less if memory is short.
 pub fn pool_without_a_size(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let cases: [(&[&str], u64); 3] = [
         (&["-np", "1"], TRAINED),
@@ -38,7 +39,7 @@ pub fn pool_without_a_size(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Each option reads `LLAMA_ARG_<FLAG>`; the names of before go on, with a warning, and the new one wins.
+/// Each option reads `LLAMA_ARG_<FLAG>`; the earlier names still work, with a warning, and the new one has precedence.
 pub fn variables_of_options(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let one: [(&str, &str); 2] = [("LLAMA_ARG_KV_PAGED", "1"), ("LLAMA_ARG_MAX_QUEUED", "7")];
     let old: [(&str, &str); 2] = [("LLAMA_KV_PAGED", "1"), ("LLAMA_MAX_QUEUED", "7")];
@@ -54,7 +55,8 @@ pub fn variables_of_options(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A value that cannot be parsed ends the start with the variable, the value and what was expected.
+/// A value that cannot be parsed ends the start with an error that names the variable, the value and the expected
+/// values.
 pub fn values_of_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let is_flag = |option: &str| ["--allow-priority", "--kv-paged"].contains(&option);
     let mut cases = Vec::new();
@@ -101,7 +103,7 @@ const OPTIONS: [&str; 9] = [
     "--shutdown-timeout",
 ];
 
-/// `--help` names `LLAMA_ARG_<FLAG>` for each of them.
+/// `--help` names `LLAMA_ARG_<FLAG>` for each of the options.
 pub fn variables_in_help(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let help = fixture.help()?;
     for option in OPTIONS {
@@ -117,7 +119,8 @@ fn variable_name(option: &str) -> String {
     format!("LLAMA_ARG_{}", option.trim_start_matches('-').replace('-', "_").to_uppercase())
 }
 
-/// The environment variable that `--help` documents for an option. An entry begins with a dash at the start of a line.
+/// Returns the environment variable that `--help` documents for an option. An entry begins with a dash at the start of
+/// a line.
 fn variable_of<'a>(help: &'a str, option: &str) -> Option<&'a str> {
     let is_named = |line: &str| line.split([' ', ',']).any(|word| word == option);
     let mut lines = help.lines().skip_while(|line| !(line.starts_with('-') && is_named(line)));
@@ -125,8 +128,8 @@ fn variable_of<'a>(help: &'a str, option: &str) -> Option<&'a str> {
     own.filter_map(|line| line.split_once("(env: ")?.1.split_once(')')).map(|(name, _)| name).next()
 }
 
-/// A server says once at start, at its default verbosity, which cache it has, and `/props` says so too. No quality needs
-/// a warning, and each starts with heads that its types do not fit.
+/// The server logs its cache configuration once at start, at the default verbosity, and `/props` reports it too. No
+/// `--kv-quality` causes a warning, and each starts with heads that its types do not fit.
 pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for model in [Model::Random, Model::OddHeads] {
         for quality in ["safe", "balanced", "small"] {
@@ -163,13 +166,13 @@ pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The line about the cache that the server logs at start.
+/// Returns the line about the cache that the server logs at start.
 fn said_of_cache(fixture: &PromiseFixture<'_>) -> Result<String> {
     let said = fixture.said()?;
     Ok(said.lines().find(|line| line.contains("the KV cache is paged")).unwrap_or_default().to_string())
 }
 
-/// `--cache-ram` does nothing beside a pool, which is said once.
+/// `--cache-ram` has no effect beside a pool, and the server logs that once.
 pub fn cache_ram_is_off(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     drop(fixture.serve(Model::Random, &["-np", "1", "-c", "1024", "--kv-paged", "--cache-ram", "100"])?);
     let times = fixture.said()?.matches("--cache-ram is off").count();

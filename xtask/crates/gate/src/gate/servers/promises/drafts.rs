@@ -1,4 +1,5 @@
-//! What speculative decoding learns from a sequence, it uses for the owner of that sequence alone.
+//! Tenant isolation of speculative decoding: what it learns from a sequence is used only for the owner of that
+//! sequence.
 
 use serde_json::Value;
 
@@ -15,12 +16,13 @@ const PROMPT: usize = 40;
 /// Tokens of an answer.
 const ANSWER: usize = 48;
 
-/// Another tenant, or the same with another salt, gets the drafts of one who is the first to use the server, whatever others
-/// have sent before. The tenant who sent it gets more, where the kind remembers.
+/// Another tenant, or the same tenant with another salt, gets the drafts of the first user of a server, whatever others
+/// have sent before. The tenant that sent it gets more, if that kind of drafting has a memory.
 pub fn of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for mode in [&[][..], &["--kv-paged"]] {
         for kind in Drafts::KINDS.into_iter().filter(|kind| *kind != Drafts::Model) {
-            // A slot for each owner below: there are as many tables as slots, and the one used longest ago is reused.
+            // A slot for each owner below: there are as many tables as slots, and the least recently used one is
+            // recycled.
             let arguments = ["-np", "4", "-c", "4096", "--api-key", KEYS];
             let options = kind.arguments("");
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
@@ -33,7 +35,7 @@ pub fn of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `"cache_prompt": false` teaches drafts nothing, and learns nothing from what others taught them.
+/// `"cache_prompt": false` adds nothing to the drafting tables, and reads nothing that other requests added.
 pub fn without_sharing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let kind = Drafts::NgramMod;
     let options = kind.arguments("");
@@ -81,12 +83,12 @@ fn are_divided(fixture: &mut PromiseFixture<'_>, server: &Server, kind: &str, re
     Ok(())
 }
 
-/// How many tokens were drafted for a request, and its answer's tokens.
+/// Returns the number of tokens drafted for a request, and the tokens of its answer.
 fn drafted(server: &Server, key: &str, salt: &str, prompt: &[u32]) -> Result<(u64, Vec<u32>)> {
     counted(ask_as(server, key, &with(plain(prompt, ANSWER), "cache_salt", salt))?)
 }
 
-/// How many tokens were drafted for an answer, and its tokens.
+/// Returns the number of tokens drafted for an answer, and its tokens.
 fn counted((status, body): (u16, Value)) -> Result<(u64, Vec<u32>)> {
     let tokens = serde_json::from_value(body["tokens"].clone()).ok().filter(|_| status == 200);
     let tokens =

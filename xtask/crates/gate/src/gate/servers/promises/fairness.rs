@@ -1,4 +1,4 @@
-//! Room is given in the order of arrival: nobody stands still while later ones are answered.
+//! Blocks are allocated in the order of arrival: no request starves while later ones are answered.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,36 +20,36 @@ use crate::sys::net::server::Server;
 /// A pool of 16 blocks.
 const SMALL: [&str; 5] = ["-np", "4", "-c", "1024", "--kv-paged"];
 
-/// Clients that go on asking: when all slots get free at once there are enough for them.
+/// Number of clients that keep sending requests: enough for all slots if those become free at once.
 const CLIENTS: u64 = 10;
 
-/// Tokens of their prompts: with up to 40 of an answer five blocks.
+/// Prompt length of those requests, in tokens: with an answer of up to 40, five blocks.
 const FLOOD: usize = 260;
 
-/// Those of the one beside them: a block, which is the last one, and soon another.
+/// Prompt and answer length of the stream beside them, in tokens: one block, the last of the pool, and soon another.
 const BESIDE: (usize, usize) = (61, 60);
 
-/// Requests after which they stop.
+/// Number of answers after which the clients stop.
 const ENOUGH: u64 = 150;
 
-/// Requests that may be answered between two tokens of a stream: those that were before it, all of a round, and some for
-/// a client that is held up itself.
+/// Maximum number of requests answered between two tokens of a stream: those that arrived before it, one round of all
+/// clients, and some for a client that was delayed itself.
 const MOST_BETWEEN: u64 = 25;
 
-/// What the clients know of each other.
+/// State shared by the clients.
 struct Crowd {
-    /// So many answers are enough.
+    /// Number of answers after which they stop.
     enough: AtomicU64,
     answered: AtomicU64,
     numbers: AtomicU64,
 }
 
-/// What one stream saw.
+/// Observations of one stream.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The most requests that were answered between two of its tokens.
+    /// Maximum number of requests answered between two of its tokens.
     bypassed: u64,
-    /// Whether it came to its end.
+    /// Whether it finished.
     is_whole: bool,
 }
 
@@ -70,13 +70,14 @@ impl Crowd {
         self.answered() >= self.enough.load(Ordering::SeqCst)
     }
 
-    /// A request that no other has asked.
+    /// Returns a request with a prompt that no other request has.
     fn request(&self, (prompt, answer): (usize, usize)) -> Value {
         let number = 1 + self.numbers.fetch_add(1, Ordering::SeqCst);
         with(plain(&cases::numbered_prompt(number, prompt), answer), "cache_prompt", false)
     }
 
-    /// One of the flood. They end one by one: of those that end together the first that waits would always get the room.
+    /// Returns one of the clients' requests. Their lengths differ so that they end one by one: if several ended
+    /// together, the queue head would always get their blocks.
     fn request_of_flood(&self) -> Value {
         let number = self.numbers.load(Ordering::SeqCst);
         self.request((FLOOD, 1 + usize::try_from(number * 13 % 40).unwrap_or(0)))
@@ -108,7 +109,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// All clients go on asking while `act` works.
+    /// Runs `act` while all clients keep sending requests.
     fn during<T>(&self, server: &Server, act: impl FnOnce() -> Result<T>) -> Result<T> {
         std::thread::scope(|threads| {
             let clients: Vec<_> = (0..CLIENTS).map(|_| threads.spawn(|| self.go_on_asking(server))).collect();
@@ -121,17 +122,17 @@ impl Crowd {
     }
 }
 
-/// What is counted here are requests, which may take their time on a machine that is busy.
+/// Long timeout: the checks count requests, which may take long on a busy machine.
 const PATIENT: Caller<'_> = Caller { key: None, limit: Duration::from_secs(60) };
 
-/// Requests of the crowd beside a stream: of random weights each takes a while.
+/// Number of answers beside a stream: with random weights each takes a while.
 const FEW: u64 = 70;
 
-/// How often a situation is tried to be met, on a machine that is busy.
+/// Number of attempts to reproduce a situation on a busy machine.
 const TRIES: usize = 5;
 
-/// No stream is silent while request after request that came later is answered. It is the latest when the pool is full,
-/// and in the slot that is asked last; then a crowd comes.
+/// A stream does not stall while later requests are answered one after the other. It is the request that arrived last
+/// when the pool is full, in the slot that is scheduled last; then more clients arrive.
 pub fn no_stream_stands_still(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut preempted = 0;
     for _ in 0..TRIES {
@@ -170,7 +171,7 @@ fn stream_before_a_crowd(server: &Server) -> Result<Seen> {
     })
 }
 
-/// Until so many blocks are in use, or not much longer.
+/// Polls until that many blocks are in use, for a limited time.
 fn until_used(server: &Server, blocks: u64) -> Result<()> {
     for _ in 0..200 {
         if Pool::of_server(server)?.blocks_used >= blocks {
@@ -180,12 +181,12 @@ fn until_used(server: &Server, blocks: u64) -> Result<()> {
     Ok(())
 }
 
-/// Requests that may be answered while a prompt waits that needs much room in a certain slot: those of all clients,
-/// which came before it, and as many again for clients that are held up. 9 to 12 were seen; 31 to 38 where whoever
-/// fits goes.
+/// Maximum number of requests answered while a prompt waits for many blocks in a certain slot: those of all clients,
+/// which arrived before it, and as many again for clients that were delayed. Measured: 9 to 12, and 31 to 38 if any
+/// request that fits is admitted.
 const MOST_BEFORE: u64 = 2 * CLIENTS;
 
-/// A prompt that needs most of the pool, and a slot that is asked last, gets its turn.
+/// A prompt that needs most of the pool, in the slot that is scheduled last, is admitted in its turn.
 pub fn long_prompt_in_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &SMALL)?;
     let crowd = Crowd::of(ENOUGH);
@@ -206,7 +207,7 @@ pub fn long_prompt_in_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The largest budget there is bounds nothing, and stops nothing.
+/// The largest prefill budget limits nothing, and blocks nothing.
 pub fn largest_prefill_budget(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for budget in ["64", "2147483647"] {
         let server = fixture

@@ -1,4 +1,4 @@
-//! What each promise has: servers of the program that is held to it, and a place for what is broken.
+//! Fixture of the promise checks: servers of the program under test, and the violations found.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::sys::machine::process::Run;
 use crate::sys::machine::{disk, models, ours};
 use crate::sys::net::server::{Server, help_of};
 
-/// The program, its models, and what was found so far.
+/// The program, its models, and the results so far.
 pub struct PromiseFixture<'a> {
     context: &'a Context,
     program: &'a Path,
@@ -25,18 +25,18 @@ pub struct PromiseFixture<'a> {
     compared: Compared,
 }
 
-/// What the servers are started with.
+/// Model and adapters of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// The trained one.
+    /// The trained model.
     Trained,
-    /// Random weights: slower, its tokens are bytes.
+    /// Random weights: slower, and its tokens are bytes.
     Random,
-    /// The same with an adapter.
+    /// Random weights, with an adapter.
     Adapted,
-    /// The same with two adapters.
+    /// Random weights, with two adapters.
     AdaptedTwice,
-    /// Random weights with heads of 80, which no type of a cache with blocks of 32 or 64 fits.
+    /// Random weights with a head size of 80, which no cache type with blocks of 32 or 64 fits.
     OddHeads,
     /// Random weights with an encoder for images, and an adapter.
     Seeing,
@@ -46,16 +46,16 @@ pub enum Model {
     Recurrent,
 }
 
-/// How a promise ended.
+/// Result of checking one promise.
 pub struct Ended {
-    /// What is broken, a line each.
+    /// Violations, one line each.
     pub broken: Vec<String>,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
 impl<'a> PromiseFixture<'a> {
-    /// Writes the models.
+    /// Writes the models and opens the fixture.
     pub fn open(context: &'a Context, program: &'a Path) -> Result<PromiseFixture<'a>> {
         ours::claim(&context.layout)?;
         let folder = context.layout.generated().join("gate/promises");
@@ -80,7 +80,7 @@ impl<'a> PromiseFixture<'a> {
         self.folder.join(name)
     }
 
-    /// Looks at one promise, whatever becomes of it.
+    /// Checks one promise; errors of `run` count as violations.
     pub fn begin(&mut self, name: &str, run: impl FnOnce(&mut PromiseFixture<'a>) -> Result<()>) -> Ended {
         self.context.ui.status("Checking", format!("promise {name}"));
         let begin = Instant::now();
@@ -91,30 +91,30 @@ impl<'a> PromiseFixture<'a> {
         Ended { broken, seconds: begin.elapsed().as_secs_f64() }
     }
 
-    /// A server with these arguments.
+    /// Starts a server with these arguments.
     pub fn serve(&self, model: Model, arguments: &[&str]) -> Result<Server> {
         let run = self.run().args(self.arguments_of(model)).args(arguments);
         Server::start(run, &self.context.layout.log("gate-promise"))
     }
 
-    /// A server with these variables of the environment besides.
+    /// Like [`PromiseFixture::serve`], with additional environment variables.
     pub fn serve_with(&self, model: Model, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Server> {
         let run = self.run().args(self.arguments_of(model)).args(arguments);
         let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
         Server::start(run, &self.context.layout.log("gate-promise"))
     }
 
-    /// What the last server of [`PromiseFixture::serve`] logged.
+    /// Returns the log of the last server that this fixture started.
     pub fn said(&self) -> Result<String> {
         disk::read_text(&self.context.layout.log("gate-promise"))
     }
 
-    /// The same without a model of its own.
+    /// Starts a server with these arguments alone, without a model.
     pub fn serve_nothing(&self, arguments: &[&str]) -> Result<Server> {
         Server::start(self.run().args(arguments), &self.context.layout.log("gate-promise"))
     }
 
-    /// What the program prints with `--help`.
+    /// Returns the program's `--help` output.
     pub fn help(&self) -> Result<String> {
         help_of(self.program)
     }
@@ -123,7 +123,7 @@ impl<'a> PromiseFixture<'a> {
         switches::without_features(Run::new(self.program)).args(["-t", "1"])
     }
 
-    /// The same program, unpaged, one request at a time.
+    /// Starts the reference: the same program, unpaged, one request at a time.
     pub fn reference(&self, model: Model, arguments: &[&str]) -> Result<Reference> {
         let run = self.run().args(self.arguments_of(model)).args(ALONE).arg("--kv-unified").args(arguments);
         let stock = Server::start(run, &self.context.layout.log("gate-reference"))?;
@@ -151,22 +151,22 @@ impl<'a> PromiseFixture<'a> {
         }
     }
 
-    /// A file of this repository.
+    /// Returns the path of a file of this repository.
     pub fn document(&self, name: &str) -> PathBuf {
         self.context.layout.root().join(name)
     }
 
-    /// A file of the patched sources.
+    /// Returns the path of a file of the patched sources.
     pub fn source(&self, path: &str) -> PathBuf {
         self.context.layout.tree("paged").join(path)
     }
 
-    /// The path of the trained model.
+    /// Returns the path of the trained model.
     pub fn trained_model(&self) -> String {
         self.context.layout.smoke_model().display().to_string()
     }
 
-    /// An empty folder for files of a server.
+    /// Creates an empty folder for files of a server.
     pub fn empty_folder(&self, name: &str) -> Result<String> {
         let folder = self.folder.join(name);
         ours::remove_folder(&folder)?;
@@ -174,7 +174,7 @@ impl<'a> PromiseFixture<'a> {
         Ok(folder.display().to_string())
     }
 
-    /// The trained model as a file in an empty folder, for a server that finds its models there.
+    /// Copies the trained model into an empty folder, for a server that looks for its models there.
     pub fn folder_of_models(&self, file: &str) -> Result<String> {
         let folder = self.empty_folder("models")?;
         let bytes = disk::read(&self.context.layout.smoke_model())?;
@@ -182,24 +182,24 @@ impl<'a> PromiseFixture<'a> {
         Ok(folder)
     }
 
-    /// Something that has to be so.
+    /// Records a violation unless `holds`.
     pub fn must(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
         if !holds {
             self.compared.failures.push(otherwise());
         }
     }
 
-    /// Whether nothing was found broken so far.
+    /// Whether no violation was found so far.
     pub fn holds_so_far(&self) -> bool {
         self.compared.failures.is_empty()
     }
 
-    /// An answer to `/completion` has to be the reference's.
+    /// Checks that an answer to `/completion` matches the reference's.
     pub fn hold(&mut self, what: &str, expected: &Answer, tolerance: f64, answer: (u16, &Value)) {
         self.compared.hold(what, expected, tolerance, answer);
     }
 
-    /// The prompt tokens that an answer found in the cache have to be these.
+    /// Checks the number of prompt tokens that an answer found in the cache.
     pub fn must_have_found(&mut self, what: &str, (status, body): &(u16, Value), tokens: usize) {
         let found = body["timings"]["cache_n"].as_u64();
         self.must(found == u64::try_from(tokens).ok(), || {
@@ -209,7 +209,7 @@ impl<'a> PromiseFixture<'a> {
     }
 }
 
-/// An answer may be very long.
+/// Cuts a long line: an answer may be very long.
 fn shorten(line: &str) -> String {
     match line.char_indices().nth(400) {
         Some((end, _)) => format!("{} ...", &line[..end]),

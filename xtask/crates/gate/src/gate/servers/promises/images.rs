@@ -1,4 +1,4 @@
-//! Images need room for the whole of them, also where a part of them was found.
+//! Images need free blocks for all of their tokens, even if the cache has a part of them.
 
 use serde_json::{Value, json};
 
@@ -12,20 +12,21 @@ use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
 use crate::sys::net::server::Server;
 
-/// How often a situation is tried to be met, on a machine that is busy.
+/// Number of attempts to reproduce a situation on a busy machine.
 const TRIES: usize = 10;
 
-/// Text before the image: with its 100 tokens it ends in the third block, and so begins and ends inside of blocks.
+/// Length of the text before the image, in tokens: with its 100 tokens the image ends in the third block, so it begins
+/// and ends inside of blocks.
 const BEFORE: usize = 40;
 
-/// A request with an image and so many letters behind it, a token each.
+/// Returns a request with an image, followed by `letters` letters of one token each.
 fn request(marker: &str, letters: usize, predict: usize) -> Value {
     let text = format!("{}{marker}{}", "t".repeat(BEFORE), "u".repeat(letters));
     let request = with(media::request(&text, &[1]), "n_predict", predict);
     with(with(request, "n_probs", 0), "logit_bias", json!([]))
 }
 
-/// What others hold of a prompt up to the middle of an image is no room for the image: its request waits.
+/// Blocks that another request holds, up to the middle of an image, are no capacity for that image: its request waits.
 pub fn waits_for_blocks(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Seeing, &["-np", "2", "-c", "512", "--kv-paged"])?;
     let marker = media::marker(&server)?;
@@ -48,7 +49,7 @@ pub fn waits_for_blocks(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether as many are in use, or not much later.
+/// Polls until `wanted` blocks are in use, for a limited time.
 fn blocks_are(server: &Server, wanted: u64) -> Result<bool> {
     for _ in 0..40 {
         if Pool::of_server(server)?.blocks_used == wanted {
@@ -58,10 +59,11 @@ fn blocks_are(server: &Server, wanted: u64) -> Result<bool> {
     Ok(false)
 }
 
-/// Tokens of a prompt with an image: fourteen blocks, and with the block more that an image may need fifteen.
+/// Length of a prompt with an image, in tokens: fourteen blocks, and fifteen with the additional block that an image
+/// may need.
 const LONG: usize = 895;
 
-/// A request with an image that has grown to within a block of the pool, and has to give way there, goes on.
+/// A request with an image that has grown to within a block of the pool's size, and is preempted there, resumes.
 pub fn resumes_near_the_context(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Seeing, &["-np", "2", "-c", "1024", "--kv-paged"])?;
     let marker = media::marker(&server)?;
@@ -83,8 +85,9 @@ pub fn resumes_near_the_context(fixture: &mut PromiseFixture<'_>) -> Result<()> 
     Ok(())
 }
 
-/// One neighbour after the other has one block; both came before the image, so that it is the latest when it wants the
-/// last block, 66 tokens after its prompt. One neighbour alone would outgrow its block before.
+/// Sends two neighbours, one after the other, that hold one block each. Both arrive before the image, so that the image
+/// is the latest request when it needs the last block, 66 tokens after its prompt. A single neighbour would outgrow its
+/// block before that.
 fn beside_two_neighbours(server: &Server, number: u64, asked: &Value) -> Result<(u16, Value)> {
     let neighbour =
         |number: u64, predict: usize| with(plain(&cases::numbered_prompt(number, 3), predict), "id_slot", 0);

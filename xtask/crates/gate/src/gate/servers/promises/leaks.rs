@@ -1,4 +1,4 @@
-//! Idle slots without a text hold nothing, whatever became of their last request.
+//! Idle slots without a sequence hold no blocks, however their last request ended.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::serving::cases;
 use crate::sys::net::server::Server;
 
-/// How often a situation is tried to be met.
+/// Number of attempts to reproduce a situation.
 const TRIES: u64 = 4;
 
-/// What is held by slots without a text that nobody uses.
+/// Returns the idle slots without a sequence that hold blocks, as `[slot, blocks]`.
 fn held_for_nothing(slots: &Value) -> Value {
     let is_leak = |slot: &&Value| {
         slot["is_processing"] == false && slot["n_prompt_tokens"] == 0 && slot["kv_blocks"] != 0
@@ -22,11 +22,11 @@ fn held_for_nothing(slots: &Value) -> Value {
     leaks.map(|slot| json!([slot["id"], slot["kv_blocks"]])).collect()
 }
 
-/// Steps so small, and attention so slow, that who goes away is noticed before a long prompt is computed: the server
-/// looks once a second, and then only if nobody asked it anything meanwhile.
+/// Small batches and slow attention, so that a disconnected client is noticed before a long prompt is computed: the
+/// server polls its connections once a second, and only if it received no other request meanwhile.
 const SLOW: [&str; 6] = ["-b", "2", "-ub", "1", "-fa", "off"];
 
-/// A client goes away while it waits for what another one computes.
+/// A client disconnects while its request waits for in-flight blocks of another.
 pub fn client_that_waits_for_a_prefix(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut met = false;
     for number in 1..=TRIES {
@@ -46,7 +46,8 @@ pub fn client_that_waits_for_a_prefix(fixture: &mut PromiseFixture<'_>) -> Resul
     Ok(())
 }
 
-/// Slot 1 computes, the client of slot 0, which has its turn first, waits for it, leaves, and is noticed.
+/// Slot 1 computes the prompt. The client of slot 0, which is scheduled first, waits for it and disconnects, and the
+/// server notices.
 fn slots_after_leaving(server: &Server, prompt: &[u32]) -> Result<Value> {
     let in_slot = |slot: usize| with(plain(prompt, 1), "id_slot", slot);
     std::thread::scope(|threads| {
@@ -60,7 +61,7 @@ fn slots_after_leaving(server: &Server, prompt: &[u32]) -> Result<Value> {
     })
 }
 
-/// A request for other adapters is refused, after the text of its slot was given up for it.
+/// A request with other adapter scales is refused after its slot's sequence was dropped for it.
 pub fn refused_after_a_switch(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = keeping(fixture, Model::Adapted, &["-np", "1", "-c", "4096"])?;
     let request = |scale: f64| {

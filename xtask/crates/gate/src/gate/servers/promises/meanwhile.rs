@@ -1,4 +1,4 @@
-//! A stream that runs while others ask: it holds room, or must not stand still.
+//! A stream that runs while other requests are sent: it holds blocks, or must not stall.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::sys::machine::threads::result_of;
 use crate::sys::net::server::Server;
 
-/// What others see of it.
+/// State of the stream, shared with the code that runs beside it.
 #[derive(Debug, Default)]
 pub struct Running {
     is_over: AtomicBool,
@@ -19,23 +19,23 @@ pub struct Running {
 }
 
 impl Running {
-    /// Whether its last token has come: then what was seen after it shows nothing.
+    /// Whether the last token has arrived; observations after that prove nothing.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
     }
 }
 
-/// What a stream said.
+/// Result of a stream.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// Its tokens.
+    /// Number of tokens received.
     pub tokens: usize,
-    /// Its last event, or what came instead of a stream.
+    /// The last event, or the response received instead of a stream.
     pub last: Value,
 }
 
-/// Asks `/completion` for a stream; when its first token is there, does `act`. Then the client goes away, if the
-/// stream is not over by itself.
+/// Starts a stream of `/completion` and calls `act` after its first token. Then the client disconnects, unless the
+/// stream has ended by itself.
 pub fn meanwhile<T>(
     server: &Server,
     request: &Value,
@@ -46,7 +46,7 @@ pub fn meanwhile<T>(
     let (begins, has_begun) = mpsc::channel();
     std::thread::scope(|threads| {
         let stream = threads.spawn(|| follow(server, &request, begins, &running));
-        // It ends without a word when the stream does not begin; that is an error of the stream.
+        // The channel closes without a message if the stream does not begin; the stream has the error then.
         let begun = has_begun.recv();
         let acted = begun.is_ok().then(|| act(&running));
         running.may_leave.store(true, Ordering::SeqCst);
@@ -67,7 +67,7 @@ fn follow(server: &Server, request: &Value, begins: mpsc::Sender<()>, running: &
         };
         heard.tokens += event["tokens"].as_array().map_or(0, Vec::len);
         if heard.tokens > 0 {
-            // Whoever waits hears it once.
+            // Signals the first token, once.
             begins.take().map(|begins| begins.send(()));
         }
         heard.last = event;

@@ -1,8 +1,8 @@
-//! What the paged server promises, beyond right answers: to whom it gives what it knows, that it answers whatever fits,
-//! how its streams look, in which order it serves, and what its numbers mean.
+//! Guarantees of the paged server beyond correct answers: tenant isolation, admission of every request that fits, the
+//! format of its streams, the order of service, and the meaning of its metrics.
 //!
-//! Each promise was broken once, found by an audit and seen from outside. No stock server is needed: where tokens are
-//! compared, the same program without a paged cache answers, one request at a time.
+//! Each one was violated once, found by an audit and visible to clients. No stock server is needed: tokens are compared
+//! with those of the same program without a paged cache, one request at a time.
 
 mod adapters;
 mod admission;
@@ -35,13 +35,13 @@ pub use self::report::{PromiseResult, broken, outcome};
 use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// Something that users can rely on.
+/// A guarantee that users can rely on.
 pub struct Promise {
-    /// Where the audit has it.
+    /// Number of the finding in the audit.
     item: &'static str,
-    /// For `--promise`.
+    /// Name, for `--promise`.
     name: &'static str,
-    /// Says to the stage what is broken. An error is a broken promise as well: a server that is gone or silent.
+    /// Reports violations to the fixture. An error is a violation as well: a server that crashed or does not answer.
     run: fn(&mut PromiseFixture<'_>) -> Result<()>,
 }
 
@@ -53,7 +53,7 @@ const fn promise(
     Promise { item, name, run }
 }
 
-/// All of them, in the order of the audit.
+/// All promises, in the order of the audit.
 const PROMISES: &[Promise] = &[
     promise("A1", "negative-scale", adapters::negative_scale),
     promise("A2", "adapters-of-an-image", adapters::adapters_of_an_image),
@@ -136,12 +136,12 @@ const PROMISES: &[Promise] = &[
     promise("new", "cache-ram", configured::cache_ram_is_off),
 ];
 
-/// Holds `program` to the promises that are asked for, by name or item; to all when none is named. Goes on after a
-/// broken one.
+/// Checks `program` against the promises in `names`, by name or item, or against all if `names` is empty. Continues
+/// after a broken one.
 ///
 /// # Errors
 ///
-/// A name that no promise has; a disk that is full.
+/// If a name is unknown, or the disk is full.
 pub fn look(context: &Context, program: &Path, names: &[String]) -> Result<Vec<PromiseResult>> {
     let chosen = choose(names)?;
     let mut fixture = PromiseFixture::open(context, program)?;

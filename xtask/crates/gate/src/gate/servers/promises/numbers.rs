@@ -1,4 +1,4 @@
-//! What the numbers mean: a token counts once, a wait counts once, and time is all of the time.
+//! Meaning of the metrics: each token and each wait counts once, and times include pauses.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -16,17 +16,17 @@ use crate::serving::kv_pool::Pool;
 use crate::sys::machine::threads::result_of;
 use crate::sys::net::server::Server;
 
-/// Requests that fit into 16 blocks when they begin and not when they end, and their tokens.
+/// Number of requests that fit into 16 blocks when they begin and not when they end, and their lengths in tokens.
 const RUNNING: u64 = 4;
 const PROMPT: usize = 100;
 const GROWN: usize = 400;
 
-/// How often a situation is tried to be met, on a machine that is busy.
+/// Number of attempts to reproduce a situation on a busy machine.
 const TRIES: u64 = 5;
 
 /// A stream as its client saw it.
 struct Seen {
-    /// From the first token to the last event.
+    /// Time from the first token to the last event.
     took: Duration,
     last: Value,
 }
@@ -46,7 +46,7 @@ fn follow(server: &Server, number: u64) -> Result<Seen> {
     Ok(Seen { took: first.map_or(Duration::ZERO, |first| first.elapsed()), last })
 }
 
-/// Requests that outgrow the pool together, each of them never asked before; they come again until one was preempted.
+/// Sends requests that together outgrow the pool, each with a new prompt, and repeats until one was preempted.
 fn outgrow(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<Vec<Seen>> {
     let mut all = Vec::new();
     for volley in 0..TRIES {
@@ -67,8 +67,8 @@ fn outgrow(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<Vec<Seen
 
 const SMALL: [&str; 6] = ["-np", "4", "-c", "1024", "--kv-paged", "--metrics"];
 
-/// The tokens of a prompt are its tokens, and the time of an answer is all that passed from its first token on, with the
-/// pause.
+/// The number of prompt tokens is exact, and the time of an answer includes everything since its first token, the pause
+/// after a preemption too.
 pub fn timings_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &SMALL)?;
     for Seen { took, last } in outgrow(fixture, &server)? {
@@ -80,7 +80,7 @@ pub fn timings_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> 
         fixture.must(number("predicted_n") == GROWN as f64, || {
             format!("{GROWN} tokens are reported as {timings}")
         });
-        // Half, because the client may be held up where the server was not.
+        // Half of it, because the client may be delayed where the server was not.
         let milliseconds = took.as_secs_f64() * 1000.0;
         fixture.must(number("predicted_ms") >= milliseconds / 2.0, || {
             format!(
@@ -92,7 +92,7 @@ pub fn timings_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Who computes again what it had finds nothing: nobody else has asked the same.
+/// Recomputing a preempted request's own tokens counts as no prefix-cache hit: no other request had the same prompt.
 pub fn hits_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &SMALL)?;
     let all = outgrow(fixture, &server)?;
@@ -112,14 +112,14 @@ pub fn hits_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One request that waits for what one other computes has waited once, in however many steps.
+/// A request that waits for in-flight blocks of another counts as one wait, however many steps it takes.
 pub fn waits_are_counted_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "2", "-c", "4096", "-b", "16", "-ub", "16", "--kv-paged", "--metrics"];
     let server = fixture.serve(Model::Trained, &arguments)?;
     let mut counted = 0.0;
     for volley in 1..=TRIES {
         let prompt = cases::numbered_prompt(volley, 1000);
-        // The later slot begins, the earlier one has its turn first and waits.
+        // The later slot begins; the earlier one is scheduled first and waits.
         let in_slot = |slot: usize| with(plain(&prompt, 1), "id_slot", slot);
         std::thread::scope(|threads| {
             let first = threads.spawn(|| ask(&server, &in_slot(1)));
@@ -136,7 +136,7 @@ pub fn waits_are_counted_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A server that sleeps goes on to say how its pool is.
+/// A sleeping server still reports the metrics of its pool.
 pub fn pool_of_a_sleeping_server(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "1", "-c", "1024", "--kv-paged", "--sleep-idle-seconds", "1"];
     let server = fixture.serve(Model::Trained, &arguments)?;
@@ -156,7 +156,7 @@ pub fn pool_of_a_sleeping_server(fixture: &mut PromiseFixture<'_>) -> Result<()>
     Ok(())
 }
 
-/// Sums of seconds have a microsecond's digits, however large they grow.
+/// Sums of seconds keep microsecond precision, however large they grow.
 pub fn exact_sums(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
     let name = "time_between_tokens_seconds_sum";
@@ -168,7 +168,7 @@ pub fn exact_sums(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         if sum.parse().is_ok_and(|seconds: f64| seconds >= 1.0) {
             said.push(sum.to_string());
         }
-        // A microsecond's last digit is 0 once in ten times.
+        // The last digit of a microsecond is 0 once in ten times.
         if said.len() == 3 || digits(sum) > 6 {
             break;
         }
@@ -203,7 +203,7 @@ fn deprecated_names(text: &str) -> Vec<(&str, &str)> {
     heads.filter_map(|head| head.split_once(" Deprecated: llamacpp:")).collect()
 }
 
-/// Digits that are said of a number.
+/// Number of digits with which a metric is printed, without its exponent and a leading zero.
 fn digits(text: &str) -> usize {
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     mantissa.chars().filter(char::is_ascii_digit).count() - usize::from(mantissa.starts_with("0."))

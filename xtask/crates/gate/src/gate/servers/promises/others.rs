@@ -1,5 +1,4 @@
-//! What outlives a request beside slots: resumable streams and running completions. Each is its
-//! tenant's.
+//! Tenant isolation of resources that outlive a request, other than slots: resumable streams and running completions.
 
 use std::ops::ControlFlow;
 
@@ -17,17 +16,17 @@ use crate::sys::net::exchange::{Leave, Question};
 use crate::sys::net::loopback::Caller;
 use crate::sys::net::server::Server;
 
-/// The id that both use for their conversations.
+/// The conversation id that both tenants use.
 const CONVERSATION: &str = "chat-1";
 
-/// The status and the body of an answer; 0 when there is none.
+/// Returns the status and the body of an answer; status 0 if there is none.
 fn exchange(server: &Server, question: &Question) -> (u16, String) {
     let bytes = server.exchange(question, Leave::Never, LIMIT).bytes;
     decode(&bytes)
         .map_or((0, String::new()), |reply| (reply.status, crate::series::lossy(&reply.body).into_owned()))
 }
 
-/// Starts a stream under the conversation's id, and waits for its end.
+/// Starts a stream with the conversation's id, and waits for its end.
 fn converse(server: &Server, key: &str, number: u64) -> (u16, String) {
     let request = with(plain(&cases::numbered_prompt(number, 20), 8), "stream", true);
     let request = with(request, "model", "tiny");
@@ -62,7 +61,7 @@ fn end(server: &Server, key: &str) -> u16 {
     order(server, key, Order::End).0
 }
 
-/// The same id is another stream for another key.
+/// The same conversation id names different streams for different keys.
 pub fn streams(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for mode in [&["--kv-paged"][..], &[]] {
         let arguments = ["-np", "2", "-c", "2048", "--api-key", KEYS];
@@ -72,12 +71,12 @@ pub fn streams(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A router finds a stream's child by the caller's key, and hands the key on.
+/// A router finds a stream's child by the caller's key, and forwards the key.
 pub fn streams_behind_a_router(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let folder = fixture.folder_of_models("tiny.gguf")?;
     let server =
         fixture.serve_nothing(&["--models-dir", &folder, "--api-key", KEYS, "-np", "2", "-c", "2048"])?;
-    // The first one waits until a child has loaded the model.
+    // The first request waits until a child has loaded the model.
     let patient = Caller { key: Some(ALICE), limit: 4 * LIMIT };
     let first = with(plain(&cases::numbered_prompt(1, 20), 1), "model", "tiny").to_string();
     let (status, body) = server.post_text("/completion", &first, patient)?;
@@ -106,7 +105,7 @@ fn streams_are_divided(fixture: &mut PromiseFixture<'_>, server: &Server) {
     must("bob resumes his after that", resume(server, BOB).0.to_string(), "200");
 }
 
-/// Who knows the id of another key's completion cannot control it.
+/// A caller that knows the id of another key's completion cannot control it.
 pub fn control(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Random, &["-np", "2", "-c", "2048", "--api-key", KEYS])?;
     let request = json!({

@@ -1,4 +1,4 @@
-//! Who waits for a slot: how many may, and in which order they are served.
+//! The queue for slots: its limit, and the order of service.
 
 use serde_json::{Value, json};
 
@@ -11,21 +11,21 @@ use crate::serving::cases;
 use crate::sys::machine::threads::result_of;
 use crate::sys::net::server::Server;
 
-/// One slot, taken by a stream that outlives all that is asked here.
+/// Runs `act` while a stream holds the only slot; the stream outlives all requests of `act`.
 fn busy<T>(server: &Server, act: impl FnOnce(&Running) -> Result<T>) -> Result<T> {
     let holder = plain(&cases::numbered_prompt(1, 10), 3500);
     Ok(meanwhile(server, &holder, act)?.1)
 }
 
-/// Long enough that who is answered later is also heard later.
+/// Returns a request long enough that answers arrive in the order in which they were computed.
 fn request(number: u64) -> Value {
     plain(&cases::numbered_prompt(10 + number, 20), 30)
 }
 
-/// What is promised of a queue does not need a paged cache.
+/// The guarantees of the queue do not depend on a paged cache.
 const PAGED_OR_NOT: [&str; 2] = ["--kv-paged", "--kv-unified"];
 
-/// With `--max-queued 2` two may wait; the third hears so at once, and that it is the limit.
+/// With `--max-queued 2` two requests may wait; the third is refused at once, with the limit in the message.
 pub fn most_queued(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     PAGED_OR_NOT.into_iter().try_for_each(|paging| most_queued_with(fixture, paging))
 }
@@ -60,7 +60,7 @@ fn most_queued_with(fixture: &mut PromiseFixture<'_>, paging: &str) -> Result<()
     })
 }
 
-/// Who comes last and is more urgent is answered first of those who wait.
+/// Of the queued requests the most urgent is answered first, even if it arrived last.
 pub fn priority(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged"])?;
     for (priority, expected) in [(json!(-1), 400), (json!(0), 200)] {
@@ -85,8 +85,8 @@ fn priority_with(fixture: &mut PromiseFixture<'_>, paging: &str) -> Result<()> {
     Ok(())
 }
 
-/// Requests of these priorities come one after the other while the slot is taken: who was answered when, and whether
-/// all of them came in time.
+/// Sends requests with these priorities one after the other while the slot is busy. Returns the order of their answers,
+/// and whether all were sent in time.
 fn answered_in_order(server: &Server, priorities: &[i32]) -> Result<(Vec<usize>, bool)> {
     let (done, order) = std::sync::mpsc::channel();
     std::thread::scope(|threads| {
@@ -96,7 +96,7 @@ fn answered_in_order(server: &Server, priorities: &[i32]) -> Result<(Vec<usize>,
                 let request = with(request(at as u64), "priority", *priority);
                 threads.spawn(move || {
                     let answer = ask(server, &request);
-                    // Who has been answered, whatever it was; a wrong one is seen by its place.
+                    // Sends the index in any case; a failed request shows by its absence from the order.
                     let _ = done.send((at, answer.is_ok_and(|(status, _)| status == 200)));
                 });
                 std::thread::sleep(2 * MOMENT);
@@ -108,7 +108,7 @@ fn answered_in_order(server: &Server, priorities: &[i32]) -> Result<(Vec<usize>,
     })
 }
 
-/// Nobody waits beside a free slot, whoever was to have it before.
+/// No request waits while a slot is free, whatever was queued for that slot before.
 pub fn free_slot_is_given(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let folder = fixture.empty_folder("vain")?;
     let arguments = ["-np", "1", "-c", "4096", "--kv-paged", "--slot-save-path", &folder];
@@ -126,10 +126,11 @@ pub fn free_slot_is_given(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Asks something, and gives the status and the body.
+/// Sends a request and returns the status and the body.
 type Asks<'a> = dyn Fn() -> Result<(u16, Value)> + Sync + 'a;
 
-/// While the slot is taken `first` comes, and then a request: its answer, and whether both came in time.
+/// Sends `first` while the slot is busy, and then a request. Returns whether both were sent in time, and the request's
+/// answer.
 fn answered_behind(server: &Server, first: &Asks<'_>) -> Result<(bool, Result<(u16, Value)>)> {
     std::thread::scope(|threads| {
         let (in_time, second) = busy(server, |running| {
@@ -143,7 +144,7 @@ fn answered_behind(server: &Server, first: &Asks<'_>) -> Result<(bool, Result<(u
     })
 }
 
-/// Several answers to one prompt get their slots together, and nobody who came later has one of them meanwhile.
+/// The choices of one prompt get their slots together; no later request takes one of those slots meanwhile.
 pub fn group_in_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Random, &["-np", "2", "-c", "8192", "--kv-paged"])?;
     let group = cases::request_for_choices(&cases::numbered_prompt(2, 20), 2);

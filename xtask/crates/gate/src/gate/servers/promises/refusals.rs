@@ -27,7 +27,7 @@ fn prompt(number: u64) -> Vec<u32> {
     cases::numbered_prompt(number, 20)
 }
 
-/// The status, and the text of the answer.
+/// Returns the status and the text of the answer.
 fn exchange(server: &Server, body: &Value) -> (u16, String) {
     let question = Question {
         method: "POST",
@@ -72,7 +72,7 @@ fn streams_outlive_refusals_with(fixture: &mut PromiseFixture<'_>, paging: &str)
         let too_long = plain(&cases::numbered_prompt(9, 5000), 2);
         let (status, body) = exchange(server, &too_long);
         fixture.must(status == 400, || format!("{paging}: a prompt that does not fit got {status}: {body}"));
-        // Two with slots, one queued: the next is one too many.
+        // Two requests with slots and one queued: the next exceeds the limit.
         let (_, queued) = meanwhile(server, &plain(&prompt(2), 3000), |_| {
             let queued = threads.spawn(move || ask(server, &plain(&prompt(3), 2)));
             std::thread::sleep(2 * MOMENT);
@@ -95,9 +95,9 @@ fn streams_outlive_refusals_with(fixture: &mut PromiseFixture<'_>, paging: &str)
     })
 }
 
-/// A request that may wait for the slot or the blocks of its conversation's stream replaces it.
+/// A request that may wait for the slot or the blocks of its conversation's stream replaces that stream.
 pub fn waiting_replaces_its_stream(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    // Of a slot, and of blocks.
+    // Waiting for a slot, and for blocks.
     for (what, arguments, length) in [
         ("one slot", ["-np", "1", "-c", "4096", "--kv-paged"], 20),
         ("one slot, unpaged", ["-np", "1", "-c", "4096", "--kv-unified"], 20),
@@ -158,7 +158,7 @@ pub fn slot_actions_are_bounded(fixture: &mut PromiseFixture<'_>) -> Result<()> 
 /// Tokens of a slot's own sequence.
 const HELD: usize = 200;
 
-/// A restore that is refused, for whatever reason, leaves the slot what it had.
+/// A refused restore leaves the slot's sequence, whatever the reason.
 pub fn refused_restores_keep_the_sequence(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for paging in [&["--kv-paged"][..], &[]] {
         let saves = fixture.empty_folder("restores")?;
@@ -169,7 +169,7 @@ pub fn refused_restores_keep_the_sequence(fixture: &mut PromiseFixture<'_>) -> R
             ask(server, &plain(&cases::numbered_prompt(number, tokens), 1))?;
             post(server, "/slots/0?action=save", &json!({ "filename": file }))
         };
-        // Files that cannot be restored below: damaged, too long, of a stock server with another type of the cache.
+        // Files that cannot be restored below: damaged, too long, or saved by a stock server with another cache type.
         let server = serve(fixture, Model::Trained, &["-c", "1024"])?;
         fill(&server, 1, 900, "long")?;
         fill(&server, 2, 40, "damaged")?;
@@ -199,7 +199,7 @@ pub fn refused_restores_keep_the_sequence(fixture: &mut PromiseFixture<'_>) -> R
     Ok(())
 }
 
-/// Requests with ids, counts and fields that no server takes do not load the model of a server that sleeps.
+/// Requests with ids, counts and fields that every server refuses do not load the model of a sleeping server.
 pub fn refused_while_asleep(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let folder = fixture.empty_folder("asleep")?;
     let arguments =

@@ -1,19 +1,19 @@
-//! PURE: what became of the promises, for people and for machines.
+//! PURE: results of the promise checks, as text and as JSON.
 
 use serde_json::{Value, json};
 
 use crate::context::Outcome;
 
-/// What became of one promise.
+/// Result of checking one promise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromiseResult {
-    /// Where the audit has it.
+    /// Number of the finding in the audit.
     pub item: &'static str,
-    /// Its name.
+    /// Name of the promise.
     pub name: &'static str,
-    /// What came instead, a line each; empty when it was kept.
+    /// Violations, one line each; empty if there are none.
     pub broken: Vec<String>,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
@@ -32,7 +32,7 @@ impl PromiseResult {
     }
 }
 
-/// A line for each promise, and exit code 1 when one is broken.
+/// Returns one line for each promise, and exit code 1 if one is broken.
 pub fn outcome(all: &[PromiseResult]) -> Outcome {
     let kept = all.iter().filter(|one| one.broken.is_empty()).count();
     let lines =
@@ -44,7 +44,7 @@ pub fn outcome(all: &[PromiseResult]) -> Outcome {
     }
 }
 
-/// What is broken, a line each.
+/// Returns the violations, one line each.
 pub fn broken(all: &[PromiseResult]) -> impl Iterator<Item = String> + '_ {
     let words =
         |one: &PromiseResult| format!("the promise {} ({}): {}", one.name, one.item, one.broken.join("; "));

@@ -1,4 +1,4 @@
-//! Slots that keep their text (`--slot-save-path`): what they keep, and what it is used for.
+//! Retained sequences of idle slots (`--slot-save-path`): what is retained, and which requests may reuse it.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::serving::cases::{self, BLOCK};
 use crate::serving::reference::Reference;
 use crate::sys::net::server::Server;
 
-/// A server that keeps, with these arguments besides.
+/// Starts a server that retains sequences, with these additional arguments.
 pub fn keeping(fixture: &PromiseFixture<'_>, model: Model, arguments: &[&str]) -> Result<Server> {
     let saves = fixture.empty_folder("slots")?;
     fixture.serve(model, &[&["--kv-paged", "--slot-save-path", &saves], arguments].concat())
@@ -20,7 +20,7 @@ fn in_slot(request: Value, slot: usize) -> Value {
     with(request, "id_slot", slot)
 }
 
-/// `cache_prompt: false` leaves nothing, in no slot.
+/// `cache_prompt: false` leaves no sequence in any slot.
 pub fn leaves_nothing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = keeping(fixture, Model::Trained, &["-np", "1", "-c", "4096"])?;
     ask(&server, &with(question(1), "cache_prompt", false))?;
@@ -37,7 +37,7 @@ fn scaled(request: Value, scale: f64) -> Value {
     with(request, "lora", json!([{ "id": 0, "scale": scale }]))
 }
 
-/// A slot whose text was computed with other adapters is no help, in whatever way the adapters were named.
+/// A sequence computed with other adapters is not reused, however the adapters were named.
 pub fn switched_adapters(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut reference = fixture.reference(Model::Adapted, &EXACT)?;
     let server = keeping(fixture, Model::Adapted, &["-np", "1", "-c", "4096", "-fa", "off"])?;
@@ -56,7 +56,7 @@ pub fn switched_adapters(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     held_and_found(fixture, &mut reference, &server, "with the server's own scale after scale 0", &other, 0)
 }
 
-/// A file remembers the adapters of its text, and serves nobody else.
+/// A slot file records the adapters of its sequence, and is reused only with the same.
 pub fn file_of_other_adapters(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut reference = fixture.reference(Model::Adapted, &EXACT)?;
     let server = keeping(fixture, Model::Adapted, &["-np", "1", "-c", "4096", "-fa", "off"])?;
@@ -95,7 +95,7 @@ fn held_and_found(
     Ok(())
 }
 
-/// The second turn of a conversation in a kept slot is found from another slot, too.
+/// The second turn of a conversation in a retained slot is a prefix-cache hit from another slot, too.
 pub fn second_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = keeping(fixture, Model::Trained, &["-np", "2", "-c", "4096"])?;
     let turns = cases::numbered_prompt(1, 6 * BLOCK + 1);
@@ -107,7 +107,7 @@ pub fn second_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A file has the types of its cache, and no cache of others takes it: the numbers would be read as something else.
+/// A slot file records its cache types, and a cache of other types refuses it: the bytes would be decoded wrongly.
 pub fn file_of_another_type(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let serve = |fixture: &PromiseFixture<'_>, values: &str| {
@@ -138,10 +138,10 @@ pub fn file_of_another_type(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Tokens that follow what a file has.
+/// Number of tokens after those in the file.
 const MORE: usize = 100;
 
-/// Who goes on from a file shares what comes after it only if the file says that the same computed it.
+/// Tokens computed after a restore are shared only if the file records that the same server configuration computed it.
 pub fn file_of_no_origin(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let serve = |fixture: &PromiseFixture<'_>, arguments: &[&str]| {
@@ -162,7 +162,8 @@ pub fn file_of_no_origin(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     goes_on_from_the_file(fixture, &server, "a file of another size of the context", &prompt, of_file)?;
     drop(server);
 
-    // As a stock server saves it: the file says neither whose it is nor what computed it. Saved once more, it still has no origin.
+    // As a stock server saves it: the file records neither its owner nor its configuration. Saved once more, it still
+    // has no origin.
     let stock = fixture
         .serve(Model::Trained, &["-np", "3", "-c", "4096", "--kv-unified", "--slot-save-path", &saves])?;
     ask(&stock, &in_slot(plain(&prompt[..PROMPT], 1), 0))?;
@@ -174,7 +175,7 @@ pub fn file_of_no_origin(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     goes_on_from_the_file(fixture, &server, "a file of nobody, saved again", &prompt, of_file)
 }
 
-/// A file of which it is known that something else computed it is refused, and the answer names the difference.
+/// A slot file recorded by another configuration is refused, and the error names the difference.
 pub fn file_of_another_server(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let serve = |fixture: &PromiseFixture<'_>, model: Model, arguments: &[&str]| {
@@ -185,7 +186,7 @@ pub fn file_of_another_server(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     ask(&server, &plain(&cases::numbered_prompt(1, PROMPT), 1))?;
     act(fixture, &server, "save")?;
     drop(server);
-    // Heads of 80 would not fit anyway: the model is named before its state is read.
+    // Heads of 80 would not fit anyway: the error names the model before its state is read.
     let others: [(Model, &[&str], &str); 4] = [
         (Model::OddHeads, &[], "another model"),
         (Model::Random, &["--rope-freq-scale", "0.5"], "--rope-freq-scale"),
@@ -203,8 +204,8 @@ pub fn file_of_another_server(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     act(fixture, &server, "restore")
 }
 
-/// Restores the file and goes on from it in one slot. Another one computes what the file has, which is never shared, and a third
-/// one finds so much.
+/// Restores the file and continues its sequence in one slot. Another slot computes the tokens in the file, which are
+/// never shared, and a third slot must then find `found` tokens.
 fn goes_on_from_the_file(
     fixture: &mut PromiseFixture<'_>,
     server: &Server,
@@ -221,7 +222,8 @@ fn goes_on_from_the_file(
     Ok(())
 }
 
-/// Cells that are kept in f16 besides stay so when another slot is restored: the answer is the same to the bit.
+/// Residual windows and attention sinks in f16 are unaffected by a restore into another slot: the answer is
+/// bit-identical.
 pub fn copies_of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let prompt = cases::numbered_prompt(1, PROMPT);
     let mut answers = Vec::new();

@@ -1,4 +1,4 @@
-//! Every route of the server is in SECURITY.md's table, with who may use it; the server answers as the table says.
+//! SECURITY.md's table lists every route of the server and its access, and the server answers accordingly.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::sys::net::server::Server;
 /// A method and a path, as in `GET /slots`.
 type Route = String;
 
-/// What the table says of a request without a key: `public` or `401`.
+/// Access of requests without a key, by the table: `public` or `401`.
 type WithoutKey = String;
 
-/// The head of the table.
+/// The header of the table.
 const HEAD: &str = "| route | no key |";
 
-/// A route that is missing in the table, or one that the table has too many, or a server that answers otherwise.
+/// Checks for routes that the table lacks, routes that only the table has, and answers that differ from it.
 pub fn by_role(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let table = listed(&disk::read_text(&fixture.document("SECURITY.md"))?);
     let source = disk::read_text(&fixture.source("tools/server/server.cpp"))?;
@@ -42,7 +42,8 @@ pub fn by_role(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// An empty body is wrong for most routes, and none that computes or ends something takes it.
+/// Returns the status of a request with an empty body, which most routes refuse, and every route that computes or stops
+/// something.
 fn status(server: &Server, route: &str, key: Option<&str>) -> u16 {
     let (method, path) = route.split_once(' ').unwrap_or(("GET", route));
     let method = match method {
@@ -61,7 +62,7 @@ fn status(server: &Server, route: &str, key: Option<&str>) -> u16 {
     decode(&server.exchange(&question, Leave::Never, LIMIT).bytes).map_or(0, |reply| reply.status)
 }
 
-/// The routes of the table, and what it says of requests without a key.
+/// Returns the routes of the table, and the access that it documents for requests without a key.
 fn listed(document: &str) -> BTreeMap<Route, WithoutKey> {
     let rows = document.lines().skip_while(|line| !line.starts_with(HEAD)).skip(2);
     let mut table = BTreeMap::new();
@@ -75,7 +76,7 @@ fn listed(document: &str) -> BTreeMap<Route, WithoutKey> {
     table
 }
 
-/// What the server registers: calls such as `ctx_http.get ("/health", ...)`.
+/// Returns the routes that the server registers, by calls such as `ctx_http.get ("/health", ...)`.
 fn registered(source: &str) -> Result<Vec<Route>> {
     let mut routes = Vec::new();
     for call in source.split("ctx_http.").skip(1) {

@@ -1,4 +1,4 @@
-//! Slot files: only what was saved is restored, to whom it belongs, and nothing in a file ends the server.
+//! Slot files: only intact files are restored, only for their owner, and no file content can crash the server.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use crate::serving::cases;
 use crate::sys::machine::{disk, ours};
 use crate::sys::net::server::Server;
 
-/// Tokens of the saved prompt: few, so that a file is small.
+/// Length of the saved prompt, in tokens: short, so that the file is small.
 const FEW: usize = 5;
 
-/// Bytes at either end of a file that are all damaged, and about how many of those between.
+/// Number of bytes at either end of a file that are all damaged, and the approximate number of those between.
 const ENDS: usize = 160;
 /// See [`ENDS`].
 const BETWEEN: usize = 120;
@@ -33,7 +33,7 @@ fn keeping(fixture: &PromiseFixture<'_>, saves: &str, arguments: &[&str]) -> Res
     fixture.serve(Model::Trained, &[&keeps[..], arguments].concat())
 }
 
-/// A file with a small prompt, saved by such a server: where it is, and what is in it.
+/// Saves a file with a small prompt; returns its path and content.
 fn saved_by(fixture: &mut PromiseFixture<'_>, server: &Server, saves: &str) -> Result<(PathBuf, Vec<u8>)> {
     ask(server, &plain(&cases::numbered_prompt(1, FEW), 1))?;
     must_answer(fixture, "save", &act(server, "save", "file")?, 200);
@@ -42,7 +42,7 @@ fn saved_by(fixture: &mut PromiseFixture<'_>, server: &Server, saves: &str) -> R
     Ok((path, bytes))
 }
 
-/// All bytes at both ends, and some between.
+/// Returns all offsets at both ends, and some between.
 fn sample(length: usize) -> Vec<usize> {
     let step = (length / BETWEEN).max(1);
     (0..length).filter(|at| *at < ENDS || *at + ENDS >= length || at % step == 0).collect()
@@ -54,7 +54,7 @@ fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
     damaged
 }
 
-/// A flipped bit and a missing end are found wherever they are, before the slot is touched.
+/// A flipped bit or a truncation is detected at any offset, before the slot is modified.
 pub fn damaged(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let server = keeping(fixture, &saves, &["--kv-paged"])?;
@@ -75,7 +75,8 @@ pub fn damaged(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A restored slot gets the room of those that are idle, as a request would; what can never fit says so.
+/// A restored slot may evict the blocks of idle slots, as a request may; a sequence that can never fit is refused with
+/// that reason.
 pub fn restored_into_a_full_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let kept = ["-np", "3", "-c", "1024", "--kv-paged", "--slot-save-path", &saves];
@@ -101,10 +102,10 @@ pub fn restored_into_a_full_pool(fixture: &mut PromiseFixture<'_>) -> Result<()>
     Ok(())
 }
 
-/// How often a slot is saved twice in a row: within one tick of a file system's clock, mostly.
+/// Number of times that a slot is saved twice in a row, mostly within one tick of the file system's clock.
 const TWICE: usize = 40;
 
-/// The owner of a file is whose text was saved last, however soon after the one before.
+/// The owner of a file is the owner of the sequence saved last, however soon after the previous save.
 pub fn saved_again(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let server = keeping(fixture, &saves, &["--kv-paged"])?;
@@ -125,7 +126,7 @@ pub fn saved_again(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What cannot be saved leaves nothing, and what was there before stays.
+/// A failed save leaves no files, and an existing file unchanged.
 pub fn failed_save(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let server = keeping(fixture, &saves, &["--kv-paged"])?;

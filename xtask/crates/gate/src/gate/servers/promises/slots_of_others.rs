@@ -1,5 +1,5 @@
-//! Slots that keep their text are their tenant's: nobody else saves, restores or erases them, or sees by any answer what
-//! they hold.
+//! Retained sequences of slots belong to their tenant: no other tenant can save, restore or erase them, or infer their
+//! content from any answer.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn keeping_as(fixture: &PromiseFixture<'_>, model: Model, mode: &[&str]) -> Resu
     fixture.serve(model, &[&arguments[..], mode].concat())
 }
 
-/// A model that cannot be paged, and servers that are not asked to page.
+/// Models that cannot be paged, and servers without `--kv-paged`.
 const UNPAGED: [(&str, Model, &[&str]); 4] = [
     ("a window, asked to page", Model::Windowed, &["--kv-paged"]),
     ("a recurrent state, asked to page", Model::Recurrent, &["--kv-paged"]),
@@ -29,7 +29,7 @@ const UNPAGED: [(&str, Model, &[&str]); 4] = [
     ("unpaged, unified, no cache of prompts", Model::Trained, &["--kv-unified", "--cache-ram", "0"]),
 ];
 
-/// The rule of who shares is the server's: it holds where nothing is paged.
+/// Tenant isolation is enforced by the server, not by the pool: it holds without paging.
 pub fn unpaged_slots_of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for (what, model, mode) in UNPAGED {
         let server = keeping_as(fixture, model, mode)?;
@@ -39,7 +39,8 @@ pub fn unpaged_slots_of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Everything in one slot, one after the other, so that each finds what the one before left there; and in any slot.
+/// Sends all requests to one slot, one after the other, so that each meets the sequence of the one before; and then
+/// without a slot.
 fn nothing_is_found(fixture: &mut PromiseFixture<'_>, server: &Server, what: &str) -> Result<()> {
     for (place, first) in [(in_slot_0 as fn(Value) -> Value, 10), (|request| request, 20)] {
         let salted = |salt: &str| with(question(first + 1), "cache_salt", salt);
@@ -56,7 +57,7 @@ fn nothing_is_found(fixture: &mut PromiseFixture<'_>, server: &Server, what: &st
             fixture.must_have_found(&format!("{what}: after {whose} prompt, another owner"), &answer, 0);
         }
     }
-    // One's own is found, or the test above would hold for a server that finds nothing.
+    // The owner's own sequence is found; otherwise this check would pass on a server that finds nothing.
     ask_as(server, ALICE, &in_slot_0(question(4)))?;
     let answer = ask_as(server, ALICE, &in_slot_0(question(4)))?;
     let found = answer.1["timings"]["cache_n"].as_u64().unwrap_or_default();
@@ -85,7 +86,7 @@ fn actions_are_refused(fixture: &mut PromiseFixture<'_>, server: &Server, what: 
     Ok(())
 }
 
-/// `/slots` tells bob of alice's slot that it is busy or not, and nothing of what she asked.
+/// `/slots` shows bob whether alice's slot is busy, and nothing of her prompt.
 pub fn slots_shown_to_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for (what, model, mode) in [("paged", Model::Trained, &["--kv-paged"][..]), UNPAGED[0], UNPAGED[2]] {
         let server = keeping_as(fixture, model, mode)?;
@@ -115,7 +116,7 @@ fn in_slot_0(request: Value) -> Value {
     with(request, "id_slot", 0)
 }
 
-/// Alice may do with her slot and file what bob may not.
+/// Alice may act on her slot and her file as bob may not.
 pub fn actions_of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = keeping(fixture)?;
     let hers = in_slot_0(question(1));
@@ -133,7 +134,7 @@ pub fn actions_of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     must_answer(fixture, "alice restores into bob's slot", &act(&server, ALICE, "restore", "hers")?, 403);
     must_answer(fixture, "bob erases his slot", &act(&server, BOB, "erase", "")?, 200);
     must_answer(fixture, "alice restores her file", &act(&server, ALICE, "restore", "hers")?, 200);
-    // Something else follows, so that no whole block of the pool has it all.
+    // More tokens follow, so that no full block of the pool has all of them.
     let longer = [&cases::numbered_prompt(1, PROMPT)[..], &[7; 20]].concat();
     let answer = ask_as(&server, ALICE, &in_slot_0(plain(&longer, 1)))?;
     fixture.must_have_found("alice, from her restored file", &answer, PROMPT);
@@ -144,18 +145,18 @@ fn must_answer(fixture: &mut PromiseFixture<'_>, what: &str, (status, body): &(u
     fixture.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));
 }
 
-/// Tokens that bob guesses, one after the other.
+/// Number of tokens that bob guesses, one after the other.
 const GUESSED: usize = 6;
 
-/// Bob saves alice's slot once, restores it again and again, and asks for one token more than he knows: a right guess
-/// must look like a wrong one.
+/// Bob saves alice's slot once, restores it repeatedly, and sends one token more than he knows: a right guess must look
+/// like a wrong one.
 pub fn reading_token_by_token(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = keeping(fixture)?;
     let secret = cases::numbered_prompt(1, PROMPT);
     ask_as(&server, ALICE, &in_slot_0(plain(&secret, 1)))?;
-    // Neither this nor the restoring has to succeed.
+    // Neither this nor the restores have to succeed.
     act(&server, BOB, "save", "his")?;
-    // What bob finds of his own tells him nothing: that much he has from the start.
+    // A hit on bob's own prompt reveals nothing: he knows those tokens.
     ask_as(&server, BOB, &in_slot_0(plain(&secret[..PROMPT - 1 - GUESSED], 1)))?;
     let mut revealed = 0;
     for known in PROMPT - 1 - GUESSED..PROMPT - 1 {
@@ -172,11 +173,11 @@ pub fn reading_token_by_token(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Tokens of alice's prompt that bob knows: with one more, his prompt has a tenth in common with hers, which is where
-/// the choice of a slot begins to follow its text.
+/// Number of tokens of alice's prompt that bob knows. With one more, his prompt has a tenth in common with hers, the
+/// threshold at which slot selection prefers a slot for its sequence.
 const KNOWN: usize = 12;
 
-/// The slot that bob's request gets says nothing about alice's text.
+/// The slot selected for bob's request reveals nothing about alice's sequence.
 pub fn choice_of_slot(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let secret = cases::numbered_prompt(1, PROMPT);
     let guess = |token: u32| {
@@ -194,7 +195,7 @@ pub fn choice_of_slot(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     fixture.must(chosen[0] == chosen[1], || {
         format!("a right guess is answered by slot {}, a wrong one by slot {}", chosen[0], chosen[1])
     });
-    // It does follow one's own.
+    // Slot selection does follow the tenant's own sequence.
     let server = keeping(fixture)?;
     ask_as(&server, ALICE, &with(plain(&secret, 1), "id_slot", 2))?;
     let own = ask_as(&server, ALICE, &plain(&guess(secret[KNOWN]), 1))?.1["id_slot"].clone();

@@ -1,4 +1,4 @@
-//! Streams of requests that had to give way: a pause, and nothing else.
+//! Streams of preempted requests: they pause, and differ in nothing else.
 
 use std::ops::ControlFlow;
 
@@ -10,14 +10,14 @@ use crate::error::Result;
 use crate::serving::cases;
 use crate::sys::net::server::Server;
 
-/// How one API's stream looks.
+/// Format of one API's stream.
 struct Api {
     path: &'static str,
-    /// The field that has the prompt.
+    /// Builds the request field with the prompt.
     prompt: fn(&str) -> Value,
-    /// What a line has that stands once at its beginning, if anything does.
+    /// Text of a line that occurs once, at the beginning, if the API has one.
     begins: Option<&'static str>,
-    /// What a line has that stands once at its end.
+    /// Text of a line that occurs once, at the end.
     ends: &'static str,
 }
 
@@ -55,21 +55,21 @@ const APIS: [Api; 5] = [
         path: "/v1/responses",
         prompt: |text| json!({ "input": text, "max_output_tokens": 8 }),
         begins: Some("event: response.created"),
-        // Cut after so many tokens, so it is not called complete.
+        // Cut after that many tokens, so the response does not count as complete.
         ends: "event: response.incomplete",
     },
 ];
 
-/// Letters of the prompt that has to give way; with random weights each is a token.
+/// Length of the prompt that is preempted, in letters; with random weights each is a token.
 const LETTERS: usize = 560;
 
-/// Those who are being answered meanwhile: a block each when it begins, two before it is computed.
+/// Number of requests that run beside it: one block each when the prompt begins, two before all of it is computed.
 const NEIGHBOURS: u64 = 6;
 
 const CROWDED: [&str; 11] =
     ["-np", "8", "-c", "1024", "-b", "16", "-ub", "16", "--kv-paged", "--chat-template", "chatml"];
 
-/// Whichever API asks, a prompt that is preempted while it is computed has a stream as any other.
+/// With every API, a prompt that is preempted while it is computed has a stream like any other.
 pub fn of_preempted_prompts(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let text = cases::only_text_arguments();
     let arguments: Vec<&str> = CROWDED.into_iter().chain(text.iter().map(String::as_str)).collect();
@@ -84,7 +84,8 @@ pub fn of_preempted_prompts(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How many tokens a preempted prompt that nobody else has asked is said to have found, by each event that says so.
+/// Returns the number of cached tokens that the events of a preempted prompt report; no other request had the same
+/// prompt.
 pub fn preempted_completion(fixture: &mut PromiseFixture<'_>) -> Result<Vec<u64>> {
     let server = fixture.serve(Model::Random, &CROWDED)?;
     let lines = preempted(&server, &APIS[0])?;
@@ -96,7 +97,8 @@ pub fn preempted_completion(fixture: &mut PromiseFixture<'_>) -> Result<Vec<u64>
     Ok(lines.into_iter().flatten().filter_map(found).collect())
 }
 
-/// The lines of a stream whose prompt was preempted; it is asked until it was. No two of the prompts begin alike.
+/// Returns the lines of a stream whose prompt was preempted; repeats the request until it was. No two prompts have a
+/// common prefix.
 fn preempted(server: &Server, api: &Api) -> Result<Option<Vec<String>>> {
     for letter in "abcdefghijkl".chars() {
         let before = times_preempted(server)?;
@@ -108,7 +110,7 @@ fn preempted(server: &Server, api: &Api) -> Result<Option<Vec<String>>> {
     Ok(None)
 }
 
-/// Prompts that were preempted while they were computed, by the server's words.
+/// Returns the number of prompts that were preempted while they were computed, from the server's log.
 fn times_preempted(server: &Server) -> Result<usize> {
     Ok(server.said()?.matches(" prompt tokens: ").count())
 }
@@ -128,13 +130,13 @@ fn stream_in_a_crowd(server: &Server, api: &Api, prompt: &str) -> Result<Vec<Str
             lines.push(line.to_string());
             ControlFlow::Continue(())
         })?;
-        // Their answers are another promise's.
+        // Another promise checks their answers.
         drop(crowd.join());
         Ok(lines)
     })
 }
 
-/// Or not much longer.
+/// Polls until all neighbours are running, for a limited time.
 fn until_all_work(server: &Server) -> Result<()> {
     for _ in 0..100 {
         let slots = server.get("/slots")?.1;
@@ -147,7 +149,7 @@ fn until_all_work(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// The first thing that no client expects.
+/// Returns the first violation of the API's format.
 fn what_is_wrong(api: &Api, lines: &[String]) -> Option<String> {
     let strange = lines.iter().find(|line| !is_expected(line));
     if let Some(line) = strange {
@@ -161,7 +163,8 @@ fn what_is_wrong(api: &Api, lines: &[String]) -> Option<String> {
     (ends != 1).then(|| format!("`{}` came {ends} times, the last line was {:?}", api.ends, lines.last()))
 }
 
-/// A line of a stream of events: empty, a comment, an event's name, or data that is an object without an error.
+/// Whether a line is valid in an event stream: empty, a comment, an event's name, or data that is an object without an
+/// error.
 fn is_expected(line: &str) -> bool {
     let is_frame =
         line.is_empty() || line.starts_with(':') || line.starts_with("event: ") || line == "data: [DONE]";

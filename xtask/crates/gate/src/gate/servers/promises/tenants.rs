@@ -1,4 +1,4 @@
-//! Who may find what was computed for whom: holders of another key nothing, also not by detours.
+//! Tenant isolation: holders of different keys share nothing, also not indirectly.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use crate::sys::machine::disk;
 use crate::sys::net::loopback::Caller;
 use crate::sys::net::server::Server;
 
-/// The holders of two keys.
+/// API key of the first tenant.
 pub const ALICE: &str = "key-of-alice";
-/// See [`ALICE`].
+/// API key of the second tenant.
 pub const BOB: &str = "key-of-bob";
-/// Both, for `--api-key`.
+/// Both keys, for `--api-key`.
 pub const KEYS: &str = "key-of-alice,key-of-bob";
 
-/// Tokens of a prompt; all but one of them are found by who may.
+/// Length of a prompt, in tokens; requests that may share it find all but one of them.
 pub const PROMPT: usize = 321;
 
-/// One answer token for a prompt of that number.
+/// Returns a request for one token, with the prompt of that number.
 pub fn question(number: u64) -> Value {
     plain(&cases::numbered_prompt(number, PROMPT), 1)
 }
 
-/// Whoever shows two keys is not the holder of the one that was not checked.
+/// A request with two keys is refused: only one of them would be checked.
 pub fn one_key_each(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server =
         fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS])?;
@@ -41,12 +41,12 @@ pub fn one_key_each(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The holder of a key, whose request waits until a child has loaded the model.
+/// Returns a key's caller with a timeout that covers loading the model in a child.
 fn patient(key: &str) -> Caller<'_> {
     Caller { key: Some(key), limit: 4 * LIMIT }
 }
 
-/// A router passes the key on, so that its children know their tenants.
+/// A router forwards the key, so that its children can tell tenants apart.
 pub fn behind_a_router(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let folder = fixture.folder_of_models("tiny.gguf")?;
     let server = fixture.serve_nothing(&[
@@ -68,7 +68,7 @@ pub fn behind_a_router(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A router's children know that there are several tenants, though only the router knows their keys.
+/// A router's children know that there are several tenants, though only the router has their keys.
 pub fn children_know_of_several_keys(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let folder = fixture.folder_of_models("tiny.gguf")?;
     let saves = fixture.empty_folder("slots")?;
@@ -108,7 +108,7 @@ pub fn children_know_of_several_keys(fixture: &mut PromiseFixture<'_>) -> Result
     Ok(())
 }
 
-/// A router's child listens on a port of its own, and that port wants a key too.
+/// A router's child listens on its own port, and requires a key there too.
 pub fn children_refuse_without_a_key(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let folder = fixture.folder_of_models("tiny.gguf")?;
     let server =
@@ -133,7 +133,7 @@ pub fn children_refuse_without_a_key(fixture: &mut PromiseFixture<'_>) -> Result
     Ok(())
 }
 
-/// What alice does with a slot that keeps its text, none of which makes it bob's.
+/// Requests of alice in a slot that retains its sequence, none of which makes the sequence bob's.
 pub fn kept_slot_has_an_owner(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let kept = ["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS, "--slot-save-path", &saves];
@@ -166,7 +166,7 @@ fn after_an_embedding(fixture: &mut PromiseFixture<'_>, server: &Server) -> Resu
     Ok(())
 }
 
-/// Who writes `cache_salt` in an unusual way does not share by that.
+/// A `cache_salt` whose field name is written with a JSON escape isolates like any other.
 pub fn escaped_salt(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &["-np", "2", "-c", "4096", "--kv-paged"])?;
     let says = |text: &str, salt: &str| {
@@ -194,5 +194,5 @@ pub fn escaped_salt(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A moment for what follows an answer.
+/// Delay that gives the server time to finish after an answer.
 pub const MOMENT: Duration = Duration::from_millis(50);

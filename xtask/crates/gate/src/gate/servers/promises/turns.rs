@@ -13,8 +13,8 @@ fn scaled(request: Value, scale: f64) -> Value {
     with(request, "lora", json!([{ "id": 0, "scale": scale }]))
 }
 
-/// Beside a long stream requests with other scales of an adapter are answered, and so are those that come after them,
-/// with the tokens that each has alone.
+/// While a long stream runs, requests with other adapter scales are answered, and so are those after them, with the
+/// same tokens as alone.
 pub fn batch_keys_take_turns(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     const EXACT: [&str; 2] = ["-fa", "off"];
     let mut reference = fixture.reference(Model::Adapted, &EXACT)?;
@@ -43,7 +43,7 @@ pub fn batch_keys_take_turns(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Copies of an answer that is computed again and again leave the rest of the cache alone.
+/// Duplicate blocks of an answer that is computed repeatedly do not evict the rest of the cache.
 pub fn copies_push_nothing_out(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged"])?;
     let other = cases::numbered_prompt(1, 20 * BLOCK + 1);
@@ -56,14 +56,16 @@ pub fn copies_push_nothing_out(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A request whose slot's retained sequence is dropped for its blocks looks for blocks in the pool, and caches its own.
+/// A request whose slot's retained sequence is dropped to free blocks looks its prefix up in the pool, and caches its
+/// own blocks.
 pub fn dropped_sequences_are_looked_up(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = keeping(fixture, Model::Trained, &["-np", "2", "-c", "1024"])?;
     let in_slot = |request: Value, slot: u64| with(request, "id_slot", slot);
     let shared = cases::numbered_prompt(1, 8 * BLOCK);
     let longer = [&shared[..], &cases::numbered_prompt(2, 6 * BLOCK)].concat();
     ask(&server, &in_slot(plain(&shared, 1), 0))?;
-    // Three of sixteen blocks and fourteen do not fit together: what slot 0 retains is dropped while its request waits.
+    // Three of sixteen blocks and fourteen do not fit together: slot 0's retained sequence is dropped while its request
+    // waits.
     let stream = in_slot(plain(&cases::numbered_prompt(3, 2 * BLOCK + 1), 60), 1);
     let (_, (answer, waited)) = meanwhile(&server, &stream, |running| {
         let answer = ask(&server, &in_slot(plain(&longer, 1), 0))?;

@@ -12,7 +12,7 @@ use crate::sys::machine::node::{self, Node};
 use crate::sys::machine::process::Run;
 use crate::sys::machine::{disk, ours, scratch};
 
-/// Our files that are copied into upstream's sources, each with the file of upstream's that it takes precedence over.
+/// Our files that are copied into the upstream sources, each with the upstream file that it takes precedence over.
 const RECIPE: [(&str, &str, Option<&str>); 3] = [
     ("svelte.config.js", include_str!("svelte.config.js"), Some("svelte.config.upstream.js")),
     ("vite.config.ts", include_str!("vite.config.ts"), Some("vite.config.upstream.ts")),

@@ -267,8 +267,8 @@ fn carry_out(store: &Store, want: &Want, plan: &Plan, folder: &Path, ui: &Ui) ->
     Ok(())
 }
 
-/// Rewrites the index if a file was touched or its time differs; as the last step, so that the index never claims
-/// what is not there.
+/// Rewrites the index if a file was touched or its time differs; as the last step, so that the index never lists files
+/// that were not written.
 fn remember(
     place: &Place,
     tree: ObjectId,

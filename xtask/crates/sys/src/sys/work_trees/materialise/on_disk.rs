@@ -65,7 +65,7 @@ pub(super) fn mode_of(meta: &fs::Metadata, _written: Option<&IndexEntry>) -> u32
     }
 }
 
-/// Where the disk has no such modes, the mode in the index is assumed.
+/// Assumes the mode in the index, because this system has no such modes on disk.
 #[cfg(not(unix))]
 pub(super) fn mode_of(_meta: &fs::Metadata, written: Option<&IndexEntry>) -> u32 {
     written.map_or(0o100_644, |entry| entry.mode)
