@@ -42,7 +42,7 @@ const STEPS: [(&str, &[Paths]); 11] = [
     ("clippy", &[ALL_CRATES, CARGO, INCLUDED, &["clippy.toml"]]),
     ("lint", &[CARGO, BASE, COMMANDS, &["pins.toml", "espalier.lock", "patches", "overlay", "ci/lint.toml"]]),
     ("workflows", &[CARGO, BASE, COMMANDS, &["pins.toml", ".github"]]),
-    ("docs", &[CARGO, BASE, COMMANDS, &["docs", "ci", "pins.toml"]]),
+    ("docs", &[CARGO, BASE, COMMANDS, &["docs", "README.md", "ci", "pins.toml"]]),
     ("lock", &[CARGO, BASE, COMMANDS, PACKAGES]),
     ("smoke", &[CARGO, BASE, COMMANDS, PACKAGES, MODELS]),
     ("page", &[CARGO, BASE, COMMANDS, PACKAGES, MODELS, &["ci/browser"]]),

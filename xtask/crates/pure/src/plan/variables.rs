@@ -9,7 +9,7 @@ pub const KNOWN: [(&str, &str); 22] = [
     ("ESPALIER_ENABLE", "the server: features to switch on"),
     ("ESPALIER_DISABLE", "the server: features to switch off"),
     ("ESPALIER_ISA", "the kernels: the instruction set to use"),
-    ("ESPALIER_KV_EDGE_LAYERS", "the server: layers at both ends that stay in f16"),
+    ("ESPALIER_KV_EDGE_LAYERS", "the server: layers at both ends whose V stays at q8_0"),
     ("ESPALIER_KV_RECENT", "the server: newest tokens that stay in f16"),
     ("ESPALIER_KV_SINKS", "the server: first tokens that stay in f16"),
     ("ESPALIER_KERNELS", "CMake: the library of the kernels"),
