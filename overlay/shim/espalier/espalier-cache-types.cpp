@@ -26,7 +26,7 @@ static ggml_type first_that_fits(const std::vector<ggml_type> & types, uint32_t 
     return found == types.end() ? GGML_TYPE_F16 : *found;
 }
 
-// The type of a layer that cannot have one of ours. K gets f16, because a q8_0 K without rotation cannot be shifted:
+// The type of a layer for which our types do not fit. K gets f16, because a q8_0 K without rotation cannot be shifted:
 // upstream's K-shift graph needs the rotation.
 static ggml_type instead_of_ours(bool is_k, uint32_t head) {
     return is_k ? GGML_TYPE_F16 : first_that_fits({ GGML_TYPE_Q8_0 }, head);

@@ -41,14 +41,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             .hint(format!("use another one: cargo xtask run -- --port {next}"))
             .hint(format!("or find out what uses it: ss -ltnp 'sport = :{port}'")));
     }
-    let demo = if options.demo { demo_arguments(context, variant.kernels)? } else { Vec::new() };
+    let mut run = Run::new(server);
     if options.demo {
-        context
-            .ui
-            .status("Serving", format!("the chat page: http://{host}:{port}/ (Ctrl-C ends the server)"));
+        run = run.args(demo_arguments(context, variant.kernels)?);
+        let page = format!("the chat page: http://{host}:{port}/ (Ctrl-C ends the server)");
+        context.ui.status("Serving", page);
     }
     // The last one of an option counts, so the caller's arguments override those of the demo.
-    let code = Run::new(server).args(demo).args(&options.arguments).replace()?;
+    let code = run.args(&options.arguments).replace()?;
     Ok(Outcome { text: String::new(), json: serde_json::Value::Null, code })
 }
 

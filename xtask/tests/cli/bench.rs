@@ -28,7 +28,7 @@ fn nothing_is_built() {
     -- stdout --
 
     -- stderr --
-    error: stock-cpu-native is not built, and contestant `stock` needs it
+    error: stock-cpu-native is not built, and the server under test `stock` needs it
       next: cargo xtask build --variant stock --flavor cpu-native
     ");
     insta::assert_snapshot!(project.run(&["bench", "burst", "--only", "paged"]), @"
@@ -36,7 +36,7 @@ fn nothing_is_built() {
     -- stdout --
 
     -- stderr --
-    error: paged-cpu-native is not built, and contestant `paged` needs it
+    error: paged-cpu-native is not built, and the server under test `paged` needs it
       next: cargo xtask build --variant paged --flavor cpu-native
     ");
 }
@@ -53,7 +53,7 @@ fn a_server_without_the_flag() {
     -- stdout --
 
     -- stderr --
-    error: contestant `paged` cannot take part: the server of paged-cpu-native does not know `--kv-paged`
+    error: server under test `paged` cannot take part: the server of paged-cpu-native does not know `--kv-paged`
       next: build one that does: cargo xtask build --variant paged --flavor cpu-native
       next: or leave it out where the bench allows it: --only stock --only stock-split --only stock-unified
     ");

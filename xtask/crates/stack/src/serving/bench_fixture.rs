@@ -120,7 +120,7 @@ impl<'a> BenchFixture<'a> {
         let run = switched_off.into_iter().fold(run, |run, feature| run.env(switches::DISABLE, feature));
         Server::start(run, &log).map_err(|error| {
             error
-                .detail(format!("contestant `{name}`"))
+                .detail(format!("server under test `{name}`"))
                 .hint(format!("the server's whole log: {}", self.context.layout.show(&log)))
         })
     }
@@ -179,7 +179,7 @@ fn check_test_servers(context: &Context, ours: &str, test_servers: &[TestServer]
 
 fn not_built(variant: &str, test_server: TestServer) -> Error {
     Error::usage(format!(
-        "{variant}-{DEFAULT_FLAVOR} is not built, and contestant `{}` needs it",
+        "{variant}-{DEFAULT_FLAVOR} is not built, and the server under test `{}` needs it",
         test_server.name()
     ))
     .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}"))
@@ -197,7 +197,7 @@ fn check_flag(context: &Context, ours: &str, test_server: TestServer) -> Result<
         .map(|one| format!("--only {}", one.name()))
         .collect();
     Err(Error::usage(format!(
-        "contestant `{}` cannot take part: the server of {ours}-{DEFAULT_FLAVOR} does not know `{flag}`",
+        "server under test `{}` cannot take part: the server of {ours}-{DEFAULT_FLAVOR} does not know `{flag}`",
         test_server.name()
     ))
     .hint(format!("build one that does: cargo xtask build --variant {ours} --flavor {DEFAULT_FLAVOR}"))

@@ -86,7 +86,7 @@ fn measure(fixture: &BenchFixture<'_>, prompts: Prompts, entry: &mut Entry) -> R
     let volley = server.post_at_once("/completion", &prompts.bodies())?;
     server.still_runs()?;
     let answers = answer::parse_all(&volley.answers)
-        .map_err(|error| error.detail(format!("contestant `{}`", entry.test_server.name())))?;
+        .map_err(|error| error.detail(format!("server under test `{}`", entry.test_server.name())))?;
     entry.times.rounds.push(volley.elapsed);
     entry.computed.push(answer::computed(&answers));
     entry.answers.push(answers.into_iter().map(|Answer { tokens, .. }| tokens).collect());

@@ -147,7 +147,7 @@ pub fn no_stream_stands_still(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             break;
         }
     }
-    fixture.must(preempted > 0, || "not reproduced: nobody was preempted".to_string());
+    fixture.must(preempted > 0, || "not reproduced: no request was preempted".to_string());
     Ok(())
 }
 

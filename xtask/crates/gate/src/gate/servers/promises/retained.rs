@@ -172,7 +172,7 @@ pub fn file_of_no_origin(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = serve(fixture, &[])?;
     act(fixture, &server, "restore")?;
     act(fixture, &server, "save")?;
-    goes_on_from_the_file(fixture, &server, "a file of nobody, saved again", &prompt, of_file)
+    goes_on_from_the_file(fixture, &server, "a file without an owner, saved again", &prompt, of_file)
 }
 
 /// A slot file recorded by another configuration is refused, and the error names the difference.
