@@ -150,6 +150,11 @@ fn builder(context: &Context, lock: &[u8], wanted: Wanted) -> std::result::Resul
 }
 
 impl Choice {
+    /// Returns whether the page is wanted and not built yet.
+    pub(super) fn is_due(&self) -> bool {
+        matches!(self, Choice::Page { node: Some(_), .. })
+    }
+
     /// Returns its contribution to the digest of a build's inputs; empty without a page.
     pub(super) fn inputs(&self) -> String {
         match self {

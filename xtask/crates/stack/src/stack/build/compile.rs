@@ -24,17 +24,14 @@ impl Build<'_> {
         let run = run.args(jobs.iter().flatten()).args(targets);
         let disabled = [("CCACHE_DISABLE", "1"), ("SCCACHE_RECACHE", "1")];
         let disabled = disabled.into_iter().filter(|_| self.options.recompile);
-        disabled.fold(run, |run, (variable, value)| run.env(variable, value))
+        let run = disabled.fold(run, |run, (variable, value)| run.env(variable, value));
+        tools.cache.iter().fold(run, |run, cache| cache.tell(run, self.context.layout.root()))
     }
 
     /// Compiles the package's targets, and reports the hit rate of the compiler cache.
     pub(super) fn compile_package(&self, tools: &Tools, inputs: &str) -> Result<()> {
-        let launcher = tools.compilers.cxx.launcher.as_deref();
-        let cache = launcher.map(|cache| CompilerCache::begin(cache, &self.build_folder())).transpose()?;
-        let run = self.compile_run(tools, self.targets()?);
-        let root = self.context.layout.root();
-        self.compile(cache.iter().fold(run, |run, cache| cache.tell(run, root)), "build")?;
-        cache.map_or(Ok(()), |cache| self.tell_of(&cache, inputs))
+        self.compile(self.compile_run(tools, self.targets()?), "build")?;
+        tools.cache.as_ref().map_or(Ok(()), |cache| self.tell_of(cache, inputs))
     }
 
     /// A cache without hits for what was compiled here before is too small, or its keys contain something that they
@@ -53,7 +50,7 @@ impl Build<'_> {
         disk::write_atomically(&compiled, b"")
     }
 
-    fn compile(&self, run: Run, log_name: &str) -> Result<()> {
+    pub(super) fn compile(&self, run: Run, log_name: &str) -> Result<()> {
         self.context.ui.status("Compiling", self.name());
         let mut progress = self.context.ui.progress(&self.name(), Some(0), Unit::Steps);
         self.watched(run, &format!("{log_name}-{}", self.name()), |line| {

@@ -26,6 +26,7 @@ use crate::plan::flavors::{Flavor, Flavors};
 use crate::plan::pins::{Pins, Tool, Variant};
 use crate::plan::steps::Step;
 use crate::sys::git::store::Store;
+use crate::sys::machine::compiler_cache::CompilerCache;
 use crate::sys::machine::compilers::{self, Compilers};
 use crate::sys::machine::disk;
 use crate::sys::machine::process::Run;
@@ -113,7 +114,7 @@ pub struct Configured {
 
 /// The steps from a tree on disk to a finished package, in this order. A run carries them out, and `--dry-run` prints
 /// them.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Work {
     Page,
     Kernels,
@@ -128,6 +129,7 @@ struct Tools {
     cmake: PathBuf,
     ninja: PathBuf,
     compilers: Compilers,
+    cache: Option<CompilerCache>,
     page: Choice,
 }
 
@@ -249,19 +251,40 @@ impl Build<'_> {
         Ok(all.into_iter().filter(is_wanted).collect())
     }
 
-    /// Carries out the steps in order, except that the first two run in parallel: npm uses one core, and most of the
-    /// time cargo has work for only one other. Neither reads the other's output.
+    /// Carries out the steps in order. A page that is not built yet is built while everything else is compiled: npm uses
+    /// one core, and no object but the page's own contains it.
     fn carry_out_all(&self, work: &[Work], tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
-        let one = |work: Work| self.carry_out(work, tools, applied, inputs);
-        let [Work::Page, Work::Kernels, rest @ ..] = work else {
-            return work.iter().try_for_each(|work| one(*work));
-        };
+        let one = |work: &Work| self.carry_out(*work, tools, applied, inputs);
+        if !work.contains(&Work::Page) || !tools.page.is_due() {
+            return work.iter().try_for_each(one);
+        }
+        let (meanwhile, afterwards): (Vec<Work>, Vec<Work>) =
+            work.iter().filter(|work| **work != Work::Page).partition(|work| **work < Work::Package);
         std::thread::scope(|threads| {
-            let page = threads.spawn(|| one(Work::Page));
-            let kernels = one(Work::Kernels);
-            result_of(page).and(kernels)
+            let page = threads.spawn(|| self.make_page_meanwhile(tools));
+            let compiled = meanwhile.iter().try_for_each(one);
+            result_of(page).and(compiled)
         })?;
-        rest.iter().try_for_each(|work| one(*work))
+        self.embed_page(tools, meanwhile.contains(&Work::Compile))?;
+        afterwards.iter().try_for_each(one)
+    }
+
+    /// Builds the page, and reports a failure at once: compilation can take minutes to end.
+    fn make_page_meanwhile(&self, tools: &Tools) -> Result<()> {
+        let made = web_page::provide(self.context, self.variant, &tools.page);
+        made.inspect_err(|_| self.context.ui.warn("the web page was not built; compilation ends first"))
+    }
+
+    fn place_page(&self, tools: &Tools) -> Result<()> {
+        let page = tools.page.record(self.context)?;
+        pages::place(&self.context.layout, page.as_ref(), &self.build_folder())
+    }
+
+    /// Places the page in the build folder; compiles it into the programs if they are compiled already. Upstream's
+    /// CMake reads the placed page at every build.
+    fn embed_page(&self, tools: &Tools, compiled: bool) -> Result<()> {
+        self.place_page(tools)?;
+        if compiled { self.compile(self.compile_run(tools, self.targets()?), "embed") } else { Ok(()) }
     }
 
     fn carry_out(&self, work: Work, tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
@@ -273,8 +296,7 @@ impl Build<'_> {
             }
             Work::Configure => {
                 self.write_identity(applied)?;
-                let page = tools.page.record(self.context)?;
-                pages::place(&self.context.layout, page.as_ref(), &self.build_folder())?;
+                self.place_page(tools)?;
                 self.configure(tools, applied)
             }
             Work::Compile => {
@@ -343,7 +365,7 @@ impl Build<'_> {
         let place = |name: &str| self.tool(name).map(|tool| tools::place(tool, &self.context.layout));
         let (cmake, ninja) = (place("cmake")?, place("ninja")?);
         let page = web_page::foresee(self.context, self.pins.pin_of(self.variant), self.options.page)?;
-        let tools = Tools { cmake, ninja, compilers: compilers::compilers_or_names(), page };
+        let tools = Tools { cmake, ninja, compilers: compilers::compilers_or_names(), cache: None, page };
         let steps: Vec<Option<Step>> =
             self.work()?.into_iter().map(|work| self.step(work, &tools)).collect::<Result<_>>()?;
         Ok(steps.into_iter().flatten().collect())
@@ -417,7 +439,9 @@ impl Build<'_> {
         let Context { layout, offline, ui, .. } = self.context;
         let provide = |name: &str| tools::provide(self.tool(name)?, layout, *offline, ui);
         let (cmake, ninja) = (provide("cmake")?, provide("ninja")?);
-        Ok(Tools { cmake, ninja, compilers, page })
+        let launcher = compilers.cxx.launcher.as_deref();
+        let cache = launcher.map(|cache| CompilerCache::begin(cache, &self.build_folder())).transpose()?;
+        Ok(Tools { cmake, ninja, compilers, cache, page })
     }
 
     fn tool(&self, name: &str) -> Result<&Tool> {
