@@ -1,6 +1,6 @@
 //! Throughput of the block pool's operations.
 //!
-//! `cargo bench --package espalier-kernels --bench pool`
+//! `cargo bench --package espalier-kernels --features benches --bench pool`
 
 use std::hint::black_box;
 

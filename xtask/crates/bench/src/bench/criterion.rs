@@ -33,7 +33,8 @@ pub(super) fn run(context: &Context, target: &str) -> Result<Vec<Measured>> {
     let results = context.layout.generated().join("bench/criterion");
     ours::remove_folder(&results)?;
     let status = process::cargo(&context.layout.cargo_target("bench"))
-        .args(["bench", "--quiet", "--locked", "--package", "espalier-kernels", "--bench", target])
+        .args(["bench", "--quiet", "--locked", "--package", "espalier-kernels"])
+        .args(["--features", "benches", "--bench", target])
         .args(["--", "--noplot"])
         .env("CRITERION_HOME", &results)
         .current_folder(context.layout.root())
@@ -44,7 +45,7 @@ pub(super) fn run(context: &Context, target: &str) -> Result<Vec<Measured>> {
     let measured = read_all(&results)?;
     if measured.is_empty() {
         return Err(Error::no("criterion measured nothing")
-            .hint(format!("cargo bench --package espalier-kernels --bench {target}")));
+            .hint(format!("cargo bench --package espalier-kernels --features benches --bench {target}")));
     }
     Ok(measured)
 }
