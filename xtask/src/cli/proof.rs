@@ -54,7 +54,7 @@ pub(super) struct Gate {
     /// Run only this check of the servers, such as `answers`; with `--only servers`; repeatable.
     #[arg(long = "check", value_name = "NAME")]
     checks: Vec<String>,
-    /// Check only this promise, by name or item; with `--only promises`; repeatable.
+    /// Check only this promise, by name; with `--only promises`; repeatable.
     #[arg(long = "promise", value_name = "NAME")]
     promises: Vec<String>,
     /// Check this server instead of the packaged one; with `--only promises`.

@@ -7,7 +7,7 @@ use super::support::{Output, Project, llama_server};
 const BREAKS: [(&str, &str, &str); 6] = [
     ("negative-scale", "forgets the adapter", "scales [-1.0] after [[0.0]]: found 256 tokens instead of 0"),
     (
-        "kept-slot-has-an-owner",
+        "retained-slot-has-an-owner",
         "forgets the key of a slot",
         "bob, after alice's twice: found 320 tokens instead of 0",
     ),

@@ -39,7 +39,7 @@ pub struct Options {
     pub models: Vec<String>,
     /// Server checks by name; all if empty. Only with [`Part::Servers`] alone.
     pub checks: Vec<String>,
-    /// Promises by name or item; all if empty. Only with [`Part::Promises`] alone.
+    /// Promises by name; all if empty. Only with [`Part::Promises`] alone.
     pub promises: Vec<String>,
     /// The server whose promises are checked; the packaged one if `None`. Only with [`Part::Promises`] alone.
     pub program: Option<PathBuf>,

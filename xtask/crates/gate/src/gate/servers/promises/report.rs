@@ -7,8 +7,6 @@ use crate::context::Outcome;
 /// Result of checking one promise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromiseResult {
-    /// Number of the finding in the audit.
-    pub item: &'static str,
     /// Name of the promise.
     pub name: &'static str,
     /// Violations, one line each; empty if there are none.
@@ -19,7 +17,7 @@ pub struct PromiseResult {
 
 impl PromiseResult {
     fn line(&self) -> String {
-        let head = format!("{:<4} {:<28} {:>5.1} s", self.item, self.name, self.seconds);
+        let head = format!("{:<36} {:>5.1} s", self.name, self.seconds);
         match self.broken.is_empty() {
             true => format!("{head}  kept"),
             false => format!("{head}  BROKEN: {}", self.broken.join("\n       ")),
@@ -27,7 +25,7 @@ impl PromiseResult {
     }
 
     fn to_json(&self) -> Value {
-        json!({ "item": self.item, "name": self.name, "kept": self.broken.is_empty(), "broken": self.broken,
+        json!({ "name": self.name, "kept": self.broken.is_empty(), "broken": self.broken,
                 "seconds": self.seconds })
     }
 }
@@ -46,8 +44,7 @@ pub fn outcome(all: &[PromiseResult]) -> Outcome {
 
 /// Returns the violations, one line each.
 pub fn broken(all: &[PromiseResult]) -> impl Iterator<Item = String> + '_ {
-    let words =
-        |one: &PromiseResult| format!("the promise {} ({}): {}", one.name, one.item, one.broken.join("; "));
+    let words = |one: &PromiseResult| format!("the promise {}: {}", one.name, one.broken.join("; "));
     all.iter().filter(|one| !one.broken.is_empty()).map(words)
 }
 
@@ -57,7 +54,7 @@ mod tests {
 
     fn kept(broken: &[&str]) -> PromiseResult {
         let broken = broken.iter().map(|line| (*line).to_string()).collect();
-        PromiseResult { item: "A1", name: "a-name", broken, seconds: 1.25 }
+        PromiseResult { name: "a-name", broken, seconds: 1.25 }
     }
 
     #[test]
@@ -72,9 +69,6 @@ mod tests {
     #[test]
     fn promises_that_hold_are_not_failures() {
         assert_eq!(outcome(&[kept(&[])]).code, 0);
-        assert_eq!(
-            broken(&[kept(&[]), kept(&["x", "y"])]).collect::<Vec<_>>(),
-            ["the promise a-name (A1): x; y"]
-        );
+        assert_eq!(broken(&[kept(&[]), kept(&["x", "y"])]).collect::<Vec<_>>(), ["the promise a-name: x; y"]);
     }
 }

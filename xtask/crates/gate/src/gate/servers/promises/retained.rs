@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::asking::{ask, plain, post, with};
+use super::asking::{ask, plain, post, post_as, with};
 use super::fixture::{Model, PromiseFixture};
 use super::tenants::{PROMPT, question};
 use crate::error::Result;
@@ -173,6 +173,28 @@ pub fn file_of_no_origin(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     act(fixture, &server, "restore")?;
     act(fixture, &server, "save")?;
     goes_on_from_the_file(fixture, &server, "a file without an owner, saved again", &prompt, of_file)
+}
+
+/// A file saved by a stock server names no adapters: a server that has some refuses it. Without API keys every client
+/// may restore it, also one that sends a key.
+pub fn file_without_a_record(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let saves = fixture.empty_folder("slots")?;
+    let serve = |fixture: &PromiseFixture<'_>, model: Model, mode: &str| {
+        fixture.serve(model, &["-np", "1", "-c", "4096", mode, "--slot-save-path", &saves])
+    };
+    let stock = serve(fixture, Model::Adapted, "--kv-unified")?;
+    ask(&stock, &plain(&cases::numbered_prompt(1, PROMPT), 1))?;
+    act(fixture, &stock, "save")?;
+    drop(stock);
+    for (model, expected) in [(Model::Adapted, 400), (Model::Random, 200)] {
+        let server = serve(fixture, model, "--kv-paged")?;
+        let (status, body) =
+            post_as(&server, "key-of-alice", "/slots/0?action=restore", &json!({ "filename": "file" }))?;
+        fixture.must(status == expected && (status == 200 || body.to_string().contains("LoRA")), || {
+            format!("{model:?}: returned {status} instead of {expected}: {body}")
+        });
+    }
+    Ok(())
 }
 
 /// A slot file recorded by another configuration is refused, and the error names the difference.
