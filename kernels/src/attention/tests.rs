@@ -94,9 +94,13 @@ fn close(found: &[f32], expected: &[Expected], what: &str) {
     }
 }
 
-#[test]
-fn random_problems_are_solved_on_each_instruction_set() {
-    for seed in 0..cases(500) {
+/// Number of tests that share the random problems, so that they run in parallel.
+const PARTS: u64 = 4;
+
+/// Solves one of `PARTS` ranges of problems on each instruction set. A problem's number is its seed.
+fn solve_random_problems(part: u64) {
+    let problems = cases(200);
+    for seed in problems * part / PARTS..problems * (part + 1) / PARTS {
         let mut random = Random(seed);
         let case = Case::new(sizes(&mut random), &mut random);
         let expected = case.reference();
@@ -105,6 +109,26 @@ fn random_problems_are_solved_on_each_instruction_set() {
             close(&found, &expected, &format!("seed {seed}, {isa:?}, {:?}", case.sizes));
         }
     }
+}
+
+#[test]
+fn random_problems_are_solved_on_each_instruction_set_1_of_4() {
+    solve_random_problems(0);
+}
+
+#[test]
+fn random_problems_are_solved_on_each_instruction_set_2_of_4() {
+    solve_random_problems(1);
+}
+
+#[test]
+fn random_problems_are_solved_on_each_instruction_set_3_of_4() {
+    solve_random_problems(2);
+}
+
+#[test]
+fn random_problems_are_solved_on_each_instruction_set_4_of_4() {
+    solve_random_problems(3);
 }
 
 #[test]

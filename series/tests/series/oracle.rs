@@ -17,8 +17,11 @@ use crate::oracle_sources::{Case, TaggedLine, apply_steps, content, make_case};
 use crate::random::Random;
 use crate::real_git::{ByGit, Listing, RealGit};
 
-/// Number of damaged patches. `ESPALIER_ORACLE_MUTATIONS` sets a smaller number.
-const MUTATIONS: usize = 10_000;
+/// Number of damaged patches, unless the environment variable `MORE` sets another one.
+const MUTATIONS: usize = 4_000;
+const MORE: &str = "ESPALIER_ORACLE_MUTATIONS";
+/// Number of tests that share the damaged patches. Each has its own repository, so that they run in parallel.
+const PARTS: usize = 4;
 const CASES: usize = 200;
 const SEED: u64 = 20_260_101;
 
@@ -30,15 +33,38 @@ struct History {
 }
 
 #[test]
-fn git_agrees_with_every_patch_that_we_accept() {
+fn git_agrees_with_every_untouched_patch() {
+    check_untouched_patches(&make_history());
+}
+
+#[test]
+fn git_agrees_with_every_patch_that_we_accept_1_of_4() {
+    try_mutations(0);
+}
+
+#[test]
+fn git_agrees_with_every_patch_that_we_accept_2_of_4() {
+    try_mutations(1);
+}
+
+#[test]
+fn git_agrees_with_every_patch_that_we_accept_3_of_4() {
+    try_mutations(2);
+}
+
+#[test]
+fn git_agrees_with_every_patch_that_we_accept_4_of_4() {
+    try_mutations(3);
+}
+
+/// Tries one of `PARTS` ranges of mutations. A mutation's number is its seed, so it does not depend on the others.
+fn try_mutations(part: usize) {
+    let mutations = std::env::var(MORE).map_or(MUTATIONS, |number| number.parse().expect(MORE));
     let history = make_history();
-    check_untouched_patches(&history);
-    let wanted = std::env::var("ESPALIER_ORACLE_MUTATIONS").ok().and_then(|text| text.parse().ok());
-    let mutations = wanted.unwrap_or(MUTATIONS).min(MUTATIONS);
-    let mut random = Random::new(SEED + 1);
     let mut tally = Tally::default();
-    for number in 0..mutations {
+    for number in mutations * part / PARTS..mutations * (part + 1) / PARTS {
         let at = number % history.cases.len();
+        let mut random = Random::new(SEED + 1 + number as u64);
         try_mutation(&history, at, &mut random, &mut tally);
     }
     println!("{tally:#?}");
@@ -167,7 +193,7 @@ fn assert_ids_are_recorded(git: &RealGit, case: &Case, changes: &[TreeChange]) {
     }
 }
 
-/// The results of all mutations.
+/// The results of one range of mutations.
 #[derive(Debug, Default)]
 struct Tally {
     accepted_by_both: usize,
