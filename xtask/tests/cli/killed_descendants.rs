@@ -9,7 +9,7 @@ use super::support::kill::{self, Kills};
 use super::support::random::XorShift;
 use super::support::stacked::Stacked;
 
-const POINTS: usize = 15;
+const POINTS: usize = 8;
 
 /// The project and the edit repository of `paged` before the export.
 struct Start {

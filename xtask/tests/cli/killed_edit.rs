@@ -9,7 +9,7 @@ use super::support::random::XorShift;
 use super::support::upstream::Upstream;
 use super::support::{Project, files, git};
 
-const POINTS: usize = 25;
+const POINTS: usize = 13;
 
 fn killed_at(project: &Project, arguments: &[&str], limit: Duration) -> Duration {
     kill::run_and_kill(project.command(arguments), limit)

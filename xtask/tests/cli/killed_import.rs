@@ -9,7 +9,7 @@ use super::support::upstream::{TAG, Upstream};
 use super::support::{Project, files};
 
 #[test]
-fn import_killed_at_sixteen_points_all_of_it_is_there_or_nothing() {
+fn import_killed_all_of_it_is_there_or_nothing() {
     let project = empty_project();
     let fork = fork(&project);
     let mut arguments =
@@ -17,17 +17,17 @@ fn import_killed_at_sixteen_points_all_of_it_is_there_or_nothing() {
     arguments.extend(NOT_SAID.iter().flat_map(|path| ["--leave-out", path]));
     // Files are written only at the end, so half of the kills are placed right after the decision.
     let decided = || project.path("target/espalier/pending").exists();
-    let wanted = kill_often("import", &project, &arguments, 16, decided);
+    let wanted = kill_often("import", &project, &arguments, 8, decided);
     assert_eq!(wanted.len(), 40, "attributes, pins, lock and 37 patches: {wanted:#?}");
 }
 
 #[test]
-fn init_killed_at_eight_points_there_is_a_project_or_none() {
+fn init_killed_there_is_a_project_or_none() {
     let project = empty_project();
     let upstream = Upstream::shared().repository();
     let arguments = ["init", "--from", upstream.to_str().unwrap(), "--at", TAG, "--variant", "my"];
     let decided = || project.path("target/espalier/pending").exists();
-    let wanted = kill_often("init", &project, &arguments, 8, decided);
+    let wanted = kill_often("init", &project, &arguments, 4, decided);
     assert_eq!(names(&wanted), [".gitattributes", "pins.toml"]);
 }
 

@@ -7,9 +7,12 @@ use super::support::kill::{self, Kills};
 use super::support::moving::{Move, TIP, greet, upstream_greets_otherwise};
 use super::support::random::XorShift;
 
+/// Number of rebases, each killed at its start, in the middle and at its end.
+const ROUNDS: usize = 13;
+
 /// A rebase that is killed at any point is completed or discarded entirely by the next commands.
 #[test]
-fn killed_at_fifty_points_nothing_is_lost() {
+fn killed_at_any_point_nothing_is_lost() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.project.run(&["lock"]).success();
     let start = moving.committed();
@@ -22,7 +25,7 @@ fn killed_at_fifty_points_nothing_is_lost() {
     let whole_end = kill::run_and_kill(moving.command(&["--continue"]), long);
     moving.assert_moved();
     let mut kills = Kills::of("rebase");
-    for _ in 0..kill::points(50).div_ceil(2) {
+    for _ in 0..kill::points(ROUNDS) {
         moving.put_back(&start);
         kills.run(moving.command(&first), whole_start.mul_f64(random.fraction()));
         kills.left(if moving.work().exists() { "stopped at the conflict" } else { "not begun" });

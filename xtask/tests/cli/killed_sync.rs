@@ -9,7 +9,7 @@ use super::support::random::XorShift;
 use super::support::syncing::{self, more_lines, user_files};
 use super::support::{Project, program_path};
 
-const POINTS: usize = 25;
+const POINTS: usize = 13;
 
 type Files = BTreeMap<String, Vec<u8>>;
 

@@ -10,7 +10,7 @@ use super::support::kill::{self, Kills};
 use super::support::random::XorShift;
 use super::support::{Project, files, git};
 
-const POINTS: usize = 12;
+const POINTS: usize = 6;
 
 /// Read-only commands: each sees the decided change of a killed run as done.
 const READERS: [&[&str]; 6] = [

@@ -5,12 +5,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Environment variable with a larger number of kills than a normal test run has time for.
-const MORE: &str = "ESPALIER_KILLS";
+/// Environment variable that multiplies the number of kills of every test, each of which has as many as it needs to
+/// detect most faults in a normal test run.
+const FACTOR: &str = "ESPALIER_KILL_FACTOR";
 
-/// Returns the number of kills of a test: `usual`, or the value of `ESPALIER_KILLS`.
+/// Returns the number of kills of a test: `usual`, times the value of `ESPALIER_KILL_FACTOR`.
 pub fn points(usual: usize) -> usize {
-    std::env::var(MORE).map_or(usual, |count| count.parse().expect(MORE))
+    usual * super::count(FACTOR, 1)
 }
 
 /// The results of the kills of one test, printed at the end for runs with `--nocapture`.

@@ -29,3 +29,8 @@ pub mod wheels;
 
 pub use output::Output;
 pub use project::{Project, Source};
+
+/// Returns the number in an environment variable, or `usual` where it is not set.
+pub fn count(variable: &str, usual: usize) -> usize {
+    std::env::var(variable).map_or(usual, |number| number.parse().expect(variable))
+}

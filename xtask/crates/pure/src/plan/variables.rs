@@ -5,7 +5,7 @@
 const PREFIX: &str = "ESPALIER_";
 
 /// Every known variable, with its reader and purpose.
-pub const KNOWN: [(&str, &str); 22] = [
+pub const KNOWN: [(&str, &str); 23] = [
     ("ESPALIER_ENABLE", "the server: features to switch on"),
     ("ESPALIER_DISABLE", "the server: features to switch off"),
     ("ESPALIER_ISA", "the kernels: the instruction set to use"),
@@ -21,11 +21,12 @@ pub const KNOWN: [(&str, &str); 22] = [
     ("ESPALIER_SUITE_MODEL", "upstream's tests"),
     ("ESPALIER_SUITE_REPORT", "upstream's tests"),
     ("ESPALIER_CASES", "tests: random cases to try"),
-    ("ESPALIER_KILLS", "tests: moments to kill a run at"),
+    ("ESPALIER_KILL_FACTOR", "tests: factor of the number of kills of each test"),
     ("ESPALIER_KILL_CALLS", "tests: system calls to kill a run at"),
     ("ESPALIER_MERGE_HISTORY", "tests: a history to compare merges in"),
     ("ESPALIER_MERGE_PAIRS", "tests: merges to compare"),
-    ("ESPALIER_SERIES", "tests: a series to compare"),
+    ("ESPALIER_HISTORIES", "tests: histories to search for culprits"),
+    ("ESPALIER_SERIES", "tests: series to compare"),
     ("ESPALIER_MERGE_TRIPLES", "tests: merges to compare"),
     ("ESPALIER_ORACLE_MUTATIONS", "tests: mutated patches to compare"),
 ];
