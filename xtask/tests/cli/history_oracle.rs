@@ -2,6 +2,7 @@
 //!
 //! Where git succeeds, we produce the same tree or stop because the position is ambiguous. Where git stops, we stop.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -10,18 +11,17 @@ use xtask::series::{ObjectId, Origin, Patch, PatchClass, Replay, ReplayError, St
 use xtask::sys::git::store::Store;
 use xtask::sys::git::store_tree::StoreTree;
 
-use super::support::made_up;
+use super::support::{self, made_up};
 
-/// Number of pairs (a commit, and a place to replay it) to try.
-const PAIRS: usize = 1_000;
+/// Number of pairs (a commit, and a place to replay it) to try, and the environment variable that sets another one.
+const PAIRS: usize = 500;
+const MORE: &str = "ESPALIER_MERGE_PAIRS";
 /// Number of commits in a synthetic history.
 const COMMITS: usize = 60;
 const SEED: u64 = 20_261_123;
 
 /// Environment variable with a repository to test manually: the first parents of its HEAD.
 const REAL: &str = "ESPALIER_MERGE_HISTORY";
-/// Environment variable with the number of pairs to try in it.
-const REAL_PAIRS: &str = "ESPALIER_MERGE_PAIRS";
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -38,14 +38,11 @@ struct Tally {
 #[test]
 fn a_commit_goes_where_git_puts_it_or_stops() {
     let made = tempfile::tempdir().unwrap();
-    let (repo, pairs) = match std::env::var_os(REAL) {
-        Some(repo) => (PathBuf::from(repo), std::env::var(REAL_PAIRS).unwrap().parse().unwrap()),
-        None => (make_up(made.path()), PAIRS),
-    };
+    let repo = std::env::var_os(REAL).map_or_else(|| make_up(made.path()), PathBuf::from);
     let history = History::read(&repo);
     let mut random = Random(SEED);
     let mut tally = Tally::default();
-    for _ in 0..pairs {
+    for _ in 0..support::count(MORE, PAIRS) {
         let at = 1 + random.below(history.commits.len() - 1);
         let place = random.below(history.commits.len());
         if place + 1 != at {
@@ -64,6 +61,9 @@ struct History {
     repo: PathBuf,
     store: Store,
     commits: Vec<(String, ObjectId)>,
+    /// The change of each commit once it was needed, because git creates each of them in a process; `None` if a patch
+    /// cannot represent it.
+    patches: Vec<OnceCell<Option<Patch>>>,
 }
 
 impl History {
@@ -73,19 +73,21 @@ impl History {
             let (commit, tree) = line.split_once(' ').unwrap();
             (commit.to_string(), tree.parse::<ObjectId>().unwrap())
         };
-        let commits = list.lines().map(line).collect();
-        History { repo: repo.to_path_buf(), store: Store::open(repo).unwrap(), commits }
+        let commits: Vec<_> = list.lines().map(line).collect();
+        let patches = vec![OnceCell::new(); commits.len()];
+        History { repo: repo.to_path_buf(), store: Store::open(repo).unwrap(), commits, patches }
     }
 
     /// Replays the change of the commit `at` on the commit `place`.
     fn compare(&self, at: usize, place: usize, tally: &mut Tally) {
         let names = format!("the change of {} on {}", self.commits[at].0, self.commits[place].0);
-        let Some(patch) = made_up::patch_of(&self.repo, &self.commits[at].0) else {
+        let change = || made_up::patch_of(&self.repo, &self.commits[at].0);
+        let Some(patch) = self.patches[at].get_or_init(change) else {
             tally.refused += 1;
             return;
         };
         let (pin, tip) = (self.commits[at - 1].1, self.commits[place].1);
-        let Some(step) = self.replay(&patch, pin, tip) else {
+        let Some(step) = self.replay(patch, pin, tip) else {
             tally.refused += 1;
             return;
         };
