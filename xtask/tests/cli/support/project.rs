@@ -241,5 +241,8 @@ fn tools_of_this_repository() -> String {
     text[start..].to_string()
 }
 
-const FLAVORS: &str = "programs = [\"hello\", \"llama-server\"]\n\n[cmake]\nCMAKE_BUILD_TYPE = \"Release\"\n\n\
+/// CMake need not try whether the C compiler works, and for which machine it compiles: that takes most of the time of a
+/// configuration, and no program of the synthetic upstream depends on it.
+const FLAVORS: &str = "programs = [\"hello\", \"llama-server\"]\n[cmake]\nCMAKE_BUILD_TYPE = \"Release\"\n\
+                       CMAKE_C_COMPILER_FORCED = \"ON\"\n\n\
                        [flavors.cpu-native]\nabout = \"the processor of the machine that builds it\"\n";
