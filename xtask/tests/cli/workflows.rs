@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use xtask::plan::workflow_rules;
+use xtask::plan::{variables, workflow_rules};
 
 use super::support::files;
 
@@ -15,12 +15,34 @@ fn our_workflows_keep_our_rules() {
     let names = files::list(&files::of_this_repository(".github/workflows"));
     assert_eq!(
         names,
-        ["canary.yml", "ci.yml", "image-rows.yml", "images.yml", "pin-sync.yml", "release.yml", "rows.yml"]
+        [
+            "campaigns.yml",
+            "canary.yml",
+            "ci.yml",
+            "image-rows.yml",
+            "images.yml",
+            "pin-sync.yml",
+            "release.yml",
+            "rows.yml"
+        ]
     );
     for name in names {
         let text = workflow(&name);
         assert_eq!(workflow_rules::broken(&name, &text), [""; 0], "{name}");
         assert!(text.contains("cargo xtask"), "{name} calls something else");
+    }
+}
+
+/// A variable that no test reads would leave its campaign at the usual number of cases.
+#[test]
+fn the_campaigns_set_variables_that_tests_read() {
+    let text = workflow("campaigns.yml");
+    let keys = text.lines().filter_map(|line| Some(line.trim().split_once(": ")?.0));
+    let set: Vec<&str> = keys.filter(|key| key.starts_with("ESPALIER_")).collect();
+    assert_eq!(set.len(), 6, "{set:?}");
+    for name in set {
+        let known = variables::KNOWN.iter().find(|(known, _)| *known == name);
+        assert!(known.is_some_and(|(_, purpose)| purpose.starts_with("tests: ")), "{name}");
     }
 }
 
