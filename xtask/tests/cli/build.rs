@@ -136,9 +136,30 @@ fn a_reference_cannot_be_shipped_and_a_full_build_serves_as_one() {
     assert!(!configured().contains("REFERENCE"));
 }
 
+/// Configures a tree of these CMake lists and sources with `reference::CMAKE` and one more argument. Returns the level of
+/// each source.
+fn configured_levels(lists: &[(&str, &str)], sources: &[&str], argument: &str) -> Vec<(String, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in lists {
+        files::write(&folder.path().join(name).join("CMakeLists.txt"), text);
+    }
+    for source in sources {
+        files::write(&folder.path().join(source), "int zero;\n");
+    }
+    files::write(&folder.path().join("compared.cmake"), reference::CMAKE);
+    let include = format!("-D{}={}", reference::INCLUDE, folder.path().join("compared.cmake").display());
+    let build = folder.path().join("build");
+    let mut cmake = Command::new("cmake");
+    cmake.env("PATH", program_path::with_build_tools()).args(["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]);
+    cmake.args(["-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", &include, argument, "-S"]).arg(folder.path());
+    let output = cmake.arg("-B").arg(&build).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    levels(&build)
+}
+
 #[test]
 fn what_computes_logits_keeps_its_level_and_its_sources_in_a_reference() {
-    let folder = tempfile::tempdir().unwrap();
     let lists = [
         (
             "",
@@ -152,33 +173,42 @@ fn what_computes_logits_keeps_its_level_and_its_sources_in_a_reference() {
         ),
         ("common/src", "add_library(chat STATIC json.cpp)\n"),
     ];
-    for (name, text) in lists {
-        files::write(&folder.path().join(name).join("CMakeLists.txt"), text);
-    }
     let common = ["common/arguments.cpp", "common/chat.cpp", "common/json.cpp", "common/src/json.cpp"];
-    for source in common.iter().chain(&["src/model.cpp", "src/models/models.cpp"]) {
-        files::write(&folder.path().join(source), "int zero;\n");
-    }
-    files::write(&folder.path().join("reference.cmake"), reference::CMAKE);
-    let include = format!("-DCMAKE_PROJECT_INCLUDE={}", folder.path().join("reference.cmake").display());
-    let build = folder.path().join("build");
-    let mut cmake = Command::new("cmake");
-    cmake.env("PATH", program_path::with_build_tools()).args([
-        "-G",
-        "Ninja",
-        "-DCMAKE_BUILD_TYPE=Release",
-        &include,
-    ]);
-    cmake
-        .args(["-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DESPALIER_REFERENCE=ON", "-S"])
-        .arg(folder.path())
-        .arg("-B");
-    let output = cmake.arg(&build).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert!(output.stderr.is_empty(), "{output:?}");
+    let sources = [&common[..], &["src/model.cpp", "src/models/models.cpp"]].concat();
     let merged = ("unity_0_cxx.cxx", "-O1"); // `chat`, and two of the three sources of `llama-common`
     let expected = [("json.cpp", "-O1"), ("model.cpp", "-O3"), ("models.cpp", "-O3"), merged, merged];
-    assert_eq!(levels(&build), expected.map(|(file, level)| (file.to_string(), level.to_string())));
+    assert_eq!(
+        configured_levels(&lists, &sources, "-DESPALIER_REFERENCE=ON"),
+        expected.map(|(file, level)| (file.to_string(), level.to_string()))
+    );
+}
+
+/// So the package's objects are not compiled again when upstream's tests are.
+#[test]
+fn only_upstreams_tests_have_a_lower_level_in_any_other_build() {
+    let lists = [
+        (
+            "",
+            "cmake_minimum_required(VERSION 3.19)\nproject(top CXX)\nadd_subdirectory(common)\n\
+             if (LLAMA_BUILD_TESTS)\n    add_subdirectory(tests)\nendif()\n",
+        ),
+        ("common", "add_library(llama-common STATIC arguments.cpp)\nadd_subdirectory(tests)\n"),
+        ("common/tests", "add_library(common-tests STATIC chat.cpp)\n"),
+        ("tests", "add_library(test-alloc STATIC test-alloc.cpp)\nadd_subdirectory(parser)\n"),
+        ("tests/parser", "add_library(test-parser STATIC test-parser.cpp)\n"),
+    ];
+    let sources = [
+        "common/arguments.cpp",
+        "common/tests/chat.cpp",
+        "tests/test-alloc.cpp",
+        "tests/parser/test-parser.cpp",
+    ];
+    let (arguments, chat, test) = (("arguments.cpp", "-O3"), ("chat.cpp", "-O3"), ("unity_0_cxx.cxx", "-O1"));
+    for (tests, expected) in [("ON", &[arguments, chat, test, test][..]), ("OFF", &[arguments, chat][..])] {
+        let found = configured_levels(&lists, &sources, &format!("-DLLAMA_BUILD_TESTS={tests}"));
+        let found: Vec<(&str, &str)> = found.iter().map(|(file, level)| (&file[..], &level[..])).collect();
+        assert_eq!(found, expected);
+    }
 }
 
 #[test]

@@ -1,35 +1,40 @@
 //! Reference builds, which the gate compares with. They compute with the same instructions as the variant that is
 //! shipped; everything else is compiled at a lower level, and several sources at a time, which takes about a third of
-//! the time.
+//! the time. Upstream's tests are compiled like this in every build: they only compare what the libraries compute.
 
 use std::collections::BTreeMap;
 
-/// The cache entry that marks such a build, in CMake and in the manifest. Its value is the digest of
+/// The cache entry that marks a reference build, in CMake and in the manifest. Its value is the digest of
 /// `CMAKE`, so that a change of it configures a build folder again.
 const ENTRY: &str = "ESPALIER_REFERENCE";
 
+/// The cache entry that names the file with `CMAKE`.
+pub const INCLUDE: &str = "CMAKE_PROJECT_INCLUDE";
+
 /// Name of the file with `CMAKE`, in the build folder.
-pub const FILE: &str = "espalier-reference.cmake";
+pub const FILE: &str = "espalier-compared.cmake";
 
 /// Hint for a compiler error in sources that are compiled as one.
 pub const HINT: &str =
     "if the sources compile alone, add one of them to the exceptions in build/reference.rs";
 
 /// Read by CMake after each `project()`; the last calls in upstream's top folder change the targets. A compiler uses
-/// the last level that it is given, and logits come from `ggml` and `src` alone.
+/// the last level that it is given, and logits come from `ggml` and `src` alone. In a build that is not a reference,
+/// only targets below `tests` are changed, so that nothing in its package is compiled again.
 pub const CMAKE: &str = "\
-# For a build that is compared and never timed: compiles everything but ggml and libllama at -O1, several sources at a time.
+# Compiles what is compared and never timed at -O1, several sources at a time: everything but ggml and libllama in a
+# reference build, upstream's tests in any other.
 # Names the entry, so that CMake does not warn of one that is not used.
 set(ESPALIER_REFERENCE ${ESPALIER_REFERENCE})
 if (NOT CMAKE_CURRENT_SOURCE_DIR STREQUAL CMAKE_SOURCE_DIR OR CMAKE_VERSION VERSION_LESS 3.19 OR MSVC)
     return()
 endif()
 
-function(compile_reference_faster folder)
+function(espalier_compile_faster folder)
     get_property(subfolders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
     foreach(subfolder IN LISTS subfolders)
         if (NOT subfolder MATCHES \"^${CMAKE_SOURCE_DIR}/(ggml|src)(/|$)\")
-            compile_reference_faster(${subfolder})
+            espalier_compile_faster(${subfolder})
         endif()
     endforeach()
     get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
@@ -42,8 +47,16 @@ function(compile_reference_faster folder)
     endforeach()
 endfunction()
 
+# The folder has no targets unless the tests are switched on.
+function(espalier_compile_tests_faster)
+    get_property(subfolders DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTY SUBDIRECTORIES)
+    if (${CMAKE_SOURCE_DIR}/tests IN_LIST subfolders)
+        espalier_compile_faster(${CMAKE_SOURCE_DIR}/tests)
+    endif()
+endfunction()
+
 # Sources that cannot be compiled with others of their target.
-function(compile_reference_alone target)
+function(espalier_compile_alone target)
     if (TARGET ${target})
         get_target_property(folder ${target} SOURCE_DIR)
         list(TRANSFORM ARGN PREPEND ${folder}/)
@@ -51,17 +64,21 @@ function(compile_reference_alone target)
     endif()
 endfunction()
 
-cmake_language(DEFER CALL compile_reference_faster ${CMAKE_SOURCE_DIR})
+if (NOT ESPALIER_REFERENCE)
+    cmake_language(DEFER CALL espalier_compile_tests_faster)
+    return()
+endif()
+cmake_language(DEFER CALL espalier_compile_faster ${CMAKE_SOURCE_DIR})
 # It specializes a template that the headers of others instantiate.
-cmake_language(DEFER CALL compile_reference_alone llama-common json.cpp)
+cmake_language(DEFER CALL espalier_compile_alone llama-common json.cpp)
 # They refuse internal headers.
-cmake_language(DEFER CALL compile_reference_alone mtmd mtmd-helper.cpp mtmd-helper-gen.cpp)
+cmake_language(DEFER CALL espalier_compile_alone mtmd mtmd-helper.cpp mtmd-helper-gen.cpp)
 ";
 
-/// Returns CMake's cache entries of such a build; `file` is the path of `CMAKE`, and `digest` its digest.
+/// Returns CMake's cache entries of a reference build; `file` is the path of `CMAKE`, and `digest` its digest.
 #[must_use]
 pub fn cache_entries(file: String, digest: String) -> BTreeMap<String, String> {
-    BTreeMap::from([("CMAKE_PROJECT_INCLUDE".to_string(), file), (ENTRY.to_string(), digest)])
+    BTreeMap::from([(INCLUDE.to_string(), file), (ENTRY.to_string(), digest)])
 }
 
 /// Returns whether a package with these `flags` in its manifest is a reference build.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Build, Tools};
-use crate::build::ninja;
+use crate::build::{ninja, reference};
 use crate::error::{Error, Result};
 use crate::stack::web_page::Choice;
 use crate::sys::machine::compiler_cache::CompilerCache;
@@ -72,15 +72,32 @@ impl Build<'_> {
                 format!("cargo xtask build --variant {} --flavor {}", self.variant.name, self.options.flavor);
             return Err(Error::usage(format!("{} is not built", self.name())).hint(build));
         }
-        // The page of the finished build is already in its folder.
-        let tools = self.tools(compilers::compilers()?, Choice::NoneThere)?;
-        // Configures every time, which takes seconds: an interrupted run leaves a CMake cache that is newer than
-        // Ninja's files, and these run the CMake that wrote them, which may no longer exist, nor its Ninja.
+        // Without a target Ninja would build everything.
+        if !targets.is_empty() {
+            // The page of the finished build is already in its folder.
+            let tools = self.tools(compilers::compilers()?, Choice::NoneThere)?;
+            self.configure_tests(&tools)?;
+            self.compile(self.compile_run(&tools, targets), "tests")?;
+        }
+        Ok(folder.join("bin"))
+    }
+
+    /// Creates the targets of upstream's tests. Configures every time, which takes seconds: an interrupted run leaves a
+    /// CMake cache that is newer than Ninja's files, and these run the CMake that wrote them, which may no longer exist,
+    /// nor its Ninja.
+    ///
+    /// The next build is not configured again, because its arguments are compared with those of the last build. If they
+    /// have changed, it starts without the CMake cache, and so without the entries that are set here.
+    fn configure_tests(&self, tools: &Tools) -> Result<()> {
         self.context.ui.status("Configuring", format!("{} with upstream's tests", self.name()));
         let ninja = format!("-DCMAKE_MAKE_PROGRAM={}", tools.ninja.display());
-        let run = Run::new(&tools.cmake).args(&[format!("-D{TESTS}=ON"), ninja]).arg(&folder);
-        self.watched(run, &format!("configure-tests-{}", self.name()), |_| {})?;
-        self.compile(self.compile_run(&tools, targets), "tests")?;
-        Ok(folder.join("bin"))
+        let mut arguments = vec![format!("-D{TESTS}=ON"), ninja];
+        // A flavor that names a file of its own there keeps it: without it, its package would be compiled again.
+        if !self.cache_entries()?.contains_key(reference::INCLUDE) {
+            self.write_compared()?;
+            arguments.push(format!("-D{}={}", reference::INCLUDE, self.compared_file().display()));
+        }
+        let run = Run::new(&tools.cmake).args(&arguments).arg(self.build_folder());
+        self.watched(run, &format!("configure-tests-{}", self.name()), |_| {})
     }
 }

@@ -28,8 +28,13 @@ impl Build<'_> {
         Ok(self.context.layout.cargo_target("kernels").join(target).join("release").join(name))
     }
 
-    pub(super) fn reference_file(&self) -> PathBuf {
+    /// Path of the file with `reference::CMAKE`.
+    pub(super) fn compared_file(&self) -> PathBuf {
         self.build_folder().join(reference::FILE)
+    }
+
+    pub(super) fn write_compared(&self) -> Result<()> {
+        disk::write_if_changed(&self.compared_file(), reference::CMAKE.as_bytes()).map(drop)
     }
 
     pub(super) fn identity_folder(&self) -> PathBuf {
@@ -90,7 +95,7 @@ impl Build<'_> {
         self.context.ui.status("Configuring", self.name());
         disk::create_folder(&build)?;
         if self.options.reference {
-            disk::write_if_changed(&self.reference_file(), reference::CMAKE.as_bytes())?;
+            self.write_compared()?;
         }
         // Without the cache, an entry that is no longer given falls back to its default.
         disk::remove_file(&build.join("CMakeCache.txt"))?;

@@ -187,7 +187,7 @@ impl Build<'_> {
         entries.extend(self.declared_entries()?);
         if self.options.reference {
             let digest = disk::sha256(reference::CMAKE.as_bytes());
-            entries.extend(reference::cache_entries(self.reference_file().display().to_string(), digest));
+            entries.extend(reference::cache_entries(self.compared_file().display().to_string(), digest));
         }
         Ok(entries)
     }
