@@ -31,6 +31,44 @@ fn suites_that_end_alike_pass() {
     }
 }
 
+/// Returns the first line of a log: the command that was run.
+fn command(project: &Project, log: &str) -> String {
+    let text = project.read(&format!("target/espalier/logs/{log}.log"));
+    text.lines().next().unwrap_or_default().to_string()
+}
+
+#[test]
+fn stock_compiles_what_has_cases_with_ours_and_what_did_not_pass_on_ours_afterwards() {
+    let configured = |said: &Output, variant: &str| {
+        said.stderr.matches(&format!("Configuring {variant}-cpu-native with upstream's tests")).count()
+    };
+    let project = suites();
+    let said = gate_suites(&project).success();
+    assert_eq!((configured(&said, "paged"), configured(&said, "stock")), (1, 1), "{said}");
+    let ours = command(&project, "tests-paged-cpu-native");
+    assert!(ours.ends_with(" test-alloc test-backend-ops test-thread-safety"), "{ours}");
+    let stock = command(&project, "tests-stock-cpu-native");
+    assert!(stock.ends_with("stock-cpu-native test-backend-ops"), "{stock}");
+    write_program(&project, "paged", "test-alloc", "exit 3");
+    let said = gate_suites(&project).code(1);
+    assert_eq!((configured(&said, "paged"), configured(&said, "stock")), (1, 2), "{said}");
+    let stock = command(&project, "tests-stock-cpu-native");
+    assert!(stock.ends_with("stock-cpu-native test-alloc test-backend-ops"), "{stock}");
+}
+
+#[test]
+fn the_tests_of_both_sides_are_compiled_at_the_same_level() {
+    let project = suites();
+    gate_suites(&project).success();
+    for variant in ["stock", "paged"] {
+        let file = format!("target/espalier/build/{variant}-cpu-native/espalier-compared.cmake");
+        assert!(project.path(&file).exists(), "{variant}");
+        let configure = command(&project, &format!("configure-tests-{variant}-cpu-native"));
+        let include = format!("-DCMAKE_PROJECT_INCLUDE={}", project.path(&file).display());
+        assert!(configure.contains(&include), "{configure}");
+    }
+}
+
 #[test]
 fn without_kernels_no_server_is_paged() {
     let project = suites();

