@@ -41,8 +41,9 @@ pub fn all() -> Vec<Model> {
     Architecture::ALL.into_iter().flat_map(with).collect()
 }
 
-/// Numbers of sequences that are decoded at once.
-pub const SEQUENCES: [u32; 3] = [1, 5, 8];
+/// Numbers of sequences that are decoded at once, with the number of threads. Cases of a round run at the same time. One
+/// has two threads: other comparisons of bytes compute with one, and would not show work that is divided wrongly.
+const ROUNDS: [&[(u32, u32)]; 2] = [&[(1, 1), (5, 1)], &[(8, 2)]];
 
 /// One comparison.
 #[derive(Clone, Copy)]
@@ -51,6 +52,16 @@ pub struct Case {
     pub model: Model,
     /// Number of sequences decoded at once.
     pub sequences: u32,
+    /// Number of threads, on both sides: the order of a sum may depend on it.
+    pub threads: u32,
+}
+
+impl Model {
+    /// Returns the cases of this model, in rounds that run one after the other.
+    pub fn rounds(self) -> impl Iterator<Item = Vec<Case>> {
+        let case = move |&(sequences, threads): &(u32, u32)| Case { model: self, sequences, threads };
+        ROUNDS.into_iter().map(move |round| round.iter().map(case).collect::<Vec<Case>>())
+    }
 }
 
 impl Case {
@@ -90,6 +101,15 @@ pub fn switches(claims: &[Claim], has_kernels: bool) -> Vec<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_round_keeps_two_cores_busy_and_one_case_has_several_threads() {
+        let rounds: Vec<Vec<Case>> = all()[0].rounds().collect();
+        for round in &rounds {
+            assert_eq!(round.iter().map(|case| case.threads).sum::<u32>(), 2);
+        }
+        assert_eq!(rounds.concat().iter().filter(|case| case.threads > 1).count(), 1);
+    }
 
     #[test]
     fn each_feature_is_switched_on_once_and_alone() {

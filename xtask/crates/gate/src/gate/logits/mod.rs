@@ -12,17 +12,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use self::cases::{Case, Model, SEQUENCES, switches};
+use self::cases::{Case, Model, switches};
 use self::probe::Logits;
 pub use self::probe::logits;
 pub use self::verdict::{Claim, most};
-use self::verdict::{Measured, distance};
+use self::verdict::{Distance, Measured, distance};
 use super::Sides;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::modelgen::ModelSpec;
 use crate::serving::probe::{self as built, Probe};
 use crate::serving::switches::FEATURE;
+use crate::sys::machine::threads::at_once;
 use crate::sys::machine::{disk, models};
 
 /// Compares every case of the architectures `named` (all if empty), with features off and on; continues after a
@@ -46,7 +47,7 @@ pub fn compare(context: &Context, sides: &Sides<'_>, named: &[String]) -> Result
             .detail(failures.join("\n"))
             .hint("to find the patch, build and gate without the last ones: cargo xtask edit"));
     }
-    let count = |models: &[Model]| models.len() * SEQUENCES.len();
+    let count = |models: &[Model]| models.iter().flat_map(|model| model.rounds()).flatten().count();
     let (compared, all) = (count(&models), count(&cases::all()));
     let cases = if compared == all { all.to_string() } else { format!("{compared} of {all}") };
     let text = found.summary(&cases, claims);
@@ -64,6 +65,16 @@ impl LogitResults {
     fn new(claims: &[Claim], has_kernels: bool) -> LogitResults {
         let switches = switches(claims, has_kernels);
         LogitResults { measured: switches.into_iter().map(Measured::new).collect(), shapes: Vec::new() }
+    }
+
+    fn take(&mut self, probed: &Probed, claims: &[Claim]) {
+        let Probed { case, ours } = probed;
+        for (measured, (distance, said)) in self.measured.iter_mut().zip(ours) {
+            measured.take(&case.name(), distance, claims);
+            if measured.enabled.as_deref() == Some(FEATURE) {
+                self.shapes.extend(wrong_shape(case, said));
+            }
+        }
     }
 
     fn failures(&self, claims: &[Claim]) -> Vec<String> {
@@ -90,6 +101,13 @@ impl LogitResults {
     }
 }
 
+/// A case after the probes of both builds have run.
+struct Probed {
+    case: Case,
+    /// For each feature, the distance of our logits from stock's and our lines on stderr.
+    ours: Vec<(Distance, String)>,
+}
+
 struct Gate {
     reference: PathBuf,
     variant: PathBuf,
@@ -111,26 +129,26 @@ impl Gate {
     fn compare_model(&self, model: Model, claims: &[Claim], found: &mut LogitResults) -> Result<()> {
         let file = self.folder.join("model.gguf");
         models::write(&file, &ModelSpec::small(model.architecture, model.weights))?;
-        for sequences in SEQUENCES {
-            self.compare(&file, &Case { model, sequences }, claims, found)?;
+        for round in model.rounds() {
+            let probed = at_once(round, |case| self.probe(&file, case, &found.measured))?;
+            probed.iter().for_each(|one| found.take(one, claims));
         }
         disk::remove_file(&file)
     }
 
-    fn compare(&self, model: &Path, case: &Case, claims: &[Claim], found: &mut LogitResults) -> Result<()> {
-        let stock = self.logits(&self.reference, model, case, None)?;
-        for measured in &mut found.measured {
-            let ours = self.logits(&self.variant, model, case, measured.enabled.as_deref())?;
-            measured.take(&case.name(), &distance(&stock.bytes, &ours.bytes), claims);
-            if measured.enabled.as_deref() == Some(FEATURE) {
-                found.shapes.extend(wrong_shape(case, &ours.said));
-            }
-        }
-        Ok(())
+    /// Decodes a case with stock, and with ours once for each feature.
+    fn probe(&self, model: &Path, case: Case, measured: &[Measured]) -> Result<Probed> {
+        let stock = self.logits(&self.reference, model, &case, None)?;
+        let ours = |measured: &Measured| -> Result<(Distance, String)> {
+            let ours = self.logits(&self.variant, model, &case, measured.enabled.as_deref())?;
+            Ok((distance(&stock.bytes, &ours.bytes), ours.said))
+        };
+        Ok(Probed { case, ours: measured.iter().map(ours).collect::<Result<_>>()? })
     }
 
     fn logits(&self, probe: &Path, model: &Path, case: &Case, enabled: Option<&str>) -> Result<Logits> {
-        probe::logits(probe, model, &self.folder.join("logits.bin"), case, enabled)
+        let out = self.folder.join(format!("logits-{}.bin", case.sequences));
+        probe::logits(probe, model, &out, case, enabled)
     }
 }
 

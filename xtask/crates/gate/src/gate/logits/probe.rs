@@ -19,8 +19,10 @@ pub struct Logits {
 /// Decodes `model` with `enabled` switched on; the logits go through the file `out`.
 pub fn logits(probe: &Path, model: &Path, out: &Path, case: &Case, enabled: Option<&str>) -> Result<Logits> {
     let run = Run::new(probe)
-        .args(["--prompt", "12", "--steps", "8", "--threads", "2", "--ragged", "--seqs"])
+        .args(["--prompt", "12", "--steps", "8", "--ragged", "--seqs"])
         .arg(case.sequences.to_string())
+        .arg("--threads")
+        .arg(case.threads.to_string())
         .arg("--model")
         .arg(model)
         .arg("--out")
