@@ -52,6 +52,20 @@ fn one_check_that_fails_does_not_hide_the_next() {
 }
 
 #[test]
+fn checks_that_need_the_same_answers_of_stock_ask_it_once() {
+    let project = fakes("", "");
+    let stock = "target/espalier/dist/stock-cpu-native/bin/llama-server";
+    project.edit(stock, "FAKE_ARGUMENTS=", "echo \"$* \" >>\"$0.log\"\nFAKE_ARGUMENTS=");
+    let checks = ["--check", "answers", "--check", "copies", "--model", "trained"];
+    let said = project.run(&[&["gate", "--only", "servers"], &checks[..]].concat());
+    let said = said.says(&["Comparing the servers' answers with copies of cells"]);
+    let log = project.read(&format!("{stock}.log"));
+    let is_alone =
+        |line: &&str| [" -ctk f16 ", " -np 1 ", " --kv-unified "].iter().all(|word| line.contains(word));
+    assert_eq!(log.lines().filter(is_alone).count(), 1, "{log}{said}");
+}
+
+#[test]
 fn what_a_patch_says_of_numbers_is_what_its_servers_are_held_to() {
     let reason = "trained f16, off: request 0 differs from stock's answer";
     red("answers", "", "rounds otherwise", reason);

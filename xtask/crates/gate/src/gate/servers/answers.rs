@@ -2,6 +2,7 @@
 //! requests.
 
 use std::path::Path;
+use std::rc::Rc;
 
 use serde_json::Value;
 
@@ -49,7 +50,7 @@ impl ServerGate<'_> {
     /// those of an f16 cache. A missing f16 row, or one of another token, would show.
     fn compare_copies_of_all(&self, setup: &Setup, compared: &mut Compared) -> Result<()> {
         const ALL: [&str; 6] = ["-ctk", "turbo2", "-ctv", "turbo2", "--kv-recent", "65536"];
-        let answers = self.answers_alone(&self.stock, setup, &["--kv-unified"])?;
+        let answers = self.answers_of_stock(setup)?;
         let expected = Expected { tolerance: self.tolerance(setup)?, answers: &answers };
         CASES.iter().try_for_each(|case| self.compare_paged(setup, (case, &ALL), &expected, compared))
     }
@@ -75,7 +76,7 @@ impl ServerGate<'_> {
         if let Some(known) = self.tolerances.borrow().get(&setup.name()) {
             return Ok(*known);
         }
-        let stock = self.answers_alone(&self.stock, setup, &["--kv-unified"])?;
+        let stock = self.answers_of_stock(setup)?;
         let (tolerance, _) = self.rounding(setup, &stock)?;
         self.tolerances.borrow_mut().insert(setup.name(), tolerance);
         Ok(tolerance)
@@ -83,7 +84,7 @@ impl ServerGate<'_> {
 
     fn compare(&self, setup: &Setup, compared: &mut Compared) -> Result<()> {
         self.context.ui.status("Comparing", format!("the servers' answers, {}", setup.name()));
-        let stock = self.answers_alone(&self.stock, setup, &["--kv-unified"])?;
+        let stock = self.answers_of_stock(setup)?;
         let (tolerance, rounding) = match setup.model.can_be_paged() || self.claimed.off == Off::Near {
             true => self.rounding(setup, &stock)?,
             false => (verdict::tolerance(&[]), Rounding::default()),
@@ -154,6 +155,16 @@ impl ServerGate<'_> {
     /// Returns the answers to all prompts, sent one at a time without prompt caching.
     fn answers_alone(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Vec<Answer>> {
         ask_alone(&self.start(program, setup, &[&ALONE, arguments].concat())?)
+    }
+
+    /// Returns stock's answers to all prompts, each asked alone. Stock is asked once for each setup.
+    fn answers_of_stock(&self, setup: &Setup) -> Result<Rc<[Answer]>> {
+        if let Some(known) = self.answers.borrow().get(&setup.name()) {
+            return Ok(Rc::clone(known));
+        }
+        let answers: Rc<[Answer]> = self.answers_alone(&self.stock, setup, &["--kv-unified"])?.into();
+        self.answers.borrow_mut().insert(setup.name(), Rc::clone(&answers));
+        Ok(answers)
     }
 
     /// Returns stock's answers to each prompt in two parts, and with concurrent requests; all prompts in order, several

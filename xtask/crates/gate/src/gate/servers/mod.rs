@@ -23,6 +23,7 @@ mod slots;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use crate::serving::switches;
 
@@ -34,6 +35,7 @@ use crate::modelgen::{Architecture, ModelSpec, WeightType};
 use crate::serving::asking::pool_at_rest;
 use crate::serving::cases::Model;
 use crate::serving::kv_pool::Pool;
+use crate::serving::verdict::Answer;
 use crate::serving::{adapter, cases};
 use crate::sys::machine::process::Run;
 use crate::sys::machine::{disk, models};
@@ -123,7 +125,8 @@ pub fn compare(
     let folder = context.layout.generated().join("gate");
     disk::create_folder(&folder)?;
     let models = chosen.models;
-    let gate = ServerGate { context, stock, ours, folder, claimed, models, tolerances: RefCell::default() };
+    let (answers, tolerances) = (RefCell::default(), RefCell::default());
+    let gate = ServerGate { context, stock, ours, folder, claimed, models, answers, tolerances };
     let mut compared = Compared::default();
     let is_chosen =
         |check: &&Check| chosen.checks.is_empty() || chosen.checks.iter().any(|name| name == check.name);
@@ -159,6 +162,8 @@ struct ServerGate<'a> {
     folder: PathBuf,
     claimed: Claimed,
     models: &'a [String],
+    /// Stock's answers to all prompts by setup name.
+    answers: RefCell<BTreeMap<String, Rc<[Answer]>>>,
     /// Tolerances by setup name.
     tolerances: RefCell<BTreeMap<String, f64>>,
 }
