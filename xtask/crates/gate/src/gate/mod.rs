@@ -9,6 +9,7 @@ mod suites;
 pub mod weights;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
@@ -253,30 +254,37 @@ const FAMILIES: [&str; 12] = [
 ];
 
 /// Compares the servers' answers on one core, while attention (if wanted) and the fuzzer of servers keep another busy:
-/// each of them mostly computes with one thread. The fuzzer of requests comes after them, because it has time limits.
+/// each of them mostly computes with one thread. Whichever core is free first gets the fuzzer of requests: its time
+/// limits are many times what its families take.
 fn compare_servers_and_more(
     context: &Context,
     sides: &Sides<'_>,
     chosen: Chosen<'_>,
     with_attention: bool,
 ) -> Result<Vec<Outcome>> {
-    let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
+    let server = || context.layout.server(sides.variant, DEFAULT_FLAVOR);
     let is_whole = chosen.checks.is_empty();
+    let requests_are_due = AtomicBool::new(is_whole);
+    let fuzz_requests = || match requests_are_due.swap(false, Ordering::Relaxed) {
+        true => fuzz::requests::find_with_families(context, server(), &FAMILIES),
+        false => Ok(Vec::new()),
+    };
     let (compared, beside) = std::thread::scope(|threads| {
         let beside = threads.spawn(|| {
             let attention = with_attention.then(|| attention::compare(context, sides)).transpose()?;
             let seeds = if is_whole { &SEEDS[..] } else { &[] };
-            Ok((attention, fuzz::find_with_seeds(context, server(sides.variant), seeds)?))
+            let found = fuzz::find_with_seeds(context, server(), seeds)?;
+            Ok((attention, [found, fuzz_requests()?].concat()))
         });
         let compared = compare_answers(context, sides, chosen);
+        let compared = compared.and_then(|compared| Ok((compared, fuzz_requests()?)));
         (compared, result_of(beside))
     });
     let (attention, found) = beside?;
-    let mut compared = compared?;
-    compared.failures.extend(found);
+    let (mut compared, found_by_requests) = compared?;
+    compared.failures.extend(found.into_iter().chain(found_by_requests));
     if is_whole {
-        let program = server(sides.variant);
-        compared.failures.extend(fuzz::requests::find_with_families(context, program, &FAMILIES)?);
+        compared.failures.extend(inputs::unlisted(&context.layout, sides.variant)?);
         compared.failures.extend(compared.too_many_ties());
     }
     let servers = outcome_of_servers(&compared, sides, is_whole)?;
@@ -288,11 +296,7 @@ fn compare_answers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> 
     let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
     let off = if logits::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
     let claimed = Claimed { off, attention: attention::most(claims) };
-    let mut compared = servers::compare(context, [server(reference), server(variant)], claimed, chosen)?;
-    if chosen.checks.is_empty() {
-        compared.failures.extend(inputs::unlisted(&context.layout, variant)?);
-    }
-    Ok(compared)
+    servers::compare(context, [server(reference), server(variant)], claimed, chosen)
 }
 
 fn outcome_of_servers(compared: &servers::Compared, sides: &Sides<'_>, is_whole: bool) -> Result<Outcome> {

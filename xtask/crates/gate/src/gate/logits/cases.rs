@@ -41,8 +41,8 @@ pub fn all() -> Vec<Model> {
     Architecture::ALL.into_iter().flat_map(with).collect()
 }
 
-/// Numbers of sequences that are decoded at once, with the number of threads. Cases of a round run at the same time. One
-/// has two threads: other comparisons of bytes compute with one, and would not show work that is divided wrongly.
+/// Numbers of sequences that are decoded at once, with the number of threads. Cases of a round run at the same time.
+/// One has two threads: other comparisons of bytes compute with one, and would not show work that is divided wrongly.
 const ROUNDS: [&[(u32, u32)]; 2] = [&[(1, 1), (5, 1)], &[(8, 2)]];
 
 /// One comparison.
