@@ -136,8 +136,8 @@ fn a_reference_cannot_be_shipped_and_a_full_build_serves_as_one() {
     assert!(!configured().contains("REFERENCE"));
 }
 
-/// Configures a tree of these CMake lists and sources with `reference::CMAKE` and one more argument. Returns the level of
-/// each source.
+/// Configures a tree of these CMake lists and sources with `reference::CMAKE` and one more argument. Returns the level
+/// of each source.
 fn configured_levels(lists: &[(&str, &str)], sources: &[&str], argument: &str) -> Vec<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in lists {

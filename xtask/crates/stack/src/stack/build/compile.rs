@@ -82,9 +82,9 @@ impl Build<'_> {
         Ok(folder.join("bin"))
     }
 
-    /// Creates the targets of upstream's tests. Configures every time, which takes seconds: an interrupted run leaves a
-    /// CMake cache that is newer than Ninja's files, and these run the CMake that wrote them, which may no longer exist,
-    /// nor its Ninja.
+    /// Creates the targets of upstream's tests. Configures every time, which takes seconds: an interrupted run leaves
+    /// a CMake cache that is newer than Ninja's files, and these run the CMake that wrote them, which may no longer
+    /// exist, nor its Ninja.
     ///
     /// The next build is not configured again, because its arguments are compared with those of the last build. If they
     /// have changed, it starts without the CMake cache, and so without the entries that are set here.
