@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::history::History;
 use crate::context::Context;
 use crate::error::Result;
-use crate::sys::machine::{disk, load};
+use crate::report::day::day;
+use crate::sys::machine::{clock, disk, load};
 
 /// The files to write.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +49,7 @@ impl Recorded<'_> {
 pub(super) fn record(context: &Context, history: History, pin: &str, mut run: Value) -> Result<()> {
     // Machines with the same processor name may differ in features that decide the speed.
     run["processor_flags"] = load::processor_flags().into();
+    run["date"] = day(clock::now().cast_signed()).into();
     let file = context.layout.measurements(history.bench, pin, "json");
     let before = disk::read_if_there(&file)?;
     let after = history.with(before.as_deref(), pin, run)?;

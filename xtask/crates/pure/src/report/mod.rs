@@ -13,6 +13,7 @@ pub mod range_diff;
 pub mod rebase;
 pub mod rebase_text;
 pub mod replay;
+pub mod results;
 pub mod silent_revert;
 pub mod status;
 pub mod status_html;
