@@ -46,7 +46,7 @@ const STEPS: [Step; 15] = [
     Step { name: "lint", about: "the form of every patch", run: |context, _| lint::check(context) },
     Step {
         name: "workflows",
-        about: "actionlint and our own rules on .github/workflows",
+        about: "actionlint, zizmor and our own rules on .github/workflows",
         run: |context, _| workflows::check(context),
     },
     Step {

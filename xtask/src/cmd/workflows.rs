@@ -1,5 +1,6 @@
-//! The step `workflows` of `cargo xtask test`: actionlint and our own rules, on every workflow file.
+//! The step `workflows` of `cargo xtask test`: actionlint, zizmor and our own rules, on every workflow file.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use crate::context::Context;
@@ -12,7 +13,8 @@ use crate::sys::machine::{disk, tools};
 pub fn check(context: &Context) -> Result<()> {
     let folder = context.layout.root().join(".github/workflows");
     let files: Vec<PathBuf> = disk::files_below(&folder)?.iter().map(|file| folder.join(file)).collect();
-    let mut findings = lint(context, &files)?;
+    let found = LINTERS.iter().map(|linter| lint(context, linter, &files)).collect::<Result<Vec<_>>>()?;
+    let mut findings = found.concat();
     for file in &files {
         let name = context.layout.show(file);
         let broken = workflow_rules::broken(&name, &disk::read_text(file)?);
@@ -27,25 +29,51 @@ pub fn check(context: &Context) -> Result<()> {
         .hint("docs/decisions/0007-workflows.md says why the rules are as they are"))
 }
 
-/// Runs actionlint, without the further linters for scripts that only some machines have.
-fn lint(context: &Context, files: &[PathBuf]) -> Result<Vec<String>> {
+/// A linter for workflow files; a tool of `pins.toml`.
+struct Linter {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    /// Exit codes that mean findings; any other but 0 is an error of the linter itself.
+    findings: RangeInclusive<i32>,
+}
+
+const LINTERS: [Linter; 2] = [
+    // Without the further linters for scripts that only some machines have.
+    Linter {
+        name: "actionlint",
+        arguments: &["-no-color", "-oneline", "-shellcheck=", "-pyflakes="],
+        findings: 1..=1,
+    },
+    // Audits of low confidence report every image in a matrix as unpinned: our own rule reads where it comes from.
+    Linter {
+        name: "zizmor",
+        arguments: &[
+            "--offline",
+            "--no-progress",
+            "--quiet",
+            "--color=never",
+            "--min-severity=medium",
+            "--min-confidence=medium",
+        ],
+        findings: 10..=14,
+    },
+];
+
+fn lint(context: &Context, linter: &Linter, files: &[PathBuf]) -> Result<Vec<String>> {
+    let Linter { name, arguments, findings } = linter;
     let pins = context.pins()?;
-    let tool = pins
-        .tools
-        .get("actionlint")
-        .ok_or_else(|| Error::usage("`pins.toml` has no `[tools.actionlint]`, which checks the workflows"))?;
+    let missing = || Error::usage(format!("`pins.toml` has no `[tools.{name}]`, which checks the workflows"));
+    let tool = pins.tools.get(*name).ok_or_else(missing)?;
     let program = tools::provide(tool, &context.layout, context.offline, &context.ui)?;
-    let run = Run::new(program)
-        .args(["-no-color", "-oneline", "-shellcheck=", "-pyflakes="])
-        .args(files)
-        .current_folder(context.layout.root());
+    let run = Run::new(program).args(*arguments).args(files).current_folder(context.layout.root());
     let words = run.words();
     let finished = run.finish()?;
     let said = crate::series::lossy(&finished.stdout).into_owned();
     match finished.status.code() {
         Some(0) => Ok(Vec::new()),
-        // Exit code 1 means problems in the files; a higher code is an error of actionlint itself.
-        Some(1) if !said.is_empty() => Ok(said.lines().map(String::from).collect()),
+        Some(code) if findings.contains(&code) && !said.is_empty() => {
+            Ok(said.lines().map(String::from).collect())
+        }
         _ => Err(crate::sys::machine::process::failed(&words, finished.status, &finished.stderr)),
     }
 }

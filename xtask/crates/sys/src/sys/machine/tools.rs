@@ -1,4 +1,4 @@
-//! CMake, Ninja, actionlint: the machine's own if new enough, otherwise the pinned wheels under `target/`.
+//! CMake, Ninja, actionlint, zizmor: the machine's own if new enough, otherwise the pinned wheels under `target/`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
