@@ -55,6 +55,23 @@ impl<'a> DiffPart<'a> {
         Some(if reverse { new } else { old })
     }
 
+    /// Returns whether the part has the header of git's diffs. git reads the `index` line only below that.
+    pub fn is_of_git(&self) -> bool {
+        self.above_hunks(b"diff --git ").is_some()
+    }
+
+    /// Returns whether the part has hunks: a binary diff and a pure rename have none.
+    pub fn has_hunks(&self) -> bool {
+        self.lines.iter().any(|line| line.kind == DiffLine::HunkHead)
+    }
+
+    /// Returns the part without its `index` line: git then applies it to the file, and never merges.
+    pub fn without_index(&self) -> DiffPart<'a> {
+        let mut lines = self.lines.clone();
+        lines.retain(|line| line.kind != DiffLine::Other || !line.bytes.starts_with(b"index "));
+        DiffPart { lines }
+    }
+
     /// Returns whether the part copies a file, which then stays unchanged.
     pub fn is_copy(&self) -> bool {
         self.above_hunks(b"copy from ").is_some()

@@ -30,6 +30,8 @@ pub struct FileHere {
     pub content: Vec<u8>,
     /// Whether the diff was made from this content.
     pub is_base: bool,
+    /// Another content that the diff states it was made from, if git can merge from it.
+    pub base: Option<Vec<u8>>,
 }
 
 /// A file that a diff changes, prepared for looking up hunks.
@@ -241,11 +243,13 @@ impl<'f> File<'f> {
     ) -> Candidate<'h, 'a> {
         let mut candidate = self.fits(hunk, free);
         let [above, _] = candidate.trimmed;
-        if self.is_base && above == 0 && candidate.fits.contains(&hunk.stated) {
-            return Candidate { choices: vec![hunk.stated], ..candidate };
-        }
         let section = hunk.section_below(above);
         candidate.choices = self.in_section(section, &candidate.fits);
+        let is_at_its_line = self.is_base && above == 0 && candidate.fits.contains(&hunk.stated);
+        // Unless the hunk was edited by hand and kept its `index` line: its own line is then in another function.
+        if is_at_its_line && (candidate.choices.is_empty() || candidate.choices.contains(&hunk.stated)) {
+            return Candidate { choices: vec![hunk.stated], ..candidate };
+        }
         if !candidate.choices.is_empty() {
             candidate.section = Section::Found;
         } else {

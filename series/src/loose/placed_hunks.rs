@@ -3,8 +3,12 @@
 //! git applies a hunk at the place nearest to its line number at which its context fits, in whatever function that is.
 //! Here the header of each hunk gets the line number of its place (`hunk_places.rs`), so that git finds that one first.
 //! Each choice among several places is reported, and each hunk that ends up in another function than its header names.
+//!
+//! If git has the blob that the diff names, it applies the hunks to that blob and merges the result with the file; only
+//! if they do not fit the blob, it applies them to the file. So the hunks are placed in the blob if all of them fit
+//! there, and otherwise in the file, without the `index` line, so that git cannot merge.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::diff_parts::{DiffPart, parts_of};
 use super::hunk_lines::DiffLine;
@@ -38,8 +42,8 @@ pub struct PlacedHunks {
 }
 
 /// Places the hunks of `diff` in the existing files. `file_of` is called with a path and the blob that the diff was
-/// made from, possibly abbreviated. It returns `None` if there is no such file, or if git will merge it. It is called
-/// once for a file that the diff changes twice.
+/// made from, possibly abbreviated. It returns `None` if there is no such file. It is called once for a file that the
+/// diff changes twice.
 pub fn place_hunks(
     diff: &[u8],
     reading: LooseReading,
@@ -50,6 +54,7 @@ pub fn place_hunks(
         // In reverse, git undoes the last change of a file first.
         parts.reverse();
     }
+    let twice = changed_twice(&parts, reading);
     let mut changed: HashMap<Vec<u8>, Option<Vec<u8>>> = HashMap::new();
     let mut texts: Vec<Vec<u8>> = Vec::new();
     let mut all = PlacedHunks::default();
@@ -57,11 +62,14 @@ pub fn place_hunks(
         let paths = part.paths(reading.strip, reading.reverse);
         let stated = part.stated_blob(reading.reverse);
         let here = paths.iter().find_map(|path| match changed.get(path) {
-            Some(content) => Some((path, FileHere { content: content.clone()?, is_base: false })),
+            Some(content) => Some((path, FileHere { content: content.clone()?, is_base: false, base: None })),
             None => Some((path, file_of(path, stated)?)),
         });
         let placed = match &here {
-            Some((path, file)) => place_part(part, reading, path, file),
+            Some((path, file)) => {
+                let is_only_part = !paths.iter().any(|path| twice.contains(path));
+                place_part(part, reading, path, file, is_only_part)
+            }
             None => PlacedPart {
                 text: part.lines.iter().flat_map(|line| line.bytes).copied().collect(),
                 ..PlacedPart::default()
@@ -80,6 +88,17 @@ pub fn place_hunks(
         texts.reverse();
     }
     PlacedHunks { diff: texts.concat(), ..all }
+}
+
+/// Returns the paths that more than one part has.
+fn changed_twice(parts: &[DiffPart<'_>], reading: LooseReading) -> HashSet<Vec<u8>> {
+    let mut seen = HashSet::new();
+    let paths = parts.iter().flat_map(|part| {
+        let mut paths = part.paths(reading.strip, reading.reverse);
+        paths.dedup();
+        paths
+    });
+    paths.filter(|path| !seen.insert(path.clone())).collect()
 }
 
 /// Returns the hunks of `part`, each with the line of its header.
@@ -104,11 +123,36 @@ struct PlacedPart {
     text: Vec<u8>,
     notes: Vec<String>,
     is_elsewhere: bool,
-    /// The file after it; `None` if a hunk has no place.
+    /// The file after it; `None` if a hunk has no place, or git merges.
     content: Option<Vec<u8>>,
 }
 
-fn place_part(part: &DiffPart<'_>, reading: LooseReading, path: &[u8], here: &FileHere) -> PlacedPart {
+/// Places the hunks of `part` in the base of the file if git can merge from it, otherwise in the file. The content after
+/// a merge is not known here, so a file is merged only if no other part changes it (`is_only_part`).
+fn place_part(
+    part: &DiffPart<'_>,
+    reading: LooseReading,
+    path: &[u8],
+    here: &FileHere,
+    is_only_part: bool,
+) -> PlacedPart {
+    let Some(base) = here.base.as_ref().filter(|_| part.has_hunks()) else {
+        return place_in(part, reading, path, here);
+    };
+    if is_only_part && part.is_of_git() {
+        let base = FileHere { content: base.clone(), is_base: true, base: None };
+        let placed = place_in(part, reading, path, &base);
+        if placed.content.is_some() {
+            let notes = placed.notes.into_iter().map(|note| note + OF_THE_BLOB).collect();
+            return PlacedPart { content: None, notes, ..placed };
+        }
+    }
+    place_in(&part.without_index(), reading, path, here)
+}
+
+const OF_THE_BLOB: &str = " (lines of the blob that its `index` line names)";
+
+fn place_in(part: &DiffPart<'_>, reading: LooseReading, path: &[u8], here: &FileHere) -> PlacedPart {
     let (heads, hunks): (Vec<usize>, Vec<LooseHunk<'_>>) = hunks_of(part, reading.reverse).unzip();
     let index = LineIndex::new(&here.content);
     let decisions = File::new(path, here, &index, reading.may_fuzz).decide(&hunks, reading.reverse);
@@ -143,8 +187,27 @@ mod tests {
         let reading = LooseReading { strip: 1, reverse: false, may_fuzz };
         place_hunks(diff.as_bytes(), reading, |path, blob| {
             let is_base = blob == Some("ba5e");
-            (path == b"x.c").then(|| FileHere { content: file.as_bytes().to_vec(), is_base })
+            (path == b"x.c").then(|| FileHere { content: file.as_bytes().to_vec(), is_base, base: None })
         })
+    }
+
+    /// Places hunks with an `index` line in `file`, of which `base` is the blob that the line names.
+    fn place_with_base(file: &str, base: &str, hunks: &str) -> PlacedHunks {
+        let diff = format!("{INDEX}--- a/x.c\n+++ b/x.c\n{hunks}");
+        place_from_base(file, base, &diff)
+    }
+
+    fn place_from_base(file: &str, base: &str, diff: &str) -> PlacedHunks {
+        let reading = LooseReading { strip: 1, reverse: false, may_fuzz: false };
+        let [content, base] = [file, base].map(|text| text.as_bytes().to_vec());
+        let here = FileHere { content, is_base: false, base: Some(base) };
+        place_hunks(diff.as_bytes(), reading, |path, _| (path == b"x.c").then(|| here.clone()))
+    }
+
+    const INDEX: &str = "diff --git a/x.c b/x.c\nindex 01db1ab..ab1e 100644\n";
+
+    fn has_index(placed: &PlacedHunks) -> bool {
+        placed.diff.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"index "))
     }
 
     fn header(placed: &PlacedHunks, number: usize) -> String {
@@ -380,5 +443,50 @@ mod tests {
         };
         assert_eq!(place_diff(TWINS, &diff(8), false).notes, [""; 0]);
         assert_eq!(place_diff(TWINS, &diff(7), false).notes.len(), 1);
+    }
+
+    #[test]
+    fn a_diff_that_does_not_fit_the_blob_that_it_names_is_placed_in_the_file() {
+        let placed = place_with_base(TWINS, "x\n", &format!("@@ -2,3 +2,3 @@ int two() {{\n{CHANGE}"));
+        assert_eq!(header(&placed, 1), "@@ -8,3 +8,3 @@ int two() {");
+        assert!(!has_index(&placed), "git could still merge: {placed:?}");
+        assert_eq!(
+            placed.notes,
+            ["x.c: hunk #1 fits at lines 2 and 8; it was put at line 8, in `int two() {`, which it names"]
+        );
+    }
+
+    #[test]
+    fn a_diff_that_fits_the_blob_that_it_names_is_placed_there_and_merged() {
+        let base = format!("int x;\n{TWINS}");
+        let placed = place_with_base(TWINS, &base, &format!("@@ -9,3 +9,3 @@ int two() {{\n{CHANGE}"));
+        assert_eq!((header(&placed, 1).as_str(), has_index(&placed)), ("@@ -9,3 +9,3 @@ int two() {", true));
+        assert_eq!(placed.notes, [""; 0]);
+        // The blob has a twin at that line.
+        let placed = place_with_base(TWINS, &base, &format!("@@ -3,3 +3,3 @@ int two() {{\n{CHANGE}"));
+        assert_eq!((header(&placed, 1).as_str(), has_index(&placed)), ("@@ -9,3 +9,3 @@ int two() {", true));
+        assert!(placed.notes[0].ends_with("(lines of the blob that its `index` line names)"), "{placed:?}");
+    }
+
+    #[test]
+    fn only_what_git_can_merge_is_placed_in_the_blob() {
+        let base = format!("int x;\n{TWINS}");
+        let hunk = format!("@@ -9,3 +9,3 @@ int two() {{\n{CHANGE}");
+        // git ignores the line above the header of another tool.
+        let diff = format!("index 01db1ab..ab1e 100644\n--- a/x.c\n+++ b/x.c\n{hunk}");
+        assert_eq!(header(&place_from_base(TWINS, &base, &diff), 1), "@@ -8,3 +8,3 @@ int two() {");
+        // What a file that is changed again holds after a merge is not known here.
+        let second = "diff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n@@ -1,2 +1,2 @@\n-int one() {\n+int six() {\n     a();\n";
+        let diff = format!("{INDEX}--- a/x.c\n+++ b/x.c\n{hunk}{second}");
+        let placed = place_from_base(TWINS, &base, &diff);
+        assert_eq!((header(&placed, 1).as_str(), has_index(&placed)), ("@@ -8,3 +8,3 @@ int two() {", false));
+    }
+
+    #[test]
+    fn a_hunk_of_the_base_in_another_function_than_it_names_was_edited_by_hand() {
+        let diff = format!(
+            "diff --git a/x.c b/x.c\nindex ba5e..ab1e\n--- a/x.c\n+++ b/x.c\n@@ -2,3 +2,3 @@ int two() {{\n{CHANGE}"
+        );
+        assert_eq!(header(&place_diff(TWINS, &diff, false), 1), "@@ -8,3 +8,3 @@ int two() {");
     }
 }

@@ -1,7 +1,8 @@
 //! A diff whose context fits at more than one place: its hunks go to the functions that they name.
 
 use super::support::importing::started;
-use super::support::{Output, Project, files};
+use super::support::upstream::{TAG, Upstream};
+use super::support::{Output, Project, files, git};
 
 const TWINS: &str =
     "int one() {\n    a();\n    b();\n    c();\n}\n\n\n\n\n\nint two() {\n    a();\n    b();\n    c();\n}\n";
@@ -9,11 +10,15 @@ const CHANGE: &str = "     a();\n-    b();\n+    d();\n     c();\n";
 
 /// The project with `src/pair.c`, and a change of it that fits in both functions.
 fn import_into(twins: &str, hunks: &str) -> (Project, Output) {
+    import_two(&new_file(twins), &format!("--- a/src/pair.c\n+++ b/src/pair.c\n{hunks}"))
+}
+
+/// The project with two patches: `new`, and one with the diff `change`.
+fn import_two(new: &str, change: &str) -> (Project, Output) {
     let project = started();
     let folder = project.beside("series");
-    files::write(&folder.join("0001-new.diff"), new_file(twins));
-    let change = format!("Change it.\n\n--- a/src/pair.c\n+++ b/src/pair.c\n{hunks}");
-    files::write(&folder.join("0002-change.diff"), change);
+    files::write(&folder.join("0001-new.diff"), new);
+    files::write(&folder.join("0002-change.diff"), format!("Change it.\n\n{change}"));
     let arguments = ["import", folder.to_str().unwrap(), "--json", "--author", "A <a@b>"];
     let output = project.run(&arguments).success();
     project.run(&["apply"]).success();
@@ -142,4 +147,45 @@ fn a_file_that_is_changed_twice_is_placed_both_times() {
     assert_eq!(imported(&project), changed(true).replacen("}\n\n", six, 1), "{output}");
     let note = "hunk #1 fits at lines 2, 8 and 17; it was put at line 17, in `int two() {`, which it names";
     assert!(notes(&output).iter().any(|said| said.ends_with(note)), "{output}");
+}
+
+/// Returns a diff of `file` that claims to be made from upstream's file `of`.
+fn made_from(of: &str, file: &str, hunks: &str) -> String {
+    let revision = format!("{TAG}:{of}");
+    let blob = git::git(&Upstream::shared().repository(), &["rev-parse", "--short=12", &revision]);
+    format!(
+        "diff --git a/{file} b/{file}\nindex {blob}..123456789abc 100644\n--- a/{file}\n+++ b/{file}\n{hunks}"
+    )
+}
+
+/// git has the blob, but cannot merge from it.
+#[test]
+fn a_stale_index_line_does_not_send_a_hunk_to_a_look_alike() {
+    let hunk = format!("@@ -2,3 +2,3 @@ int two() {{\n{CHANGE}");
+    let (project, output) = import_two(&new_file(TWINS), &made_from("README.md", "src/pair.c", &hunk));
+    assert_eq!(imported(&project), changed(true), "{output}");
+    let note =
+        "src/pair.c: hunk #1 fits at lines 2 and 12; it was put at line 12, in `int two() {`, which it names";
+    assert!(notes(&output).contains(&note.to_string()), "{output}");
+}
+
+#[test]
+fn a_stale_index_line_of_one_file_leaves_the_merge_of_another_alone() {
+    let file = "src/length.c";
+    let above =
+        "-int words_length(const char * text) {\n+int words_length(const char * text) { // in bytes\n";
+    let new = new_file(TWINS)
+        + &format!("--- a/{file}\n+++ b/{file}\n@@ -3,3 +3,3 @@\n{above}     int length = 0;\n")
+        + "     while (text[length]) length++;\n";
+    // Its first line is another one by now.
+    let merged = "@@ -3,5 +3,5 @@\n int words_length(const char * text) {\n     int length = 0;\n     while (text[length]) \
+                  length++;\n-    return length;\n+    return length + 0;\n }\n";
+    let placed = format!("@@ -2,3 +2,3 @@ int two() {{\n{CHANGE}");
+    let change = made_from(file, file, merged) + &made_from("README.md", "src/pair.c", &placed);
+    let (project, output) = import_two(&new, &change);
+    assert_eq!(imported(&project), changed(true), "{output}");
+    let note = format!("{file}: made from different content than is here; git merged it");
+    assert!(notes(&output).contains(&note), "{output}");
+    let text = std::fs::read_to_string(project.tree("my").join(file)).unwrap();
+    assert!(text.contains("{ // in bytes\n") && text.contains("return length + 0;"), "{text}");
 }

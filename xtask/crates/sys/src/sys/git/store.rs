@@ -91,10 +91,10 @@ impl Store {
         self.made.borrow().contains_key(&id) || self.odb().is_ok_and(|odb| odb.exists(oid(id)))
     }
 
-    /// Whether exactly one object on disk has an id that begins with `short`.
-    pub fn has_short(&self, short: &str) -> bool {
-        let id = git2::Oid::from_str(short);
-        id.is_ok_and(|id| self.odb().is_ok_and(|odb| odb.exists_prefix(id, short.len()).is_ok()))
+    /// Returns the only object on disk whose id begins with `short`; `None` if there is none, or more than one.
+    pub fn find_short(&self, short: &str) -> Option<ObjectId> {
+        let prefix = git2::Oid::from_str(short).ok()?;
+        self.odb().ok()?.exists_prefix(prefix, short.len()).ok().map(object_id)
     }
 
     /// Reads the bytes of the object `id`.

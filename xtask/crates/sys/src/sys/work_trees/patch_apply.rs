@@ -203,7 +203,7 @@ fn is_there(repo: &ImportRepo, index: &Path, tree: ObjectId, diff: &[u8], how: H
 /// One way to apply a diff.
 struct ApplyMethod {
     option: &'static str,
-    /// Whether a file is merged if the store has the blob that the diff names: git then need not search for the place.
+    /// Whether a file is merged if the store has the blob that the diff names, and the diff fits that blob.
     merges: bool,
     /// Whether less context than the diff has is enough.
     may_fuzz: bool,
@@ -217,19 +217,17 @@ const METHODS: [ApplyMethod; 3] = [
 const CHECK: ApplyMethod = ApplyMethod { option: "--check", merges: false, may_fuzz: false };
 
 impl ApplyMethod {
-    /// Places the hunks, except in files that git merges, which need no search.
+    /// Places the hunks in the text that git applies them to: the file, or the blob that it is merged from.
     fn place(&self, repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<PlacedHunks> {
         let files = StoreTree::new(&repo.store, tree)?;
         let reading = LooseReading { strip: how.strip, reverse: how.reverse, may_fuzz: self.may_fuzz };
         Ok(place_hunks(diff, reading, |path, blob| {
             let id = files.entry(path).ok().flatten()?.id;
             let is_base = blob.is_some_and(|blob| id.to_string().starts_with(blob));
-            let is_merged = !is_base && self.merges && blob.is_some_and(|blob| repo.store.has_short(blob));
-            if is_merged {
-                return None;
-            }
+            let base = blob.filter(|_| self.merges && !is_base).and_then(|blob| repo.store.find_short(blob));
+            let base = base.and_then(|base| Some(files.blob(base).ok()?.into_owned()));
             let content = files.blob(id).ok()?.into_owned();
-            Some(FileHere { content, is_base })
+            Some(FileHere { content, is_base, base })
         }))
     }
 }
