@@ -24,7 +24,7 @@ use self::shipping::{Image, Release, Verify};
 use self::upstream::{Bisect, Canary, Newest, Rebase, Status, Sync};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
-use crate::plan::called::Called;
+use crate::plan::called::{Called, TakesVariant};
 use crate::plan::layout::Layout;
 use crate::plan::variables::misspelt;
 use crate::sys::project::{door, root};
@@ -230,14 +230,27 @@ impl Cli {
 
 /// Returns the arguments that printed commands have to repeat.
 fn called(command: &clap::Command, matches: &ArgMatches) -> Called {
-    let takes_variant = command
-        .get_subcommands()
-        // `init` names a variant that does not exist yet, in another project.
-        .filter(|one| one.get_name() != "init")
-        .filter(|one| one.get_arguments().any(|argument| argument.get_long() == Some("variant")));
-    let takes_variant = takes_variant.map(|one| one.get_name().to_string()).collect();
+    let takes_variant = command.get_subcommands().filter_map(|below| takes_variant(command, below));
+    let takes_variant = takes_variant.collect();
     let inner = matches.subcommand().map_or(matches, |(_, inner)| inner);
     Called { root: typed(inner, "root"), variant: typed(inner, "variant"), takes_variant }
+}
+
+/// Returns how `command`, one of those of `root`, takes a variant. One that it requires is left out: `init` names a
+/// variant that does not exist yet, in another project.
+fn takes_variant(root: &clap::Command, command: &clap::Command) -> Option<TakesVariant> {
+    let variant = command.get_arguments().find(|argument| argument.get_id() == "variant")?;
+    let arguments = command.get_arguments().chain(root.get_arguments());
+    let flags_with_value =
+        arguments.filter(|argument| argument.get_action().takes_values()).flat_map(|flag| {
+            let long = flag.get_long().map(|long| format!("--{long}"));
+            long.into_iter().chain(flag.get_short().map(|short| format!("-{short}")))
+        });
+    (!variant.is_required_set()).then(|| TakesVariant {
+        command: command.get_name().to_string(),
+        is_positional: variant.is_positional(),
+        flags_with_value: flags_with_value.collect(),
+    })
 }
 
 /// Returns the value of an argument that was given, as typed.

@@ -245,3 +245,37 @@ fn every_printed_command_keeps_the_root_that_was_named() {
     assert!(seen > 50, "{seen}");
     assert!(lost.is_empty(), "{}", lost.join("\n"));
 }
+
+/// The same in JSON, in which findings and checks have commands too.
+#[test]
+fn every_command_in_json_keeps_the_root_that_was_named() {
+    let mut lost = Vec::new();
+    let mut seen = 0;
+    for case in lint_cases::CASES.iter().chain(import_cases::CASES) {
+        let project = (case.make)();
+        let said = shell(project.root(), &project, &format!("cargo xtask --root . --json {}", case.command));
+        for part in said.stdout.split("cargo xtask ").skip(1) {
+            let command = part.split(['`', '#', '"', '\\']).next().unwrap_or_default();
+            seen += 1;
+            if !command.contains("--root ") {
+                lost.push(format!("{}: {command}", case.name));
+            }
+        }
+    }
+    assert!(seen > 10, "{seen}");
+    assert!(lost.is_empty(), "{}", lost.join("\n"));
+}
+
+/// `edit` takes the variant by position.
+#[test]
+fn a_printed_edit_names_the_variant() {
+    let project = makers::started();
+    std::fs::remove_file(project.beside("patches/0001-Greet-more-warmly.patch")).unwrap();
+    for json in ["", "--json "] {
+        let command = format!("cargo xtask {json}--root . import ../patches --variant my");
+        let said = shell(project.root(), &project, &command).code(4);
+        let edit = "make them by hand: cargo xtask edit --root . my";
+        assert!(said.stdout.contains(edit) || said.stderr.contains(edit), "{said}");
+        assert_eq!(said.stdout.contains(edit), !json.is_empty(), "{said}");
+    }
+}

@@ -1,14 +1,17 @@
 //! Global arguments of a run, repeated in the commands that it prints so that they name the same project and variant.
 
 use serde_json::Value;
+use shlex::Shlex;
 
 use super::next_command::quoted;
 
 /// Prefix of every printed command.
 const PROGRAM: &str = "cargo xtask ";
 
-/// Keys of JSON output whose strings may contain commands.
-const KEYS_WITH_COMMANDS: [&str; 6] = ["command", "details", "hints", "mend", "next", "what"];
+/// Keys of JSON output whose strings are content: of patches, commits and files. All other strings are
+/// completed.
+const KEYS_OF_CONTENT: [&str; 7] =
+    ["author", "difference", "hunks", "range_diff", "script", "subject", "text"];
 
 /// Arguments of this run that every printed command has to repeat.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +20,19 @@ pub struct Called {
     pub root: Option<String>,
     /// The variant, if one was named.
     pub variant: Option<String>,
-    /// The commands that take `--variant`.
-    pub takes_variant: Vec<String>,
+    /// The commands that take a variant.
+    pub takes_variant: Vec<TakesVariant>,
+}
+
+/// A command that takes a variant.
+#[derive(Clone, Debug)]
+pub struct TakesVariant {
+    /// Its name.
+    pub command: String,
+    /// Whether it takes the variant by position, and not with `--variant`.
+    pub is_positional: bool,
+    /// Its flags that are followed by a value.
+    pub flags_with_value: Vec<String>,
 }
 
 impl Called {
@@ -30,27 +44,16 @@ impl Called {
         text.split_inclusive('\n').map(|line| self.complete_line(line)).collect()
     }
 
-    /// Does the same for the strings of JSON output that may contain commands. The content of patches is left as it is.
+    /// Does the same for the strings of JSON output, except those that are content.
     pub fn complete_json(&self, value: &mut Value) {
         match value {
-            Value::Object(fields) => {
-                for (key, value) in fields {
-                    match KEYS_WITH_COMMANDS.contains(&key.as_str()) {
-                        true => self.complete_texts(value),
-                        false => self.complete_json(value),
-                    }
-                }
-            }
-            Value::Array(values) => values.iter_mut().for_each(|value| self.complete_json(value)),
-            _ => {}
-        }
-    }
-
-    fn complete_texts(&self, value: &mut Value) {
-        match value {
             Value::String(text) => *text = self.complete(text),
-            Value::Array(values) => values.iter_mut().for_each(|value| self.complete_texts(value)),
-            _ => self.complete_json(value),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.complete_json(value)),
+            Value::Object(fields) => {
+                let fields = fields.iter_mut().filter(|(key, _)| !KEYS_OF_CONTENT.contains(&key.as_str()));
+                fields.for_each(|(_, value)| self.complete_json(value));
+            }
+            _ => {}
         }
     }
 
@@ -77,14 +80,44 @@ impl Called {
         }
         let end = ["&&", "`", "    #"].iter().filter_map(|end| arguments.find(end)).min();
         let arguments_here = arguments.get(..end.unwrap_or(arguments.len())).unwrap_or(arguments);
-        let has = |flag: &str| arguments_here.split_whitespace().any(|word| word == flag);
-        let takes_variant = self.takes_variant.iter().any(|known| known == name) && !has("--help");
-        let root = self.root.as_ref().filter(|_| !has("--root")).map(|root| ("--root", root));
-        let variant = self.variant.as_ref().filter(|_| takes_variant && !has("--variant"));
-        let added = root.into_iter().chain(variant.map(|variant| ("--variant", variant)));
-        let added: String = added.map(|(flag, value)| format!(" {flag} {}", quoted(value))).collect();
-        format!("{name}{added}{arguments}")
+        let words: Vec<String> = Shlex::new(arguments_here).collect();
+        let root = self.root.as_ref().filter(|_| !has(&words, "--root"));
+        let root = root.map(|root| format!(" --root {}", quoted(root))).unwrap_or_default();
+        let takes = self.takes_variant.iter().find(|takes| takes.command == name);
+        let takes = takes.filter(|takes| !has(&words, "--help") && !takes.is_named(&words));
+        let variant = self.variant.as_ref().zip(takes).map(|(variant, takes)| takes.naming(variant));
+        format!("{name}{root}{}{arguments}", variant.unwrap_or_default())
     }
+}
+
+impl TakesVariant {
+    /// Returns the words that name `variant`.
+    fn naming(&self, variant: &str) -> String {
+        let flag = if self.is_positional { "" } else { "--variant " };
+        format!(" {flag}{}", quoted(variant))
+    }
+
+    /// Returns whether a command with `arguments` names a variant.
+    fn is_named(&self, arguments: &[String]) -> bool {
+        if !self.is_positional {
+            return has(arguments, "--variant");
+        }
+        let mut arguments = arguments.iter().take_while(|word| *word != "--");
+        while let Some(word) = arguments.next() {
+            if !word.starts_with('-') {
+                return true;
+            }
+            if self.flags_with_value.iter().any(|flag| flag == word) {
+                arguments.next();
+            }
+        }
+        false
+    }
+}
+
+fn has(arguments: &[String], flag: &str) -> bool {
+    let mut flags = arguments.iter().take_while(|word| *word != "--");
+    flags.any(|word| word.split('=').next() == Some(flag))
 }
 
 #[cfg(test)]
@@ -92,7 +125,18 @@ mod tests {
     use super::*;
 
     fn called() -> Called {
-        let takes_variant = ["lint", "rebase", "init"].map(String::from).to_vec();
+        let takes = |command: &str, is_positional| TakesVariant {
+            command: command.to_string(),
+            is_positional,
+            flags_with_value: vec!["--set".to_string(), "--root".to_string()],
+        };
+        let takes_variant = vec![
+            takes("lint", false),
+            takes("rebase", false),
+            takes("init", false),
+            takes("edit", true),
+            takes("trailers", true),
+        ];
         Called { root: Some("../w p".into()), variant: Some("mine".into()), takes_variant }
     }
 
@@ -119,19 +163,49 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_that_is_taken_by_position_is_named_once() {
+        for (printed, completed) in [
+            ("cargo xtask edit    # fix it", "cargo xtask edit --root '../w p' mine    # fix it"),
+            ("`cargo xtask edit` and `export`", "`cargo xtask edit --root '../w p' mine` and `export`"),
+            ("cargo xtask edit --discard", "cargo xtask edit --root '../w p' mine --discard"),
+            ("cargo xtask edit theirs --discard", "cargo xtask edit --root '../w p' theirs --discard"),
+            (
+                "cargo xtask edit --root ../x --discard theirs",
+                "cargo xtask edit --root ../x --discard theirs",
+            ),
+            ("cargo xtask edit --root ../x", "cargo xtask edit mine --root ../x"),
+            ("cargo xtask edit --help", "cargo xtask edit --root '../w p' --help"),
+            (
+                r"cargo xtask trailers --set 'Why: it'\''s new'",
+                r"cargo xtask trailers --root '../w p' mine --set 'Why: it'\''s new'",
+            ),
+            (
+                "cargo xtask trailers --set 'Why: new' theirs",
+                "cargo xtask trailers --root '../w p' --set 'Why: new' theirs",
+            ),
+        ] {
+            assert_eq!(called().complete(printed), completed);
+        }
+    }
+
+    #[test]
     fn the_commands_of_json_answers_are_completed_and_texts_of_patches_are_not() {
-        let mut answer = serde_json::json!({
-            "error": { "what": "no", "hints": ["cargo xtask lock"] },
-            "hunks": ["cargo xtask lock"],
-            "next": "cargo xtask lock",
-        });
-        called().complete_json(&mut answer);
-        let lock = "cargo xtask lock --root '../w p'";
-        let expected = serde_json::json!({
-            "error": { "what": "no", "hints": [lock] },
-            "hunks": ["cargo xtask lock"],
-            "next": lock,
-        });
-        assert_eq!(answer, expected);
+        let answer = |lock: &str| {
+            serde_json::json!({
+                "checks": [{ "name": "lint", "error": format!("error: no\n  next: {lock}") }],
+                "error": { "what": "no", "hints": [lock] },
+                "findings": [{ "hint": lock, "line": 1 }],
+                "next": lock,
+                "patches": [{
+                    "hunks": [{ "lines": ["cargo xtask lock"] }],
+                    "range_diff": "cargo xtask lock",
+                    "subject": "cargo xtask lock",
+                }],
+            })
+        };
+        let (mut completed, expected) =
+            (answer("cargo xtask lock"), answer("cargo xtask lock --root '../w p'"));
+        called().complete_json(&mut completed);
+        assert_eq!(completed, expected);
     }
 }
