@@ -255,8 +255,7 @@ fn a_pull_request_that_was_made_in_spite_of_a_bad_gateway_is_found() {
 #[test]
 fn a_commit_is_made_on_a_branch_and_the_branch_moved() {
     let Talk { server, client, .. } = talk();
-    let files =
-        [("pins.toml".to_string(), Some("new\n".to_string())), ("patches/p/0002-b.patch".into(), None)];
+    let files = [("pins.toml".to_string(), Some(b"new\n".to_vec())), ("patches/p/0002-b.patch".into(), None)];
     let wanted = |parent| WantedCommit { branch: "pin-sync/hello", parent, message: "Move", files: &files };
     client.keep_commit(&wanted("aa")).unwrap();
     let tree = server.last_tree();
@@ -271,4 +270,20 @@ fn a_commit_is_made_on_a_branch_and_the_branch_moved() {
     assert_eq!(branches.len(), 2);
     assert!(branches["pin-sync/hello"].ends_with("on \"cc\""), "{branches:?}");
     assert!(branches["pin-sync/hel"].ends_with("on \"bb\""), "{branches:?}");
+}
+
+#[test]
+fn a_file_that_is_not_utf8_is_a_blob_of_its_own() {
+    let Talk { server, client, .. } = talk();
+    let latin1 = b"+    return \"w\xfcrld\";\n".to_vec();
+    let files = [("a.patch".to_string(), Some(b"text\n".to_vec())), ("b.patch".into(), Some(latin1.clone()))];
+    let wanted = WantedCommit { branch: "pin-sync/hello", parent: "aa", message: "Move", files: &files };
+    // A blob that was made twice is one blob.
+    server.next(&[Incident::None, Incident::DoneButBadGateway]);
+    client.keep_commit(&wanted).unwrap();
+    let tree = server.last_tree();
+    assert_eq!(tree["tree"][0]["content"], "text\n");
+    assert_eq!(tree["tree"][1]["sha"], "blob 2");
+    assert!(tree["tree"][1].get("content").is_none(), "{tree}");
+    assert_eq!(server.blobs(), [latin1.clone(), latin1]);
 }

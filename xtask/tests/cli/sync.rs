@@ -127,12 +127,39 @@ fn sync_to_github(project: &Project, server: &FakeGitHub) -> Output {
     project.finish(command)
 }
 
-#[test]
-fn one_pull_request_with_all_that_moved() {
-    let project = project(more_lines);
+fn commit_all(project: &Project) {
     git::init(project.root());
     files::write(&project.path(".gitignore"), "target/\n");
     git::commit(project.root(), "Start");
+}
+
+#[test]
+fn a_patch_that_is_not_utf8_is_in_the_pull_request() {
+    let project = project(more_lines);
+    project.take_patch(|fork| {
+        let path = fork.join("src/count.c");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (above, below) = text.split_once("int count = 0;").unwrap();
+        files::write(&path, [above.as_bytes(), b"int count = 0; // W\xf6rter", below.as_bytes()].concat());
+    });
+    finish_series(&project);
+    commit_all(&project);
+    let server = FakeGitHub::start();
+    let said = sync_to_github(&project, &server).success();
+    assert!(said.stdout.contains("pull request: #100"), "{said}");
+    let patch = "patches/paged/0001-change-something.patch";
+    let tree = server.last_tree();
+    let sent = tree["tree"].as_array().unwrap().iter().find(|entry| entry["path"] == patch).unwrap();
+    assert_eq!(sent["sha"], "blob 1", "{tree}");
+    let written = std::fs::read(project.path(patch)).unwrap();
+    assert!(std::str::from_utf8(&written).is_err());
+    assert_eq!(server.blobs(), [written]);
+}
+
+#[test]
+fn one_pull_request_with_all_that_moved() {
+    let project = project(more_lines);
+    commit_all(&project);
     let server = FakeGitHub::start();
     let said = sync_to_github(&project, &server).success();
     assert!(said.stdout.contains("pull request: #100"), "{said}");

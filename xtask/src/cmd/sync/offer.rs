@@ -13,10 +13,10 @@ use crate::sys::machine::disk;
 pub fn offer(context: &Context, client: &Client, moved: &Pending, report: &SyncReport) -> Result<u64> {
     let checkout = command::checkout_of(context.layout.root())?;
     let files = moved.changes().map(|file| {
-        let text = file.new.as_ref().map(|_| disk::read_text(&context.layout.root().join(&file.path)));
-        Ok((file.path.clone(), text.transpose()?))
+        let bytes = file.new.as_ref().map(|_| disk::read(&context.layout.root().join(&file.path)));
+        Ok((file.path.clone(), bytes.transpose()?))
     });
-    let files: Vec<(String, Option<String>)> = files.collect::<Result<_>>()?;
+    let files: Vec<(String, Option<Vec<u8>>)> = files.collect::<Result<_>>()?;
     let branch = format!("pin-sync/{}", report.upstream);
     let title = format!("Move {} from {} to {}", report.upstream, report.old.name, report.new.name);
     let commit = WantedCommit { branch: &branch, parent: &checkout.commit, message: &title, files: &files };

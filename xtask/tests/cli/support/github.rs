@@ -40,6 +40,8 @@ struct State {
     comments: Vec<(u64, String)>,
     /// Bodies of the requests that created trees.
     trees: Vec<Value>,
+    /// Contents of the requests that created blobs.
+    blobs: Vec<Vec<u8>>,
     /// Commit of each branch, by name.
     branches: BTreeMap<String, String>,
     seen: Vec<Seen>,
@@ -133,6 +135,11 @@ impl FakeGitHub {
     /// Returns the body of the last request that created a tree.
     pub fn last_tree(&self) -> Value {
         self.state().trees.last().cloned().unwrap_or_default()
+    }
+
+    /// Returns the content of every created blob.
+    pub fn blobs(&self) -> Vec<Vec<u8>> {
+        self.state().blobs.clone()
     }
 
     /// Returns the created branches, with their commits.
@@ -240,6 +247,10 @@ fn answer(state: &mut State, method: &str, target: &str, body: &Value) -> (u16, 
 fn answer_git(state: &mut State, method: &str, parts: &[&str], body: &Value) -> (u16, Value) {
     match (method, parts) {
         ("GET", ["commits", id]) => (200, json!({ "sha": id, "tree": { "sha": format!("tree of {id}") } })),
+        ("POST", ["blobs"]) if body["encoding"] == "base64" => {
+            state.blobs.push(from_base64(body["content"].as_str().unwrap()));
+            (201, json!({ "sha": format!("blob {}", state.blobs.len()) }))
+        }
         ("POST", ["trees"]) => {
             state.trees.push(body.clone());
             (201, json!({ "sha": format!("tree {}", state.trees.len()) }))
@@ -265,6 +276,23 @@ fn answer_git(state: &mut State, method: &str, parts: &[&str], body: &Value) -> 
         }
         _ => not_found(),
     }
+}
+
+fn from_base64(text: &str) -> Vec<u8> {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bits, mut count) = (0u32, 0);
+    let mut bytes = Vec::new();
+    for digit in text.trim_end_matches('=').bytes() {
+        let value = DIGITS.iter().position(|known| *known == digit).expect("a digit of base64");
+        bits = (bits << 6) | u32::try_from(value).unwrap();
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push(u8::try_from(bits >> count).unwrap());
+            bits &= (1 << count) - 1;
+        }
+    }
+    bytes
 }
 
 fn not_found() -> (u16, Value) {

@@ -23,9 +23,14 @@ pub fn project(change: impl Fn(&Path)) -> Project {
 /// Adds the trailers that `lint` requires to every patch, and updates the lock.
 pub fn finish_series(project: &Project) {
     let trailers =
-        "Upstream-Status: Pending\nDrop-when: never\nVerified-by: this test\nNumerics: identical\n";
-    for file in files::list(&project.path("patches/paged")) {
-        project.edit(&format!("patches/paged/{file}"), "\n\n---\n", &format!("\n\n{trailers}---\n"));
+        b"Upstream-Status: Pending\nDrop-when: never\nVerified-by: this test\nNumerics: identical\n";
+    let folder = project.path("patches/paged");
+    for file in files::list(&folder) {
+        // A patch may have lines that are not UTF-8.
+        let patch = std::fs::read(folder.join(&file)).unwrap();
+        let end = patch.windows(6).position(|lines| lines == b"\n\n---\n").expect("the end of the message");
+        let (message, rest) = patch.split_at(end + 2);
+        files::write(&folder.join(&file), [message, trailers, rest].concat());
     }
     project.run(&["lock"]).success();
 }

@@ -1,6 +1,8 @@
 //! A commit of some files on a branch of its own, created by GitHub: nothing is pushed, so no checkout needs
 //! permission to push.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -17,8 +19,8 @@ pub struct WantedCommit<'a> {
     pub parent: &'a str,
     /// Its message.
     pub message: &'a str,
-    /// Every file that differs, by its path; `None` for one that is deleted.
-    pub files: &'a [(String, Option<String>)],
+    /// Every file that differs, by its path, with its bytes; `None` for one that is deleted.
+    pub files: &'a [(String, Option<Vec<u8>>)],
 }
 
 #[derive(Deserialize)]
@@ -42,13 +44,27 @@ impl Client {
     pub fn keep_commit(&self, wanted: &WantedCommit<'_>) -> Result<String> {
         let what = "read the commit to start from";
         let parent: RawCommit = read(self.get(&format!("git/commits/{}", wanted.parent), what)?, what)?;
-        let entries: Vec<Value> = wanted.files.iter().map(entry).collect();
+        let entries = wanted.files.iter().map(|(path, content)| self.entry(path, content.as_deref()));
+        let entries: Vec<Value> = entries.collect::<Result<_>>()?;
         let tree = json!({ "base_tree": parent.tree.sha, "tree": entries });
         let tree = self.make_object("git/trees", &tree, "write the changed files")?;
         let commit = json!({ "message": wanted.message, "tree": tree, "parents": [wanted.parent] });
         let commit = self.make_object("git/commits", &commit, "make the commit")?;
         self.move_branch(wanted.branch, &commit)?;
         Ok(commit)
+    }
+
+    /// Returns the entry of a file in a tree. Only text can be in its JSON: other content is made a blob first.
+    fn entry(&self, path: &str, content: Option<&[u8]>) -> Result<Value> {
+        let (key, value) = match content.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+            None => ("sha", Value::Null),
+            Some((_, Ok(text))) => ("content", json!(text)),
+            Some((bytes, Err(_))) => {
+                let blob = json!({ "content": STANDARD.encode(bytes), "encoding": "base64" });
+                ("sha", json!(self.make_object("git/blobs", &blob, &format!("write `{path}`"))?))
+            }
+        };
+        Ok(json!({ "path": path, "mode": "100644", "type": "blob", key: value }))
     }
 
     /// Creating the same object twice yields one object: retrying is safe.
@@ -77,12 +93,5 @@ impl Client {
             self.send("POST", "git/refs", Some(&json!({ "ref": full, "sha": commit })), &what)
         };
         sent.map(drop).map_err(|failed| failed.error)
-    }
-}
-
-fn entry((path, content): &(String, Option<String>)) -> Value {
-    match content {
-        Some(text) => json!({ "path": path, "mode": "100644", "type": "blob", "content": text }),
-        None => json!({ "path": path, "mode": "100644", "type": "blob", "sha": null }),
     }
 }
