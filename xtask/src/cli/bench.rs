@@ -203,7 +203,8 @@ impl From<KvQuality> for bench::kv_quality::Options {
         }
         let contexts = contexts.into_iter().map(|context| context as usize).collect();
         let chunks = chunks as usize;
-        Self { model, text, caches, contexts, chunks, threads, baseline, keep, ..Self::quick() }
+        let base = bench::kv_quality::Base::WithEach;
+        Self { model, text, caches, contexts, chunks, threads, baseline, base, keep, ..Self::quick() }
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Options {
     pub tolerance: Tolerance,
     /// Whether needles and rates are measured, in addition to the divergence.
     pub extent: Extent,
+    /// Computation of the f16 side.
+    pub base: Base,
     /// Files to write.
     pub keep: Keep,
 }
@@ -58,6 +60,17 @@ pub enum Extent {
     Everything,
     /// Divergence only, which takes a third of the time.
     Divergence,
+}
+
+/// Computation of the f16 side, which is the same beside every cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Base {
+    /// With each cache: rates are measured alternately in all chunks.
+    #[default]
+    WithEach,
+    /// Once for each context; the other caches read its results from a file, and rates are measured alternately in the
+    /// last eighth of the chunks.
+    Once,
 }
 
 impl Options {
@@ -79,8 +92,8 @@ impl Options {
         let caches = cache::each_code_once();
         let (contexts, chunks) = (vec![512], 32);
         let (model, text, threads, baseline, keep) = (None, None, None, None, Keep::default());
-        let (tolerance, extent) = (Tolerance::default(), Extent::default());
-        Options { model, text, caches, contexts, chunks, threads, baseline, tolerance, extent, keep }
+        let (tolerance, extent, base) = (Tolerance::default(), Extent::default(), Base::Once);
+        Options { model, text, caches, contexts, chunks, threads, baseline, tolerance, extent, base, keep }
     }
 }
 
@@ -134,8 +147,14 @@ fn measure(context: &Context, options: &Options) -> Result<KvQualityRun> {
     let caches = if options.caches.is_empty() { cache::usual() } else { options.caches.clone() };
     let threads = options.threads.unwrap_or_else(load::cores);
     let (chunks, extent) = (options.chunks, options.extent);
-    let asking = Asking { program: &program, model: &model, text: &text, chunks, threads, extent };
-    let measured = measure_all(context, &asking, &options.contexts, &caches)?;
+    let scratch = (options.base == Base::Once).then(|| disk::scratch_folder(&folder, "kv-quality"));
+    let scratch = scratch.transpose()?;
+    let file = scratch.as_ref().map(|scratch| scratch.path().join("f16"));
+    let digests = format!("model {model_digest}, text {text_digest}");
+    let base = file.as_deref().map(|file| SharedBase { file, digests: &digests });
+    let asking = Asking { program: &program, model: &model, text: &text, chunks, threads, extent, base };
+    let measured = measure_all(context, &asking, &options.contexts, &caches)
+        .map_err(|error| disk::blame_full_disk(&folder, error))?;
     let (contexts, chunks, processor) = (options.contexts.clone(), options.chunks, load::processor());
     let name = model.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(KvQualityRun {
@@ -171,17 +190,18 @@ fn measure_all(
     lengths: &[usize],
     caches: &[Cache],
 ) -> Result<Vec<Measured>> {
-    let total = lengths.iter().sum::<usize>() * caches.len();
+    let at_length = |length: usize| (0..caches.len()).map(move |at| (length, at));
+    let each: Vec<(usize, usize)> = lengths.iter().copied().flat_map(at_length).collect();
+    let total: usize = each.iter().map(|(length, at)| asking.steps(*length, *at)).sum();
     let mut progress = context.ui.progress("measuring", Some(total as u64), Unit::Steps);
     let (mut measured, mut before) = (Vec::new(), 0);
-    for length in lengths {
-        for cache in caches {
-            context.ui.status("Measuring", format!("{cache} at {length} tokens"));
-            progress.note(&format!("{cache} at {length} tokens,"));
-            let advance = |part: f64| progress.set(before + (part * *length as f64) as u64);
-            measured.push(asking.measure(cache, *length, advance)?);
-            before += *length as u64;
-        }
+    for (length, at) in each {
+        let (cache, steps) = (&caches[at], asking.steps(length, at));
+        context.ui.status("Measuring", format!("{cache} at {length} tokens"));
+        progress.note(&format!("{cache} at {length} tokens,"));
+        let advance = |part: f64| progress.set(before + (part * steps as f64) as u64);
+        measured.push(asking.measure((cache, at), length, advance)?);
+        before += steps as u64;
     }
     Ok(measured)
 }
@@ -194,12 +214,31 @@ struct Asking<'a> {
     chunks: usize,
     threads: usize,
     extent: Extent,
+    base: Option<SharedBase<'a>>,
+}
+
+/// A file of the f16 side's results, which the first measurement at each context writes.
+struct SharedBase<'a> {
+    file: &'a Path,
+    /// Digests of the model and the text: the probe refuses a file with other ones.
+    digests: &'a str,
 }
 
 impl Asking<'_> {
-    /// Measures one cache; `advance` receives the fraction that is done.
-    fn measure(&self, cache: &Cache, length: usize, mut advance: impl FnMut(f64)) -> Result<Measured> {
-        let run = self.probe(cache, length);
+    /// Returns the steps of progress of the cache with index `at`: one that reads the f16 side computes half as much as
+    /// the first, which writes it.
+    fn steps(&self, length: usize, at: usize) -> usize {
+        if self.base.is_some() && at == 0 { 2 * length } else { length }
+    }
+
+    /// Measures one cache, given with its index; `advance` receives the fraction that is done.
+    fn measure(
+        &self,
+        (cache, at): (&Cache, usize),
+        length: usize,
+        mut advance: impl FnMut(f64),
+    ) -> Result<Measured> {
+        let run = self.probe((cache, at), length);
         let words = run.words();
         let (mut answer, mut said) = (String::new(), Vec::new());
         let status = run.watch(|seen| {
@@ -219,7 +258,7 @@ impl Asking<'_> {
             .map_err(|error| Error::no(format!("`{words}` said something else than a result")).detail(error))
     }
 
-    fn probe(&self, cache: &Cache, length: usize) -> Run {
+    fn probe(&self, (cache, at): (&Cache, usize), length: usize) -> Run {
         let run = Run::new(self.program)
             .arg("--model")
             .arg(self.model)
@@ -230,11 +269,42 @@ impl Asking<'_> {
             .args(["--threads", &self.threads.to_string()])
             .args(match self.extent {
                 Extent::Everything => &[][..],
-                Extent::Divergence => &["--scenes", "0", "--decode", "0"],
+                Extent::Divergence => &["--haystacks", "0", "--decode", "0"],
             });
-        with_feature(run, Some(ATTENTION))
+        with_feature(self.with_base(run, at), Some(ATTENTION))
             .env(EDGE_LAYERS, cache.edge_layers.to_string())
             .env(RECENT, cache.recent.to_string())
             .env(SINKS, cache.sinks.to_string())
+    }
+
+    fn with_base(&self, run: Run, at: usize) -> Run {
+        let Some(base) = &self.base else { return run };
+        let flag = if at == 0 { "--write-base" } else { "--read-base" };
+        run.args(["--digests", base.digests]).arg(flag).arg(base.file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asking(base: Option<SharedBase<'_>>) -> Asking<'_> {
+        let [program, model, text] = ["quality", "m", "t"].map(Path::new);
+        Asking { program, model, text, chunks: 8, threads: 2, extent: Extent::Everything, base }
+    }
+
+    fn words(asking: &Asking<'_>, at: usize) -> String {
+        asking.probe((&"q8_0/turbo4".parse().unwrap(), at), 512).words()
+    }
+
+    #[test]
+    fn the_first_cache_writes_the_f16_side_and_the_others_read_it() {
+        let shared = asking(Some(SharedBase { file: Path::new("f16"), digests: "digests" }));
+        assert!(words(&shared, 0).ends_with("--digests digests --write-base f16"), "{}", words(&shared, 0));
+        assert!(words(&shared, 1).ends_with("--digests digests --read-base f16"), "{}", words(&shared, 1));
+        assert_eq!([0, 1, 2].map(|at| shared.steps(512, at)), [1024, 512, 512]);
+        let alone = asking(None);
+        assert!([0, 1].iter().all(|at| !words(&alone, *at).contains("-base")));
+        assert_eq!([0, 1].map(|at| alone.steps(512, at)), [512, 512]);
     }
 }
