@@ -8,6 +8,7 @@
 mod cli {
     mod apply;
     mod bench;
+    mod bench_quality;
     mod bisect;
     mod bisect_histories;
     mod build;

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::layout::Layout;
+use crate::sys::machine::process::Run;
 use crate::sys::machine::{compilers, disk};
 
 /// A program of `ci/probe/`.
@@ -63,26 +64,73 @@ pub fn find(layout: &Layout, probe: Probe) -> Result<PathBuf> {
     }
 }
 
-/// Compiles a probe against the packaged libraries of one variant.
+/// Compiles a probe against the packaged libraries of one variant, unless it is in `folder` and was compiled from the
+/// same inputs.
+///
+/// # Errors
+///
+/// The variant is not built, or the compiler failed.
 pub fn build(context: &Context, probe: Probe, variant: &str, folder: &Path) -> Result<PathBuf> {
     let source = find(&context.layout, probe)?;
-    let libraries = context.layout.package(variant, DEFAULT_FLAVOR).join("lib");
-    if !disk::exists(&libraries) {
+    let package = context.layout.package(variant, DEFAULT_FLAVOR).join("lib");
+    if !disk::exists(&package) {
         return Err(Error::usage(format!("{variant}-{DEFAULT_FLAVOR} is not built"))
             .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}")));
     }
     let tree = context.layout.tree(variant);
+    let headers = [tree.join("include"), tree.join("ggml/include")];
+    let libraries = named(&package, probe.libraries())?;
     let program = folder.join(probe.program(variant));
-    compilers::call(&compilers::compilers()?.cxx)
+    let found = compilers::compilers()?;
+    let compile = compilers::call(&found.cxx)
         .args(["-std=c++17", "-O2", "-o"])
         .arg(&program)
-        .arg(source)
-        .arg(format!("-I{}", tree.join("include").display()))
-        .arg(format!("-I{}", tree.join("ggml/include").display()))
-        .args(named(&libraries, probe.libraries())?)
-        .arg(format!("-Wl,-rpath,{}", libraries.display()))
-        .success()?;
+        .arg(&source)
+        .args(headers.iter().map(|folder| format!("-I{}", folder.display())))
+        .args(&libraries)
+        .arg(format!("-Wl,-rpath,{}", package.display()));
+    let inputs = format!("{}\n{}\n", found.version, compile.words());
+    let inputs = inputs + &digests(&source, &headers, &libraries)?;
+    compile_if_changed(compile, &program, &inputs)?;
     Ok(program)
+}
+
+/// Compiles `program`, unless the record beside it has these `inputs` and its own digest.
+fn compile_if_changed(compile: Run, program: &Path, inputs: &str) -> Result<()> {
+    let mut record = program.as_os_str().to_owned();
+    record.push(".inputs");
+    let record = PathBuf::from(record);
+    let state = || -> Result<String> {
+        Ok(format!("{inputs}{} the program\n", disk::digest_if_there(program)?.unwrap_or_default()))
+    };
+    if disk::read_if_there(&record)?.as_deref() == Some(state()?.as_bytes()) {
+        return Ok(());
+    }
+    // First: if this run is killed while it compiles, the next one compiles.
+    disk::remove_file(&record)?;
+    compile.success()?;
+    disk::write_atomically(&record, state()?.as_bytes())
+}
+
+/// Returns one line for each file that a probe is compiled from: its digest and its path.
+fn digests(source: &Path, headers: &[PathBuf], libraries: &[PathBuf]) -> Result<String> {
+    let beside = source.parent().map(headers_in).transpose()?.unwrap_or_default();
+    let below = headers.iter().map(|folder| headers_in(folder)).collect::<Result<Vec<_>>>()?;
+    let files = std::iter::once(source.to_path_buf()).chain(beside).chain(below.into_iter().flatten());
+    let line = |file: PathBuf| -> Result<String> {
+        Ok(format!("{} {}\n", disk::sha256_of_file(&file)?, file.display()))
+    };
+    files.chain(libraries.iter().cloned()).map(line).collect()
+}
+
+/// Returns the C headers below `folder`; none if it does not exist.
+fn headers_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    if !disk::exists(folder) {
+        return Ok(Vec::new());
+    }
+    let files = disk::files_below(folder)?.into_iter();
+    let headers = files.filter(|file| file.extension().is_some_and(|extension| extension == "h"));
+    Ok(headers.map(|file| folder.join(file)).collect())
 }
 
 /// Returns the packaged libraries with these names: each exists there once, by the name that programs load.
