@@ -8,7 +8,7 @@
 mod report;
 mod runs;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -25,6 +25,7 @@ use crate::serving::spread::{Limits, Spread};
 use crate::serving::verdict::Answer;
 use crate::serving::{chats, switches};
 use crate::sys::machine::process::Run;
+use crate::sys::machine::threads::few_at_once;
 use crate::sys::machine::{disk, load};
 use crate::sys::net::server::Server;
 use crate::sys::project::pinned_models::{self, Provided};
@@ -43,7 +44,8 @@ impl Size {
     /// Number of chats, of long prompts, and of tokens per answer.
     fn counts(self) -> (usize, usize, usize) {
         match self {
-            Size::Short => (30, 1, 6),
+            // As many chats as the crowded pool has growing requests.
+            Size::Short => (runs::GROWING, 1, 6),
             Size::Full => (chats::CHATS, chats::LONG_PROMPTS, 48),
         }
     }
@@ -109,37 +111,65 @@ impl<'a> Weights<'a> {
     }
 
     fn compare(&self) -> Result<Compared> {
-        let stock = STOCK.iter().map(|run| self.answers(&self.stock, run).map(|(answers, _)| answers));
-        let stock: Vec<Vec<Answer>> = stock.collect::<Result<_>>()?;
+        let shared = Shared::of(load::cores());
+        let runs: Vec<&ServerRun> = STOCK.iter().chain(&PAGED).collect();
+        let mut answered = few_at_once(shared.servers, runs, |run| self.answered(run, shared.threads))?;
+        let paged = answered.split_off(STOCK.len());
+        let stock = answered;
         let own: Vec<(String, Spread)> = pairs()
             .map(|(one, other)| {
                 let name = format!("{} / {}", STOCK[one].name, STOCK[other].name);
-                (name, Spread::between(&stock[one], &stock[other]))
+                (name, Spread::between(&stock[one].answers, &stock[other].answers))
             })
             .collect();
         let spreads: Vec<Spread> = own.iter().map(|(_, spread)| spread.clone()).collect();
-        let mut paged = Vec::new();
-        for run in &PAGED {
-            let (answers, server) = self.answers(&self.ours, run)?;
-            paged.push(Paged {
-                name: run.name,
-                spread: Spread::between(&stock[0], &answers),
-                missing: missing(run, &server)?,
-            });
-        }
-        Ok(Compared { requests: self.requests.len(), own, limits: Limits::of(&spreads), paged })
+        let paged = PAGED.iter().zip(paged).map(|(run, Answered { answers, missing })| Paged {
+            name: run.name,
+            spread: Spread::between(&stock[0].answers, &answers),
+            missing,
+        });
+        let (requests, limits) = (self.requests.len(), Limits::of(&spreads));
+        Ok(Compared { requests, own, limits, paged: paged.collect() })
     }
 
-    fn answers(&self, program: &Path, run: &ServerRun) -> Result<(Vec<Answer>, Server)> {
+    /// Starts a server, sends it all requests, and reads its pool before it ends.
+    fn answered(&self, run: &ServerRun, threads: usize) -> Result<Answered> {
         self.context.ui.status("Answering", format!("{} requests: {}", self.requests.len(), run.name));
+        let program = if run.is_paged() { &self.ours } else { &self.stock };
         let command = switches::without_features(Run::new(program))
-            .args(["-t", &load::cores().to_string()])
+            .args(["-t", &threads.to_string()])
             .args(run.arguments)
             .arg("--model")
             .arg(&self.model);
-        let server = Server::start(command, &self.context.layout.log("gate-weights"))?;
+        let server = Server::start(command, &self.context.layout.log(&run.log()))?;
         let answers = ask_in_turn(&server, &run.requests(&self.requests), run.clients)?;
-        Ok((answers.iter().map(|answer| answer.first(self.predict)).collect(), server))
+        let answers = answers.iter().map(|answer| answer.first(self.predict)).collect();
+        let missing = if run.is_paged() { missing(run, &server)? } else { Vec::new() };
+        Ok(Answered { answers, missing })
+    }
+}
+
+/// Result of one server.
+struct Answered {
+    answers: Vec<Answer>,
+    /// Required events that did not occur.
+    missing: Vec<String>,
+}
+
+/// Distribution of the cores over servers that run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shared {
+    servers: usize,
+    /// Threads of each server: the same for all, because they may decide how sums are rounded.
+    threads: usize,
+}
+
+impl Shared {
+    /// Two servers, each with half of the cores: one alone leaves a core idle while it loads the model, between two
+    /// requests and wherever its threads wait for each other.
+    fn of(cores: usize) -> Shared {
+        const SERVERS: usize = 2;
+        Shared { servers: cores.clamp(1, SERVERS), threads: (cores / SERVERS).max(1) }
     }
 }
 
@@ -171,5 +201,53 @@ mod tests {
     #[test]
     fn stock_is_compared_with_itself_in_every_pair() {
         assert_eq!(pairs().collect::<Vec<_>>(), [(0, 1), (0, 2), (1, 2)]);
+    }
+
+    #[test]
+    fn no_core_has_two_threads() {
+        assert_eq!(Shared::of(1), Shared { servers: 1, threads: 1 });
+        assert_eq!([2, 3].map(Shared::of), [Shared { servers: 2, threads: 1 }; 2]);
+        assert_eq!(Shared::of(16), Shared { servers: 2, threads: 8 });
+    }
+
+    /// Characters at the beginning of a chat that cover its first block.
+    const LETTERS_OF_A_BLOCK: usize = 64 * 6;
+
+    /// Returns the beginning and the tenant of each chat of a short run.
+    fn chats_of(run: &ServerRun) -> Vec<(String, String)> {
+        let (count, _, predict) = Size::Short.counts();
+        let requests: Vec<Value> =
+            chats::chats(count).iter().map(|prompt| chats::request(prompt, predict)).collect();
+        let chat = |request: &Value| {
+            let prompt = request["prompt"].as_str().unwrap();
+            let beginning: String = prompt.chars().take(LETTERS_OF_A_BLOCK).collect();
+            (beginning, request["cache_salt"].to_string())
+        };
+        run.requests(&requests).iter().map(chat).collect()
+    }
+
+    /// Returns the number of chats whose first block an earlier one of the same tenant has.
+    fn shared_blocks(chats: &[(String, String)]) -> usize {
+        (0..chats.len()).filter(|at| chats[..*at].contains(&chats[*at])).count()
+    }
+
+    /// A chat has two blocks when it starts and three before it ends.
+    #[test]
+    fn a_crowded_pool_holds_the_requests_that_start_and_not_what_they_grow_to() {
+        let crowded = PAGED.iter().find(|run| run.is_crowded).unwrap();
+        let cells = crowded.arguments.iter().skip_while(|argument| **argument != "-c").nth(1).unwrap();
+        let blocks = cells.parse::<usize>().unwrap() / 64;
+        let chats = chats_of(crowded);
+        assert_eq!(chats.len(), runs::GROWING);
+        for volley in chats.chunks(crowded.clients) {
+            assert!(2 * volley.len() <= blocks && 3 * volley.len() - shared_blocks(volley) > blocks);
+        }
+    }
+
+    #[test]
+    fn some_chats_of_one_tenant_share_a_block_on_every_server() {
+        for run in &PAGED {
+            assert!(shared_blocks(&chats_of(run)) >= 5, "{}", run.name);
+        }
     }
 }

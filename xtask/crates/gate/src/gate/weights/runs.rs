@@ -13,8 +13,8 @@ pub(super) struct ServerRun {
     pub(super) clients: usize,
     /// `cache_prompt`: whether prompts are looked up in the cache.
     pub(super) uses_cache: bool,
-    /// Number of tenants that requests are distributed over in turn; they share no blocks with each other. With one
-    /// tenant there is no salt.
+    /// Number of tenants that requests are distributed over in turn, two in a row for each; they share no blocks with
+    /// each other. With one tenant there is no salt.
     pub(super) tenants: usize,
     /// Whether blocks must be evicted and requests preempted for the run to count.
     pub(super) is_crowded: bool,
@@ -24,7 +24,10 @@ pub(super) struct ServerRun {
 /// when they start and not when they grow. A greedy answer has the shorter one as its prefix, so only that prefix is
 /// compared.
 const GROWTH: u64 = 64;
-const GROWING: usize = 16;
+pub(super) const GROWING: usize = 16;
+
+/// Number of consecutive requests of a tenant: most of these chats have the same system prompt, whose blocks they share.
+const IN_A_ROW: usize = 2;
 
 /// One request at a time, with the prompt cache: the reference of all comparisons.
 const ALONE: ServerRun = ServerRun {
@@ -76,6 +79,18 @@ pub(super) const PAGED: [ServerRun; 4] = [
 ];
 
 impl ServerRun {
+    /// Whether it is our server, with the paged cache.
+    pub(super) fn is_paged(&self) -> bool {
+        self.arguments.contains(&"--kv-paged")
+    }
+
+    /// Returns the name of its log: servers that run at the same time have different ones.
+    pub(super) fn log(&self) -> String {
+        let words = self.name.split(|one: char| !one.is_ascii_alphanumeric());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        format!("gate-weights-{}", words.join("-"))
+    }
+
     /// Returns the requests as sent to this server.
     pub(super) fn requests(&self, requests: &[Value]) -> Vec<Value> {
         let request = |(at, request): (usize, &Value)| {
@@ -85,7 +100,7 @@ impl ServerRun {
                 request["n_predict"] = (request["n_predict"].as_u64().unwrap_or_default() + GROWTH).into();
             }
             if self.tenants > 1 {
-                request["cache_salt"] = format!("tenant {}", at % self.tenants).into();
+                request["cache_salt"] = format!("tenant {}", at / IN_A_ROW % self.tenants).into();
             }
             request
         };
@@ -101,12 +116,12 @@ mod tests {
 
     #[test]
     fn tenants_take_turns_and_one_alone_has_no_salt() {
-        let asked = [json!({ "prompt": "a" }), json!({ "prompt": "b" })];
+        let asked = ["a", "b", "c", "d", "e"].map(|prompt| json!({ "prompt": prompt }));
         let salts = |run: ServerRun| {
             run.requests(&asked).iter().map(|one| one["cache_salt"].clone()).collect::<Vec<_>>()
         };
-        assert_eq!(salts(PAGED[0]), [Value::Null, Value::Null]);
-        assert_eq!(salts(PAGED[3]), [json!("tenant 0"), json!("tenant 1")]);
+        assert!(salts(PAGED[0]).iter().all(Value::is_null));
+        assert_eq!(salts(PAGED[3]), [0, 0, 1, 1, 0].map(|tenant| json!(format!("tenant {tenant}"))));
         assert_eq!(STOCK[1].requests(&asked)[0]["cache_prompt"], false);
     }
 
@@ -123,8 +138,15 @@ mod tests {
 
     #[test]
     fn all_our_servers_are_paged_and_no_stock_server_is() {
-        let is_paged = |run: &ServerRun| run.arguments.contains(&"--kv-paged");
-        assert!(PAGED.iter().all(is_paged) && !STOCK.iter().any(is_paged));
+        assert!(PAGED.iter().all(ServerRun::is_paged) && !STOCK.iter().any(ServerRun::is_paged));
         assert_eq!(PAGED.iter().filter(|run| run.is_crowded).count(), 1);
+    }
+
+    #[test]
+    fn each_server_has_its_own_log() {
+        let logs: std::collections::BTreeSet<String> =
+            STOCK.iter().chain(&PAGED).map(ServerRun::log).collect();
+        assert_eq!(logs.len(), STOCK.len() + PAGED.len());
+        assert!(logs.contains("gate-weights-paged-small-pool-8-clients"), "{logs:?}");
     }
 }
