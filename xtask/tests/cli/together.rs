@@ -3,7 +3,9 @@
 use std::io::Read;
 use std::process::Stdio;
 
-use super::support::{Output, Project, files, program_path};
+use super::support::importing::started;
+use super::support::upstream::Upstream;
+use super::support::{Output, Project, Source, files, program_path};
 
 fn at_once(project: &Project, arguments: [&[&str]; 2]) -> [Output; 2] {
     let path = program_path::with_build_tools();
@@ -75,6 +77,44 @@ fn a_program_that_stays_in_the_background_blocks_no_run() {
     let begin = std::time::Instant::now();
     project.run(&["apply"]).success();
     assert!(begin.elapsed().as_secs() < 10, "waited for the server in the background");
+}
+
+/// Runs a command with an upstream at `ssh://upstream/hello`; git's connection to it leaves a program in the background
+/// for 20 seconds, as a credential helper does.
+fn with_a_helper_of_git(project: &Project, arguments: &[&str]) -> Output {
+    let ssh = project.beside("ssh");
+    let upstream = Upstream::shared().repository();
+    let helper = ": > \"$HOME/started\"; setsid sleep 20 > /dev/null 2>&1 < /dev/null &";
+    files::write_script(&ssh, &format!("{helper}\nexec git upload-pack '{}'", upstream.display()));
+    let mut command = project.command(arguments);
+    command.env("GIT_SSH", &ssh).env("GIT_SSH_VARIANT", "simple");
+    let output = project.finish(command);
+    assert!(project.beside("home/started").exists(), "git did not connect: {output}");
+    output
+}
+
+#[track_caller]
+fn assert_is_not_blocked(project: &Project) {
+    let begin = std::time::Instant::now();
+    project.run(&["lock"]).success();
+    assert!(begin.elapsed().as_secs() < 10, "waited for the helper in the background");
+}
+
+/// git's `credential.helper=cache` starts such a daemon at a fetch from a private repository.
+#[test]
+fn a_helper_that_git_leaves_after_a_fetch_blocks_no_run() {
+    let project = Project::with_sources(&[Source::Git("ssh://upstream/hello".to_string())]);
+    with_a_helper_of_git(&project, &["fetch"]).success();
+    assert_is_not_blocked(&project);
+}
+
+/// `import` asks for the refs first, and finds that there is no such commit.
+#[test]
+fn a_helper_that_git_leaves_after_looking_at_refs_blocks_no_run() {
+    let project = started();
+    let import = ["import", "--from", "ssh://upstream/hello", "v1.0..gone"];
+    with_a_helper_of_git(&project, &import).code(2).says(&["has no `gone`"]);
+    assert_is_not_blocked(&project);
 }
 
 /// Takes the locks of a compiling build, as another process would hold them.

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod compiler_cache;
 pub mod compilers;
 pub mod disk;
+pub(in crate::sys) mod inherited_lock;
 pub mod load;
 pub mod memory;
 pub mod models;

@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::disk;
 use crate::error::{Error, Result};
@@ -102,15 +103,25 @@ fn not_ours(path: &Path) -> Error {
         .hint("remove the link, or move the folder elsewhere, then run the same command again")
 }
 
-/// Removes the folder with its content; a missing one is not an error.
+/// Maximum time for which [`remove_folder`] waits for another program to stop writing.
+const WRITERS_LIMIT: Duration = Duration::from_secs(5);
+
+/// Removes the folder with its content; a missing one is not an error. The downloads of a killed run, which hold no
+/// lock, may still write there for a moment: what they add is removed as well.
 pub fn remove_folder(path: &Path) -> Result<()> {
     if !disk::exists(path) {
         return Ok(());
     }
     demand(path)?;
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk::explain("remove", path, &error)),
-        _ => Ok(()),
+    let begin = Instant::now();
+    loop {
+        match fs::remove_dir_all(path).map_err(|error| (error.kind(), error)) {
+            Ok(()) | Err((io::ErrorKind::NotFound, _)) => return Ok(()),
+            Err((io::ErrorKind::DirectoryNotEmpty, _)) if begin.elapsed() < WRITERS_LIMIT => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err((_, error)) => return Err(disk::explain("remove", path, &error)),
+        }
     }
 }
 
@@ -159,6 +170,26 @@ mod tests {
             assert!(remove_folder(&path).is_err() && rename(&path, &layout.scratch()).is_err());
         }
         assert!(disk::exists(&precious.join("file")));
+    }
+
+    #[test]
+    fn a_folder_into_which_a_program_still_writes_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path().join("project"));
+        claim(&layout).unwrap();
+        let scratch = layout.scratch();
+        disk::create_folder(&scratch).unwrap();
+        let begin = Instant::now();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                let is_late = || begin.elapsed() > Duration::from_millis(300);
+                (0..)
+                    .take_while(|_| !is_late())
+                    .all(|at| fs::write(scratch.join(at.to_string()), "x").is_ok())
+            });
+            remove_folder(&scratch).unwrap();
+        });
+        assert!(!disk::exists(&scratch));
     }
 
     #[cfg(unix)]

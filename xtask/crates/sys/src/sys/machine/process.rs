@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use super::inherited_lock;
 use crate::build::prefix_map;
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
@@ -138,6 +139,14 @@ impl Run {
         for (name, value) in keep.iter().filter_map(|name| Some((name, std::env::var_os(name)?))) {
             self.command.env(name, value);
         }
+        self
+    }
+
+    /// Keeps the locks of this run from it: for programs that use the network, since they may leave a helper in the
+    /// background that would hold the locks, such as git's credential cache.
+    #[must_use]
+    pub fn without_locks(mut self) -> Run {
+        inherited_lock::keep_from(&mut self.command);
         self
     }
 

@@ -30,7 +30,7 @@ pub(in crate::sys) const PATIENCE: Duration = Duration::from_secs(60);
 const HOPELESS: Duration = Duration::from_secs(10);
 
 impl Download<'_> {
-    /// Runs the program to completion and appends its output to `said`.
+    /// Runs the program to completion, without the locks of this run, and appends its output to `said`.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Download<'_> {
     pub fn run(self, run: Run, said: &mut Vec<String>) -> Result<ExitStatus> {
         let mut life = SignsOfLife { last: Instant::now(), size: 0 };
         let mut given_up = false;
-        let status = run.watch(|seen| {
+        let status = run.without_locks().watch(|seen| {
             match seen {
                 Seen::Line(line) => {
                     life.sign();

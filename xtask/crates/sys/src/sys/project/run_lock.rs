@@ -5,7 +5,8 @@
 //! while it compiles. A command that changes the project holds both exclusively.
 //!
 //! Child processes inherit both on purpose. When a run is killed, compilers that it started may still be writing; the
-//! next run waits until the last of them has ended.
+//! next run waits until the last of them has ended. Programs that use the network do not inherit them:
+//! docs/decisions/0004-child-processes-inherit-the-run-lock.md.
 
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -17,6 +18,7 @@ use super::pending;
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::plan::next_command::quoted;
+use crate::sys::machine::inherited_lock::InheritedLock;
 use crate::sys::machine::{clock, disk, ours, scratch};
 use crate::ui::Ui;
 
@@ -34,7 +36,7 @@ pub enum Access {
 /// The locks, held until dropped.
 #[derive(Debug)]
 pub struct RunLock {
-    _files: Vec<File>,
+    _files: Vec<InheritedLock>,
 }
 
 /// Takes the locks of this project that `access` needs, and reports the run that it waits for. A run with exclusive
@@ -66,7 +68,7 @@ pub fn take(layout: &Layout, ui: &Ui, access: Access) -> Result<RunLock> {
     Ok(RunLock { _files: std::iter::once(run).chain(project).collect() })
 }
 
-fn take_at(path: &Path, ui: &Ui, shared: bool) -> Result<File> {
+fn take_at(path: &Path, ui: &Ui, shared: bool) -> Result<InheritedLock> {
     let fail = |error: std::io::Error| disk::explain("lock", path, &error);
     let file = open(path)?;
     let tried = if shared { file.try_lock_shared() } else { file.try_lock() };
@@ -82,7 +84,7 @@ fn take_at(path: &Path, ui: &Ui, shared: bool) -> Result<File> {
 }
 
 /// Takes the lock exclusively; `None` while another run holds it.
-fn take_if_free(path: &Path) -> Result<Option<File>> {
+fn take_if_free(path: &Path) -> Result<Option<InheritedLock>> {
     let file = open(path)?;
     match file.try_lock() {
         Ok(()) => held(file).map(Some),
@@ -96,11 +98,11 @@ fn open(path: &Path) -> Result<File> {
     options.map_err(|error| disk::explain("lock", path, &error))
 }
 
-fn held(mut file: File) -> Result<File> {
-    inherit(&file).map_err(|error| Error::environment(format!("could not share the run lock: {error}")))?;
+fn held(mut file: File) -> Result<InheritedLock> {
     // Only informs people who wait, so a failed write is ignored.
     let _ = file.set_len(0).and_then(|()| file.write_all(&Holder::this_run().render()));
-    Ok(file)
+    InheritedLock::new(file)
+        .map_err(|error| Error::environment(format!("could not share the run lock: {error}")))
 }
 
 /// The run that last took a lock, as recorded in the lock's file.
@@ -132,16 +134,6 @@ impl Holder {
 fn holder(path: &Path) -> String {
     let text = disk::read_if_there(path).ok().flatten().unwrap_or_default();
     serde_json::from_slice(&text).map(|holder: Holder| holder.describe()).unwrap_or_default()
-}
-
-#[cfg(unix)]
-fn inherit(file: &File) -> std::io::Result<()> {
-    Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
-}
-
-#[cfg(not(unix))]
-fn inherit(_file: &File) -> std::io::Result<()> {
-    Ok(())
 }
 
 /// Removes scratch and lock files. The caller holds the lock exclusively, so they belong to a run that was killed.

@@ -153,7 +153,7 @@ pub enum History {
 /// commit that it refers to.
 fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
     let nowhere = Path::new("/dev/null");
-    let run = git(nowhere).args(["ls-remote", "--quiet", "--"]).arg(from);
+    let run = git(nowhere).args(["ls-remote", "--quiet", "--"]).arg(from).without_locks();
     let words = run.words();
     let found = run.finish()?;
     let errors: Vec<String> = found.stderr.lines().map(str::to_string).collect();
