@@ -131,6 +131,16 @@ fn a_folder_outside_of_the_repository() {
     "#);
 }
 
+#[test]
+fn a_folder_of_patches_below_itself() {
+    let twin = "[variants.twin]\nextends = \"paged\"\npatches = \"patches/paged\"\n\n[variants.paged]";
+    after("[variants.paged]", twin).code(2).says(&[
+        "--> pins.toml:20:11",
+        "a folder of patches fits one tree: `twin` has it after `patches/paged` on the pin `hello`",
+        "next: remove `patches` from `[variants.twin]`: what `twin` extends has these patches",
+    ]);
+}
+
 /// Git does not store empty folders: a series without patches is missing in a fresh clone.
 #[test]
 fn a_series_that_is_not_there_is_empty() {

@@ -4,6 +4,7 @@ mod edit;
 mod gate;
 mod read;
 mod revision;
+mod shared;
 mod web;
 mod write;
 

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::gate::wrong_reference;
+use super::shared;
 use super::{Pin, Pins, Revision, Source, Tool, Variant, Version};
 use crate::error::{Error, Result};
 use crate::plan::name::Name;
@@ -88,7 +89,9 @@ impl Reader<'_> {
         if !variants.contains_key(default.get_ref()) {
             return Err(self.at(default, "no variant has this name"));
         }
-        Ok(Pins { default_variant: default.get_ref().clone(), pins, variants, tools })
+        let pins = Pins { default_variant: default.get_ref().clone(), pins, variants, tools };
+        self.check_shared_folders(&pins)?;
+        Ok(pins)
     }
 
     fn each<R, T>(
@@ -173,8 +176,8 @@ impl Reader<'_> {
             name: name.clone(),
             pin: pins[name].clone(),
             extends: raw.extends.as_ref().map(|parent| parent.get_ref().clone()),
-            patches: raw.patches.as_ref().map(|folder| folder.get_ref().clone()),
-            overlays: raw.overlays.iter().map(|folder| folder.get_ref().clone()).collect(),
+            patches: raw.patches.as_ref().map(|folder| one_spelling(folder.get_ref())),
+            overlays: raw.overlays.iter().map(|folder| one_spelling(folder.get_ref())).collect(),
             kernels: raw.kernels,
             gate: gate.map(|reference| reference.get_ref().clone()),
             flavors: raw.flavors.clone(),
@@ -188,6 +191,23 @@ impl Reader<'_> {
             Some(folder) => Err(self.at(folder, "a folder inside the repository, without `..`")),
             None => Ok(()),
         }
+    }
+
+    /// Rejects a folder of patches that two variants need for different trees; the error points at the later line.
+    fn check_shared_folders(&self, pins: &Pins) -> Result<()> {
+        let mut named: Vec<(&Spanned<String>, &Variant)> = Vec::new();
+        for (name, raw) in &self.raw.variants {
+            named.extend(raw.patches.as_ref().zip(pins.variants.get(name)));
+        }
+        named.sort_by_key(|(place, _)| place.span().start);
+        let mut first_of_folder: BTreeMap<Option<&str>, &Variant> = BTreeMap::new();
+        for (place, variant) in named {
+            let first = *first_of_folder.entry(variant.patches.as_deref()).or_insert(variant);
+            if let Some((label, hint)) = shared::refusal(pins, first, variant) {
+                return Err(self.at(place, &label).hint(hint));
+            }
+        }
+        Ok(())
     }
 
     /// The pin of every variant. Each variant is visited once, however long the chains are.
@@ -285,6 +305,13 @@ impl Reader<'_> {
             sha256: raw.sha256.iter().map(|hash| hash.get_ref().clone()).collect(),
         })
     }
+}
+
+/// The one spelling of a folder that [`stays_inside`], so that equal folders are equal texts: `a//b/` is `a/b`.
+fn one_spelling(folder: &str) -> String {
+    let parts = std::path::Path::new(folder).components();
+    let parts: Vec<&str> = parts.filter_map(|part| part.as_os_str().to_str()).collect();
+    parts.join("/")
 }
 
 /// Whether a path, joined to a folder, stays inside it.
