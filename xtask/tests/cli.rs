@@ -86,6 +86,7 @@ mod cli {
     mod report_sizes;
     mod run;
     mod series_oracle;
+    mod shared_series;
     mod smoke_operations;
     mod smoke_rpc;
     mod status;

@@ -209,15 +209,20 @@ impl Pins {
         self.variants.values().filter_map(|variant| variant.patches.as_deref())
     }
 
-    /// Every variant whose stack contains `variant`: itself and all that extend it.
-    pub fn with_all_that_extend(&self, variant: &Variant) -> impl Iterator<Item = &Variant> {
-        self.variants
-            .values()
-            .filter(|other| self.stack(other).iter().any(|below| below.name == variant.name))
+    /// Every variant that has the own patches of `variant`: itself, those that name the same folder, and all that
+    /// extend one of these.
+    pub fn with_patches_of<'a>(&'a self, variant: &'a Variant) -> impl Iterator<Item = &'a Variant> {
+        let has_patches_of = move |other: &&'a Variant| {
+            let folder = variant.patches.as_deref();
+            other.name == variant.name
+                || folder.is_some_and(|folder| self.patch_folders(other).contains(&folder))
+        };
+        self.variants.values().filter(has_patches_of)
     }
 
-    /// One variant for every series on `pin`, parents first. Variants with the same patch folders share one series. A
-    /// pin moves only with all of them.
+    /// One variant for every series on `pin`, parents first. Variants with the same patch folders share one series; a
+    /// folder of several variants has the same pin and the same folders below it in all of them. A pin moves only with
+    /// all of them.
     pub fn series_on(&self, pin: &Name) -> Vec<&Variant> {
         let on_pin =
             self.variants.values().filter(|variant| variant.pin == *pin && variant.patches.is_some());
@@ -412,6 +417,17 @@ patches = "patches/paged"
             assert_eq!(parent(name), None, "{name}");
         }
         assert!(pins.series_on(&Name::new("another").unwrap()).is_empty());
+        let with_patches_of = |name: &str| -> Vec<&str> {
+            pins.with_patches_of(&pins.variants[name]).map(|variant| variant.name.as_str()).collect()
+        };
+        for name in ["paged", "same-patches"] {
+            assert_eq!(
+                with_patches_of(name),
+                ["a-child", "only-overlays", "paged", "same-patches"],
+                "{name}"
+            );
+        }
+        assert_eq!(with_patches_of("a-child"), ["a-child"]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Variants that extend one whose series changes: those that no longer apply are rebased with it.
+//! Variants that have the patches of one whose series changes: their lock entries follow, and those that extend it and
+//! no longer apply are rebased with it.
 
 use super::Choices;
 use super::in_memory::reverts;
@@ -18,9 +19,9 @@ use crate::sys::machine::disk;
 use crate::sys::project::stage::Stage;
 
 /// Updates the lock, and stages it, for a change that gives `variant` another series, whose entry is `fresh`,
-/// together with the entries of all variants that extend it. Those that no longer apply are rebased if every patch
-/// replays without a conflict; the others keep their patches, and a warning names the command to run. Returns the new
-/// lock.
+/// together with the entries of all variants that have this series too or extend it. Those that no longer apply are
+/// rebased if every patch replays without a conflict; the others keep their patches, and a warning names the command to
+/// run. Returns the new lock.
 pub fn stage(
     context: &Context,
     stage: &mut Stage,
@@ -29,7 +30,7 @@ pub fn stage(
     fresh: &LockedVariant,
 ) -> Result<Lock> {
     let (old, new) = follow(context, stage, (store, pins), (variant, fresh), "Rebased")?;
-    for other in pins.with_all_that_extend(variant) {
+    for other in pins.with_patches_of(variant) {
         if let Some(locked) = new.variants.get(other.name.as_str()) {
             apply::keep_base(store, other, locked)?;
         }
@@ -60,9 +61,10 @@ fn follow(
     let old = lock_file::read(context)?.unwrap_or_default();
     let mut new = old.clone();
     new.variants.insert(variant.name.to_string(), fresh.clone());
-    let mut following = Following { context, store, pins, old: &old, stage, verb, stale: Vec::new() };
+    let mut following =
+        Following { context, store, pins, changed: variant, old: &old, stage, verb, stale: Vec::new() };
     let mut others: Vec<&Variant> =
-        pins.with_all_that_extend(variant).filter(|other| other.name != variant.name).collect();
+        pins.with_patches_of(variant).filter(|other| other.name != variant.name).collect();
     others.sort_by_key(|other| pins.stack(other).len());
     for other in others {
         if let Some(locked) = following.entry(other)? {
@@ -72,11 +74,13 @@ fn follow(
     Ok((old, new))
 }
 
-/// A change as it is propagated to the variants that extend the changed one, parents first.
+/// A change as it is propagated to the variants with the changed series, parents first.
 struct Following<'a> {
     context: &'a Context,
     store: &'a Store,
     pins: &'a Pins,
+    /// The variant whose series changes.
+    changed: &'a Variant,
     /// The current lock.
     old: &'a Lock,
     stage: &'a mut Stage,
@@ -99,7 +103,8 @@ impl<'a> Following<'a> {
         if let Ok(applied) = apply::apply_stack(self.store, &self.staged(other)?) {
             return Ok(Some(applied.locked));
         }
-        let family = Family::of(self.pins, other);
+        // The series of the change itself is in the stage: it applies, so another input of this variant is in the way.
+        let family = Family::of(self.pins, other).filter(|_| !self.has_changed_series(other));
         let made_for = self.made_for(other);
         if let Some((family, made_for)) = family.zip(made_for.as_ref()) {
             // Any failure is left to the command named in the warning, which reports it in full with its remedy.
@@ -110,6 +115,11 @@ impl<'a> Following<'a> {
         self.warn(other, family);
         self.stale.push(&other.name);
         Ok(made_for)
+    }
+
+    /// Whether the own patches of `other` are those that change.
+    fn has_changed_series(&self, other: &Variant) -> bool {
+        other.patches == self.changed.patches
     }
 
     fn staged(&self, variant: &Variant) -> Result<Stack> {
@@ -164,14 +174,17 @@ impl<'a> Following<'a> {
         let name = &other.name;
         let stale =
             self.pins.stack(other).into_iter().rev().skip(1).find(|below| self.stale.contains(&&below.name));
-        let parent = other.extends.as_ref().unwrap_or(name);
+        let why = match &other.extends {
+            Some(parent) if !self.has_changed_series(other) => format!("extends {parent}"),
+            _ => format!("has the patches of {} too", self.changed.name),
+        };
         self.context.ui.warn(match (stale, family) {
             (Some(stale), _) => format!("{name} extends {}, and will be rebased with it", stale.name),
-            (None, Some(_)) => format!(
-                "{name} extends {parent} and no longer applies\n  next: cargo xtask rebase --variant {name}"
-            ),
+            (None, Some(_)) => {
+                format!("{name} {why} and no longer applies\n  next: cargo xtask rebase --variant {name}")
+            }
             (None, None) => format!(
-                "{name} extends {parent} and no longer applies\n  next: cargo xtask apply --check --variant {name}"
+                "{name} {why} and no longer applies\n  next: cargo xtask apply --check --variant {name}"
             ),
         });
     }
