@@ -129,23 +129,36 @@ fn is_in_store(project: &Project, id: &str) -> bool {
     asked.output().unwrap().status.success()
 }
 
+/// Locks the file that marks a stage as that of a running command.
+fn held_by_this_process(project: &Project, stage: &str) -> std::fs::File {
+    let path = project.path(&format!("target/espalier/{stage}.lock"));
+    files::write(&path, "");
+    let file = std::fs::File::open(path).unwrap();
+    file.lock().unwrap();
+    file
+}
+
 #[test]
 fn unreachable_objects_are_removed_unless_another_repository_borrows_them() {
     let project = Project::new();
     project.run(&["apply"]).success();
     project.run(&["edit"]).success();
     let id = forgotten_pin(&project);
-    for busy in ["edit/paged", "rebase/paged", "stage"] {
+    for busy in ["edit/paged", "rebase/paged", "stage/stage-abc"] {
         if busy != "edit/paged" {
             files::write(&project.path(&format!("target/espalier/{busy}/file")), "");
         }
+        let held = busy.starts_with("stage/").then(|| held_by_this_process(&project, busy));
         let said = project.run(&["gc"]).success().stdout;
         let says =
             format!("kept: target/espalier/store.git as it is, whose objects target/espalier/{busy} borrows");
         assert!(said.contains(&says), "{said}");
         assert!(is_in_store(&project, &id), "{busy}");
+        drop(held);
         std::fs::remove_dir_all(project.path(&format!("target/espalier/{busy}"))).unwrap();
     }
+    // The stage of a killed run keeps nothing.
+    project.write("target/espalier/stage/stage-abc/file", "");
     let said = project.run(&["gc"]).success().stdout;
     assert!(said.contains("target/espalier/store.git: objects that no pin leads to"), "{said}");
     assert!(!is_in_store(&project, &id));

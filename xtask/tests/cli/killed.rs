@@ -180,6 +180,8 @@ fn leftovers_of_a_killed_run_do_not_block_later_runs() {
         "target/espalier/store.git/packed-refs.lock",
         "target/espalier/trees/paged.index.lock",
         "target/espalier/tmp/fetch-abc/quarantine.git/HEAD",
+        "target/espalier/stage/stage-abc/pins.toml",
+        "target/espalier/stage/stage-abc.lock",
         "target/espalier/dist/.espalier-tmp-package-abc/new/bin/hello",
         "target/espalier/store.git/objects/pack/pack-1234.pack",
         "target/espalier/trees/paged/src/.espalier-tmp-abc",

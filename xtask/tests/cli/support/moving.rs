@@ -103,7 +103,7 @@ impl Move {
         assert!(pins.contains(&format!("tag = \"{TIP}\"")) && pins.contains(&self.tip_tree()), "{pins}");
         self.project.run(&["--locked", "--offline", "lock", "--check"]).success();
         assert_eq!(self.project.scratch(), [""; 0]);
-        for name in ["pending", "stage", "rebase/hello"] {
+        for name in ["pending", "rebase/hello"] {
             assert!(!self.project.path("target/espalier").join(name).exists(), "{name}");
         }
     }

@@ -213,7 +213,8 @@ impl Project {
 
     /// Returns everything that only an interrupted run may leave.
     pub fn scratch(&self) -> Vec<String> {
-        let marks = ["target/espalier/tmp/", ".espalier-tmp-", "target/espalier/dist/."];
+        let marks =
+            ["target/espalier/tmp/", "target/espalier/stage/", ".espalier-tmp-", "target/espalier/dist/."];
         let is_lock = |path: &str| {
             path.ends_with(".lock") && (path.contains("/store.git/") || path.contains("/trees/"))
         };

@@ -109,7 +109,7 @@ impl Stacked {
     pub fn assert_settled(&self) {
         self.project.run(&["--locked", "--offline", "lock", "--check"]).success();
         assert_eq!(self.project.scratch(), [""; 0]);
-        for name in ["pending", "stage", "rebase/hello"] {
+        for name in ["pending", "rebase/hello"] {
             assert!(!self.project.path("target/espalier").join(name).exists(), "{name}");
         }
     }

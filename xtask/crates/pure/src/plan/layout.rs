@@ -142,8 +142,8 @@ impl Layout {
         self.generated().join("store.git")
     }
 
-    /// Staging folder for the files of a change that is tested before it is applied.
-    pub fn stage(&self) -> PathBuf {
+    /// Staging folders for the files of changes that are tested before they are applied, one for each running command.
+    pub fn stages(&self) -> PathBuf {
         self.generated().join("stage")
     }
 

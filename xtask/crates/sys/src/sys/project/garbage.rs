@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::plan::gc::{GeneratedFile, LEFTOVERS, LISTED, TOOLCHAINS};
 use crate::plan::layout::Layout;
 use crate::sys::machine::{disk, ours};
+use crate::sys::project::long_stage;
 
 /// Returns every entry in these folders that may be removed; a link to elsewhere, or an unknown name, is not ours.
 #[must_use]
@@ -58,7 +59,8 @@ pub fn remove(layout: &Layout, found: &GeneratedFile) -> Result<()> {
 pub fn borrower(layout: &Layout) -> Option<PathBuf> {
     let repositories = ["edit", "edit-before", "rebase"].map(|name| layout.generated().join(name));
     let mut all = repositories.iter().flat_map(|folder| disk::folders_in(folder));
-    all.next().or_else(|| [layout.stage(), layout.pending()].into_iter().find(|folder| disk::exists(folder)))
+    let pending = || Some(layout.pending()).filter(|folder| disk::exists(folder));
+    all.next().or_else(|| long_stage::owned(layout)).or_else(pending)
 }
 
 /// Returns the path of `found`.

@@ -7,6 +7,7 @@ pub mod image;
 pub mod image_read;
 pub mod inputs;
 pub mod licences;
+pub mod long_stage;
 pub mod package;
 pub mod patch_files;
 pub mod pending;

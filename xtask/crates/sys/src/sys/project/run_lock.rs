@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::pending;
+use super::{long_stage, pending};
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
 use crate::plan::next_command::quoted;
@@ -136,9 +136,11 @@ fn holder(path: &Path) -> String {
     serde_json::from_slice(&text).map(|holder: Holder| holder.describe()).unwrap_or_default()
 }
 
-/// Removes scratch and lock files. The caller holds the lock exclusively, so they belong to a run that was killed.
+/// Removes scratch and lock files, and stages without an owner. The caller holds the lock exclusively, so they belong
+/// to a run that was killed.
 fn sweep(layout: &Layout) -> Result<()> {
     ours::remove_folder(&layout.scratch())?;
+    long_stage::sweep(layout)?;
     scratch::sweep(layout);
     let trees = layout.generated().join("trees");
     // libgit2 writes refs and indices as `NAME.lock`, and refuses to if one already exists.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::inputs::{PatchFile, read_folder};
-use super::pending;
+use super::{long_stage, pending};
 use crate::error::Result;
 use crate::plan::layout::Layout;
 use crate::plan::name::Name;
@@ -32,6 +32,8 @@ pub struct Stage {
     refs: Vec<PendingRef>,
     offers_taken: Vec<Name>,
     remove_folders: Vec<String>,
+    /// Of the folder of a stage that outlives the run lock.
+    _ownership: Option<long_stage::Ownership>,
 }
 
 impl Stage {
@@ -41,10 +43,13 @@ impl Stage {
         Stage::begin_in(layout, layout.scratch().join("stage"))
     }
 
-    /// As [`Stage::begin`], for a change that is tested before it is committed, while the run lock is free. Another
-    /// such change replaces this one, which can then no longer be committed.
+    /// As [`Stage::begin`], for a change that is tested before it is committed, while the run lock is free. Its folder
+    /// is its own: it stays whatever other runs do, until it is dropped or its process ends.
     pub fn begin_long(layout: &Layout) -> Result<Stage> {
-        Stage::begin_in(layout, layout.stage())
+        let (folder, ownership) = long_stage::create(layout)?;
+        let mut stage = Stage::begin_in(layout, folder)?;
+        stage._ownership = Some(ownership);
+        Ok(stage)
     }
 
     /// As [`Stage::begin`], for a change that is never committed: several can be tested at the same time.
@@ -64,6 +69,7 @@ impl Stage {
             refs: Vec::new(),
             offers_taken: Vec::new(),
             remove_folders: Vec::new(),
+            _ownership: None,
         };
         for path in ["pins.toml", "espalier.lock"] {
             if let Some(bytes) = disk::read_if_there(&layout.root().join(path))? {
@@ -173,7 +179,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Leftovers are removed by the next change.
+        // A later run sweeps what is left.
         let _ = ours::remove_folder(&self.folder);
     }
 }
@@ -181,4 +187,86 @@ impl Drop for Stage {
 /// Whether `path` is a file in `folder`, at any depth.
 fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::project::garbage;
+    use crate::sys::project::run_lock::{self, Access};
+    use crate::ui::{Talk, Ui};
+
+    struct Place {
+        _folder: tempfile::TempDir,
+        layout: Layout,
+    }
+
+    impl Place {
+        fn new() -> Place {
+            let folder = tempfile::tempdir().unwrap();
+            let place = Place { layout: Layout::new(folder.path()), _folder: folder };
+            ours::claim(&place.layout).unwrap();
+            disk::write_atomically(&place.layout.root().join("page"), b"old").unwrap();
+            place
+        }
+
+        fn begin_long(&self, text: &str) -> Stage {
+            let mut stage = Stage::begin_long(&self.layout).unwrap();
+            stage.write("page", text.as_bytes()).unwrap();
+            stage
+        }
+
+        /// Does what every command does that changes the project.
+        fn take_locks(&self) {
+            run_lock::take(&self.layout, &Ui::new(Talk::Quiet), Access::Change).unwrap();
+        }
+
+        fn page(&self) -> String {
+            disk::read_text(&self.layout.root().join("page")).unwrap()
+        }
+
+        fn is_empty(&self) -> bool {
+            disk::files_below(&self.layout.stages()).unwrap().is_empty()
+                && disk::folders_in(&self.layout.stages()).is_empty()
+        }
+    }
+
+    #[test]
+    fn a_long_stage_outlasts_another_one_and_other_runs() {
+        let place = Place::new();
+        let stage = place.begin_long("new");
+        drop(place.begin_long("refused"));
+        place.take_locks();
+        assert_eq!(garbage::borrower(&place.layout), Some(stage.folder.clone()));
+        stage.commit("a test".to_string()).unwrap();
+        assert_eq!((place.page(), place.is_empty()), ("new".to_string(), true));
+    }
+
+    #[test]
+    fn of_two_long_stages_the_first_one_is_committed() {
+        let place = Place::new();
+        let (first, second) = (place.begin_long("first"), place.begin_long("second"));
+        second.commit("the second".to_string()).unwrap();
+        let error = first.commit("the first".to_string()).unwrap_err();
+        assert!(error.to_string().contains("the first was changed meanwhile"), "{error}");
+        assert_eq!((place.page(), place.is_empty()), ("second".to_string(), true));
+    }
+
+    /// A killed process leaves the folder and the lock file, which the system has released.
+    #[test]
+    fn a_stage_without_an_owner_is_swept() {
+        let place = Place::new();
+        let kept = place.begin_long("new");
+        let stages = place.layout.stages();
+        // The last two: by an earlier version, whose stage was this folder.
+        for path in ["stage-killed/pins.toml", "stage-killed.lock", "pins.toml", "patches/paged/0001-a.patch"]
+        {
+            disk::write_atomically(&stages.join(path), b"left").unwrap();
+        }
+        place.take_locks();
+        assert_eq!(disk::folders_in(&stages), [kept.folder.clone()]);
+        drop(kept);
+        assert!(place.is_empty());
+        assert_eq!(garbage::borrower(&place.layout), None);
+    }
 }
