@@ -189,6 +189,20 @@ fn into_a_new_variant_beside_others() {
     project.run(&taken).code(2).says(&["has no series of its own"]);
 }
 
+/// The new variant has a pin of its own, and a folder of patches belongs to one pin.
+#[test]
+fn a_new_variant_whose_folder_another_variant_has() {
+    let project = Project::new();
+    project.edit("pins.toml", "patches = \"patches/paged\"", "patches = \"patches/my\"");
+    let before = project.read("pins.toml");
+    let fork = fork(&project);
+    project.run(&import(fork.to_str().unwrap(), &[])).code(2).says(&[
+        "`patches/my` is the folder of the variant `paged`",
+        "next: choose another name: --variant my-fork",
+    ]);
+    assert_eq!(project.read("pins.toml"), before);
+}
+
 #[test]
 fn a_fork_that_stands_somewhere_else() {
     let project = empty_project();

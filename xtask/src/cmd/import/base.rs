@@ -60,6 +60,7 @@ pub(super) fn for_fork(import: Import<'_>, place: &ForkPlace, fork: &Fork<'_>, f
     let name = options.variant.as_deref().unwrap_or(&pins.default_variant);
     let Some(variant) = pins.variants.get(name) else {
         let text = disk::read_text(&context.layout.pins())?;
+        refuse_folder_of_another(&pins, name)?;
         return new_variant(import, place, fork, Some(text));
     };
     let onto = on_variant(import, &pins, variant)?;
@@ -181,6 +182,17 @@ fn take_pin(import: Import<'_>, pin: &Pin, commit: ObjectId) -> Result<()> {
     let here = Source::Path { path: repo.git_dir().display().to_string() };
     let pin = Pin { sources: vec![here], ..pin.clone() };
     fetch_pin(store, &context.layout, &pin, context.offline, &Ui::new(Talk::Quiet)).map(drop)
+}
+
+/// Refuses the name of a new variant if its folder has the series of another one, which has another pin.
+fn refuse_folder_of_another(pins: &Pins, name: &str) -> Result<()> {
+    let folder = format!("patches/{name}");
+    let has_folder = |variant: &&Variant| variant.patches.as_deref() == Some(folder.as_str());
+    match pins.variants.values().find(has_folder) {
+        Some(owner) => Err(Error::usage(format!("`{folder}` is the folder of the variant `{}`", owner.name))
+            .hint("choose another name: --variant my-fork")),
+        None => Ok(()),
+    }
 }
 
 fn refuse_folder(context: &Context, folder: &str) -> Result<()> {
