@@ -1,18 +1,22 @@
-//! `cargo xtask newest`: the furthest upstream commit at which every series on the pin still applies.
+//! `cargo xtask newest`: the furthest upstream commit at which every series on the pin still applies, and every overlay
+//! fits.
 
 use serde_json::json;
 
 use crate::context::{Context, Outcome};
 use crate::error::Result;
 use crate::plan::next_command::next_command;
+use crate::plan::overlay::Clash;
 use crate::report::newest::{self, NewestReport, Reach};
 use crate::report::status::Place;
-use crate::series::PatchClass;
+use crate::series::{ObjectId, PatchClass};
+use crate::stack::overlays::{PinOverlays, UpstreamTree};
 use crate::stack::pinned_series::DEFAULT_TIP;
 use crate::stack::pinned_series::PinnedSeries;
 use crate::stack::range::Range;
 use crate::stack::range::upstream_commit;
 use crate::sys::git::history::Commit;
+use crate::sys::git::store::Store;
 use crate::sys::project::run_lock::{self, Access};
 use crate::sys::upstream::tip::Tip;
 
@@ -45,22 +49,25 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     let all = || std::iter::once(&series).chain(&others);
     let patches: usize = all().map(|series| series.stack.own_patches().len()).sum();
     context.ui.status("Judging", format!("{patches} patches at {} commits", history.len()));
-    let ranges = all().map(|series| series.survey(&history)).collect::<Result<Vec<_>>>()?;
-    let applies = furthest(&ranges, &history, PatchClass::applies);
+    let search = Search::new(context, (&series, &others), &history)?;
+    let applies = search.furthest(PatchClass::applies)?;
+    let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
+    let overlays = search.overlays.clashes_at(search.store, upstream)?;
     let inexact_at_pin: Vec<String> = all()
-        .zip(&ranges)
+        .zip(&search.ranges)
         .filter(|(series, range)| !series.is_exact_in(&range.at_pin))
         .map(|(series, _)| series.stack.variant.name.to_string())
         .collect();
     let next = match inexact_at_pin.first() {
         Some(series) => Some(next_command("apply", &[("--variant", Some(series))])),
-        None => next_step(applies.as_ref(), options),
+        None => next_step(applies.as_ref(), &overlays, options),
     };
     Ok(NewestReport {
         next,
         inexact_at_pin,
-        exact: furthest(&ranges, &history, |class| class == PatchClass::Exact),
+        exact: search.furthest(|class| class == PatchClass::Exact)?,
         applies,
+        overlays,
         variant: series.stack.variant.name.to_string(),
         series: all().map(|series| series.stack.variant.name.to_string()).collect(),
         upstream: series.stack.pin.upstream.clone(),
@@ -69,29 +76,66 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     })
 }
 
-/// Returns the furthest commit on the way to `tip` at which a series and the `others` on its pin apply; `None` when
-/// there is no such commit or no history is available.
-pub fn reach(first: &PinnedSeries, others: &[PinnedSeries], tip: &Tip) -> Result<Option<Reach>> {
+/// Returns the furthest commit on the way to `tip` at which a series and the `others` on its pin apply, and the
+/// overlays of all variants fit; `None` when there is no such commit or no history is available.
+pub fn reach(
+    context: &Context,
+    first: &PinnedSeries,
+    others: &[PinnedSeries],
+    tip: &Tip,
+) -> Result<Option<Reach>> {
     let Some(history) = first.history(tip)? else { return Ok(None) };
-    let all = std::iter::once(first).chain(others);
-    let ranges = all.map(|series| series.survey(&history)).collect::<Result<Vec<_>>>()?;
-    Ok(furthest(&ranges, &history, PatchClass::applies))
+    Search::new(context, (first, others), &history)?.furthest(PatchClass::applies)
 }
 
-/// Returns the newest commit on the main line at which `is_good` holds for every patch of every series.
-fn furthest(ranges: &[Range], history: &[Commit], is_good: impl Fn(PatchClass) -> bool) -> Option<Reach> {
-    let series_at = |range: &Range, at: usize| {
-        let classes = range.classes.get(at).and_then(Option::as_deref);
-        classes.is_some_and(|classes| classes.iter().copied().all(&is_good))
-    };
-    let is_good_at = |at: &usize| ranges.iter().all(|range| series_at(range, *at));
-    if let Some(at) = main_line(history).find(is_good_at) {
-        let after_pin = commits_behind(history, at);
-        let commit = history.get(at).map(upstream_commit);
-        return Some(Reach { commit, after_pin, before_tip: history.len() - after_pin });
+/// Upstream's commits since a pin, with everything that has to fit at the one that the pin moves to.
+struct Search<'a> {
+    store: &'a Store,
+    /// The tree of the pin.
+    pin: ObjectId,
+    /// Results of each series on the pin.
+    ranges: Vec<Range>,
+    overlays: PinOverlays,
+    history: &'a [Commit],
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        context: &Context,
+        (first, others): (&'a PinnedSeries, &[PinnedSeries]),
+        history: &'a [Commit],
+    ) -> Result<Search<'a>> {
+        let all = std::iter::once(first).chain(others);
+        let ranges = all.map(|series| series.survey(history)).collect::<Result<Vec<_>>>()?;
+        let pin = &first.stack.pin;
+        let overlays = PinOverlays::read(context, &context.pins()?, &pin.name)?;
+        Ok(Search { store: &first.store, pin: pin.tree, ranges, overlays, history })
     }
-    let is_good_at_pin = ranges.iter().all(|range| range.at_pin.classes().all(&is_good));
-    is_good_at_pin.then_some(Reach { commit: None, after_pin: 0, before_tip: history.len() })
+
+    /// Returns the newest commit on the main line at which `is_good` holds for every patch of every series, and no
+    /// overlay file is in the way.
+    fn furthest(&self, is_good: impl Fn(PatchClass) -> bool) -> Result<Option<Reach>> {
+        let series_at = |range: &Range, at: usize| {
+            let classes = range.classes.get(at).and_then(Option::as_deref);
+            classes.is_some_and(|classes| classes.iter().copied().all(&is_good))
+        };
+        for at in main_line(self.history) {
+            let Some(commit) = self.history.get(at) else { continue };
+            if self.ranges.iter().all(|range| series_at(range, at)) && self.overlays_fit(commit.tree)? {
+                let after_pin = commits_behind(self.history, at);
+                let before_tip = self.history.len() - after_pin;
+                return Ok(Some(Reach { commit: Some(upstream_commit(commit)), after_pin, before_tip }));
+            }
+        }
+        let is_good_at_pin = self.ranges.iter().all(|range| range.at_pin.classes().all(&is_good));
+        let reach = Reach { commit: None, after_pin: 0, before_tip: self.history.len() };
+        Ok((is_good_at_pin && self.overlays_fit(self.pin)?).then_some(reach))
+    }
+
+    fn overlays_fit(&self, tree: ObjectId) -> Result<bool> {
+        // The name is only for messages.
+        Ok(self.overlays.clashes_at(self.store, UpstreamTree { name: "", tree })?.is_empty())
+    }
 }
 
 /// Iterates over the tip, its first parent, the first parent of that, and so on.
@@ -112,7 +156,7 @@ fn commits_behind(history: &[Commit], at: usize) -> usize {
     is_behind.into_iter().filter(|seen| *seen).count()
 }
 
-fn next_step(applies: Option<&Reach>, options: &Options) -> Option<String> {
+fn next_step(applies: Option<&Reach>, overlays: &[Clash], options: &Options) -> Option<String> {
     let Options { variant, tip, from } = options;
     let place = [("--variant", variant.as_deref()), ("--from", from.as_deref())];
     match applies {
@@ -120,6 +164,11 @@ fn next_step(applies: Option<&Reach>, options: &Options) -> Option<String> {
             Some(next_command("rebase", &[&[("--to", Some(commit.id.as_str()))], &place[..]].concat()))
         }
         Some(Reach { before_tip: 0, .. }) => None,
+        // `bisect` is about patches.
+        _ if !overlays.is_empty() => {
+            let to = tip.as_deref().unwrap_or(DEFAULT_TIP);
+            Some(next_command("rebase --dry-run", &[&[("--to", Some(to))], &place[..]].concat()))
+        }
         _ => Some(next_command("bisect", &[&[("--tip", tip.as_deref())], &place[..]].concat())),
     }
 }

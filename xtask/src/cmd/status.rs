@@ -16,6 +16,7 @@ use crate::report::status_text;
 use crate::report::taken::upstream_notes;
 use crate::series::{self, Origin, Patch, PatchClass, Survey, UpstreamHistory};
 use crate::stack::Stack;
+use crate::stack::overlays::{self, UpstreamTree};
 use crate::stack::pinned_series::{Classes, PinnedSeries};
 use crate::stack::range::upstream_commit;
 use crate::stack::range::{self, Range};
@@ -46,7 +47,8 @@ pub struct Options {
     pub svg: Option<PathBuf>,
 }
 
-/// Reports every patch, without stopping at a failure; exits with 1 unless all are exact.
+/// Reports every patch, without stopping at a failure; exits with 1 unless all are exact and no overlay file is in the
+/// way.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.html.iter().chain(&options.svg).try_for_each(|path| disk::refuse_as_output(path))?;
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
@@ -64,7 +66,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         () if options.long => status_text::long_text(&report),
         () => status_text::text(&report),
     };
-    let code = u8::from(report.exact() < report.patches.len() || report.inexact_at_pin);
+    let code = u8::from(!report.is_exact() || report.inexact_at_pin);
     let report = if options.long { report } else { report.without_hunks() };
     Ok(Outcome { text, json: json!(report), code })
 }
@@ -131,6 +133,7 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
         patch.upstream = upstream_notes(upstream, history.as_deref().unwrap_or_default());
     }
     let Stack { variant, pin, .. } = &series.stack;
+    let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
     Ok(StatusReport {
         variant: variant.name.to_string(),
         upstream: pin.upstream.clone(),
@@ -138,6 +141,7 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
         tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
         inexact_at_pin: found.inexact_at_pin,
         patches,
+        overlays: overlays::clashes_at(&series.store, &series.stack, upstream)?,
         commit_page: pin.commit_page(),
         next: Vec::new(),
         history,

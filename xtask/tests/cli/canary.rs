@@ -131,6 +131,27 @@ fn drift_ends_it_at_status() {
 }
 
 #[test]
+fn an_overlay_file_in_the_way_is_drift_with_one_issue() {
+    let watched = watched();
+    watched.upstream_does("Tell more", "README.md", "It says hello.", "It says hello, always.");
+    let good = watched.tip();
+    files::write(&watched.upstream.join("espalier/note.txt"), "upstream's\n");
+    git::commit(&watched.upstream, "Note");
+    let said = watched.keep_issues().code(1);
+    let status = "  status    FAILED       3 of 3 patches are exact; 1 overlay file is in the way";
+    let next = format!("the pin can move: cargo xtask sync --to {good}");
+    for words in [status, "`overlay/extra/espalier/note.txt` would replace", next.as_str()] {
+        assert!(said.stdout.contains(words), "{words}\n{said}");
+    }
+    watched.keep_issues().code(1);
+    assert_eq!(watched.titles("open"), ["paged: status fails on hello's tip"]);
+    git::git(&watched.upstream, &["rm", "--quiet", "espalier/note.txt"]);
+    git::commit(&watched.upstream, "Note no more");
+    watched.keep_issues().success();
+    assert_eq!((watched.titles("open").len(), watched.titles("closed").len()), (0, 1));
+}
+
+#[test]
 fn a_moved_interface_is_found_without_a_build() {
     let watched = watched();
     watched.upstream_does(

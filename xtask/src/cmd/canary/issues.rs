@@ -53,16 +53,25 @@ fn tip_words(report: &CanaryReport) -> String {
     format!("{} `{commit}`", report.upstream)
 }
 
-/// Returns one issue for each patch that an upstream change broke, and one for each later level that fails. A patch
-/// that is only blocked by another one is listed in that patch's issue.
+/// Returns one issue for each patch that an upstream change broke, and one for each level that fails although every
+/// patch applies. A patch that is only blocked by another one is listed in that patch's issue.
 fn wanted(report: &CanaryReport, options: &Options) -> Vec<Wanted> {
     let patches = report.status.iter().flat_map(|found| {
         let broken = found.patches.iter().filter(|patch| is_broken(patch));
         broken.map(|patch| wanted_for_patch(report, options, found, patch))
     });
-    let levels = [Level::Contract, Level::Build, Level::Gate].into_iter();
+    let levels = [Level::Contract, Level::Build, Level::Gate];
+    let levels = is_only_overlays(report).then_some(Level::Status).into_iter().chain(levels);
     let levels = levels.filter(|level| report.verdict(*level) == LevelVerdict::Failed);
     patches.chain(levels.map(|level| wanted_for_level(report, options, level))).collect()
+}
+
+/// Whether nothing but overlay files is in the way of the series.
+fn is_only_overlays(report: &CanaryReport) -> bool {
+    let is_it = |found: &StatusReport| {
+        !found.overlays.is_empty() && found.patches.iter().all(|patch| patch.class.applies())
+    };
+    report.status.as_ref().is_some_and(is_it)
 }
 
 fn is_broken(patch: &PatchStatus) -> bool {

@@ -10,6 +10,7 @@ use crate::plan::flavors::DEFAULT_FLAVOR;
 use crate::plan::flavors::Flavors;
 use crate::plan::name::Name;
 use crate::plan::next_command::next_command;
+use crate::plan::overlay::{Clash, in_the_way};
 use crate::plan::pins::{Pin, Pins, Revision, Variant};
 use crate::report::canary::{CanaryReport, Level, LevelReport, TipCommit};
 use crate::report::status::{PatchStatus, Place, StatusReport, why_not_moved};
@@ -17,6 +18,7 @@ use crate::series::PatchClass;
 use crate::stack::Stack;
 use crate::stack::apply::{self, Applied};
 use crate::stack::build::{self, Build};
+use crate::stack::overlays::{PinOverlays, UpstreamTree};
 use crate::stack::pinned_series::PinnedSeries;
 use crate::stack::rebase;
 use crate::stack::web_page::Wanted;
@@ -36,7 +38,7 @@ pub struct TipLevels<'a> {
     status: Option<StatusReport>,
     /// Newest commit that the pin can move to when the tip does not work for every series on the pin.
     reach: Option<String>,
-    /// Whether a series of another variant on the pin does not apply to the tip.
+    /// Whether a series or an overlay of another variant on the pin does not fit to the tip.
     is_held_by_others: bool,
     placed: Option<Applied>,
 }
@@ -133,14 +135,16 @@ impl<'a> TipLevels<'a> {
         let report = status::report_at(series, &tip)?;
         let (exact, all) = (report.exact(), report.patches.len());
         let applies = report.patches.iter().all(|patch| patch.class.applies());
+        let fits = report.overlays.is_empty();
         let drifted = report.patches.iter().filter(|patch| patch.class != PatchClass::Exact);
         let mut lines: Vec<String> = drifted.map(describe).collect();
         let others = series.others_on_pin(self.context)?;
-        let (held_by, stopped) = stopped_in(&others, &tip)?;
+        lines.extend(report.overlays.iter().map(ToString::to_string));
+        let (held_by, stopped) = self.held_by_others((series, &others), &tip, &report.overlays)?;
         lines.extend(stopped);
         let inexact = series.inexact_at_pin(&others)?;
-        if inexact.is_empty() && (!applies || !held_by.is_empty()) {
-            let commit = newest::reach(series, &others, &tip)?.and_then(|reach| reach.commit);
+        if inexact.is_empty() && (!applies || !fits || !held_by.is_empty()) {
+            let commit = newest::reach(self.context, series, &others, &tip)?.and_then(|reach| reach.commit);
             self.reach = commit.map(|commit| commit.id);
         }
         let mut says = format!("{exact} of {all} patches are exact");
@@ -151,13 +155,38 @@ impl<'a> TipLevels<'a> {
         if applies && exact < all {
             says += ", the rest apply automatically";
         }
+        if !fits {
+            says += &format!("; {}", in_the_way(&report.overlays));
+        }
         if !held_by.is_empty() {
             says += &format!("; the pin cannot move there yet because of {}", held_by.join(", "));
         }
         self.is_held_by_others = !held_by.is_empty();
         self.status = Some(report);
-        let passed = applies && inexact.is_empty();
+        let passed = applies && fits && inexact.is_empty();
         Ok(Finding { passed, says, details: lines.join("\n") })
+    }
+
+    /// Returns the other variants on the pin that do not fit to `tip`, and the reasons: patches of the series `others`,
+    /// and overlay files of any variant that are not among `own`.
+    fn held_by_others(
+        &self,
+        (series, others): (&PinnedSeries, &[PinnedSeries]),
+        tip: &Tip,
+        own: &[Clash],
+    ) -> Result<(Vec<String>, Vec<String>)> {
+        let (mut held_by, mut lines) = stopped_in(others, tip)?;
+        let overlays = PinOverlays::read(self.context, self.pins, &series.stack.pin.name)?;
+        let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
+        for (name, clashes) in overlays.by_variant(&series.store, upstream)? {
+            let clashes = clashes.iter().filter(|clash| !own.contains(clash)).map(Clash::to_string);
+            let clashes: Vec<String> = clashes.filter(|clash| !lines.contains(clash)).collect();
+            if !clashes.is_empty() && !held_by.iter().any(|known| known == name.as_str()) {
+                held_by.push(name.to_string());
+            }
+            lines.extend(clashes);
+        }
+        Ok((held_by, lines))
     }
 
     /// Places the series on the tip as a rebase would, in memory.
@@ -241,14 +270,14 @@ fn describe(patch: &PatchStatus) -> String {
 
 /// Returns, by name, the series among `others` that do not apply to `tip`, and one line for each of their own patches
 /// that does not.
-fn stopped_in<'a>(others: &'a [PinnedSeries], tip: &Tip) -> Result<(Vec<&'a str>, Vec<String>)> {
+fn stopped_in(others: &[PinnedSeries], tip: &Tip) -> Result<(Vec<String>, Vec<String>)> {
     let (mut held_by, mut lines) = (Vec::new(), Vec::new());
     for other in others {
         let report = status::report_at(other, tip)?;
         let own = report.patches.iter().skip(other.stack.parents);
         let stopped: Vec<String> = own.filter(|patch| !patch.class.applies()).map(describe).collect();
         if !stopped.is_empty() {
-            held_by.push(other.stack.variant.name.as_str());
+            held_by.push(other.stack.variant.name.to_string());
             lines.extend(stopped);
         }
     }

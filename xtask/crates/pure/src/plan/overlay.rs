@@ -1,6 +1,9 @@
 //! The rule for overlays: a path that exists upstream or that a patch touches is an error that names both files.
 
 use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
 
 use crate::error::Error;
 
@@ -20,9 +23,9 @@ pub struct OverlayFile {
 /// The other provider of a path that an overlay adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The pinned tree contains it.
+    /// The upstream tree contains it.
     Upstream {
-        /// The tag of the pin.
+        /// The name of its commit, such as the tag of the pin.
         tag: String,
     },
     /// A patch touches it.
@@ -37,8 +40,8 @@ pub enum Owner {
     },
 }
 
-impl std::fmt::Display for Owner {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Owner {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Owner::Upstream { tag } => write!(out, "upstream {tag} has it"),
             Owner::Patch { file } => write!(out, "{file} touches it"),
@@ -47,11 +50,51 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// The error for an overlay file whose path has another provider; it names both.
-pub fn refusal(file: &OverlayFile, owner: &Owner) -> Error {
-    Error::no(format!("the overlay file `{}` would replace `{}`", file.from, file.path))
-        .detail(format!("{owner}; an overlay may only add paths that nothing else provides"))
-        .hint(format!("rename `{}`, or make the change in a patch", file.from))
+/// An overlay file whose path has another provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Clash {
+    /// The file, relative to the root.
+    pub file: String,
+    /// Its path in the tree.
+    pub path: String,
+    /// The other provider, as a clause.
+    pub owner: String,
+}
+
+impl Clash {
+    /// The clash of `file` with `owner`.
+    #[must_use]
+    pub fn new(file: &OverlayFile, owner: &Owner) -> Clash {
+        Clash { file: file.from.clone(), path: file.path.clone(), owner: owner.to_string() }
+    }
+
+    /// The error; it names both providers.
+    #[must_use]
+    pub fn refusal(&self) -> Error {
+        let Clash { file, path, owner } = self;
+        Error::no(format!("the overlay file `{file}` would replace `{path}`"))
+            .detail(format!("{owner}; an overlay may only add paths that nothing else provides"))
+            .hint(format!("rename `{file}`, or make the change in a patch"))
+    }
+}
+
+/// The text of the error, for a report.
+impl fmt::Display for Clash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Error { what, details, hints, .. } = self.refusal();
+        write!(out, "{what}")?;
+        details.iter().try_for_each(|detail| write!(out, "\n  {detail}"))?;
+        hints.iter().try_for_each(|hint| write!(out, "\n  next: {hint}"))
+    }
+}
+
+/// `1 overlay file is in the way`, `2 overlay files are in the way`.
+#[must_use]
+pub fn in_the_way(clashes: &[Clash]) -> String {
+    match clashes.len() {
+        1 => "1 overlay file is in the way".to_string(),
+        files => format!("{files} overlay files are in the way"),
+    }
 }
 
 /// Returns the first two overlay files that cannot coexist: their paths differ at most in case, or one is a folder of
@@ -81,11 +124,13 @@ mod tests {
     #[test]
     fn a_refusal_names_both() {
         let file = file("src/llama.cpp", "overlay/shim/src/llama.cpp");
-        let error = refusal(&file, &Owner::Upstream { tag: "v1".into() }).to_string();
-        assert!(
-            error.contains("overlay/shim/src/llama.cpp") && error.contains("upstream v1 has it"),
-            "{error}"
-        );
+        let clash = Clash::new(&file, &Owner::Upstream { tag: "v1".into() });
+        insta::assert_snapshot!(clash.to_string(), @"
+        the overlay file `overlay/shim/src/llama.cpp` would replace `src/llama.cpp`
+          upstream v1 has it; an overlay may only add paths that nothing else provides
+          next: rename `overlay/shim/src/llama.cpp`, or make the change in a patch
+        ");
+        assert_eq!(clash.refusal().to_string(), format!("error: {clash}"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::day::day;
 use super::status::{Place, UpstreamCommit, why_not_moved};
 use super::status_text::{count, short};
+use crate::plan::overlay::Clash;
 
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
@@ -21,10 +22,13 @@ pub struct NewestReport {
     pub tip: Place,
     /// Those of `series` that are not exact at the pin; the pin cannot be rebased while there is one.
     pub inexact_at_pin: Vec<String>,
-    /// The furthest commit at which every patch is exact or shifted; `None` when there is none.
+    /// The furthest commit at which every patch is exact or shifted, and no overlay file is in the way; `None` when
+    /// there is none.
     pub applies: Option<Reach>,
-    /// The furthest commit at which every patch is exact.
+    /// The furthest commit at which every patch is exact and no overlay file is in the way.
     pub exact: Option<Reach>,
+    /// Overlay files of all variants on the pin whose path something else provides at the tip.
+    pub overlays: Vec<Clash>,
     /// The next command, if there is anything to do.
     pub next: Option<String>,
 }
@@ -52,9 +56,10 @@ pub fn text(report: &NewestReport) -> String {
     let NewestReport { series, upstream, pin, tip, .. } = report;
     let inexact: Vec<&str> = report.inexact_at_pin.iter().map(String::as_str).collect();
     let first = if inexact.is_empty() { String::new() } else { why_not_moved(&inexact, pin) + "\n\n" };
+    let overlays: String = report.overlays.iter().map(|clash| format!("\n\n{clash}")).collect();
     format!(
         "{first}{} on {upstream}'s main line (first parents) from {} to {}:\n\n  \
-         all of it applies {}\n  all of it is exact {}{}",
+         all of it applies {}\n  all of it is exact {}{overlays}{}",
         series.join(", "),
         pin.name,
         tip.name,

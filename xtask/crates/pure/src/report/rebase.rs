@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::plan::overlay::Clash;
 use crate::series::{ObjectId, PatchClass};
 
 pub use super::status::Place;
@@ -25,6 +26,8 @@ pub struct RebaseReport {
     pub patches: Vec<PatchMove>,
     /// Upstream changes that patches now revert.
     pub reverts: Vec<Revert>,
+    /// Overlay files whose path something else provides on the new tree; only in a dry run, a rebase stops there.
+    pub overlays: Vec<Clash>,
     /// Whether the project was changed; false for a dry run.
     pub written: bool,
 }

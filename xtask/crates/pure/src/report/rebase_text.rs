@@ -1,6 +1,7 @@
 //! The report of a rebase for a terminal.
 
 use super::rebase::{Fate, PatchMove, RebaseReport};
+use crate::plan::overlay::in_the_way;
 
 /// Renders a table of all patches, then the changes of each of them, then the warnings.
 pub fn text(report: &RebaseReport) -> String {
@@ -29,6 +30,9 @@ pub fn text(report: &RebaseReport) -> String {
     for revert in &report.reverts {
         text += &format!("  {revert}\n");
     }
+    for clash in &report.overlays {
+        text += &format!("\n{clash}\n");
+    }
     text.trim_end().to_string()
 }
 
@@ -42,10 +46,11 @@ fn headline(report: &RebaseReport) -> String {
     if report.written && (&from.name, &from.tree) == (&to.name, &to.tree) {
         return format!("{variant}: {} patches, already on {upstream} {}", patches.len(), to.name);
     }
-    let verb = match (report.written, waits) {
+    let is_stopped = waits > 0 || !report.overlays.is_empty();
+    let verb = match (report.written, is_stopped) {
         (true, _) => "now on",
-        (false, 0) => "would move to",
-        (false, _) => "cannot move to",
+        (false, false) => "would move to",
+        (false, true) => "cannot move to",
     };
     let mut line = format!(
         "{variant}: {stays} of {} patches, from {upstream} {}, {verb} {}",
@@ -58,6 +63,10 @@ fn headline(report: &RebaseReport) -> String {
     }
     if blocked > 0 {
         line += &format!(", {blocked} blocked");
+    }
+    if !report.overlays.is_empty() {
+        let separator = if waits > 0 { ';' } else { ':' };
+        line += &format!("{separator} {}", in_the_way(&report.overlays));
     }
     line
 }

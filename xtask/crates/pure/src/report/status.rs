@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::plan::overlay::Clash;
 use crate::series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass, visible};
 
 /// The whole report.
@@ -19,6 +20,8 @@ pub struct StatusReport {
     pub inexact_at_pin: bool,
     /// Every patch in order.
     pub patches: Vec<PatchStatus>,
+    /// Overlay files of the variant whose path something else provides there.
+    pub overlays: Vec<Clash>,
     /// URL prefix of the web pages of upstream commits, to which the id is appended; `None` when unknown.
     pub commit_page: Option<String>,
     /// The next commands; empty when every patch is exact.
@@ -107,6 +110,11 @@ impl StatusReport {
     /// Number of exact patches.
     pub fn exact(&self) -> usize {
         self.patches.iter().filter(|patch| patch.class == PatchClass::Exact).count()
+    }
+
+    /// Whether every patch is exact and every overlay file has its path for itself.
+    pub fn is_exact(&self) -> bool {
+        self.exact() == self.patches.len() && self.overlays.is_empty()
     }
 
     /// Number of patches of each class that occurs, in the order of the classes.

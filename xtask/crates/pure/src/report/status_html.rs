@@ -20,13 +20,14 @@ pub fn html(report: &StatusReport) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>\n{STYLE}{}</style></head>\n\
-         <body>\n<main>\n<h1>{} <small>on {} {} \u{2192} {}</small></h1>\n{}{}{}{}{rows}</main>\n</body></html>\n",
+         <body>\n<main>\n<h1>{} <small>on {} {} \u{2192} {}</small></h1>\n{}{}{}{}{}{rows}</main>\n</body></html>\n",
         filter_rules(report),
         escape(variant),
         escape(upstream),
         escape(&pin.name),
         escape(&tip.name),
         subtitle(report),
+        overlays(report),
         chips(report),
         legend(report),
         axis(report),
@@ -43,6 +44,11 @@ fn subtitle(report: &StatusReport) -> String {
         "<p class=\"sub\">{exact} \u{b7} {commits} \u{b7} tree <code>{}</code></p>\n",
         escape(&report.tip.tree)
     )
+}
+
+/// The overlay files that are in the way.
+fn overlays(report: &StatusReport) -> String {
+    report.overlays.iter().map(|clash| format!("<pre>{}</pre>\n", escape(&clash.to_string()))).collect()
 }
 
 /// The filter chips: the selected one decides which class of rows is shown. It works by CSS alone.

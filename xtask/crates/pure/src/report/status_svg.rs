@@ -4,6 +4,7 @@ use super::status::{PatchStatus, StatusReport};
 use super::status_html::{STYLE, kind, lane};
 use super::status_text::{count, escape, number};
 use super::svg::svg_file;
+use crate::plan::overlay::in_the_way;
 
 const WIDTH: usize = 960;
 const MARGIN: usize = 24;
@@ -50,11 +51,12 @@ pub fn svg(report: &StatusReport) -> String {
     svg_file(WIDTH, height, "role=\"img\" aria-labelledby=\"title\"", &content)
 }
 
-/// Number of patches of each class, and number of upstream commits.
+/// Number of patches of each class, of overlay files in the way, and of upstream commits.
 fn sums(report: &StatusReport) -> String {
     let classes = report.counts().into_iter().map(|(class, many)| format!("{many} {}", class.describe()));
     let commits = report.history.as_ref().map(|commits| format!("{} upstream", count(commits.len())));
-    let parts: Vec<String> = classes.chain(commits).collect();
+    let overlays = (!report.overlays.is_empty()).then(|| in_the_way(&report.overlays));
+    let parts: Vec<String> = classes.chain(overlays).chain(commits).collect();
     parts.join(" \u{b7} ")
 }
 

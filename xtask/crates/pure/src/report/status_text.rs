@@ -1,6 +1,7 @@
 //! The status report for a terminal and as Markdown.
 
 use super::status::{PatchStatus, StatusReport, UpstreamCommit, why_not_moved};
+use crate::plan::overlay::in_the_way;
 use crate::series::{PatchClass, PatchDrift};
 
 /// Number of shown commits that touched a patch's files: the newest, which are the most likely to be of interest.
@@ -9,7 +10,7 @@ const COMMITS_SHOWN: usize = 5;
 /// Renders one line for each patch, with the responsible commit for those that are not exact, and the next step for
 /// each class.
 pub fn text(report: &StatusReport) -> String {
-    let mut text = format!("{}\n\n{}", headline(report), table(report));
+    let mut text = format!("{}\n\n{}{}", headline(report), table(report), overlays(report));
     let mut steps: Vec<(PatchClass, &str)> =
         report.patches.iter().filter_map(|patch| Some((patch.class, patch.next?))).collect();
     steps.sort_unstable();
@@ -29,6 +30,10 @@ pub fn text(report: &StatusReport) -> String {
     text.trim_end().to_string()
 }
 
+fn overlays(report: &StatusReport) -> String {
+    report.overlays.iter().map(|clash| format!("\n{clash}\n")).collect()
+}
+
 fn table(report: &StatusReport) -> String {
     let width = report.patches.iter().map(|patch| patch.class.describe().len()).max().unwrap_or(0);
     let mut table = String::new();
@@ -44,7 +49,7 @@ fn table(report: &StatusReport) -> String {
 
 /// Renders the table, then all details of every patch that is not exact.
 pub fn long_text(report: &StatusReport) -> String {
-    let mut text = format!("{}\n\n{}", headline(report), table(report));
+    let mut text = format!("{}\n\n{}{}", headline(report), table(report), overlays(report));
     for patch in report.patches.iter().filter(|patch| patch.class != PatchClass::Exact) {
         text += &format!("\n{}", details(report, patch));
     }
@@ -63,6 +68,9 @@ pub fn markdown(report: &StatusReport) -> String {
         let class = format!("{}{}", patch.class.describe(), remark(patch));
         let since = report.cause_of(patch).map(|commit| format!("`{}`", short(commit))).unwrap_or_default();
         text += &format!("| `{}` | {} | {since} | {} |\n", patch.file, cell(&class), commits.join(" "));
+    }
+    for clash in &report.overlays {
+        text += &format!("\n{}", indented(&clash.to_string()));
     }
     for patch in report.patches.iter().filter(|patch| patch.class != PatchClass::Exact) {
         let heading = format!("{}: {}", patch.file, patch.class.describe());
@@ -85,8 +93,12 @@ fn headline(report: &StatusReport) -> String {
         _ if pin.tree == tip.tree => ", the pin".to_string(),
         _ => format!(", pin {}, no history available", pin.name),
     };
+    let overlays = match report.overlays.is_empty() {
+        true => String::new(),
+        false => format!("; {}", in_the_way(&report.overlays)),
+    };
     format!(
-        "{first}{variant}: {} of {} patches are exact at {upstream} {}{since}",
+        "{first}{variant}: {} of {} patches are exact at {upstream} {}{since}{overlays}",
         report.exact(),
         patches.len(),
         tip.name

@@ -10,6 +10,7 @@ pub mod image;
 pub mod import;
 pub mod lock;
 pub mod lock_file;
+pub mod overlays;
 pub mod pinned_series;
 pub mod range;
 pub mod ready;

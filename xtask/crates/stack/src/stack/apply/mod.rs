@@ -1,7 +1,7 @@
 //! `cargo xtask apply`: the series on its pin, in memory; then the tree on disk.
 
 mod drift;
-mod owners;
+pub mod owners;
 
 use std::sync::Arc;
 

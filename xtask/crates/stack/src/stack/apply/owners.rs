@@ -1,7 +1,7 @@
 //! Ownership of paths: an overlay may only add paths that neither upstream, nor a patch, nor another overlay has.
 
 use crate::error::{Error, Result};
-use crate::plan::overlay::{OverlayFile, Owner, clash_between, refusal};
+use crate::plan::overlay::{Clash, OverlayFile, Owner, clash_between};
 use crate::series::{Patch, RepoPath};
 use crate::stack::Stack;
 use crate::sys::git::tree::GitTree;
@@ -10,18 +10,29 @@ use crate::sys::git::tree::GitTree;
 /// the series.
 pub fn check_owners(base: &mut GitTree<'_>, patched: &mut GitTree<'_>, stack: &Stack) -> Result<()> {
     stack.overlays.iter().try_for_each(check_path)?;
-    if let Some((file, owner)) = clash_between(&stack.overlays) {
-        return Err(refusal(file, &owner));
+    match clashes(base, patched, stack, &stack.pin.revision.to_string())?.first() {
+        Some(clash) => Err(clash.refusal()),
+        None => Ok(()),
     }
+}
+
+/// Returns every overlay file of `stack` whose path has another owner. `base` is the upstream tree called `upstream`,
+/// `patched` the tree after the series.
+pub fn clashes(
+    base: &mut GitTree<'_>,
+    patched: &mut GitTree<'_>,
+    stack: &Stack,
+    upstream: &str,
+) -> Result<Vec<Clash>> {
+    let between = clash_between(&stack.overlays);
+    let mut found: Vec<Clash> = between.iter().map(|(file, owner)| Clash::new(file, owner)).collect();
     for file in &stack.overlays {
         let path = file.path.as_bytes();
         let is_upstream = base.entry(path)?.is_some() || patched.has_any_case(path)?;
-        let upstream = is_upstream.then(|| Owner::Upstream { tag: stack.pin.revision.to_string() });
-        if let Some(owner) = patch_that_touches(path, stack).or(upstream) {
-            return Err(refusal(file, &owner));
-        }
+        let upstream = is_upstream.then(|| Owner::Upstream { tag: upstream.to_string() });
+        found.extend(patch_that_touches(path, stack).or(upstream).map(|owner| Clash::new(file, &owner)));
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Applies the rules for a patch's paths to an overlay file.

@@ -4,6 +4,7 @@ use super::Choices;
 use super::steps::{ReplayVerdict, names, notes, shared, step, verdict};
 use super::target::{SeriesMove, Target, read_upstream};
 use crate::error::Result;
+use crate::plan::overlay::Clash;
 use crate::plan::rebase_state::places_of_taken;
 use crate::report::range_diff::settled;
 use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
@@ -11,7 +12,9 @@ use crate::report::replay;
 use crate::report::silent_revert::{Bases, silent_reverts};
 use crate::series::ObjectId;
 use crate::series::{FailedPatches, Patch, Replay, Replayed, replayed_patch};
+use crate::stack::Stack;
 use crate::stack::apply::change_tree;
+use crate::stack::overlays::{self, PinOverlays, UpstreamTree};
 use crate::stack::range;
 use crate::sys::git::store_tree::StoreTree;
 use crate::sys::git::tree::GitTree;
@@ -31,15 +34,42 @@ pub struct Tried {
 pub fn run(target: &Target<'_>, choices: Choices) -> Result<RebaseReport> {
     let named = target.named();
     let mut report = empty_report(named, named.tip.tree);
+    let mut trees = Vec::new();
     for series_move in target.series() {
         let tried = run_series(series_move, choices)?;
         if series_move.stack.files == named.stack.files {
             report.tree = tried.tree.to_string();
         }
+        trees.push((series_move, tried.tree));
         report.patches.extend(tried.patches.into_iter().skip(series_move.stack.parents));
         report.reverts.extend(tried.reverts);
     }
+    report.overlays = overlay_clashes(target, &trees)?;
     Ok(report)
+}
+
+/// Returns the overlay files that the rebase would stop at when it locks the variants. `trees` are those after the
+/// replay of each series.
+fn overlay_clashes(target: &Target<'_>, trees: &[(&SeriesMove<'_>, ObjectId)]) -> Result<Vec<Clash>> {
+    let SeriesMove { context, pins, store, stack, tip, .. } = target.named();
+    let patched = |stack: &Stack| {
+        let folders = pins.patch_folders(&stack.variant);
+        let same = trees.iter().find(|(series, _)| pins.patch_folders(&series.stack.variant) == folders);
+        same.map_or(tip.tree, |(_, tree)| *tree)
+    };
+    match target {
+        Target::Pin(_) => {
+            let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
+            PinOverlays::read(context, pins, &stack.pin.name)?.clashes_in(store, upstream, patched)
+        }
+        // The stack of the target has no overlays, and its pin is another series.
+        Target::Series(_) => {
+            let whole = Stack::read(&context.layout, pins, &stack.variant)?;
+            let name = whole.pin.revision.to_string();
+            let upstream = UpstreamTree { name: &name, tree: whole.pin.tree };
+            overlays::clashes_in(store, &whole, upstream, patched(&whole))
+        }
+    }
 }
 
 /// Replays one series with the patches of its parents. A patch with a conflict is left out, and the others are tried
@@ -131,6 +161,7 @@ pub fn empty_report(series_move: &SeriesMove<'_>, tree: ObjectId) -> RebaseRepor
         tree: tree.to_string(),
         patches: Vec::new(),
         reverts: Vec::new(),
+        overlays: Vec::new(),
         written: false,
     }
 }

@@ -177,7 +177,8 @@ fn dry_run(target: &Target<'_>, choices: Choices) -> Result<Outcome> {
     let code = if report.patches.iter().any(|patch| patch.fate.waits()) {
         Kind::Conflict.exit_code()
     } else {
-        u8::from(choices.is_strict() && !report.reverts.is_empty())
+        let is_refused = choices.is_strict() && !report.reverts.is_empty();
+        u8::from(is_refused || !report.overlays.is_empty())
     };
     Ok(Outcome { text: rebase_text::text(&report), json: json!(report), code })
 }
