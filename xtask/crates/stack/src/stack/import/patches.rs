@@ -2,6 +2,7 @@
 
 use super::sequence::{PatchSequence, SequenceCommit};
 use crate::error::{Error, Kind, Result};
+use crate::plan::next_command::quoted_bytes;
 use crate::plan::overlay::OverlayFile;
 use crate::series::ObjectId;
 use crate::series::{
@@ -142,32 +143,7 @@ impl Refused {
             return Err(error);
         }
         let flags: Vec<String> =
-            self.paths.iter().map(|path| format!("--leave-out {}", shell_word(path))).collect();
+            self.paths.iter().map(|path| format!("--leave-out {}", quoted_bytes(path))).collect();
         Err(error.hint(format!("or import all but these files: the same command with {}", flags.join(" "))))
-    }
-}
-
-/// Quotes `path` as a word for a shell.
-fn shell_word(path: &[u8]) -> String {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-/+@%,".contains(byte);
-    if path.iter().all(is_plain) {
-        return path.iter().map(|byte| char::from(*byte)).collect();
-    }
-    let spell = |byte: &u8| match byte {
-        b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
-        b' '..=b'~' => char::from(*byte).to_string(),
-        other => format!("\\x{other:02x}"),
-    };
-    format!("$'{}'", path.iter().map(spell).collect::<String>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shell_word;
-
-    #[test]
-    fn a_path_is_one_word() {
-        assert_eq!(shell_word(b"docs/a-b.txt"), "docs/a-b.txt");
-        assert_eq!(shell_word(b"a b'\t\xc3"), "$'a b\\'\\x09\\xc3'");
     }
 }
