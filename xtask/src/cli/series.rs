@@ -1,5 +1,7 @@
 //! Arguments of the commands that start and change a series.
 
+use std::ffi::OsString;
+
 use clap::Args;
 
 use super::values::absolute;
@@ -50,7 +52,7 @@ pub(super) struct Import {
     upstream: Option<String>,
     /// File or folder to leave as it is at the pin; repeatable.
     #[arg(long, value_name = "PATH")]
-    leave_out: Vec<String>,
+    leave_out: Vec<OsString>,
     /// Author of patches that name none, `Name <address>`; default: you, from git's configuration.
     #[arg(long, value_name = "AUTHOR", conflicts_with = "from")]
     author: Option<String>,

@@ -1,6 +1,6 @@
 //! `init` and `import --from`: a fork with merges, converted to a series.
 
-use super::support::importing::{NOT_SAID, applied_by_git, empty_project, fork};
+use super::support::importing::{NOT_SAID, applied_by_git, empty_project, fork, started};
 use super::support::upstream::{TAG, Upstream};
 use super::support::{Project, files, git};
 
@@ -106,6 +106,33 @@ fn all_that_cannot_be_said_is_said_at_once() {
         "--leave-out docs/shortcut --leave-out $'a\\x09b.txt'",
     ]);
     assert!(files::list(project.root()).iter().all(|path| path.starts_with("target/")), "{output}");
+}
+
+/// The printed option is typed as it is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_path_that_is_not_utf8_can_be_left_out() {
+    use std::os::unix::ffi::OsStrExt;
+    let project = started();
+    let fork = project.fork();
+    git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
+    let link = fork.join(std::ffi::OsStr::from_bytes(b"docs/caf\xe9"));
+    std::os::unix::fs::symlink("old/story.txt", link).unwrap();
+    git::commit(&fork, "Link to the story");
+    files::edit(&fork.join("src/name.c"), "world", "people");
+    git::commit(&fork, "Name people");
+    let arguments = ["import", "--from", fork.to_str().unwrap(), "v1.0..HEAD", "--json"];
+    let said = project.run(&arguments[..4]).code(4);
+    let (_, option) = said.stderr.split_once("the same command with ").unwrap();
+    assert_eq!(option.trim(), "--leave-out $'docs/caf\\xe9'");
+    let command = project.command(&arguments);
+    let mut pasted = std::process::Command::new("bash");
+    pasted.args(["-c", &format!("exec \"$@\" {option}"), "bash"]).arg(command.get_program());
+    pasted.args(command.get_args()).env_clear().current_dir(project.root());
+    pasted.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let json = project.finish(pasted).success().json();
+    assert_eq!(json["left_out"][0], "docs/caf\\xe9");
+    assert_eq!(json["patches"].as_array().unwrap().len(), 1, "{json}");
 }
 
 #[test]

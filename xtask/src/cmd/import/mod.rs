@@ -7,18 +7,20 @@ mod base;
 mod outcome;
 mod write;
 
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use self::base::Onto;
 use self::outcome::Imported;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
-use crate::series::ObjectId;
+use crate::series::{ObjectId, printable};
 use crate::stack::import::left_out::LeftOut;
 use crate::stack::import::loose::Loose;
 use crate::stack::import::sequence::PatchSequence;
 use crate::stack::import::{applying, fork, loose, patches};
 use crate::sys::git::store::Store;
+use crate::sys::machine::native_path::to_bytes;
 use crate::sys::project::run_lock::{self, Access};
 use crate::sys::work_trees::fork::{ForkPlace, History};
 use crate::sys::work_trees::fork_history::Fork;
@@ -34,7 +36,7 @@ pub struct Options {
     /// Name of the upstream, for a new variant.
     pub upstream: Option<String>,
     /// Files and folders that keep the pin's content.
-    pub leave_out: Vec<String>,
+    pub leave_out: Vec<OsString>,
     /// Do everything except writing.
     pub dry_run: bool,
 }
@@ -139,10 +141,16 @@ impl Import<'_> {
         if !options.dry_run {
             stage.commit(format!("the import into {}", onto.variant))?;
         }
-        let (left_out, dry_run) = (options.leave_out.as_slice(), options.dry_run);
+        let left_out: Vec<String> = options.leave_out.iter().map(|path| shown(path)).collect();
+        let (left_out, dry_run) = (left_out.as_slice(), options.dry_run);
         let imported = Imported { onto, sequence: &sequence, patches: &patches, goal, left_out, dry_run };
         Ok(imported.outcome(&rules))
     }
+}
+
+/// Returns a path for the report; bytes that are not UTF-8 are escaped.
+fn shown(path: &OsStr) -> String {
+    path.to_str().map_or_else(|| printable(&to_bytes(Path::new(path))), str::to_string)
 }
 
 fn refuse_nothing(sequence: &PatchSequence) -> Result<()> {

@@ -1,12 +1,15 @@
 //! Paths that an import leaves as they are in the pin.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::series::ObjectId;
 use crate::series::printable;
 use crate::sys::git::store::Store;
 use crate::sys::git::tree::{Entry, GitTree};
+use crate::sys::machine::native_path::to_bytes;
 
 /// The paths, and their content in the pin.
 pub struct LeftOut<'a> {
@@ -24,11 +27,12 @@ struct LeftOutPath {
 
 impl<'a> LeftOut<'a> {
     /// Creates the list; `paths` are files or folders, `pinned` is the pin's tree.
-    pub fn new(store: &'a Store, pinned: ObjectId, paths: &[String]) -> Result<LeftOut<'a>> {
+    pub fn new(store: &'a Store, pinned: ObjectId, paths: &[OsString]) -> Result<LeftOut<'a>> {
         let mut tree = GitTree::new(store, pinned)?;
         let mut entries = Vec::new();
         for path in paths {
-            let path = path.trim_matches('/').as_bytes();
+            let path = to_bytes(Path::new(path));
+            let path = without_slashes(&path);
             if path.is_empty() {
                 return Err(Error::usage("`--leave-out` names no path")
                     .hint("name a file or a folder of the fork: --leave-out docs/link"));
@@ -70,5 +74,25 @@ impl<'a> LeftOut<'a> {
         Err(Error::usage("no imported commit changes what `--leave-out` names")
             .detail(names.join("\n"))
             .hint("write the path as the list of refusals has it, or leave the flag out"))
+    }
+}
+
+/// Returns `path` without slashes at both ends.
+fn without_slashes(path: &[u8]) -> &[u8] {
+    let is_name = |byte: &u8| *byte != b'/';
+    let begin = path.iter().position(is_name).unwrap_or(path.len());
+    let end = path.iter().rposition(is_name).map_or(begin, |last| last + 1);
+    &path[begin..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_slashes;
+
+    #[test]
+    fn a_folder_may_be_named_with_slashes() {
+        for (path, wanted) in [("/a/b//", "a/b"), ("a", "a"), ("//", ""), ("", "")] {
+            assert_eq!(without_slashes(path.as_bytes()), wanted.as_bytes(), "{path}");
+        }
     }
 }
