@@ -307,6 +307,23 @@ fn patches_that_an_order_file_omits_are_reported() {
 }
 
 #[test]
+fn what_a_recipe_requires_outside_its_folder_is_not_read() {
+    let project = started();
+    let folder = project.beside("recipes/hello");
+    files::write(&folder.join("../common.inc"), "SRC_URI = \"file://z.patch\"\n");
+    files::write(&folder.join("a.patch"), first());
+    files::write(&folder.join("z.patch"), second());
+    let recipe = "require hello.bb\nrequire ../common.inc\nSRC_URI += \"file://a.patch\"\n";
+    files::write(&folder.join("hello.bb"), recipe);
+    let json = import(&project, &folder, &["--json"]).success().json();
+    assert_eq!(json["patches"].as_array().unwrap().len(), 1, "{json}");
+    assert_eq!(json["dropped"][0]["what"], "z.patch", "{json}");
+    let note =
+        "`hello.bb` requires `../common.inc`, which was not read: it is outside the folder of the recipe";
+    assert_eq!(json["notes"][0], note, "{json}");
+}
+
+#[test]
 fn several_series_in_one_folder_are_not_mixed() {
     let project = started();
     let folder = project.beside("package");

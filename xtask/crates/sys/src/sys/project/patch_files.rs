@@ -2,12 +2,14 @@
 //! untrusted.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::plan::next_command::quoted;
 use crate::series::{
-    Named, PATCH_SIZE_LIMIT, QuiltEntry, fits, is_packed, read_quilt_series, read_recipe, read_spec,
+    Named, PATCH_SIZE_LIMIT, QuiltEntry, fits, is_packed, printable, read_quilt_series, read_recipe,
+    read_spec,
 };
 use crate::sys::machine::disk;
 
@@ -60,10 +62,12 @@ pub fn find(path: &Path) -> Result<PatchFiles> {
     }
     if RECIPES.contains(&name.as_str()) || has_ending(path, &RECIPE_ENDINGS) {
         let found = recipe(path)?;
-        return found.ok_or_else(|| {
-            Error::usage(format!("`{}` names no patch", path.display()))
-                .hint("name the folder of the patches instead")
-        });
+        if found.patches.is_empty() {
+            return Err(Error::usage(format!("`{}` names no patch", path.display()))
+                .detail(found.notes.join("\n"))
+                .hint("name the folder of the patches instead"));
+        }
+        return Ok(found);
     }
     Ok(PatchFiles { patches: vec![found_patch(path.to_path_buf(), name)], ..PatchFiles::default() })
 }
@@ -76,15 +80,16 @@ fn find_in(folder: &Path) -> Result<PatchFiles> {
         }
     }
     let files = files_in(folder)?;
-    if let Some(found) = by_recipe(folder, &files)? {
+    let mut notes = Vec::new();
+    if let Some(found) = by_recipe(folder, &files, &mut notes)? {
         return Ok(found);
     }
     if files.iter().any(|file| is_patch(file)) {
-        return by_name(folder, files);
+        return by_name(folder, files, notes);
     }
     let holders = holders_in(folder)?;
     match &holders[..] {
-        [] => by_name(folder, files),
+        [] => by_name(folder, files, notes),
         [holder] => find_in(holder),
         holders => Err(several(
             format!("`{}` has no patches itself, and several folders that do", folder.display()),
@@ -93,19 +98,23 @@ fn find_in(folder: &Path) -> Result<PatchFiles> {
     }
 }
 
-/// Returns the patches of the recipe in `folder`, if one names patches that exist there.
-fn by_recipe(folder: &Path, files: &[PathBuf]) -> Result<Option<PatchFiles>> {
-    for name in RECIPES {
-        let file = folder.join(name);
-        if file.is_file()
-            && let Some(found) = recipe(&file)?
-        {
+/// Returns the patches of the recipe in `folder`, if one names patches that exist there. `notes` receives the notes on
+/// recipes that do not.
+fn by_recipe(folder: &Path, files: &[PathBuf], notes: &mut Vec<String>) -> Result<Option<PatchFiles>> {
+    for file in RECIPES.map(|name| folder.join(name)).iter().filter(|file| file.is_file()) {
+        let found = recipe(file)?;
+        if !found.patches.is_empty() {
             return Ok(Some(found));
         }
+        notes.extend(found.notes);
     }
     let mut named = Vec::new();
     for file in files.iter().filter(|file| has_ending(file, &RECIPE_ENDINGS)) {
-        named.extend(recipe(file)?.map(|found| (file.clone(), found)));
+        let found = recipe(file)?;
+        match found.patches.is_empty() {
+            true => notes.extend(found.notes),
+            false => named.push((file.clone(), found)),
+        }
     }
     // Recipes for several versions of one package often name the same patches.
     named.dedup_by(|(_, left), (_, right)| left.patches == right.patches);
@@ -126,9 +135,9 @@ fn several(what: String, paths: &[PathBuf]) -> Error {
     Error::usage(what).detail(names.join("\n")).hint(format!("name the one to import: {}", quoted(&first)))
 }
 
-/// Returns every patch in `folder`, by name. Files that could be patches and are left out are reported.
-fn by_name(folder: &Path, files: Vec<PathBuf>) -> Result<PatchFiles> {
-    let mut found = PatchFiles::default();
+/// Returns every patch in `folder`, by name, with `notes`. Files that could be patches and are left out are reported.
+fn by_name(folder: &Path, files: Vec<PathBuf>, notes: Vec<String>) -> Result<PatchFiles> {
+    let mut found = PatchFiles { notes, ..PatchFiles::default() };
     for file in files {
         let name = name_of(&file);
         if is_patch(&file) {
@@ -267,12 +276,13 @@ fn found_patch(path: PathBuf, name: String) -> FoundPatch {
     FoundPatch { path, name, strip: None, reverse: false, may_fuzz: false }
 }
 
-/// Returns the patches that the recipe `file` names.
-fn named_in(file: &Path) -> Result<Vec<Named>> {
-    match has_ending(file, &["spec"]) {
-        true => text_of(file).map(|text| read_spec(&text)),
-        false => with_included(file, INCLUDE_DEPTH).map(|text| read_recipe(&text)),
+/// Returns the patches that the recipe `file` names, and notes for the user.
+fn named_in(file: &Path) -> Result<(Vec<Named>, Vec<String>)> {
+    if has_ending(file, &["spec"]) {
+        return Ok((read_spec(&text_of(file)?), Vec::new()));
     }
+    let RecipeText { text, notes, .. } = RecipeText::read(file)?;
+    Ok((read_recipe(&text), notes))
 }
 
 /// Returns the patches in `folder`, which contains a recipe, and below it.
@@ -281,13 +291,14 @@ fn candidates_for(folder: &Path) -> Result<Vec<String>> {
     Ok(files.iter().filter(|file| is_patch(file)).map(|file| file.display().to_string()).collect())
 }
 
-/// Returns the patches that `file` names, in its order; `None` if it names no patch that exists beside it.
-fn recipe(file: &Path) -> Result<Option<PatchFiles>> {
+/// Returns the patches that `file` names, in its order; none if it names no patch that exists beside it.
+fn recipe(file: &Path) -> Result<PatchFiles> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let name = name_of(file);
     let candidates = candidates_for(folder)?;
-    let (mut found, mut left_out) = (PatchFiles::default(), Vec::new());
-    for named in named_in(file)? {
+    let (all, notes) = named_in(file)?;
+    let (mut found, mut left_out) = (PatchFiles { notes, ..PatchFiles::default() }, Vec::new());
+    for named in all {
         if let Some(why) = named.left_out {
             found.others.push((named.pattern.clone(), why.to_string()));
             left_out.push(named.pattern);
@@ -316,13 +327,13 @@ fn recipe(file: &Path) -> Result<Option<PatchFiles>> {
         }
     }
     if found.patches.is_empty() {
-        return Ok(None);
+        return Ok(found);
     }
     let mut unnamed = unnamed_in(folder, &found.patches)?;
     unnamed.retain(|unnamed| !left_out.iter().any(|pattern| fits(pattern, unnamed)));
     found.others.extend(unnamed.into_iter().map(|unnamed| (unnamed, format!("`{name}` does not name it"))));
     found.notes.push(format!("the order is that of `{name}`; conditions in it were not evaluated"));
-    Ok(Some(found))
+    Ok(found)
 }
 
 /// Returns the `candidates` that a recipe refers to by `pattern`. Yocto looks in a folder named like the recipe, then
@@ -362,26 +373,101 @@ fn unnamed_in(folder: &Path, named: &[FoundPatch]) -> Result<Vec<String>> {
 }
 
 /// Maximum nesting of files that a recipe requires.
-const INCLUDE_DEPTH: usize = 4;
+const INCLUDE_DEPTH: usize = 8;
 
-/// Returns the text of a recipe with each required file beside it inlined. Yocto keeps what several versions share in
-/// such files.
-fn with_included(file: &Path, depth: usize) -> Result<String> {
-    let text = text_of(file)?;
-    let mut whole = String::new();
-    for line in text.lines() {
-        let named = ["require ", "include "].iter().find_map(|word| line.strip_prefix(word));
-        let included =
-            named.and_then(|name| Some(file.parent()?.join(name.trim()))).filter(|path| path.is_file());
-        match included {
-            Some(path) if depth > 0 => whole += &with_included(&path, depth - 1)?,
-            _ => {
-                whole += line;
-                whole.push('\n');
+/// Maximum size in bytes of a recipe together with the files that it requires.
+const RECIPE_LIMIT: usize = 4 << 20;
+
+/// The text of a recipe with each required file inlined, once. Yocto keeps what several versions share in such files.
+struct RecipeText<'a> {
+    recipe: &'a Path,
+    /// The folder of the recipe, without links: files outside it are not read.
+    folder: PathBuf,
+    text: String,
+    /// The files that have been read, without links: a recipe may require itself.
+    files: HashSet<PathBuf>,
+    size: usize,
+    /// The files that were not read, without links.
+    unread: HashSet<PathBuf>,
+    /// Notes on them for the user.
+    notes: Vec<String>,
+}
+
+impl<'a> RecipeText<'a> {
+    fn read(recipe: &'a Path) -> Result<RecipeText<'a>> {
+        let folder = recipe.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = without_links(folder.unwrap_or(Path::new(".")))?;
+        let mut all = RecipeText {
+            recipe,
+            folder,
+            text: String::new(),
+            files: HashSet::new(),
+            size: 0,
+            unread: HashSet::new(),
+            notes: Vec::new(),
+        };
+        all.add(recipe, 0)?;
+        Ok(all)
+    }
+
+    fn add(&mut self, file: &Path, depth: usize) -> Result<()> {
+        if !self.files.insert(without_links(file)?) {
+            return Ok(());
+        }
+        let text = text_of(file)?;
+        self.size += text.len();
+        if self.size > RECIPE_LIMIT {
+            let recipe = self.recipe.display();
+            let what =
+                format!("`{recipe}` and the files that it requires have more than {RECIPE_LIMIT} bytes");
+            return Err(Error::usage(what)
+                .detail(format!("the limit was passed in `{}`", file.display()))
+                .hint("name the folder of the patches instead"));
+        }
+        for line in text.lines() {
+            match required(file, line) {
+                Some(path) if self.may_read(file, line, &path, depth)? => self.add(&path, depth + 1)?,
+                _ => {
+                    self.text += line;
+                    self.text.push('\n');
+                }
             }
         }
+        Ok(())
     }
-    Ok(whole)
+
+    /// Returns whether `path`, which `line` of `file` requires, is to be read; adds a note if it is not.
+    fn may_read(&mut self, file: &Path, line: &str, path: &Path, depth: usize) -> Result<bool> {
+        let whole = without_links(path)?;
+        let is_inside = whole.starts_with(&self.folder);
+        if is_inside && depth < INCLUDE_DEPTH {
+            return Ok(true);
+        }
+        let why = match is_inside {
+            true => format!("more than {INCLUDE_DEPTH} files deep"),
+            false => "outside the folder of the recipe".to_string(),
+        };
+        let name = printable(name_in(line).unwrap_or_default().as_bytes());
+        let note = format!("`{}` requires `{name}`, which was not read: it is {why}", name_of(file));
+        if self.unread.insert(whole) {
+            self.notes.push(note);
+        }
+        Ok(false)
+    }
+}
+
+/// Returns the file that a line of `file` requires, if it exists.
+fn required(file: &Path, line: &str) -> Option<PathBuf> {
+    Some(file.parent()?.join(name_in(line)?)).filter(|path| path.is_file())
+}
+
+/// Returns the name in a line that requires a file.
+fn name_in(line: &str) -> Option<&str> {
+    ["require ", "include "].iter().find_map(|word| line.strip_prefix(word)).map(str::trim)
+}
+
+fn without_links(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(|error| disk::explain("look at", path, &error))
 }
 
 /// Reads a text without the byte order mark that some editors write.
@@ -451,7 +537,49 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::in_natural_order;
+    use super::{RECIPE_LIMIT, RecipeText, disk, in_natural_order};
+
+    /// Writes files to a temporary folder.
+    fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            disk::write_atomically(&folder.path().join(name), text.as_bytes()).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn a_file_that_is_required_again_is_read_once() {
+        let recipe = "require hello.bb\nrequire ./hello.inc\nrequire hello.inc\nfile://a.patch\n";
+        let folder = folder_of(&[("hello.bb", recipe), ("hello.inc", "require hello.bb\nfile://z.patch\n")]);
+        let path = folder.path().join("hello.bb");
+        let RecipeText { text, notes, .. } = RecipeText::read(&path).unwrap();
+        assert_eq!((text.as_str(), notes.len()), ("file://z.patch\nfile://a.patch\n", 0));
+    }
+
+    #[test]
+    fn what_a_recipe_requires_has_a_limit() {
+        let half = "#".repeat(RECIPE_LIMIT / 2);
+        let folder =
+            folder_of(&[("hello.bb", "require a.inc\nrequire b.inc\n"), ("a.inc", &half), ("b.inc", &half)]);
+        let path = folder.path().join("hello.bb");
+        let error = RecipeText::read(&path).err().unwrap().to_string();
+        assert!(error.contains("hello.bb` and the files that it requires have more than"), "{error}");
+        assert!(error.contains("b.inc`"), "{error}");
+    }
+
+    #[test]
+    fn a_recipe_reads_nothing_outside_its_folder() {
+        let secret = folder_of(&[("secret", "file://z.patch\n")]);
+        let line = format!("require {}\n", secret.path().join("secret").display());
+        let recipe = format!("{line}{line}file://a.patch\n");
+        let folder = folder_of(&[("hello.bb", &recipe)]);
+        let path = folder.path().join("hello.bb");
+        let RecipeText { text, notes, .. } = RecipeText::read(&path).unwrap();
+        assert!(!text.contains("z.patch") && text.ends_with("file://a.patch\n"), "{text}");
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].ends_with("which was not read: it is outside the folder of the recipe"));
+    }
 
     #[test]
     fn numbers_in_names_are_compared_by_value() {
