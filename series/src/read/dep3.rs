@@ -153,16 +153,24 @@ pub fn status_in_body(body: &str) -> Option<String> {
     status_of(&parts.fields)
 }
 
-/// Strips the lines of `#` that some tools put on top; `dpatch` keeps its description in such lines.
+/// Removes the lines that tools put on top: `#! /bin/sh`, and the comments of a dpatch, which begin with `##` and hold
+/// its description. Any other line that begins with `#` belongs to the text, such as `#123: fix a crash`.
 fn plain_text(text: &str) -> String {
+    let is_dpatch = text.lines().any(is_of_dpatch);
     let plain = |line: &str| -> Option<String> {
-        match (line.strip_prefix("## DP:"), line.starts_with('#')) {
-            (Some(description), _) => Some(description.trim().to_owned()),
-            (None, true) => None,
-            (None, false) => Some(line.trim_end().to_owned()),
+        let is_script = line.starts_with("#!/") || line.starts_with("#! /");
+        match line.strip_prefix("## DP:") {
+            Some(description) => Some(description.trim().to_owned()),
+            None if is_script || (is_dpatch && line.starts_with("##")) => None,
+            None => Some(line.trim_end().to_owned()),
         }
     };
     text.lines().filter_map(plain).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns whether only a dpatch has such a line.
+fn is_of_dpatch(line: &str) -> bool {
+    line == "@DPATCH@" || line.starts_with("## DP:") || (line.starts_with('#') && line.contains("dpatch"))
 }
 
 fn take_apart(text: &str) -> Parts<'_> {
@@ -295,6 +303,17 @@ mod tests {
         assert_eq!(header.author.as_deref(), Some("Jane Doe <jane@example.org>"));
         assert_eq!(header.date.as_deref(), Some("2024-05-01"));
         assert_eq!(header.status.as_deref(), Some("Pending"));
+    }
+
+    #[test]
+    fn a_line_may_begin_with_a_hash() {
+        let header =
+            read_diff_header("#! /bin/sh\n#123: keep the port\n\n## Why\n# 2 of them\nAuthor: A <a@b>\n");
+        assert_eq!(header.subject.as_deref(), Some("#123: keep the port"));
+        assert_eq!(
+            (header.body.as_str(), header.author.as_deref()),
+            ("## Why\n# 2 of them", Some("A <a@b>"))
+        );
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub fn read_hg_header(text: &str) -> (Option<HgHeader>, String) {
     }
     let mut header = HgHeader::default();
     let mut lines = lines.peekable();
-    while let Some(line) = lines.next_if(|line| line.starts_with('#')) {
+    // The message may begin with `#123`.
+    while let Some(line) = lines.next_if(|line| line.starts_with("# ") || *line == "#") {
         if let Some(user) = line.strip_prefix("# User ") {
             header.author = Some(user.trim().to_owned());
         } else if let Some(date) = line.strip_prefix("# Date ") {
@@ -84,9 +85,9 @@ mod tests {
     #[test]
     fn the_rest_of_the_text_stays() {
         let text =
-            "above\n\n# HG changeset patch\n# User A <a@b>\n# Branch default\nsubject\n# not a header\n";
+            "above\n\n# HG changeset patch\n# User A <a@b>\n# Branch default\n#7: subject\n# not a header\n";
         let author = Some("A <a@b>".to_owned());
-        let rest = "above\n\nsubject\n# not a header\n".to_owned();
+        let rest = "above\n\n#7: subject\n# not a header\n".to_owned();
         assert_eq!(read_hg_header(text), (Some(HgHeader { author, date: None }), rest));
         assert_eq!(read_hg_header("# User A\n"), (None, "# User A\n".to_owned()));
     }

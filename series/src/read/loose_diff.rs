@@ -3,17 +3,44 @@
 use super::mail::looks_like_diff;
 
 /// Returns the text before the diff; all of the text if there is no diff.
+///
+/// Prose may begin with the words of a diff, such as `index` or `Index:`: such a line belongs to the diff only if the
+/// names of its files follow, with nothing but lines of a diff in between.
 pub fn before_diff(text: &[u8]) -> &[u8] {
-    let mut length = 0;
+    let (mut length, mut opened) = (0, None);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let starts: [&[u8]; 4] = [b"diff ", b"Index: ", b"index ", b"====="];
         let bare = line.strip_suffix(b"\n").unwrap_or(line);
-        if starts.iter().any(|start| line.starts_with(start)) || looks_like_diff(line) || bare == b"---" {
+        if bare == b"---" {
             break;
         }
+        let is_named = looks_like_diff(bare) || bare.starts_with(b"diff --git ");
+        if is_named || (is_rule(bare) && opened.is_some()) {
+            length = opened.unwrap_or(length);
+            break;
+        }
+        opened = if opens_diff(bare) { opened.or(Some(length)) } else { opened.filter(|_| continues(bare)) };
         length += line.len();
     }
     text.get(..length).unwrap_or(text)
+}
+
+/// Returns whether a diff may begin with `line`, above the names of its files.
+fn opens_diff(line: &[u8]) -> bool {
+    let starts: [&[u8]; 3] = [b"Index: ", b"=====", b"diff -"];
+    starts.iter().any(|start| line.starts_with(start)) || blobs_in(line).is_some()
+}
+
+/// Returns whether `line` may be between the begin of a diff and the names of its files: lines of CVS and diff(1).
+fn continues(line: &[u8]) -> bool {
+    let starts: [&[u8]; 5] = [b"RCS file: ", b"retrieving revision ", b"Binary files ", b"Only in ", b"*** "];
+    starts.iter().any(|start| line.starts_with(start))
+}
+
+/// Returns whether `line` is the rule that Subversion, CVS and quilt write below `Index:`; one that underlines a heading
+/// is shorter.
+fn is_rule(line: &[u8]) -> bool {
+    let line = line.trim_ascii_end();
+    line.len() >= 60 && line.iter().all(|byte| *byte == b'=')
 }
 
 /// Returns whether `text` contains a diff.
@@ -47,28 +74,65 @@ pub fn is_context_diff(text: &[u8]) -> bool {
 
 /// Returns the blobs on both sides of every `index` line, with the abbreviations used there.
 pub fn stated_blobs(text: &[u8]) -> Vec<(String, String)> {
-    let lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"index "));
-    let ids = lines.filter_map(|line| std::str::from_utf8(line).ok()?.split_whitespace().next());
-    let pairs = ids.filter_map(|ids| ids.split_once(".."));
+    let blobs = text.split(|byte| *byte == b'\n').filter_map(blobs_in);
+    blobs.map(|(old, new)| (old.to_owned(), new.to_owned())).collect()
+}
+
+/// Returns the blobs in `line` if it is an `index` line: `index 1234567..89abcde 100644`.
+fn blobs_in(line: &[u8]) -> Option<(&str, &str)> {
+    let ids = std::str::from_utf8(line.strip_prefix(b"index ")?).ok()?.split_whitespace().next()?;
     let is_id = |id: &str| (4..=40).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    pairs
-        .filter(|(old, new)| is_id(old) && is_id(new))
-        .map(|(old, new)| (old.to_owned(), new.to_owned()))
-        .collect()
+    ids.split_once("..").filter(|(old, new)| is_id(old) && is_id(new))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{before_diff, has_diff, has_no_prefixes, has_prefixes, is_context_diff, stated_blobs};
 
+    const RULE: &str = "===================================================================\n";
+
     #[test]
     fn finds_where_a_diff_begins() {
-        for start in
-            ["diff --git a/x b/x\n", "--- a/x\n+++ b/x\n", "Index: x\n", "---\n x | 1 +\n", "@@ -1 +1 @@\n"]
-        {
+        for start in [
+            "diff --git a/x b/x\n",
+            "--- a/x\n+++ b/x\n",
+            "Index: x\n--- x.orig\n+++ x\n",
+            "index 1234567..89abcde 100644\n--- a/x\n+++ b/x\n",
+            "diff -u -r1.1 x\n--- x\n+++ x\n",
+            "diff -Nru a/x b/x\nBinary files a/x and b/x differ\ndiff -Nru a/y b/y\n--- a/y\n+++ b/y\n",
+            "diff -c x.orig x\n*** x.orig\n--- x\n***************\n",
+            "=====\n--- a/x\n+++ b/x\n",
+            &format!(
+                "Index: x\n{RULE}RCS file: /cvs/x,v\nretrieving revision 1.1\ndiff -u -r1.1 x\n--- x\n+++ x\n"
+            ),
+            &format!(
+                "Index: x\n{RULE}Cannot display: file marked as a binary type.\n\nIndex: y\n{RULE}--- y\n+++ y\n"
+            ),
+            "---\n x | 1 +\n",
+            "@@ -1 +1 @@\n",
+        ] {
             assert_eq!(before_diff(format!("words\n\n{start}").as_bytes()), b"words\n\n", "{start}");
         }
         assert_eq!(before_diff(b"words"), b"words");
+    }
+
+    #[test]
+    fn prose_may_begin_with_the_words_of_a_diff() {
+        for prose in [
+            "index of the first entry was wrong\n",
+            "diff of both shows it\n",
+            "Index: look it up once\n",
+            "Fix it\n======\n",
+            "Only in debug builds: a crash\n",
+        ] {
+            let header = format!("{prose}Author: A <a@b>\n");
+            let text = format!("{header}--- a/x\n+++ b/x\n");
+            assert_eq!(before_diff(text.as_bytes()), header.as_bytes(), "{prose}");
+        }
+    }
+
+    #[test]
+    fn knows_a_text_without_a_diff() {
         assert!(has_diff(b"words\n---\n x\n\ndiff --git a/x b/x\n") && has_diff(b"--- x\n+++ y\n"));
         assert!(!has_diff(b"words\n---\n x | 1 +\n-- \n2.47\n"));
     }

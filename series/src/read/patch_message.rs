@@ -12,7 +12,9 @@ pub fn patch_message(message: &str) -> (String, usize) {
     let mut moved = 0;
     let body: Vec<String> = lines
         .map(|line| {
-            let is_end = ends_message(line.as_bytes()) || looks_like_diff(line.as_bytes());
+            let is_end = ends_message(line.as_bytes())
+                || looks_like_diff(line.as_bytes())
+                || ENDS_FOR_GIT.iter().any(|start| line.starts_with(start));
             moved += usize::from(is_end);
             if is_end { format!(" {line}") } else { plain_line(line) }
         })
@@ -22,6 +24,9 @@ pub fn patch_message(message: &str) -> (String, usize) {
     let text = if body.is_empty() { format!("{subject}\n") } else { format!("{subject}\n\n{body}\n") };
     (text, moved)
 }
+
+/// Words with which a line ends the message for `git am`, besides those of [`ends_message`].
+const ENDS_FOR_GIT: [&str; 2] = ["diff -", "Index: "];
 
 /// Strips control characters except tabs, which are used for indentation.
 fn plain_line(line: &str) -> String {
@@ -41,6 +46,10 @@ mod tests {
             "a\n\n ---\n diff --git x\n --- a/b\n"
         );
         assert_eq!(patch_message("a\n\n---\nb\n").1, 1);
+        assert_eq!(
+            patch_message("a\n\ndiff -u shows it\nIndex: b\n"),
+            ("a\n\n diff -u shows it\n Index: b\n".to_owned(), 2)
+        );
         assert_eq!(patch_message("").0, "Say nothing\n");
     }
 }

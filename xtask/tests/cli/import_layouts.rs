@@ -442,6 +442,32 @@ fn imported_patch(text: &str, file: &str) -> (String, Output) {
 }
 
 #[test]
+fn text_that_begins_like_a_diff_a_mail_or_a_comment_is_kept() {
+    let cases: [(&str, &[&str]); 2] = [
+        (
+            "#123: fix a crash\n\nindex of the first name was wrong,\ndiff of both shows it.\n\
+             Author: Jane Doe <jane@example.org>\n\n",
+            &[
+                "From: Jane Doe <jane@example.org>",
+                "Subject: [PATCH] #123: fix a crash",
+                "index of the first name was wrong,",
+                "diff of both shows it.",
+            ],
+        ),
+        (
+            "From https://example.org/commit/1\nName people.\n\nThey are more.\n\n",
+            &["Subject: [PATCH] Name people.", "From https://example.org/commit/1", "They are more."],
+        ),
+    ];
+    for (text, wanted) in cases {
+        let (patch, _) = imported_patch(&format!("{text}{}", first()), "x.diff");
+        for line in wanted {
+            assert!(patch.lines().any(|found| found == *line), "{line}\n{patch}");
+        }
+    }
+}
+
+#[test]
 fn the_header_of_mercurial() {
     let header = "# HG changeset patch\n# User Jane Doe <jane@example.org>\n# Date 1136214245 -3600\n#      Mon Jan 02 \
                   16:04:05 2006 +0100\n# Node ID 0123456789abcdef\nCore: name people.\n\nThey are more.\n\n\
