@@ -4,6 +4,8 @@
 //! A recipe is a program, but is not executed: the text is searched for names, variables in them match anything, and
 //! conditions are not evaluated.
 
+use std::collections::HashSet;
+
 use super::quilt::without_comment;
 
 /// One patch that a recipe names.
@@ -15,20 +17,17 @@ pub struct Named {
     pub strip: Option<u32>,
     /// Whether it is applied in reverse.
     pub reverse: bool,
+    /// Whether all of its context has to match, as `-F0` requests.
+    pub is_strict: bool,
     /// The reason why the recipe does not apply it to the source, if it does not.
     pub left_out: Option<&'static str>,
 }
 
 /// Returns the patches that `text` names, each once, in the order of their first occurrence.
 pub fn read_recipe(text: &str) -> Vec<Named> {
-    let mut found: Vec<Named> = Vec::new();
+    let mut seen: HashSet<String> = HashSet::new();
     let words = text.lines().map(without_comment).flat_map(|line| line.split(is_separator));
-    for named in words.filter_map(read_word) {
-        if !found.iter().any(|other| other.pattern == named.pattern) {
-            found.push(named);
-        }
-    }
-    found
+    words.filter_map(read_word).filter(|named| seen.insert(named.pattern.clone())).collect()
 }
 
 fn is_separator(letter: char) -> bool {
@@ -54,6 +53,7 @@ fn read_word(word: &str) -> Option<Named> {
         pattern,
         strip: None,
         reverse: false,
+        is_strict: false,
         left_out: is_remote.then_some("the recipe downloads it"),
     };
     for (key, value) in parts.filter_map(|part| part.split_once('=')) {
@@ -108,7 +108,7 @@ mod tests {
     use super::{Named, fits, read_recipe};
 
     fn plain(pattern: &str) -> Named {
-        Named { pattern: pattern.to_owned(), strip: None, reverse: false, left_out: None }
+        Named { pattern: pattern.to_owned(), strip: None, reverse: false, is_strict: false, left_out: None }
     }
 
     fn patterns(text: &str) -> Vec<String> {

@@ -16,6 +16,8 @@ struct Declared {
 struct Options {
     strip: Option<u32>,
     reverse: bool,
+    /// All of the context has to match: `%patch -F 0`.
+    is_strict: bool,
     /// Apply no patch: `%autosetup -N`.
     none: bool,
     lowest: Option<u32>,
@@ -47,7 +49,8 @@ pub fn read_spec(text: &str) -> Vec<Named> {
                 chosen.sort_by_key(|patch| patch.number);
             }
             for patch in chosen {
-                let named = Named { strip: options.strip, reverse: options.reverse, ..plain(patch) };
+                let Options { strip, reverse, is_strict, .. } = options;
+                let named = Named { strip, reverse, is_strict, ..plain(patch) };
                 if !applied.iter().any(|other| other.pattern == named.pattern) {
                     applied.push(named);
                 }
@@ -66,7 +69,7 @@ pub fn read_spec(text: &str) -> Vec<Named> {
 }
 
 fn plain(patch: &Declared) -> Named {
-    Named { pattern: patch.file.clone(), strip: None, reverse: false, left_out: None }
+    Named { pattern: patch.file.clone(), strip: None, reverse: false, is_strict: false, left_out: None }
 }
 
 /// Parses `Patch12: value`; the number may be missing.
@@ -115,6 +118,7 @@ fn directive(line: &str) -> Option<(&'static str, Options)> {
                 let number = value.and_then(|value| value.parse::<u32>().ok());
                 match letter {
                     'p' => options.strip = number,
+                    'F' => options.is_strict = number == Some(0),
                     'P' if name == "patch" => options.numbers.extend(number),
                     'm' => options.lowest = number,
                     'M' => options.highest = number,
@@ -154,7 +158,8 @@ mod tests {
         let said = |named: super::Named| {
             let strip = named.strip.map(|strip| format!(" -p{strip}")).unwrap_or_default();
             let reverse = if named.reverse { " -R" } else { "" };
-            format!("{}{strip}{reverse}{}", named.pattern, named.left_out.map_or("", |_| " (no)"))
+            let strict = if named.is_strict { " -F0" } else { "" };
+            format!("{}{strip}{reverse}{strict}{}", named.pattern, named.left_out.map_or("", |_| " (no)"))
         };
         read_spec(text).into_iter().map(said).collect()
     }
@@ -164,11 +169,10 @@ mod tests {
 
     #[test]
     fn the_order_and_the_options_are_those_of_the_directives() {
-        let directives =
-            "%setup -q -a 3\n%patch -P 300 -p2 -b .old\n%patch2 -p1 -R\n# %patch 301\n%patch 1 -p 0\n";
+        let directives = "%setup -q -a 3\n%patch -P 300 -p2 -F 0 -b .old\n%patch2 -p1 -R -F1\n# %patch 301\n%patch 1 -p 0\n";
         assert_eq!(
             read(&format!("{DECLARED}{directives}")),
-            ["c.diff -p2", "*-b.patch -p1 -R", "a.patch -p0", "d.patch (no)"]
+            ["c.diff -p2 -F0", "*-b.patch -p1 -R", "a.patch -p0", "d.patch (no)"]
         );
     }
 

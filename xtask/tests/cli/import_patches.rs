@@ -169,6 +169,21 @@ fn a_quilt_series() {
 }
 
 #[test]
+fn a_quilt_series_that_forbids_fuzz() {
+    let project = started();
+    let folder = quilt(&project);
+    files::write(&folder.join("series"), "01-greet.diff -F0\n");
+    import(&project, &folder, &[])
+        .code(4)
+        .says(&["1 of 1 patches do not apply", "01-greet.diff: patch failed: src/greet.c:3"]);
+    assert!(files::list(&project.path("patches")).is_empty());
+    files::write(&folder.join("hello.spec"), "Patch1: 01-greet.diff\n%patch -P 1 -p1 -F0\n");
+    import(&project, &folder.join("hello.spec"), &[]).code(4).says(&["01-greet.diff: patch failed: "]);
+    files::write(&folder.join("series"), "01-greet.diff\n");
+    import(&project, &folder, &[]).success();
+}
+
+#[test]
 fn a_quilt_series_that_leaves_its_folder() {
     let project = started();
     let folder = quilt(&project);

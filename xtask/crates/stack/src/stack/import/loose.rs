@@ -60,11 +60,6 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: u32) -> Result<Loose> {
     let others = others.into_iter().map(|(name, why)| (printable(name.as_bytes()), why)).collect();
     let mut loose = Loose { others, notes, ..Loose::default() };
     for patch in patches {
-        let how = HowToApply {
-            strip: patch.strip.unwrap_or(strip),
-            reverse: patch.reverse,
-            may_fuzz: patch.may_fuzz,
-        };
         if patch.path.to_str().is_none() {
             let name = printable(&to_bytes(&patch.path));
             return Err(Error::usage(format!("the file name `{name}` is not UTF-8")).hint("rename the file"));
@@ -76,6 +71,13 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: u32) -> Result<Loose> {
             text.push(b'\n');
             loose.notes.push(format!("{name}: its last line had no line feed, which was added"));
         }
+        let how = HowToApply {
+            strip: patch.strip.unwrap_or(strip),
+            reverse: patch.reverse,
+            // A diff is for patch(1), which applies it with less context unless the queue says otherwise; a mail is for
+            // git, which does not.
+            may_fuzz: patch.may_fuzz.unwrap_or(!is_mail(&text)),
+        };
         loose.read_file(repo, &name, &text, (how, patch.strip.is_some()))?;
     }
     loose.tell_apart();
@@ -93,7 +95,6 @@ impl Loose {
         let strips =
             if is_strip_said { vec![how.strip] } else { strips(how.strip, text, name.starts_with("patch-")) };
         if !is_mail(text) {
-            let how = HowToApply { may_fuzz: true, ..how };
             self.take(LoosePatch::from_diff(MailFile { name, text }, how)?, &strips);
             return Ok(());
         }

@@ -35,8 +35,8 @@ pub struct FoundPatch {
     pub strip: Option<u32>,
     /// Whether it is applied in reverse.
     pub reverse: bool,
-    /// Whether it may apply with reduced context (fuzz), as with patch(1).
-    pub may_fuzz: bool,
+    /// Whether it may apply with reduced context (fuzz), as with patch(1), if its queue sets it.
+    pub may_fuzz: Option<bool>,
 }
 
 /// Names of order files: quilt's and StGit's, Electron's, dpatch's.
@@ -268,12 +268,12 @@ fn in_queue(folder: &Path, name: &str, entry: &QuiltEntry) -> FoundPatch {
         name: name.to_string(),
         strip: entry.strip,
         reverse: entry.reverse,
-        may_fuzz: !entry.is_strict,
+        may_fuzz: Some(!entry.is_strict),
     }
 }
 
 fn found_patch(path: PathBuf, name: String) -> FoundPatch {
-    FoundPatch { path, name, strip: None, reverse: false, may_fuzz: false }
+    FoundPatch { path, name, strip: None, reverse: false, may_fuzz: None }
 }
 
 /// Returns the patches that the recipe `file` names, and notes for the user.
@@ -311,7 +311,7 @@ fn recipe(file: &Path) -> Result<PatchFiles> {
             [one] => found.patches.push(FoundPatch {
                 strip: named.strip,
                 reverse: named.reverse,
-                may_fuzz: true,
+                may_fuzz: Some(!named.is_strict),
                 ..found_patch(folder.join(one), (*one).to_string())
             }),
             several => {
