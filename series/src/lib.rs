@@ -70,6 +70,7 @@ pub use lint::trailers_edit::{SetWhich, add_trailers, set_trailer};
 pub use loose::hunk_places::FileHere;
 pub use loose::line_ends::{Adapted, LineEnds, OtherLineEnds, with_line_ends_of_files};
 pub use loose::placed_hunks::{LooseReading, PlacedHunks, place_hunks};
+pub use loose::strip_count::{named_paths, stated_strip};
 pub use loose::tolerated::{Tolerated, tolerate};
 pub use model::arrivals::{Arrival, Arrivals};
 pub use model::entry::TreeEntry;
@@ -87,9 +88,7 @@ pub use model::utf8::{NotUtf8, lossy, utf8};
 pub use read::authorship::{Authorship, authorship, find_author, find_date, read_authorship};
 pub use read::dep3::{DiffHeader, fields_in_mail_header, read_diff_header, status_in_body};
 pub use read::hg_header::{HgHeader, read_hg_header};
-pub use read::loose_diff::{
-    before_diff, has_diff, has_no_prefixes, has_prefixes, is_context_diff, stated_blobs,
-};
+pub use read::loose_diff::{before_diff, has_diff, is_context_diff, stated_blobs};
 pub use read::parse::{PATCH_SIZE_LIMIT, parse};
 pub use read::parse_error::{ParseError, Refusal};
 pub use read::patch_message::patch_message;

@@ -35,17 +35,31 @@ impl<'a> DiffPart<'a> {
     /// other tools name a copy on one side, such as `x.orig`. Empty if the diff creates the file. With `reverse` the
     /// file to change is the one on the new side.
     pub fn paths(&self, strip: u32, reverse: bool) -> Vec<Vec<u8>> {
-        let mut keys: [&[u8]; 2] = [b"--- ", b"+++ "];
+        let mut names = self.sides();
         if reverse {
-            keys.reverse();
+            names.reverse();
         }
-        let names = keys.map(|key| self.above_hunks(key).and_then(name_in));
-        let is_none = |name: &Vec<u8>| name == b"/dev/null";
-        if names[0].as_ref().is_some_and(is_none) {
+        if names[0].as_ref().is_some_and(|old| is_no_file(old)) {
             return Vec::new();
         }
-        let there = names.iter().flatten().filter(|name| !is_none(name));
+        let there = names.iter().flatten().filter(|name| !is_no_file(name));
         there.filter_map(|name| without_parts(name, strip)).collect()
+    }
+
+    /// Returns the names of the file on the old and on the new side; `None` where there is none.
+    pub fn names(&self) -> [Option<Vec<u8>>; 2] {
+        self.sides().map(|name| name.filter(|name| !is_no_file(name)))
+    }
+
+    /// Returns the text after `--- ` and `+++ `, `/dev/null` included.
+    fn sides(&self) -> [Option<Vec<u8>>; 2] {
+        let keys: [&[u8]; 2] = [b"--- ", b"+++ "];
+        keys.map(|key| self.above_hunks(key).and_then(name_in))
+    }
+
+    /// Returns the names in the `diff --git` line, if there is one.
+    pub fn git_names(&self) -> Option<&'a [u8]> {
+        self.above_hunks(b"diff --git ")
     }
 
     /// Returns the blob id of the file to change, possibly abbreviated, from the `index` line.
@@ -89,13 +103,18 @@ impl<'a> DiffPart<'a> {
     }
 }
 
+fn is_no_file(name: &[u8]) -> bool {
+    name == b"/dev/null"
+}
+
 /// Parses the name after `--- `: quoted, or up to the file's timestamp.
 fn name_in(text: &[u8]) -> Option<Vec<u8>> {
     let plain = text.split(|byte| *byte == b'\t').next().unwrap_or_default().trim_ascii_end();
     if text.starts_with(b"\"") { unquote(text).map(|(name, _)| name) } else { Some(plain.to_vec()) }
 }
 
-fn without_parts(name: &[u8], strip: u32) -> Option<Vec<u8>> {
+/// Returns `name` without its first `strip` components; `None` if it has no more than those.
+pub(super) fn without_parts(name: &[u8], strip: u32) -> Option<Vec<u8>> {
     let parts: Vec<&[u8]> = name.split(|byte| *byte == b'/').collect();
     let parts = parts.get(usize::try_from(strip).ok()?..)?;
     (!parts.is_empty()).then(|| parts.join(&b'/'))

@@ -6,4 +6,5 @@ pub(crate) mod hunk_places;
 pub(crate) mod line_ends;
 mod loose_hunk;
 pub(crate) mod placed_hunks;
+pub(crate) mod strip_count;
 pub(crate) mod tolerated;

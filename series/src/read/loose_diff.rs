@@ -60,12 +60,6 @@ pub fn has_no_prefixes(text: &[u8]) -> bool {
     lines.peek().is_some() && lines.all(|line| is_alike(line.strip_suffix(b"\r").unwrap_or(line)))
 }
 
-/// Returns whether any side of a file in the diff has git's prefix.
-pub fn has_prefixes(text: &[u8]) -> bool {
-    let starts: [&[u8]; 3] = [b"--- a/", b"+++ b/", b"diff --git a/"];
-    text.split(|byte| *byte == b'\n').any(|line| starts.iter().any(|start| line.starts_with(start)))
-}
-
 /// Returns whether the diff is in the context format of `diff -c`, which git does not read.
 pub fn is_context_diff(text: &[u8]) -> bool {
     let mut lines = text.split(|byte| *byte == b'\n');
@@ -87,7 +81,7 @@ fn blobs_in(line: &[u8]) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{before_diff, has_diff, has_no_prefixes, has_prefixes, is_context_diff, stated_blobs};
+    use super::{before_diff, has_diff, has_no_prefixes, is_context_diff, stated_blobs};
 
     const RULE: &str = "===================================================================\n";
 
@@ -142,7 +136,6 @@ mod tests {
         assert!(has_no_prefixes(b"x\ndiff --git src/a.c src/a.c\nindex 1..2\n"));
         assert!(!has_no_prefixes(b"diff --git a/a.c b/a.c\ndiff --git c c\n"));
         assert!(!has_no_prefixes(b"--- a\n+++ a\n"));
-        assert!(has_prefixes(b"--- /dev/null\n+++ b/x\n") && !has_prefixes(b"--- x.orig\n+++ x\n"));
         assert!(is_context_diff(b"*** a\n--- b\n***************\n*** 1,2 ****\n"));
         assert!(!is_context_diff(b"--- a\n+++ b\n@@ -1 +1 @@\n"));
     }

@@ -56,9 +56,9 @@ pub(super) struct Import {
     /// Author of patches that name none, `Name <address>`; default: you, from git's configuration.
     #[arg(long, value_name = "AUTHOR", conflicts_with = "from")]
     author: Option<String>,
-    /// Number of leading path components to strip from a diff that no `series` file lists.
-    #[arg(long, short = 'p', value_name = "N", default_value_t = 1, conflicts_with = "from")]
-    strip: u32,
+    /// Number of leading path components to strip where no queue sets it; default: the one that fits.
+    #[arg(long, short = 'p', value_name = "N", conflicts_with = "from")]
+    strip: Option<u32>,
     /// Append them to the variant's patches.
     #[arg(long)]
     append: bool,

@@ -106,6 +106,24 @@ fn the_header_of_a_diff_that_is_not_utf8_is_refused() {
     assert_has(&patch, "=?UTF-8?q?J=C3=B6rg?=".as_bytes());
 }
 
+/// The printed command names the file as seen from the current folder.
+#[test]
+fn the_printed_conversion_can_be_run() {
+    let project = started();
+    let head: &[u8] = b"Description: F\xfcr alle\nAuthor: Jane <j@x>\n\n";
+    files::write(&project.beside("latin 1.diff"), [head, DIFF].concat());
+    let said = project.run(&["import", "../latin 1.diff"]).code(2);
+    let (_, command) = said.stderr.split_once("convert what stands above its diff: ").unwrap();
+    let command = command.lines().next().unwrap();
+    assert!(command.contains(" '../latin 1.diff' "), "{command}");
+    let mut shell = std::process::Command::new("sh");
+    assert!(shell.args(["-c", command]).current_dir(project.root()).status().unwrap().success());
+    project.run(&["import", "converted.patch"]).success();
+    let patch = only_patch(&project);
+    assert_has(&patch, "=?UTF-8?q?F=C3=BCr=20alle?=".as_bytes());
+    assert_has(&patch, b"+    return \"w\xfcrld\";\n");
+}
+
 /// Commits everything in `folder`, with an author and a message in `bytes`; `charset` is what the commit declares.
 fn commit_in(folder: &Path, charset: Option<&str>, author: &[u8], message: &[u8]) {
     git::git(folder, &["add", "--all"]);

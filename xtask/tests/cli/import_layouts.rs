@@ -369,6 +369,65 @@ fn paths_without_prefixes() {
     assert!(project.read("patches/my/0002-2.patch").contains("\n+++ b/src/new.c\n"));
 }
 
+/// Writes two diffs: the first one adds `text` as `name.c`; the second one changes `src/name.c`, and has no prefixes.
+fn with_name_above(project: &Project, text: &str) -> PathBuf {
+    let folder = project.beside("loose");
+    let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
+    let count = text.lines().count();
+    files::write(
+        &folder.join("1.diff"),
+        format!("--- /dev/null\n+++ b/name.c\n@@ -0,0 +1,{count} @@\n{lines}"),
+    );
+    let change = "--- src/name.c\n+++ src/name.c\n@@ -1,5 +1,5 @@\n #include \"words.h\"\n \n \
+                  const char * words_name(void) {\n-    return \"world\";\n+    return \"people\";\n }\n";
+    files::write(&folder.join("2.diff"), change);
+    folder
+}
+
+/// Lines of `src/name.c`.
+const NAME: &str = "#include \"words.h\"\n\nconst char * words_name(void) {\n    return \"world\";\n}\n";
+
+#[test]
+fn a_diff_that_fits_two_files_is_refused() {
+    let people = NAME.replace("world", "people");
+    for (above, there) in [(NAME, ""), (people.as_str(), " (it is there already)")] {
+        let project = started();
+        let folder = with_name_above(&project, above);
+        import(&project, &folder, &[]).code(4).says(&[
+            &format!("2.diff: it fits different files: src/name.c with -p 0, and name.c with -p 1{there}"),
+            "  next: choose: the same command with -p 0 or -p 1; for one of several patches, -pN",
+        ]);
+        assert_eq!(files::list(&project.path("patches/my")), [""; 0]);
+        files::write(&folder.join("series"), "1.diff\n2.diff -p0\n");
+        import(&project, &folder, &[]).success();
+        let patch = project.read("patches/my/0002-2.patch");
+        assert!(patch.contains("\n+++ b/src/name.c\n"), "{patch}");
+    }
+}
+
+#[test]
+fn a_file_in_which_all_of_the_context_fits_is_preferred() {
+    for (first_line, wanted, strip) in [("words.h", "src/name.c", 0), ("other.h", "name.c", 1)] {
+        let project = started();
+        let folder = with_name_above(&project, &NAME.replace("words.h", "other.h"));
+        files::edit(&folder.join("2.diff"), "words.h", first_line);
+        let json = import(&project, &folder, &["--json"]).success().json();
+        assert_eq!(json["patches"][1]["notes"][0], format!("its paths fit with -p {strip}"), "{json}");
+        let patch = project.read("patches/my/0002-2.patch");
+        assert!(patch.contains(&format!("\n+++ b/{wanted}\n")), "{patch}");
+    }
+}
+
+#[test]
+fn a_strip_count_that_is_given_is_not_replaced() {
+    let project = started();
+    let folder = with_name_above(&project, NAME);
+    files::edit(&folder.join("2.diff"), "--- src", "diff --git src/name.c src/name.c\n--- src");
+    import(&project, &folder, &["-p", "1"]).success();
+    let patch = project.read("patches/my/0002-2.patch");
+    assert!(patch.contains("\n+++ b/name.c\n"), "{patch}");
+}
+
 /// A diff that only creates a file applies with any number of stripped components.
 #[test]
 fn a_new_file_goes_into_a_folder_that_is_there() {

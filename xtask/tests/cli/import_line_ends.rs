@@ -66,7 +66,7 @@ fn what_is_mixed_is_refused_with_its_cause() {
     import(&project, mixed).code(4).says(&[
         "fix.patch: patch failed: src/name.c:1",
         "src/name.c: the patch has mixed line endings, the file has LF line endings",
-        "  next: sed -i 's/\\r$//' fix.patch",
+        "  next: sed -i 's/\\r$//' [BESIDE]/fix.patch",
     ]);
     // With different content as well, the line endings are reported in addition to git's message.
     let other = ON_LF.replace("world", "globe").replace('\n', "\r\n");
@@ -75,4 +75,21 @@ fn what_is_mixed_is_refused_with_its_cause() {
         "src/name.c: the patch has CRLF line endings, the file has LF line endings",
     ]);
     assert_eq!(files::list(&project.path("patches/my")), [""; 0]);
+}
+
+/// The printed command names the file as seen from the current folder, wherever the queue is.
+#[test]
+fn the_printed_command_can_be_run() {
+    let project = started();
+    let folder = project.beside("a queue");
+    files::write(&folder.join("series"), "sub/fix.patch\n");
+    files::write(&folder.join("sub/fix.patch"), ON_LF.replace("void) {\n", "void) {\r\n"));
+    let arguments = ["import", "../a queue", "--author", "A <a@b>"];
+    let said = project.run(&arguments).code(4);
+    let hints = said.stderr.lines().filter_map(|line| line.trim().strip_prefix("next: "));
+    let command = hints.into_iter().find(|hint| hint.starts_with("sed ")).unwrap();
+    assert!(command.contains(" '../a queue/sub/fix.patch' "), "{command}");
+    let mut shell = std::process::Command::new("sh");
+    assert!(shell.args(["-c", command]).current_dir(project.root()).status().unwrap().success());
+    project.run(&arguments).success();
 }

@@ -59,8 +59,8 @@ pub enum What {
         path: PathBuf,
         /// Author of the patches that name none.
         author: Option<String>,
-        /// Number of leading components stripped from the paths of diffs.
-        strip: u32,
+        /// Number of leading components stripped from the paths of diffs whose queue does not set it.
+        strip: Option<u32>,
         /// Append them to the variant's existing patches.
         append: bool,
     },

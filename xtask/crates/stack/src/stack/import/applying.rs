@@ -4,16 +4,14 @@ use super::left_out::LeftOut;
 use super::line_ends::apply_with_those_of_files;
 use super::loose::{Loose, LoosePatch};
 use super::sequence::{PatchSequence, SequenceCommit};
+use super::strip_count::{Fitted, Places, fit, note_on};
 use crate::error::{Error, Kind, Result};
 use crate::series::ObjectId;
-use crate::series::{
-    Difference, Tree, find_author, find_date, has_prefixes, is_context_diff, read_authorship, stated_blobs,
-};
+use crate::series::{Difference, find_author, find_date, is_context_diff, read_authorship, stated_blobs};
 use crate::sys::git::history::changed_between;
-use crate::sys::git::store_tree::StoreTree;
 use crate::sys::machine::clock;
 use crate::sys::work_trees::import_repo::ImportRepo;
-use crate::sys::work_trees::patch_apply::{Applied, HowToApply, Placed, apply, user_of_git};
+use crate::sys::work_trees::patch_apply::{Applied, Placed, apply, user_of_git};
 use crate::ui::{Ui, Unit};
 
 /// Applies all patches in sequence to `tree`. `author` is used for patches that name no author.
@@ -32,25 +30,16 @@ pub fn sequence_of(
     let mut sequence = PatchSequence::default();
     loose.others.into_iter().for_each(|(origin, why)| sequence.drop(origin, why));
     refuse_nameless(&loose.patches, author)?;
-    let (mut misfits, mut ways_out) = (Vec::new(), Vec::new());
+    let (mut misfits, mut ways_out): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut tree = tree;
     let mut progress = ui.progress("patches", Some(loose.patches.len() as u64), Unit::Steps);
     for (done, patch) in (1..).zip(&loose.patches) {
-        let (applied, guess) = apply_anyhow(repo, tree, patch)?;
-        let (applied, guess): (_, Vec<String>) = match applied {
-            Applied::Not(why) => {
-                let tried = apply_with_those_of_files(repo, tree, patch)?;
-                ways_out.extend(tried.way_out.filter(|_| tried.fits.is_none()));
-                let unfit = || (Applied::Not([why, tried.causes].concat()), Vec::new());
-                tried.fits.unwrap_or_else(unfit)
-            }
-            applied => (applied, guess.into_iter().collect()),
-        };
+        let Attempt { applied, notes: guesses, way_out } = apply_anyhow(repo, tree, patch)?;
         match applied {
-            Applied::Not(_) if is_context_diff(&patch.diff) => {
-                misfits.push(format!("{}: {CONTEXT_DIFF}", patch.origin));
+            Applied::Not(why) => {
+                misfits.push(format!("{}: {}", patch.origin, why.join("; ")));
+                ways_out.extend(way_out.filter(|way| !ways_out.contains(way)));
             }
-            Applied::Not(why) => misfits.push(format!("{}: {}", patch.origin, why.join("; "))),
             Applied::There => sequence.drop(patch.origin.clone(), THERE),
             Applied::Tree(new, _) if new == tree => sequence.drop(patch.origin.clone(), THERE),
             Applied::Tree(new, placed) => {
@@ -58,7 +47,7 @@ pub fn sequence_of(
                 if new == tree {
                     sequence.drop(patch.origin.clone(), "it changes only what is left out");
                 } else {
-                    let notes = [guess, notes(repo, patch, [tree, new], placed)?].concat();
+                    let notes = [guesses, notes(repo, patch, [tree, new], placed)?].concat();
                     sequence.commits.push(commit(patch, new, author, notes));
                     tree = new;
                 }
@@ -70,53 +59,52 @@ pub fn sequence_of(
     Ok(sequence)
 }
 
-const CONTEXT_DIFF: &str = "it is a context diff, which git does not read; rewrite it as a unified one: filterdiff --format=unified FILE";
+/// Result of applying a patch in every way that is tried.
+struct Attempt {
+    applied: Applied,
+    /// Notes for the user on how it was applied.
+    notes: Vec<String>,
+    /// Manual remedy, if it was not applied.
+    way_out: Option<String>,
+}
 
-/// Applies `patch` with the settings of its queue, or the likely ones. If that fails and the strip count (`-p`) is
-/// not given, another count is used if it is the only one that applies, with a note. A diff that only creates files
-/// applies with any count; a smaller one that puts them into existing folders is the right one.
-fn apply_anyhow(repo: &ImportRepo, tree: ObjectId, patch: &LoosePatch) -> Result<(Applied, Option<String>)> {
-    let first = apply(repo, tree, &patch.diff, patch.how)?;
-    let is_guessed = !patch.other_strips.is_empty() && !has_prefixes(&patch.diff);
-    let is_doubtful = is_guessed && !folders_are_there(repo, tree, &first)?.is_empty();
-    if !matches!(first, Applied::Not(_)) && !is_doubtful {
-        return Ok((first, None));
+impl Attempt {
+    fn misfit(why: Vec<String>, way_out: Option<String>) -> Attempt {
+        Attempt { applied: Applied::Not(why), notes: Vec::new(), way_out }
     }
-    let mut fitting = Vec::new();
-    let is_likely = |strip: &&u32| !is_doubtful || **strip < patch.how.strip;
-    for strip in patch.other_strips.iter().filter(is_likely) {
-        let how = HowToApply { strip: *strip, may_fuzz: false, ..patch.how };
-        let tried = apply(repo, tree, &patch.diff, how)?;
-        let fits = match is_doubtful {
-            true => {
-                let there = folders_are_there(repo, tree, &tried)?;
-                !there.is_empty() && !there.contains(&false)
-            }
-            false => !matches!(tried, Applied::Not(_)),
-        };
-        fitting.extend(fits.then_some((tried, *strip)));
-    }
-    match (fitting.pop(), fitting.len()) {
-        (Some((applied, strip)), 0) => Ok((applied, Some(format!("its paths fit with -p {strip}")))),
-        _ => Ok((first, None)),
+
+    fn in_several(places: Places) -> Attempt {
+        Attempt::misfit(vec![places.described], Some(places.way_out))
     }
 }
 
-/// Returns, for each file that a diff creates, whether its folder exists in `tree`.
-fn folders_are_there(repo: &ImportRepo, tree: ObjectId, applied: &Applied) -> Result<Vec<bool>> {
-    let Applied::Tree(new, _) = applied else { return Ok(Vec::new()) };
-    let files = StoreTree::new(&repo.store, tree)?;
-    let changed = changed_between(&repo.store, tree, *new)?;
-    let made = changed.iter().filter(|change| change.comes_or_goes && change.blobs[0].is_zero());
-    made.map(|change| match change.path.iter().rposition(|byte| *byte == b'/') {
-        None => Ok(true),
-        Some(end) => {
-            let entry = files.entry(&change.path[..end]);
-            entry.map(|entry| entry.is_some()).map_err(|error| Error::environment(error.to_string()))
+/// Applies `patch` with the settings of its queue, or those that fit; otherwise with the line endings of the files.
+fn apply_anyhow(repo: &ImportRepo, tree: ObjectId, patch: &LoosePatch) -> Result<Attempt> {
+    let may_fuzz = patch.options.may_fuzz;
+    let why = match fit(repo, tree, patch, may_fuzz, |how| apply(repo, tree, &patch.diff, how))? {
+        Fitted::With(strip, applied) => {
+            let notes = note_on(patch, strip).into_iter().collect();
+            return Ok(Attempt { applied, notes, way_out: None });
         }
+        Fitted::Several(places) => return Ok(Attempt::in_several(places)),
+        Fitted::Not(why) => why,
+    };
+    let tried = apply_with_those_of_files(repo, tree, patch)?;
+    Ok(match tried.fitted {
+        Fitted::With(strip, applied) => {
+            let notes = tried.notes.into_iter().chain(note_on(patch, strip)).collect();
+            Attempt { applied, notes, way_out: None }
+        }
+        Fitted::Several(places) => Attempt::in_several(places),
+        Fitted::Not(_) if is_context_diff(&patch.diff) => {
+            Attempt::misfit(vec![format!("{CONTEXT_DIFF} {}", patch.quoted_file())], tried.way_out)
+        }
+        Fitted::Not(_) => Attempt::misfit([why, tried.causes].concat(), tried.way_out),
     })
-    .collect()
 }
+
+const CONTEXT_DIFF: &str =
+    "it is a context diff, which git does not read; rewrite it as a unified one: filterdiff --format=unified";
 
 const THERE: &str = "the pin, or a patch before it, has it already";
 
@@ -201,7 +189,7 @@ fn notes(
 ) -> Result<Vec<String>> {
     let mut notes = [patch.notes.clone(), placed.hunks].concat();
     let stated = stated_blobs(&patch.diff);
-    if stated.is_empty() || patch.how.reverse {
+    if stated.is_empty() || patch.options.reverse {
         return Ok(notes);
     }
     let changed = changed_between(&repo.store, old, new)?;

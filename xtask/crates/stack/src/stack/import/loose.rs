@@ -1,25 +1,26 @@
 //! Patches from elsewhere: each file parsed into the data of a commit, whatever its format.
 
-use std::path::Path;
-
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::plan::next_command::quoted;
 use crate::series::{
-    DiffHeader, NotUtf8, Tolerated, before_diff, fields_in_mail_header, has_diff, has_no_prefixes,
-    has_prefixes, is_useless, lossy, printable, read_diff_header, read_hg_header, status_in_body, tolerate,
-    utf8,
+    DiffHeader, NotUtf8, Tolerated, before_diff, fields_in_mail_header, has_diff, is_useless, lossy,
+    printable, read_diff_header, read_hg_header, status_in_body, tolerate, utf8,
 };
 use crate::sys::machine::native_path::to_bytes;
 use crate::sys::project::patch_files::{self, PatchFiles};
 use crate::sys::work_trees::import_repo::ImportRepo;
-use crate::sys::work_trees::patch_apply::{HowToApply, MailFile, ReadMail, not_utf8, read_mails};
+use crate::sys::work_trees::patch_apply::{MailFile, ReadMail, not_utf8, read_mails};
 
 /// One patch from elsewhere.
 #[derive(Clone, Debug)]
 pub struct LoosePatch {
-    /// Its file, and its number in the file if there are several.
+    /// Its file in the folder of its queue, and its number in the file if there are several.
     pub origin: String,
+    /// Path of its file.
+    file: PathBuf,
     /// Author as given: `Name <address>`.
     pub author: Option<String>,
     /// Date as given.
@@ -32,14 +33,23 @@ pub struct LoosePatch {
     pub status: Option<String>,
     /// The diff, including surrounding text.
     pub diff: Vec<u8>,
-    /// Settings for applying it. The strip count is the likely one.
-    pub how: HowToApply,
-    /// Other strip counts to try; empty if its queue sets the count.
-    pub other_strips: Vec<u32>,
+    /// Settings for applying it.
+    pub options: PatchOptions,
     /// Changes made to the diff so that git accepts it.
     pub notes: Vec<String>,
     /// Words from its file name, if it is the only patch in the file.
     words: Option<String>,
+}
+
+/// Settings for applying a patch, as far as they are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PatchOptions {
+    /// Number of leading path components to strip (`-p`), if its queue or the user sets it.
+    pub strip: Option<u32>,
+    /// Whether it is applied in reverse.
+    pub reverse: bool,
+    /// Whether a hunk may be applied with less context if all of it does not fit.
+    pub may_fuzz: bool,
 }
 
 /// Patches in order, and the files that are not patches.
@@ -54,8 +64,8 @@ pub struct Loose {
 }
 
 /// Reads everything at `path`. `strip` is the number of leading path components to remove where the queue does not
-/// set it.
-pub fn read(repo: &ImportRepo, path: &Path, strip: u32) -> Result<Loose> {
+/// set it; `None` if the diffs decide.
+pub fn read(repo: &ImportRepo, path: &Path, strip: Option<u32>) -> Result<Loose> {
     let PatchFiles { patches, others, notes } = patch_files::find(path)?;
     let others = others.into_iter().map(|(name, why)| (printable(name.as_bytes()), why)).collect();
     let mut loose = Loose { others, notes, ..Loose::default() };
@@ -71,47 +81,41 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: u32) -> Result<Loose> {
             text.push(b'\n');
             loose.notes.push(format!("{name}: its last line had no line feed, which was added"));
         }
-        let how = HowToApply {
-            strip: patch.strip.unwrap_or(strip),
+        let options = PatchOptions {
+            strip: patch.strip.or(strip),
             reverse: patch.reverse,
             // A diff is for patch(1), which applies it with less context unless the queue says otherwise; a mail is for
             // git, which does not.
             may_fuzz: patch.may_fuzz.unwrap_or(!is_mail(&text)),
         };
-        loose.read_file(repo, &name, &text, (how, patch.strip.is_some()))?;
+        loose.read_file(repo, MailFile { name: &name, path: &patch.path, text: &text }, options)?;
     }
     loose.tell_apart();
     Ok(loose)
 }
 
 impl Loose {
-    fn read_file(
-        &mut self,
-        repo: &ImportRepo,
-        name: &str,
-        text: &[u8],
-        (how, is_strip_said): (HowToApply, bool),
-    ) -> Result<()> {
-        let strips =
-            if is_strip_said { vec![how.strip] } else { strips(how.strip, text, name.starts_with("patch-")) };
-        if !is_mail(text) {
-            self.take(LoosePatch::from_diff(MailFile { name, text }, how)?, &strips);
+    fn read_file(&mut self, repo: &ImportRepo, file: MailFile<'_>, options: PatchOptions) -> Result<()> {
+        if !is_mail(file.text) {
+            self.take(LoosePatch::from_diff(file, options)?);
             return Ok(());
         }
-        let file = MailFile { name, text };
         let mails = read_mails(repo, file)?;
         if let [mail] = &mails[..] {
             let fields = header_fields(file)?;
-            self.take(LoosePatch::from_mail(name, Some(name), mail.clone(), &fields, how), &strips);
+            let mut patch = LoosePatch::from_mail(file, mail.clone(), &fields, options);
+            patch.words = Some(words_of(file.name));
+            self.take(patch);
             return Ok(());
         }
         for (number, mail) in (1..).zip(mails) {
-            self.take(LoosePatch::from_mail(&format!("{name} #{number}"), None, mail, &[], how), &strips);
+            let name = format!("{} #{number}", file.name);
+            self.take(LoosePatch::from_mail(MailFile { name: &name, ..file }, mail, &[], options));
         }
         Ok(())
     }
 
-    fn take(&mut self, mut patch: LoosePatch, strips: &[u32]) {
+    fn take(&mut self, mut patch: LoosePatch) {
         if !has_diff(&patch.diff) {
             self.others.push((patch.origin, "it has no diff, like a cover letter".to_string()));
             return;
@@ -120,14 +124,10 @@ impl Loose {
         patch.diff = diff;
         if added > 0 {
             // A diff that was truncated in the middle of a change must not apply by dropping trailing additions.
-            patch.how.may_fuzz = false;
+            patch.options.may_fuzz = false;
             let lines =
                 if added == 1 { "1 blank line was".to_string() } else { format!("{added} blank lines were") };
             patch.notes.push(format!("{lines} cut off at the end of its last hunk, and added again"));
-        }
-        if let Some((first, others)) = strips.split_first() {
-            patch.how.strip = *first;
-            patch.other_strips = others.to_vec();
         }
         self.patches.push(patch);
     }
@@ -160,16 +160,6 @@ impl Loose {
             }
         }
     }
-}
-
-/// Returns strip counts for `text`, likeliest first. 0 comes first for a diff in which git names both sides alike,
-/// without prefixes: otherwise a new file would silently end up in a wrong place. Patches of the BSD and macOS ports,
-/// named `patch-FILE`, strip nothing either.
-fn strips(strip: u32, text: &[u8], is_of_ports: bool) -> Vec<u32> {
-    let first =
-        if strip == 1 && (has_no_prefixes(text) || (is_of_ports && !has_prefixes(text))) { 0 } else { strip };
-    let others = [1, 0, 2].into_iter().filter(|other| *other != first);
-    std::iter::once(first).chain(others).collect()
 }
 
 /// Returns the fields in the header of a mail that git drops and the message keeps.
@@ -216,13 +206,7 @@ fn begins_mail(line: &str) -> bool {
 }
 
 impl LoosePatch {
-    fn from_mail(
-        origin: &str,
-        file: Option<&str>,
-        mail: ReadMail,
-        fields: &[String],
-        how: HowToApply,
-    ) -> LoosePatch {
+    fn from_mail(file: MailFile<'_>, mail: ReadMail, fields: &[String], options: PatchOptions) -> LoosePatch {
         let (hg, body) = read_hg_header(&mail.body);
         let hg = hg.unwrap_or_default();
         let body = match fields {
@@ -231,38 +215,43 @@ impl LoosePatch {
         };
         let subject = Some(mail.subject).filter(|subject| !is_useless(subject));
         LoosePatch {
-            origin: origin.to_string(),
+            origin: file.name.to_string(),
+            file: file.path.to_path_buf(),
             status: status_in_body(&body),
-            subject: subject.unwrap_or_else(|| words_of(origin)),
+            subject: subject.unwrap_or_else(|| words_of(file.name)),
             body,
             author: hg.author.or(Some(mail.author).filter(|author| !author.starts_with(" <"))),
             date: hg.date.or(Some(mail.date)),
             diff: mail.diff,
-            how,
-            other_strips: Vec::new(),
+            options,
             notes: Vec::new(),
-            words: file.map(words_of),
+            words: None,
         }
     }
 
-    fn from_diff(file: MailFile<'_>, how: HowToApply) -> Result<LoosePatch> {
-        let MailFile { name: origin, text } = file;
+    fn from_diff(file: MailFile<'_>, options: PatchOptions) -> Result<LoosePatch> {
+        let MailFile { name: origin, path, text } = file;
         let before = before_diff(text);
         let header = read_diff_header(utf8(before).map_err(|bad| not_utf8(file, &bad))?);
         let DiffHeader { subject, body, author, date, status } = header;
         Ok(LoosePatch {
             origin: origin.to_string(),
+            file: path.to_path_buf(),
             author,
             date,
             subject: subject.unwrap_or_else(|| words_of(origin)),
             body,
             status,
             diff: text.get(before.len()..).unwrap_or_default().to_vec(),
-            how,
-            other_strips: Vec::new(),
+            options,
             notes: Vec::new(),
             words: Some(words_of(origin)),
         })
+    }
+
+    /// Returns the path of its file, quoted for a printed command.
+    pub fn quoted_file(&self) -> String {
+        quoted(&self.file.display().to_string())
     }
 
     /// Returns the commit message.

@@ -8,3 +8,4 @@ pub mod loose;
 pub mod new_pin;
 pub mod patches;
 pub mod sequence;
+mod strip_count;

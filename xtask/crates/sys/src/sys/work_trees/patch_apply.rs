@@ -36,8 +36,10 @@ const SAID_LIMIT: usize = 64 << 20;
 /// A file that contains mails.
 #[derive(Clone, Copy, Debug)]
 pub struct MailFile<'a> {
-    /// Name of the file for messages.
+    /// Name of the file for messages: its path in the folder of its queue.
     pub name: &'a str,
+    /// Path of the file, for printed commands.
+    pub path: &'a Path,
     /// Its content.
     pub text: &'a [u8],
 }
@@ -113,16 +115,16 @@ fn refuse_bytes(file: MailFile<'_>, bad: &[u8]) -> Error {
 
 /// Returns the error for a line above the diff of `file`, or of a mail in it, whose charset is not declared.
 pub fn not_utf8(file: MailFile<'_>, bad: &NotUtf8) -> Error {
-    let MailFile { name, text } = file;
+    let MailFile { name, path, text } = file;
     let error = Error::usage(format!("{name} is not UTF-8 and does not name its charset"));
     let error = error.detail(format!("{name}:{}: {}", bad.line, bad.found));
     let above = before_diff(text).split_inclusive(|byte| *byte == b'\n').count();
-    let name = quoted(name);
+    let path = quoted(&path.display().to_string());
     error.hint(match bad.line <= above {
         // The diff keeps its bytes: they are those of the patched files.
         true => format!(
-            "convert what stands above its diff: (head -n {above} {name} | iconv -f ISO-8859-1 -t UTF-8; \
-             tail -n +{} {name}) >converted.patch",
+            "convert what stands above its diff: (head -n {above} {path} | iconv -f ISO-8859-1 -t UTF-8; \
+             tail -n +{} {path}) >converted.patch",
             above + 1
         ),
         false => "convert that line, and not the diffs: iconv -f ISO-8859-1 -t UTF-8".to_string(),
