@@ -36,7 +36,7 @@
     field(stream) field(include_usage) field(cache_prompt) field(return_tokens) field(return_progress) \
     field(sse_ping_interval) field(n_keep) field(n_discard) field(n_predict) field(n_indent) field(n_cmpl) \
     field(kv_tenant) field(kv_salt) field(priority) field(id_request) field(has_slot) field(may_wait) field(t_arrival) field(n_cache_reuse) \
-    field(t_max_prompt_ms) field(t_max_predict_ms) field(lora) field(antiprompt) field(response_fields) \
+    field(t_max_prompt_ms) field(t_max_predict_ms) field(lora) field(antiprompt) field(stop_sequences) field(response_fields) \
     field(timings_per_token) field(post_sampling_probs) field(sampling) field(speculative) field(verbose) \
     field(res_type) field(oaicompat_model) field(oaicompat_cmpl_id) field(control_action) field(control_cmpl_id) \
     field(chat_parser_params) field(message_spans) field(embd_normalize)
@@ -47,7 +47,7 @@ inline void espalier_check_request_fields(const task_params & params) {
     const auto & [stream, include_usage, cache_prompt, return_tokens, return_progress,
                   sse_ping_interval, n_keep, n_discard, n_predict, n_indent, n_cmpl,
                   kv_tenant, kv_salt, priority, id_request, has_slot, may_wait, t_arrival, n_cache_reuse,
-                  t_max_prompt_ms, t_max_predict_ms, lora, antiprompt, response_fields,
+                  t_max_prompt_ms, t_max_predict_ms, lora, antiprompt, stop_sequences, response_fields,
                   timings_per_token, post_sampling_probs, sampling, speculative, verbose,
                   res_type, oaicompat_model, oaicompat_cmpl_id, control_action, control_cmpl_id,
                   chat_parser_params, message_spans, embd_normalize] = params;

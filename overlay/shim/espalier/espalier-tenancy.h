@@ -14,12 +14,17 @@ void espalier_server::init_owners(server_t & server) {
     }
 }
 
-// Without keys, salts and --kv-paged all requests have the same owner, and slots are reused as in stock.
+// Without keys, salts and --kv-paged all requests have the same owner, and slots and their files are used as in stock.
+template <typename server_t>
+bool espalier_server::has_owners(const server_t & server, const espalier_owner & owner) {
+    return server.params_base.kv_paged || !owner.scope().empty();
+}
+
 template <typename server_t>
 espalier_owner espalier_server::owner_of(const server_t & server, const server_task & task) {
     const auto & params = task.params;
     espalier_owner owner = { params.kv_tenant, params.kv_salt, "" };
-    if (server.params_base.kv_paged || !owner.scope().empty()) {
+    if (has_owners(server, owner)) {
         owner.adapters = server.espalier.adapters->key(
             params.lora.empty() ? server.params_base.lora_adapters : server.construct_lora_list(params.lora));
     }
@@ -85,9 +90,14 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
     if (content.is == espalier_slot_file::DAMAGED) {
         return name + " is damaged: its digest does not match; save the slot again";
     }
-    // A file without a record states neither its owner nor its origin.
-    if (content.is == espalier_slot_file::STOCK && !tenant.empty() && espalier_count_keys(server.params_base) != 1) {
+    // A file without a record states neither its owner nor its origin nor its adapters.
+    if (content.is == espalier_slot_file::STOCK && !tenant.empty() && espalier_count_keys(server.params_base) > 1) {
         return "the file has no owner, and this server has more than one API key";
+    }
+    const bool has_adapters = !server.params_base.lora_adapters.empty();
+    if (content.is == espalier_slot_file::STOCK && has_adapters && has_owners(server, owner_of(server, task))) {
+        content.is = espalier_slot_file::UNFIT;
+        return name + " does not state the LoRA adapters that it was computed with, and this server has some; save the slot again with this server";
     }
     if (content.is == espalier_slot_file::OURS && content.owner.tenant != tenant) {
         return "the file belongs to another API key";
@@ -202,7 +212,7 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
             return refuse(why, is_readable ? ERROR_TYPE_PERMISSION : ERROR_TYPE_INVALID_REQUEST);
         }
         auto before = copy_held(server, slot, owner);
-        owner = content.is == espalier_slot_file::OURS ? content.owner : owner;
+        owner = content.is == espalier_slot_file::OURS ? content.owner : owner_of(server, task);
         owner.is_certain = content.is == espalier_slot_file::OURS && content.owner.is_certain;
         slot.prompt_clear(); // in both models, before the state of one of them is read
         auto opened = std::make_unique<open_slot>(slot, owner);
@@ -221,9 +231,8 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
     if (is_of_another || is_of_unknown) {
         return refuse("the file belongs to another API key", ERROR_TYPE_PERMISSION);
     }
-    // As with reuse: without keys, salts and --kv-paged a file is the same as in stock.
     std::optional<espalier_slot_record> record;
-    if (server.params_base.kv_paged || !owner.scope().empty()) {
+    if (has_owners(server, owner)) {
         record = espalier_slot_record::of(owner, origin);
     }
     auto opened = std::make_unique<open_slot>(slot, owner);
