@@ -14,14 +14,17 @@ use espalier_kernels::attention::simd::{Simd, Work};
 use espalier_kernels::kv_types::path::{Table, circle};
 
 fn main() {
-    print!("{}", text());
+    print!("{}", text(ROUNDS));
 }
 
-/// Returns the whole file.
-pub fn text() -> String {
+/// Number of times that the training data are encoded for the committed tables.
+pub const ROUNDS: usize = 100;
+
+/// Returns the whole file, with the trellis tables after `rounds` encodings of the training data.
+pub fn text(rounds: usize) -> String {
     let turbo =
         [("TURBO2", 4), ("TURBO3", 8), ("TURBO4", 16)].map(|(name, n)| (name, rounded(&lloyd_max(n))));
-    let tcq = [("TCQ2", 2), ("TCQ3", 3)].map(|(name, bits)| (name, rounded(&trellis(bits))));
+    let tcq = [("TCQ2", 2), ("TCQ3", 3)].map(|(name, bits)| (name, rounded(&trellis(bits, rounds))));
     let mut text = HEAD.to_string();
     for (name, table) in turbo.iter().chain(&tcq) {
         write_table(&mut text, name, table);
@@ -99,11 +102,8 @@ fn mean_between(low: f64, high: f64) -> f64 {
 const BLOCK: usize = 128;
 /// Number of blocks.
 const BLOCKS: usize = 8192;
-/// Number of times that the data are encoded.
-const ROUNDS: usize = 100;
-
 /// The generalized Lloyd algorithm (Linde-Buzo-Gray) on the best codewords of normal values.
-fn trellis(bits: usize) -> Vec<f64> {
+fn trellis(bits: usize, rounds: usize) -> Vec<f64> {
     let mut random = Normal { state: 1 };
     let mut table = Table::new(bits, &vec![0; 64 << bits]);
     for state in 0..table.levels().len() {
@@ -111,7 +111,7 @@ fn trellis(bits: usize) -> Vec<f64> {
     }
     let values: Vec<f32> = (0..BLOCK * BLOCKS).map(|_| random.next() as f32).collect();
     let mut windows = vec![0; values.len()];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         encode(bits, &table, &values, &mut windows);
         let mut sums = vec![(0.0, 0u32); table.levels().len()];
         for (value, window) in values.iter().zip(&windows) {

@@ -5,7 +5,7 @@
 const PREFIX: &str = "ESPALIER_";
 
 /// Every known variable, with its reader and purpose.
-pub const KNOWN: [(&str, &str); 23] = [
+pub const KNOWN: [(&str, &str); 24] = [
     ("ESPALIER_ENABLE", "the server: features to switch on"),
     ("ESPALIER_DISABLE", "the server: features to switch off"),
     ("ESPALIER_ISA", "the kernels: the instruction set to use"),
@@ -21,6 +21,7 @@ pub const KNOWN: [(&str, &str); 23] = [
     ("ESPALIER_SUITE_MODEL", "upstream's tests"),
     ("ESPALIER_SUITE_REPORT", "upstream's tests"),
     ("ESPALIER_CASES", "tests: random cases to try"),
+    ("ESPALIER_CODEBOOKS", "tests: compute the tables of the KV cache types completely"),
     ("ESPALIER_KILL_FACTOR", "tests: factor of the number of kills of each test"),
     ("ESPALIER_KILL_CALLS", "tests: system calls to kill a run at"),
     ("ESPALIER_MERGE_HISTORY", "tests: a history to compare merges in"),
