@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::plan::next_command::quoted;
+use crate::plan::next_command::quoted_for_sh;
 
 /// A compiler of this machine, with the arguments of every call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Compiler {
 impl Compiler {
     /// The arguments in one line, quoted for a shell where needed.
     pub fn argument_line(&self) -> String {
-        let words: Vec<String> = self.arguments.iter().map(|word| quoted(word)).collect();
+        let words: Vec<String> = self.arguments.iter().map(|word| quoted_for_sh(word)).collect();
         words.join(" ")
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::plan::next_command::quoted;
+use crate::plan::next_command::quoted_for_sh;
 
 /// The replacement name of each folder in the programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +27,11 @@ impl PrefixMap {
     /// CMake cache entries for programs of the `build_type`; CMake appends its own flags for that type.
     #[must_use]
     pub fn cmake(&self, build_type: &str) -> BTreeMap<String, String> {
-        let options: Vec<String> =
-            self.0.iter().map(|(from, to)| quoted(&format!("-ffile-prefix-map={from}={to}"))).collect();
+        let options: Vec<String> = self
+            .0
+            .iter()
+            .map(|(from, to)| quoted_for_sh(&format!("-ffile-prefix-map={from}={to}")))
+            .collect();
         let entry = |language: &str, value: String| {
             (format!("CMAKE_{language}_FLAGS_{}_INIT", build_type.to_uppercase()), value)
         };

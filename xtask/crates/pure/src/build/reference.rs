@@ -30,11 +30,11 @@ if (NOT CMAKE_CURRENT_SOURCE_DIR STREQUAL CMAKE_SOURCE_DIR OR CMAKE_VERSION VERS
     return()
 endif()
 
-function(espalier_compile_faster folder)
+function(compile_faster folder)
     get_property(subfolders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
     foreach(subfolder IN LISTS subfolders)
         if (NOT subfolder MATCHES \"^${CMAKE_SOURCE_DIR}/(ggml|src)(/|$)\")
-            espalier_compile_faster(${subfolder})
+            compile_faster(${subfolder})
         endif()
     endforeach()
     get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
@@ -48,15 +48,15 @@ function(espalier_compile_faster folder)
 endfunction()
 
 # The folder has no targets unless the tests are switched on.
-function(espalier_compile_tests_faster)
+function(compile_tests_faster)
     get_property(subfolders DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTY SUBDIRECTORIES)
     if (${CMAKE_SOURCE_DIR}/tests IN_LIST subfolders)
-        espalier_compile_faster(${CMAKE_SOURCE_DIR}/tests)
+        compile_faster(${CMAKE_SOURCE_DIR}/tests)
     endif()
 endfunction()
 
 # Sources that cannot be compiled with others of their target.
-function(espalier_compile_alone target)
+function(compile_alone target)
     if (TARGET ${target})
         get_target_property(folder ${target} SOURCE_DIR)
         list(TRANSFORM ARGN PREPEND ${folder}/)
@@ -65,14 +65,14 @@ function(espalier_compile_alone target)
 endfunction()
 
 if (NOT ESPALIER_REFERENCE)
-    cmake_language(DEFER CALL espalier_compile_tests_faster)
+    cmake_language(DEFER CALL compile_tests_faster)
     return()
 endif()
-cmake_language(DEFER CALL espalier_compile_faster ${CMAKE_SOURCE_DIR})
+cmake_language(DEFER CALL compile_faster ${CMAKE_SOURCE_DIR})
 # It specializes a template that the headers of others instantiate.
-cmake_language(DEFER CALL espalier_compile_alone llama-common json.cpp)
+cmake_language(DEFER CALL compile_alone llama-common json.cpp)
 # They refuse internal headers.
-cmake_language(DEFER CALL espalier_compile_alone mtmd mtmd-helper.cpp mtmd-helper-gen.cpp)
+cmake_language(DEFER CALL compile_alone mtmd mtmd-helper.cpp mtmd-helper-gen.cpp)
 ";
 
 /// Returns CMake's cache entries of a reference build; `file` is the path of `CMAKE`, and `digest` its digest.

@@ -22,9 +22,19 @@ pub fn quoted_bytes(word: &[u8]) -> String {
     let is_shown = |text: &str| visible(text) == text && !text.contains(['\n', '\t']);
     match std::str::from_utf8(word) {
         Ok(text) if is_bare => text.to_string(),
-        Ok(text) if is_shown(text) => format!("'{}'", text.replace('\'', "'\\''")),
+        Ok(text) if is_shown(text) => single_quoted(text),
         _ => format!("$'{}'", word.iter().map(escaped).collect::<String>()),
     }
+}
+
+/// Quotes `word` for any POSIX shell, where it is executed and not shown.
+pub fn quoted_for_sh(word: &str) -> String {
+    let quoted = quoted(word);
+    if quoted.starts_with('$') { single_quoted(word) } else { quoted }
+}
+
+fn single_quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Spells a byte for a word in `$'...'`.

@@ -75,6 +75,10 @@ pub enum Step {
     },
 }
 
+/// The order of a page that has to be built, among the steps after it.
+const PAGE_ORDER: &str =
+    "at the same time as the steps up to compile, which then compiles it into the programs";
+
 impl fmt::Display for Step {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -92,7 +96,8 @@ impl fmt::Display for Step {
             Step::Edit { folder } => write!(out, "edit         {folder}"),
             Step::Page { what, commands } => {
                 write!(out, "page         {what}")?;
-                commands.iter().try_for_each(|command| write!(out, "\n             {command}"))
+                commands.iter().try_for_each(|command| write!(out, "\n             {command}"))?;
+                if commands.is_empty() { Ok(()) } else { write!(out, "\n             {PAGE_ORDER}") }
             }
             Step::Kernels { command } => write!(out, "kernels      {command}"),
             Step::Configure { command } => write!(out, "configure    {command}"),

@@ -30,8 +30,14 @@ impl Build<'_> {
 
     /// Compiles the package's targets, and reports the hit rate of the compiler cache.
     pub(super) fn compile_package(&self, tools: &Tools, inputs: &str) -> Result<()> {
-        self.compile(self.compile_run(tools, self.targets()?), "build")?;
+        self.compile_targets(tools, "build")?;
         tools.cache.as_ref().map_or(Ok(()), |cache| self.tell_of(cache, inputs))
+    }
+
+    /// Compiles the package's targets, as far as they are not up to date.
+    pub(super) fn compile_targets(&self, tools: &Tools, log_name: &str) -> Result<()> {
+        let compiled = self.compile(self.compile_run(tools, self.targets()?), log_name);
+        compiled.map_err(|error| if self.options.reference { error.hint(reference::HINT) } else { error })
     }
 
     /// A cache without hits for what was compiled here before is too small, or its keys contain something that they
@@ -50,7 +56,7 @@ impl Build<'_> {
         disk::write_atomically(&compiled, b"")
     }
 
-    pub(super) fn compile(&self, run: Run, log_name: &str) -> Result<()> {
+    fn compile(&self, run: Run, log_name: &str) -> Result<()> {
         self.context.ui.status("Compiling", self.name());
         let mut progress = self.context.ui.progress(&self.name(), Some(0), Unit::Steps);
         self.watched(run, &format!("{log_name}-{}", self.name()), |line| {

@@ -251,8 +251,8 @@ impl Build<'_> {
         Ok(all.into_iter().filter(is_wanted).collect())
     }
 
-    /// Carries out the steps in order. A page that is not built yet is built while everything else is compiled: npm uses
-    /// one core, and no object but the page's own contains it.
+    /// Carries out the steps in order. A page that is not built yet is built while everything is compiled without it:
+    /// npm uses one core. Then the few objects that depend on it are compiled again.
     fn carry_out_all(&self, work: &[Work], tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
         let one = |work: &Work| self.carry_out(*work, tools, applied, inputs);
         if !work.contains(&Work::Page) || !tools.page.is_due() {
@@ -263,7 +263,9 @@ impl Build<'_> {
         std::thread::scope(|threads| {
             let page = threads.spawn(|| self.make_page_meanwhile(tools));
             let compiled = meanwhile.iter().try_for_each(one);
-            result_of(page).and(compiled)
+            let made = result_of(page);
+            // If both failed, the page's was reported already.
+            compiled.and(made)
         })?;
         self.embed_page(tools, meanwhile.contains(&Work::Compile))?;
         afterwards.iter().try_for_each(one)
@@ -272,7 +274,12 @@ impl Build<'_> {
     /// Builds the page, and reports a failure at once: compilation can take minutes to end.
     fn make_page_meanwhile(&self, tools: &Tools) -> Result<()> {
         let made = web_page::provide(self.context, self.variant, &tools.page);
-        made.inspect_err(|_| self.context.ui.warn("the web page was not built; compilation ends first"))
+        made.inspect_err(|error| {
+            let what = &error.what;
+            self.context
+                .ui
+                .warn(format!("the web page was not built ({what}), and is reported again at the end"));
+        })
     }
 
     fn place_page(&self, tools: &Tools) -> Result<()> {
@@ -284,7 +291,7 @@ impl Build<'_> {
     /// CMake reads the placed page at every build.
     fn embed_page(&self, tools: &Tools, compiled: bool) -> Result<()> {
         self.place_page(tools)?;
-        if compiled { self.compile(self.compile_run(tools, self.targets()?), "embed") } else { Ok(()) }
+        if compiled { self.compile_targets(tools, "embed") } else { Ok(()) }
     }
 
     fn carry_out(&self, work: Work, tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
@@ -299,14 +306,7 @@ impl Build<'_> {
                 self.place_page(tools)?;
                 self.configure(tools, applied)
             }
-            Work::Compile => {
-                let compiled = self.compile_package(tools, inputs);
-                if self.options.reference {
-                    compiled.map_err(|error| error.hint(reference::HINT))
-                } else {
-                    compiled
-                }
-            }
+            Work::Compile => self.compile_package(tools, inputs),
             Work::Package => {
                 let manifest = self.manifest(tools, applied, inputs)?;
                 let (origin, texts) = self.made(tools, applied, &manifest)?.gather(self.context)?;
