@@ -97,7 +97,8 @@ mod descriptors {
     pub fn close_in(_command: &mut Command) {}
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::fd::AsRawFd;
 

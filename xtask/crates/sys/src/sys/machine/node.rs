@@ -64,7 +64,7 @@ pub fn install(folder: &Path, home: &Path) -> Result<Run> {
     let asked = Run::new("npm").args(["config", "get", "registry"]).current_folder(home).success()?;
     let registry = String::from_utf8(asked).map_err(|_| Error::environment("npm's registry is not UTF-8"))?;
     let run = at_home(install_words(), folder, home, &[&PLAIN[..], &NETWORK].concat());
-    Ok(run.env("npm_config_registry", registry.trim()))
+    Ok(run.env("npm_config_registry", registry.trim()).without_locks())
 }
 
 /// Returns a folder with `files` of `folder` (`package.json` and its lock among them) and their packages: one folder

@@ -4,7 +4,8 @@
 //! killed run left must not stay. The system releases the lock file of a process however it ends, and child processes
 //! do not inherit it: a folder whose lock file is free belongs to no process.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
@@ -50,9 +51,12 @@ fn name_of(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// Whatever cannot be found out counts as held: a folder that is left costs space, one that is removed a run.
 fn is_held(lock_file: &Path) -> bool {
-    let Ok(file) = File::open(lock_file) else { return false };
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    match File::open(lock_file) {
+        Ok(file) => file.try_lock_shared().is_err(),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    }
 }
 
 impl Drop for Ownership {

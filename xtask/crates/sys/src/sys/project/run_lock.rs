@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{long_stage, pending};
 use crate::error::{Error, Result};
 use crate::plan::layout::Layout;
-use crate::plan::next_command::quoted;
+use crate::plan::next_command::quoted_bytes;
 use crate::sys::machine::inherited_lock::InheritedLock;
 use crate::sys::machine::{clock, disk, ours, scratch};
 use crate::ui::Ui;
@@ -115,7 +115,8 @@ struct Holder {
 
 impl Holder {
     fn this_run() -> Holder {
-        let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+        let words: Vec<String> =
+            std::env::args_os().skip(1).map(|word| quoted_bytes(word.as_encoded_bytes())).collect();
         Holder { pid: std::process::id(), command: words.join(" "), since: clock::now() }
     }
 

@@ -264,7 +264,7 @@ mod tests {
             disk::write_atomically(&stages.join(path), b"left").unwrap();
         }
         place.take_locks();
-        assert_eq!(disk::folders_in(&stages), [kept.folder.clone()]);
+        assert_eq!(disk::folders_in(&stages), std::slice::from_ref(&kept.folder));
         drop(kept);
         assert!(place.is_empty());
         assert_eq!(garbage::borrower(&place.layout), None);
