@@ -4,10 +4,10 @@
 //! log shows progress and stays short.
 
 use std::io::{self, Write};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::plan::called::Called;
 use crate::series::{visible, visible_json};
@@ -47,13 +47,17 @@ impl Ui {
 
     /// Returns a bar over `total` units, or a spinner if the total is unknown.
     pub fn progress(&self, label: &str, total: Option<u64>, unit: Unit) -> Progress {
-        let bar = if self.talk == Talk::Quiet { ProgressBar::hidden() } else { new_bar(total, unit) };
+        let bar =
+            if self.talk == Talk::Quiet { ProgressBar::hidden() } else { BARS.add(new_bar(total, unit)) };
         bar.set_message(visible(label));
         let plain = self.talk == Talk::Normal && bar.is_hidden();
         let (begin, note) = (Instant::now(), String::new());
         Progress { bar, label: label.to_string(), note, total, unit, plain, begin, last_line: begin }
     }
 }
+
+/// The bars of all threads, each in a line of its own.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// The options that this run was called with; set once, before the first output.
 static CALLED: OnceLock<Called> = OnceLock::new();
@@ -72,7 +76,8 @@ fn complete(text: &str) -> String {
 /// All text passes here or through [`answer`]: names, subjects and paths come from other people, and could contain
 /// escape sequences that a terminal would obey.
 pub fn say(text: &str) {
-    let _ = io::stderr().write_all(format!("{}\n", visible(&complete(text))).as_bytes());
+    let line = format!("{}\n", visible(&complete(text)));
+    let _ = BARS.suspend(|| io::stderr().write_all(line.as_bytes()));
 }
 
 /// The answer of a command on stdout.
