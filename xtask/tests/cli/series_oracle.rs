@@ -20,8 +20,6 @@ use super::support::made_up::{self, Files};
 /// Number of synthetic series, and the environment variable that sets another one.
 const SERIES: usize = 40;
 const MORE: &str = "ESPALIER_SERIES";
-/// Number of series that are sure to have a patch that upstream applied and changed: 600 of them have 16.
-const SERIES_WITH_TAKEN: usize = 80;
 const PATCHES: usize = 5;
 const UPSTREAM_COMMITS: usize = 6;
 
@@ -46,9 +44,8 @@ fn a_series_goes_where_git_puts_it_or_stops() {
         }
     }
     println!("{tally:?}");
-    let all = [tally.same, tally.upstreamed, tally.both_stop];
+    let all = [tally.same, tally.upstreamed, tally.taken, tally.both_stop];
     assert!(all.iter().all(|count| *count > 0), "it tests nothing: {tally:?}");
-    assert!(tally.taken > 0 || series < SERIES_WITH_TAKEN, "upstream changed none of them: {tally:?}");
     let needless = tally.only_we_stop * 1000 / (tally.same + tally.upstreamed);
     assert!(needless <= 50, "we stop where git goes on: {tally:?}");
 }

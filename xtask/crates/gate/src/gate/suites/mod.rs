@@ -24,7 +24,7 @@ use crate::plan::snippet::SourceText;
 use crate::plan::suites::{self, Expected, Program, Suites};
 use crate::stack::build::{Build, Options};
 use crate::sys::machine::threads::at_once;
-use crate::sys::machine::{disk, tools};
+use crate::sys::machine::{disk, load, tools};
 use crate::sys::project::run_lock::{self, Access};
 
 /// Results of all comparisons.
@@ -112,7 +112,10 @@ impl<'a> SuiteGate<'a> {
     /// Compiles programs of these variants, at the same time, and returns the folders that they are in.
     fn compile(&self, sides: Vec<(&str, &[Program])>) -> Result<Vec<PathBuf>> {
         let (pins, flavors) = (self.context.pins()?, self.context.flavors()?);
-        let options = Options { flavor: DEFAULT_FLAVOR.to_string(), ..Options::default() };
+        // Ninja alone would start more compilers than there are cores, for each side.
+        let jobs = (sides.len() > 1).then(|| load::cores().div_ceil(sides.len()).max(1));
+        let jobs = jobs.and_then(|jobs| u32::try_from(jobs).ok());
+        let options = Options { flavor: DEFAULT_FLAVOR.to_string(), jobs, ..Options::default() };
         let _lock = run_lock::take(&self.context.layout, &self.context.ui, Access::Build)?;
         at_once(sides, |(variant, programs)| {
             let variant = pins.variant(Some(variant))?;
