@@ -88,7 +88,8 @@ fn documents(context: &Context, commands: &str) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// Returns the page of results; `None` in a project without records at the pin of its default variant.
+/// Returns the page of results; `None` in a project that has neither the page nor records at the pin of its default
+/// variant.
 fn results_page(context: &Context) -> Result<Option<Document>> {
     let pins = context.pins()?;
     let pin = pins.pin_of(pins.variant(None)?).revision.to_string();
@@ -101,7 +102,8 @@ fn results_page(context: &Context) -> Result<Option<Document>> {
     }
     let text = format!("{GENERATED}\n\n{}", results::page(&pin, &runs));
     let source = "a record in docs/measurements has changed";
-    Ok(Some(Document { file: RESULTS, text, source }).filter(|_| !runs.is_empty()))
+    let is_wanted = !runs.is_empty() || disk::exists(&context.layout.root().join(RESULTS));
+    Ok(is_wanted.then_some(Document { file: RESULTS, text, source }))
 }
 
 impl Document {

@@ -122,7 +122,7 @@ fn newest(section: &Section, runs: &[Value]) -> Vec<Vec<String>> {
 /// Returns the number of columns before the first figure: those name the workload.
 fn identity(section: &Section) -> usize {
     let is_figure = |column: &&str| matches!(*column, "stock" | "minutes" | "bits per value");
-    section.columns.iter().position(|column| is_figure(&column)).unwrap_or(1)
+    section.columns.iter().position(is_figure).unwrap_or(1)
 }
 
 fn machine(run: &Value) -> String {

@@ -2,7 +2,7 @@
 //! states, otherwise with the one with which it names files of the tree.
 
 use super::loose::LoosePatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::series::{ObjectId, Tree, named_paths, printable, stated_strip};
 use crate::sys::git::history::changed_between;
 use crate::sys::git::store_tree::StoreTree;
