@@ -18,6 +18,8 @@ const COMMANDS: &str = "docs/reference/commands.md";
 
 const RESULTS: &str = "docs/results.md";
 
+const MEASUREMENTS: &str = "docs/measurements";
+
 /// Name of the region of a document that holds the table of flavors.
 const REGION: &str = "flavors";
 
@@ -100,10 +102,16 @@ fn results_page(context: &Context) -> Result<Option<Document>> {
             runs.insert(bench.to_string(), found);
         }
     }
-    let text = format!("{GENERATED}\n\n{}", results::page(&pin, &runs));
-    let source = "a record in docs/measurements has changed";
     let is_wanted = !runs.is_empty() || disk::exists(&context.layout.root().join(RESULTS));
-    Ok(is_wanted.then_some(Document { file: RESULTS, text, source }))
+    if !is_wanted {
+        return Ok(None);
+    }
+    let folder = context.layout.root().join(MEASUREMENTS);
+    let files = if disk::exists(&folder) { disk::files_below(&folder)? } else { Vec::new() };
+    let files = files.iter().map(|file| file.display().to_string()).collect();
+    let text = format!("{GENERATED}\n\n{}", results::page(&pin, &runs, &files));
+    let source = "a record in docs/measurements has changed";
+    Ok(Some(Document { file: RESULTS, text, source }))
 }
 
 impl Document {

@@ -1,6 +1,6 @@
 //! docs/results.md: the newest run of each workload among the runs that `cargo xtask bench NAME --record` keeps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -18,6 +18,8 @@ struct Section {
     rows: fn(&Value) -> Vec<Vec<String>>,
     /// The page that discusses these figures, in docs/measurements.
     page: &'static str,
+    /// Plots to show if they are recorded: the name without the pin, and a description.
+    plots: &'static [(&'static str, &'static str)],
 }
 
 const SECTIONS: [Section; BENCHES.len()] = [
@@ -28,6 +30,7 @@ const SECTIONS: [Section; BENCHES.len()] = [
         columns: &["requests x prefix", "stock", "paged", ""],
         rows: burst,
         page: "serving.md",
+        plots: &[("burst-16x1600", "Time of 16 requests with a prefix of 1,600 tokens, for each server")],
     },
     Section {
         bench: "paged-decode",
@@ -36,6 +39,10 @@ const SECTIONS: [Section; BENCHES.len()] = [
         columns: &["sequences x tokens", "shared tokens", "K/V", "pool filled", "stock", "paged", ""],
         rows: decode,
         page: "serving.md",
+        plots: &[(
+            "paged-decode-against-context-head-64-f16-own",
+            "Decoding speed against the length of the context",
+        )],
     },
     Section {
         bench: "capacity",
@@ -44,6 +51,7 @@ const SECTIONS: [Section; BENCHES.len()] = [
         columns: &["blocks", "prefix", "stock", "paged", ""],
         rows: capacity,
         page: "serving.md",
+        plots: &[("capacity", "Sequences that fit into the cache")],
     },
     Section {
         bench: "overload",
@@ -60,6 +68,7 @@ const SECTIONS: [Section; BENCHES.len()] = [
         ],
         rows: overload,
         page: "serving.md",
+        plots: &[],
     },
     Section {
         bench: "kv-quality",
@@ -68,12 +77,14 @@ const SECTIONS: [Section; BENCHES.len()] = [
         columns: &["K/V", "context", "bits per value", "mean KLD", "same token"],
         rows: kv_quality,
         page: "kv-quantization.md",
+        plots: &[("kv-quality", "Divergence of each cache type against its bits per value")],
     },
 ];
 
-/// Renders the page from the runs of each benchmark at `pin`, by name, the newest last.
+/// Renders the page from the runs of each benchmark at `pin`, by name, the newest last, and the names of the files in
+/// docs/measurements.
 #[must_use]
-pub fn page(pin: &str, runs: &BTreeMap<String, Vec<Value>>) -> String {
+pub fn page(pin: &str, runs: &BTreeMap<String, Vec<Value>>, files: &BTreeSet<String>) -> String {
     let mut text = format!(
         "# Results\n\nThe newest recorded run of each workload at upstream {pin}, with the machine and the day. Figures \
          of one row are of one run;\nfigures of different machines or days are not comparable. `--record` adds a run, \
@@ -81,6 +92,12 @@ pub fn page(pin: &str, runs: &BTreeMap<String, Vec<Value>>) -> String {
     );
     for section in &SECTIONS {
         text += &render(section, pin, runs.get(section.bench).map(Vec::as_slice).unwrap_or_default());
+        for (name, about) in section.plots {
+            let file = format!("{name}-{pin}.svg");
+            if files.contains(&file) {
+                text += &format!("\n![{about}](measurements/{file})\n");
+            }
+        }
     }
     text
 }
@@ -259,7 +276,8 @@ mod tests {
     }
 
     fn page_of(runs: Vec<Value>) -> String {
-        page("v1", &BTreeMap::from([("burst".to_string(), runs)]))
+        let files = BTreeSet::from(["burst-16x1600-v1.svg".to_string(), "capacity-v0.svg".to_string()]);
+        page("v1", &BTreeMap::from([("burst".to_string(), runs)]), &files)
     }
 
     #[test]
@@ -273,6 +291,10 @@ mod tests {
         assert!(page.contains("| 16 x 1,600 | 4,000 | 1,000 | 4.00x | P, 1 thread | 2026-01-03 |"), "{page}");
         assert!(page.contains("| 32 x 1,600 | 4,000 | 1,000 | 4.00x | P, 1 thread | 2026-01-02 |"), "{page}");
         assert!(!page.contains("2026-01-01"), "{page}");
+        assert!(
+            page.contains("](measurements/burst-16x1600-v1.svg)") && !page.contains("capacity-v"),
+            "{page}"
+        );
     }
 
     #[test]
