@@ -19,7 +19,7 @@
 //! requests hold their blocks, and the server gives each step to the batch key whose requests were computed longest
 //! ago. So with K keys each has at least every Kth step.
 //!
-//! [`decide`] has no side effects and returns one action; the caller carries it out and calls again, until there is
+//! [`decide()`] has no side effects and returns one action; the caller carries it out and calls again, until there is
 //! nothing to do. So each decision sees the effect of the one before it on the pool.
 
 mod decide;

@@ -1,7 +1,7 @@
 //! `cargo xtask import`: a fork, or patches made elsewhere, as the series of a variant.
 //!
 //! Every source is converted to commits in a separate repository ([`fork`]), then to patches in the form that `export`
-//! writes ([`patches`]), then staged and applied strictly before anything changes ([`write`]).
+//! writes ([`patches`]), then staged and applied strictly before anything changes (`write`).
 
 mod base;
 mod outcome;

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Lower-case letters, digits, `-` and `_`, at most [`LENGTH_LIMIT`] of them: valid as a TOML key without quotes, and
+/// Lower-case letters, digits, `-` and `_`, at most `LENGTH_LIMIT` of them: valid as a TOML key without quotes, and
 /// in one case only because some file systems are case-insensitive. Dots are excluded: we use them in the names of
 /// files beside a variant's own folder, such as `paged.index` or `canary.paged`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
