@@ -9,7 +9,7 @@ use super::support::files;
 const TABLE: &str = "ci/words.tsv";
 
 /// The folders and files at the root that people write.
-const ROOTS: [&str; 13] = [
+const ROOTS: [&str; 14] = [
     "docs",
     "xtask",
     "series",
@@ -23,6 +23,7 @@ const ROOTS: [&str; 13] = [
     "CONTRIBUTING.md",
     "SECURITY.md",
     "pins.toml",
+    "deny.toml",
 ];
 
 const ENDINGS: [&str; 9] = ["rs", "md", "toml", "h", "c", "cpp", "py", "patch", "mjs"];

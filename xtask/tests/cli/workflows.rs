@@ -1,5 +1,6 @@
 //! The rules for this repository's own workflow files, and the join job's verdict on every combination of results.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use xtask::plan::{variables, workflow_rules};
@@ -33,13 +34,37 @@ fn our_workflows_keep_our_rules() {
     }
 }
 
+/// The oldest compiler that Cargo.toml promises is the one that the job `hygiene` installs and runs.
+#[test]
+fn the_oldest_compiler_is_the_one_that_cargo_toml_requires() {
+    let manifest = std::fs::read_to_string(files::of_this_repository("Cargo.toml")).unwrap();
+    let required = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap();
+    let toolchain = format!("{}.0", required.trim_matches('"'));
+    let text = workflow("ci.yml");
+    for before in ["rustup toolchain install ", "cargo +"] {
+        let (_, after) = text.split_once(before).unwrap();
+        assert_eq!(after.split_whitespace().next(), Some(toolchain.as_str()), "{before}");
+    }
+}
+
+/// `ci.yml` and `campaigns.yml` read the same deny.toml, whose keys depend on the version.
+#[test]
+fn every_workflow_installs_the_same_version_of_cargo_deny() {
+    let names = files::list(&files::of_this_repository(".github/workflows"));
+    let texts: Vec<String> = names.iter().map(|name| workflow(name)).collect();
+    let words = texts.iter().flat_map(|text| text.split_whitespace());
+    let versions: Vec<&str> = words.filter_map(|word| word.strip_prefix("cargo-deny@")).collect();
+    assert_eq!(versions.len(), 2, "{versions:?}");
+    assert_eq!(BTreeSet::from_iter(&versions).len(), 1, "{versions:?}");
+}
+
 /// A variable that no test reads would leave its campaign at the usual number of cases.
 #[test]
 fn the_campaigns_set_variables_that_tests_read() {
     let text = workflow("campaigns.yml");
     let keys = text.lines().filter_map(|line| Some(line.trim().split_once(": ")?.0));
     let set: Vec<&str> = keys.filter(|key| key.starts_with("ESPALIER_")).collect();
-    assert_eq!(set.len(), 7, "{set:?}");
+    assert_eq!(set.len(), 8, "{set:?}");
     for name in set {
         let known = variables::KNOWN.iter().find(|(known, _)| *known == name);
         assert!(known.is_some_and(|(_, purpose)| purpose.starts_with("tests: ")), "{name}");
@@ -82,17 +107,21 @@ fn joined(jobs: &str, filled: &str, parts: &str) -> bool {
 
 #[test]
 fn the_join_job_passes_only_what_is_good() {
-    const GOOD: &str = "success success success";
+    const GOOD: &str = "success success success success";
     assert!(joined(GOOD, "1", "success skipped"));
     assert!(joined(GOOD, "2", "success success"));
     // No row was affected.
     assert!(joined(GOOD, "0", "skipped skipped"));
     for bad in ["failure", "cancelled", "skipped", ""] {
         // Failures of the matrix, and of the jobs that need it; of the tests; of a part.
-        assert!(!joined(&format!("{bad} success success"), "", "skipped skipped"));
-        assert!(!joined(&format!("success {bad} failure"), "1", "success skipped"));
+        assert!(!joined(&format!("{bad} success success success"), "", "skipped skipped"));
+        assert!(!joined(&format!("success {bad} failure success"), "1", "success skipped"));
         assert!(!joined(GOOD, "1", &format!("{bad} skipped")));
         assert!(!joined(GOOD, "2", &format!("success {bad}")));
+    }
+    // The last job alone.
+    for bad in ["failure", "cancelled", "skipped"] {
+        assert!(!joined(&format!("success success success {bad}"), "1", "success skipped"), "{bad}");
     }
     // An invalid output of the matrix, or more parts than there are jobs.
     for filled in ["", "x", "3"] {
