@@ -122,7 +122,7 @@ enum Command {
     Page(Page),
     /// Run the built server with your own arguments.
     Run(Run),
-    /// Run everything that CI checks, step by step.
+    /// Run the checks of CI's job `test`, step by step.
     Test(Test),
     /// Compare stock and a variant: logits, the servers' answers, outcomes of upstream's own tests.
     Gate(Gate),
