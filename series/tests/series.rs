@@ -7,6 +7,8 @@
 
 #[path = "series/drift_classes.rs"]
 mod drift_classes;
+#[path = "series/examples.rs"]
+mod examples;
 #[path = "series/hostile_text.rs"]
 mod hostile_text;
 #[path = "series/hostile_tree.rs"]
