@@ -20,6 +20,12 @@
 //!    and gives every patch its verdict ([`Replayed::class`]). [`survey_series`] does the same for reports: results for
 //!    one tree are reused for the next unless something that was looked at differs.
 //!
+//! # Examples
+//!
+//! `examples/replay.rs` replays a patch onto a newer tree and reports it hunk by hunk; `examples/merge.rs` merges three
+//! texts. [`parse`], [`apply_patch`], [`Replay`], [`hunks_between`], [`is_same_change`] and [`set_trailer`] have short
+//! ones.
+//!
 //! # The modules
 //!
 //! A module imports only modules to its left: `model` < `read`, `text` < `apply` < `judge` < `replay` < `taken`; `lint`

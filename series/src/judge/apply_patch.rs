@@ -20,6 +20,35 @@ pub enum Applied {
 /// # Errors
 ///
 /// Only when the tree cannot be read. A patch that does not fit is [`Applied::Drifted`].
+///
+/// # Examples
+///
+/// ```
+/// use espalier_series::{Applied, MemoryTree, Mode, PatchClass, apply_patch, parse};
+///
+/// let text = "\
+/// From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+/// From: A U Thor <author@example.com>
+/// Date: Thu, 1 Jan 2026 00:00:00 +0000
+/// Subject: [PATCH] add a notice
+///
+/// diff --git a/NOTICE b/NOTICE
+/// new file mode 100644
+/// index 0000000000000000000000000000000000000000..614044a256fad925550ab6cbc3565a0c8fb685a9
+/// --- /dev/null
+/// +++ b/NOTICE
+/// @@ -0,0 +1 @@
+/// +Modified.
+/// ";
+/// let patch = parse("0001-add-a-notice.patch", text.as_bytes()).unwrap();
+/// let mut tree = MemoryTree::new();
+/// let Applied::Exact(changes) = apply_patch(&patch, &tree).unwrap() else { panic!("not exact") };
+/// assert_eq!(changes[0].path.as_bytes(), b"NOTICE");
+///
+/// tree.put("NOTICE", Mode::File, b"Another notice.\n");
+/// let Applied::Drifted(drift) = apply_patch(&patch, &tree).unwrap() else { panic!("exact") };
+/// assert_eq!(drift.class, PatchClass::Conflict);
+/// ```
 pub fn apply_patch(patch: &Patch, tree: &dyn Tree) -> Result<Applied, TreeError> {
     let results = apply_files(patch, tree)?;
     if results.iter().any(Result::is_err) {

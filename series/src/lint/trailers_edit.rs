@@ -5,6 +5,17 @@ use crate::model::patch::{Patch, Trailer};
 use crate::read::mail::{ends_message, find_trailers};
 
 /// Returns `message` with those of `wanted` (key, value) that it does not have yet added to its last paragraph.
+///
+/// # Examples
+///
+/// ```
+/// use espalier_series::add_trailers;
+///
+/// let wanted = [("Numerics".to_owned(), "identical".to_owned())];
+/// let message = add_trailers("server: log the queue\n\nDrop-when: upstream logs it\n", &wanted);
+/// assert_eq!(message, "server: log the queue\n\nDrop-when: upstream logs it\nNumerics: identical\n");
+/// assert_eq!(add_trailers(&message, &wanted), message);
+/// ```
 pub fn add_trailers(message: &str, wanted: &[(String, String)]) -> String {
     let body: Vec<(usize, &str)> = message.lines().enumerate().skip(1).collect();
     let there = find_trailers(&body);
@@ -29,6 +40,29 @@ pub enum SetWhich {
 
 /// Returns `text`, from which `patch` was parsed, with the value of the trailer `key` set; `None` if nothing changes. A
 /// missing trailer is added as the last one.
+///
+/// # Examples
+///
+/// ```
+/// use espalier_series::{SetWhich, parse, set_trailer};
+///
+/// let text = "\
+/// From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+/// From: A U Thor <author@example.com>
+/// Date: Thu, 1 Jan 2026 00:00:00 +0000
+/// Subject: [PATCH] add an empty file
+///
+/// Numerics: TODO
+/// ---
+/// diff --git a/empty b/empty
+/// new file mode 100644
+/// index 0000000000000000000000000000000000000000..e69de29bb2d1d6434b8b29ae775ad8c2e48c5391
+/// ";
+/// let patch = parse("0001-add-an-empty-file.patch", text.as_bytes()).unwrap();
+/// let set = |value| set_trailer(text.as_bytes(), &patch, "Numerics", value, SetWhich::Unfilled);
+/// assert_eq!(set("identical").unwrap(), text.replace("TODO", "identical").into_bytes());
+/// assert_eq!(set("TODO"), None);
+/// ```
 pub fn set_trailer(text: &[u8], patch: &Patch, key: &str, value: &str, which: SetWhich) -> Option<Vec<u8>> {
     let is_it = |trailer: &&Trailer| trailer.key.eq_ignore_ascii_case(key);
     let found: Vec<&Trailer> = patch.trailers.iter().filter(is_it).collect();

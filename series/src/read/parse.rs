@@ -23,6 +23,39 @@ const BINARY_LIMIT: u64 = 256 << 20;
 /// # Errors
 ///
 /// The first problem, with its line, the text found and the text expected.
+///
+/// # Examples
+///
+/// ```
+/// use espalier_series::{Change, Refusal, parse};
+///
+/// let text = "\
+/// From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+/// From: A U Thor <author@example.com>
+/// Date: Thu, 1 Jan 2026 00:00:00 +0000
+/// Subject: [PATCH] raise the limit
+///
+/// Numerics: identical
+/// ---
+/// diff --git a/limits.conf b/limits.conf
+/// index 5dd13c4522b0ebe26082a80a5b77e18f00b5eeb5..8057e6037526abf6e5e4faeebf5dcd655606f8d9 100644
+/// --- a/limits.conf
+/// +++ b/limits.conf
+/// @@ -1,3 +1,3 @@
+///  retries = 2
+///  timeout = 30
+/// -limit = 8
+/// +limit = 16
+/// ";
+/// let patch = parse("0001-raise-the-limit.patch", text.as_bytes()).unwrap();
+/// assert_eq!(patch.subject, "raise the limit");
+/// assert_eq!(patch.trailers[0].value, "identical");
+/// assert_eq!(patch.files[0].change, Change::Modify);
+///
+/// let symlink = text.replace("100644", "120000");
+/// let error = parse("0001-raise-the-limit.patch", symlink.as_bytes()).unwrap_err();
+/// assert_eq!((error.line, error.refusal), (9, Refusal::SymlinkMode));
+/// ```
 pub fn parse(name: &str, text: &[u8]) -> Result<Patch, ParseError> {
     parse_text(text).map(|patch| named(patch, name)).map_err(|mut error| {
         error.patch = name.to_owned();

@@ -18,6 +18,63 @@ use crate::model::tree::{Tree, TreeChange, TreeError};
 use crate::text::markers::Labels;
 
 /// A series being replayed on another tree.
+///
+/// # Examples
+///
+/// One patch on four other versions of its file:
+///
+/// ```
+/// use std::collections::BTreeSet;
+///
+/// use espalier_series::{MemoryTree, MergeKind, Mode, Origin, PatchClass, Replay, TreeNames, parse};
+///
+/// let text = "\
+/// From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+/// From: A U Thor <author@example.com>
+/// Date: Thu, 1 Jan 2026 00:00:00 +0000
+/// Subject: [PATCH] raise the limit
+///
+/// diff --git a/limits.conf b/limits.conf
+/// index 5dd13c4522b0ebe26082a80a5b77e18f00b5eeb5..8057e6037526abf6e5e4faeebf5dcd655606f8d9 100644
+/// --- a/limits.conf
+/// +++ b/limits.conf
+/// @@ -1,3 +1,3 @@
+///  retries = 2
+///  timeout = 30
+/// -limit = 8
+/// +limit = 16
+/// ";
+/// let patches = [parse("0001-raise-the-limit.patch", text.as_bytes()).unwrap()];
+/// let tree = |text: &str| {
+///     let mut tree = MemoryTree::new();
+///     tree.put("limits.conf", Mode::File, text.as_bytes());
+///     tree
+/// };
+/// let pin = tree("retries = 2\ntimeout = 30\nlimit = 8\n");
+/// let origin = Origin::new(&patches, &pin).unwrap();
+/// let upstreamed = BTreeSet::new();
+/// let replay_on = |text: &str| {
+///     let names = TreeNames { pin: "pin", tip: "tip" };
+///     Replay::new(&origin, &tree(text), names, &upstreamed).step(0).unwrap()
+/// };
+///
+/// let step = replay_on("# Defaults\nretries = 2\ntimeout = 30\nlimit = 8\n");
+/// assert_eq!(step.replayed.files[0].merge_kind, MergeKind::Placed);
+/// assert_eq!(step.replayed.class(), PatchClass::Shifted);
+///
+/// let step = replay_on("retries = 3\ntimeout = 30\nlimit = 8\n");
+/// let merged = step.changes[0].new.as_ref().unwrap().content.as_ref().unwrap();
+/// assert_eq!(merged.as_slice(), b"retries = 3\ntimeout = 30\nlimit = 16\n");
+/// assert_eq!(step.replayed.class(), PatchClass::Merged);
+///
+/// let step = replay_on("retries = 2\ntimeout = 30\nlimit = 16\n");
+/// assert_eq!(step.replayed.class(), PatchClass::Upstreamed);
+///
+/// let step = replay_on("retries = 2\ntimeout = 30\nlimit = 12\n");
+/// assert_eq!(step.replayed.class(), PatchClass::Conflict);
+/// let marked = step.replayed.conflicts().next().unwrap().marked.as_ref().unwrap();
+/// assert!(marked.starts_with(b"retries = 2\ntimeout = 30\n<<<<<<< tip\nlimit = 12\n"));
+/// ```
 pub struct Replay<'a> {
     pub(super) origin: &'a Origin<'a>,
     new: LayeredTree<'a>,

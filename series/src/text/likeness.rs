@@ -16,6 +16,15 @@ pub const SIMILAR_PERCENT: u8 = 50;
 const PIECE: usize = 64;
 
 /// Returns how many of 100 bytes of the longer text are in lines that the other one has too.
+///
+/// # Examples
+///
+/// ```
+/// use espalier_series::percent_alike;
+///
+/// assert_eq!(percent_alike(b"one\ntwo\n", b"one\ntwo\n"), 100);
+/// assert_eq!(percent_alike(b"a\nb\n", b"a\nb\nc\nd\n"), 50);
+/// ```
 pub fn percent_alike(left: &[u8], right: &[u8]) -> u8 {
     let longer = left.len().max(right.len()).max(1);
     let (left, right) = (with_unix_ends(left), with_unix_ends(right));

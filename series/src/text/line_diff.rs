@@ -102,6 +102,20 @@ fn numbered_runs(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm) -> Vec<Chan
 
 /// Returns the hunks that turn `before` into `after`, with git's context and sections. They are not from a patch file,
 /// so their patch line is 0.
+///
+/// # Examples
+///
+/// ```
+/// use espalier_series::{LineKind, hunks_between};
+///
+/// let hunks = hunks_between(b"one\ntwo\nthree\n", b"one\n2\nthree\n");
+/// assert_eq!(hunks.len(), 1);
+/// assert_eq!(hunks[0].header(), "@@ -1,3 +1,3 @@");
+/// let kinds: Vec<LineKind> = hunks[0].lines.iter().map(|line| line.kind).collect();
+/// assert_eq!(kinds, [LineKind::Context, LineKind::Delete, LineKind::Add, LineKind::Context]);
+///
+/// assert!(hunks_between(b"one\n", b"one\n").is_empty());
+/// ```
 pub fn hunks_between(before: &[u8], after: &[u8]) -> Vec<Hunk> {
     let (old, new) = (lines_of(before), lines_of(after));
     let runs = changed_runs(&old, &new);
