@@ -11,7 +11,7 @@ use crate::model::patch::Patch;
 pub const SUBJECT_LIMIT: usize = 72;
 
 /// Returns the violations of `patch`, parsed from `text`, on its own. Rules for a whole series are checked by
-/// [`series_order`](super::order).
+/// `series_order`.
 pub fn lint_patch(patch: &Patch, text: &[u8], rules: &LintRules) -> Vec<Finding> {
     let mut findings = Vec::new();
     match check_name(&patch.name) {
