@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::build::manifest::Manifest;
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::plan::layout::SMOKE_MODEL;
 use crate::sys::machine::process::{self, Run, Seen, Watch};
 use crate::sys::machine::{disk, models, node};
 use crate::sys::net::server::Server;
@@ -25,6 +26,9 @@ pub struct Options {
 
 /// Every check of `ci/browser/page.mjs`: a check that the driver does not report has failed.
 const CHECKS: [&str; 6] = ["open", "ask", "text-file", "image", "reload", "at-home"];
+
+/// The driver, relative to the root.
+const PAGE: &str = "ci/browser/page.mjs";
 
 /// The files of the driver, which are installed and run.
 const DRIVER: [&str; 3] = ["package.json", "package-lock.json", "page.mjs"];
@@ -64,6 +68,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if let Some(missing) = missing() {
         return Err(missing);
     }
+    context.file_of_espalier(PAGE)?;
     let folder = layout.root().join("ci/browser");
     let driver = node::packages(&folder, &DRIVER, layout, context.offline, &context.ui)?;
     let screenshots = options.screenshots.clone().unwrap_or_else(|| layout.screenshots(&name));
@@ -115,7 +120,8 @@ fn start(context: &Context, server: Run, name: &str) -> Result<Server> {
     disk::create_folder(vision.parent().unwrap_or(&vision))?;
     models::write_small_vision(&vision, EMBEDDING)?;
     let log = layout.log(&format!("page-{name}"));
-    let server = server.arg("--model").arg(layout.smoke_model()).arg("--mmproj").arg(&vision);
+    let server =
+        server.arg("--model").arg(context.file_of_espalier(SMOKE_MODEL)?).arg("--mmproj").arg(&vision);
     Server::start(server, &log)
         .map_err(|error| error.hint(format!("the server's whole log: {}", layout.show(&log))))
 }

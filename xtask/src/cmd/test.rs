@@ -190,17 +190,19 @@ pub(super) fn summary(results: &[Done]) -> Outcome {
 }
 
 fn cargo(context: &Context, arguments: &[&str]) -> Result<()> {
-    succeed(checks(context, arguments))
+    succeed(checks(context, arguments)?)
 }
 
-fn checks(context: &Context, arguments: &[&str]) -> Run {
+/// Returns a cargo that checks the sources of the tool: only a clone of Espalier has them.
+fn checks(context: &Context, arguments: &[&str]) -> Result<Run> {
+    context.file_of_espalier("xtask/Cargo.toml")?;
     let run = match cfg!(windows) {
         // On Windows a running program cannot be replaced, and the tests link this one again.
         true => process::cargo(&context.layout.cargo_target("checks")),
         // Most of the tests' dependencies were compiled for this program already.
         false => process::cargo_here(),
     };
-    run.args(arguments).current_folder(context.layout.root())
+    Ok(run.args(arguments).current_folder(context.layout.root()))
 }
 
 fn succeed(run: Run) -> Result<()> {
@@ -227,7 +229,7 @@ fn unit(context: &Context, options: &Options) -> Result<()> {
     let due: Vec<Part> = due.into_iter().map(|(part, _)| part).collect();
     let scratch = scratch::in_memory(REQUIRED_BYTES);
     for arguments in test_arguments(&due, &repository_tests(context)?) {
-        let run = checks(context, &["test", "--locked", "--no-fail-fast"]).args(arguments);
+        let run = checks(context, &["test", "--locked", "--no-fail-fast"])?.args(arguments);
         let run = run.env(TEST_THREADS, test_threads());
         succeed(scratch.iter().fold(run, |run, folder| run.env(scratch::VARIABLE, folder.path())))?;
     }

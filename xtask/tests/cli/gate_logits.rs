@@ -107,7 +107,12 @@ fn without_kernels_there_is_no_pool_to_compare() {
 fn without_a_probe_or_a_reference_nothing_passes() {
     let project = gated();
     std::fs::remove_file(project.path("ci/probe/probe.cpp")).unwrap();
-    gate(&project).code(2).says(&["no `ci/probe/probe.cpp`", "next: git checkout -- ci/probe"]);
+    let copy = "next: copy it from a clone of Espalier: mkdir -p ci && cp -R ESPALIER/ci/probe ci/";
+    gate(&project).code(2).says(&["no `ci/probe/probe.cpp`", copy]).says_nothing_of("git checkout");
+    let committed = gated();
+    committed.fresh_clone("colleague");
+    std::fs::remove_file(committed.path("ci/probe/probe.cpp")).unwrap();
+    gate(&committed).code(2).says(&["next: git checkout -- ci/probe/probe.cpp"]);
     let project = Project::new();
     gate(&project)
         .code(2)

@@ -111,6 +111,7 @@ fn what_other_programs_say_is_talk() {
     let project = Project::new();
     let cargo = project.beside("cargo");
     files::write_script(&cargo, "echo Diff in some file; exit 1");
+    project.write("xtask/Cargo.toml", "");
     let mut command = project.command(&["--json", "test", "--only", "fmt"]);
     command.env("CARGO", &cargo);
     let output = project.finish(command).code(1).says(&["Diff in some file"]);

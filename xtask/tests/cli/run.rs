@@ -96,8 +96,9 @@ fn smoke_without_a_model() {
     -- stdout --
 
     -- stderr --
-    error: there is no model `ci/models/espalier-draft.gguf`
-      next: git checkout ci/models/espalier-draft.gguf
+    error: there is no `ci/models/espalier-draft.gguf`, a file of Espalier's repository that this command reads
+      next: copy it from a clone of Espalier: mkdir -p ci/models && cp -R ESPALIER/ci/models/espalier-draft.gguf ci/models/
+      next: or run this in a clone of Espalier that has your variant
     ");
 }
 

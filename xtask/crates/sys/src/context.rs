@@ -9,6 +9,7 @@ use crate::plan::flavors::Flavors;
 use crate::plan::layout::Layout;
 use crate::plan::lint_file::read_lint_rules;
 use crate::plan::models::Models;
+use crate::plan::next_command::quoted;
 use crate::plan::pins::Pins;
 use crate::plan::proof::Proof;
 use crate::plan::snippet::SourceText;
@@ -133,6 +134,31 @@ impl Context {
         })
     }
 
+    /// Returns the path of a file that every clone of Espalier has; `path` is relative to the root. A project of its own
+    /// lacks it unless it was copied there, which the error explains.
+    ///
+    /// # Errors
+    ///
+    /// The project does not have the file.
+    pub fn file_of_espalier(&self, path: &str) -> Result<PathBuf> {
+        let file = self.layout.root().join(path);
+        if disk::exists(&file) {
+            return Ok(file);
+        }
+        let shown = self.layout.show(&file);
+        let error = Error::usage(format!(
+            "there is no `{shown}`, a file of Espalier's repository that this command reads"
+        ));
+        if at_commit::is_in_head(self.layout.root(), path) {
+            return Err(error.hint(format!("git checkout -- {}", quoted(&shown))));
+        }
+        let elsewhere = "run this in a clone of Espalier that has your variant";
+        let Some((folder, copied)) = copied_with(path) else { return Err(error.hint(elsewhere)) };
+        let folder = quoted(&self.layout.show(&self.layout.root().join(folder)));
+        let copy = format!("mkdir -p {folder} && cp -R ESPALIER/{copied} {folder}/");
+        Err(error.hint(format!("copy it from a clone of Espalier: {copy}")).hint(format!("or {elsewhere}")))
+    }
+
     /// Reads every file of `ci/proofs/`, sorted by name.
     pub fn proofs(&self) -> Result<Vec<Proof>> {
         let folder = self.layout.proofs();
@@ -144,6 +170,17 @@ impl Context {
             Proof::parse(&self.layout.show(&path), &disk::read_text(&path)?)
         };
         disk::files_below(&folder)?.into_iter().map(read).collect()
+    }
+}
+
+/// Returns the folder that a file of Espalier is copied to, and what is copied: a model alone, any other file of `ci/`
+/// with its folder, which it needs. The rest of the repository is of use only as a whole.
+fn copied_with(path: &str) -> Option<(&'static str, &str)> {
+    let (folder, _) = path.rsplit_once('/')?;
+    match folder {
+        "ci/models" => Some(("ci/models", path)),
+        _ if folder.starts_with("ci/") => Some(("ci", folder)),
+        _ => None,
     }
 }
 

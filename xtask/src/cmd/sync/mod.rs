@@ -53,7 +53,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let gated = checks::gated(&context.pins()?);
     if !gated.is_empty() {
         for probe in Probe::OF_THE_GATE {
-            probe::find(&context.layout, probe)?;
+            probe::find(context, probe)?;
         }
     }
     let (prepared, classes) = prepare(context, options)?;

@@ -41,6 +41,7 @@ impl Imaging {
         let flavors =
             project.read("ci/flavors.toml").replace("about =", "base = \"plain\"\nabout =") + FLAVORS;
         project.write("ci/flavors.toml", flavors);
+        project.write("health/Cargo.toml", "");
         let imaging = Imaging { project, programs };
         imaging.serve(&["libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"]);
         imaging.pin();

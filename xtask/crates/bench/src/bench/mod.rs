@@ -21,6 +21,7 @@ pub mod timing;
 
 use crate::context::{Context, Outcome};
 use crate::error::Result;
+use crate::serving::probe::{self, Probe};
 use crate::sys::machine::ours;
 
 /// The bench to run; the integer is the number of rounds, in which the programs under test run in turn.
@@ -59,6 +60,7 @@ pub enum What {
 
 /// Measures and prints a table.
 pub fn run(context: &Context, what: &What) -> Result<Outcome> {
+    find_files(context, what)?;
     ours::claim(&context.layout)?;
     match what {
         What::Apply(rounds) => apply::run(context, (*rounds).max(1)),
@@ -73,5 +75,16 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
         What::KvQuality(options) => kv_quality::run(context, options),
         What::Overload(options) => overload::run(context, options),
         What::Fairness(options) => fairness::run(context, options),
+    }
+}
+
+/// Checks that the project has the sources of Espalier that are compiled for the bench. The benches of servers compile
+/// theirs once they know that the servers are built.
+fn find_files(context: &Context, what: &What) -> Result<()> {
+    match what {
+        What::Kernels(_) | What::Attention(_) => context.file_of_espalier("kernels/Cargo.toml").map(drop),
+        What::Decode(_) => probe::find(context, Probe::Logits).map(drop),
+        What::KvQuality(_) => probe::find(context, Probe::Quality).map(drop),
+        _ => Ok(()),
     }
 }

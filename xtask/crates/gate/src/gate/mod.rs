@@ -19,6 +19,7 @@ use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
 use crate::fuzz;
 use crate::plan::flavors::DEFAULT_FLAVOR;
+use crate::plan::layout::SMOKE_MODEL;
 use crate::plan::next_command::next_command;
 use crate::plan::pins::{Pins, Variant};
 use crate::series::{Numerics, Patch};
@@ -224,6 +225,7 @@ fn hold_to_promises(context: &Context, variant: &str, options: &Options) -> Resu
         return Err(Error::usage(format!("there is no server `{}`", context.layout.show(&program)))
             .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}")));
     }
+    context.file_of_espalier(SMOKE_MODEL)?;
     Ok(promises::outcome(&promises::look(context, &program, &options.promises)?))
 }
 

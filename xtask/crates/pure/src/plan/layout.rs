@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use super::name::Name;
 use crate::error::Error;
 
+/// The tiny trained model of the smoke test, relative to the root.
+pub const SMOKE_MODEL: &str = "ci/models/espalier-draft.gguf";
+
 /// The paths of one project.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -286,7 +289,7 @@ impl Layout {
 
     /// The tiny trained model that the smoke test loads.
     pub fn smoke_model(&self) -> PathBuf {
-        self.root.join("ci/models/espalier-draft.gguf")
+        self.root.join(SMOKE_MODEL)
     }
 
     /// Folder of the configuration that selects the upstream tests for the gate and their arguments.

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::flavors::DEFAULT_FLAVOR;
-use crate::plan::layout::Layout;
 use crate::sys::machine::process::Run;
 use crate::sys::machine::{compilers, disk};
 
@@ -54,14 +53,11 @@ impl Probe {
 /// # Errors
 ///
 /// The source does not exist.
-pub fn find(layout: &Layout, probe: Probe) -> Result<PathBuf> {
-    let source = layout.root().join(probe.source());
-    match disk::exists(&source) {
-        true => Ok(source),
-        false => Err(Error::usage(format!("no `{}`: the gate cannot compare builds", probe.source()))
-            .hint("git checkout -- ci/probe")
-            .hint("or gate nothing: take `gate = ...` from the variant in `pins.toml`")),
-    }
+pub fn find(context: &Context, probe: Probe) -> Result<PathBuf> {
+    context.file_of_espalier(probe.source()).map_err(|error| match Probe::OF_THE_GATE.contains(&probe) {
+        true => error.hint("or gate nothing: take `gate = ...` from the variant in `pins.toml`"),
+        false => error,
+    })
 }
 
 /// Compiles a probe against the packaged libraries of one variant, unless it is in `folder` and was compiled from the
@@ -71,7 +67,7 @@ pub fn find(layout: &Layout, probe: Probe) -> Result<PathBuf> {
 ///
 /// The variant is not built, or the compiler failed.
 pub fn build(context: &Context, probe: Probe, variant: &str, folder: &Path) -> Result<PathBuf> {
-    let source = find(&context.layout, probe)?;
+    let source = find(context, probe)?;
     let package = context.layout.package(variant, DEFAULT_FLAVOR).join("lib");
     if !disk::exists(&package) {
         return Err(Error::usage(format!("{variant}-{DEFAULT_FLAVOR} is not built"))

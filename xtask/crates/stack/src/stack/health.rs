@@ -58,8 +58,9 @@ impl<'a> Health<'a> {
     ///
     /// # Errors
     ///
-    /// The compiler's first error.
+    /// The project lacks its sources, or the compiler's first error.
     pub fn build(&self) -> Result<()> {
+        self.context.file_of_espalier("health/Cargo.toml")?;
         let watched = Watched { context: self.context, name: "health".to_string(), folder: self.target() };
         watched.run(self.run(), |_| {})
     }

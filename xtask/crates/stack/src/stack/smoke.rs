@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::equipment::{self, Device};
 use crate::context::{Context, Outcome};
 use crate::error::{Error, Result};
+use crate::plan::layout::SMOKE_MODEL;
 use crate::sys::machine::disk;
 use crate::sys::net::server::{Server, last_words};
 
@@ -69,12 +70,7 @@ pub(super) fn server_of(context: &Context, variant: &str, flavor: &str) -> Resul
 
 /// Returns the model of the smoke test.
 pub(super) fn model(context: &Context) -> Result<PathBuf> {
-    let model = context.layout.smoke_model();
-    if disk::exists(&model) {
-        return Ok(model);
-    }
-    Err(Error::usage(format!("there is no model `{}`", context.layout.show(&model)))
-        .hint(format!("git checkout {}", context.layout.show(&model))))
+    context.file_of_espalier(SMOKE_MODEL)
 }
 
 /// The server's answers.

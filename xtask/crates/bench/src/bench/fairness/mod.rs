@@ -20,11 +20,12 @@ use side::Side;
 use super::history::History;
 use super::record::record;
 use crate::context::{Context, Outcome};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::plan::layout::SMOKE_MODEL;
 use crate::serving::Serving;
 use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::test_server::TestServer;
-use crate::sys::machine::{disk, load};
+use crate::sys::machine::load;
 
 /// Options of `bench fairness`.
 #[derive(Clone, Debug)]
@@ -85,7 +86,7 @@ impl Scenario {
         side: &Side,
         seconds: u32,
     ) -> Result<Measured> {
-        let tiny = context.layout.smoke_model();
+        let tiny = context.file_of_espalier(SMOKE_MODEL)?;
         let small = || side.server(fixture, &tiny, traffic::SLOTS, traffic::CELLS, &[]);
         match self {
             Scenario::Streams => streams::measure(&small()?, seconds),
@@ -105,7 +106,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let mut fixture =
         BenchFixture::prepare(context, options.serving, &[TestServer::Paged], &waiting::spec())?;
     let sides = Side::all(&fixture, options.program.as_deref())?;
-    check_model(context)?;
+    // Before minutes of measuring.
+    context.file_of_espalier(SMOKE_MODEL)?;
     let mut played = Vec::new();
     for scenario in chosen(&options.only) {
         let mut measured = Vec::new();
@@ -134,15 +136,6 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 fn chosen(only: &[Scenario]) -> Vec<Scenario> {
     Scenario::ALL.into_iter().filter(|one| only.is_empty() || only.contains(one)).collect()
-}
-
-fn check_model(context: &Context) -> Result<()> {
-    let model = context.layout.smoke_model();
-    if disk::exists(&model) {
-        return Ok(());
-    }
-    let shown = context.layout.show(&model);
-    Err(Error::usage(format!("there is no model `{shown}`")).hint(format!("git checkout {shown}")))
 }
 
 #[cfg(test)]

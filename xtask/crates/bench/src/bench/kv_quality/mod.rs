@@ -138,7 +138,7 @@ fn held(compared: &Compared, text: String, run: serde_json::Value) -> Result<Out
 
 fn measure(context: &Context, options: &Options) -> Result<KvQualityRun> {
     let model = model_of(context, options.model.as_deref())?;
-    let text = options.text.clone().unwrap_or_else(|| context.layout.root().join(TEXT));
+    let text = options.text.clone().map_or_else(|| context.file_of_espalier(TEXT), Ok)?;
     let (model_digest, text_digest) = (disk::sha256_of_file(&model)?, disk::sha256_of_file(&text)?);
     let folder = context.layout.generated().join("bench");
     disk::create_folder(&folder)?;
@@ -171,7 +171,7 @@ fn measure(context: &Context, options: &Options) -> Result<KvQualityRun> {
 
 /// Returns the file that was given, or the pinned model of this name, or the committed model.
 fn model_of(context: &Context, given: Option<&Path>) -> Result<PathBuf> {
-    let Some(given) = given else { return Ok(context.layout.root().join(MODEL)) };
+    let Some(given) = given else { return context.file_of_espalier(MODEL) };
     let models = context.models()?;
     let pinned = given.to_str().and_then(|name| models.models.get_key_value(name));
     match pinned {

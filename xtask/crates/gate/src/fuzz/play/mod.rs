@@ -20,6 +20,7 @@ use super::plan::server::{COPIES, Files, KEYS, ServerPlan};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
+use crate::plan::layout::SMOKE_MODEL;
 use crate::serving::adapter;
 use crate::serving::cases;
 use crate::serving::switches;
@@ -74,7 +75,7 @@ impl FuzzFixture {
         let at = |name: &str| folder.path().join(name);
         let spec = ModelSpec::small(Architecture::Llama, WeightType::F16);
         let files = Files {
-            trained: context.layout.smoke_model(),
+            trained: context.file_of_espalier(SMOKE_MODEL)?,
             random: at("model.gguf"),
             adapters: [at("adapter-0.gguf"), at("adapter-1.gguf")],
             vision: at("vision.gguf"),

@@ -32,6 +32,7 @@ use self::fixture::Fixture;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::modelgen::{Architecture, ModelSpec, WeightType};
+use crate::plan::layout::SMOKE_MODEL;
 use crate::serving::asking::pool_at_rest;
 use crate::serving::cases::Model;
 use crate::serving::kv_pool::Pool;
@@ -192,7 +193,7 @@ impl ServerGate<'_> {
 
     fn model(&self, model: Model) -> Result<PathBuf> {
         match model {
-            Model::Trained => Ok(self.context.layout.smoke_model()),
+            Model::Trained => self.context.file_of_espalier(SMOKE_MODEL),
             Model::Random(architecture) => {
                 let path = self.folder.join("model.gguf");
                 models::write(&path, &ModelSpec::small(architecture, WeightType::F16))?;

@@ -50,7 +50,7 @@ pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Compared> {
 const SHOWN: usize = 40;
 
 fn read_list(context: &Context) -> Result<Suites> {
-    let text = disk::read_text(&context.layout.suites().join("suites.toml"))?;
+    let text = disk::read_text(&context.file_of_espalier(verdict::LIST)?)?;
     Suites::parse(SourceText { name: verdict::LIST, text: &text })
 }
 

@@ -97,7 +97,7 @@ impl<'a> Weights<'a> {
     fn new(context: &'a Context, sides: &Sides<'_>, model: PathBuf, size: Size) -> Result<Weights<'a>> {
         let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
         let (chats, long, predict) = size.counts();
-        let text = disk::read_text(&context.layout.root().join(TEXT))?;
+        let text = disk::read_text(&context.file_of_espalier(TEXT)?)?;
         let prompts = chats::chats(chats).into_iter().chain(chats::long_prompts(&text, long));
         let requests = prompts.map(|prompt| chats::request(&prompt, predict)).collect();
         Ok(Weights {

@@ -76,6 +76,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (_lock, pins) = context.begin(options.dry_run, Access::Build)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let build = Build { context, options, pins: &pins, variant, flavors: &flavors };
+    build.find_files()?;
     if options.dry_run {
         let steps: Vec<String> = build.steps()?.iter().map(Step::to_string).collect();
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
@@ -134,6 +135,18 @@ struct Tools {
 }
 
 impl Build<'_> {
+    /// Checks that the project has the files of Espalier that the steps read, before minutes of compiling.
+    fn find_files(&self) -> Result<()> {
+        for work in self.work()? {
+            match work {
+                Work::Kernels => drop(self.context.file_of_espalier("kernels/Cargo.toml")?),
+                Work::Smoke => drop(smoke::model(self.context)?),
+                Work::Page | Work::Configure | Work::Compile | Work::Package => {}
+            }
+        }
+        Ok(())
+    }
+
     fn run(&self) -> Result<Outcome> {
         let store = Store::open(&self.context.layout.store())?;
         let applied = apply::apply(self.context, &store, self.pins, self.variant, Locking::Update)?;
@@ -445,7 +458,10 @@ impl Build<'_> {
     }
 
     fn tool(&self, name: &str) -> Result<&Tool> {
-        let missing = || Error::usage(format!("`pins.toml` has no `[tools.{name}]`, which a build needs"));
+        let missing = || {
+            Error::usage(format!("`pins.toml` has no `[tools.{name}]`, which a build needs"))
+                .hint("copy the table from the `pins.toml` of a clone of Espalier")
+        };
         self.pins.tools.get(name).ok_or_else(missing)
     }
 

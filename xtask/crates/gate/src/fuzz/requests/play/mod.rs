@@ -15,6 +15,7 @@ use super::plan::family::Duty;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fuzz::judge::decode;
+use crate::plan::layout::SMOKE_MODEL;
 use crate::serving::switches;
 use crate::sys::machine::process::Run;
 use crate::sys::machine::{disk, ours};
@@ -42,7 +43,8 @@ impl RequestFuzzFixture {
         ours::claim(&context.layout)?;
         let folder = disk::scratch_folder(&context.layout.generated().join("fuzz"), "requests")?;
         let is_paged = help_of(&program)?.contains("--kv-paged");
-        Ok(RequestFuzzFixture { program, is_paged, model: context.layout.smoke_model(), folder, budget })
+        let model = context.file_of_espalier(SMOKE_MODEL)?;
+        Ok(RequestFuzzFixture { program, is_paged, model, folder, budget })
     }
 
     /// Returns the command line of a server.

@@ -152,8 +152,8 @@ impl<'a> PromiseFixture<'a> {
     }
 
     /// Returns the path of a file of this repository.
-    pub fn document(&self, name: &str) -> PathBuf {
-        self.context.layout.root().join(name)
+    pub fn document(&self, name: &str) -> Result<PathBuf> {
+        self.context.file_of_espalier(name)
     }
 
     /// Returns the path of a file of the patched sources.

@@ -22,7 +22,7 @@ const HEAD: &str = "| route | no key |";
 
 /// Checks for routes that the table lacks, routes that only the table has, and answers that differ from it.
 pub fn by_role(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    let table = listed(&disk::read_text(&fixture.document("SECURITY.md"))?);
+    let table = listed(&disk::read_text(&fixture.document("SECURITY.md")?)?);
     let source = disk::read_text(&fixture.source("tools/server/server.cpp"))?;
     for line in differences(&registered(&source)?, &table) {
         fixture.must(false, || line);
