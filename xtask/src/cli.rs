@@ -3,6 +3,8 @@
 mod bench;
 mod building;
 mod documents;
+mod entry;
+mod program;
 mod proof;
 mod reference;
 mod series;
@@ -13,18 +15,20 @@ mod values;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
 
 use self::bench::Bench;
 use self::building::{Apply, Build, Doctor, Fetch, Gc, Lock, Matrix, Model, Page, Run, Smoke, Toolchain};
 use self::documents::{Completions, Docs, Man};
+pub use self::entry::main_of;
+use self::program::command_of;
 use self::proof::{Fuzz, Gate, Test};
 use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
 use self::shipping::{Image, Release, Verify};
 use self::upstream::{Bisect, Canary, Newest, Rebase, Status, Sync};
 use crate::context::{Context, Outcome};
 use crate::error::Result;
-use crate::plan::called::{Called, TakesVariant};
+use crate::plan::called::{Called, Program, TakesVariant};
 use crate::plan::layout::Layout;
 use crate::plan::variables::misspelt;
 use crate::sys::project::{door, root};
@@ -61,6 +65,9 @@ pub struct Cli {
     locked: bool,
     #[command(subcommand)]
     command: Command,
+    /// The program that was started, which no argument names.
+    #[arg(skip)]
+    program: Program,
 }
 
 /// The commands.
@@ -139,12 +146,13 @@ enum Command {
 }
 
 impl Cli {
-    /// Parses the command line; exits on errors, and after printing help.
-    pub fn from_command_line() -> Cli {
-        let mut command = Cli::command();
+    /// Parses the command line of `program`; exits on errors, and after printing help.
+    pub fn from_command_line(program: Program) -> Cli {
+        let mut command = command_of(program);
         let matches = command.get_matches_mut();
-        ui::called_with(called(&command, &matches));
-        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+        ui::called_with(called(program, &command, &matches));
+        let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
+        Cli { program, ..cli }
     }
 
     /// Whether the output is JSON.
@@ -210,8 +218,8 @@ impl Cli {
             Command::Fuzz(fuzz) => fuzz.run(context),
             Command::Bench(bench) => crate::bench::run(context, &bench.into()),
             Command::Docs(docs) => docs.run(context),
-            Command::Man(man) => man.run(),
-            Command::Completions(completions) => Ok(completions.run()),
+            Command::Man(man) => man.run(self.program),
+            Command::Completions(completions) => Ok(completions.run(self.program)),
         }
     }
 
@@ -228,12 +236,12 @@ impl Cli {
     }
 }
 
-/// Returns the arguments that printed commands have to repeat.
-fn called(command: &clap::Command, matches: &ArgMatches) -> Called {
+/// Returns what printed commands have to repeat.
+fn called(program: Program, command: &clap::Command, matches: &ArgMatches) -> Called {
     let takes_variant = command.get_subcommands().filter_map(|below| takes_variant(command, below));
     let takes_variant = takes_variant.collect();
     let inner = matches.subcommand().map_or(matches, |(_, inner)| inner);
-    Called { root: typed(inner, "root"), variant: typed(inner, "variant"), takes_variant }
+    Called { program, root: typed(inner, "root"), variant: typed(inner, "variant"), takes_variant }
 }
 
 /// Returns how `command`, one of those of `root`, takes a variant. One that it requires is left out: `init` names a

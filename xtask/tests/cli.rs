@@ -47,6 +47,7 @@ mod cli {
     mod import_layouts;
     mod import_line_ends;
     mod import_patches;
+    mod installed;
     mod killed;
     mod killed_by_call;
     mod killed_descendants;

@@ -8,6 +8,7 @@ use super::reference;
 use crate::cmd;
 use crate::context::{Context, Outcome};
 use crate::error::Result;
+use crate::plan::called::Program;
 
 #[derive(Debug, Args)]
 pub(super) struct Docs {
@@ -35,8 +36,8 @@ pub(super) struct Man {
 }
 
 impl Man {
-    pub(super) fn run(self) -> Result<Outcome> {
-        cmd::man::run(&cmd::man::Options { folder: self.folder, pages: reference::pages() })
+    pub(super) fn run(self, program: Program) -> Result<Outcome> {
+        cmd::man::run(&cmd::man::Options { folder: self.folder, pages: reference::pages(program) })
     }
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn run(self) -> Outcome {
-        cmd::completions::run(&reference::completions(self.shell))
+    pub(super) fn run(self, program: Program) -> Outcome {
+        cmd::completions::run(&reference::completions(self.shell, program))
     }
 }

@@ -1,15 +1,17 @@
 //! Renders the command line's definition: docs/reference/commands.md, manual pages, completions.
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 use clap_complete::Shell;
 
-use super::Cli;
+use super::program::command_of;
 use crate::cmd::docs::GENERATED;
 use crate::cmd::man::Page;
+use crate::plan::called::Program;
 
-/// Renders docs/reference/commands.md: every command with its usage and its options.
+/// Renders docs/reference/commands.md: every command with its usage and its options. The file belongs to a clone, so it
+/// names `cargo xtask` whichever program writes it.
 pub(super) fn markdown() -> String {
-    let root = built("cargo xtask");
+    let root = built(Program::CargoXtask, "cargo xtask");
     let commands = leaves(&root);
     let mut text = format!("{GENERATED}\n\n# Commands\n\n{}\n\n", about(&root));
     text += "| command | what it does |\n|---|---|\n";
@@ -27,31 +29,44 @@ pub(super) fn markdown() -> String {
     text
 }
 
-/// Renders a manual page for the tool and one for each command.
-pub(super) fn pages() -> Vec<Page> {
-    let root = built("cargo-xtask");
+/// Renders a manual page for the program and one for each command.
+pub(super) fn pages(program: Program) -> Vec<Page> {
+    let root = match program {
+        Program::CargoXtask => built(program, "cargo-xtask"),
+        Program::Espalier => built(program, "espalier"),
+    };
     std::iter::once(&root).chain(with_below(&root)).map(page).collect()
 }
 
-/// Returns the completions of a shell for `xtask`, with a function of this name that calls `cargo xtask`: shells
-/// complete cargo's commands from cargo's own list, which does not include ours.
-pub(super) fn completions(shell: Shell) -> String {
+/// Returns the completions of a shell: those of `espalier`, or those of `xtask` with a function of this name that calls
+/// `cargo xtask`, because shells complete cargo's commands from cargo's own list, which does not include ours.
+pub(super) fn completions(shell: Shell, program: Program) -> String {
+    match program {
+        Program::CargoXtask => format!("{}\n\n{}\n", script(shell, program, "xtask"), function(shell)),
+        Program::Espalier => format!("{}\n", script(shell, program, "espalier")),
+    }
+}
+
+fn script(shell: Shell, program: Program, name: &str) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "xtask", &mut script);
-    let script = crate::series::lossy(&script);
-    let function = match shell {
+    clap_complete::generate(shell, &mut command_of(program), name, &mut script);
+    crate::series::lossy(&script).trim_end().to_string()
+}
+
+/// Returns the function `xtask`. A zsh script may begin with `#compdef`, and a PowerShell script with `using`, so it
+/// goes to the end.
+fn function(shell: Shell) -> &'static str {
+    match shell {
         Shell::Elvish => "fn xtask {|@a| e:cargo xtask $@a }",
         Shell::Fish => "function xtask; cargo xtask $argv; end",
         Shell::PowerShell => "function xtask { cargo xtask @args }",
         _ => "xtask() { cargo xtask \"$@\"; }",
-    };
-    // A zsh script may begin with `#compdef`, and a PowerShell script with `using`, so the function goes to the end.
-    format!("{}\n\n{function}\n", script.trim_end())
+    }
 }
 
 /// Returns the command after clap's additions for parsing, such as names of binaries.
-fn built(name: &'static str) -> Command {
-    let mut root = Cli::command().name(name).disable_help_flag(true);
+fn built(program: Program, name: &'static str) -> Command {
+    let mut root = command_of(program).name(name).disable_help_flag(true);
     root.build();
     root
 }
@@ -148,7 +163,7 @@ mod tests {
 
     #[test]
     fn every_command_and_option_says_what_it_does() {
-        let root = built("cargo xtask");
+        let root = built(Program::CargoXtask, "cargo xtask");
         for command in with_below(&root) {
             assert!(command.get_about().is_some(), "{}", bin_name(command));
             for argument in command.get_arguments() {
@@ -159,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_section_has_usage_values_and_defaults() {
-        let root = built("cargo xtask");
+        let root = built(Program::CargoXtask, "cargo xtask");
         let canary = root.find_subcommand("canary").unwrap();
         let text = section(canary);
         assert!(text.starts_with("\n## cargo xtask canary\n"), "{text}");

@@ -27,6 +27,7 @@ use crate::sys::git::store_tree::StoreTree;
 use crate::sys::machine::disk;
 use crate::sys::project::run_lock::{self, Access};
 use crate::sys::upstream::tip::Tip;
+use crate::ui;
 
 /// Options of `status`.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +55,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let report = report(context, options)?;
     if let Some(path) = &options.html {
-        disk::write_atomically(path, status_html::html(&report).as_bytes())?;
+        disk::write_atomically(path, ui::named(&status_html::html(&report)).as_bytes())?;
         context.ui.status("Wrote", path.display());
     }
     if let Some(path) = &options.svg {

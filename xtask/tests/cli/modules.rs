@@ -11,6 +11,9 @@ type Module = Vec<String>;
 
 const SOURCES: [&str; 3] = ["xtask", "series", "kernels"];
 
+/// The roots of a library and of the two programs, relative to `src`.
+const ROOTS: [&str; 3] = ["lib.rs", "main.rs", "bin/espalier.rs"];
+
 /// A heading, the sources that its table describes, and the top-level module whose submodules it lists, if any.
 const TABLES: [(&str, &str, Option<&str>); 3] = [
     ("## The modules of xtask", "xtask", None),
@@ -49,8 +52,7 @@ fn inside_of(
 #[test]
 fn only_the_roots_of_crates_name_crates() {
     for folder in files::sources_of_the_tool() {
-        for file in files::list(&folder).iter().filter(|file| !["lib.rs", "main.rs"].contains(&file.as_str()))
-        {
+        for file in files::list(&folder).iter().filter(|file| !ROOTS.contains(&file.as_str())) {
             let text = std::fs::read_to_string(folder.join(file)).unwrap();
             assert!(!text.contains(" espalier_") && !text.contains("xtask::"), "{file} names a crate");
         }
@@ -136,8 +138,8 @@ fn cells(row: &str) -> Vec<&str> {
     row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect()
 }
 
-/// Returns the imports of each file, without tests. `lib.rs` and `main.rs` name every module and are skipped. A
-/// top-level module of the tool has one name in all its crates: the `lib.rs` of each re-exports the lower ones.
+/// Returns the imports of each file, without tests and [`ROOTS`], which name every module. A top-level module of the
+/// tool has one name in all its crates: the `lib.rs` of each re-exports the lower ones.
 fn imports(name: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let folders =
         if name == "xtask" { files::sources_of_the_tool() } else { vec![root().join(name).join("src")] };
@@ -145,7 +147,7 @@ fn imports(name: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     for folder in folders {
         found.extend(imports_below(&folder));
     }
-    found.retain(|module, _| !matches!(module[0].as_str(), "lib" | "main"));
+    found.retain(|module, _| !matches!(module[0].as_str(), "lib" | "main" | "bin"));
     found
 }
 

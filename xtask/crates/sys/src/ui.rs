@@ -59,12 +59,18 @@ impl Ui {
 /// The bars of all threads, each in a line of its own.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// The options that this run was called with; set once, before the first output.
+/// The program and the options that this run was called with; set once, before the first output.
 static CALLED: OnceLock<Called> = OnceLock::new();
 
-/// Makes every printed command repeat the options of this run: done here, because all text passes here.
+/// Makes every printed command repeat the program and the options of this run: done here, because all text passes here.
 pub fn called_with(called: Called) {
     let _ = CALLED.set(called);
+}
+
+/// Returns the text of a file or of a page on GitHub with this run's program in its commands. They do not repeat the
+/// options: readers have other folders.
+pub fn named(text: &str) -> String {
+    CALLED.get().map_or_else(|| text.to_string(), |called| called.named(text))
 }
 
 fn complete(text: &str) -> String {

@@ -11,6 +11,7 @@ use crate::report::status::{PatchStatus, StatusReport};
 use crate::report::status_text;
 use crate::series::PatchClass;
 use crate::sys::github::Client;
+use crate::ui;
 
 /// Opens, updates and closes issues. `folders` are the folders of the variant's series.
 pub fn keep(
@@ -124,7 +125,7 @@ fn wanted_for_patch(
         &format!("\nSee it here with `{look}`. This issue is closed when upstream's tip is good again.\n");
     let short = culprit.get(..12).unwrap_or(&culprit);
     let title = format!("{name}: {} since upstream {short}", patch.class.describe());
-    Wanted { subject: Subject::Patch { file: patch.file.clone(), culprit }, title, text }
+    Wanted { subject: Subject::Patch { file: patch.file.clone(), culprit }, title, text: ui::named(&text) }
 }
 
 fn wanted_for_level(report: &CanaryReport, options: &Options, level: Level) -> Wanted {
@@ -140,7 +141,8 @@ fn wanted_for_level(report: &CanaryReport, options: &Options, level: Level) -> W
         indented(&format!("{says}\n{details}"), "    ")
     );
     let subject = Subject::Level { level: name.to_string(), variant: variant.clone() };
-    Wanted { subject, title: format!("{variant}: {name} fails on {upstream}'s tip"), text }
+    let title = format!("{variant}: {name} fails on {upstream}'s tip");
+    Wanted { subject, title, text: ui::named(&text) }
 }
 
 /// Returns why an issue is resolved, if this run shows that its subject is not, or no longer, broken.

@@ -23,6 +23,7 @@ use crate::sys::github::Client;
 use crate::sys::github::step_summary;
 use crate::sys::machine::{compilers, disk};
 use crate::sys::project::run_lock::{self, Access};
+use crate::ui;
 
 /// Options of `canary`.
 #[derive(Clone, Debug)]
@@ -105,12 +106,13 @@ fn write_reports(
     github: Option<&Client>,
 ) -> Result<()> {
     let markdown = canary::markdown(report, github.map(|client| client.workflow("pin-sync.yml")).as_deref());
+    let markdown = ui::named(&markdown);
     if let Some(path) = &options.report {
         disk::write_atomically(path, markdown.as_bytes())?;
         context.ui.status("Wrote", path.display());
     }
     if let (Some(path), Some(found)) = (&options.html, &report.status) {
-        disk::write_atomically(path, status_html::html(found).as_bytes())?;
+        disk::write_atomically(path, ui::named(&status_html::html(found)).as_bytes())?;
         context.ui.status("Wrote", path.display());
     }
     step_summary::append(&markdown)

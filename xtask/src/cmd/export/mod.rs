@@ -101,7 +101,7 @@ fn prove(
             let what = format!("the patch of {} would produce a different tree", commit.describe());
             return Err(Error::new(Kind::Conflict, what)
                 .detail(format!("commit: {}\npatch:  {}", commit.tree, locked.tree))
-                .hint("nothing was written; this is a bug in xtask; please report it"));
+                .hint("nothing was written; this is a bug in this tool; please report it"));
         }
     }
     Ok(after)

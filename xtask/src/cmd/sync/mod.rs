@@ -25,6 +25,7 @@ use crate::stack::lock_file;
 use crate::stack::rebase::{self, Choices, Onto, Prepared, Upstream};
 use crate::sys::machine::disk;
 use crate::sys::project::run_lock::{self, Access};
+use crate::ui;
 
 /// Options of `sync`.
 #[derive(Clone, Debug, Default)]
@@ -159,14 +160,14 @@ fn finish(context: &Context, prepared: Prepared, report: &SyncReport) -> Result<
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let Prepared { mut stage, what, .. } = prepared;
     let page = report_file(report);
-    stage.write(&page, report.markdown().as_bytes())?;
+    stage.write(&page, ui::named(&report.markdown()).as_bytes())?;
     Ok((page, stage.commit(what)?))
 }
 
 /// Leaves the pin alone. The report is written to a path that the next run may overwrite.
 fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &SyncReport) -> Result<Error> {
     let page = context.layout.failed_sync();
-    disk::write_atomically(&page, report.markdown().as_bytes())?;
+    disk::write_atomically(&page, ui::named(&report.markdown()).as_bytes())?;
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     drop(prepared);
     let failed: Vec<String> = report

@@ -7,6 +7,7 @@ use crate::report::sync::SyncReport;
 use crate::sys::git::command;
 use crate::sys::github::{Client, WantedCommit, WantedPullRequest};
 use crate::sys::machine::disk;
+use crate::ui;
 
 /// Opens or updates the one pull request of this pin; returns its number. The files are those that the move has just
 /// written here.
@@ -21,7 +22,7 @@ pub fn offer(context: &Context, client: &Client, moved: &Pending, report: &SyncR
     let title = format!("Move {} from {} to {}", report.upstream, report.old.name, report.new.name);
     let commit = WantedCommit { branch: &branch, parent: &checkout.commit, message: &title, files: &files };
     client.keep_commit(&commit)?;
-    let body = report.markdown();
+    let body = ui::named(&report.markdown());
     let pull = WantedPullRequest { head: &branch, base: &checkout.branch, title: &title, body: &body };
     client.keep_pull_request(&pull)
 }

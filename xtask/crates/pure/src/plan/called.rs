@@ -1,21 +1,41 @@
-//! Global arguments of a run, repeated in the commands that it prints so that they name the same project and variant.
+//! The program and the global arguments of a run, which the commands that it prints repeat: they can be typed as they
+//! are, and name the same project and variant.
 
 use serde_json::Value;
 use shlex::Shlex;
 
 use super::next_command::quoted;
 
-/// Prefix of every printed command.
-const PROGRAM: &str = "cargo xtask ";
+/// The program that runs: two have the same commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Program {
+    /// `cargo xtask`, in a clone of Espalier. All texts in the sources name this one.
+    #[default]
+    CargoXtask,
+    /// `espalier`, installed by `cargo install`.
+    Espalier,
+}
+
+impl Program {
+    /// Returns the words that a user types to start it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Program::CargoXtask => "cargo xtask",
+            Program::Espalier => "espalier",
+        }
+    }
+}
 
 /// Keys of JSON output whose strings are content: of patches, commits and files. All other strings are
 /// completed.
 const KEYS_OF_CONTENT: [&str; 7] =
     ["author", "difference", "hunks", "range_diff", "script", "subject", "text"];
 
-/// Arguments of this run that every printed command has to repeat.
+/// The program and the arguments of this run, which every printed command has to repeat.
 #[derive(Clone, Debug, Default)]
 pub struct Called {
+    /// The program that runs.
+    pub program: Program,
     /// `--root`, as typed.
     pub root: Option<String>,
     /// The variant, if one was named.
@@ -36,15 +56,16 @@ pub struct TakesVariant {
 }
 
 impl Called {
-    /// Returns `text` with the arguments added to every `cargo xtask` command in it that lacks them.
+    /// Returns `text` with this run's program in every `cargo xtask` command, and with the arguments that the command
+    /// lacks.
     pub fn complete(&self, text: &str) -> String {
-        if self.root.is_none() && self.variant.is_none() {
+        if self.program == Program::CargoXtask && self.root.is_none() && self.variant.is_none() {
             return text.to_string();
         }
         text.split_inclusive('\n').map(|line| self.complete_line(line)).collect()
     }
 
-    /// Does the same for the strings of JSON output, except those that are content.
+    /// Completes the strings of JSON output, except those that are content.
     pub fn complete_json(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.complete(text),
@@ -57,24 +78,31 @@ impl Called {
         }
     }
 
+    /// Returns `text` with this run's program in every command, and without its arguments.
+    pub fn named(&self, text: &str) -> String {
+        Called { program: self.program, ..Called::default() }.complete(text)
+    }
+
     fn complete_line(&self, line: &str) -> String {
         // Lines of a patch are not changed.
         if line.trim_start().starts_with(['+', '-', '|']) {
             return line.to_string();
         }
-        let mut parts = line.split(PROGRAM);
+        let mut parts = line.split(Program::CargoXtask.words());
         let mut text = parts.next().unwrap_or_default().to_string();
         for part in parts {
-            text += PROGRAM;
+            text += self.program.words();
             text += &self.complete_command(part);
         }
         text
     }
 
-    /// `rest` is the text after `cargo xtask `, up to the next `cargo xtask `.
+    /// `rest` is the text after `cargo xtask`, up to the next `cargo xtask`.
     fn complete_command(&self, rest: &str) -> String {
+        let Some(command) = rest.strip_prefix(' ') else { return rest.to_string() };
         let is_name = |letter: char| letter.is_ascii_lowercase() || letter == '-';
-        let (name, arguments) = rest.split_at(rest.find(|letter| !is_name(letter)).unwrap_or(rest.len()));
+        let (name, arguments) =
+            command.split_at(command.find(|letter| !is_name(letter)).unwrap_or(command.len()));
         if name.is_empty() || name.starts_with('-') {
             return rest.to_string();
         }
@@ -86,7 +114,7 @@ impl Called {
         let takes = self.takes_variant.iter().find(|takes| takes.command == name);
         let takes = takes.filter(|takes| !has(&words, "--help") && !takes.is_named(&words));
         let variant = self.variant.as_ref().zip(takes).map(|(variant, takes)| takes.naming(variant));
-        format!("{name}{root}{}{arguments}", variant.unwrap_or_default())
+        format!(" {name}{root}{}{arguments}", variant.unwrap_or_default())
     }
 }
 
@@ -137,7 +165,8 @@ mod tests {
             takes("edit", true),
             takes("trailers", true),
         ];
-        Called { root: Some("../w p".into()), variant: Some("mine".into()), takes_variant }
+        let (root, variant) = (Some("../w p".into()), Some("mine".into()));
+        Called { program: Program::CargoXtask, root, variant, takes_variant }
     }
 
     #[test]
@@ -207,5 +236,30 @@ mod tests {
             (answer("cargo xtask lock"), answer("cargo xtask lock --root '../w p'"));
         called().complete_json(&mut completed);
         assert_eq!(completed, expected);
+    }
+
+    #[test]
+    fn the_commands_of_an_installed_program_name_it() {
+        let installed = |root: Option<&str>| Called {
+            program: Program::Espalier,
+            root: root.map(String::from),
+            ..called()
+        };
+        let without = Called { variant: None, ..installed(None) };
+        for (printed, completed) in [
+            ("next: cargo xtask lock    # x", "next: espalier lock    # x"),
+            ("see `cargo xtask --help` of `cargo xtask`", "see `espalier --help` of `espalier`"),
+            ("CXX=/cxx cargo xtask build && cargo xtask run", "CXX=/cxx espalier build && espalier run"),
+            ("+ cargo xtask lint\n", "+ cargo xtask lint\n"),
+        ] {
+            assert_eq!(without.complete(printed), completed);
+        }
+        let with_root = installed(Some("w"));
+        assert_eq!(with_root.complete("cargo xtask edit"), "espalier edit --root w mine");
+        assert_eq!(with_root.named("cargo xtask edit"), "espalier edit");
+        assert_eq!(Called::default().named("cargo xtask edit"), "cargo xtask edit");
+        let mut answer = serde_json::json!({ "next": "cargo xtask lock", "subject": "cargo xtask lock" });
+        without.complete_json(&mut answer);
+        assert_eq!(answer, serde_json::json!({ "next": "espalier lock", "subject": "cargo xtask lock" }));
     }
 }

@@ -40,7 +40,8 @@ fn drift(report: &StatusReport, patch: &PatchStatus) -> String {
     let (shown, left) = first_lines(&all, share(MAX_DRIFT_BYTES, report.patches.len()));
     let more = match left {
         0 => String::new(),
-        left => format!("<p class=\"sub\">{left} more lines: <code>cargo xtask status --long</code></p>"),
+        // On a line of its own: in one that begins as a line of a patch, no command is completed.
+        left => format!("\n<p class=\"sub\">{left} more lines: <code>cargo xtask status --long</code></p>"),
     };
     format!("<h3>{}</h3><pre>{}</pre>{more}", drift_heading(patch.class), escape(shown))
 }

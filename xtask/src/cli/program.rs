@@ -1,0 +1,69 @@
+//! The definition of the command line of each program: the same commands under two names.
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command, CommandFactory};
+
+use super::Cli;
+use crate::plan::called::Program;
+
+/// Returns the definition of the command line of `program`.
+pub(super) fn command_of(program: Program) -> Command {
+    let command = Cli::command();
+    if program == Program::CargoXtask {
+        return command;
+    }
+    let words = program.words();
+    renamed(command, program).name(words).bin_name(words).mut_subcommand("completions", |completions| {
+        // Those of `cargo xtask` are for a function.
+        completions.about("Print the completions of a shell")
+    })
+}
+
+/// Replaces `cargo xtask` in the help of a command, of its arguments and of the commands below it.
+fn renamed(mut command: Command, program: Program) -> Command {
+    if let Some(about) = command.get_about().map(|about| named(about, program)) {
+        command = command.about(about);
+    }
+    if let Some(about) = command.get_long_about().map(|about| named(about, program)) {
+        command = command.long_about(about);
+    }
+    let command = command.mut_args(|argument| renamed_argument(argument, program));
+    command.mut_subcommands(|below| renamed(below, program))
+}
+
+fn renamed_argument(mut argument: Arg, program: Program) -> Arg {
+    if let Some(help) = argument.get_help().map(|help| named(help, program)) {
+        argument = argument.help(help);
+    }
+    if let Some(help) = argument.get_long_help().map(|help| named(help, program)) {
+        argument = argument.long_help(help);
+    }
+    argument
+}
+
+fn named(text: &StyledStr, program: Program) -> String {
+    text.to_string().replace(Program::CargoXtask.words(), program.words())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the short and the long help of a command, and those of all commands below it.
+    fn helps(command: &mut Command) -> Vec<String> {
+        let own = [command.render_help().to_string(), command.render_long_help().to_string()];
+        let below: Vec<String> = command.get_subcommands_mut().flat_map(helps).collect();
+        own.into_iter().chain(below).collect()
+    }
+
+    #[test]
+    fn no_help_of_the_installed_program_names_the_other_one() {
+        let mut root = command_of(Program::Espalier);
+        root.build();
+        let all = helps(&mut root);
+        assert!(all.len() > 80, "{} texts", all.len());
+        for help in all {
+            assert!(help.contains("Usage: espalier") && !help.contains("xtask"), "{help}");
+        }
+    }
+}
