@@ -160,7 +160,7 @@ fn a_command_that_waits_says_for_whom() {
     let project = Project::new();
     project.run(&["lock"]).success();
     let build = as_a_build(&project);
-    let record = r#"{"pid":4711,"command":"build --flavor cpu","since":0}"#;
+    let record = r#"{"pid":4711,"command":"xtask build --flavor cpu","since":0}"#;
     std::fs::write(project.path("target/espalier/run.lock"), record).unwrap();
     let mut waiting =
         project.command(&["lock"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -174,5 +174,5 @@ fn a_command_that_waits_says_for_whom() {
     drop(build);
     project.output(&waiting.wait_with_output().unwrap()).success();
     let left = project.read("target/espalier/run.lock");
-    assert!(left.contains("lock\",\"since\":"), "{left}");
+    assert!(left.contains("\"command\":\"xtask ") && left.contains("lock\",\"since\":"), "{left}");
 }

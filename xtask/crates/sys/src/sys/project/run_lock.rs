@@ -8,6 +8,7 @@
 //! next run waits until the last of them has ended. Programs that use the network do not inherit them:
 //! docs/decisions/0004-child-processes-inherit-the-run-lock.md.
 
+use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -109,14 +110,18 @@ fn held(mut file: File) -> Result<InheritedLock> {
 #[derive(Serialize, Deserialize)]
 struct Holder {
     pid: u32,
+    /// The program's name without its folder, and its arguments.
     command: String,
     since: u64,
 }
 
 impl Holder {
     fn this_run() -> Holder {
-        let words: Vec<String> =
-            std::env::args_os().skip(1).map(|word| quoted_bytes(word.as_encoded_bytes())).collect();
+        let mut words = std::env::args_os();
+        let program = words.next().map(PathBuf::from).unwrap_or_default();
+        let program = program.file_stem().map(OsStr::to_os_string).unwrap_or_default();
+        let words = std::iter::once(program).chain(words);
+        let words: Vec<String> = words.map(|word| quoted_bytes(word.as_encoded_bytes())).collect();
         Holder { pid: std::process::id(), command: words.join(" "), since: clock::now() }
     }
 
@@ -128,7 +133,7 @@ impl Holder {
     fn describe(&self) -> String {
         let Holder { pid, command, since } = self;
         let seconds = clock::now().saturating_sub(*since);
-        format!(": `xtask {command}`, process {pid}, running for {} min {} s", seconds / 60, seconds % 60)
+        format!(": `{command}`, process {pid}, running for {} min {} s", seconds / 60, seconds % 60)
     }
 }
 
