@@ -129,7 +129,7 @@ enum Command {
     Page(Page),
     /// Run the built server with your own arguments.
     Run(Run),
-    /// Run the checks of CI's job `test`, step by step.
+    /// Run the checks that CI's `test` job runs, step by step.
     Test(Test),
     /// Compare stock and a variant: logits, the servers' answers, outcomes of upstream's own tests.
     Gate(Gate),

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the checks of CI's job `test`, as named steps that can be run alone.
+//! `cargo xtask test`: the checks that CI's `test` job runs, as named steps that can be run alone.
 
 mod inputs;
 

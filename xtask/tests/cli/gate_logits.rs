@@ -112,7 +112,7 @@ fn without_a_probe_or_a_reference_nothing_passes() {
     let committed = gated();
     committed.fresh_clone("colleague");
     std::fs::remove_file(committed.path("ci/probe/probe.cpp")).unwrap();
-    gate(&committed).code(2).says(&["next: git checkout -- ci/probe/probe.cpp"]);
+    gate(&committed).code(2).says(&["next: git checkout HEAD -- ci/probe/probe.cpp"]);
     let project = Project::new();
     gate(&project)
         .code(2)

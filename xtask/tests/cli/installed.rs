@@ -115,5 +115,5 @@ fn a_build_that_cannot_be_smoked_compiles_nothing() {
     std::fs::remove_dir_all(project.path("ci/models")).unwrap();
     let copy = "mkdir -p ci/models && cp -R ESPALIER/ci/models/espalier-draft.gguf ci/models/";
     espalier(&project, project.root(), &["build"]).code(2).says(&["ci/models/espalier-draft.gguf", copy]);
-    assert!(!project.path("target/espalier/trees").exists());
+    assert!(!project.path("target/espalier/build").exists());
 }

@@ -128,13 +128,16 @@ impl Context {
             match at_commit::is_in_head(self.layout.root(), "ci/flavors.toml") {
                 true => error.hint(format!("git checkout {shown}")),
                 false => error
-                    .hint(format!("copy the one of a clone of Espalier: cp ESPALIER/ci/flavors.toml {shown}"))
+                    .hint(format!(
+                        "copy the one of a clone of Espalier: mkdir -p {folder} && cp ESPALIER/ci/flavors.toml {folder}/",
+                        folder = shown.strip_suffix("/flavors.toml").unwrap_or("ci")
+                    ))
                     .hint("everything but building works without it"),
             }
         })
     }
 
-    /// Returns the path of a file that every clone of Espalier has; `path` is relative to the root. A project of its own
+    /// Returns the path of a file that every clone of Espalier has; `path` is relative to the root. A standalone project
     /// lacks it unless it was copied there, which the error explains.
     ///
     /// # Errors
@@ -150,13 +153,23 @@ impl Context {
             "there is no `{shown}`, a file of Espalier's repository that this command reads"
         ));
         if at_commit::is_in_head(self.layout.root(), path) {
-            return Err(error.hint(format!("git checkout -- {}", quoted(&shown))));
+            return Err(error.hint(self.checkout(path)));
         }
         let elsewhere = "run this in a clone of Espalier that has your variant";
         let Some((folder, copied)) = copied_with(path) else { return Err(error.hint(elsewhere)) };
         let folder = quoted(&self.layout.show(&self.layout.root().join(folder)));
         let copy = format!("mkdir -p {folder} && cp -R ESPALIER/{copied} {folder}/");
         Err(error.hint(format!("copy it from a clone of Espalier: {copy}")).hint(format!("or {elsewhere}")))
+    }
+
+    /// Returns the command that restores a file of the last commit; `path` is relative to the root.
+    fn checkout(&self, path: &str) -> String {
+        let root = self.layout.show(self.layout.root());
+        let is_below_root = root.split('/').all(|part| part.is_empty() || part == "..");
+        match is_below_root && !root.starts_with('/') {
+            true => format!("git checkout HEAD -- {}", quoted(&format!("{root}{path}"))),
+            false => format!("git -C {} checkout HEAD -- {}", quoted(&root), quoted(path)),
+        }
     }
 
     /// Reads every file of `ci/proofs/`, sorted by name.

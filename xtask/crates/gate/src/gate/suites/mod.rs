@@ -20,6 +20,7 @@ use super::Sides;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::flavors::DEFAULT_FLAVOR;
+use crate::plan::layout::SMOKE_MODEL;
 use crate::plan::snippet::SourceText;
 use crate::plan::suites::{self, Expected, Program, Suites};
 use crate::stack::build::{Build, Options};
@@ -68,6 +69,8 @@ struct SuiteGate<'a> {
 
 impl<'a> SuiteGate<'a> {
     fn prepare(context: &'a Context, suites: &'a Suites) -> Result<SuiteGate<'a>> {
+        // Without it the tests fail alike on both sides.
+        context.file_of_espalier(SMOKE_MODEL)?;
         let _lock = run_lock::take(&context.layout, &context.ui, Access::Build)?;
         let requirements = context.layout.suites().join("requirements.txt");
         let packages = tools::python_packages(&requirements, &context.layout, context.offline, &context.ui)?;

@@ -76,7 +76,6 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (_lock, pins) = context.begin(options.dry_run, Access::Build)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let build = Build { context, options, pins: &pins, variant, flavors: &flavors };
-    build.find_files()?;
     if options.dry_run {
         let steps: Vec<String> = build.steps()?.iter().map(Step::to_string).collect();
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
@@ -175,6 +174,7 @@ impl Build<'_> {
         if self.is_current(&inputs)? || self.has_full_build(applied, &compilers, &page)? {
             return Ok(self.outcome(applied, &page, true));
         }
+        self.find_files()?;
         let tools = self.tools(compilers, page)?;
         self.carry_out_all(&self.work()?, &tools, applied, &inputs)?;
         Ok(self.outcome(applied, &tools.page, false))
