@@ -342,7 +342,9 @@ fn the_way_to_the_repository_from_elsewhere() {
     std::fs::remove_file(project.path("ci/flavors.toml")).unwrap();
     // No commit has the file: there is nothing to check out.
     build_in_ci()
-        .says(&["next: copy the one of a clone of Espalier: cp ESPALIER/ci/flavors.toml ../ci/flavors.toml"])
+        .says(&[
+            "next: copy the one of a clone of Espalier: mkdir -p ../ci && cp ESPALIER/ci/flavors.toml ../ci/",
+        ])
         .says_nothing_of("git checkout");
     project.write("ci/flavors.toml", "programs = []\ncmake = {}\n[flavors]\n");
     project.fresh_clone("colleague");

@@ -77,12 +77,9 @@ fn command_in(case: &str, hint: &str) -> Option<String> {
 
 fn shell(folder: &Path, project: &Project, command: &str) -> Output {
     let shims = project.beside("shims");
-    std::fs::create_dir_all(&shims).unwrap();
-    let cargo = format!("#!/bin/sh\nshift\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_xtask"));
-    for (name, script) in [("cargo", cargo.as_str()), ("editor", "#!/bin/sh\necho More > \"$1\"\n")] {
-        files::write(&shims.join(name), script);
-        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(shims.join(name), executable).unwrap();
+    let cargo = format!("shift\nexec '{}' \"$@\"", env!("CARGO_BIN_EXE_xtask"));
+    for (name, commands) in [("cargo", cargo.as_str()), ("editor", "echo More > \"$1\"")] {
+        files::write_script(&shims.join(name), commands);
     }
     let editor = shims.join("editor");
     let path = program_path::with_build_tools();

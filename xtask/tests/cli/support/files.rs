@@ -1,7 +1,9 @@
 //! The content of a folder: names, contents, times.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 /// Returns every file and link below `folder`, relative to it, sorted; an empty list if the folder does not exist.
@@ -58,11 +60,16 @@ pub fn edit(path: &Path, from: &str, to: &str) {
     std::fs::write(path, text.replacen(from, to, 1)).unwrap();
 }
 
-/// Writes an executable shell script.
+/// Writes an executable shell script. A child writes it: a program that another test starts at that moment would inherit
+/// this process's descriptor, and a script that is open for writing cannot be executed ("Text file busy").
 pub fn write_script(path: &Path, commands: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    write(path, format!("#!/bin/sh\n{commands}\n"));
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut child = shell.spawn().unwrap();
+    let script = format!("#!/bin/sh\n{commands}\n");
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{} was not written", path.display());
 }
 
 /// Copies a folder, preserving modes and links.
