@@ -11,10 +11,11 @@ pub const BENCHES: [&str; 5] = ["burst", "paged-decode", "capacity", "overload",
 struct Section {
     bench: &'static str,
     title: &'static str,
-    /// The meaning of the columns.
+    /// The meaning of the figures.
     about: &'static str,
-    columns: &'static [&'static str],
-    /// Returns the rows of a run; the first cell names the workload.
+    workload: &'static [&'static str],
+    figures: &'static [&'static str],
+    /// Returns the rows of a run: the cells of the workload, then those of the figures.
     rows: fn(&Value) -> Vec<Vec<String>>,
     /// The page that discusses these figures, in docs/measurements.
     page: &'static str,
@@ -27,7 +28,8 @@ const SECTIONS: [Section; BENCHES.len()] = [
         bench: "burst",
         title: "Bursts: concurrent requests with a shared prefix",
         about: "Milliseconds until the last of the requests is answered, all sent at once to an idle server.",
-        columns: &["requests x prefix", "stock", "paged", ""],
+        workload: &["requests x prefix"],
+        figures: &["stock", "paged", ""],
         rows: burst,
         page: "serving.md",
         plots: &[("burst-16x1600", "Time of 16 requests with a prefix of 1,600 tokens, for each server")],
@@ -36,7 +38,8 @@ const SECTIONS: [Section; BENCHES.len()] = [
         bench: "paged-decode",
         title: "Decoding",
         about: "Tokens per second of all sequences together; stock is its unified cache of the same size.",
-        columns: &["sequences x tokens", "shared tokens", "K/V", "pool filled", "stock", "paged", ""],
+        workload: &["sequences x tokens", "shared tokens", "K/V", "pool filled"],
+        figures: &["stock", "paged", ""],
         rows: decode,
         page: "serving.md",
         plots: &[(
@@ -48,7 +51,8 @@ const SECTIONS: [Section; BENCHES.len()] = [
         bench: "capacity",
         title: "Capacity",
         about: "Sequences that fit into the cache at once.",
-        columns: &["blocks", "prefix", "stock", "paged", ""],
+        workload: &["blocks", "prefix"],
+        figures: &["stock", "paged", ""],
         rows: capacity,
         page: "serving.md",
         plots: &[("capacity", "Sequences that fit into the cache")],
@@ -57,15 +61,8 @@ const SECTIONS: [Section; BENCHES.len()] = [
         bench: "overload",
         title: "Overload",
         about: "Answers of a server with a small pool under random clients, compared with unloaded ones.",
-        columns: &[
-            "clients / slots",
-            "minutes",
-            "same",
-            "ties within tolerance",
-            "wrong",
-            "preempted",
-            "evicted blocks",
-        ],
+        workload: &["clients / slots"],
+        figures: &["minutes", "same", "ties within tolerance", "wrong", "preempted", "evicted blocks"],
         rows: overload,
         page: "serving.md",
         plots: &[],
@@ -74,7 +71,8 @@ const SECTIONS: [Section; BENCHES.len()] = [
         bench: "kv-quality",
         title: "KV cache types",
         about: "Divergence from an f16 cache: mean KL divergence in nats, and how often the most likely token is the same.",
-        columns: &["K/V", "context", "bits per value", "mean KLD", "same token"],
+        workload: &["K/V", "context"],
+        figures: &["bits per value", "mean KLD", "same token"],
         rows: kv_quality,
         page: "kv-quantization.md",
         plots: &[("kv-quality", "Divergence of each cache type against its bits per value")],
@@ -103,14 +101,14 @@ pub fn page(pin: &str, runs: &BTreeMap<String, Vec<Value>>, files: &BTreeSet<Str
 }
 
 fn render(section: &Section, pin: &str, runs: &[Value]) -> String {
-    let Section { bench, title, about, columns, page, .. } = section;
+    let Section { bench, title, about, workload, figures, page, .. } = section;
     let command = format!("`cargo xtask bench {bench}`, discussed in [{page}](measurements/{page}).");
     if runs.is_empty() {
         return format!("\n## {title}\n\nNot recorded at {pin}: {command}\n");
     }
     let mut text = format!("\n## {title}\n\n{about} {command}\n\n");
     let rows = newest(section, runs);
-    let head: Vec<&str> = columns.iter().copied().chain(["machine", "date"]).collect();
+    let head: Vec<&str> = workload.iter().chain(*figures).copied().chain(["machine", "date"]).collect();
     let lines = [head.join(" | "), vec!["---"; head.len()].join(" | ")];
     for line in lines.into_iter().chain(rows.iter().map(|row| row.join(" | "))) {
         text += &format!("| {line} |\n");
@@ -124,7 +122,7 @@ fn newest(section: &Section, runs: &[Value]) -> Vec<Vec<String>> {
     for run in runs {
         let (machine, date) = (machine(run), string(&run["date"]));
         for mut row in (section.rows)(run) {
-            let mut workload: Vec<String> = row[..identity(section)].to_vec();
+            let mut workload: Vec<String> = row[..section.workload.len()].to_vec();
             workload.push(machine.clone());
             row.extend([machine.clone(), date.clone()]);
             match rows.iter_mut().find(|(earlier, _)| *earlier == workload) {
@@ -134,12 +132,6 @@ fn newest(section: &Section, runs: &[Value]) -> Vec<Vec<String>> {
         }
     }
     rows.into_iter().map(|(_, row)| row).collect()
-}
-
-/// Returns the number of columns before the first figure: those name the workload.
-fn identity(section: &Section) -> usize {
-    let is_figure = |column: &&str| matches!(*column, "stock" | "minutes" | "bits per value");
-    section.columns.iter().position(is_figure).unwrap_or(1)
 }
 
 fn machine(run: &Value) -> String {
@@ -153,8 +145,7 @@ fn machine(run: &Value) -> String {
 }
 
 fn burst(run: &Value) -> Vec<Vec<String>> {
-    let time =
-        |name: &str| contestant(&run["contestants"], name).and_then(|one| one["median_seconds"].as_f64());
+    let time = |name: &str| server(&run["contestants"], name).and_then(|one| one["median_seconds"].as_f64());
     let (Some(stock), Some(paged)) = (time("stock"), time("paged")) else { return Vec::new() };
     let workload = format!("{} x {}", thousands(&run["requests"]), thousands(&run["prefix"]));
     vec![vec![workload, whole(1000.0 * stock), whole(1000.0 * paged), ratio(stock / paged)]]
@@ -166,23 +157,19 @@ fn decode(run: &Value) -> Vec<Vec<String>> {
 }
 
 fn decode_case(run: &Value, case: &Value) -> Option<Vec<String>> {
-    let rate = |name: &str| contestant(&case["contestants"], name)?["median_rate"].as_f64();
+    let servers = &case["contestants"];
+    let rate = |name: &str| server(servers, name)?["median_rate"].as_f64();
     let (stock, paged) = (rate("stock-unified")?, rate("paged")?);
-    let ratio_of_rounds = contestant(&case["contestants"], "paged")?["of_the_first"].as_f64()?;
+    let ratio_of_rounds = server(servers, "paged")?["of_the_first"].as_f64()?;
     let workload = format!("{} x {}", thousands(&case["sequences"]), thousands(&run["length"]));
     let shared = run["shared"].as_u64().map_or("0".to_string(), |_| thousands(&run["shared"]));
     let cache = run["cache"].as_str().unwrap_or("f16").to_string();
     let cache = run["head"].as_u64().map_or(cache.clone(), |head| format!("{cache}, head {head}"));
-    let filled = if case["filled"] == true { "93 %" } else { "empty" };
-    Some(vec![
-        workload,
-        shared,
-        cache,
-        filled.to_string(),
-        whole(stock),
-        whole(paged),
-        ratio(ratio_of_rounds),
-    ])
+    let filled = match server(servers, "paged")?["pool_filled"].as_f64() {
+        Some(part) if part > 0.0 => format!("{:.0} %", 100.0 * part),
+        _ => "empty".to_string(),
+    };
+    Some(vec![workload, shared, cache, filled, whole(stock), whole(paged), ratio(ratio_of_rounds)])
 }
 
 fn capacity(run: &Value) -> Vec<Vec<String>> {
@@ -226,7 +213,7 @@ fn kv_quality(run: &Value) -> Vec<Vec<String>> {
     measured.iter().filter_map(row).collect()
 }
 
-fn contestant<'a>(all: &'a Value, name: &str) -> Option<&'a Value> {
+fn server<'a>(all: &'a Value, name: &str) -> Option<&'a Value> {
     all.as_array()?.iter().find(|one| one["name"] == name)
 }
 
