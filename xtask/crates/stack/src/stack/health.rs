@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::plan::flavors::Flavors;
 use crate::sys::machine::process::{self, Run};
+use crate::sys::machine::rust_flags::portable_rust_flags;
 
 /// Build location and toolchain of the program.
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ impl<'a> Health<'a> {
             .arg(self.context.layout.root().join("Cargo.toml"))
             // Stripped: smaller, and identical on every machine.
             .env("CARGO_PROFILE_RELEASE_STRIP", "true")
-            .env("CARGO_ENCODED_RUSTFLAGS", process::portable_rust_flags());
+            .env("CARGO_ENCODED_RUSTFLAGS", portable_rust_flags());
         self.equipment.cargo.iter().fold(run, |run, (key, value)| run.env(key, value))
     }
 

@@ -11,13 +11,14 @@ use crate::plan::pins::Revision;
 use crate::stack::apply::Applied;
 use crate::sys::machine::disk;
 use crate::sys::machine::process::{self, Run};
+use crate::sys::machine::rust_flags::portable_rust_flags;
 
 impl Build<'_> {
     pub(super) fn kernels_run(&self) -> Result<Run> {
         let run = process::cargo(&self.context.layout.cargo_target("kernels"))
             .args(["build", "--release", "--package", "espalier-kernels", "--lib", "--manifest-path"])
             .arg(self.context.layout.root().join("Cargo.toml"))
-            .env("CARGO_ENCODED_RUSTFLAGS", process::portable_rust_flags());
+            .env("CARGO_ENCODED_RUSTFLAGS", portable_rust_flags());
         Ok(self.equipment()?.cargo.iter().fold(run, |run, (key, value)| run.env(key, value)))
     }
 

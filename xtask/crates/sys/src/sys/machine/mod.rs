@@ -13,6 +13,7 @@ pub mod node;
 pub mod ours;
 pub mod process;
 pub mod processor_time;
+pub mod rust_flags;
 pub mod scratch;
 pub mod secret;
 pub mod threads;
