@@ -1,38 +1,38 @@
-//! Definition of every command and flag. The commands themselves do not depend on clap.
+//! The command line: global options, and the commands that build and ship. The program of the crate `espalier-qa` adds
+//! the commands that check and measure.
 
-mod bench;
 mod building;
-mod documents;
+pub mod checks;
 mod entry;
 mod program;
-mod proof;
-mod reference;
 mod series;
 mod shipping;
 mod upstream;
 mod values;
 
+use std::fmt::Debug;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
+use espalier_core::called::{Called, Program, TakesVariant};
+use espalier_core::config::layout::Layout;
+use espalier_core::config::variables::misspelt;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
+use espalier_core::sys::project::{door, root};
+use espalier_core::ui::{self, Talk, Ui};
 
-use self::bench::Bench;
-use self::building::{Apply, Build, Doctor, Fetch, Gc, Lock, Matrix, Model, Page, Run, Smoke, Toolchain};
-use self::documents::{Completions, Docs, Man};
+pub use self::building::Which;
+use self::building::{Apply, Build, Doctor, Fetch, Gc, Lock, Matrix, Model, Run, Smoke, Toolchain};
+use self::checks::Checks;
 pub use self::entry::main_of;
-use self::program::command_of;
-use self::proof::{Fuzz, Gate, Test};
+pub use self::program::command_of;
 use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
 use self::shipping::{Image, Release, Verify};
-use self::upstream::{Bisect, Canary, Newest, Rebase, Status, Sync};
-use crate::context::{Context, Outcome};
-use crate::error::Result;
-use crate::plan::called::{Called, Program, TakesVariant};
-use crate::plan::layout::Layout;
-use crate::plan::variables::misspelt;
-use crate::sys::project::{door, root};
-use crate::ui::{self, Talk, Ui};
+pub use self::upstream::Upstreamed;
+use self::upstream::{Bisect, Newest, Rebase, Status};
+pub use self::values::absolute;
 
 /// The exit codes, printed below `--help`.
 const EXIT_CODES: &str = "\
@@ -47,7 +47,7 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
 #[command(after_help = EXIT_CODES)]
-pub struct Cli {
+pub struct Cli<C: Commands> {
     /// Folder with `pins.toml`.
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -64,15 +64,61 @@ pub struct Cli {
     #[arg(long, global = true)]
     locked: bool,
     #[command(subcommand)]
-    command: Command,
+    command: C,
     /// The program that was started, which no argument names.
     #[arg(skip)]
     program: Program,
 }
 
-/// The commands.
+/// The commands of a program.
+pub trait Commands: Subcommand + Debug {
+    /// Whether another program has the command.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
+    /// Whether the command only reports: it writes nothing in the project, and files generated on the way may vanish.
+    fn writes_nothing(&self) -> bool;
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    ///
+    /// Those of the command.
+    fn run(self, context: &Context, program: Program) -> Result<Outcome>;
+}
+
+/// The commands of `cargo xtask` and `espalier`.
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Everyday {
+    /// Those that it carries out.
+    #[command(flatten)]
+    Own(Command),
+    /// Those that it starts another program for.
+    #[command(flatten)]
+    Checks(Checks),
+}
+
+impl Commands for Everyday {
+    fn is_elsewhere(&self) -> bool {
+        matches!(self, Everyday::Checks(_))
+    }
+
+    fn writes_nothing(&self) -> bool {
+        matches!(self, Everyday::Own(command) if command.writes_nothing())
+    }
+
+    fn run(self, context: &Context, program: Program) -> Result<Outcome> {
+        match self {
+            Everyday::Own(command) => command.run(context, program),
+            Everyday::Checks(_) => checks::start(program, false),
+        }
+    }
+}
+
+/// The commands that build and ship.
+#[derive(Debug, Subcommand)]
+pub enum Command {
     /// Fetch the pinned objects into the store; the tree id decides, whatever the source.
     Fetch(Fetch),
     /// Apply a variant's series to its pin, exactly or not at all, and write the tree to disk.
@@ -101,10 +147,6 @@ enum Command {
     Newest(Newest),
     /// Move a variant's series to another upstream commit, or onto the series that it extends.
     Rebase(Rebase),
-    /// Move pin, series, lock and report together, once everything builds and passes; else nothing.
-    Sync(Sync),
-    /// Try the series on upstream's tip: fetch, status, contract, build, gate.
-    Canary(Canary),
     /// Build a variant: from the pin to a packaged server that has answered a prompt.
     Build(Build),
     /// Set up what a flavor is compiled with and runs on, from pinned packages, without root.
@@ -125,57 +167,13 @@ enum Command {
     Image(Image),
     /// Start the built server on the loopback, send it requests, stop it.
     Smoke(Smoke),
-    /// Use the web page of the built server in a browser: ask, attach files, reload.
-    Page(Page),
     /// Run the built server with your own arguments.
     Run(Run),
-    /// Run the checks that CI's `test` job runs, step by step.
-    Test(Test),
-    /// Compare stock and a variant: logits, the servers' answers, outcomes of upstream's own tests.
-    Gate(Gate),
-    /// Fuzz the paged server with random options and clients.
-    Fuzz(Fuzz),
-    /// Measure; needs a quiet machine.
-    Bench(Bench),
-    /// Regenerate docs/reference/commands.md from the command line itself, or check it.
-    Docs(Docs),
-    /// Write the manual pages.
-    Man(Man),
-    /// Print the completions of a shell for `xtask`, a function that calls `cargo xtask`.
-    Completions(Completions),
 }
 
-impl Cli {
-    /// Parses the command line of `program`; exits on errors, and after printing help.
-    pub fn from_command_line(program: Program) -> Cli {
-        let mut command = command_of(program);
-        let matches = command.get_matches_mut();
-        ui::called_with(called(program, &command, &matches));
-        let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
-        Cli { program, ..cli }
-    }
-
-    /// Whether the output is JSON.
-    pub fn wants_json(&self) -> bool {
-        self.json
-    }
-
-    /// Runs the command.
-    pub fn run(self) -> Result<Outcome> {
-        let mut context = self.context()?;
-        // Lives as long as the command.
-        let elsewhere =
-            self.writes_nothing().then(|| root::generated_elsewhere(&context.layout)).transpose()?.flatten();
-        if let Some(folder) = &elsewhere {
-            context.ui.status("Working", "in a folder that vanishes: nothing can be written in the project");
-            context.layout = context.layout.generating_in(folder.path().join("espalier"));
-        }
-        self.dispatch(&context).map_err(|error| context.layout.show_in(error))
-    }
-
-    /// Whether the command only reports: it writes nothing in the project, and files generated on the way may vanish.
+impl Commands for Command {
     fn writes_nothing(&self) -> bool {
-        match &self.command {
+        match self {
             Command::Status(_) | Command::Bisect(_) | Command::Newest(_) => true,
             Command::Lock(lock) => lock.check,
             Command::Apply(apply) => apply.check,
@@ -183,8 +181,8 @@ impl Cli {
         }
     }
 
-    fn dispatch(self, context: &Context) -> Result<Outcome> {
-        match self.command {
+    fn run(self, context: &Context, _program: Program) -> Result<Outcome> {
+        match self {
             Command::Fetch(fetch) => fetch.run(context),
             Command::Apply(apply) => apply.run(context),
             Command::Lock(lock) => lock.run(context),
@@ -199,8 +197,6 @@ impl Cli {
             Command::Bisect(bisect) => bisect.run(context),
             Command::Newest(newest) => newest.run(context),
             Command::Rebase(rebase) => rebase.run(context),
-            Command::Sync(sync) => sync.run(context),
-            Command::Canary(canary) => canary.run(context),
             Command::Build(build) => build.run(context),
             Command::Toolchain(toolchain) => toolchain.run(context),
             Command::Model(model) => model.run(context),
@@ -211,16 +207,48 @@ impl Cli {
             Command::Release(release) => release.run(context),
             Command::Image(image) => image.run(context),
             Command::Smoke(smoke) => smoke.run(context),
-            Command::Page(page) => page.run(context),
             Command::Run(run) => run.run(context),
-            Command::Test(test) => test.run(context),
-            Command::Gate(gate) => gate.run(context),
-            Command::Fuzz(fuzz) => fuzz.run(context),
-            Command::Bench(bench) => crate::bench::run(context, &bench.into()),
-            Command::Docs(docs) => docs.run(context),
-            Command::Man(man) => man.run(self.program),
-            Command::Completions(completions) => Ok(completions.run(self.program)),
         }
+    }
+}
+
+impl<C: Commands> Cli<C> {
+    /// Parses the command line of `program`; exits on errors, and after printing help.
+    pub fn from_command_line(program: Program) -> Cli<C> {
+        let mut command = command_of::<C>(program);
+        let matches = command.get_matches_mut();
+        ui::called_with(called(program, &command, &matches));
+        let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
+        Cli { program, ..cli }
+    }
+
+    /// Whether the output is JSON.
+    pub fn wants_json(&self) -> bool {
+        self.json
+    }
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    ///
+    /// There is no project here, or those of the command.
+    pub fn run(self) -> Result<Outcome> {
+        if self.command.is_elsewhere() {
+            return checks::start(self.program, self.quiet);
+        }
+        let mut context = self.context()?;
+        // Lives as long as the command.
+        let elsewhere = self
+            .command
+            .writes_nothing()
+            .then(|| root::generated_elsewhere(&context.layout))
+            .transpose()?
+            .flatten();
+        if let Some(folder) = &elsewhere {
+            context.ui.status("Working", "in a folder that vanishes: nothing can be written in the project");
+            context.layout = context.layout.generating_in(folder.path().join("espalier"));
+        }
+        self.command.run(&context, self.program).map_err(|error| context.layout.show_in(error))
     }
 
     fn context(&self) -> Result<Context> {

@@ -1,6 +1,8 @@
 //! `cargo xtask`, in a clone of Espalier.
 
+use espalier_core::called::Program;
+
 fn main() -> std::process::ExitCode {
     // SAFETY: this is the first statement of `main`, so no other thread exists.
-    unsafe { xtask::main_of(xtask::Program::CargoXtask) }
+    unsafe { xtask::cli::main_of::<xtask::cli::Everyday>(Program::CargoXtask) }
 }

@@ -1,6 +1,8 @@
 //! `espalier`, the installed program: the commands of `cargo xtask` for projects outside of a clone of Espalier.
 
+use espalier_core::called::Program;
+
 fn main() -> std::process::ExitCode {
     // SAFETY: this is the first statement of `main`, so no other thread exists.
-    unsafe { xtask::main_of(xtask::Program::Espalier) }
+    unsafe { xtask::cli::main_of::<xtask::cli::Everyday>(Program::Espalier) }
 }

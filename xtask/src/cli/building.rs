@@ -1,31 +1,29 @@
 //! Arguments of the commands from the pin to a running server.
 
-use std::path::PathBuf;
-
 use clap::Args;
+use espalier_core::config::flavors::DEFAULT_FLAVOR;
+use espalier_core::config::name::Name;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
+use espalier_core::plan::gc::{Limits, size};
+use espalier_dist::web_page::Wanted;
 
 use super::values::absolute;
-use crate::context::{Context, Outcome};
-use crate::error::Result;
-use crate::plan::flavors::DEFAULT_FLAVOR;
-use crate::plan::gc::{Limits, size};
-use crate::plan::name::Name;
-use crate::stack::web_page::Wanted;
-use crate::{cmd, stack};
+use crate::cmd;
 
 /// Which build.
 #[derive(Debug, Args)]
-pub(super) struct Which {
+pub struct Which {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
-    pub(super) variant: Option<String>,
+    pub variant: Option<String>,
     /// Flavor of `ci/flavors.toml`.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_FLAVOR)]
-    pub(super) flavor: Name,
+    pub flavor: Name,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Smoke {
+pub struct Smoke {
     #[command(flatten)]
     which: Which,
     /// Keep the model in the packaged `ggml-rpc-server`, a second process, and compare with the server alone.
@@ -41,15 +39,15 @@ impl Smoke {
         let Smoke { which: Which { variant, flavor }, rpc, operations } = self;
         let variant = variant.as_deref();
         match (rpc, operations) {
-            (true, _) => stack::smoke_rpc::command(context, variant, &flavor),
-            (_, true) => stack::smoke_operations::command(context, variant, &flavor),
-            _ => stack::smoke::command(context, variant, flavor.to_string()),
+            (true, _) => espalier_dist::smoke_rpc::command(context, variant, &flavor),
+            (_, true) => espalier_dist::smoke_operations::command(context, variant, &flavor),
+            _ => espalier_dist::smoke::command(context, variant, flavor.to_string()),
         }
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Fetch {
+pub struct Fetch {
     /// Local repository or bundle, tried before all other sources.
     #[arg(long, value_name = "PATH")]
     from: Option<String>,
@@ -66,7 +64,7 @@ impl Fetch {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Apply {
+pub struct Apply {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
@@ -84,12 +82,15 @@ pub(super) struct Apply {
 impl Apply {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Apply { variant, check, discard_edits, dry_run } = self;
-        stack::apply::run(context, &stack::apply::Options { variant, check, discard_edits, dry_run })
+        espalier_patches::apply::run(
+            context,
+            &espalier_patches::apply::Options { variant, check, discard_edits, dry_run },
+        )
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Lock {
+pub struct Lock {
     /// Write nothing; a stale lock is an error.
     #[arg(long)]
     pub(super) check: bool,
@@ -97,12 +98,12 @@ pub(super) struct Lock {
 
 impl Lock {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        stack::lock::run(context, &stack::lock::Options { check: self.check })
+        espalier_patches::lock::run(context, &espalier_patches::lock::Options { check: self.check })
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Build {
+pub struct Build {
     #[command(flatten)]
     which: Which,
     /// Number of parallel compile jobs.
@@ -136,7 +137,7 @@ pub(super) struct Build {
 
 impl Build {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let options = stack::build::Options {
+        let options = espalier_dist::build::Options {
             variant: self.which.variant,
             flavor: self.which.flavor.to_string(),
             dry_run: self.dry_run,
@@ -150,12 +151,12 @@ impl Build {
             reference: self.reference,
             architectures: self.architectures,
         };
-        stack::build::run(context, &options)
+        espalier_dist::build::run(context, &options)
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Toolchain {
+pub struct Toolchain {
     /// Flavor of `ci/flavors.toml`.
     #[arg(value_name = "FLAVOR")]
     flavor: Name,
@@ -170,12 +171,15 @@ pub(super) struct Toolchain {
 impl Toolchain {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Toolchain { flavor, build_only, dry_run } = self;
-        cmd::toolchain::run(context, &cmd::toolchain::Options { flavor, build_only, dry_run })
+        espalier_dist::toolchain::run(
+            context,
+            &espalier_dist::toolchain::Options { flavor, build_only, dry_run },
+        )
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Model {
+pub struct Model {
     /// Model of `ci/models.toml`; without one they are listed.
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -192,7 +196,7 @@ impl Model {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Doctor {
+pub struct Doctor {
     /// Flavor of `ci/flavors.toml`; exit code 1 if it cannot be built.
     #[arg(value_name = "FLAVOR")]
     flavor: Option<Name>,
@@ -200,30 +204,12 @@ pub(super) struct Doctor {
 
 impl Doctor {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        cmd::doctor::run(context, &cmd::doctor::Options { flavor: self.flavor })
+        espalier_dist::doctor::run(context, &espalier_dist::doctor::Options { flavor: self.flavor })
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Page {
-    #[command(flatten)]
-    which: Which,
-    /// Folder for the screenshots.
-    #[arg(long, value_name = "DIR")]
-    screenshots: Option<String>,
-}
-
-impl Page {
-    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Page { which: Which { variant, flavor }, screenshots } = self;
-        let screenshots = screenshots.map(|folder| PathBuf::from(absolute(folder)));
-        let flavor = flavor.to_string();
-        cmd::page::run(context, &cmd::page::Options { variant, flavor, screenshots })
-    }
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Run {
+pub struct Run {
     #[command(flatten)]
     which: Which,
     /// Serve a small chat model, downloaded once (93 MB), with the paged KV cache.
@@ -242,7 +228,7 @@ impl Run {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Gc {
+pub struct Gc {
     /// Also build folders that nothing was written to for more than N days.
     #[arg(long, value_name = "N")]
     keep_days: Option<u64>,
@@ -263,7 +249,7 @@ impl Gc {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Matrix {
+pub struct Matrix {
     /// Only what a change since this commit affects; everything where that cannot be told.
     #[arg(long, value_name = "COMMIT")]
     changed_since: Option<String>,
@@ -281,6 +267,9 @@ pub(super) struct Matrix {
 impl Matrix {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Matrix { changed_since, images, github, parts } = self;
-        cmd::matrix::run(context, &cmd::matrix::Options { changed_since, images, github, parts })
+        espalier_dist::matrix::run(
+            context,
+            &espalier_dist::matrix::Options { changed_since, images, github, parts },
+        )
     }
 }

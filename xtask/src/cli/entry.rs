@@ -4,11 +4,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::Cli;
-use crate::plan::called::Program;
-use crate::sys::git::memory;
-use crate::sys::machine::disk;
-use crate::ui::{self, Answer};
+use espalier_core::called::Program;
+use espalier_core::sys::git::memory;
+use espalier_core::sys::machine::disk;
+use espalier_core::ui::{self, Answer};
+
+use super::{Cli, Commands};
 
 /// Exit code when the reader of a pipe has closed it: the one that a shell reports for a program ended by `SIGPIPE`.
 const PIPE_CLOSED: u8 = 141;
@@ -18,10 +19,10 @@ const PIPE_CLOSED: u8 = 141;
 /// # Safety
 ///
 /// Writes globals of libgit2 without synchronization: no other thread may run yet.
-pub unsafe fn main_of(program: Program) -> ExitCode {
+pub unsafe fn main_of<C: Commands>(program: Program) -> ExitCode {
     // SAFETY: per this function's contract no other thread runs.
     unsafe { memory::limit() };
-    let cli = Cli::from_command_line(program);
+    let cli = Cli::<C>::from_command_line(program);
     let json = cli.wants_json();
     let code = match cli.run() {
         Ok(outcome) => {

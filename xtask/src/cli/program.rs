@@ -2,13 +2,14 @@
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command, CommandFactory};
+use espalier_core::called::Program;
 
-use super::Cli;
-use crate::plan::called::Program;
+use super::{Cli, Commands};
 
 /// Returns the definition of the command line of `program`.
-pub(super) fn command_of(program: Program) -> Command {
-    let command = Cli::command();
+#[must_use]
+pub fn command_of<C: Commands>(program: Program) -> Command {
+    let command = Cli::<C>::command();
     if program == Program::CargoXtask {
         return command;
     }
@@ -43,27 +44,4 @@ fn renamed_argument(mut argument: Arg, program: Program) -> Arg {
 
 fn named(text: &StyledStr, program: Program) -> String {
     text.to_string().replace(Program::CargoXtask.words(), program.words())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the short and the long help of a command, and those of all commands below it.
-    fn helps(command: &mut Command) -> Vec<String> {
-        let own = [command.render_help().to_string(), command.render_long_help().to_string()];
-        let below: Vec<String> = command.get_subcommands_mut().flat_map(helps).collect();
-        own.into_iter().chain(below).collect()
-    }
-
-    #[test]
-    fn no_help_of_the_installed_program_names_the_other_one() {
-        let mut root = command_of(Program::Espalier);
-        root.build();
-        let all = helps(&mut root);
-        assert!(all.len() > 80, "{} texts", all.len());
-        for help in all {
-            assert!(help.contains("Usage: espalier") && !help.contains("xtask"), "{help}");
-        }
-    }
 }

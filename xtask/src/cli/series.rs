@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
 
 use super::values::absolute;
 use crate::cmd;
-use crate::context::{Context, Outcome};
-use crate::error::Result;
 
 #[derive(Debug, Args)]
-pub(super) struct Init {
+pub struct Init {
     /// Upstream: repository, bundle or URL.
     #[arg(long, value_name = "PATH|URL")]
     from: String,
@@ -37,7 +37,7 @@ impl Init {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Import {
+pub struct Import {
     /// Folder of patches, mbox, quilt series or diff; with `--from`, a range of commits: `BASE..TIP`.
     #[arg(value_name = "PATCHES|BASE..TIP")]
     what: String,
@@ -71,15 +71,20 @@ impl Import {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Import { what, from, variant, upstream, leave_out, author, strip, append, dry_run } = self;
         let what = match from {
-            Some(from) => cmd::import::What::Fork { from: absolute(from), range: what, append },
-            None => cmd::import::What::Patches { path: absolute(what).into(), author, strip, append },
+            Some(from) => espalier_patches::import::What::Fork { from: absolute(from), range: what, append },
+            None => {
+                espalier_patches::import::What::Patches { path: absolute(what).into(), author, strip, append }
+            }
         };
-        cmd::import::run(context, &cmd::import::Options { what, variant, upstream, leave_out, dry_run })
+        espalier_patches::import::run(
+            context,
+            &espalier_patches::import::Options { what, variant, upstream, leave_out, dry_run },
+        )
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct New {
+pub struct New {
     /// First line of its message, at most 72 characters.
     subject: String,
     /// Variant of `pins.toml`.
@@ -93,12 +98,12 @@ pub(super) struct New {
 impl New {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let New { subject, variant, dry_run } = self;
-        cmd::new::run(context, &cmd::new::Options { subject, variant, dry_run })
+        espalier_patches::new::run(context, &espalier_patches::new::Options { subject, variant, dry_run })
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Edit {
+pub struct Edit {
     /// Variant of `pins.toml`.
     variant: Option<String>,
     /// Discard what is in the repository but in no patch.
@@ -112,12 +117,12 @@ pub(super) struct Edit {
 impl Edit {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Edit { variant, discard, dry_run } = self;
-        cmd::edit::run(context, &cmd::edit::Options { variant, discard, dry_run })
+        espalier_patches::edit::run(context, &espalier_patches::edit::Options { variant, discard, dry_run })
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Export {
+pub struct Export {
     /// Variant of `pins.toml`.
     variant: Option<String>,
     /// Print what would be written.
@@ -128,12 +133,12 @@ pub(super) struct Export {
 impl Export {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Export { variant, dry_run } = self;
-        cmd::export::run(context, &cmd::export::Options { variant, dry_run })
+        espalier_patches::export::run(context, &espalier_patches::export::Options { variant, dry_run })
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Trailers {
+pub struct Trailers {
     /// Variant of `pins.toml`.
     variant: Option<String>,
     /// Trailer to set, `'Key: value'`; repeatable.
@@ -153,12 +158,15 @@ pub(super) struct Trailers {
 impl Trailers {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Trailers { variant, set, patches, overwrite, dry_run } = self;
-        cmd::trailers::run(context, &cmd::trailers::Options { variant, set, patches, overwrite, dry_run })
+        espalier_patches::trailers::run(
+            context,
+            &espalier_patches::trailers::Options { variant, set, patches, overwrite, dry_run },
+        )
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Lint {
+pub struct Lint {
     /// Fix what can be fixed automatically: numbers, names, missing final newlines.
     #[arg(long)]
     fix: bool,
@@ -173,6 +181,6 @@ pub(super) struct Lint {
 impl Lint {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Lint { fix, dry_run, long } = self;
-        cmd::lint::run(context, &cmd::lint::Options { fix, dry_run, long })
+        espalier_patches::lint::run(context, &espalier_patches::lint::Options { fix, dry_run, long })
     }
 }

@@ -1,17 +1,15 @@
 //! Arguments of the commands that ship packages and verify shipped ones.
 
 use clap::Args;
+use espalier_core::config::name::Name;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
 
 use super::building::Which;
 use super::values::absolute;
-use crate::cmd;
-use crate::context::{Context, Outcome};
-use crate::error::Result;
-use crate::plan::name::Name;
-use crate::stack;
 
 #[derive(Debug, Args)]
-pub(super) struct Verify {
+pub struct Verify {
     /// Folder of a package, an archive, or an image layout.
     #[arg(value_name = "PATH")]
     path: String,
@@ -23,12 +21,15 @@ pub(super) struct Verify {
 impl Verify {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Verify { path, alone } = self;
-        cmd::verify::run(context, &cmd::verify::Options { path: absolute(path).into(), alone })
+        espalier_dist::verify::run(
+            context,
+            &espalier_dist::verify::Options { path: absolute(path).into(), alone },
+        )
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Release {
+pub struct Release {
     /// Variant of `pins.toml`; every one that is built, unless flavors are named.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
@@ -50,12 +51,15 @@ impl Release {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Release { variant, flavors, tag, url, dry_run } = self;
         let flavors = flavors.iter().map(ToString::to_string).collect();
-        stack::release::run(context, &stack::release::Options { variant, flavors, tag, url, dry_run })
+        espalier_dist::release::run(
+            context,
+            &espalier_dist::release::Options { variant, flavors, tag, url, dry_run },
+        )
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Image {
+pub struct Image {
     #[command(flatten)]
     which: Which,
     /// Print what would be done.
@@ -67,6 +71,6 @@ impl Image {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Image { which: Which { variant, flavor }, dry_run } = self;
         let flavor = flavor.to_string();
-        stack::image::run(context, &stack::image::Options { variant, flavor, dry_run })
+        espalier_dist::image::run(context, &espalier_dist::image::Options { variant, flavor, dry_run })
     }
 }

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
+use espalier_patches::rebase::{self, Action, Choices, Onto, Upstream};
 
-use super::values::{Until, absolute};
-use crate::cmd;
-use crate::context::{Context, Outcome};
-use crate::error::Result;
-use crate::stack::rebase::{self, Action, Choices, Onto, Upstream};
+use super::values::absolute;
 
 /// The end of a range of upstream commits that begins at the pin.
 #[derive(Debug, Args)]
@@ -25,7 +24,7 @@ struct RangeEnd {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Status {
+pub struct Status {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
@@ -53,13 +52,13 @@ impl Status {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Status { variant, tip, from, long, markdown, html, svg } = self;
         let from = from.map(absolute);
-        let options = cmd::status::Options { variant, tip, from, long, markdown, html, svg };
-        cmd::status::run(context, &options)
+        let options = espalier_patches::status::Options { variant, tip, from, long, markdown, html, svg };
+        espalier_patches::status::run(context, &options)
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Bisect {
+pub struct Bisect {
     #[command(flatten)]
     end: RangeEnd,
     /// One patch, by file name, path or number (the variant's own before its parents'); default: all.
@@ -74,12 +73,15 @@ impl Bisect {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Bisect { end: RangeEnd { variant, tip, from }, patch, markdown } = self;
         let from = from.map(absolute);
-        cmd::bisect::run(context, &cmd::bisect::Options { variant, patch, tip, from, markdown })
+        espalier_patches::bisect::run(
+            context,
+            &espalier_patches::bisect::Options { variant, patch, tip, from, markdown },
+        )
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Newest {
+pub struct Newest {
     #[command(flatten)]
     end: RangeEnd,
 }
@@ -87,13 +89,16 @@ pub(super) struct Newest {
 impl Newest {
     pub(super) fn run(self, context: &Context) -> Result<Outcome> {
         let Newest { end: RangeEnd { variant, tip, from } } = self;
-        cmd::newest::run(context, &cmd::newest::Options { variant, tip, from: from.map(absolute) })
+        espalier_patches::newest::run(
+            context,
+            &espalier_patches::newest::Options { variant, tip, from: from.map(absolute) },
+        )
     }
 }
 
 /// What happens to patches that upstream has.
 #[derive(Debug, Args)]
-struct Upstreamed {
+pub struct Upstreamed {
     /// Drop patches that upstream has taken completely.
     #[arg(long)]
     drop_upstreamed: bool,
@@ -106,14 +111,16 @@ struct Upstreamed {
 }
 
 impl Upstreamed {
-    fn choices(&self) -> Choices {
+    /// Returns them as choices of a rebase.
+    #[must_use]
+    pub fn choices(&self) -> Choices {
         let Upstreamed { drop_upstreamed, trim_upstreamed, edit_upstreamed } = *self;
         Choices { drop_upstreamed, trim_upstreamed, edit_upstreamed, ..Choices::default() }
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Rebase {
+pub struct Rebase {
     /// Target: tag, branch or commit id, also `v1.0~3`; default: the series that the variant extends, as it is now.
     #[arg(long, value_name = "REF")]
     to: Option<String>,
@@ -178,72 +185,5 @@ impl Rebase {
                 Action::Start(rebase::Options { variant, onto, dry_run: self.dry_run, choices })
             }
         }
-    }
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Sync {
-    /// Target: tag, branch or commit id, also `v1.0~3`.
-    #[arg(long, value_name = "REF")]
-    to: String,
-    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
-    #[arg(long, value_name = "PATH|URL")]
-    from: Option<String>,
-    /// Variant of `pins.toml` whose pin moves.
-    #[arg(long, value_name = "NAME")]
-    variant: Option<String>,
-    #[command(flatten)]
-    upstreamed: Upstreamed,
-    /// Open or update this pin's pull request.
-    #[arg(long)]
-    github: bool,
-    /// Print what would become of each patch; check and write nothing.
-    #[arg(long, conflicts_with = "github")]
-    dry_run: bool,
-}
-
-impl Sync {
-    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Sync { to, from, variant, upstreamed, github, dry_run } = self;
-        let choices = upstreamed.choices();
-        let from = from.map(absolute);
-        cmd::sync::run(context, &cmd::sync::Options { variant, to, from, dry_run, choices, github })
-    }
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Canary {
-    /// Variant of `pins.toml`.
-    #[arg(long, value_name = "NAME")]
-    variant: Option<String>,
-    /// Tag, branch or commit id, also `v1.0~3`; default: upstream's default branch.
-    #[arg(long, value_name = "REF", default_value = "HEAD")]
-    tip: String,
-    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
-    #[arg(long, value_name = "PATH|URL")]
-    from: Option<String>,
-    /// Last level to run.
-    #[arg(long, value_enum, default_value_t = Until::Gate)]
-    until: Until,
-    /// Write the report as Markdown.
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-    /// Also write the page of `status --html`.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Maintain one issue for each broken patch, about upstream's default branch (so not with `--tip`).
-    #[arg(long, conflicts_with = "tip")]
-    github: bool,
-    /// Print what would be done.
-    #[arg(long)]
-    dry_run: bool,
-}
-
-impl Canary {
-    pub(super) fn run(self, context: &Context) -> Result<Outcome> {
-        let Canary { variant, tip, from, until, report, html, github, dry_run } = self;
-        let (from, until) = (from.map(absolute), until.into());
-        let options = cmd::canary::Options { variant, tip, from, until, report, html, github, dry_run };
-        cmd::canary::run(context, &options)
     }
 }

@@ -1,13 +1,12 @@
 //! `cargo xtask fetch`: fetches the pinned objects into the store.
 
+use espalier_core::config::pins::{Pin, Source};
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::project::run_lock::Access;
+use espalier_core::sys::upstream::fetch::{Fetched, fetch_pin};
 use serde_json::json;
-
-use crate::context::{Context, Outcome};
-use crate::error::Result;
-use crate::plan::pins::{Pin, Source};
-use crate::sys::git::store::Store;
-use crate::sys::project::run_lock::Access;
-use crate::sys::upstream::fetch::{Fetched, fetch_pin};
 
 /// Options of `fetch`.
 #[derive(Clone, Debug, Default)]

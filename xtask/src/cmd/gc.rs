@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use espalier_core::config::pins::Pins;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
+use espalier_core::plan::gc::{self, GeneratedFile, Limits, Needed, Removal, shown};
+use espalier_core::sys::git::collect;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::garbage;
+use espalier_core::sys::project::run_lock::Access;
+use espalier_dist::sys::toolchain;
+use espalier_dist::web_page;
+use espalier_patches::apply;
 use serde_json::json;
-
-use crate::context::{Context, Outcome};
-use crate::error::Result;
-use crate::plan::gc::{self, GeneratedFile, Limits, Needed, Removal, shown};
-use crate::plan::pins::Pins;
-use crate::stack::{apply, web_page};
-use crate::sys::git::collect;
-use crate::sys::machine::{disk, toolchain};
-use crate::sys::project::garbage;
-use crate::sys::project::run_lock::Access;
 
 /// Options of `gc`.
 #[derive(Clone, Copy, Debug, Default)]

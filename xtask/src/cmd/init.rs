@@ -1,19 +1,18 @@
 //! `cargo xtask init`: the first `pins.toml` of a project, with a pin that was fetched and checked.
 
+use espalier_core::config::attributes::{ATTRIBUTES_FILE, completed};
+use espalier_core::config::pins::{NewPin, Pins};
+use espalier_core::config::snippet::SourceText;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::run_lock::{self, Access};
+use espalier_core::sys::project::stage::Stage;
+use espalier_core::sys::work_trees::fork::{ForkPlace, History};
+use espalier_core::sys::work_trees::import_repo::ImportRepo;
+use espalier_patches::import::new_pin::{checked_name, notes_on, revision_of};
 use serde_json::json;
-
-use crate::context::{Context, Outcome};
-use crate::error::{Error, Result};
-use crate::plan::attributes::{ATTRIBUTES_FILE, completed};
-use crate::plan::pins::{NewPin, Pins};
-use crate::plan::snippet::SourceText;
-use crate::stack::import::new_pin::{checked_name, notes_on, revision_of};
-use crate::sys::git::store::Store;
-use crate::sys::machine::disk;
-use crate::sys::project::run_lock::{self, Access};
-use crate::sys::project::stage::Stage;
-use crate::sys::work_trees::fork::{ForkPlace, History};
-use crate::sys::work_trees::import_repo::ImportRepo;
 
 /// Options of `init`.
 #[derive(Clone, Debug)]

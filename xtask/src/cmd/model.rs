@@ -1,13 +1,12 @@
 //! `cargo xtask model`: fetches pinned weights, and prints where they are.
 
+use espalier_core::config::models::{Model, Models};
+use espalier_core::config::name::Name;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::pinned_models;
 use serde_json::json;
-
-use crate::context::{Context, Outcome};
-use crate::error::Result;
-use crate::plan::models::{Model, Models};
-use crate::plan::name::Name;
-use crate::sys::machine::disk;
-use crate::sys::project::pinned_models;
 
 /// Options of `model`.
 #[derive(Clone, Debug, Default)]

@@ -1,12 +1,12 @@
 //! `cargo xtask run -- ARGS`: the built server, with the caller's own arguments.
 
-use crate::context::{Context, Outcome};
-use crate::error::{Error, Result};
-use crate::plan::models::DEMO_MODEL;
-use crate::sys::machine::disk;
-use crate::sys::machine::process::Run;
-use crate::sys::net::loopback;
-use crate::sys::project::pinned_models;
+use espalier_core::config::models::DEMO_MODEL;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::machine::process::Run;
+use espalier_core::sys::net::loopback;
+use espalier_core::sys::project::pinned_models;
 
 /// Options of `run`.
 #[derive(Clone, Debug, Default)]

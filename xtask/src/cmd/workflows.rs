@@ -1,13 +1,16 @@
 //! The step `workflows` of `cargo xtask test`: actionlint, zizmor and our own rules, on every workflow file.
 
+pub mod rules;
+
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::plan::workflow_rules;
-use crate::sys::machine::process::Run;
-use crate::sys::machine::{disk, tools};
+use espalier_core::context::Context;
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::process::Run;
+use espalier_core::sys::machine::{disk, tools};
+
+use crate::cmd::workflows::rules as workflow_rules;
 
 /// Checks every file under `.github/workflows`; exits with 1 on a finding.
 pub fn check(context: &Context) -> Result<()> {
@@ -68,12 +71,12 @@ fn lint(context: &Context, linter: &Linter, files: &[PathBuf]) -> Result<Vec<Str
     let run = Run::new(program).args(*arguments).args(files).current_folder(context.layout.root());
     let words = run.words();
     let finished = run.finish()?;
-    let said = crate::series::lossy(&finished.stdout).into_owned();
+    let said = espalier_series::lossy(&finished.stdout).into_owned();
     match finished.status.code() {
         Some(0) => Ok(Vec::new()),
         Some(code) if findings.contains(&code) && !said.is_empty() => {
             Ok(said.lines().map(String::from).collect())
         }
-        _ => Err(crate::sys::machine::process::failed(&words, finished.status, &finished.stderr)),
+        _ => Err(espalier_core::sys::machine::process::failed(&words, finished.status, &finished.stderr)),
     }
 }

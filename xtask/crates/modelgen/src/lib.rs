@@ -1,5 +1,186 @@
-//! Random models for the gate, the smoke test and the benchmarks.
+//! Writes small random models, and LoRA adapters for them, in GGUF, for the gate and the smoke test.
+//!
+//! The weights are noise of a sensible magnitude with a fixed seed: a model whose output is meaningless, generated in
+//! milliseconds, with the tensor names, shapes and types of the real architecture. The same [`ModelSpec`] always gives
+//! the same bytes. Only a few blocks are held in memory, so that a model of many gigabytes only takes time.
+//!
+//! Quantized types are written directly, as random blocks: no quantizer is needed.
+//!
+//! Pure: `std` only, and the only effect is writing to the [`Write`] that is passed in. It is a separate crate because
+//! it is compiled with optimisation in every profile: tests write models by the hundred.
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 
-pub mod modelgen;
+mod adapter;
+mod data;
+mod header;
+mod spec;
+mod tensors;
+mod vision;
+
+use std::io::{self, Write};
+
+pub use adapter::{AdapterSpec, write_random_adapter};
+use data::write_tensor_data;
+use header::{Metadata, encode_header, metadata_of};
+pub use spec::{Architecture, DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, SlidingWindow, WeightType};
+use tensors::{Tensor, tensors_of};
+pub use vision::{VisionSpec, write_random_vision};
+
+/// Writes the model of `spec` to `out` as GGUF version 3.
+///
+/// # Errors
+///
+/// `InvalidInput`, with the name of the tensor or the field, if the dimensions are inconsistent; otherwise errors of
+/// `out`.
+pub fn write_random_model(out: &mut dyn Write, spec: &ModelSpec) -> io::Result<()> {
+    check_spec(spec)?;
+    write_file(out, &metadata_of(spec), &tensors_of(spec), spec.seed)
+}
+
+fn write_file(out: &mut dyn Write, metadata: &Metadata, tensors: &[Tensor], seed: u64) -> io::Result<()> {
+    tensors.iter().try_for_each(check_tensor)?;
+    out.write_all(&encode_header(metadata, tensors))?;
+    tensors.iter().try_for_each(|tensor| write_tensor_data(out, tensor, seed))?;
+    out.flush()
+}
+
+fn check_spec(spec: &ModelSpec) -> io::Result<()> {
+    let delta_net = &spec.delta_net;
+    let conditions = [
+        (spec.n_vocab >= SMALLEST_VOCAB, "n_vocab has no room for the byte tokens"),
+        (
+            spec.n_head_kv > 0 && spec.n_head.is_multiple_of(spec.n_head_kv),
+            "n_head_kv does not divide n_head",
+        ),
+        (spec.rope_dims() >= 6 && spec.rope_dims().is_multiple_of(2), "head_dim is too small or odd"),
+        (
+            delta_net.n_key_heads > 0 && delta_net.n_value_heads.is_multiple_of(delta_net.n_key_heads),
+            "n_key_heads does not divide n_value_heads",
+        ),
+        (delta_net.full_attention_interval > 0, "full_attention_interval is 0"),
+        (
+            spec.sliding_window.tokens > 0 && spec.sliding_window.full_attention_interval > 0,
+            "the sliding window or its full_attention_interval is 0",
+        ),
+        (spec.experts.used <= spec.experts.count, "more experts are used than there are"),
+    ];
+    match conditions.iter().find(|(holds, _)| !holds) {
+        Some((_, problem)) => Err(invalid_input((*problem).to_owned())),
+        None => Ok(()),
+    }
+}
+
+fn check_tensor(tensor: &Tensor) -> io::Result<()> {
+    let (block, _) = tensor.weights.block();
+    if tensor.elements() > 0 && tensor.dims[0].is_multiple_of(block) {
+        return Ok(());
+    }
+    let (name, dims, kind) = (&tensor.name, &tensor.dims, tensor.weights.name());
+    Err(invalid_input(format!("`{name}` {dims:?} cannot be {kind}: rows are blocks of {block}")))
+}
+
+fn invalid_input(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::header::padding_after;
+    use super::*;
+
+    fn written(spec: &ModelSpec) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_random_model(&mut bytes, spec).expect("writing to memory succeeds");
+        bytes
+    }
+
+    #[test]
+    fn every_architecture_and_type_has_the_announced_size() {
+        for architecture in Architecture::ALL {
+            for weights in WeightType::ALL {
+                let spec = ModelSpec::small(architecture, weights);
+                let tensors = tensors_of(&spec);
+                let data: u64 = tensors.iter().map(|t| t.bytes() + padding_after(t.bytes())).sum();
+                let header = encode_header(&metadata_of(&spec), &tensors).len() as u64;
+                assert_eq!(written(&spec).len() as u64, header + data, "{spec:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_spec_gives_the_same_bytes_and_another_seed_others() {
+        let spec = ModelSpec::small(Architecture::Qwen35, WeightType::Q8_0);
+        assert_eq!(written(&spec), written(&spec));
+        assert_ne!(written(&spec), written(&ModelSpec { seed: 2, ..spec.clone() }));
+    }
+
+    #[test]
+    fn a_file_starts_as_gguf_3_with_its_tensor_count() {
+        let spec = ModelSpec::small(Architecture::Llama, WeightType::F16);
+        let bytes = written(&spec);
+        assert_eq!(bytes[..8], *b"GGUF\x03\0\0\0");
+        assert_eq!(bytes[8..16], (tensors_of(&spec).len() as u64).to_le_bytes());
+    }
+
+    #[test]
+    fn a_row_that_is_no_multiple_of_the_block_is_refused_by_name() {
+        let spec = ModelSpec { n_ff: 500, ..ModelSpec::small(Architecture::Llama, WeightType::Q4_0) };
+        let error = write_random_model(&mut Vec::new(), &spec).expect_err("500 is no multiple of 32");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("`blk.0.ffn_down.weight` [500, 256] cannot be q4_0"), "{error}");
+    }
+
+    #[test]
+    fn dimensions_that_do_not_fit_are_refused() {
+        let spec = ModelSpec { n_vocab: 100, ..ModelSpec::small(Architecture::Llama, WeightType::F32) };
+        let error = write_random_model(&mut Vec::new(), &spec).expect_err("100 tokens are too few");
+        assert!(error.to_string().contains("n_vocab"), "{error}");
+    }
+
+    fn names_of(spec: &ModelSpec) -> Vec<String> {
+        tensors_of(spec)
+            .into_iter()
+            .map(|tensor| tensor.name)
+            .filter(|name| name.starts_with("blk.0."))
+            .collect()
+    }
+
+    #[test]
+    fn each_family_has_its_norms() {
+        let has = |architecture, name: &str| {
+            names_of(&ModelSpec::small(architecture, WeightType::F16))
+                .contains(&format!("blk.0.{name}.weight"))
+        };
+        assert!(!has(Architecture::Llama, "attn_q_norm"));
+        assert!(has(Architecture::Qwen3, "attn_q_norm") && has(Architecture::Qwen3, "ffn_norm"));
+        assert!(!has(Architecture::Qwen3, "post_ffw_norm"));
+        for norm in ["attn_k_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm"] {
+            assert!(has(Architecture::Gemma3, norm), "{norm}");
+        }
+    }
+
+    #[test]
+    fn only_the_gemma_says_that_it_has_a_window() {
+        let says = |architecture| {
+            let bytes = written(&ModelSpec::small(architecture, WeightType::Q4_0));
+            let key = b".attention.sliding_window";
+            bytes.windows(key.len()).any(|part| part == key)
+        };
+        assert!(says(Architecture::Gemma3));
+        assert!(!says(Architecture::Qwen3) && !says(Architecture::Llama));
+    }
+
+    #[test]
+    fn the_model_of_the_benches_has_70_million_weights() {
+        let weights: u64 = tensors_of(&ModelSpec::plain_70_million()).iter().map(Tensor::elements).sum();
+        assert!((68_000_000..72_000_000).contains(&weights), "{weights}");
+    }
+
+    #[test]
+    fn one_layer_in_four_is_attention() {
+        let spec = ModelSpec { n_layer: 8, ..ModelSpec::small(Architecture::Qwen35, WeightType::F16) };
+        let attention: Vec<u64> = (0..8).filter(|layer| spec.is_attention_layer(*layer)).collect();
+        assert_eq!(attention, [3, 7]);
+    }
+}

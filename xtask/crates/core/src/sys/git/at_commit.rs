@@ -1,0 +1,59 @@
+//! Files of the project at one of its commits.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+use super::command::git;
+use crate::error::{Error, Result};
+use crate::sys::machine::disk;
+
+/// Size limit of one of the project's files, in bytes: no real one is larger.
+const BYTES_LIMIT: u64 = 64 << 20;
+
+/// Whether the last commit of the repository at `root` has `path`; false where there is no repository.
+pub fn is_in_head(root: &Path, path: &str) -> bool {
+    let asked = git(&root.join(".git")).args(["cat-file", "-e", &format!("HEAD:{path}")]).finish();
+    asked.is_ok_and(|asked| asked.status.success())
+}
+
+/// Returns the contents of `paths` at `reference` by path from the root; a folder yields everything below it. Paths
+/// that the commit does not have are left out.
+///
+/// # Errors
+///
+/// The commit does not exist here.
+pub fn files_at(root: &Path, reference: &str, paths: &[&str]) -> Result<BTreeMap<String, Vec<u8>>> {
+    if reference.starts_with('-') {
+        return Err(Error::usage(format!("`{reference}` names no commit")));
+    }
+    let there = git(&root.join(".git")).args(["ls-tree", "--name-only", "-z", reference, "--"]).args(paths);
+    let there = espalier_series::lossy(&there.success()?).into_owned();
+    // `git archive` fails on a missing path, treats an empty list as "everything", and converts line ends as a
+    // checkout does.
+    let there: Vec<&str> = there.split_terminator('\0').collect();
+    if there.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let run = git(&root.join(".git")).args(["-c", "core.autocrlf=false", "archive"]);
+    let run = run.args(["--format=tar", reference, "--"]);
+    run.args(there).read_stdout(|stdout| {
+        let damaged = |error: std::io::Error| {
+            Error::environment(format!("git's archive of `{reference}` is damaged"))
+                .detail(disk::reason(&error))
+        };
+        let mut archive = tar::Archive::new(stdout);
+        let mut files = BTreeMap::new();
+        for entry in archive.entries().map_err(damaged)? {
+            let entry = entry.map_err(damaged)?;
+            if !entry.header().entry_type().is_file() {
+                continue;
+            }
+            let path = espalier_series::lossy(&entry.path_bytes()).into_owned();
+            let mut content = Vec::new();
+            entry.take(BYTES_LIMIT).read_to_end(&mut content).map_err(damaged)?;
+            files.insert(path, content);
+        }
+        Ok(files)
+    })
+}

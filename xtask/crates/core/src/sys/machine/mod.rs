@@ -1,0 +1,16 @@
+//! The machine: programs, files, compilers, time and load.
+
+pub mod clock;
+pub mod disk;
+pub(crate) mod inherited_lock;
+pub mod load;
+pub mod memory;
+pub mod native_path;
+pub mod ours;
+pub mod process;
+pub mod processor_time;
+pub mod scratch;
+pub mod secret;
+pub mod threads;
+pub mod tools;
+pub mod watched;

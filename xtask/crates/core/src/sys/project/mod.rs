@@ -1,0 +1,12 @@
+//! The project's own files: read, locked, and changed atomically.
+
+pub mod door;
+pub mod garbage;
+pub mod inputs;
+pub mod long_stage;
+pub mod patch_files;
+pub mod pending;
+pub mod pinned_models;
+pub mod root;
+pub mod run_lock;
+pub mod stage;

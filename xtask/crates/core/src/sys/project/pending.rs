@@ -1,0 +1,304 @@
+//! The only code that changes patches, pins, lock and refs, as one transaction: all of it or nothing.
+//!
+//! The new files are collected in a [stage](super::stage). Renaming it is the commit point: before it nothing has
+//! changed, after it the change will be finished, by this run or by the next one that takes the run lock. No command
+//! begins before a committed change is finished: the context of a command holds a [`Settled`](super::door::Settled),
+//! which only `settle` creates.
+
+use std::path::Path;
+
+use espalier_series::ObjectId;
+
+use super::inputs::is_patch;
+use crate::config::layout::Layout;
+use crate::error::{Error, Kind, Result};
+use crate::next_command::quoted;
+use crate::plan::pending::{Finish, Pending, PendingRef};
+use crate::sys::machine::{disk, ours};
+use crate::sys::work_trees::edit_repo::EditRepo;
+use crate::ui::Ui;
+
+const MARKER: &str = "pending.json";
+
+/// Commits and performs the change whose files are in `stage`. The caller holds the run lock.
+pub(super) fn commit(layout: &Layout, stage: &Path, pending: &Pending) -> Result<()> {
+    refuse_damaged(stage, pending)?;
+    let changed = changed_meanwhile(layout, pending)?;
+    if !changed.is_empty() {
+        return Err(Error::new(Kind::Conflict, format!("{} was changed meanwhile", pending.what))
+            .detail(changed.join("\n"))
+            .detail("nothing was written")
+            .hint("run the same command again"));
+    }
+    // The values are plain strings, so serialization cannot fail.
+    let marker = serde_json::to_vec_pretty(pending).unwrap_or_default();
+    disk::write_atomically(&stage.join(MARKER), &marker)?;
+    ours::rename(stage, &layout.pending())?;
+    finish(layout, pending)
+}
+
+/// Finishes the change that a killed run had committed to. The caller has just taken the run lock.
+pub(super) fn finish_interrupted(layout: &Layout, ui: &Ui) -> Result<()> {
+    let folder = layout.pending();
+    if !disk::exists(&folder) {
+        return Ok(());
+    }
+    let pending = read(&folder)?;
+    for path in pending.files.iter().map(|file| layout.root().join(&file.path)) {
+        // A run that was killed while writing here left its temporary file.
+        let folder = path.parent().unwrap_or(layout.root());
+        ours::sweep_temporary(folder)?;
+    }
+    // Every file is checked before the first is written: a change that cannot be finished is not begun.
+    let changed = changed_meanwhile(layout, &pending)?;
+    if !changed.is_empty() {
+        return Err(waits(layout, &pending, &changed));
+    }
+    ui.status("Finishing", format!("{}, which was interrupted", pending.what));
+    finish(layout, &pending)
+}
+
+fn read(folder: &Path) -> Result<Pending> {
+    let damaged = |why: String| {
+        Error::environment("the record of an interrupted change is damaged")
+            .detail(why)
+            .hint(format!("rm -rf {}    # then look at `git status`", quoted(&folder.display().to_string())))
+    };
+    let pending: Pending = serde_json::from_slice(&disk::read(&folder.join(MARKER))?)
+        .map_err(|error| damaged(error.to_string()))?;
+    match pending.stray_path() {
+        Some(path) => Err(damaged(format!("it names `{path}`"))),
+        None => Ok(pending),
+    }
+}
+
+fn finish(layout: &Layout, pending: &Pending) -> Result<()> {
+    let folder = layout.pending();
+    for file in pending.changes() {
+        let target = layout.root().join(&file.path);
+        match &file.new {
+            None => disk::remove_file(&target)?,
+            Some(_) => {
+                disk::write_if_changed(&target, &disk::read(&folder.join(&file.path))?)?;
+            }
+        }
+    }
+    pending.refs.iter().try_for_each(|moved| move_ref(layout, moved))?;
+    for variant in &pending.offers_taken {
+        let repo = EditRepo::open(&layout.edit(variant), variant)?;
+        repo.map_or(Ok(()), |repo| repo.offer_message(&layout.scratch(), None))?;
+    }
+    for path in &pending.remove_folders {
+        ours::remove_folder(&layout.generated().join(path))?;
+    }
+    // Renamed first, so that a half-removed folder is never mistaken for a committed change.
+    let away = disk::scratch_folder(&layout.scratch(), "finished")?;
+    ours::rename(&folder, &away.path().join("finished"))
+}
+
+/// The edit repository may have been removed since: then there is no ref to move.
+fn move_ref(layout: &Layout, moved: &PendingRef) -> Result<()> {
+    let repo = EditRepo::open(&layout.edit(&moved.variant), &moved.variant)?;
+    let id = moved.id.parse::<ObjectId>().ok();
+    repo.zip(id).map_or(Ok(()), |(repo, id)| repo.set_ref(&moved.name, id))
+}
+
+/// Verifies that the staged files are the ones that were checked, even if the run lock was free meanwhile.
+fn refuse_damaged(stage: &Path, pending: &Pending) -> Result<()> {
+    for file in &pending.files {
+        if disk::digest_if_there(&stage.join(&file.path))? != file.new {
+            return Err(Error::new(
+                Kind::Conflict,
+                format!("another command took the place of {}", pending.what),
+            )
+            .detail("nothing was written")
+            .hint("run the same command again"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns, by path, files that changed since they were read, and patches in an exact folder that were never read.
+fn changed_meanwhile(layout: &Layout, pending: &Pending) -> Result<Vec<String>> {
+    let mut changed = Vec::new();
+    for file in &pending.files {
+        let found = disk::digest_if_there(&layout.root().join(&file.path))?;
+        if file.finish(found.as_deref()) == Finish::Refuse {
+            changed.push(file.path.clone());
+        }
+    }
+    for folder in &pending.exact_folders {
+        let path = layout.root().join(folder);
+        let found = if disk::exists(&path) { disk::files_below(&path)? } else { Vec::new() };
+        let patches = found.iter().filter(|file| is_patch(file));
+        let paths = patches.map(|file| format!("{folder}/{}", file.display()));
+        changed.extend(paths.filter(|path| !pending.files.iter().any(|file| file.path == *path)));
+    }
+    Ok(changed)
+}
+
+fn waits(layout: &Layout, pending: &Pending, changed: &[String]) -> Error {
+    let what = format!("{} was interrupted, and files of it were changed since", pending.what);
+    let error = Error::new(Kind::Conflict, what)
+        .detail(changed.join("\n"))
+        .detail("it has to be finished first, and would overwrite them");
+    let error = changed.iter().fold(error, |error, path| {
+        let is_new = !pending.files.iter().any(|file| file.path == *path);
+        let yours = layout.show(&layout.root().join(path));
+        let [aside, yours] = [format!("{yours}.mine"), yours].map(|path| quoted(&path));
+        let back = if is_new { String::new() } else { format!(" && git checkout {yours}") };
+        error.hint(format!("keep yours: mv {yours} {aside}{back}    # then run any command"))
+    });
+    error.hint(format!(
+        "or forget the unfinished change: rm -rf {}    # then look at `git status`",
+        quoted(&layout.show(&layout.pending()))
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::project::inputs::{PatchFile, read_folder};
+    use crate::sys::project::stage::Stage;
+    use crate::ui::Talk;
+
+    struct Place {
+        _folder: tempfile::TempDir,
+        layout: Layout,
+    }
+
+    impl Place {
+        /// Creates a project with a series of two patches, and a page.
+        fn new() -> Place {
+            let folder = tempfile::tempdir().unwrap();
+            let place = Place { layout: Layout::new(folder.path()), _folder: folder };
+            crate::sys::machine::ours::claim(&place.layout).unwrap();
+            place.write("patches/1.patch", "one");
+            place.write("patches/2.patch", "two");
+            place.write("page", "old");
+            place
+        }
+
+        /// Stages a change that makes the series three patches long and changes the page.
+        fn stage(&self) -> Stage {
+            let mut stage = Stage::begin(&self.layout).unwrap();
+            let read = read_folder(&self.layout, "patches").unwrap();
+            let new = [("1", "new"), ("3", "one"), ("4", "four")]
+                .map(|(name, text)| PatchFile::new(format!("patches/{name}.patch"), text.into()));
+            stage.replace_series("patches", &read, &new).unwrap();
+            stage.write("page", b"new").unwrap();
+            stage
+        }
+
+        /// As [`Place::new`], with the change committed but not yet performed.
+        fn decided() -> Place {
+            let place = Place::new();
+            let stage = place.stage();
+            let pending = stage.pending("a test".to_string());
+            let marker = serde_json::to_vec(&pending).unwrap();
+            disk::write_atomically(&stage.layout().pins().with_file_name(MARKER), &marker).unwrap();
+            ours::rename(&place.layout.scratch().join("stage"), &place.layout.pending()).unwrap();
+            place
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            disk::write_atomically(&self.layout.root().join(path), text.as_bytes()).unwrap();
+        }
+
+        fn settle(&self) -> Result<crate::sys::project::door::Settled> {
+            crate::sys::project::door::settle(&self.layout, &Ui::new(Talk::Quiet))
+        }
+
+        fn found(&self) -> Vec<String> {
+            let files = disk::files_below(self.layout.root()).unwrap();
+            let ours = files.iter().filter(|path| !path.starts_with("target"));
+            let text = |path: &Path| disk::read_text(&self.layout.root().join(path)).unwrap();
+            ours.map(|path| format!("{}={}", path.display(), text(path))).collect()
+        }
+    }
+
+    const OLD: [&str; 3] = ["page=old", "patches/1.patch=one", "patches/2.patch=two"];
+    const NEW: [&str; 4] = ["page=new", "patches/1.patch=new", "patches/3.patch=one", "patches/4.patch=four"];
+
+    #[test]
+    fn all_of_it_changes_or_nothing() {
+        let place = Place::new();
+        drop(place.stage());
+        assert_eq!(place.found(), OLD);
+        place.stage().commit("a test".to_string()).unwrap();
+        assert_eq!(place.found(), NEW);
+        assert!(
+            !disk::exists(&place.layout.pending()) && !disk::exists(&place.layout.scratch().join("stage"))
+        );
+    }
+
+    #[test]
+    fn cut_short_at_any_file_it_is_finished() {
+        let steps: [fn(&Place); 6] = [
+            |place| place.write("page", "new"),
+            |place| place.write("patches/1.patch", "new"),
+            |place| place.write("patches/3.patch", "one"),
+            |place| place.write(&format!("patches/{}x", disk::TEMPORARY_PREFIX), "fo"),
+            |place| place.write("patches/4.patch", "four"),
+            |place| disk::remove_file(&place.layout.root().join("patches/2.patch")).unwrap(),
+        ];
+        for count in 0..=steps.len() {
+            let place = Place::decided();
+            steps[..count].iter().for_each(|step| step(&place));
+            place.settle().unwrap();
+            assert_eq!(place.found(), NEW);
+            assert!(!disk::exists(&place.layout.pending()));
+        }
+    }
+
+    #[test]
+    fn what_a_person_changed_meanwhile_is_not_overwritten() {
+        for path in ["page", "patches/1.patch", "patches/4.patch", "patches/5.patch"] {
+            let place = Place::decided();
+            place.write(path, "mine");
+            let before = place.found();
+            let error = place.settle().unwrap_err();
+            assert_eq!(error.kind, Kind::Conflict);
+            assert!(error.to_string().contains(&format!("mv {path} {path}.mine")), "{error}");
+            assert_eq!(place.found(), before);
+            let old = OLD.iter().find_map(|old| old.strip_prefix(&format!("{path}=")));
+            match old {
+                Some(text) => place.write(path, text),
+                None => disk::remove_file(&place.layout.root().join(path)).unwrap(),
+            }
+            place.settle().unwrap();
+            assert_eq!(place.found(), NEW);
+        }
+    }
+
+    #[test]
+    fn what_was_changed_before_the_decision_is_refused_and_nothing_waits() {
+        let changes: [fn(&Place); 4] = [
+            |place| place.write("page", "mine"),
+            |place| place.write("patches/2.patch", "mine"),
+            |place| place.write("patches/5.patch", "mine"),
+            |place| place.write("target/espalier/tmp/stage/page", "another command's"),
+        ];
+        for change in changes {
+            let place = Place::new();
+            let stage = place.stage();
+            change(&place);
+            let before = place.found();
+            let error = stage.commit("a test".to_string()).unwrap_err();
+            assert_eq!(error.kind, Kind::Conflict);
+            assert_eq!(place.found(), before);
+            place.settle().unwrap();
+            assert_eq!(place.found(), before, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_leads_out_of_the_project_is_refused() {
+        let place = Place::decided();
+        let marker = place.layout.pending().join(MARKER);
+        let text = disk::read_text(&marker).unwrap().replace("\"page\"", "\"../page\"");
+        disk::write_atomically(&marker, text.as_bytes()).unwrap();
+        assert!(place.settle().unwrap_err().to_string().contains("it names `../page`"));
+        assert_eq!(place.found(), OLD);
+    }
+}

@@ -1,0 +1,90 @@
+//! The inputs that determine the bytes of a package, and whether the existing one matches them.
+
+use espalier_core::error::Result;
+use espalier_core::sys::machine::disk;
+use espalier_patches::apply::{self, Applied};
+
+use super::{Build, Options};
+use crate::plan::manifest::Stamp;
+use crate::plan::shipped;
+use crate::sys::compilers::{self, Compilers};
+use crate::sys::package;
+use crate::web_page::{self, Choice};
+
+impl Build<'_> {
+    /// Returns one digest of everything that determines the result.
+    pub(super) fn inputs_digest(
+        &self,
+        applied: &Applied,
+        compilers: &Compilers,
+        page: &Choice,
+    ) -> Result<String> {
+        let mut text = format!(
+            "tool {}\ntree {}\npin {}\nc {}\ncxx {} {}\nprograms {:?}\nmodules {:?}\n",
+            env!("CARGO_PKG_VERSION"),
+            applied.tree,
+            applied.pin.revision,
+            compilers.c,
+            compilers.cxx,
+            compilers.version,
+            self.flavors.programs,
+            self.flavor()?.modules,
+        );
+        // A patch that yields the same tree may have another description.
+        text += &format!("documents {} {}\n", shipped::FORMAT, applied.locked.to_text(&self.variant.name));
+        for (key, value) in self.cache_entries()? {
+            text += &format!("{key}={value}\n");
+        }
+        for variable in ["CFLAGS", "CXXFLAGS", "LDFLAGS", "RUSTFLAGS"] {
+            text += &format!("{variable}={}\n", std::env::var(variable).unwrap_or_default());
+        }
+        text += &format!("toolchains {:?}\n", self.equipment()?.toolchains);
+        text += &page.inputs();
+        if self.variant.kernels {
+            text += &self.kernels_digest()?;
+        }
+        Ok(disk::sha256(text.as_bytes()))
+    }
+
+    pub(super) fn kernels_digest(&self) -> Result<String> {
+        let folder = self.context.layout.kernels();
+        let mut text = String::new();
+        for file in disk::files_below(&folder)? {
+            let digest = disk::sha256(&disk::read(&folder.join(&file))?);
+            text += &format!("{} {digest}\n", file.display());
+        }
+        let lock = disk::read_if_there(&self.context.layout.root().join("Cargo.lock"))?;
+        text += &disk::sha256(&lock.unwrap_or_default());
+        Ok(text)
+    }
+
+    pub(super) fn is_current(&self, inputs: &str) -> Result<bool> {
+        let Some(text) = disk::read_if_there(&self.stamp_file())? else { return Ok(false) };
+        // A stamp that cannot be parsed is from another version of this tool: build.
+        let Ok(stamp) = serde_json::from_slice::<Stamp>(&text) else { return Ok(false) };
+        Ok(stamp.inputs == inputs && package::is_as_stamped(&self.package_folder(), &stamp))
+    }
+
+    /// Whether a reference is asked for and the full build, which serves as one, is there.
+    pub(super) fn has_full_build(
+        &self,
+        applied: &Applied,
+        compilers: &Compilers,
+        page: &Choice,
+    ) -> Result<bool> {
+        if !self.options.reference {
+            return Ok(false);
+        }
+        let options = Options { reference: false, ..self.options.clone() };
+        let full = Build { options: &options, ..*self };
+        full.is_current(&full.inputs_digest(applied, compilers, page)?)
+    }
+
+    /// Whether a run would leave all as it is.
+    pub(super) fn would_stay(&self, applied: &Applied) -> Result<bool> {
+        let Ok(compilers) = compilers::compilers() else { return Ok(false) };
+        let is_on_disk = apply::is_on_disk(self.context, self.variant, applied)?;
+        let page = web_page::choose(self.context, self.variant, self.options.page)?;
+        Ok(is_on_disk && self.is_current(&self.inputs_digest(applied, &compilers, &page)?)?)
+    }
+}

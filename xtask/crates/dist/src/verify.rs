@@ -1,0 +1,76 @@
+//! `cargo xtask verify`: checks that a package, or an archive or an image of one, matches its manifest.
+
+pub mod package;
+
+use std::path::{Path, PathBuf};
+
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::disk;
+use serde_json::{Value, json};
+
+use crate::plan::image::documents::lies;
+use crate::plan::shipped::Contents;
+use crate::plan::shipped::audit::Known;
+use crate::sys::{archive, image_read};
+use crate::verify::package as verify;
+
+/// Options of `verify`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A package's folder, an archive, or an image layout.
+    pub path: PathBuf,
+    /// Do not compare with this project's lock and patches: the package is from another commit.
+    pub alone: bool,
+}
+
+/// Checks every file of a package against the package's own manifest, and the manifest against the lock.
+///
+/// # Errors
+///
+/// A failed check, with every finding; nothing is written, whatever an archive contains.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let name = context.layout.show(&options.path);
+    if !disk::exists(&options.path) {
+        return Err(Error::usage(format!("there is no `{name}`"))
+            .hint("name a package's folder, an archive or an image layout"));
+    }
+    let (contents, labels) = read(&options.path)?;
+    let known = if options.alone { Known::default() } else { verify::known(context)? };
+    let manifest = verify::demand(&name, &contents, &known).map_err(|error| {
+        match verify::demand(&name, &contents, &Known::default()) {
+            Ok(_) => error.hint("is it of another commit? leave this project's lock out with `--alone`"),
+            Err(_) => error.hint("it is damaged or was changed: build or download it again"),
+        }
+    })?;
+    let lies = labels.map(|labels| lies(&labels, &manifest)).unwrap_or_default();
+    if !lies.is_empty() {
+        return Err(Error::no(format!("`{name}` is not what its labels say")).detail(lies.join("\n")));
+    }
+    let against = if known.lock.is_some() {
+        "manifest, SBOM, provenance and lock"
+    } else {
+        "manifest, SBOM and provenance"
+    };
+    let files = contents.files.len();
+    let text = format!(
+        "{name}: {} {} for {}, pin {}, tree {}\n{files} files, all as {against} say",
+        manifest.variant, manifest.flavor, manifest.platform, manifest.pin, manifest.tree
+    );
+    let json = json!({
+        "variant": manifest.variant, "flavor": manifest.flavor, "platform": manifest.platform,
+        "pin": manifest.pin, "tree": manifest.tree, "files": files, "lock": known.lock.is_some(),
+    });
+    Ok(Outcome::ok(text, json))
+}
+
+/// Reads the contents of a package, an archive or an image of one; an image has labels too.
+fn read(path: &Path) -> Result<(Contents, Option<Value>)> {
+    match path.is_dir() {
+        true if image_read::is_image(path) => {
+            image_read::read(path).map(|(contents, labels)| (contents, Some(labels)))
+        }
+        true => Ok((archive::read_folder(path)?, None)),
+        false => Ok((archive::read_archive(path)?.1, None)),
+    }
+}

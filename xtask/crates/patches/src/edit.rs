@@ -1,0 +1,74 @@
+//! `cargo xtask edit`: a variant's series as real commits, in a repository where any git tool works.
+
+use espalier_core::config::pins::Variant;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
+use espalier_core::next_command::quoted;
+use espalier_core::plan::steps::Step;
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::project::run_lock::Access;
+use serde_json::json;
+
+use crate::apply;
+use crate::ready::{Ready, When, ready, series_folder};
+
+/// Options of `edit`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Discard the user's changes in the edit repository.
+    pub discard: bool,
+    /// Print the steps and do nothing.
+    pub dry_run: bool,
+}
+
+/// Creates the edit repository of a variant, unless it exists and is up to date.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let (_lock, pins) = context.begin(options.dry_run, Access::Change)?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    series_folder(variant)?;
+    if options.dry_run {
+        let mut steps = apply::steps(context, &pins, variant)?;
+        steps.push(Step::Edit { folder: context.layout.show(&context.layout.edit(&variant.name)) });
+        let steps: Vec<String> = steps.iter().map(Step::to_string).collect();
+        return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
+    }
+    let store = Store::open(&context.layout.store())?;
+    let when = if options.discard { When::Discard } else { When::Refuse };
+    let ready = ready(context, &store, &pins, variant, when)?;
+    Ok(outcome(context, variant, &ready))
+}
+
+fn outcome(context: &Context, variant: &Variant, ready: &Ready) -> Outcome {
+    let folder = context.layout.show(ready.repo.folder());
+    let own = ready.series.stack.own_files().len();
+    let done = if ready.made { "made" } else { "there already" };
+    let after = match ready.series.stack.parents {
+        0 => String::new(),
+        parents => format!(", after {parents} of the variants it extends"),
+    };
+    let commits = if own == 1 { "commit" } else { "commits" };
+    let steps = next_steps(&folder, &variant.name);
+    let text = format!("{folder}: {done}, {own} {commits} of {}{after}\n{steps}", variant.name);
+    let marks = &ready.marks;
+    let json = json!({
+        "variant": variant.name,
+        "folder": folder,
+        "branch": ready.repo.branch(),
+        "made": ready.made,
+        "pin": marks.pin.to_string(),
+        "border": marks.border.to_string(),
+        "tip": marks.made.to_string(),
+        "commits": own,
+    });
+    Outcome::ok(text, json)
+}
+
+fn next_steps(folder: &str, variant: &str) -> String {
+    let folder = quoted(folder);
+    format!(
+        "  next: cd {folder}\n  next: git rebase -i    # or commit, amend: any git tool\n  \
+         next: cargo xtask export {variant}    # writes the patches"
+    )
+}

@@ -1,0 +1,161 @@
+//! The commits that are to become the series, and the checks that reject them before git is asked to write patches.
+
+use espalier_core::config::pins::Variant;
+use espalier_core::error::{Error, Kind, Result};
+use espalier_core::next_command::quoted;
+use espalier_core::sys::work_trees::edit_repo::{EditCommit, EditRepo, Marks, short};
+use espalier_series::ObjectId;
+
+use crate::commits::SeriesCommits;
+
+/// The content of the edit repository.
+pub struct Collected {
+    /// The variant's own commits, oldest first.
+    pub commits: Vec<EditCommit>,
+    /// The last of these commits, or, if there are none, the commit that the variant's own patches start from.
+    pub tip: ObjectId,
+    /// The commits recorded in the repository's refs: the pin, the start of the variant's own patches, the series on
+    /// disk.
+    pub marks: Marks,
+}
+
+/// Reads the branch; `before` holds the commits that the patches on disk produce now.
+pub fn collect(repo: &EditRepo, variant: &Variant, before: &SeriesCommits) -> Result<Collected> {
+    refuse_unfinished(repo)?;
+    let (Some(marks), Some(tip)) = (repo.marks(), repo.tip()) else { return Err(without_refs(repo)) };
+    refuse_outdated(repo, &marks, before)?;
+    refuse_uncommitted(repo)?;
+    let commits = repo.commits_between(marks.border, tip)?;
+    commits.iter().try_for_each(|commit| refuse_merge(repo, commit))?;
+    let first = commits.first().map_or(Some(tip), |first| first.parents.first().copied());
+    if first != Some(marks.border) {
+        return Err(edits_below_own_patches(repo, variant, &marks, before));
+    }
+    commits.iter().try_for_each(|commit| refuse_empty(repo, commit))?;
+    Ok(Collected { commits, tip, marks })
+}
+
+/// Returns the start of the command that edits one of the commits, from any working directory.
+pub fn rebase_in(repo: &EditRepo) -> String {
+    format!("git -C {} rebase -i", folder_of(repo))
+}
+
+/// Returns the folder, quoted for a shell.
+fn folder_of(repo: &EditRepo) -> String {
+    quoted(&repo.folder().display().to_string())
+}
+
+fn conflict(what: String) -> Error {
+    Error::new(Kind::Conflict, what)
+}
+
+fn variant_of(repo: &EditRepo) -> &str {
+    repo.branch().strip_prefix("edit/").unwrap_or(repo.branch())
+}
+
+fn refuse_unfinished(repo: &EditRepo) -> Result<()> {
+    let folder = repo.folder().display();
+    if let Some(name) = repo.unfinished() {
+        let verb = name.split(' ').next_back().unwrap_or(name);
+        return Err(conflict(format!("{name} is in progress in `{folder}`"))
+            .hint(format!("end it: git -C {} {verb} --continue    # or --abort", folder_of(repo))));
+    }
+    match repo.elsewhere() {
+        None => Ok(()),
+        Some(name) => Err(conflict(format!("`{folder}` has {name} checked out, not {}", repo.branch()))
+            .hint(format!("git -C {} switch {}", folder_of(repo), repo.branch()))),
+    }
+}
+
+fn without_refs(repo: &EditRepo) -> Error {
+    let variant = variant_of(repo);
+    conflict(format!("`{}` has lost the refs that say where its borders are", repo.folder().display()))
+        .detail("refs/espalier/edit/ and the branch are what an export goes by")
+        .hint(format!("save your commits: git -C {} bundle create SOMEWHERE --all", folder_of(repo)))
+        .hint(format!("recreate it: cargo xtask edit {variant} --discard"))
+}
+
+/// The patches on disk must be the ones that the repository was created from: otherwise an export would undo whatever
+/// changed them since.
+fn refuse_outdated(repo: &EditRepo, marks: &Marks, before: &SeriesCommits) -> Result<()> {
+    let folder = repo.folder().display();
+    let changed = if marks.pin != before.pin {
+        "the pin"
+    } else if marks.border != before.border {
+        "the series of a parent"
+    } else if marks.series != before.tip {
+        "the series on disk"
+    } else {
+        return Ok(());
+    };
+    let variant = variant_of(repo);
+    let keep = match marks.border != before.border || marks.pin != before.pin {
+        true => format!(
+            "keep the commits, if the change is not committed yet: git stash push --include-untracked && cargo xtask \
+             export {variant} && git checkout -- espalier.lock && git stash pop && cargo xtask lock"
+        ),
+        false => {
+            "keep the commits: put back what changed out here, export, and change it in the edit repository"
+                .to_string()
+        }
+    };
+    Err(conflict(format!("{changed} changed since `{folder}` was made; nothing was written"))
+        .detail("an export now would undo that change")
+        .hint(keep)
+        .hint(format!("or without them: cargo xtask edit {variant} --discard")))
+}
+
+fn refuse_uncommitted(repo: &EditRepo) -> Result<()> {
+    let changed = repo.changed_files()?;
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let folder = folder_of(repo);
+    let shown: Vec<&str> = changed.iter().take(10).map(String::as_str).collect();
+    let more = changed.len() - shown.len();
+    let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+    Err(conflict(format!("`{}` has changes that are in no commit", repo.folder().display()))
+        .detail(format!("{}{more}", shown.join("\n")))
+        .hint(format!("commit them: git -C {folder} add --all && git -C {folder} commit"))
+        .hint(format!("or put them aside: git -C {folder} stash --include-untracked")))
+}
+
+fn refuse_merge(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
+    if commit.parents.len() < 2 {
+        return Ok(());
+    }
+    Err(conflict(format!("{} is a merge, which a patch cannot express", commit.describe()))
+        .hint(format!("make the branch straight: {}    # leaves merges out", rebase_in(repo))))
+}
+
+fn refuse_empty(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
+    if commit.parent_tree != Some(commit.tree) {
+        return Ok(());
+    }
+    Err(conflict(format!("{} is empty, which a patch cannot express", commit.describe()))
+        .hint(format!("drop it: {}    # and take its line out", rebase_in(repo))))
+}
+
+/// Returns the error for commits that do not start at the commit before the variant's own patches.
+fn edits_below_own_patches(
+    repo: &EditRepo,
+    variant: &Variant,
+    marks: &Marks,
+    before: &SeriesCommits,
+) -> Error {
+    let (folder, border) = (folder_of(repo), short(marks.border));
+    let below = before.stack.last_of_parents();
+    let error = match (below, &variant.extends) {
+        (Some(file), Some(parent)) => {
+            conflict(format!("edits across the border: {border} is no longer below {}", repo.branch()))
+                .detail(format!("up to {}, the patches are those of variants below", file.file))
+                .hint(format!("change a patch of {parent} where it is: cargo xtask edit {parent}"))
+        }
+        _ => conflict(format!("the pinned tree's commit {border} is no longer below {}", repo.branch()))
+            .detail("the first patch has to stand on upstream as it is"),
+    };
+    error.hint(format!(
+        "move your commits back: git -C {folder} rebase --onto espalier/edit/border FIRST~1    # FIRST: your \
+         first commit"
+    ))
+}

@@ -1,0 +1,301 @@
+//! Patches from elsewhere: each file parsed into the data of a commit, whatever its format.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use espalier_core::error::{Error, Result};
+use espalier_core::next_command::quoted;
+use espalier_core::sys::machine::native_path::to_bytes;
+use espalier_core::sys::project::patch_files::{self, PatchFiles};
+use espalier_core::sys::work_trees::import_repo::ImportRepo;
+use espalier_core::sys::work_trees::patch_apply::{MailFile, ReadMail, not_utf8, read_mails};
+use espalier_series::{
+    DiffHeader, NotUtf8, Tolerated, before_diff, fields_in_mail_header, has_diff, is_useless, lossy,
+    printable, read_diff_header, read_hg_header, status_in_body, tolerate, utf8,
+};
+
+/// One patch from elsewhere.
+#[derive(Clone, Debug)]
+pub struct LoosePatch {
+    /// Its file in the folder of its queue, and its number in the file if there are several.
+    pub origin: String,
+    /// Path of its file.
+    file: PathBuf,
+    /// Author as given: `Name <address>`.
+    pub author: Option<String>,
+    /// Date as given.
+    pub date: Option<String>,
+    /// First line of the commit message.
+    pub subject: String,
+    /// Rest of the message.
+    pub body: String,
+    /// `Upstream-Status:`, if its header has one.
+    pub status: Option<String>,
+    /// The diff, including surrounding text.
+    pub diff: Vec<u8>,
+    /// Settings for applying it.
+    pub options: PatchOptions,
+    /// Changes made to the diff so that git accepts it.
+    pub notes: Vec<String>,
+    /// Words from its file name, if it is the only patch in the file.
+    words: Option<String>,
+}
+
+/// Settings for applying a patch, as far as they are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PatchOptions {
+    /// Number of leading path components to strip (`-p`), if its queue or the user sets it.
+    pub strip: Option<u32>,
+    /// Whether it is applied in reverse.
+    pub reverse: bool,
+    /// Whether a hunk may be applied with less context if all of it does not fit.
+    pub may_fuzz: bool,
+}
+
+/// Patches in order, and the files that are not patches.
+#[derive(Clone, Debug, Default)]
+pub struct Loose {
+    /// The patches.
+    pub patches: Vec<LoosePatch>,
+    /// Files that were left out, with the reason.
+    pub others: Vec<(String, String)>,
+    /// Notes for the user on the order and the files.
+    pub notes: Vec<String>,
+}
+
+/// Reads everything at `path`. `strip` is the number of leading path components to remove where the queue does not
+/// set it; `None` if the diffs decide.
+pub fn read(repo: &ImportRepo, path: &Path, strip: Option<u32>) -> Result<Loose> {
+    let PatchFiles { patches, others, notes } = patch_files::find(path)?;
+    let others = others.into_iter().map(|(name, why)| (printable(name.as_bytes()), why)).collect();
+    let mut loose = Loose { others, notes, ..Loose::default() };
+    for patch in patches {
+        if patch.path.to_str().is_none() {
+            let name = printable(&to_bytes(&patch.path));
+            return Err(Error::usage(format!("the file name `{name}` is not UTF-8")).hint("rename the file"));
+        }
+        let name = printable(patch.name.as_bytes());
+        let mut text = patch_files::read(&patch.path)?;
+        if !text.is_empty() && !text.ends_with(b"\n") {
+            // Without a final newline, git reports the diff as corrupt.
+            text.push(b'\n');
+            loose.notes.push(format!("{name}: its last line had no line feed, which was added"));
+        }
+        let options = PatchOptions {
+            strip: patch.strip.or(strip),
+            reverse: patch.reverse,
+            // A diff is for patch(1), which applies it with less context unless the queue says otherwise; a mail is for
+            // git, which does not.
+            may_fuzz: patch.may_fuzz.unwrap_or(!is_mail(&text)),
+        };
+        loose.read_file(repo, MailFile { name: &name, path: &patch.path, text: &text }, options)?;
+    }
+    loose.tell_apart();
+    Ok(loose)
+}
+
+impl Loose {
+    fn read_file(&mut self, repo: &ImportRepo, file: MailFile<'_>, options: PatchOptions) -> Result<()> {
+        if !is_mail(file.text) {
+            self.take(LoosePatch::from_diff(file, options)?);
+            return Ok(());
+        }
+        let mails = read_mails(repo, file)?;
+        if let [mail] = &mails[..] {
+            let fields = header_fields(file)?;
+            let mut patch = LoosePatch::from_mail(file, mail.clone(), &fields, options);
+            patch.words = Some(words_of(file.name));
+            self.take(patch);
+            return Ok(());
+        }
+        for (number, mail) in (1..).zip(mails) {
+            let name = format!("{} #{number}", file.name);
+            self.take(LoosePatch::from_mail(MailFile { name: &name, ..file }, mail, &[], options));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, mut patch: LoosePatch) {
+        if !has_diff(&patch.diff) {
+            self.others.push((patch.origin, "it has no diff, like a cover letter".to_string()));
+            return;
+        }
+        let Tolerated { diff, added } = tolerate(&patch.diff);
+        patch.diff = diff;
+        if added > 0 {
+            // A diff that was truncated in the middle of a change must not apply by dropping trailing additions.
+            patch.options.may_fuzz = false;
+            let lines =
+                if added == 1 { "1 blank line was".to_string() } else { format!("{added} blank lines were") };
+            patch.notes.push(format!("{lines} cut off at the end of its last hunk, and added again"));
+        }
+        self.patches.push(patch);
+    }
+
+    /// Gives patches with the same subject the words of their file names as subject, if those differ: people know
+    /// such patches by file name. A copy of an earlier patch does not count: it will be left out.
+    fn tell_apart(&mut self) {
+        let key = |text: &str| text.trim().to_lowercase();
+        let mut subjects: HashMap<String, usize> = HashMap::new();
+        let mut names: HashMap<String, usize> = HashMap::new();
+        let mut seen: HashSet<(String, &[u8])> = HashSet::new();
+        let mut is_copy = Vec::with_capacity(self.patches.len());
+        for patch in &self.patches {
+            is_copy.push(!seen.insert((key(&patch.subject), &patch.diff)));
+            if is_copy.last() == Some(&true) {
+                continue;
+            }
+            *subjects.entry(key(&patch.subject)).or_default() += 1;
+            *names.entry(patch.words.as_deref().map(key).unwrap_or_default()).or_default() += 1;
+        }
+        let originals = self.patches.iter_mut().zip(is_copy).filter(|(_, is_copy)| !is_copy);
+        for (patch, _) in originals {
+            let Some(words) = patch.words.clone() else { continue };
+            let is_repeated = subjects.get(&key(&patch.subject)).is_some_and(|count| *count > 1);
+            let is_known_by_name =
+                names.get(&key(&words)) == Some(&1) && !subjects.contains_key(&key(&words));
+            if is_repeated && is_known_by_name {
+                let said = std::mem::replace(&mut patch.subject, words);
+                patch.body = format!("{said}\n\n{}", patch.body).trim_end().to_string();
+            }
+        }
+    }
+}
+
+/// Returns the fields in the header of a mail that git drops and the message keeps.
+///
+/// # Errors
+///
+/// A field is not UTF-8: git does not convert raw bytes of a header.
+fn header_fields(file: MailFile<'_>) -> Result<Vec<String>> {
+    let header = before_diff(file.text);
+    let fields = fields_in_mail_header(&lossy(header));
+    let is_kept = |line: &[u8]| {
+        let line = lossy(line);
+        let value = line.split_once(':').map_or(&*line, |(_, value)| value).trim();
+        fields.iter().any(|field| field.contains(value))
+    };
+    let lines = (1..).zip(header.split(|byte| *byte == b'\n'));
+    let bad = lines.into_iter().find_map(|(number, line)| {
+        let bad = utf8(line).err().filter(|_| is_kept(line))?;
+        Some(NotUtf8 { line: number, ..bad })
+    });
+    bad.map_or(Ok(fields), |bad| Err(not_utf8(file, &bad)))
+}
+
+/// Whether the text begins like an mbox, or with mail headers.
+fn is_mail(text: &[u8]) -> bool {
+    let head = lossy(before_diff(text));
+    if head.lines().next().is_some_and(begins_mail) {
+        return true;
+    }
+    let headers: Vec<&str> = head.lines().take_while(|line| !line.trim().is_empty()).collect();
+    let has = |key: &str| headers.iter().any(|line| line.to_ascii_lowercase().starts_with(key));
+    has("from:") && has("subject:") && has("date:")
+}
+
+/// Whether a line begins a mail in an mbox, as git recognizes it: `From SENDER Mon Sep 17 00:00:00 2001`. A text may
+/// begin with `From https://example.org`.
+fn begins_mail(line: &str) -> bool {
+    const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let ["From", _, day, _, number, time, year, ..] = words[..] else { return false };
+    let is_time = time.contains(':') && time.split(':').all(|part| part.parse::<u8>().is_ok());
+    let is_date = number.parse::<u8>().is_ok() && is_time && year.parse::<u16>().is_ok();
+    DAYS.contains(&day) && is_date
+}
+
+impl LoosePatch {
+    fn from_mail(file: MailFile<'_>, mail: ReadMail, fields: &[String], options: PatchOptions) -> LoosePatch {
+        let (hg, body) = read_hg_header(&mail.body);
+        let hg = hg.unwrap_or_default();
+        let body = match fields {
+            [] => body,
+            fields => format!("{}\n\n{}\n", body.trim_end(), fields.join("\n")),
+        };
+        let subject = Some(mail.subject).filter(|subject| !is_useless(subject));
+        LoosePatch {
+            origin: file.name.to_string(),
+            file: file.path.to_path_buf(),
+            status: status_in_body(&body),
+            subject: subject.unwrap_or_else(|| words_of(file.name)),
+            body,
+            author: hg.author.or(Some(mail.author).filter(|author| !author.starts_with(" <"))),
+            date: hg.date.or(Some(mail.date)),
+            diff: mail.diff,
+            options,
+            notes: Vec::new(),
+            words: None,
+        }
+    }
+
+    fn from_diff(file: MailFile<'_>, options: PatchOptions) -> Result<LoosePatch> {
+        let MailFile { name: origin, path, text } = file;
+        let before = before_diff(text);
+        let header = read_diff_header(utf8(before).map_err(|bad| not_utf8(file, &bad))?);
+        let DiffHeader { subject, body, author, date, status } = header;
+        Ok(LoosePatch {
+            origin: origin.to_string(),
+            file: path.to_path_buf(),
+            author,
+            date,
+            subject: subject.unwrap_or_else(|| words_of(origin)),
+            body,
+            status,
+            diff: text.get(before.len()..).unwrap_or_default().to_vec(),
+            options,
+            notes: Vec::new(),
+            words: Some(words_of(origin)),
+        })
+    }
+
+    /// Returns the path of its file, quoted for a printed command.
+    pub fn quoted_file(&self) -> String {
+        quoted(&self.file.display().to_string())
+    }
+
+    /// Returns the commit message.
+    pub fn message(&self) -> String {
+        format!("{}\n\n{}\n", self.subject, self.body)
+    }
+}
+
+/// Extracts words from a file name: `sub/01-fix_port.diff` yields "fix port", and `patch-src_a.c` of a port "src
+/// a.c".
+fn words_of(name: &str) -> String {
+    let path = Path::new(name);
+    let of_port = path
+        .file_name()
+        .and_then(|name| name.to_str()?.strip_prefix("patch-"))
+        .filter(|rest| rest.contains(['.', '_']) && !rest.ends_with(".patch") && !rest.ends_with(".diff"));
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stem = of_port.map(str::to_string).or(stem).unwrap_or_else(|| name.to_string());
+    let words = stem.replace(['-', '_'], " ");
+    let words = words.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
+    if words.is_empty() { stem } else { words.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_mail, words_of};
+
+    #[test]
+    fn knows_a_mail() {
+        assert!(is_mail(b"From 0123 Mon Sep 17 00:00:00 2001\nFrom: A <a@b>\n"));
+        assert!(is_mail(b"Subject: x\nFrom: A <a@b>\nDate: now\n\nwords\n"));
+        assert!(!is_mail(b"Description: x\nAuthor: A <a@b>\n--- a/x\n+++ b/x\n"));
+        assert!(!is_mail(b"words\n\nFrom: A\nSubject: b\nDate: c\n"));
+        assert!(is_mail(b"From a@b.org Mon Sep 17 00:00:00 2001\n"));
+        assert!(!is_mail(b"From https://example.org/commit/1\n\nkeep the port\n"));
+        assert!(!is_mail(b"From now on the port is kept, as said at 00:00:00 2001\n"));
+    }
+
+    #[test]
+    fn a_name_has_words() {
+        assert_eq!(words_of("sub/01-fix_the-port.diff"), "fix the port");
+        assert_eq!(words_of("007.patch"), "007");
+        assert_eq!(words_of("patch-src_a.c"), "src a.c");
+        assert_eq!(words_of("patch-aa"), "patch aa");
+        assert_eq!(words_of("patch-src_a.c.diff"), "patch src a.c");
+    }
+}

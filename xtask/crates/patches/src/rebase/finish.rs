@@ -1,0 +1,118 @@
+//! Converting new commits to a stage: patch files, `pins.toml`, `espalier.lock`, each verified.
+
+use espalier_core::config::lock::{Lock, LockedVariant};
+use espalier_core::config::pins::{Pins, move_pin};
+use espalier_core::config::snippet::SourceText;
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::stage::Stage;
+use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
+
+use super::in_memory::{empty_report, reverts};
+use super::new_series::{NewFile, check_trees, new_series, pairs, replace_series};
+use super::target::{SeriesMove, Target};
+use super::{Choices, Prepared, descendants};
+use crate::rebase::state::{RebaseState, SeriesState};
+use crate::report::range_diff::settled;
+use crate::report::rebase::PatchMove;
+use crate::stack::Stack;
+use crate::{apply, lock_file};
+
+/// Writes every new series, pins and lock to the stage, and describes the change.
+pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Prepared> {
+    let named = target.named();
+    let context = named.context;
+    let mut stage = Stage::begin_long(&context.layout)?;
+    stage.keep_series(named.pins.series_folders())?;
+    let mut moved = Vec::new();
+    for (series_move, series) in target.series().iter().zip(&state.series) {
+        let new = new_series(series_move, repo, series)?;
+        replace_series(series_move, &mut stage, &new)?;
+        moved.push((series_move, series, new));
+    }
+    let lock = match target {
+        Target::Pin(_) => {
+            stage_pins(named, &mut stage)?;
+            stage_lock(named, &mut stage)?
+        }
+        Target::Series(_) => stage_entry(named, &mut stage)?,
+    };
+    let mut report = empty_report(named, locked(&lock, named)?.series_tree()?);
+    for (series_move, series, new) in &moved {
+        check_trees(repo, series, locked(&lock, series_move)?)?;
+        report.patches.extend(own_moves(series_move, series, new, state.choices));
+        report.reverts.extend(reverts(series_move, pairs(series_move, new))?);
+    }
+    stage.remove_folder(format!("rebase/{}", named.stack.pin.name));
+    let what = format!("the rebase of {} to {}", named.stack.variant.name, named.tip.name);
+    Ok(Prepared { report, stage, what, choices: state.choices })
+}
+
+fn stage_pins(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<()> {
+    let layout = &series_move.context.layout;
+    let text = disk::read_text(&layout.pins())?;
+    let source = SourceText { name: "pins.toml", text: &text };
+    let moved =
+        move_pin(source, &series_move.stack.pin.name, &series_move.tip.revision, series_move.tip.tree)?;
+    stage.write("pins.toml", moved.as_bytes())
+}
+
+/// Returns the lock of the staged project. Variants on other pins have not changed: their entries stay.
+fn stage_lock(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> {
+    let context = series_move.context;
+    let staged = context.staged(stage);
+    let pins: Pins = staged.pins()?;
+    series_move.store.mark_pin(series_move.tip.tree)?;
+    let mut new = lock_file::read(context)?.unwrap_or_default();
+    new.variants.retain(|name, _| pins.variants.contains_key(name.as_str()));
+    for variant in pins.variants.values().filter(|variant| variant.pin == series_move.stack.variant.pin) {
+        let stack = Stack::read(&staged.layout, &pins, variant)?;
+        let applied = apply::apply_stack(series_move.store, &stack)?;
+        apply::keep_base(series_move.store, variant, &applied.locked)?;
+        new.variants.insert(variant.name.to_string(), applied.locked);
+    }
+    stage.write("espalier.lock", Lock::render(&new).as_bytes())?;
+    Ok(new)
+}
+
+/// Returns the lock of the staged project, in which one series is replaced. The pins have not changed.
+fn stage_entry(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> {
+    let SeriesMove { context, pins, store, .. } = *series_move;
+    let variant = &series_move.stack.variant;
+    let stack = Stack::read(&stage.layout(), pins, variant)?;
+    let locked = apply::apply_stack(store, &stack)?.locked;
+    descendants::stage(context, stage, (store, pins), variant, &locked)
+}
+
+/// Returns the new lock's entry for the variant of `series_move`.
+fn locked<'l>(lock: &'l Lock, series_move: &SeriesMove<'_>) -> Result<&'l LockedVariant> {
+    let missing = || Error::environment("the new lock has no entry of the variant");
+    lock.variants.get(series_move.stack.variant.name.as_str()).ok_or_else(missing)
+}
+
+fn own_moves(
+    series_move: &SeriesMove<'_>,
+    state: &SeriesState,
+    new: &[Option<NewFile>],
+    choices: Choices,
+) -> Vec<PatchMove> {
+    let series = series_move.stack.variant.name.to_string();
+    let own = series_move.stack.own_files().iter().zip(series_move.stack.own_patches());
+    let rows = own.zip(state.done.iter().skip(series_move.stack.parents)).zip(new);
+    let moves = rows.map(|(((file, old), done), new)| {
+        let new = new.as_ref();
+        let (fate, range_diff) = settled(old, new.map(|new| &new.patch), choices.no_range_diff);
+        PatchMove {
+            series: series.clone(),
+            file: file.file.clone(),
+            new_file: new.map(|new| new.file.file.clone()),
+            subject: old.subject.clone(),
+            fate,
+            notes: done.notes.clone(),
+            conflicts: Vec::new(),
+            blocked_by: Vec::new(),
+            range_diff,
+        }
+    });
+    moves.collect()
+}

@@ -1,0 +1,178 @@
+//! A rebase that leaves no trace: `--dry-run`.
+
+use espalier_core::config::overlay::Clash;
+use espalier_core::error::Result;
+use espalier_core::sys::git::store_tree::StoreTree;
+use espalier_core::sys::git::tree::GitTree;
+use espalier_core::sys::project::inputs::PatchFile;
+use espalier_series::ObjectId;
+use espalier_series::{FailedPatches, Patch, Replay, Replayed, replayed_patch};
+
+use super::Choices;
+use super::steps::{ReplayVerdict, names, notes, shared, step, verdict};
+use super::target::{SeriesMove, Target, read_upstream};
+use crate::apply::change_tree;
+use crate::overlays::{self, PinOverlays, UpstreamTree};
+use crate::range;
+use crate::rebase::state::places_of_taken;
+use crate::report::range_diff::settled;
+use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
+use crate::report::replay;
+use crate::report::silent_revert::{Bases, silent_reverts};
+use crate::stack::Stack;
+
+/// Result of replaying one series in memory.
+pub struct Tried {
+    /// The tree after its last patch.
+    pub tree: ObjectId,
+    /// Every patch, including those of parents.
+    pub patches: Vec<PatchMove>,
+    /// Changes by upstream that its own patches revert.
+    reverts: Vec<report::Revert>,
+}
+
+/// Replays every series on the pin in memory.
+pub fn run(target: &Target<'_>, choices: Choices) -> Result<RebaseReport> {
+    let named = target.named();
+    let mut report = empty_report(named, named.tip.tree);
+    let mut trees = Vec::new();
+    for series_move in target.series() {
+        let tried = run_series(series_move, choices)?;
+        if series_move.stack.files == named.stack.files {
+            report.tree = tried.tree.to_string();
+        }
+        trees.push((series_move, tried.tree));
+        report.patches.extend(tried.patches.into_iter().skip(series_move.stack.parents));
+        report.reverts.extend(tried.reverts);
+    }
+    report.overlays = overlay_clashes(target, &trees)?;
+    Ok(report)
+}
+
+/// Returns the overlay files that the rebase would stop at when it locks the variants. `trees` are those after the
+/// replay of each series.
+fn overlay_clashes(target: &Target<'_>, trees: &[(&SeriesMove<'_>, ObjectId)]) -> Result<Vec<Clash>> {
+    let SeriesMove { context, pins, store, stack, tip, .. } = target.named();
+    let patched = |stack: &Stack| {
+        let folders = pins.patch_folders(&stack.variant);
+        let same = trees.iter().find(|(series, _)| pins.patch_folders(&series.stack.variant) == folders);
+        same.map_or(tip.tree, |(_, tree)| *tree)
+    };
+    match target {
+        Target::Pin(_) => {
+            let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
+            PinOverlays::read(context, pins, &stack.pin.name)?.clashes_in(store, upstream, patched)
+        }
+        // The stack of the target has no overlays, and its pin is another series.
+        Target::Series(_) => {
+            let whole = Stack::read(&context.layout, pins, &stack.variant)?;
+            let name = whole.pin.revision.to_string();
+            let upstream = UpstreamTree { name: &name, tree: whole.pin.tree };
+            overlays::clashes_in(store, &whole, upstream, patched(&whole))
+        }
+    }
+}
+
+/// Replays one series with the patches of its parents. A patch with a conflict is left out, and the others are tried
+/// without it.
+pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Tried> {
+    let store = series_move.store;
+    let pin_tree = StoreTree::new(store, series_move.stack.pin.tree)?;
+    let tip_tree =
+        StoreTree::in_range(store, series_move.tip.tree, series_move.stack.pin.tree, series_move.tip.tree)?;
+    let origin = range::origin(store, &series_move.stack.patches, &pin_tree)?;
+    let upstream = read_upstream(series_move, &origin)?;
+    let taken = places_of_taken(&upstream);
+    let mut replay = Replay::new(&origin, &tip_tree, names(series_move), &taken);
+    let mut tree = GitTree::new(store, series_move.tip.tree)?;
+    let mut failed = FailedPatches::default();
+    let mut moves = Vec::new();
+    let mut new_patches = Vec::new();
+    for (at, (patch, file)) in series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate() {
+        let step = step(series_move, &mut replay, at)?;
+        let mut blocked_by = Vec::new();
+        if step.replayed.has_conflict() {
+            blocked_by = failed.add(patch);
+        } else {
+            change_tree(store, &mut tree, &step.changes)?;
+        }
+        let new = new_patch(patch, &step.replayed, &replay)?;
+        let verdict = match blocked_by.is_empty() {
+            true => verdict(&step.replayed, choices),
+            false => ReplayVerdict::Asks(Fate::Blocked),
+        };
+        let mut notes = notes(&step.replayed, &upstream, at, verdict);
+        notes.extend(shared(series_move, &replay, (at, &step.replayed), verdict)?);
+        // Conflicts of a blocked patch are omitted: text that it does not find may come from the patch that blocks it,
+        // and upstream may not have changed it at all.
+        let conflicts = step.replayed.conflicts().filter(|_| blocked_by.is_empty());
+        let conflicts = conflicts.map(replay::describe_conflict).collect();
+        let moved = patch_move(series_move, file, (patch, &new), (verdict, choices));
+        moves.push(PatchMove { notes, conflicts, blocked_by, ..moved });
+        new_patches.push(new);
+    }
+    let pairs =
+        series_move.stack.patches.iter().zip(&new_patches).zip(&moves).skip(series_move.stack.parents);
+    let stays = pairs.filter(|(_, moved)| moved.fate.goes_by_itself()).map(|(pair, _)| pair);
+    let reverts = reverts(series_move, stays)?;
+    Ok(Tried { tree: tree.write()?, patches: moves, reverts })
+}
+
+/// Returns the new patch; a patch with conflicts has no new version yet.
+fn new_patch(patch: &Patch, replayed: &Replayed, replay: &Replay<'_>) -> Result<Patch> {
+    match replayed.has_conflict() {
+        true => Ok(patch.clone()),
+        false => Ok(replayed_patch(patch, replayed, replay)?),
+    }
+}
+
+fn patch_move(
+    series_move: &SeriesMove<'_>,
+    file: &PatchFile,
+    (old, new): (&Patch, &Patch),
+    (verdict, choices): (ReplayVerdict, Choices),
+) -> PatchMove {
+    let becomes = |new| settled(old, new, choices.no_range_diff);
+    let (fate, range_diff) = match verdict {
+        ReplayVerdict::Stays => becomes(Some(new)),
+        ReplayVerdict::Dropped => becomes(None),
+        ReplayVerdict::Asks(Fate::PartlyUpstreamed) => (Fate::PartlyUpstreamed, becomes(Some(new)).1),
+        ReplayVerdict::Asks(fate) => (fate, None),
+    };
+    PatchMove {
+        series: series_move.stack.variant.name.to_string(),
+        file: file.file.clone(),
+        new_file: None,
+        subject: old.subject.clone(),
+        fate,
+        notes: Vec::new(),
+        conflicts: Vec::new(),
+        blocked_by: Vec::new(),
+        range_diff,
+    }
+}
+
+/// Returns the report without its patches.
+pub fn empty_report(series_move: &SeriesMove<'_>, tree: ObjectId) -> RebaseReport {
+    RebaseReport {
+        variant: series_move.stack.variant.name.to_string(),
+        upstream: series_move.stack.pin.upstream.clone(),
+        from: report::place(&series_move.old_name, series_move.stack.pin.tree),
+        to: report::place(&series_move.tip.name, series_move.tip.tree),
+        tree: tree.to_string(),
+        patches: Vec::new(),
+        reverts: Vec::new(),
+        overlays: Vec::new(),
+        written: false,
+    }
+}
+
+/// Returns the changes by upstream between the two trees that new patches revert.
+pub fn reverts<'p>(
+    series_move: &SeriesMove<'_>,
+    pairs: impl Iterator<Item = (&'p Patch, &'p Patch)>,
+) -> Result<Vec<report::Revert>> {
+    let old = StoreTree::new(series_move.store, series_move.stack.pin.tree)?;
+    let new = StoreTree::new(series_move.store, series_move.tip.tree)?;
+    Ok(silent_reverts(pairs, &Bases { old: &old, new: &new })?)
+}

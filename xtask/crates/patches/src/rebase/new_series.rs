@@ -1,0 +1,106 @@
+//! Converting new commits to patch files, and verifying that the files yield the trees of the commits.
+
+use espalier_core::config::lock::LockedVariant;
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::git::format_patch::{FormattedPatch, format_series};
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::inputs::PatchFile;
+use espalier_core::sys::project::stage::Stage;
+use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
+use espalier_series as series;
+use espalier_series::Patch;
+
+use super::target::SeriesMove;
+use crate::rebase::state::SeriesState;
+
+/// One patch of the new series.
+pub struct NewFile {
+    pub file: PatchFile,
+    pub patch: Patch,
+}
+
+/// Returns the new version of each of a series' own patches; `None` for dropped ones. A patch with the same change
+/// keeps its bytes, and every patch keeps the words of its file name.
+pub fn new_series(
+    series_move: &SeriesMove<'_>,
+    repo: &RebaseRepo,
+    state: &SeriesState,
+) -> Result<Vec<Option<NewFile>>> {
+    let root = repo.commit_upstream(&series_move.tip.name, series_move.tip.tree)?;
+    let commits = state.commits()?;
+    let scratch = disk::scratch_folder(&series_move.context.layout.scratch(), "format")?;
+    let tip = commits.last().copied().unwrap_or(root);
+    let formatted = format_series(&repo.git_dir(), root, tip, 1, scratch.path())?;
+    if formatted.len() != commits.len() {
+        let what = format!("git wrote {} patches of {} commits", formatted.len(), commits.len());
+        return Err(Error::environment(what));
+    }
+    let (of_parents, own) = state.done.split_at(state.parents.min(state.done.len()));
+    let stays = of_parents.iter().filter(|done| done.commit.is_some()).count();
+    let mut formatted = formatted.into_iter().skip(stays);
+    let mut number = 0;
+    let mut new = Vec::new();
+    for ((old, patch), done) in
+        series_move.stack.own_files().iter().zip(series_move.stack.own_patches()).zip(own)
+    {
+        let Some(text) = done.commit.as_ref().and_then(|_| formatted.next()) else {
+            new.push(None);
+            continue;
+        };
+        let (folder, name) = (old.folder(), old.name());
+        number += 1;
+        let slug = name.split_once('-').map_or("patch.patch", |(_, slug)| slug);
+        new.push(Some(new_file(old, patch, &text, format!("{folder}/{number:04}-{slug}"))?));
+    }
+    Ok(new)
+}
+
+fn new_file(old: &PatchFile, patch: &Patch, text: &FormattedPatch, path: String) -> Result<NewFile> {
+    let fresh = PatchFile::new(path, text.bytes.clone());
+    let parsed = fresh.parse()?;
+    let words = |patch: &Patch| (patch.author.clone(), patch.date.clone(), patch.message());
+    if words(&parsed) != words(patch) {
+        return Err(Error::environment(format!("the message of {} did not survive as a commit", old.file)));
+    }
+    Ok(match series::is_same_change(patch, &parsed) {
+        true => NewFile { file: PatchFile::new(fresh.file, old.bytes.clone()), patch: patch.clone() },
+        false => NewFile { file: fresh, patch: parsed },
+    })
+}
+
+/// Verifies by id: applied strictly, the new patches must yield the trees of the replay. They are the last patches of
+/// `locked`.
+pub fn check_trees(repo: &RebaseRepo, state: &SeriesState, locked: &LockedVariant) -> Result<()> {
+    let commits = state.commits()?;
+    let below = locked.patches.len().saturating_sub(commits.len());
+    for (commit, patch) in commits.into_iter().zip(locked.patches.iter().skip(below)) {
+        let replayed = repo.store.tree_of(commit)?.to_string();
+        if replayed != patch.tree {
+            let what = format!("{} gives a different tree than its replay; nothing was written", patch.file);
+            return Err(
+                Error::environment(what).detail(format!("replayed {replayed}\napplied  {}", patch.tree))
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Stages the new series as replacement of the one that `series_move` read.
+pub fn replace_series(
+    series_move: &SeriesMove<'_>,
+    stage: &mut Stage,
+    new: &[Option<NewFile>],
+) -> Result<()> {
+    let folder = series_move.stack.variant.patches.as_deref().unwrap_or_default();
+    let files: Vec<PatchFile> = new.iter().flatten().map(|new| new.file.clone()).collect();
+    stage.replace_series(folder, series_move.stack.own_files(), &files)
+}
+
+/// Returns each patch of the series that `series_move` read with its new version; dropped ones are left out.
+pub fn pairs<'n>(
+    series_move: &'n SeriesMove<'_>,
+    new: &'n [Option<NewFile>],
+) -> impl Iterator<Item = (&'n Patch, &'n Patch)> {
+    let own = series_move.stack.own_patches().iter().zip(new);
+    own.filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)))
+}

@@ -1,0 +1,81 @@
+//! The part of replaying one patch that all ways of replaying a series share.
+
+use espalier_core::error::{Error, Result};
+use espalier_series::{PatchClass, Replay, ReplayError, Replayed, Step, TreeNames};
+
+use super::target::SeriesMove;
+use crate::apply;
+use crate::rebase::state::{Choices, TakenPatch, notes_of_patch};
+use crate::report::rebase::Fate;
+use crate::report::replay::{describe_shared, notes_on};
+
+/// Returns the names of the two trees.
+pub fn names<'a>(series_move: &'a SeriesMove<'_>) -> TreeNames<'a> {
+    TreeNames { pin: &series_move.old_name, tip: &series_move.tip.name }
+}
+
+/// Replays the patch at `at`.
+pub fn step(series_move: &SeriesMove<'_>, replay: &mut Replay<'_>, at: usize) -> Result<Step> {
+    replay.step(at).map_err(|error| not_replayed(series_move, error))
+}
+
+/// Returns the error for a series that is not exact at its own pin and cannot be moved; `apply` reports the details.
+fn not_replayed(series_move: &SeriesMove<'_>, error: ReplayError) -> Error {
+    match error {
+        ReplayError::Tree(error) => error.into(),
+        ReplayError::NotExact(drift) => match apply::apply_stack(series_move.store, &series_move.stack) {
+            Err(error) => error.hint("a series is moved only from a pin on which it is exact"),
+            Ok(_) => Error::no(drift.to_string()),
+        },
+        ReplayError::NoSuchPatch => Error::environment("the record of the rebase goes beyond the series"),
+    }
+}
+
+/// Outcome of a replayed patch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ReplayVerdict {
+    /// It becomes a patch of the new series.
+    Stays,
+    /// It is dropped, because upstream has it.
+    Dropped,
+    /// It needs a decision by a person.
+    Asks(Fate),
+}
+
+/// Returns the outcome, by the same rule for a real rebase and a dry run.
+pub fn verdict(replayed: &Replayed, choices: Choices) -> ReplayVerdict {
+    match replayed.class() {
+        _ if replayed.has_conflict() => ReplayVerdict::Asks(Fate::Conflict),
+        PatchClass::Upstreamed if choices.drop_upstreamed => ReplayVerdict::Dropped,
+        PatchClass::Upstreamed => ReplayVerdict::Asks(Fate::Upstreamed),
+        PatchClass::PartlyUpstreamed if !choices.trim_upstreamed => {
+            ReplayVerdict::Asks(Fate::PartlyUpstreamed)
+        }
+        _ => ReplayVerdict::Stays,
+    }
+}
+
+/// Describes what both upstream and a patch changed, if a person has to decide about it.
+pub fn shared(
+    series_move: &SeriesMove<'_>,
+    replay: &Replay<'_>,
+    (at, replayed): (usize, &Replayed),
+    verdict: ReplayVerdict,
+) -> Result<Vec<String>> {
+    if !matches!(verdict, ReplayVerdict::Asks(Fate::PartlyUpstreamed)) {
+        return Ok(Vec::new());
+    }
+    let tip = format!("{} {}", series_move.stack.pin.upstream, series_move.tip.name);
+    let changes = replay.shared_changes(at, replayed)?;
+    Ok(changes.iter().map(|change| describe_shared(change, &tip)).collect())
+}
+
+/// Returns the notes for the user on the patch at `at`.
+pub fn notes(replayed: &Replayed, upstream: &[TakenPatch], at: usize, verdict: ReplayVerdict) -> Vec<String> {
+    let mut notes = notes_on(replayed);
+    notes.extend(notes_of_patch(upstream, at).iter().cloned());
+    if verdict == ReplayVerdict::Dropped {
+        notes.push("upstream has all of it".to_string());
+    }
+    notes
+}

@@ -1,0 +1,144 @@
+//! Start and target of a rebase, and the series that move with the pin.
+
+use espalier_core::config::pins::{Pin, Pins};
+use espalier_core::context::Context;
+use espalier_core::error::Result;
+use espalier_core::sys::git::history::{self, Comparisons};
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::upstream::fetch::fetch_pin;
+use espalier_core::sys::upstream::tip::{self, Ask, Tip};
+use espalier_series::Origin;
+
+use super::Upstream;
+use crate::pinned_series::fetcher;
+use crate::range::upstream_commit;
+use crate::rebase::state::{Scope, TakenPatch};
+use crate::report::status_text::count;
+use crate::report::taken::upstream_notes;
+use crate::stack::Stack;
+use crate::taken;
+
+/// The inputs of one series before its first patch is replayed.
+#[derive(Clone)]
+pub struct SeriesMove<'a> {
+    pub context: &'a Context,
+    pub pins: &'a Pins,
+    pub store: &'a Store,
+    pub stack: Stack,
+    /// Name of the base of the series, for people.
+    pub old_name: String,
+    pub tip: Tip,
+}
+
+/// A pin with everything that moves with it: no variant can stay behind on a tree that its patches were not made for.
+pub struct PinMove<'a> {
+    /// The named variant, with the new tree as its target. It may have no patches of its own.
+    pub named: SeriesMove<'a>,
+    /// Every series on the pin, in an order in which extended variants come before those that extend them.
+    pub series: Vec<SeriesMove<'a>>,
+}
+
+/// The series that a rebase moves, with the base and the target tree.
+pub enum Target<'a> {
+    /// A pin, with every series on it.
+    Pin(PinMove<'a>),
+    /// The patches of one variant, from the old tree of its parent series to the new one. They are the whole of its
+    /// stack here; the old tree takes the role of the pin's, the new one that of the tip's, which has no commit.
+    Series(SeriesMove<'a>),
+}
+
+impl<'a> Target<'a> {
+    /// Returns the named variant.
+    pub fn named(&self) -> &SeriesMove<'a> {
+        match self {
+            Target::Pin(moved) => &moved.named,
+            Target::Series(series_move) => series_move,
+        }
+    }
+
+    /// Returns every series that moves; extended variants come before those that extend them.
+    pub fn series(&self) -> &[SeriesMove<'a>] {
+        match self {
+            Target::Pin(moved) => &moved.series,
+            Target::Series(series_move) => std::slice::from_ref(series_move),
+        }
+    }
+
+    /// Returns its scope, for the record of the rebase.
+    pub fn scope(&self) -> Scope {
+        match self {
+            Target::Pin(_) => Scope::Pin,
+            Target::Series(_) => Scope::Series,
+        }
+    }
+}
+
+/// Reads every series on the pin and fetches both trees into the store.
+pub fn load<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    (variant, upstream): (Option<&str>, &Upstream),
+) -> Result<PinMove<'a>> {
+    load_with_tip(context, pins, store, variant, |pin| {
+        let Upstream { to, from } = upstream;
+        let ask = Ask { pin, reference: to, from: from.as_deref(), history: true };
+        let mut tip = tip::resolve(fetcher(context, store), &ask)?;
+        tip.name = tip.revision.to_string();
+        Ok(tip)
+    })
+}
+
+/// Returns which patches upstream's commits since the pin contain; empty if the commits are not available.
+pub fn read_upstream(series_move: &SeriesMove<'_>, origin: &Origin<'_>) -> Result<Vec<TakenPatch>> {
+    if series_move.tip.commit.is_zero() {
+        return Ok(Vec::new());
+    }
+    let history = history::since(series_move.store, series_move.tip.commit, series_move.stack.pin.tree)?
+        .unwrap_or_default();
+    if history.is_empty() {
+        return Ok(Vec::new());
+    }
+    let commits = count(history.len());
+    series_move.context.ui.status(
+        "Reading",
+        format!("{commits} of {} since {}", series_move.stack.pin.upstream, series_move.old_name),
+    );
+    let taken = taken::watch(series_move.store, origin, &history, &Comparisons::new(series_move.store))?;
+    let commits: Vec<_> = history.iter().map(upstream_commit).collect();
+    let set = taken.at_tip();
+    let patch =
+        |(at, upstream)| TakenPatch { taken: set.contains(&at), notes: upstream_notes(upstream, &commits) };
+    Ok(taken.histories.iter().enumerate().map(patch).collect())
+}
+
+/// As [`load`], with a tip that is already known.
+pub fn load_with_tip<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    variant: Option<&str>,
+    find_tip: impl FnOnce(&Pin) -> Result<Tip>,
+) -> Result<PinMove<'a>> {
+    let variant = pins.variant(variant)?;
+    let stack = Stack::read(&context.layout, pins, variant)?;
+    fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+    let named = onto(context, pins, store, stack.clone(), find_tip(&stack.pin)?);
+    let series = pins.series_on(&variant.pin).into_iter().map(|other| {
+        let stack = Stack::read(&context.layout, pins, other)?;
+        Ok(SeriesMove { stack, ..named.clone() })
+    });
+    Ok(PinMove { series: series.collect::<Result<_>>()?, named })
+}
+
+/// Returns the rebase of one series to a tip that is in the store.
+pub fn onto<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    stack: Stack,
+    tip: Tip,
+) -> SeriesMove<'a> {
+    let old_name = stack.pin.revision.to_string();
+    SeriesMove { context, pins, store, stack, old_name, tip }
+}

@@ -1,0 +1,223 @@
+//! A rebase that requires manual action: `--continue`, `--skip`, `--abort`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use espalier_core::config::pins::{Pins, Revision, Variant};
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Kind, Result};
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::machine::ours;
+use espalier_core::sys::upstream::tip::Tip;
+use espalier_core::sys::work_trees::conflict_tree::read_resolved;
+use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
+use espalier_core::sys::work_trees::resolutions;
+use serde_json::json;
+
+use super::place::Place;
+use super::target::{PinMove, Target, load_with_tip};
+use super::walk::{Walked, go_on, series_now};
+use super::{Choices, Prepared, conflict, finish, parent};
+use crate::rebase::state::{DonePatch, RebaseState, Scope, SeriesState};
+
+/// The user's decision about the patch with the conflict.
+enum Decision {
+    Solved,
+    Skip,
+}
+
+/// Continues with what the user has resolved and staged. The caller holds the run lock.
+pub fn resume(context: &Context, variant: Option<&str>, choices: Choices) -> Result<Prepared> {
+    with_state(context, variant, choices, &Decision::Solved)
+}
+
+/// Drops the patch with the conflict, and continues. The caller holds the run lock.
+pub fn skip(context: &Context, variant: Option<&str>, choices: Choices) -> Result<Prepared> {
+    with_state(context, variant, choices, &Decision::Skip)
+}
+
+/// Abandons a rebase: resolutions in its work tree are removed with it.
+pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let variant = pins.variant(variant)?;
+    let name = &variant.name;
+    let home = context.layout.rebase(&variant.pin);
+    if !disk::exists(&home) {
+        return Err(none_waits(context, name));
+    }
+    remember_solutions(context, &home);
+    // Renamed first, atomically: a half-removed folder would look like a rebase in progress.
+    let away = disk::scratch_folder(&context.layout.scratch(), "aborted")?;
+    ours::rename(&home, &away.path().join("rebase"))?;
+    let text = format!("aborted the rebase of {name}; patches, pins.toml and espalier.lock are unchanged");
+    Ok(Outcome::ok(text, json!({ "variant": name, "aborted": true })))
+}
+
+/// Records resolutions for the next time. A failure to do so must not prevent the abort.
+fn remember_solutions(context: &Context, home: &Path) {
+    let Ok(repo) = RebaseRepo::open(home) else { return };
+    if let Err(error) = resolutions::learn(&repo, &context.layout.resolutions()) {
+        context.ui.warn(format!("could not record how its conflicts were resolved: {error}"));
+    }
+}
+
+/// Refuses a second rebase of the same pin: the two would overwrite each other.
+pub fn refuse_waiting(context: &Context, variant: &Variant) -> Result<()> {
+    let home = context.layout.rebase(&variant.pin);
+    if !disk::exists(&home) {
+        return Ok(());
+    }
+    let state = conflict::read_state(&home)?;
+    let name = state.as_ref().map_or(variant.name.as_str(), |state| &state.variant);
+    let to = state.as_ref().map(|state| format!(" to {}", state.to.name)).unwrap_or_default();
+    let what = format!("a rebase of {name}{to} is still in progress");
+    Err(Error::new(Kind::Conflict, what)
+        .hint("continue it: cargo xtask rebase --continue")
+        .hint("or abort it; nothing in your project has changed: cargo xtask rebase --abort"))
+}
+
+fn none_waits(context: &Context, variant: &str) -> Error {
+    let error = Error::usage(format!("no rebase of {variant} is in progress"));
+    let waiting = disk::folders_in(&context.layout.rebases());
+    let names = waiting.iter().filter_map(|folder| Some(conflict::read_state(folder).ok()??.variant));
+    names.fold(error, |error, name| error.hint(format!("one of {name} is: --variant {name}")))
+}
+
+fn with_state(
+    context: &Context,
+    variant: Option<&str>,
+    choices: Choices,
+    decision: &Decision,
+) -> Result<Prepared> {
+    let pins = context.pins()?;
+    let variant = pins.variant(variant)?;
+    let home = context.layout.rebase(&variant.pin);
+    let mut state = conflict::read_state(&home)?.ok_or_else(|| none_waits(context, &variant.name))?;
+    state.choices = state.choices.and(choices);
+    let store = Store::open(&context.layout.store())?;
+    let target = target_of(context, &pins, &store, &state)?;
+    let repo = RebaseRepo::open(&home)?;
+    if state.ready {
+        let here = Place::of(&target, &state)?;
+        let done = match decision {
+            Decision::Solved => solved(&here, &repo, &state)?,
+            Decision::Skip => skipped(&here),
+        };
+        let series = state.series.get_mut(here.series).ok_or_else(beyond)?;
+        series.done.push(done);
+        state.ready = false;
+        state.conflicts.clear();
+        conflict::write_state(&home, &state)?;
+    }
+    let walked = go_on(&target, &repo, &mut state);
+    match walked? {
+        Walked::ToTheEnd => {
+            conflict::write_state(&home, &state)?;
+            finish::prepare(&target, &repo, &state)
+        }
+        Walked::Refused(refusal) => {
+            conflict::write_state(&home, &state)?;
+            let command = "cargo xtask rebase --continue";
+            let error = refusal.with_hints(&format!(": {command}"), command);
+            Err(error.hint("or abort the rebase; nothing has changed: cargo xtask rebase --abort"))
+        }
+        Walked::Conflict(stop) => conflict::hand_over(&target, &repo, &mut state, *stop),
+    }
+}
+
+/// Restores the target as it was at the start. What was already replayed belongs to exactly those series and those
+/// two trees.
+fn target_of<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    state: &RebaseState,
+) -> Result<Target<'a>> {
+    let target = match state.scope {
+        Scope::Pin => Target::Pin(pin_move(context, pins, store, state)?),
+        Scope::Series => {
+            let child = pins.variant(Some(&state.variant))?;
+            parent::reload(context, pins, store, (child, state.old_tree()?))?
+        }
+    };
+    let now = series_now(&target);
+    let (series_move, then) = (target.named(), (state.old_tree()?, state.tip_tree()?));
+    if (series_move.stack.pin.tree, series_move.tip.tree) != then || what_was_there(&state.series) != now {
+        return Err(Error::new(Kind::Conflict, changed_since(state.scope))
+            .detail(changed_files(&now, &state.series))
+            .hint("put it back, then: cargo xtask rebase --continue")
+            .hint("or abort the rebase; nothing in your project has changed: cargo xtask rebase --abort"));
+    }
+    Ok(target)
+}
+
+fn changed_since(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Pin => "the series or its pin was changed since the rebase began",
+        Scope::Series => "the series or what it extends was changed since the rebase began",
+    }
+}
+
+/// Restores a pin move to the tip that the record names.
+fn pin_move<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    state: &RebaseState,
+) -> Result<PinMove<'a>> {
+    let name = state.to.name.clone();
+    let revision = Revision::parse(&name).ok_or_else(|| {
+        Error::environment(format!("the record of the rebase goes to `{name}`, which is no name"))
+    })?;
+    let tip = Tip { name, revision, commit: state.tip_commit()?, tree: state.tip_tree()? };
+    load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))
+}
+
+/// Returns the series without the patches that were replayed.
+fn what_was_there(series: &[SeriesState]) -> Vec<SeriesState> {
+    let untouched = |one: &SeriesState| SeriesState::new(&one.variant, one.files.clone(), one.parents);
+    series.iter().map(untouched).collect()
+}
+
+fn changed_files(now: &[SeriesState], then: &[SeriesState]) -> String {
+    let files = |series: &[SeriesState]| -> BTreeSet<(String, String)> {
+        series.iter().flat_map(|one| one.files.iter().cloned()).collect()
+    };
+    let (now, then) = (files(now), files(then));
+    let changed: BTreeSet<&str> = now.symmetric_difference(&then).map(|(file, _)| file.as_str()).collect();
+    changed.into_iter().collect::<Vec<_>>().join("\n")
+}
+
+fn solved(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Result<DonePatch> {
+    let layout = &here.series_move.context.layout;
+    let shown_as = layout.show(repo.work());
+    let resolved = read_resolved(repo, &state.conflicts, &shown_as)?;
+    let root = repo.commit_upstream(&here.series_move.tip.name, here.series_move.tip.tree)?;
+    let series = state.series.get(here.series).ok_or_else(beyond)?;
+    let head = series.commits()?.last().copied().unwrap_or(root);
+    let file = here.file;
+    if repo.store.tree_of(head)? == resolved.tree {
+        return Err(Error::new(Kind::Conflict, format!("nothing is left of {file}"))
+            .hint("if that is right: cargo xtask rebase --skip")
+            .hint(format!(
+                "if not, make its change in {shown_as}, `git add` it, then: cargo xtask rebase --continue"
+            )));
+    }
+    for path in &resolved.untracked {
+        here.series_move.context.ui.warn(format!("`{path}` is not known to git and is no part of the patch"));
+    }
+    resolutions::learn(repo, &layout.resolutions())?;
+    let commit = repo.commit_patch(here.patch, resolved.tree, head)?;
+    let notes = vec!["its conflicts were resolved by hand".to_string()];
+    Ok(DonePatch { file: file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes })
+}
+
+fn skipped(here: &Place<'_, '_>) -> DonePatch {
+    let notes = vec!["skipped by hand".to_string()];
+    DonePatch { file: here.file.to_string(), commit: None, by_hand: true, notes }
+}
+
+fn beyond() -> Error {
+    Error::environment("the record of the rebase goes beyond the series")
+}

@@ -1,0 +1,226 @@
+//! Replaying patch by patch into the repository of a rebase, until the end or a conflict.
+
+use std::path::Path;
+
+use espalier_core::error::{Error, Kind, Result};
+use espalier_core::sys::git::store_tree::StoreTree;
+use espalier_core::sys::git::tree::GitTree;
+use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
+use espalier_series::ObjectId;
+use espalier_series::{Patch, Replay, Replayed, Step};
+
+use super::steps::{ReplayVerdict, names, notes, shared, step, verdict};
+use super::target::{SeriesMove, Target, read_upstream};
+use super::{Choices, conflict};
+use crate::apply::change_tree;
+use crate::range;
+use crate::rebase::state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_taken};
+use crate::report::rebase::Fate;
+
+/// Creates a repository in `folder` for the rebase of `target`. It borrows what the store has on disk; the base and
+/// the target tree may exist only in memory.
+pub fn create_repo(target: &Target<'_>, folder: &Path) -> Result<RebaseRepo> {
+    let SeriesMove { store, stack, tip, .. } = target.named();
+    let repo = RebaseRepo::create(folder)?;
+    store.write_tree_to(stack.pin.tree, &repo.store)?;
+    store.write_tree_to(tip.tree, &repo.store)?;
+    Ok(repo)
+}
+
+/// Returns the state of a rebase in which nothing is replayed.
+pub fn new_state(target: &Target<'_>, choices: Choices) -> RebaseState {
+    let series_move = target.named();
+    let named = |name: &str, tree: ObjectId| NamedTree { name: name.to_string(), tree: tree.to_string() };
+    let variant = (series_move.stack.variant.name.as_str(), target.scope());
+    let from = named(&series_move.old_name, series_move.stack.pin.tree);
+    let to = named(&series_move.tip.name, series_move.tip.tree);
+    let mut state = RebaseState::new(variant, from, to, series_now(target), choices);
+    state.commit = series_move.tip.commit.to_string();
+    state
+}
+
+/// Returns the current version of every series that moves, with nothing replayed.
+pub fn series_now(target: &Target<'_>) -> Vec<SeriesState> {
+    let series = |SeriesMove { stack, .. }: &SeriesMove<'_>| {
+        let files = stack.files.iter().map(|patch| (patch.file.clone(), patch.sha256.clone()));
+        SeriesState::new(&stack.variant.name, files.collect(), stack.parents)
+    };
+    target.series().iter().map(series).collect()
+}
+
+/// The point at which the replay stopped.
+pub enum Walked {
+    /// After the last patch.
+    ToTheEnd,
+    /// At upstreamed patches for which no flag was given.
+    Refused(Refusal),
+    /// At a conflict.
+    Conflict(Box<conflict::Stop>),
+}
+
+/// The decisions needed for upstreamed patches, and the flags that express them.
+pub struct Refusal {
+    pub error: Error,
+    pub flags: String,
+    /// Whether one of the patches can be edited instead.
+    pub is_editable: bool,
+}
+
+impl Refusal {
+    /// Returns the error with the next commands: the flags once after `if that is right` and once alone.
+    pub fn with_hints(self, if_right: &str, command: &str) -> Error {
+        let error = self.error.hint(format!("if that is right{if_right} {}", self.flags));
+        if !self.is_editable {
+            return error;
+        }
+        error.hint(format!(
+            "or stop at each of those that it has in part, and edit it: {command} --edit-upstreamed"
+        ))
+    }
+}
+
+/// Replays the rest of `state`, series by series; every patch that was replayed is recorded as a commit in `repo` and
+/// in `state`.
+pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
+    let choices = state.choices;
+    let mut refused = Vec::new();
+    for (place, series_move) in target.series().iter().enumerate() {
+        state.inherit(place);
+        let Some(series) = state.series.get_mut(place).filter(|series| !series.is_complete()) else {
+            continue;
+        };
+        if let Some(stop) = go_on_with_series(series_move, repo, (series, choices), &mut refused)? {
+            return Ok(Walked::Conflict(Box::new(stop)));
+        }
+    }
+    Ok(match refused.is_empty() {
+        true => Walked::ToTheEnd,
+        false => Walked::Refused(upstream_has(target, &refused)),
+    })
+}
+
+/// Replays the rest of one series; returns where it stops.
+fn go_on_with_series(
+    series_move: &SeriesMove<'_>,
+    repo: &RebaseRepo,
+    (state, choices): (&mut SeriesState, Choices),
+    refused: &mut Vec<Refused>,
+) -> Result<Option<conflict::Stop>> {
+    let store = &repo.store;
+    let root = repo.commit_upstream(&series_move.tip.name, series_move.tip.tree)?;
+    let head = state.commits()?.last().copied().unwrap_or(root);
+    let start = store.tree_of(head)?;
+    let pin_tree = StoreTree::new(store, series_move.stack.pin.tree)?;
+    let start_tree = StoreTree::in_range(store, start, series_move.stack.pin.tree, series_move.tip.tree)?;
+    let origin = range::origin(store, &series_move.stack.patches, &pin_tree)?;
+    if state.position() <= state.parents && state.upstream.is_empty() {
+        state.upstream = read_upstream(series_move, &origin)?;
+    }
+    let taken = places_of_taken(&state.upstream);
+    let mut replay = Replay::new(&origin, &start_tree, names(series_move), &taken);
+    let behind = state.position();
+    let tree = GitTree::new(store, start)?;
+    let mut walk = Walk { series_move, repo, state, choices, tree, head, refused };
+    let files = series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate().skip(behind);
+    for (at, (patch, file)) in files {
+        let step = step(series_move, &mut replay, at)?;
+        change_tree(store, &mut walk.tree, &step.changes)?;
+        let edited = to_edit(&replay, at, &step, choices)?;
+        if !edited.as_ref().unwrap_or(&step.replayed).has_conflict() {
+            walk.take((at, patch), &file.file, (&step, &replay))?;
+        } else if walk.refused.is_empty() {
+            let tree = walk.tree.write()?;
+            // On disk, because git shows it in the work tree.
+            store.write_tree(tree)?;
+            return Ok(Some(conflict::Stop::new(
+                edited.unwrap_or(step.replayed),
+                &replay,
+                (walk.head, tree),
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the patch at `at` with its upstreamed parts as conflicts, if the user asked to edit those.
+fn to_edit(replay: &Replay<'_>, at: usize, step: &Step, choices: Choices) -> Result<Option<Replayed>> {
+    let asks = matches!(verdict(&step.replayed, choices), ReplayVerdict::Asks(Fate::PartlyUpstreamed));
+    match asks && choices.edit_upstreamed {
+        true => Ok(Some(replay.by_hand(at, &step.replayed)?)),
+        false => Ok(None),
+    }
+}
+
+/// State of the replay of one series.
+struct Walk<'w> {
+    series_move: &'w SeriesMove<'w>,
+    repo: &'w RebaseRepo,
+    state: &'w mut SeriesState,
+    choices: Choices,
+    tree: GitTree<'w>,
+    head: ObjectId,
+    refused: &'w mut Vec<Refused>,
+}
+
+/// A patch that is upstreamed, completely or in part, and for which no flag was given.
+struct Refused {
+    file: String,
+    fate: Fate,
+    notes: Vec<String>,
+}
+
+impl Walk<'_> {
+    /// Records a patch without conflicts. After the first refused one, in any series, the rest are only examined.
+    fn take(
+        &mut self,
+        (at, patch): (usize, &Patch),
+        file: &str,
+        (step, replay): (&Step, &Replay<'_>),
+    ) -> Result<()> {
+        let verdict = verdict(&step.replayed, self.choices);
+        let mut notes = notes(&step.replayed, &self.state.upstream, at, verdict);
+        if let ReplayVerdict::Asks(fate) = verdict {
+            // A parent's patch is reported with its own series.
+            if at >= self.state.parents {
+                notes.extend(shared(self.series_move, replay, (at, &step.replayed), verdict)?);
+                self.refused.push(Refused { file: file.to_string(), fate, notes });
+            }
+            return Ok(());
+        }
+        if !self.refused.is_empty() {
+            return Ok(());
+        }
+        let drops = verdict == ReplayVerdict::Dropped;
+        if drops {
+            self.series_move.context.ui.status("Dropping", file);
+        } else {
+            self.head = self.repo.commit_patch(patch, self.tree.write()?, self.head)?;
+        }
+        let commit = (!drops).then(|| self.head.to_string());
+        self.state.done.push(DonePatch { file: file.to_string(), commit, by_hand: false, notes });
+        Ok(())
+    }
+}
+
+fn upstream_has(target: &Target<'_>, refused: &[Refused]) -> Refusal {
+    let series_move = target.named();
+    let patches: usize = target.series().iter().map(|series| series.stack.own_patches().len()).sum();
+    let what = format!(
+        "{} {} has what {} of {} patches do; nothing was written",
+        series_move.stack.pin.upstream,
+        series_move.tip.name,
+        refused.len(),
+        patches
+    );
+    let mut error = Error::new(Kind::Conflict, what);
+    for Refused { file, fate, notes } in refused {
+        let class = fate.describe();
+        let lines = notes.iter().flat_map(|note| note.lines());
+        let notes: String = lines.map(|line| format!("\n  {line}")).collect();
+        error = error.detail(format!("{file}: {class}{notes}"));
+    }
+    let is_needed = |fate: Fate| refused.iter().any(|refused| refused.fate == fate);
+    let flags = [(Fate::Upstreamed, "--drop-upstreamed"), (Fate::PartlyUpstreamed, "--trim-upstreamed")];
+    let flags: Vec<&str> = flags.iter().filter(|(fate, _)| is_needed(*fate)).map(|(_, flag)| *flag).collect();
+    Refusal { error, flags: flags.join(" "), is_editable: is_needed(Fate::PartlyUpstreamed) }
+}

@@ -1,0 +1,18 @@
+//! PURE: the reports of commands, as data, and rendered from that data as text, Markdown, one HTML page, a picture or a
+//! plot.
+
+pub mod bisect;
+mod cut;
+pub mod newest;
+pub mod range_diff;
+pub mod rebase;
+pub mod rebase_text;
+pub mod replay;
+pub mod silent_revert;
+pub mod status;
+pub mod status_html;
+mod status_html_body;
+pub mod status_svg;
+pub mod status_text;
+pub mod svg;
+pub mod taken;

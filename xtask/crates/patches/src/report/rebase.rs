@@ -1,0 +1,151 @@
+//! The effect of a rebase on every patch of a series.
+
+use std::fmt;
+
+use espalier_core::config::overlay::Clash;
+use espalier_series::{ObjectId, PatchClass};
+use serde::Serialize;
+
+pub use super::status::Place;
+
+/// The whole report.
+#[derive(Debug, Clone, Serialize)]
+pub struct RebaseReport {
+    /// The named variant; all series on its pin move.
+    pub variant: String,
+    /// The upstream's name.
+    pub upstream: String,
+    /// The tree that the series were made for.
+    pub from: Place,
+    /// The tree that they are on now.
+    pub to: Place,
+    /// The tree after the last patch of the named variant, without overlays.
+    pub tree: String,
+    /// Every patch of every series on the pin, each once, parents first.
+    pub patches: Vec<PatchMove>,
+    /// Upstream changes that patches now revert.
+    pub reverts: Vec<Revert>,
+    /// Overlay files whose path something else provides on the new tree; only in a dry run, a rebase stops there.
+    pub overlays: Vec<Clash>,
+    /// Whether the project was changed; false for a dry run.
+    pub written: bool,
+}
+
+/// One patch.
+#[derive(Debug, Clone, Serialize)]
+pub struct PatchMove {
+    /// The variant that owns the patch.
+    pub series: String,
+    /// Old file, relative to the root.
+    pub file: String,
+    /// New file; `None` when it was dropped, or not written.
+    pub new_file: Option<String>,
+    /// Subject of its message.
+    pub subject: String,
+    /// Its fate.
+    pub fate: Fate,
+    /// Notes for the user.
+    pub notes: Vec<String>,
+    /// Conflicts that a person has to resolve.
+    pub conflicts: Vec<String>,
+    /// The names of the earlier patches that have to be resolved before this one can be judged.
+    pub blocked_by: Vec<String>,
+    /// The changes of its hunks.
+    pub range_diff: Option<String>,
+}
+
+/// The fate of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// Its hunks are the same, possibly on other lines.
+    Unchanged,
+    /// It adds and deletes the same lines; their context differs.
+    ContextOnly,
+    /// It adds or deletes other lines.
+    Changed,
+    /// A part of it is upstream.
+    PartlyUpstreamed,
+    /// All of it is upstream.
+    Upstreamed,
+    /// It was dropped.
+    Dropped,
+    /// A person has to decide.
+    Conflict,
+    /// It changes files of an earlier patch that is in conflict.
+    Blocked,
+}
+
+impl Fate {
+    /// Whether no decision is needed.
+    pub fn goes_by_itself(self) -> bool {
+        matches!(self, Fate::Unchanged | Fate::ContextOnly | Fate::Changed)
+    }
+
+    /// Description for display.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Fate::Unchanged => "unchanged",
+            Fate::ContextOnly => "context only",
+            Fate::Changed => "changed",
+            Fate::PartlyUpstreamed => "partly upstreamed",
+            Fate::Upstreamed => "upstreamed",
+            Fate::Dropped => "dropped",
+            Fate::Conflict => "conflict",
+            Fate::Blocked => PatchClass::Blocked.describe(),
+        }
+    }
+
+    /// Whether a person has to decide before the rebase can go on.
+    pub fn waits(self) -> bool {
+        matches!(self, Fate::PartlyUpstreamed | Fate::Upstreamed | Fate::Conflict | Fate::Blocked)
+    }
+}
+
+/// An upstream change since the old pin that a patch now reverts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Revert {
+    /// The patch's file name.
+    pub patch: String,
+    /// The file.
+    pub path: String,
+    /// Line number from 1 in the file before the patch, or after it for a restored line; `None` in a binary file.
+    pub line: Option<usize>,
+    /// The line, sanitized for display.
+    pub text: String,
+    /// The upstream change.
+    pub undone: Undone,
+}
+
+/// An upstream change that is reverted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undone {
+    /// It added the line.
+    Added,
+    /// It deleted the line.
+    Deleted,
+    /// It changed a binary file.
+    Binary,
+}
+
+impl fmt::Display for Revert {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Revert { patch, path, text, .. } = self;
+        let line = self.line.unwrap_or_default();
+        match self.undone {
+            Undone::Added => write!(out, "{patch} deletes {path}:{line}, which upstream added: {text}"),
+            Undone::Deleted => {
+                write!(out, "{patch} brings back {path}:{line}, which upstream deleted: {text}")
+            }
+            Undone::Binary => {
+                write!(out, "{patch} replaces {path}, which is no text, and upstream changed it too")
+            }
+        }
+    }
+}
+
+/// Builds a named tree.
+pub fn place(name: &str, tree: ObjectId) -> Place {
+    Place { name: name.to_string(), tree: tree.to_string() }
+}

@@ -1,0 +1,114 @@
+//! Descriptions of the results of a replayed patch, shared by all reports.
+
+use espalier_series::{
+    Ambiguity, ConflictReason, Counter, FileConflict, Followed, MergeKind, PatchClass, RenameCandidate,
+    Replayed, SharedChange, describe_refusal,
+};
+
+/// Describes one conflict, without the next step.
+pub fn describe_conflict(conflict: &FileConflict) -> String {
+    let path = &conflict.path;
+    match &conflict.reason {
+        ConflictReason::SameLines => format!("{path}: upstream changed the same lines"),
+        ConflictReason::FileExists => {
+            format!("{path}: the patch creates this file, but a different one exists")
+        }
+        ConflictReason::FolderMoved { from, to } if path == to => format!(
+            "{from}: upstream moved the folder that this new file belongs in\n  it was placed at {to}: leave it there or \
+             move it"
+        ),
+        ConflictReason::FolderMoved { from, to } => format!(
+            "{from}: upstream moved the folder that this new file belongs in\n  it would be {to}, where another file exists"
+        ),
+        ConflictReason::FolderLeft { to } => format!(
+            "{path}: upstream has put it into a folder that the patch moves away\n  leave it there or move it: {to}"
+        ),
+        ConflictReason::RenamedTwice { from, by_patch, by_upstream } => format!(
+            "{from}: upstream has renamed it to {by_upstream}, and the patch renames it to {by_patch}"
+        ),
+        ConflictReason::DeletedButChanged => {
+            format!("{path}: the patch deletes this file, and upstream changed it")
+        }
+        ConflictReason::Binary => format!("{path}: it is not text, and both sides changed it"),
+        ConflictReason::Refused { refusal } => {
+            format!("{path}: the patch must not write here: {}", describe_refusal(refusal))
+        }
+        ConflictReason::FileGone { candidates } => {
+            let maybe: String = candidates.iter().map(describe_candidate).collect();
+            format!("{path}: upstream no longer has this file{maybe}")
+        }
+        ConflictReason::SharedChanges { changes } => {
+            let changes = changes.iter().map(|change| describe_shared(change, "upstream"));
+            let changes: Vec<String> =
+                changes.map(|change| format!("\n  {}", change.replace('\n', "\n  "))).collect();
+            format!("{path}: review it: upstream has made a part of the change{}", changes.concat())
+        }
+        ConflictReason::LookAlike { ambiguities } => {
+            let ambiguities: String = ambiguities.iter().map(describe_ambiguity).collect();
+            format!("{path}: review it: the change fits, but maybe not where it was meant to go{ambiguities}")
+        }
+    }
+}
+
+/// Describes a change that both sides made: its place, its lines, and whether it may be a counter. `tip` names
+/// upstream's side.
+pub fn describe_shared(change: &SharedChange, tip: &str) -> String {
+    let SharedChange { path, line, patch_line, before, after, counter } = change;
+    let mut text = format!("{tip} {path}:{line}, the patch {path}:{patch_line}: both have");
+    text.extend(before.iter().map(|line| format!("\n  -{line}")));
+    text.extend(after.iter().map(|line| format!("\n  +{line}")));
+    if let Some(Counter { before, after, sum }) = counter {
+        text += &format!(
+            "\n  possibly a counter: both sides changed it from {before} to {after}; if each added an entry of its own, the \
+             right value is {sum}"
+        );
+    }
+    text
+}
+
+fn describe_candidate(candidate: &RenameCandidate) -> String {
+    format!("\n  maybe {}: {} % of it is the same", candidate.path, candidate.percent)
+}
+
+fn describe_ambiguity(ambiguity: &Ambiguity) -> String {
+    let function =
+        |name: &Option<String>| name.as_ref().map_or("no function".to_string(), |name| format!("`{name}`"));
+    let (made_for, lands_in) = (function(&ambiguity.made_for), function(&ambiguity.lands_in));
+    let lines = (ambiguity.made_for_line, ambiguity.lands_in_line);
+    let place = match (ambiguity.class, lines) {
+        (PatchClass::MovedFunction, (Some(own), Some(there))) if made_for == lands_in => {
+            format!("made for {made_for} of line {own}, would land in the one of line {there}")
+        }
+        (PatchClass::MovedFunction, _) => format!("made for {made_for}, would land in {lands_in}"),
+        (PatchClass::Ambiguous, _) => {
+            format!("in {lands_in}: lines there are repeated, and it fits more than one of them")
+        }
+        _ => format!("in {lands_in}"),
+    };
+    format!("\n  line {}: {}: {place}", ambiguity.line, ambiguity.class.describe())
+}
+
+/// Notes for the user on a patch that was replayed without conflicts.
+pub fn notes_on(replayed: &Replayed) -> Vec<String> {
+    let mut notes = Vec::new();
+    for file in &replayed.files {
+        if let Some(Followed { from, to, percent }) = &file.followed {
+            let how = if *percent == 100 {
+                "the same content".into()
+            } else {
+                format!("{percent} % of it is the same")
+            };
+            notes.push(format!("{from} is followed to {to} ({how})"));
+        }
+        let path = file.after.as_ref().or(file.before.as_ref()).map(|version| version.path.to_string());
+        let path = path.unwrap_or_default();
+        match &file.merge_kind {
+            MergeKind::AlreadyThere => notes.push(format!("{path}: upstream has all of the change")),
+            MergeKind::PartlyThere { lines, of } => {
+                notes.push(format!("{path}: upstream has {lines} of {of} changed lines"));
+            }
+            MergeKind::Unchanged | MergeKind::Placed | MergeKind::Merged | MergeKind::Conflict(_) => {}
+        }
+    }
+    notes
+}

@@ -1,0 +1,228 @@
+//! The report of `status`: every patch of a series against one upstream tree.
+
+use espalier_core::config::overlay::Clash;
+use espalier_series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass, visible};
+use serde::Serialize;
+
+/// The whole report.
+#[derive(Debug, Clone, Serialize)]
+pub struct StatusReport {
+    /// The variant whose series, including its parents', was checked.
+    pub variant: String,
+    /// The upstream's name.
+    pub upstream: String,
+    /// The pin that the series was made for.
+    pub pin: Place,
+    /// The upstream tree that it was checked against.
+    pub tip: Place,
+    /// Whether some patch is not exact at the pin, so that the series cannot be rebased.
+    pub inexact_at_pin: bool,
+    /// Every patch in order.
+    pub patches: Vec<PatchStatus>,
+    /// Overlay files of the variant whose path something else provides there.
+    pub overlays: Vec<Clash>,
+    /// URL prefix of the web pages of upstream commits, to which the id is appended; `None` when unknown.
+    pub commit_page: Option<String>,
+    /// The next commands; empty when every patch is exact.
+    pub next: Vec<String>,
+    /// Upstream's commits since the pin, oldest first; `None` when the tip was fetched without its history.
+    pub history: Option<Vec<UpstreamCommit>>,
+}
+
+/// Explains why the pin cannot move while `series` are not exact on it.
+pub fn why_not_moved(series: &[&str], pin: &Place) -> String {
+    let are = if series.len() == 1 { "is" } else { "are" };
+    format!(
+        "{} {are} not exact at the pin, {}; a series is moved only from a pin on which it is exact",
+        series.join(" and "),
+        pin.name
+    )
+}
+
+/// A named tree.
+#[derive(Debug, Clone, Serialize)]
+pub struct Place {
+    /// Tag, branch or commit.
+    pub name: String,
+    /// Tree id.
+    pub tree: String,
+}
+
+/// One upstream commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UpstreamCommit {
+    /// Commit id.
+    pub id: String,
+    /// First line of its message.
+    pub subject: String,
+    /// Its author.
+    pub author: String,
+    /// Seconds since 1970.
+    pub seconds: i64,
+}
+
+/// One patch.
+#[derive(Debug, Clone, Serialize)]
+pub struct PatchStatus {
+    /// File relative to the root.
+    pub file: String,
+    /// Subject of its message.
+    pub subject: String,
+    /// Its class in the series.
+    pub class: PatchClass,
+    /// Whether an earlier patch failed, so that this one was checked on a tree without it.
+    pub provisional: bool,
+    /// The failed earlier patches that it depends on.
+    pub blocked_by: Vec<String>,
+    /// Conflicts that a person would have to resolve in a rebase.
+    pub conflicts: Vec<String>,
+    /// Notes from upstream's commits: it was upstreamed, reverted, or something similar was committed.
+    pub upstream: Vec<String>,
+    /// Other notes of a rebase.
+    pub notes: Vec<String>,
+    /// The drift of each file from the one that the patch was made for, hunk by hunk; empty for an exact patch.
+    pub files: Vec<FileDrift>,
+    /// The commits that changed its files since the pin: indices into `history`, oldest first.
+    pub touched_by: Vec<usize>,
+    /// The commit since which it has its class: an index into `history`; `None` for an exact patch, for one that had
+    /// this class at the pin already, and without a history.
+    pub caused_by: Option<usize>,
+    /// The next step for it.
+    pub next: Option<&'static str>,
+    /// Its hunks as in the patch file; omitted from JSON unless requested.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hunks: Vec<HunkText>,
+}
+
+/// One hunk, or a single header line for a file change without hunks.
+#[derive(Debug, Clone, Serialize)]
+pub struct HunkText {
+    /// The file.
+    pub path: String,
+    /// `@@ -1,7 +1,8 @@ function`.
+    pub header: String,
+    /// The lines with their signs, sanitized for display as text.
+    pub lines: Vec<String>,
+}
+
+impl StatusReport {
+    /// Number of exact patches.
+    pub fn exact(&self) -> usize {
+        self.patches.iter().filter(|patch| patch.class == PatchClass::Exact).count()
+    }
+
+    /// Whether every patch is exact and every overlay file has its path for itself.
+    pub fn is_exact(&self) -> bool {
+        self.exact() == self.patches.len() && self.overlays.is_empty()
+    }
+
+    /// Number of patches of each class that occurs, in the order of the classes.
+    pub fn counts(&self) -> Vec<(PatchClass, usize)> {
+        let mut classes: Vec<PatchClass> = self.patches.iter().map(|patch| patch.class).collect();
+        classes.sort();
+        let groups = classes.chunk_by(|left, right| left == right);
+        groups.filter_map(|group| Some((*group.first()?, group.len()))).collect()
+    }
+
+    /// The commits that changed the files of `patch`, oldest first.
+    pub fn commits_of<'a>(&'a self, patch: &'a PatchStatus) -> impl Iterator<Item = &'a UpstreamCommit> {
+        let history = self.history.as_deref().unwrap_or_default();
+        patch.touched_by.iter().filter_map(move |at| history.get(*at))
+    }
+
+    /// Returns the report without the text of the patches, which is on disk already.
+    pub fn without_hunks(mut self) -> StatusReport {
+        for patch in &mut self.patches {
+            patch.hunks.clear();
+        }
+        self
+    }
+
+    /// The commit since which `patch` has its class.
+    pub fn cause_of(&self, patch: &PatchStatus) -> Option<&UpstreamCommit> {
+        self.history.as_ref()?.get(patch.caused_by?)
+    }
+}
+
+/// The next step for a patch of this class.
+pub fn next_step(class: PatchClass) -> Option<&'static str> {
+    Some(match class {
+        PatchClass::Exact => return None,
+        PatchClass::Upstreamed => "drop it: upstream has all of it",
+        PatchClass::PartlyUpstreamed => "trim the hunks that upstream has, with `cargo xtask edit`",
+        PatchClass::Shifted => "nothing to decide: `cargo xtask rebase` moves it there",
+        PatchClass::Merged => "nothing to decide: `cargo xtask rebase` merges it",
+        PatchClass::Followed => "nothing to decide: `cargo xtask rebase` follows the file to its new name",
+        PatchClass::MovedFunction => "look whether the function it fits in now is the one it was made for",
+        PatchClass::Ambiguous => "look which of the places is meant",
+        PatchClass::Conflict => "`cargo xtask rebase` stops there for you to resolve it",
+        PatchClass::TargetRenamed => {
+            "say which file it is: `cargo xtask rebase` hands it over, with the likeliest"
+        }
+        PatchClass::TargetDeleted => "find where upstream does this now, or drop the patch",
+        PatchClass::Blocked => "solve the patch that blocks it first",
+        PatchClass::Refused => "do not trust it: make it anew from a commit",
+    })
+}
+
+/// Explains a class to readers who do not know its name yet.
+pub fn meaning(class: PatchClass) -> &'static str {
+    match class {
+        PatchClass::Exact => "applies as it is, every hunk on its own line",
+        PatchClass::Upstreamed => "upstream has the whole change",
+        PatchClass::PartlyUpstreamed => "upstream has some of its hunks",
+        PatchClass::Shifted => "the same hunks, on other lines of the same functions",
+        PatchClass::Merged => "upstream changed the context; a three-way merge takes both changes",
+        PatchClass::Followed => "a file was renamed upstream, and the patch follows it",
+        PatchClass::MovedFunction => "a hunk fits only in another function than it was made for",
+        PatchClass::Ambiguous => "a hunk fits at more than one place",
+        PatchClass::Conflict => "upstream changed the same lines",
+        PatchClass::TargetRenamed => "a file was probably renamed upstream",
+        PatchClass::TargetDeleted => "a file was deleted upstream",
+        PatchClass::Blocked => "it needs an earlier patch that does not apply",
+        PatchClass::Refused => "it must not be applied",
+    }
+}
+
+/// The hunks of a patch as text.
+pub fn hunk_texts(patch: &Patch) -> Vec<HunkText> {
+    patch.files.iter().flat_map(hunks_of_file).collect()
+}
+
+fn hunks_of_file(file: &FilePatch) -> Vec<HunkText> {
+    let path = file.path().map(ToString::to_string).unwrap_or_default();
+    let Content::Text(hunks) = &file.content else {
+        return vec![HunkText { path, header: describe_change(file).to_string(), lines: Vec::new() }];
+    };
+    hunks
+        .iter()
+        .map(|hunk| {
+            let section = espalier_series::lossy(&hunk.section);
+            let header = format!("{} {section}", hunk.header()).trim_end().to_string();
+            let lines = hunk.lines.iter().map(|line| signed_line(line.kind, line.bytes)).collect();
+            HunkText { path: path.clone(), header, lines }
+        })
+        .collect()
+}
+
+fn describe_change(file: &FilePatch) -> &'static str {
+    match (file.change, &file.content) {
+        (_, Content::Binary(_)) => "binary content",
+        (Change::Create, _) => "an empty file is made",
+        (Change::Delete, _) => "an empty file is deleted",
+        (Change::Rename, _) => "renamed",
+        (Change::Copy, _) => "copied",
+        (Change::Modify, _) => "the mode changes",
+    }
+}
+
+pub(super) fn signed_line(kind: LineKind, bytes: &[u8]) -> String {
+    let sign = match kind {
+        LineKind::Context => ' ',
+        LineKind::Add => '+',
+        LineKind::Delete => '-',
+    };
+    let text = espalier_series::lossy(bytes);
+    let shown = text.trim_end_matches(['\n', '\r']);
+    format!("{sign}{}", visible(shown))
+}

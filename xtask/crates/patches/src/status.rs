@@ -1,0 +1,238 @@
+//! `cargo xtask status`: every patch of a series against the pin or any other upstream commit.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
+use espalier_core::next_command::next_command;
+use espalier_core::sys::git::history::{self, Commit};
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::store_tree::StoreTree;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::run_lock::{self, Access};
+use espalier_core::sys::upstream::tip::Tip;
+use espalier_core::ui;
+use espalier_series as series;
+use espalier_series::{Origin, Patch, PatchClass, Survey, UpstreamHistory};
+use serde_json::json;
+
+use crate::overlays::{self, UpstreamTree};
+use crate::pinned_series::{Classes, PinnedSeries};
+use crate::range::upstream_commit;
+use crate::range::{self, Range};
+use crate::report::replay;
+use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamCommit};
+use crate::report::status_html;
+use crate::report::status_svg;
+use crate::report::status_text;
+use crate::report::taken::upstream_notes;
+use crate::stack::Stack;
+use crate::taken::PatchSet;
+
+/// Options of `status`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one when none is given.
+    pub variant: Option<String>,
+    /// Tag, branch or commit to compare the series with; the pin when none is given.
+    pub tip: Option<String>,
+    /// Repository, bundle or URL that contains the tip.
+    pub from: Option<String>,
+    /// Print all details of every patch that is not exact; in JSON, the text of the patches too.
+    pub long: bool,
+    /// Print Markdown instead of a table for a terminal.
+    pub markdown: bool,
+    /// Also write an HTML page to this path.
+    pub html: Option<PathBuf>,
+    /// Also write a picture (SVG) to this path.
+    pub svg: Option<PathBuf>,
+}
+
+/// Reports every patch, without stopping at a failure; exits with 1 unless all are exact and no overlay file is in the
+/// way.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    options.html.iter().chain(&options.svg).try_for_each(|path| disk::refuse_as_output(path))?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
+    let report = report(context, options)?;
+    if let Some(path) = &options.html {
+        disk::write_atomically(path, ui::named(&status_html::html(&report)).as_bytes())?;
+        context.ui.status("Wrote", path.display());
+    }
+    if let Some(path) = &options.svg {
+        disk::write_atomically(path, status_svg::svg(&report).as_bytes())?;
+        context.ui.status("Wrote", path.display());
+    }
+    let text = match () {
+        () if options.markdown => status_text::markdown(&report),
+        () if options.long => status_text::long_text(&report),
+        () => status_text::text(&report),
+    };
+    let code = u8::from(!report.is_exact() || report.inexact_at_pin);
+    let report = if options.long { report } else { report.without_hunks() };
+    Ok(Outcome { text, json: json!(report), code })
+}
+
+/// Returns the report as data. The caller holds the run lock.
+pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
+    let series = PinnedSeries::load(context, options.variant.as_deref())?;
+    let tip = find_tip(context, &series, options)?;
+    let report = report_at(&series, &tip)?;
+    let next = match options.tip {
+        // A series can be moved only when it is exact at its pin, and `apply` explains why it is not.
+        Some(_) if report.inexact_at_pin => {
+            vec![next_command("apply", &[("--variant", Some(&report.variant))])]
+        }
+        _ if report.exact() < report.patches.len() => {
+            next_steps(options, is_below_exact(context, &series, &report)?)
+        }
+        _ => Vec::new(),
+    };
+    Ok(StatusReport { next, ..report })
+}
+
+/// Whether the series that this one extends is exact: then this one can be rebased onto it.
+fn is_below_exact(context: &Context, series: &PinnedSeries, report: &StatusReport) -> Result<bool> {
+    let has_parent = context.pins()?.parent_series(&series.stack.variant).is_some();
+    let mut parents = report.patches.iter().take(series.stack.parents);
+    Ok(has_parent && parents.all(|patch| patch.class == PatchClass::Exact))
+}
+
+/// Suggests the next commands: at another tip the series can be moved there; at its own pin it is rebased onto the
+/// series that it extends, or fixed.
+fn next_steps(options: &Options, is_below_exact: bool) -> Vec<String> {
+    let Options { variant, tip, from, .. } = options;
+    let (variant, tip, from) = (variant.as_deref(), tip.as_deref(), from.as_deref());
+    let all = [("--variant", variant), ("--tip", tip), ("--from", from)];
+    let act = match tip {
+        Some(_) => {
+            next_command("rebase --dry-run", &[("--to", tip), ("--variant", variant), ("--from", from)])
+        }
+        None if is_below_exact => next_command("rebase", &[("--variant", variant)]),
+        None => next_command("apply --check", &[("--variant", variant)]),
+    };
+    vec![next_command("status --long", &all), act]
+}
+
+/// Returns the report on a series at a tip that is in its store.
+pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
+    let history = series.history(tip)?;
+    let found = hold_against(series, tip, history.as_deref())?;
+    let touched = touched_by(&series.store, &series.stack.patches, history.as_deref().unwrap_or_default())?;
+    let mut patches: Vec<PatchStatus> = found
+        .outcomes
+        .into_iter()
+        .zip(&series.stack.patches)
+        .zip(&series.stack.files)
+        .map(|((outcome, patch), file)| patch_status(patch, outcome, &file.file))
+        .collect();
+    for ((patch, touched_by), caused_by) in patches.iter_mut().zip(touched).zip(found.caused_by) {
+        (patch.touched_by, patch.caused_by) = (touched_by, caused_by);
+    }
+    let history: Option<Vec<UpstreamCommit>> =
+        history.map(|commits| commits.iter().map(upstream_commit).collect());
+    for (patch, upstream) in patches.iter_mut().zip(&found.histories) {
+        patch.upstream = upstream_notes(upstream, history.as_deref().unwrap_or_default());
+    }
+    let Stack { variant, pin, .. } = &series.stack;
+    let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
+    Ok(StatusReport {
+        variant: variant.name.to_string(),
+        upstream: pin.upstream.clone(),
+        pin: Place { name: pin.revision.to_string(), tree: pin.tree.to_string() },
+        tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
+        inexact_at_pin: found.inexact_at_pin,
+        patches,
+        overlays: overlays::clashes_at(&series.store, &series.stack, upstream)?,
+        commit_page: pin.commit_page(),
+        next: Vec::new(),
+        history,
+    })
+}
+
+fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Result<Tip> {
+    if let Some(reference) = &options.tip {
+        return series.tip(context, reference, options.from.as_deref());
+    }
+    let pin = &series.stack.pin;
+    let commit = series.store.pin_commit(pin.tree)?;
+    Ok(Tip { name: pin.revision.to_string(), revision: pin.revision.clone(), commit, tree: pin.tree })
+}
+
+/// The classes of the patches, and for each the commit that caused its class.
+struct Classification {
+    inexact_at_pin: bool,
+    outcomes: Vec<series::Outcome>,
+    caused_by: Vec<Option<usize>>,
+    histories: Vec<UpstreamHistory>,
+}
+
+fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) -> Result<Classification> {
+    let PinnedSeries { stack: Stack { patches, pin, .. }, store } = series;
+    let pin_tree = StoreTree::new(store, pin.tree)?;
+    let tip_tree = StoreTree::in_range(store, tip.tree, pin.tree, tip.tree)?;
+    let origin = range::origin(store, patches, &pin_tree)?;
+    let Some(history) = history else {
+        let inexact_at_pin = !range::survey_tree(&origin, &pin_tree, &PatchSet::default())?.is_exact();
+        let survey = range::survey_tree(&origin, &tip_tree, &PatchSet::default())?;
+        let outcomes = outcomes(&survey, &origin, &tip_tree)?;
+        let caused_by = vec![None; outcomes.len()];
+        return Ok(Classification { inexact_at_pin, caused_by, outcomes, histories: Vec::new() });
+    };
+    let range = range::survey_history(store, &origin, &pin_tree, history)?;
+    let caused_by = (0..patches.len()).map(|patch| cause(&range, patch)).collect();
+    let outcomes = outcomes(range.at_tip(), &origin, &tip_tree)?;
+    let inexact_at_pin = !range.at_pin.is_exact();
+    Ok(Classification { inexact_at_pin, caused_by, outcomes, histories: range.taken.histories })
+}
+
+fn outcomes(survey: &Survey, origin: &Origin<'_>, tree: &StoreTree<'_>) -> Result<Vec<series::Outcome>> {
+    Ok(survey.outcomes(origin, tree)?)
+}
+
+/// Returns the last commit at which the patch changed to the class that it has at the tip.
+fn cause(range: &Range, patch: usize) -> Option<usize> {
+    let classes = Classes::of(range, patch)?;
+    let present = classes.at_tip();
+    let since = classes.last_lasting(range, |class| class == present);
+    since.filter(|_| present != PatchClass::Exact)
+}
+
+/// Returns for each patch the commits that changed one of its files, as indices into `history`.
+fn touched_by(store: &Store, patches: &[Patch], history: &[Commit]) -> Result<Vec<Vec<usize>>> {
+    let paths_of = |patch: &Patch| -> HashSet<Vec<u8>> {
+        let paths = patch.files.iter().flat_map(|file| file.paths());
+        paths.map(|path| path.as_bytes().to_vec()).collect()
+    };
+    let wanted: Vec<HashSet<Vec<u8>>> = patches.iter().map(paths_of).collect();
+    let mut touched = vec![Vec::new(); patches.len()];
+    for (at, commit) in history.iter().enumerate() {
+        let changed = history::changed_paths(store, commit)?;
+        for (paths, touched) in wanted.iter().zip(&mut touched) {
+            if changed.iter().any(|change| paths.contains(&change.path)) {
+                touched.push(at);
+            }
+        }
+    }
+    Ok(touched)
+}
+
+fn patch_status(patch: &Patch, outcome: series::Outcome, file: &str) -> PatchStatus {
+    let replayed = outcome.step.map(|step| step.replayed);
+    let conflicts = replayed.iter().flat_map(|replayed| replayed.conflicts().map(replay::describe_conflict));
+    PatchStatus {
+        file: file.to_string(),
+        subject: patch.subject.clone(),
+        class: outcome.class,
+        provisional: outcome.provisional,
+        blocked_by: outcome.blocked_by,
+        conflicts: conflicts.collect(),
+        notes: replayed.as_ref().map(replay::notes_on).unwrap_or_default(),
+        files: outcome.drift.map(|drift| drift.files).unwrap_or_default(),
+        upstream: Vec::new(),
+        touched_by: Vec::new(),
+        caused_by: None,
+        next: status::next_step(outcome.class),
+        hunks: status::hunk_texts(patch),
+    }
+}

@@ -1,0 +1,138 @@
+//! The overload bench: for minutes, more clients than a paged server has capacity for. Nothing is timed, so the machine
+//! may be busy: it checks that every answer is stock's, that no block stays in use, and that memory does not grow.
+
+mod memory;
+mod report;
+
+use std::time::{Duration, Instant};
+
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::Result;
+use espalier_core::sys::machine::load;
+use espalier_modelgen::{Architecture, ModelSpec, WeightType};
+use memory::Memory;
+use report::Overload;
+use serde_json::Value;
+
+use super::history::History;
+use super::record::record;
+use crate::serving::Serving;
+use crate::serving::asking::{self, pool_at_rest};
+use crate::serving::bench_fixture::BenchFixture;
+use crate::serving::overload::crowd::{Crowd, Enough};
+use crate::serving::overload::traffic;
+use crate::serving::reference::Reference;
+use crate::serving::rounding::Rounding;
+use crate::serving::test_server::TestServer;
+use crate::serving::verdict::{self, Answer};
+
+/// Options of `bench overload`.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Duration in minutes.
+    pub minutes: u32,
+    /// Number of concurrent clients.
+    pub clients: usize,
+    /// Seed of each client's sequence of requests.
+    pub seed: u64,
+    /// Threads of the server.
+    pub serving: Serving,
+    /// Write the result to `docs/measurements/`.
+    pub record: bool,
+}
+
+/// Number of slots of the server: more than its pool has blocks for.
+const SLOTS: usize = 8;
+
+/// Size of stock's cache: as many of the longest requests as there are slots.
+const CELLS_OF_STOCK: usize = SLOTS * traffic::CELLS;
+
+/// Arguments of every server. It logs warnings only: several lines per request would fill the disk.
+const ARGUMENTS: [&str; 4] = ["--cache-ram", "0", "-lv", "2"];
+
+const HISTORY: History = History {
+    bench: "overload",
+    identity: &["trees", "processor", "threads", "minutes", "clients", "seed", "slots", "cells"],
+};
+
+/// Computes stock's answers, runs the clients, and prints a table; the exit code is 1 on any violation.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let test_servers = [TestServer::StockUnified, TestServer::Paged];
+    let spec = ModelSpec::small(Architecture::Qwen3, WeightType::F16);
+    let fixture = BenchFixture::prepare(context, options.serving, &test_servers, &spec)?;
+    context.ui.status("Asking", "stock, one prompt after the other");
+    let stock = stock_answers(&fixture)?;
+    context.ui.status("Overloading", format!("{} clients for {} min", options.clients, options.minutes));
+    let overload = measure(&fixture, options, &stock)?;
+    if options.record {
+        record(context, HISTORY, &overload.builds.pin, report::json(&overload))?;
+    }
+    let code = u8::from(!overload.failures().is_empty());
+    Ok(Outcome { code, ..Outcome::ok(report::text(&overload), report::json(&overload)) })
+}
+
+/// Stock's answers alone, and the effect of rounding on them with chunked prompts and with other sequences in the
+/// batch.
+struct Stock {
+    known: Vec<(Vec<u32>, Answer)>,
+    /// Maximum by which a token may be less likely than the expected one, in natural logarithms.
+    tolerance: f64,
+    /// Counts of answers with the same and with other tokens.
+    rounding: Rounding,
+}
+
+fn stock_answers(fixture: &BenchFixture<'_>) -> Result<Stock> {
+    let stock = fixture.server_with(TestServer::StockUnified, 1, CELLS_OF_STOCK, &ARGUMENTS)?;
+    let mut reference = Reference { stock, tolerance: verdict::tolerance(&[]) };
+    let many = fixture.server_with(TestServer::StockUnified, SLOTS, CELLS_OF_STOCK, &ARGUMENTS)?;
+    let prompts = traffic::prompts();
+    let requests = traffic::longest_requests(&prompts);
+    let alone = reference.expect_each(&many, &requests)?;
+    // Truncated to the tokens that are compared.
+    let known = reference.clear(prompts.into_iter().zip(alone).collect());
+    let others = many.post_at_once("/completion", &requests)?.answers;
+    let rounding = rounding_of(&known, &others)?;
+    Ok(Stock { known, tolerance: reference.tolerance, rounding })
+}
+
+fn rounding_of(known: &[(Vec<u32>, Answer)], others: &[(u16, Value)]) -> Result<Rounding> {
+    let first = |((_, alone), other): (&(Vec<u32>, Answer), &(u16, Value))| {
+        asking::read_answer(other).map(|other| other.first(alone.tokens.len()))
+    };
+    let others = known.iter().zip(others).map(first).collect::<Result<Vec<_>>>()?;
+    let pairs: Vec<_> = known.iter().map(|(_, alone)| alone).zip(&others).collect();
+    Ok(Rounding::of(&pairs))
+}
+
+fn measure(fixture: &BenchFixture<'_>, options: &Options, stock: &Stock) -> Result<Overload> {
+    let mut server = fixture.server_with(TestServer::Paged, SLOTS, traffic::CELLS, &ARGUMENTS)?;
+    let Options { minutes, clients, seed, .. } = *options;
+    let enough = Enough::Time(Duration::from_secs(u64::from(minutes) * 60));
+    let Stock { known, tolerance, rounding } = stock;
+    let crowd = Crowd { known, tolerance: *tolerance, clients, seed, enough };
+    let begin = Instant::now();
+    let mut memory = Memory::default();
+    let tally = crowd.visit(&server, |server| {
+        let seconds = begin.elapsed().as_secs();
+        if memory.is_due(seconds) {
+            memory.samples.extend(server.resident_bytes().map(|bytes| (seconds, bytes)));
+        }
+    });
+    server.still_runs().map_err(|error| error.detail(tally.words.join("\n")))?;
+    let pool = pool_at_rest(&server)?;
+    Ok(Overload {
+        builds: fixture.builds.clone(),
+        processor: load::processor(),
+        threads: fixture.threads,
+        options: *options,
+        slots: SLOTS,
+        cells: traffic::CELLS,
+        tolerance: *tolerance,
+        stock: *rounding,
+        preempted: server.said()?.matches("preempted with").count(),
+        pool,
+        hits: pool.hits()?,
+        tally,
+        memory,
+    })
+}

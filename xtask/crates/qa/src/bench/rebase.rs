@@ -1,0 +1,109 @@
+//! The rebase bench: ours in memory, and `git merge-tree --write-tree` with `git commit-tree` in a loop.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::git::command::git;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::machine::process::Run;
+use serde_json::{Value, json};
+
+use super::synthetic::{self, Size, Synthetic};
+use super::timing::{Times, table, to_json};
+
+/// Measures on a synthetic project with `patches` patches, and checks that both methods produce the same tree.
+pub fn run(context: &Context, rounds: u32, patches: usize) -> Result<Outcome> {
+    let scratch = disk::scratch_folder(&context.layout.generated().join("bench"), "rebase")?;
+    let project = scratch.path().join("made-up");
+    let size = Size { files: 2000, patches };
+    let contest = Contest { made: synthetic::make(&project, size)?, project };
+    contest.prepare()?;
+    let title = format!("{} patches rebased in a project of {} files", size.patches, size.files);
+    context.ui.status("Measuring", &title);
+    let times = contest.measure(rounds)?;
+    Ok(Outcome::ok(table(&title, &times), json!([to_json(&title, &times)])))
+}
+
+struct Contest {
+    made: Synthetic,
+    project: PathBuf,
+}
+
+impl Contest {
+    /// Packs the objects, and fetches them into our store, so that both sides read packed objects from disk.
+    fn prepare(&self) -> Result<()> {
+        git(&self.upstream()).args(["repack", "-a", "-d", "-q"]).success()?;
+        self.ours().success().map(drop)
+    }
+
+    fn upstream(&self) -> PathBuf {
+        self.project.join("upstream.git")
+    }
+
+    fn measure(&self, rounds: u32) -> Result<Vec<Times>> {
+        let names = ["ours, in memory", "merge-tree + commit-tree loop", "ours, only started"];
+        let [mut ours, mut loops, mut started] = names.map(Times::new);
+        for _ in 0..rounds {
+            let begin = Instant::now();
+            let said = self.ours().success()?;
+            ours.rounds.push(begin.elapsed());
+            let begin = Instant::now();
+            let tree = self.git_loop()?;
+            loops.rounds.push(begin.elapsed());
+            check(&said, &tree)?;
+            let begin = Instant::now();
+            program().arg("--help").success()?;
+            started.rounds.push(begin.elapsed());
+        }
+        Ok(vec![ours, loops, started])
+    }
+
+    /// Names the commit by its id, which never moves, so nothing is fetched a second time.
+    fn ours(&self) -> Run {
+        let newer = self.made.newer.to_string();
+        program().args(["--quiet", "--json", "--root"]).arg(&self.project).args([
+            "rebase",
+            "--dry-run",
+            "--no-range-diff",
+            "--to",
+            &newer,
+        ])
+    }
+
+    /// Returns the final tree.
+    fn git_loop(&self) -> Result<String> {
+        let mut base = self.made.base_commit.to_string();
+        let mut head = self.made.newer.to_string();
+        let mut tree = String::new();
+        for commit in self.made.commits.iter().map(ToString::to_string) {
+            let merge_base = format!("--merge-base={base}");
+            tree = said(&self.upstream(), &["merge-tree", "--write-tree", &merge_base, &head, &commit])?;
+            let who = ["-c", "user.name=Bench", "-c", "user.email=bench@espalier.invalid"];
+            let commit_tree = ["commit-tree", &tree, "-p", &head, "-m", "Change"];
+            head = said(&self.upstream(), &[&who[..], &commit_tree[..]].concat())?;
+            base = commit;
+        }
+        Ok(tree)
+    }
+}
+
+fn said(git_dir: &Path, arguments: &[&str]) -> Result<String> {
+    let text = git(git_dir).args(arguments).success()?;
+    Ok(espalier_series::lossy(&text).trim().to_string())
+}
+
+/// Returns a run of this same executable.
+fn program() -> Run {
+    Run::new(std::env::current_exe().unwrap_or_else(|_| PathBuf::from("xtask")))
+}
+
+fn check(ours: &[u8], tree: &str) -> Result<()> {
+    let report: Value = serde_json::from_slice(ours).unwrap_or_default();
+    let found = report.get("tree").and_then(Value::as_str).unwrap_or_default();
+    if found == tree {
+        return Ok(());
+    }
+    Err(Error::no("ours and git give different trees").detail(format!("ours {found}\ngit  {tree}")))
+}

@@ -1,0 +1,45 @@
+//! Sample requests for the tests of this module.
+
+use std::time::Duration;
+
+use espalier_core::sys::net::exchange::{Ending, Exchange, Leave};
+
+use super::Played;
+use crate::fuzz::plan::actions::{Action, Generate, What};
+use crate::fuzz::plan::prompts::Prompt;
+use crate::fuzz::plan::{Act, Round};
+
+pub fn generate() -> Generate {
+    Generate::plain(Prompt { family: 1, kept: 100, rest: 0, own: 0, images: Vec::new() }, 3)
+}
+
+pub fn exchange(status: u16, body: &str) -> Exchange {
+    let head = format!("HTTP/1.1 {status} OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    let bytes = format!("{head}{body}").into_bytes();
+    let took = Duration::from_millis(50);
+    Exchange { arrivals: vec![(took, bytes.len())], bytes, took, ending: Ending::Closed }
+}
+
+pub fn played(generate: Generate) -> Played {
+    of_what(What::Generate(generate))
+}
+
+pub fn of_what(what: What) -> Played {
+    Played {
+        place: (0, 0, 0),
+        action: Action { pause: Duration::ZERO, key: None, what, leave: Leave::Never },
+        own_scales: [1.0, 1.0],
+        sent: Duration::ZERO,
+        exchange: exchange(200, "{}"),
+        reference: None,
+    }
+}
+
+/// Builds a round with one act and one client without actions.
+pub fn round(seed: u64) -> Round {
+    let mut round = Round::draw(seed);
+    let act = Act { own_scales: [1.0, 1.0], after_sleep: false, clients: vec![Vec::new()] };
+    round.acts = vec![act];
+    round.server.keys = false;
+    round
+}

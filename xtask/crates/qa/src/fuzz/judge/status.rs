@@ -1,0 +1,160 @@
+//! Oracle for the status: 200; 400 for requests that are invalid or can never fit into the pool; 503 only if a request
+//! alone outgrows the pool.
+
+use espalier_core::sys::net::exchange::Ending;
+
+use super::heard::Heard;
+use super::{Evidence, Finding, Played, finding};
+use crate::fuzz::plan::actions::{Generate, Mistake, Order, SlotAction, What};
+use crate::fuzz::plan::server::ServerPlan;
+use crate::serving::cases::BLOCK;
+
+/// Checks that the status is one that the action may have.
+pub fn judge(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<Finding> {
+    let Played { action, exchange, .. } = played;
+    let (status, error) = match &action.what {
+        What::Generate(generate) => {
+            let heard = Heard::read(generate, exchange);
+            (heard.status, heard.error.unwrap_or_default())
+        }
+        _ => {
+            let (status, body) = Heard::status_and_body(exchange);
+            (status, body.to_string())
+        }
+    };
+    let allowed = allowed(server, played, evidence);
+    let expected = || format!("one of {allowed:?}");
+    match (status, &exchange.ending) {
+        (Some(status), _) if allowed.contains(&status) => Vec::new(),
+        (Some(status), _) => vec![finding("status", played, expected(), format!("{status}: {error}"))],
+        (None, Ending::Left | Ending::Silent) => Vec::new(),
+        (None, ending) => vec![finding("status", played, expected(), format!("no answer: {ending:?}"))],
+    }
+}
+
+fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16> {
+    match &played.action.what {
+        What::Generate(generate) => {
+            let reference = played.reference.as_ref().and_then(|name| evidence.references.get(name));
+            let prompt = reference.map_or(generate.prompt.length() as u64, |one| one.prompt_tokens);
+            match may_outgrow(server, generate, usize::try_from(prompt).unwrap_or(usize::MAX)) {
+                true => vec![200, 400, 503],
+                false => vec![200],
+            }
+        }
+        What::Embed(_) => vec![200],
+        What::Mistake(mistake, _) => vec![of_mistake(*mistake)],
+        What::Slot(slot) => {
+            let is_before = |one: &&Played| one.sent <= played.end();
+            let mut before = evidence.played.iter().filter(is_before);
+            of_slot(server, *slot, before.any(|one| has_saved(one, played.action.key, *slot)))
+        }
+        What::Conversation(one) => match one.order {
+            Order::Resume => vec![200, 404],
+            Order::LookUp => vec![200],
+            Order::End => vec![204],
+        },
+    }
+}
+
+/// An upper bound: it assumes that no two choices share the block in which the prompt ends.
+fn may_outgrow(server: &ServerPlan, generate: &Generate, prompt: usize) -> bool {
+    let shared = prompt / BLOCK;
+    let own = (prompt + generate.predict + 1).div_ceil(BLOCK) - shared;
+    server.is_paged() && generate.choices > 1 && shared + generate.choices * own > server.blocks
+}
+
+fn of_mistake(mistake: Mistake) -> u16 {
+    match mistake {
+        Mistake::Grammar | Mistake::Salt | Mistake::TooLong => 400,
+        Mistake::Infill => 501,
+    }
+}
+
+/// Returns whether `one` saved the file under `key`: a file belongs to the key that saved it, whatever its name says.
+fn has_saved(one: &Played, key: Option<usize>, file: SlotAction) -> bool {
+    let is_it =
+        |slot: &SlotAction| slot.action == "save" && (slot.owner, slot.file) == (file.owner, file.file);
+    let What::Slot(slot) = &one.action.what else { return false };
+    is_it(slot) && one.action.key == key && Heard::status_and_body(&one.exchange).0 == Some(200)
+}
+
+/// Returns the permitted statuses of a slot action. The slot's sequence may be another tenant's, and a file that its
+/// tenant has not saved cannot be restored. An action on a slot that stays busy is refused, and so is a restore while
+/// running requests hold the blocks that it needs.
+fn of_slot(server: &ServerPlan, slot: SlotAction, has_saved: bool) -> Vec<u16> {
+    if !server.keeps {
+        return vec![501];
+    }
+    let of_action: &[u16] = match slot.action {
+        "restore" if !has_saved => &[400, 403],
+        _ => &[200, 400, 403],
+    };
+    let of_busy: &[u16] = if server.is_paged() { &[503] } else { &[] };
+    [of_action, of_busy].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::judge::samples;
+    use crate::fuzz::plan::Round;
+
+    fn judged(server: &ServerPlan, what: What, status: u16) -> usize {
+        let exchange = samples::exchange(status, "{}");
+        let mut played = Played { exchange, ..samples::of_what(what) };
+        played.action.key = Some(0);
+        judge(server, &played, &Evidence::default()).len()
+    }
+
+    #[test]
+    fn an_error_of_the_server_is_never_right() {
+        let server = ServerPlan { blocks: 16, ..Round::draw(0).server };
+        assert_eq!(judged(&server, What::Generate(samples::generate()), 200), 0);
+        assert_eq!(judged(&server, What::Generate(samples::generate()), 500), 1);
+        assert_eq!(judged(&server, What::Generate(samples::generate()), 503), 1);
+        assert_eq!(judged(&server, What::Embed(samples::generate().prompt), 500), 1);
+    }
+
+    #[test]
+    fn choices_that_outgrow_the_pool_may_be_refused() {
+        let server = ServerPlan { blocks: 16, ..Round::draw(0).server };
+        let choices = |kept, choices| {
+            let mut generate = Generate { choices, predict: 20, ..samples::generate() };
+            generate.prompt.kept = kept;
+            What::Generate(generate)
+        };
+        assert_eq!(judged(&server, choices(640, 4), 503), 1, "10 blocks and 4");
+        assert_eq!(judged(&server, choices(900, 4), 503), 0, "14 blocks and 4");
+        assert_eq!(judged(&server, choices(900, 4), 400), 0, "14 blocks and 4");
+        assert_eq!(judged(&server, choices(640, 4), 400), 1, "10 blocks and 4");
+    }
+
+    #[test]
+    fn a_mistake_is_refused_and_a_foreign_file_too() {
+        let server = ServerPlan { keeps: true, keys: true, ..Round::draw(0).server };
+        let prompt = samples::generate().prompt;
+        assert_eq!(judged(&server, What::Mistake(Mistake::Salt, prompt.clone()), 400), 0);
+        assert_eq!(judged(&server, What::Mistake(Mistake::Salt, prompt), 200), 1);
+    }
+
+    #[test]
+    fn a_file_is_restored_only_by_who_saved_it() {
+        let server = ServerPlan { keeps: true, keys: true, ..Round::draw(0).server };
+        let of_file = |action| What::Slot(SlotAction { slot: 0, action, owner: 1, file: 0 });
+        let judged = |saver: Option<usize>, status| {
+            let mut restored = samples::of_what(of_file("restore"));
+            restored.exchange = samples::exchange(status, "{}");
+            restored.action.key = Some(0);
+            restored.sent = std::time::Duration::from_secs(1);
+            let mut saved = samples::of_what(of_file("save"));
+            saved.action.key = saver;
+            let played = saver.is_some().then_some(saved).into_iter().collect();
+            judge(&server, &restored, &Evidence { played, ..Evidence::default() }).len()
+        };
+        assert_eq!((judged(Some(0), 200), judged(Some(0), 403)), (0, 0));
+        assert_eq!((judged(Some(1), 200), judged(Some(1), 403)), (1, 0));
+        assert_eq!((judged(None, 200), judged(None, 400)), (1, 0));
+        assert_eq!((judged(Some(0), 503), judged(None, 503)), (0, 0));
+    }
+}

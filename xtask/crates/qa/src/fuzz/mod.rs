@@ -1,0 +1,123 @@
+//! `cargo xtask fuzz`: random requests to servers, reproducible from a seed.
+//!
+//! This module is `fuzz servers`: the paged server against the same server unpaged. `requests` is `fuzz requests`.
+//!
+//! `plan` draws rounds (pure), `play` starts servers and runs clients, `judge` reports violations (pure).
+
+pub mod judge;
+pub mod plan;
+mod play;
+mod report;
+pub mod requests;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use espalier_core::config::flavors::DEFAULT_FLAVOR;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::disk;
+use plan::Round;
+use play::FuzzFixture;
+use report::{FuzzReport, RoundReport};
+
+/// Range of rounds to run.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// Minutes after which no round starts.
+    pub minutes: u32,
+    /// Seed of the first round; the following rounds use the following seeds.
+    pub seed: u64,
+    /// Maximum number of rounds.
+    pub rounds: Option<u64>,
+}
+
+impl Span {
+    /// Iterates over the seeds; the time limit counts from this call. The first round always runs.
+    fn seeds(&self) -> impl Iterator<Item = u64> {
+        let Span { minutes, seed: first, rounds } = *self;
+        let (begin, limit) = (Instant::now(), Duration::from_secs(u64::from(minutes) * 60));
+        (first..).take_while(move |seed| {
+            let number = seed - first;
+            rounds.is_none_or(|rounds| number < rounds) && (number == 0 || begin.elapsed() < limit)
+        })
+    }
+}
+
+/// Options of `fuzz servers`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Range of rounds to run.
+    pub span: Span,
+    /// The server; the packaged paged one if `None`.
+    pub program: Option<PathBuf>,
+    /// Maximum time a client waits without data when no earlier request is pending, in seconds.
+    pub patience: u32,
+}
+
+/// Runs rounds until the time is up; the exit code is 1 if there are findings.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let program = program_or_packaged(context, options.program.as_ref())?;
+    let report = play_seeds(context, program, options.patience, options.span.seeds())?;
+    let code = u8::from(report.findings() > 0);
+    Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })
+}
+
+/// Returns the given server, or the packaged paged one.
+///
+/// # Errors
+///
+/// It does not exist.
+fn program_or_packaged(context: &Context, program: Option<&PathBuf>) -> Result<PathBuf> {
+    let program = match program {
+        Some(program) => program.clone(),
+        None => context.layout.server(&context.pins()?.variant(None)?.name, DEFAULT_FLAVOR),
+    };
+    if !disk::exists(&program) {
+        let what = format!("there is no server at `{}`", context.layout.show(&program));
+        return Err(Error::environment(what).hint("cargo xtask build"));
+    }
+    Ok(program)
+}
+
+/// Runs the rounds of these seeds with this program, for the gate. Returns the findings, one line each.
+pub fn find_with_seeds(context: &Context, program: PathBuf, seeds: &[u64]) -> Result<Vec<String>> {
+    let report = play_seeds(context, program, GATE_PATIENCE, seeds.iter().copied())?;
+    Ok(report.lines())
+}
+
+/// Patience in seconds: long, because the gate runs on busy machines.
+const GATE_PATIENCE: u32 = 30;
+
+fn play_seeds(
+    context: &Context,
+    program: PathBuf,
+    patience: u32,
+    seeds: impl Iterator<Item = u64>,
+) -> Result<FuzzReport> {
+    let patience = Duration::from_secs(u64::from(patience));
+    let shown = program.display().to_string();
+    let mut fixture = FuzzFixture::prepare(context, program, patience)?;
+    let mut report = FuzzReport::new(shown);
+    for seed in seeds {
+        let round = Round::draw(seed);
+        context.ui.status("Playing", format!("seed {seed}: {:?}", round.server.theme));
+        let begin = Instant::now();
+        let evidence = fixture.play(&round)?;
+        let findings = judge::judge(&round, &evidence, patience);
+        report.rounds.push(RoundReport {
+            seed,
+            theme: format!("{:?}", round.server.theme),
+            server: fixture.words(&round.server),
+            actions: evidence.played.len(),
+            tally: judge::tally::of(&evidence),
+            took: begin.elapsed(),
+            findings,
+        });
+        // Report at once, so that an interrupted run has shown all findings so far.
+        if let Some(text) = report.findings_of_last() {
+            context.ui.warn(text);
+        }
+    }
+    Ok(report)
+}

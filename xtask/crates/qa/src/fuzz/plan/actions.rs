@@ -1,0 +1,316 @@
+//! Client actions.
+
+use std::time::Duration;
+
+use espalier_core::sys::net::exchange::Leave;
+
+use super::dice::Dice;
+use super::prompts::{MOST_PREDICTED, Prompt};
+use super::server::{ADAPTERS, KEYS, ServerPlan, Theme, Unpageable};
+
+/// One action of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Action {
+    /// Pause before the action.
+    pub pause: Duration,
+    /// Index of the API key, if the server uses keys.
+    pub key: Option<usize>,
+    /// The request.
+    pub what: What,
+    /// Condition on which the client disconnects.
+    pub leave: Leave,
+}
+
+/// A request of any kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// Text generation.
+    Generate(Generate),
+    /// An embedding.
+    Embed(Prompt),
+    /// Save, restore or erase of a slot.
+    Slot(SlotAction),
+    /// An operation on a resumable stream.
+    Conversation(ConversationAction),
+    /// An invalid request.
+    Mistake(Mistake, Prompt),
+}
+
+/// A text-generation API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    /// `/completion`
+    Completion,
+    /// `/v1/completions`
+    Completions,
+    /// `/v1/chat/completions`
+    Chat,
+    /// `/v1/messages`
+    Messages,
+    /// `/v1/responses`
+    Responses,
+}
+
+impl Api {
+    /// Returns its path.
+    pub fn path(self) -> &'static str {
+        match self {
+            Api::Completion => "/completion",
+            Api::Completions => "/v1/completions",
+            Api::Chat => "/v1/chat/completions",
+            Api::Messages => "/v1/messages",
+            Api::Responses => "/v1/responses",
+        }
+    }
+
+    /// Whether it accepts a prompt as token ids.
+    pub fn takes_tokens(self) -> bool {
+        matches!(self, Api::Completion | Api::Completions)
+    }
+}
+
+/// A text-generation request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generate {
+    /// The API.
+    pub api: Api,
+    /// The prompt.
+    pub prompt: Prompt,
+    /// Number of tokens of each choice.
+    pub predict: usize,
+    /// `stream`.
+    pub stream: bool,
+    /// Index of the `cache_salt`: prefixes are shared only between requests with the same salt.
+    pub salt: Option<usize>,
+    /// Whether the name `cache_salt` has an escaped letter in the JSON body.
+    pub escaped: bool,
+    /// `cache_prompt`.
+    pub cache: bool,
+    /// Scales of the LoRA adapters; the server's own if `None`.
+    pub scales: Option<[f64; ADAPTERS]>,
+    /// `id_slot`: the requested slot.
+    pub slot: Option<usize>,
+    /// `n`: number of choices.
+    pub choices: usize,
+    /// Whether to request the probabilities of the likeliest tokens.
+    pub likeliest: bool,
+    /// `X-Conversation-Id`: the id under which the stream can be resumed.
+    pub conversation: Option<usize>,
+}
+
+impl Generate {
+    /// Builds a `/completion` request with nothing but a prompt.
+    pub fn plain(prompt: Prompt, predict: usize) -> Generate {
+        Generate {
+            api: Api::Completion,
+            prompt,
+            predict,
+            stream: false,
+            salt: None,
+            escaped: false,
+            cache: true,
+            scales: None,
+            slot: None,
+            choices: 1,
+            likeliest: false,
+            conversation: None,
+        }
+    }
+}
+
+/// An operation on a slot and its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotAction {
+    /// The slot.
+    pub slot: usize,
+    /// `save`, `restore` or `erase`.
+    pub action: &'static str,
+    /// Owner of the file: index of its API key; 0 without keys.
+    pub owner: usize,
+    /// Index among the owner's files.
+    pub file: usize,
+}
+
+/// An operation on the resumable stream of a conversation id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConversationAction {
+    /// Index of the conversation id.
+    pub conversation: usize,
+    /// The operation.
+    pub order: Order,
+}
+
+/// Operations on a resumable stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `GET /v1/stream`: the whole stream from its beginning.
+    Resume,
+    /// `POST /v1/streams/lookup`
+    LookUp,
+    /// `DELETE /v1/stream`
+    End,
+}
+
+/// A request that the server must refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// A grammar that does not parse.
+    Grammar,
+    /// A salt that is not a string.
+    Salt,
+    /// A prompt as long as the context.
+    TooLong,
+    /// `/infill`, which the models here do not support.
+    Infill,
+}
+
+/// Number of conversation ids that a client uses.
+pub const CONVERSATIONS: usize = 2;
+
+/// Number of distinct salts.
+const SALTS: usize = 2;
+
+const SCALES: [[f64; ADAPTERS]; 7] =
+    [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, -0.5], [1.0, 1.0], [1.0, -1.0]];
+
+impl Action {
+    /// Draws an action.
+    pub fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt]) -> Action {
+        let pause = if dice.chance(60) { 0 } else { dice.below(60) };
+        let what = What::draw(dice, server, prompts);
+        let key = server.keys.then(|| dice.below(KEYS.len()));
+        let key = match what {
+            What::Slot(slot) if server.theme == Theme::SlotFiles && dice.chance(30) => Some(slot.owner),
+            _ => key,
+        };
+        Action { pause: Duration::from_millis(pause as u64), key, leave: what.draw_leave(dice), what }
+    }
+}
+
+impl What {
+    fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt]) -> What {
+        let prompt = prompts[dice.below(prompts.len())].clone();
+        let is_bare = prompt.images.is_empty();
+        if server.theme == Theme::Conversations && dice.chance(50) {
+            return What::Conversation(ConversationAction::draw(dice));
+        }
+        if server.theme == Theme::SlotFiles && dice.chance(45) {
+            return What::Slot(SlotAction::draw(dice, server));
+        }
+        match dice.below(100) {
+            0..12 if server.keeps => What::Slot(SlotAction::draw(dice, server)),
+            12..40 if server.embeddings => What::Embed(prompt),
+            40..46 if is_bare => What::Mistake(draw_mistake(dice), prompt),
+            _ => What::Generate(Generate::draw(dice, server, prompt)),
+        }
+    }
+
+    fn draw_leave(&self, dice: &mut Dice) -> Leave {
+        let What::Generate(generate) = self else { return Leave::Never };
+        match dice.below(100) {
+            0..4 => Leave::AfterTime(Duration::ZERO),
+            4..12 => Leave::AfterTime(Duration::from_millis(dice.below(120) as u64)),
+            12..22 if generate.stream => Leave::AfterEvents(dice.below(generate.predict + 1)),
+            _ => Leave::Never,
+        }
+    }
+}
+
+impl Generate {
+    fn draw(dice: &mut Dice, server: &ServerPlan, prompt: Prompt) -> Generate {
+        let (theme, has_images) = (server.theme, !prompt.images.is_empty());
+        let api = match (has_images, theme) {
+            (true, _) => Api::Completion,
+            // The conversion from one API to another may drop the adapters.
+            (_, Theme::Adapters | Theme::Images) => {
+                dice.pick(&[Api::Completion, Api::Completions, Api::Chat])
+            }
+            (_, Theme::Streams | Theme::Conversations) => {
+                dice.pick(&[Api::Completion, Api::Completions, Api::Chat, Api::Messages, Api::Responses])
+            }
+            (_, Theme::Choices) => dice.pick(&[Api::Completions, Api::Completions, Api::Completion]),
+            _ => dice.pick(&[
+                Api::Completion,
+                Api::Completion,
+                Api::Completion,
+                Api::Completions,
+                Api::Chat,
+                Api::Messages,
+                Api::Responses,
+            ]),
+        };
+        let several = api == Api::Completions && wants_choices(dice, server);
+        let longest_answer = server.cells() - 1 - prompt.length().min(server.cells() - 2);
+        let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MOST_PREDICTED]);
+        let stream = dice.chance(match theme {
+            Theme::Streams | Theme::Conversations => 85,
+            _ => 45,
+        });
+        let wants_slot = match theme {
+            Theme::SlotFiles | Theme::Unpaged => 60,
+            _ => 10,
+        };
+        Generate {
+            api,
+            predict: wanted.min(longest_answer).max(1),
+            stream,
+            salt: Some(dice.below(SALTS)).filter(|_| dice.chance(20)),
+            escaped: dice.chance(25),
+            // Entries that a request with `cache_prompt: false` leaves behind show when the same prompt is sent after
+            // it.
+            cache: !dice.chance(if matches!(theme, Theme::Kept | Theme::Boundaries) { 40 } else { 12 }),
+            scales: server.adapters.then(|| dice.pick(&SCALES)).filter(|_| dice.chance(80)),
+            slot: Some(dice.below(server.slots)).filter(|_| dice.chance(wants_slot)),
+            choices: if several { dice.between(2, server.slots.min(4)) } else { 1 },
+            likeliest: dice.chance(50),
+            conversation: (server.theme == Theme::Conversations && stream).then(|| dice.below(CONVERSATIONS)),
+            prompt,
+        }
+    }
+
+    /// The text of the salt.
+    pub fn salt_text(&self) -> Option<String> {
+        self.salt.map(|salt| format!("salt {salt}"))
+    }
+}
+
+/// Decides whether to request several choices. In a unified cache with a sliding window they run out of KV cache, in
+/// stock as well.
+fn wants_choices(dice: &mut Dice, server: &ServerPlan) -> bool {
+    let is_wanted = dice.chance(if server.theme == Theme::Choices { 80 } else { 15 });
+    is_wanted && server.unpageable != Some(Unpageable::Window)
+}
+
+impl SlotAction {
+    fn draw(dice: &mut Dice, server: &ServerPlan) -> SlotAction {
+        SlotAction {
+            slot: dice.below(server.slots),
+            action: dice.pick(&["save", "save", "restore", "restore", "erase"]),
+            owner: if server.keys { dice.below(KEYS.len()) } else { 0 },
+            file: dice.below(2),
+        }
+    }
+
+    /// The file name.
+    pub fn file_name(&self) -> String {
+        format!("owner-{}-{}.bin", self.owner, self.file)
+    }
+}
+
+impl ConversationAction {
+    fn draw(dice: &mut Dice) -> ConversationAction {
+        ConversationAction {
+            conversation: dice.below(CONVERSATIONS),
+            order: dice.pick(&[Order::Resume, Order::Resume, Order::LookUp, Order::End]),
+        }
+    }
+
+    /// The conversation id for an index.
+    pub fn id(conversation: usize) -> String {
+        format!("conversation-{conversation}")
+    }
+}
+
+fn draw_mistake(dice: &mut Dice) -> Mistake {
+    dice.pick(&[Mistake::Grammar, Mistake::Grammar, Mistake::Salt, Mistake::TooLong, Mistake::Infill])
+}

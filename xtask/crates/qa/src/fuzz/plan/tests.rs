@@ -1,0 +1,197 @@
+use espalier_core::sys::net::exchange::Leave;
+
+use super::actions::{Api, Generate, Mistake, Order};
+use super::server::{COPIES, Drafts, Files, Unpageable};
+use super::*;
+
+fn rounds() -> Vec<Round> {
+    (0..160).map(Round::draw).collect()
+}
+
+fn generates(rounds: &[Round]) -> Vec<(&ServerPlan, &Action, &Generate)> {
+    let mut all = Vec::new();
+    for round in rounds {
+        for (_, action) in round.actions() {
+            if let What::Generate(generate) = &action.what {
+                all.push((&round.server, action, generate));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn a_seed_repeats_and_seeds_differ() {
+    assert_eq!(Round::draw(7), Round::draw(7));
+    assert_ne!(Round::draw(7), Round::draw(7 + 16));
+}
+
+#[test]
+fn every_kind_of_server_comes() {
+    let rounds = rounds();
+    let has = |what: fn(&ServerPlan) -> bool| rounds.iter().any(|round| what(&round.server));
+    assert!(Theme::ALL.iter().all(|theme| rounds.iter().any(|round| round.server.theme == *theme)));
+    for kind in Drafts::KINDS {
+        assert!(rounds.iter().any(|round| round.server.drafts == kind && round.server.keys), "{kind:?}");
+    }
+    for kind in [Unpageable::Window, Unpageable::Recurrent] {
+        assert!(rounds.iter().any(|round| round.server.unpageable == Some(kind) && round.server.keys));
+    }
+    assert!(has(|plan| plan.prefill_budget == Some(2_147_483_647)) && has(|plan| plan.sleeps));
+    assert!(has(|plan| plan.keys && plan.keeps) && has(|plan| !plan.keys && plan.keeps));
+    assert!(has(|plan| plan.kv_type == "f16") && has(|plan| plan.blocks == 64) && has(|plan| plan.vision));
+    assert!(has(|plan| plan.kv_type == COPIES) && !has(|plan| plan.kv_type == COPIES && plan.keeps));
+    assert!(rounds.iter().all(|round| round.server.batches.1 <= round.server.batches.0));
+}
+
+#[test]
+fn every_kind_of_action_comes() {
+    let rounds = rounds();
+    let all: Vec<&Action> =
+        rounds.iter().flat_map(|round| round.actions().map(|(_, action)| action)).collect();
+    let has = |what: fn(&Action) -> bool| all.iter().any(|action| what(action));
+    assert!(has(|action| matches!(action.what, What::Embed(_))));
+    for kind in ["save", "restore", "erase"] {
+        assert!(all.iter().any(|action| matches!(&action.what, What::Slot(slot) if slot.action == kind)));
+    }
+    for order in [Order::Resume, Order::LookUp, Order::End] {
+        assert!(
+            all.iter().any(|action| matches!(&action.what, What::Conversation(one) if one.order == order))
+        );
+    }
+    for kind in [Mistake::Grammar, Mistake::Salt, Mistake::TooLong, Mistake::Infill] {
+        assert!(all.iter().any(|action| matches!(&action.what, What::Mistake(one, _) if *one == kind)));
+    }
+    assert!(has(|action| action.leave == Leave::AfterTime(std::time::Duration::ZERO)));
+    assert!(has(|action| matches!(action.leave, Leave::AfterEvents(0))));
+    assert!(has(|action| matches!(action.leave, Leave::AfterEvents(3..))));
+}
+
+#[test]
+fn every_kind_of_request_comes() {
+    let rounds = rounds();
+    let all = generates(&rounds);
+    let has = |what: fn(&Generate) -> bool| all.iter().any(|(_, _, generate)| what(generate));
+    for api in [Api::Completion, Api::Completions, Api::Chat, Api::Messages, Api::Responses] {
+        assert!(all.iter().any(|(_, _, one)| one.api == api && one.stream));
+        assert!(all.iter().any(|(_, _, one)| one.api == api && !one.stream));
+    }
+    assert!(has(|one| one.choices == 4) && has(|one| !one.cache) && has(|one| one.slot.is_some()));
+    assert!(has(|one| one.escaped && one.salt.is_some()) && has(|one| one.prompt.images.len() == 2));
+    assert!(has(|one| one.scales == Some([-1.0, 0.0])) && has(|one| one.prompt.length() % 64 == 0));
+    assert!(all.iter().any(|(server, _, one)| one.prompt.length() + 64 > server.cells() - 2));
+}
+
+#[test]
+fn every_request_fits_into_its_pool_alone() {
+    for (server, _, one) in generates(&rounds()) {
+        assert!(one.prompt.length() + one.predict < server.cells(), "{server:?} {one:?}");
+        assert!(one.choices <= server.slots && one.predict > 0);
+    }
+}
+
+#[test]
+fn an_escaped_name_is_still_the_same_json() {
+    let rounds = rounds();
+    let (server, action, _) =
+        *generates(&rounds).iter().find(|(_, _, one)| one.escaped && one.salt.is_some()).expect("one comes");
+    let body = body::question(action, server, "").body;
+    assert!(body.contains("cache_\\u0073alt") && !body.contains("cache_salt"));
+    let parsed: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert!(parsed["cache_salt"].is_string());
+}
+
+#[test]
+fn the_reference_is_the_same_for_servers_that_compute_alike() {
+    let files = Files {
+        trained: "trained".into(),
+        random: "random".into(),
+        adapters: ["one".into(), "two".into()],
+        vision: "vision".into(),
+        windowed: "windowed".into(),
+        recurrent: "recurrent".into(),
+        slots: "slots".into(),
+    };
+    let server = Round::draw(0).server;
+    let other = ServerPlan { slots: 7, keys: !server.keys, blocks: 33, ..server.clone() };
+    assert_eq!(server.reference_arguments(&files), other.reference_arguments(&files));
+    assert!(other.arguments(&files).join(" ").contains("-c 2112 "));
+    assert!(!server.reference_arguments(&files).contains(&"--kv-paged".to_string()));
+}
+
+#[test]
+fn an_id_of_a_conversation_is_used_by_both_keys_and_by_one_client_of_each() {
+    let is_about_them = |round: &Round| round.server.theme == Theme::Conversations;
+    let mut meetings = 0;
+    for round in rounds().iter().filter(|round| is_about_them(round)) {
+        let mut users = std::collections::BTreeMap::<_, std::collections::BTreeSet<_>>::new();
+        for ((act, client, _), action) in round.actions() {
+            let id = match &action.what {
+                What::Generate(generate) => generate.conversation,
+                What::Conversation(one) => Some(one.conversation),
+                _ => None,
+            };
+            if let Some(id) = id {
+                users.entry((act, id)).or_default().insert((client, action.key));
+            }
+        }
+        for ((act, _), users) in users.into_iter().filter(|((act, _), _)| *act > 0) {
+            let keys: std::collections::BTreeSet<_> = users.iter().map(|(_, key)| *key).collect();
+            assert_eq!(keys.len(), users.len(), "act {act}: {users:?}");
+            meetings += usize::from(keys.len() == 2);
+        }
+    }
+    assert!(meetings > 20, "{meetings}");
+}
+
+#[test]
+fn a_client_with_drafts_after_others_sent_no_request_before() {
+    let about = |round: &&Round| round.server.theme == Theme::ForeignDrafts;
+    let first = rounds().into_iter().find(|round| about(&round)).map(|round| round.server.drafts);
+    assert_eq!(first, Some(Drafts::NgramMod), "the kind that shows the most");
+    for round in rounds().iter().filter(about) {
+        let alone: Vec<_> = round.actions().filter(|((act, _, _), _)| *act == 0).collect();
+        let fresh = alone.iter().filter_map(|(_, action)| match &action.what {
+            What::Generate(one) if one.salt.is_some() => Some((action.key, one.salt, &one.prompt)),
+            _ => None,
+        });
+        let fresh: Vec<_> = fresh.collect();
+        let owners: std::collections::BTreeSet<_> = fresh.iter().map(|(key, salt, _)| (key, salt)).collect();
+        assert_eq!((fresh.len(), owners.len()), (6, 6));
+        for (_, _, prompt) in fresh {
+            let askers = alone
+                .iter()
+                .filter(|(_, action)| matches!(&action.what, What::Generate(one) if one.prompt.family == prompt.family));
+            assert!(askers.count() >= 2);
+        }
+    }
+}
+
+#[test]
+fn what_was_saved_with_a_salt_is_asked_again_without_it_by_the_same_key() {
+    let about = |round: &&Round| matches!(round.server.theme, Theme::SlotFiles | Theme::Unpaged);
+    for round in rounds().iter().filter(about).filter(|round| round.server.keeps) {
+        let first: Vec<&Action> = round.acts[0].clients[0].iter().take(16).collect();
+        let mut families = std::collections::BTreeSet::new();
+        for four in first.chunks(4) {
+            let [What::Generate(one), What::Slot(save), What::Slot(restore), What::Generate(again)] =
+                [&four[0].what, &four[1].what, &four[2].what, &four[3].what]
+            else {
+                panic!("{four:?}");
+            };
+            assert!(four.iter().all(|action| action.key == first[0].key));
+            assert_eq!((save.action, restore.action), ("save", "restore"));
+            assert_eq!((save.owner, save.file), (restore.owner, restore.file));
+            assert_eq!((one.slot, again.slot), (Some(save.slot), Some(restore.slot)));
+            assert!(one.prompt == again.prompt && one.salt.is_some() && one.salt != again.salt);
+            families.insert(one.prompt.family);
+        }
+        let asks = |family| {
+            generates(std::slice::from_ref(round))
+                .iter()
+                .filter(|(_, _, one)| one.prompt.family == family)
+                .count()
+        };
+        assert!(families.len() == 4 && families.iter().all(|family| asks(*family) == 2));
+    }
+}

@@ -1,0 +1,254 @@
+//! Runs a round: starts a server and its clients, and records the observations.
+
+mod crowd;
+pub mod references;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use espalier_core::config::layout::SMOKE_MODEL;
+use espalier_core::context::Context;
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::process::Run;
+use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::net::exchange::{Leave, Question};
+use espalier_core::sys::net::server::Server;
+use espalier_modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
+use serde_json::json;
+
+use self::crowd::Crowd;
+use self::references::References;
+use super::judge::{self, Evidence, decode};
+use super::plan::Round;
+use super::plan::body;
+use super::plan::server::{COPIES, Files, KEYS, ServerPlan};
+use crate::serving::adapter;
+use crate::serving::cases;
+use crate::serving::switches;
+use crate::sys::models;
+
+/// Fixture in which rounds run.
+pub struct FuzzFixture {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+    files: Files,
+    references: BTreeMap<String, References>,
+    patience: Duration,
+}
+
+/// State shared by all acts of a round.
+struct RoundState {
+    /// Start of the round.
+    begin: Instant,
+    /// The server's placeholder for an image.
+    marker: String,
+    /// Time per token with a single client, in seconds.
+    pace: f64,
+    /// Successive scrapes of `/metrics`.
+    scrapes: Mutex<Vec<String>>,
+}
+
+impl RoundState {
+    fn open(server: &Server, plan: &ServerPlan) -> RoundState {
+        let (marker, pace) = (marker_of(server, plan), pace_of(server, plan));
+        RoundState { begin: Instant::now(), marker, pace, scrapes: Mutex::default() }
+    }
+}
+
+/// Tolerance of log probabilities by cache type: three times the observed change from rounding alone. Flash attention
+/// sums an f16 cache in f16, in an order that depends on the placement of its cells. A key that was rounded differently
+/// may be quantized differently.
+const TOLERANCES: [(&str, f64); 5] =
+    [("f16", 0.6), ("q8_0", 0.15), ("turbo4", 0.45), ("tcq3", 0.45), (COPIES, 0.6)];
+
+/// Time until a server with `--sleep-idle-seconds 1` is asleep, including the delay until it notices that it is idle.
+const NAP: Duration = Duration::from_millis(2200);
+
+impl FuzzFixture {
+    /// Writes the models and creates the folders.
+    pub fn prepare(context: &Context, program: PathBuf, patience: Duration) -> Result<FuzzFixture> {
+        ours::claim(&context.layout)?;
+        let parent = context.layout.generated().join("fuzz");
+        let folder = disk::scratch_folder(&parent, "round")?;
+        let at = |name: &str| folder.path().join(name);
+        let spec = ModelSpec::small(Architecture::Llama, WeightType::F16);
+        let files = Files {
+            trained: context.file_of_espalier(SMOKE_MODEL)?,
+            random: at("model.gguf"),
+            adapters: [at("adapter-0.gguf"), at("adapter-1.gguf")],
+            vision: at("vision.gguf"),
+            windowed: at("windowed.gguf"),
+            recurrent: at("recurrent.gguf"),
+            slots: at("slots"),
+        };
+        models::write(&files.random, &spec)?;
+        models::write(&files.windowed, &ModelSpec::small(Architecture::Gemma3, WeightType::F16))?;
+        models::write(&files.recurrent, &ModelSpec::small(Architecture::Qwen35, WeightType::F16))?;
+        models::write_vision(&files.vision, &VisionSpec::small(spec.n_embd))?;
+        for (seed, path) in (1..).zip(&files.adapters) {
+            models::write_adapter(path, &espalier_modelgen::AdapterSpec { seed, ..adapter::spec() })?;
+        }
+        Ok(FuzzFixture { program, folder, files, references: BTreeMap::new(), patience })
+    }
+
+    /// Returns the command line of the server of a round.
+    pub fn words(&self, server: &ServerPlan) -> String {
+        self.run_of(&server.arguments(&self.files)).words()
+    }
+
+    fn run_of(&self, arguments: &[String]) -> Run {
+        // A paged cache implies our attention: enable it for the unpaged server too, or the kernels would differ.
+        switches::with_feature(Run::new(&self.program), Some(switches::ATTENTION)).args(arguments)
+    }
+
+    /// Runs a round to its end.
+    pub fn play(&mut self, round: &Round) -> Result<Evidence> {
+        ours::remove_folder(&self.files.slots)?;
+        disk::create_folder(&self.files.slots)?;
+        let log = self.folder.path().join("server.log");
+        let mut server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
+        let mut evidence = Evidence { tolerance: tolerance_of(&round.server), ..Evidence::default() };
+        let round_state = RoundState::open(&server, &round.server);
+        for number in 0..round.acts.len() {
+            let is_over = self.play_act(&server, round, number, &round_state, &mut evidence);
+            evidence.ended = server.ended();
+            if is_over || evidence.ended.is_some() {
+                break;
+            }
+        }
+        evidence.scrapes = round_state.scrapes.into_inner().unwrap_or_default();
+        evidence.log = server.said()?;
+        drop(server);
+        self.ask_witnesses(round, &mut evidence)?;
+        self.ask_the_reference(round, &mut evidence)?;
+        Ok(evidence)
+    }
+
+    /// Runs one act; returns whether the round must end early because a client timed out.
+    fn play_act(
+        &self,
+        server: &Server,
+        round: &Round,
+        number: usize,
+        round_state: &RoundState,
+        evidence: &mut Evidence,
+    ) -> bool {
+        let act = &round.acts[number];
+        if round.server.adapters {
+            server.exchange(&swap(&round.server, &act.own_scales), Leave::Never, self.patience);
+        }
+        if act.after_sleep {
+            std::thread::sleep(NAP);
+            evidence.rests.push(watch::asleep(server, &round.server));
+        }
+        let (played, is_over) = Crowd { server, round, number, round_state, patience: self.patience }.play();
+        evidence.played.extend(played);
+        if !is_over {
+            evidence.rests.push(watch::at_rest(server, &round.server));
+        }
+        is_over
+    }
+
+    /// Repeats each owner's first request, each on a fresh server without earlier requests.
+    fn ask_witnesses(&self, round: &Round, evidence: &mut Evidence) -> Result<()> {
+        let first: Vec<Question> = judge::first_of_owners(round, evidence)
+            .map(|played| body::question(&played.action, &round.server, ""))
+            .collect();
+        for question in first {
+            let log = self.folder.path().join("witness.log");
+            let server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
+            evidence.witnesses.push(server.exchange(&question, Leave::Never, self.patience));
+        }
+        Ok(())
+    }
+
+    fn ask_the_reference(&mut self, round: &Round, evidence: &mut Evidence) -> Result<()> {
+        let arguments = round.server.reference_arguments(&self.files);
+        let name = arguments.join(" ");
+        if !self.references.contains_key(&name) {
+            let log = self.folder.path().join(format!("reference-{}.log", self.references.len()));
+            let server = Server::start(self.run_of(&arguments), &log)
+                .map_err(|error| error.hint("the same program has to run without `--kv-paged` too"))?;
+            self.references.insert(name.clone(), References::new(server, &round.server));
+        }
+        let Some(references) = self.references.get(&name) else {
+            return Err(Error::environment("the reference server has died"));
+        };
+        for played in &mut evidence.played {
+            let scales = played.scales(&round.server);
+            let Some(question) = references::Question::of(&round.server, &played.action, scales) else {
+                continue;
+            };
+            let name = question.name();
+            if !evidence.references.contains_key(&name) {
+                evidence.references.insert(name.clone(), references.answer(&question)?);
+            }
+            played.reference = Some(name);
+        }
+        Ok(())
+    }
+}
+
+fn tolerance_of(server: &ServerPlan) -> f64 {
+    TOLERANCES.iter().find(|(kv_type, _)| *kv_type == server.kv_type).map_or(0.0, |(_, tolerance)| *tolerance)
+}
+
+/// Returns the placeholder for an image, which differs in each process.
+fn marker_of(server: &Server, plan: &ServerPlan) -> String {
+    let properties = get_json(server, plan, "/props");
+    properties["media_marker"].as_str().unwrap_or("<__media__>").to_string()
+}
+
+/// Measures the time per token, with a prompt that no client sends.
+fn pace_of(server: &Server, plan: &ServerPlan) -> f64 {
+    const TOKENS: usize = 200;
+    const ANSWER: usize = 20;
+    let mut body = cases::cold(cases::request_for(&[], ANSWER));
+    body["prompt"] = if plan.vision { "x".repeat(TOKENS).into() } else { json!(vec![7; TOKENS]) };
+    body["cache_salt"] = "pace".into();
+    let key = plan.keys.then(|| KEYS[0].to_string());
+    let question = Question {
+        method: "POST",
+        path: "/completion".to_string(),
+        key,
+        body: body.to_string(),
+        ..Question::default()
+    };
+    let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(60));
+    exchange.took.as_secs_f64() / (TOKENS + ANSWER) as f64
+}
+
+fn swap(server: &ServerPlan, scales: &[f64]) -> Question {
+    Question {
+        method: "POST",
+        path: "/lora-adapters".to_string(),
+        key: server.keys.then(|| KEYS[0].to_string()),
+        body: body::lora(scales).to_string(),
+        ..Question::default()
+    }
+}
+
+/// Sends a GET request with an API key, if the server uses keys.
+fn get(server: &Server, plan: &ServerPlan, path: &str) -> Option<String> {
+    get_as(server, plan.keys.then_some(KEYS[0]), path)
+}
+
+fn get_as(server: &Server, key: Option<&str>, path: &str) -> Option<String> {
+    let key = key.map(str::to_string);
+    let question =
+        Question { method: "GET", path: path.to_string(), key, body: String::new(), ..Question::default() };
+    let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(10));
+    let reply = decode(&exchange.bytes).filter(|reply| reply.status == 200)?;
+    Some(espalier_series::lossy(&reply.body).into_owned())
+}
+
+fn get_json(server: &Server, plan: &ServerPlan, path: &str) -> serde_json::Value {
+    get_json_as(server, plan.keys.then_some(KEYS[0]), path)
+}
+
+fn get_json_as(server: &Server, key: Option<&str>, path: &str) -> serde_json::Value {
+    get_as(server, key, path).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(json!(null))
+}

@@ -1,0 +1,172 @@
+//! Runs a round: starts a server, sends requests of growing size with another client beside each, and records the
+//! observations.
+
+mod watch;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use espalier_core::config::layout::SMOKE_MODEL;
+use espalier_core::context::Context;
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::process::Run;
+use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::net::exchange::{Exchange, Leave, Question};
+use espalier_core::sys::net::server::{Server, help_of};
+use serde_json::{Value, json};
+
+use self::watch::Watched;
+use super::judge::{self, Budget, Evidence, Observation};
+use super::plan::Round;
+use super::plan::family::Duty;
+use crate::fuzz::judge::decode;
+use crate::serving::switches;
+
+/// Fixture in which rounds run.
+pub struct RequestFuzzFixture {
+    program: PathBuf,
+    is_paged: bool,
+    model: PathBuf,
+    folder: tempfile::TempDir,
+    budget: Budget,
+}
+
+/// Time after which an early client disconnects.
+const EARLY: Duration = Duration::from_millis(150);
+
+/// Requests answered sooner than this are assumed to leave no work behind.
+const SHORT: Duration = Duration::from_millis(500);
+
+impl RequestFuzzFixture {
+    /// Prepares the fixture; detects from the program's help whether it supports `--kv-paged`.
+    pub fn prepare(context: &Context, program: PathBuf, budget: Budget) -> Result<RequestFuzzFixture> {
+        ours::claim(&context.layout)?;
+        let folder = disk::scratch_folder(&context.layout.generated().join("fuzz"), "requests")?;
+        let is_paged = help_of(&program)?.contains("--kv-paged");
+        let model = context.file_of_espalier(SMOKE_MODEL)?;
+        Ok(RequestFuzzFixture { program, is_paged, model, folder, budget })
+    }
+
+    /// Returns the command line of a server.
+    pub fn words(&self, duty: Duty) -> String {
+        self.run(duty).words()
+    }
+
+    fn run(&self, duty: Duty) -> Run {
+        let more: &[&str] = match duty {
+            Duty::Generate => &[],
+            Duty::Embed => &["--embedding", "--pooling", "last"],
+            Duty::Rerank => &["--reranking"],
+        };
+        let paged: &[&str] = if self.is_paged { &["--kv-paged"] } else { &[] };
+        switches::without_features(Run::new(&self.program))
+            .args(["-t", "1", "-np", "2", "-c", "4096", "--cache-ram", "0", "--model"])
+            .arg(&self.model)
+            .args(paged)
+            .args(more)
+    }
+
+    /// Sends requests of growing size until one is refused, breaks a budget, or is the largest.
+    pub fn play(&self, round: &Round) -> Result<Evidence> {
+        let mut server = Server::start(self.run(round.duty()), &self.folder.path().join("server.log"))?;
+        let reference = reference(&server, round.duty());
+        let Some(answered) = reference else {
+            return Err(Error::no("the server does not answer a plain request"));
+        };
+        // The first answer allocates memory that stays allocated.
+        let rest = server.resident_bytes().unwrap_or_default();
+        let mut evidence = Evidence { rest, reference: answered, ..Evidence::default() };
+        for size in round.sizes() {
+            let Some(question) = round.request(size) else { break };
+            let one = self.observe(&server, round, size, &question, rest);
+            let is_over =
+                one.is_refused() || !judge::judge_one(round, &evidence, &one, &self.budget).is_empty();
+            evidence.observations.push(one);
+            evidence.ended = server.ended();
+            if is_over || evidence.ended.is_some() {
+                break;
+            }
+        }
+        evidence.log = server.said()?;
+        Ok(evidence)
+    }
+
+    fn observe(
+        &self,
+        server: &Server,
+        round: &Round,
+        size: usize,
+        question: &Question,
+        rest: u64,
+    ) -> Observation {
+        let body = question.body.len();
+        let limit = self.budget.most_memory(rest, body);
+        let leave = match round.leaves {
+            true => Leave::AfterTime(EARLY),
+            false => Leave::WhenAnswered(self.budget.answer),
+        };
+        let plain = plain(round.duty());
+        let ask = || server.exchange(question, leave, self.budget.answer);
+        let Watched { exchange, other, peak } = watch::during(server, &plain, &self.budget, limit, ask);
+        let rested = match exchange.took > SHORT || round.leaves {
+            true => rest_of(server, self.budget.other),
+            false => Some(Duration::ZERO),
+        };
+        let reference = reference(server, round.duty());
+        Observation { size, body, exchange, left: round.leaves, other, peak, rested, reference }
+    }
+}
+
+/// Path and body of a plain request, and the JSON pointer to the part of its answer that must not change.
+fn plain_json(duty: Duty) -> (&'static str, Value, &'static str) {
+    match duty {
+        Duty::Generate => (
+            "/completion",
+            json!({ "prompt": "The", "n_predict": 8, "temperature": 0, "cache_prompt": false }),
+            "/content",
+        ),
+        Duty::Embed => ("/v1/embeddings", json!({ "input": "The" }), "/data/0/embedding"),
+        // Without a ranking head a document's score depends on what else is in the batch.
+        Duty::Rerank => ("/rerank", json!({ "query": "The", "documents": ["a"] }), "/results"),
+    }
+}
+
+fn plain(duty: Duty) -> Question {
+    let (path, json, _) = plain_json(duty);
+    Question { method: "POST", path: path.to_string(), body: json.to_string(), ..Question::default() }
+}
+
+/// Timeout for the reference answer: the server may still be finishing earlier work.
+const REFERENCE: Duration = Duration::from_secs(20);
+
+fn reference(server: &Server, duty: Duty) -> Option<Value> {
+    let exchange = server.exchange(&plain(duty), Leave::Never, REFERENCE);
+    answer_of(&exchange)?.pointer(plain_json(duty).2).cloned()
+}
+
+fn answer_of(exchange: &Exchange) -> Option<Value> {
+    let reply = decode(&exchange.bytes).filter(|reply| reply.status == 200)?;
+    serde_json::from_slice(&reply.body).ok()
+}
+
+/// A server that uses less than this share of a core is idle. On a busy machine a working one gets little CPU time.
+const IDLE: f64 = 0.05;
+
+/// Length of one CPU-time sample: a clock tick of 10 ms must be less than that share of it.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Waits until the server is idle and returns how long that took; `None` if longer than `limit`. If the system does not
+/// report CPU time, the server counts as idle.
+fn rest_of(server: &Server, limit: Duration) -> Option<Duration> {
+    let begin = Instant::now();
+    while begin.elapsed() < limit {
+        let Some(before) = server.processor_time() else { return Some(begin.elapsed()) };
+        let look = Instant::now();
+        std::thread::sleep(LOOK);
+        let computed = server.processor_time().unwrap_or(before).saturating_sub(before);
+        if computed.as_secs_f64() < look.elapsed().as_secs_f64() * IDLE {
+            return Some(begin.elapsed());
+        }
+    }
+    None
+}

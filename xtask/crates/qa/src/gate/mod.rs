@@ -1,0 +1,320 @@
+//! `cargo xtask gate`: compares a variant with the stock variant whose answers it must match. Its parts are logits of
+//! random models (`logits`), attention against double precision (`attention`), the servers' answers (`servers`), their
+//! answers on real weights (`weights`) and upstream's own tests (`suites`).
+
+mod attention;
+pub mod logits;
+pub mod servers;
+mod suites;
+pub mod weights;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use espalier_core::config::flavors::DEFAULT_FLAVOR;
+use espalier_core::config::layout::SMOKE_MODEL;
+use espalier_core::config::pins::{Pins, Variant};
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Result};
+use espalier_core::next_command::next_command;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::machine::threads::result_of;
+use espalier_core::sys::project::inputs::PatchFile;
+use espalier_patches::stack::Stack;
+use espalier_series::{Numerics, Patch};
+use serde_json::{Value, json};
+
+use self::logits::Claim;
+use self::servers::{Chosen, Claimed, Off, promises};
+use crate::fuzz;
+use crate::serving::inputs;
+
+/// Options of `gate`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant name; the default one if `None`.
+    pub variant: Option<String>,
+    /// Parts to run; all if empty.
+    pub only: Vec<Part>,
+    /// Models whose logits or answers are compared; all if empty. Only with [`Part::Logits`] or [`Part::Servers`],
+    /// alone.
+    pub models: Vec<String>,
+    /// Server checks by name; all if empty. Only with [`Part::Servers`] alone.
+    pub checks: Vec<String>,
+    /// Promises by name; all if empty. Only with [`Part::Promises`] alone.
+    pub promises: Vec<String>,
+    /// The server whose promises are checked; the packaged one if `None`. Only with [`Part::Promises`] alone.
+    pub program: Option<PathBuf>,
+    /// Size of the workload on real weights. [`weights::Size::Full`] only with [`Part::Weights`] alone.
+    pub weights: weights::Size,
+}
+
+/// A part of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Logits: bit-identical, or within the bounds that the patches declare.
+    Logits,
+    /// Error of attention against double precision.
+    Attention,
+    /// Server answers, token by token, and the promises.
+    Servers,
+    /// Promises of the paged server; needs no stock server.
+    Promises,
+    /// Server answers on real weights, within stock's own spread.
+    Weights,
+    /// Outcomes of upstream tests.
+    Suites,
+}
+
+impl Part {
+    /// All parts; the promises are included in [`Part::Servers`].
+    pub const ALL: [Part; 5] = [Part::Logits, Part::Attention, Part::Servers, Part::Weights, Part::Suites];
+    /// Parts that need only the packaged programs.
+    pub const OF_PACKAGES: [Part; 3] = [Part::Logits, Part::Attention, Part::Servers];
+
+    /// Whether the part applies to `variant`: without the kernels there is no block pool whose answers could be
+    /// compared.
+    fn is_for(self, variant: &Variant) -> bool {
+        variant.kernels || !matches!(self, Part::Servers | Part::Weights)
+    }
+}
+
+/// Runs the requested parts.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let pins = context.pins()?;
+    let variant = pins.variant(options.variant.as_deref())?;
+    if options.only == [Part::Promises] {
+        return hold_to_promises(context, &variant.name, options);
+    }
+    if options.program.is_some() || !options.promises.is_empty() {
+        return Err(Error::usage("`--program` and `--promise` only work with `--only promises`")
+            .hint("cargo xtask gate --only promises"));
+    }
+    refuse_misplaced(options)?;
+    let reference = reference_of(&pins, variant)?;
+    let parts = parts_of(variant, &options.only)?;
+    let claims = claims(context, &pins, variant)?;
+    let has_kernels = variant.kernels;
+    let sides = Sides { reference: &reference.name, variant: &variant.name, claims: &claims, has_kernels };
+    let chosen = Chosen { checks: &options.checks, models: &options.models };
+    compare_chosen(context, &sides, &parts, (chosen, options.weights))
+}
+
+/// Returns the requested parts, or all that apply to `variant`; an error if a requested part does not apply.
+fn parts_of(variant: &Variant, only: &[Part]) -> Result<Vec<Part>> {
+    if only.iter().any(|part| !part.is_for(variant)) {
+        return Err(Error::usage(format!(
+            "`{}` has no kernels, so no pool to compare servers with",
+            variant.name
+        ))
+        .hint(next_command("gate --only logits", &[("--variant", Some(variant.name.as_str()))])));
+    }
+    Ok(possible(variant, if only.is_empty() { &Part::ALL[..] } else { only }))
+}
+
+/// Returns those of `parts` that apply to `variant`.
+pub fn possible(variant: &Variant, parts: &[Part]) -> Vec<Part> {
+    parts.iter().copied().filter(|part| part.is_for(variant)).collect()
+}
+
+fn refuse_misplaced(options: &Options) -> Result<()> {
+    let Options { only, models, checks, weights, .. } = options;
+    if *weights == weights::Size::Full && *only != [Part::Weights] {
+        return Err(Error::usage("`--full` only works with `--only weights`")
+            .hint("cargo xtask gate --only weights --full"));
+    }
+    if !checks.is_empty() && *only != [Part::Servers] {
+        return Err(Error::usage("`--check` only works with `--only servers`")
+            .hint("cargo xtask gate --only servers"));
+    }
+    let takes_models = matches!(only[..], [Part::Logits | Part::Servers]);
+    if !models.is_empty() && !takes_models {
+        return Err(Error::usage("`--model` only works with `--only logits` or `--only servers`")
+            .hint("cargo xtask gate --only logits"));
+    }
+    Ok(())
+}
+
+fn reference_of<'a>(pins: &'a Pins, variant: &Variant) -> Result<&'a Variant> {
+    let reference = variant.gate.as_ref().and_then(|name| pins.variants.get(name));
+    reference.ok_or_else(|| {
+        let name = &variant.name;
+        Error::usage(format!("`pins.toml` names no variant to gate `{name}` against"))
+            .hint(format!("add `gate = \"VARIANT\"` to `[variants.{name}]`"))
+            .hint(next_command("gate", &[("--variant", Some("NAME"))]))
+    })
+}
+
+/// Two builds of one tree, and the numerical effect that the patches between them declare.
+#[derive(Clone, Copy, Debug)]
+pub struct Sides<'a> {
+    /// Name of the reference build's folders.
+    pub reference: &'a str,
+    /// Name of the gated build's folders.
+    pub variant: &'a str,
+    /// Claims of the patches that the reference does not have.
+    pub claims: &'a [Claim],
+    /// Whether the gated build has the kernels, whose features can be switched on.
+    pub has_kernels: bool,
+}
+
+/// Returns the numerical claims of the patches of `variant`, except those its reference has too.
+pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Claim>> {
+    let reference = variant.gate.as_ref().and_then(|name| pins.variants.get(name));
+    let read = |variant| Stack::read(&context.layout, pins, variant);
+    let shared = reference.map(read).transpose()?.map(|stack| stack.files).unwrap_or_default();
+    let stack = read(variant)?;
+    let own = stack.files.iter().zip(&stack.patches).filter(|(file, _)| !shared.contains(file));
+    let claim = |(file, patch): (&PatchFile, &Patch)| Claim {
+        patch: file.name().to_string(),
+        numerics: Numerics::of(patch),
+    };
+    Ok(own.map(claim).collect())
+}
+
+/// Compares two builds by the names of their folders. The canary's folders have names that `pins.toml` does not know,
+/// so no suite can be built for them.
+pub fn compare(context: &Context, sides: &Sides<'_>, parts: &[Part]) -> Result<Outcome> {
+    compare_chosen(context, sides, parts, (Chosen::default(), weights::Size::default()))
+}
+
+fn compare_chosen(
+    context: &Context,
+    sides: &Sides<'_>,
+    parts: &[Part],
+    (chosen, size): (Chosen<'_>, weights::Size),
+) -> Result<Outcome> {
+    let Sides { reference, variant, .. } = *sides;
+    let mut text = vec![format!("{variant} against {reference}:")];
+    let mut json = json!({ "variant": variant });
+    let has_servers = parts.contains(&Part::Servers);
+    for part in parts {
+        let outcomes = match part {
+            Part::Logits => vec![logits::compare(context, sides, chosen.models)?],
+            // Beside the servers.
+            Part::Attention if has_servers => continue,
+            Part::Attention => vec![attention::compare(context, sides)?],
+            Part::Servers => {
+                compare_servers_and_more(context, sides, chosen, parts.contains(&Part::Attention))?
+            }
+            Part::Promises => {
+                return Err(Error::usage("`promises` runs with `servers`, or alone")
+                    .hint("cargo xtask gate --only promises"));
+            }
+            Part::Weights => vec![weights::compare(context, sides, size)?],
+            Part::Suites => vec![compare_suites(context, sides)?],
+        };
+        for outcome in outcomes {
+            text.push(outcome.text);
+            merge(&mut json, outcome.json);
+        }
+    }
+    Ok(Outcome::ok(text.join("\n"), json))
+}
+
+fn merge(json: &mut Value, more: Value) {
+    if let (Value::Object(all), Value::Object(more)) = (json, more) {
+        all.extend(more);
+    }
+}
+
+fn hold_to_promises(context: &Context, variant: &str, options: &Options) -> Result<Outcome> {
+    let packaged = || context.layout.server(variant, DEFAULT_FLAVOR);
+    let program = options.program.clone().unwrap_or_else(packaged);
+    if !disk::exists(&program) {
+        return Err(Error::usage(format!("there is no server `{}`", context.layout.show(&program)))
+            .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}")));
+    }
+    context.file_of_espalier(SMOKE_MODEL)?;
+    Ok(promises::outcome(&promises::look(context, &program, &options.promises)?))
+}
+
+fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
+    let compared = suites::compare(context, sides)?;
+    Ok(Outcome::ok(compared.summary(), json!({ "suites": compared.to_json() })))
+}
+
+/// Seeds of short fuzz rounds: tenants, retained slots, drafts, choices, boundaries, streams, slot files, resumable
+/// streams, drafts for an owner after others, and a model that cannot be paged.
+const SEEDS: [u64; 10] = [1, 2, 5, 7, 8, 9, 12, 13, 14, 15];
+
+/// Request families whose largest sizes are refused, for each kind of limit: entries of lists, numbers, nesting of a
+/// body, HTTP headers, and recursion over a schema or a pattern. Together they take about fifteen seconds.
+const FAMILIES: [&str; 12] = [
+    "bias-entries",
+    "samplers",
+    "probabilities",
+    "repeat-last-tokens",
+    "stop-strings",
+    "dry-breakers",
+    "nested-arrays",
+    "headers",
+    "schema-all-of-a-cycle",
+    "schema-punctuated-property",
+    "schema-recursive-objects",
+    "trigger-parentheses",
+];
+
+/// Compares the servers' answers on one core, while attention (if wanted) and the fuzzer of servers keep another busy:
+/// each of them mostly computes with one thread. Whichever core is free first gets the fuzzer of requests: its time
+/// limits are many times what its families take.
+fn compare_servers_and_more(
+    context: &Context,
+    sides: &Sides<'_>,
+    chosen: Chosen<'_>,
+    with_attention: bool,
+) -> Result<Vec<Outcome>> {
+    let server = || context.layout.server(sides.variant, DEFAULT_FLAVOR);
+    let is_whole = chosen.checks.is_empty();
+    let requests_are_due = AtomicBool::new(is_whole);
+    let fuzz_requests = || match requests_are_due.swap(false, Ordering::Relaxed) {
+        true => fuzz::requests::find_with_families(context, server(), &FAMILIES),
+        false => Ok(Vec::new()),
+    };
+    let (compared, beside) = std::thread::scope(|threads| {
+        let beside = threads.spawn(|| {
+            let attention = with_attention.then(|| attention::compare(context, sides)).transpose()?;
+            let seeds = if is_whole { &SEEDS[..] } else { &[] };
+            let found = fuzz::find_with_seeds(context, server(), seeds)?;
+            Ok((attention, [found, fuzz_requests()?].concat()))
+        });
+        let compared = compare_answers(context, sides, chosen);
+        let compared = compared.and_then(|compared| Ok((compared, fuzz_requests()?)));
+        (compared, result_of(beside))
+    });
+    let (attention, found) = beside?;
+    let (mut compared, found_by_requests) = compared?;
+    compared.failures.extend(found.into_iter().chain(found_by_requests));
+    if is_whole {
+        compared.failures.extend(inputs::unlisted(&context.layout, sides.variant)?);
+        compared.failures.extend(compared.too_many_ties());
+    }
+    let servers = outcome_of_servers(&compared, sides, is_whole)?;
+    Ok(attention.into_iter().chain([servers]).collect())
+}
+
+fn compare_answers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> Result<servers::Compared> {
+    let Sides { reference, variant, claims, .. } = *sides;
+    let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
+    let off = if logits::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
+    let claimed = Claimed { off, attention: attention::most(claims) };
+    servers::compare(context, [server(reference), server(variant)], claimed, chosen)
+}
+
+fn outcome_of_servers(compared: &servers::Compared, sides: &Sides<'_>, is_whole: bool) -> Result<Outcome> {
+    let Sides { reference, variant, .. } = *sides;
+    if compared.failures.is_empty() && (compared.same > 0 || !is_whole) {
+        let text = format!(
+            "paged servers: {} answers in stock's tokens, {} left them at a near tie (stock its own: {})",
+            compared.same, compared.ties, compared.stock
+        );
+        return Ok(Outcome::ok(text, json!({ "servers": compared.to_json() })));
+    }
+    let what = format!(
+        "the servers of {variant} and {reference} answer differently: {} answers the same, {} near ties, {} wrong",
+        compared.same,
+        compared.ties,
+        compared.failures.len()
+    );
+    Err(Error::no(what).detail(compared.failures.join("\n")))
+}

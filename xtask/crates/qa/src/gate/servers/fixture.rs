@@ -1,0 +1,142 @@
+//! Fixture of the feature checks: our servers with any arguments, stock's answer to any request, and the comparison
+//! results.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use espalier_core::error::Result;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::net::server::Server;
+use serde_json::Value;
+
+use super::{ALONE, Compared, ServerGate, Setup, pool_is_held, run_of};
+use crate::serving::asking::pool_at_rest;
+use crate::serving::cases;
+use crate::serving::overload::tally::Tally;
+use crate::serving::reference::Reference;
+use crate::serving::verdict::Answer;
+
+/// Maximum slots of stock for concurrent requests: the context has capacity for the longest prompt of each.
+const MOST_NEIGHBOURS: usize = 8;
+
+/// A stock server that answers one request at a time, and the results so far.
+pub struct Fixture<'a> {
+    gate: &'a ServerGate<'a>,
+    name: &'static str,
+    setup: Setup,
+    arguments: Vec<String>,
+    reference: Reference,
+    compared: &'a mut Compared,
+}
+
+impl<'a> Fixture<'a> {
+    /// Starts stock for the check `name`; stock and each of our servers get `arguments`.
+    pub fn open(
+        gate: &'a ServerGate<'a>,
+        name: &'static str,
+        setup: Setup,
+        arguments: Vec<String>,
+        compared: &'a mut Compared,
+    ) -> Result<Fixture<'a>> {
+        // Covers the model's rounding with and without concurrent requests.
+        let tolerance = gate.tolerance(&setup)?;
+        let run = run_of(&gate.stock, &setup).args(ALONE).args(&arguments);
+        let stock = Server::start(run, &gate.context.layout.log("gate-stock"))?;
+        Ok(Fixture { gate, name, setup, arguments, reference: Reference { stock, tolerance }, compared })
+    }
+
+    /// Starts one of our servers, with these additional arguments.
+    pub fn ours(&self, arguments: &[&str]) -> Result<Server> {
+        let run = run_of(&self.gate.ours, &self.setup).args(&self.arguments).args(arguments);
+        Server::start(run, &self.gate.log())
+    }
+
+    /// Creates a folder of this name for files of the servers.
+    pub fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.gate.folder.join(name);
+        disk::create_folder(&folder)?;
+        Ok(folder)
+    }
+
+    /// Returns stock's answer to a request and extends this check's tolerance to cover it.
+    pub fn expect(&mut self, request: &Value) -> Result<Answer> {
+        self.reference.expect(request)
+    }
+
+    /// Like [`Fixture::expect`] for each request. The tolerance also covers stock's answers to all of them at once, and
+    /// without flash attention, which sums an f16 cache in f16: that sum depends on the order of the cells, which never
+    /// varies in stock. For checks that send concurrent requests to ours.
+    pub fn expect_each(&mut self, requests: &[Value]) -> Result<Vec<Answer>> {
+        let slots = requests.len().min(MOST_NEIGHBOURS).to_string();
+        let run = run_of(&self.gate.stock, &self.setup)
+            .args(["-np", &slots, "-c", cases::AMPLE_CELLS, "--kv-unified", "-fa", "off"])
+            .args(&self.arguments);
+        let many = Server::start(run, &self.gate.context.layout.log("gate-stock-many"))?;
+        self.reference.expect_each(&many, requests)
+    }
+
+    /// Returns stock's answers and their tolerance.
+    pub fn reference(&mut self) -> &mut Reference {
+        &mut self.reference
+    }
+
+    /// Sends a request, compares the answer with stock's, and returns the body.
+    pub fn ask(&mut self, what: &str, server: &Server, request: &Value, stock: &Answer) -> Result<Value> {
+        let (status, body) = server.post("/completion", request)?;
+        self.hold(what, stock, (status, &body));
+        Ok(body)
+    }
+
+    /// Checks that an answer to `/completion` matches stock's.
+    pub fn hold(&mut self, what: &str, stock: &Answer, answer: (u16, &Value)) {
+        self.compared.hold(&format!("{}: {what}", self.name), stock, self.reference.tolerance, answer);
+    }
+
+    /// Checks that tokens match stock's.
+    pub fn hold_tokens(&mut self, what: &str, stock: &Answer, tokens: &[i64]) {
+        self.compared.hold_tokens(&format!("{}: {what}", self.name), stock, self.reference.tolerance, tokens);
+    }
+
+    /// Adds the results of many clients.
+    pub fn count(&mut self, tally: &Tally) {
+        self.compared.same += usize::try_from(tally.same).unwrap_or(usize::MAX);
+        self.compared.ties += usize::try_from(tally.ties).unwrap_or(usize::MAX);
+        self.must(tally.bad() == 0, || {
+            format!("{} wrong answers, {} errors:\n{}", tally.wrong, tally.errors, tally.words.join("\n"))
+        });
+    }
+
+    /// Records a failure unless `holds`.
+    pub fn must(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.compared.failures.push(format!("{}: {}", self.name, otherwise()));
+        }
+    }
+
+    /// Checks the number of prompt tokens that an answer found in the cache.
+    pub fn must_have_found(&mut self, what: &str, body: &Value, tokens: usize) {
+        let found = body["timings"]["cache_n"].as_u64();
+        self.must(found == u64::try_from(tokens).ok(), || {
+            format!("{what}: expected {tokens} cached tokens, found {found:?}")
+        });
+    }
+
+    /// Checks that no blocks are in use after all requests, and that the server still runs.
+    pub fn must_be_at_rest(&mut self, mut server: Server) -> Result<()> {
+        let held = pool_is_held(&pool_at_rest(&server)?);
+        self.must(held.is_none(), || held.unwrap_or_default());
+        server.still_runs()
+    }
+}
+
+/// Counts occurrences of `words` in the server's log. The log is written with a delay, so this waits for the first one.
+pub fn times_said(server: &Server, words: &str) -> Result<usize> {
+    for _ in 0..40 {
+        let times = server.said()?.matches(words).count();
+        if times > 0 {
+            return Ok(times);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(0)
+}

@@ -1,0 +1,274 @@
+//! Gate part: the packaged servers, stock against ours, answer by answer.
+//!
+//! Stock answers each prompt alone. Ours without flags must return identical bytes; paged, with any number of
+//! concurrent requests, the same tokens. The pool must also report cache hits: a feature that never switches on would
+//! pass otherwise.
+
+mod adapters;
+mod answers;
+mod choices;
+mod compared;
+mod draft_model;
+mod drafts;
+mod fixture;
+mod limits;
+mod media;
+mod overload;
+mod pool;
+mod prefill;
+pub mod promises;
+mod sharing;
+mod slots;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use espalier_core::config::layout::SMOKE_MODEL;
+use espalier_core::context::Context;
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::machine::process::Run;
+use espalier_core::sys::net::server::Server;
+use espalier_modelgen::{Architecture, ModelSpec, WeightType};
+
+pub use self::compared::Compared;
+use self::fixture::Fixture;
+use crate::serving::asking::pool_at_rest;
+use crate::serving::cases::Model;
+use crate::serving::kv_pool::Pool;
+use crate::serving::switches;
+use crate::serving::verdict::Answer;
+use crate::serving::{adapter, cases};
+use crate::sys::models;
+
+/// Required agreement with stock with all features off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Off {
+    /// Byte-identical answers.
+    Identical,
+    /// The same tokens except for ties within tolerance: a patch declares that it moves every logit a little.
+    Near,
+}
+
+/// Numerical effect that the patches declare.
+#[derive(Clone, Copy, Debug)]
+pub struct Claimed {
+    /// With all features off.
+    pub off: Off,
+    /// Maximum by which the attention of a paged cache moves a logit; `None` if it is stock's.
+    pub attention: Option<f64>,
+}
+
+/// Selection of checks and models.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chosen<'a> {
+    /// Checks by name; all if empty.
+    pub checks: &'a [String],
+    /// Models for the check `answers`, by name; all if empty.
+    pub models: &'a [String],
+}
+
+/// A server check. Each can run alone: none relies on earlier ones.
+struct Check {
+    name: &'static str,
+    work: Work,
+}
+
+/// The work of a check.
+enum Work {
+    /// Starts its own servers.
+    Whole(fn(&ServerGate<'_>, &mut Compared) -> Result<()>),
+    /// Compares one of our features with stock.
+    Feature(Base, fn(&mut Fixture<'_>) -> Result<()>),
+}
+
+/// Model that both servers of a feature check load.
+#[derive(Clone, Copy)]
+enum Base {
+    /// The trained model.
+    Trained,
+    /// Random weights, which are slower.
+    Random,
+    /// Random weights and a LoRA adapter.
+    Adapted,
+}
+
+const CHECKS: [Check; 17] = [
+    Check { name: "answers", work: Work::Whole(answers::compare) },
+    Check { name: "sharing", work: Work::Whole(look_at_sharing) },
+    Check { name: "prefill-budget", work: Work::Feature(Base::Trained, prefill::check) },
+    Check { name: "fragmented-pool", work: Work::Feature(Base::Trained, pool::check_fragments) },
+    Check { name: "eviction", work: Work::Feature(Base::Trained, pool::check_eviction) },
+    Check { name: "preemption", work: Work::Feature(Base::Trained, pool::check_preemption) },
+    Check { name: "preempted-prompt", work: Work::Feature(Base::Trained, pool::check_preempted_prompt) },
+    Check { name: "several-choices", work: Work::Feature(Base::Trained, choices::check) },
+    Check { name: "slots-in-files", work: Work::Feature(Base::Trained, slots::check) },
+    Check { name: "drafts", work: Work::Feature(Base::Trained, drafts::check) },
+    Check { name: "end-of-context", work: Work::Feature(Base::Trained, limits::check) },
+    Check { name: "adapters", work: Work::Feature(Base::Adapted, adapters::check) },
+    Check { name: "overload", work: Work::Feature(Base::Random, overload::check) },
+    Check { name: "draft-model", work: Work::Whole(draft_model::compare) },
+    Check { name: "images", work: Work::Whole(media::compare) },
+    Check { name: "copies", work: Work::Whole(answers::compare_copies) },
+    Check { name: "promises", work: Work::Whole(look_at_promises) },
+];
+
+/// Compares the servers `stock` and `ours`; continues after a difference, and after a server that exited.
+pub fn compare(
+    context: &Context,
+    [stock, ours]: [PathBuf; 2],
+    claimed: Claimed,
+    chosen: Chosen<'_>,
+) -> Result<Compared> {
+    refuse_unknown("check", chosen.checks, &CHECKS.map(|check| check.name))?;
+    refuse_unknown("model", chosen.models, &Model::ALL.map(Model::name))?;
+    let folder = context.layout.generated().join("gate");
+    disk::create_folder(&folder)?;
+    let models = chosen.models;
+    let (answers, tolerances) = (RefCell::default(), RefCell::default());
+    let gate = ServerGate { context, stock, ours, folder, claimed, models, answers, tolerances };
+    let mut compared = Compared::default();
+    let is_chosen =
+        |check: &&Check| chosen.checks.is_empty() || chosen.checks.iter().any(|name| name == check.name);
+    for check in CHECKS.iter().filter(is_chosen) {
+        let ended = match check.work {
+            Work::Whole(compare) => compare(&gate, &mut compared),
+            Work::Feature(base, look) => {
+                gate.open(check.name, base, &mut compared).and_then(|mut fixture| look(&mut fixture))
+            }
+        };
+        compared.go_on(check.name, ended)?;
+    }
+    Ok(compared)
+}
+
+fn refuse_unknown(what: &str, names: &[String], known: &[&str]) -> Result<()> {
+    match names.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(unknown) => {
+            Err(Error::usage(format!("no {what} `{unknown}`"))
+                .hint(format!("use one of: {}", known.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Arguments of a server that runs one request at a time.
+const ALONE: [&str; 6] = ["-np", "1", "-c", cases::AMPLE_CELLS, "--cache-ram", "0"];
+
+struct ServerGate<'a> {
+    context: &'a Context,
+    stock: PathBuf,
+    ours: PathBuf,
+    folder: PathBuf,
+    claimed: Claimed,
+    models: &'a [String],
+    /// Stock's answers to all prompts by setup name.
+    answers: RefCell<BTreeMap<String, Rc<[Answer]>>>,
+    /// Tolerances by setup name.
+    tolerances: RefCell<BTreeMap<String, f64>>,
+}
+
+struct Setup {
+    model: Model,
+    kv_type: &'static str,
+    file: PathBuf,
+}
+
+impl Setup {
+    fn name(&self) -> String {
+        format!("{} {}", self.model.name(), self.kv_type)
+    }
+
+    /// Whether stock quantizes Q and the weights are random.
+    fn rounds_queries(&self) -> bool {
+        matches!(self.model, Model::Random(_)) && self.kv_type != "f16"
+    }
+}
+
+impl ServerGate<'_> {
+    fn setup(&self, model: Model, kv_type: &'static str) -> Result<Setup> {
+        Ok(Setup { model, kv_type, file: self.model(model)? })
+    }
+
+    fn model(&self, model: Model) -> Result<PathBuf> {
+        match model {
+            Model::Trained => self.context.file_of_espalier(SMOKE_MODEL),
+            Model::Random(architecture) => {
+                let path = self.folder.join("model.gguf");
+                models::write(&path, &ModelSpec::small(architecture, WeightType::F16))?;
+                Ok(path)
+            }
+        }
+    }
+
+    fn open<'a>(&'a self, name: &'static str, base: Base, compared: &'a mut Compared) -> Result<Fixture<'a>> {
+        self.context.ui.status("Checking", name);
+        let setup = match base {
+            Base::Trained => self.setup(Model::Trained, "f16")?,
+            Base::Random => self.setup(Model::Random(Architecture::Qwen3), "f16")?,
+            Base::Adapted => self.setup(Model::Random(Architecture::Llama), "f16")?,
+        };
+        let arguments = match base {
+            Base::Trained | Base::Random => Vec::new(),
+            Base::Adapted => {
+                let adapter = self.folder.join("adapter.gguf");
+                models::write_adapter(&adapter, &adapter::spec())?;
+                vec!["--lora".to_string(), adapter.display().to_string()]
+            }
+        };
+        Fixture::open(self, name, setup, arguments, compared)
+    }
+
+    fn start(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Server> {
+        Server::start(run_of(program, setup).args(arguments), &self.log())
+    }
+
+    fn log(&self) -> PathBuf {
+        self.context.layout.log("gate-server")
+    }
+
+    fn wants(&self, model: Model) -> bool {
+        self.models.is_empty() || self.models.iter().any(|name| name == model.name())
+    }
+}
+
+/// Checks which requests reuse cached blocks of others, and the response to a request that cannot fit.
+fn look_at_sharing(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
+    gate.context.ui.status("Checking", "who shares with whom");
+    let setup = gate.setup(Model::Trained, "f16")?;
+    let start = |arguments: &[&str]| gate.start(&gate.ours, &setup, arguments);
+    let keys = ["-np", "2", "-c", cases::AMPLE_CELLS, "--kv-paged", "--api-key", sharing::KEYS];
+    compared.failures.extend(sharing::leaks(&start(&keys)?)?);
+    let saves = gate.folder.join("slots").display().to_string();
+    disk::create_folder(&gate.folder.join("slots"))?;
+    let keeps = [&keys[..], &["--slot-save-path", &saves]].concat();
+    compared.failures.extend(sharing::leaks_of_a_kept_slot(&start(&keeps)?)?);
+    let small = start(&["-np", "4", "-c", "512", "--kv-paged"])?;
+    compared.failures.extend(sharing::refuses_what_cannot_fit(&small)?);
+    compared.failures.extend(pool_is_held(&pool_at_rest(&small)?));
+    Ok(())
+}
+
+fn look_at_promises(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
+    let results = promises::look(gate.context, &gate.ours, &[])?;
+    compared.failures.extend(promises::broken(&results));
+    Ok(())
+}
+
+fn run_of(program: &Path, setup: &Setup) -> Run {
+    switches::without_features(Run::new(program))
+        .args(["-t", "1", "-ctk", setup.kv_type, "-ctv", setup.kv_type])
+        .arg("--model")
+        .arg(&setup.file)
+}
+
+fn nothing_shared(pool: &Pool) -> Result<Option<String>> {
+    let found = pool.hits()?.hit_tokens;
+    Ok((found == 0).then(|| format!("nothing was shared: {pool}")))
+}
+
+fn pool_is_held(pool: &Pool) -> Option<String> {
+    (pool.blocks_used > 0).then(|| format!("blocks are in use after all requests ended: {pool}"))
+}

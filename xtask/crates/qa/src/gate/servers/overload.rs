@@ -1,0 +1,34 @@
+//! A short overload: too many clients, too small a pool, and clients that go away.
+
+use espalier_core::error::Result;
+
+use super::fixture::Fixture;
+use crate::serving::kv_pool::Pool;
+use crate::serving::overload::crowd::{Crowd, Enough};
+use crate::serving::overload::traffic;
+
+/// Total number of requests of all clients.
+const VISITS: u64 = 250;
+
+/// Checks that every answer matches stock's, that no blocks stay in use, and that the load was an overload.
+pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
+    let prompts = traffic::prompts();
+    let stock = fixture.expect_each(&traffic::longest_requests(&prompts))?;
+    let known = fixture.reference().clear(prompts.into_iter().zip(stock).collect());
+    let cells = traffic::CELLS.to_string();
+    let server = fixture.ours(&["-np", "6", "-c", &cells, "--kv-paged"])?;
+    let crowd = Crowd {
+        known: &known,
+        tolerance: fixture.reference().tolerance,
+        clients: 12,
+        seed: 1,
+        enough: Enough::Visits(VISITS),
+    };
+    let tally = crowd.visit(&server, |_| ());
+    fixture.count(&tally);
+    let evicted = Pool::of_server(&server)?.evicted_blocks;
+    fixture.must(evicted > 0 && tally.left > 0, || {
+        format!("no overload: {evicted} blocks evicted, {} clients gone", tally.left)
+    });
+    fixture.must_be_at_rest(server)
+}

@@ -1,0 +1,195 @@
+//! Configuration: the size of a pool without `-c`, the environment variables of options, and the log line about the
+//! cache.
+
+use espalier_core::error::Result;
+use espalier_core::sys::net::server::Server;
+use serde_json::Value;
+
+use super::asking::{ask, plain};
+use super::fixture::{Model, PromiseFixture};
+use crate::serving::cases::{self, BLOCK};
+
+/// The trained context of the random model, in tokens.
+const TRAINED: u64 = 4096;
+
+fn props(server: &Server) -> Result<Value> {
+    Ok(server.get("/props")?.1)
+}
+
+/// Without `-c` the pool has the trained context, however many slots share it, and less if memory is short.
+pub fn pool_without_a_size(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let cases: [(&[&str], u64); 3] = [
+        (&["-np", "1"], TRAINED),
+        (&["-np", "16"], TRAINED),
+        (&["-np", "16", "--fit-target", "100000000", "--fit-ctx", "512"], 512),
+    ];
+    for (arguments, tokens) in cases {
+        let server = fixture.serve(Model::Random, &[&["--kv-paged"], arguments].concat())?;
+        let pool = &props(&server)?["kv_pool"];
+        let found = pool["block_count"].as_u64().unwrap_or(0) * BLOCK as u64;
+        fixture
+            .must(found == tokens, || format!("{arguments:?}: a pool of {found} tokens; expected {tokens}"));
+        let mib = pool["mib"].as_f64().unwrap_or(0.0);
+        fixture
+            .must(mib > 0.0, || format!("{arguments:?}: /props does not say how large the pool is: {pool}"));
+        let said = fixture.said()?;
+        let line = format!("{} blocks of {BLOCK} tokens, {mib:.1} MiB", tokens / BLOCK as u64);
+        fixture.must(said.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
+    }
+    Ok(())
+}
+
+/// Each option reads `LLAMA_ARG_<FLAG>`; the earlier names still work, with a warning, and the new one has precedence.
+pub fn variables_of_options(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let one: [(&str, &str); 2] = [("LLAMA_ARG_KV_PAGED", "1"), ("LLAMA_ARG_MAX_QUEUED", "7")];
+    let old: [(&str, &str); 2] = [("LLAMA_KV_PAGED", "1"), ("LLAMA_MAX_QUEUED", "7")];
+    let both: [(&str, &str); 2] = [("LLAMA_KV_PAGED", "1"), ("LLAMA_ARG_KV_PAGED", "0")];
+    for (variables, is_paged, warns) in [(one, true, false), (old, true, true), (both, false, true)] {
+        let server =
+            fixture.serve_with(Model::Random, &["-np", "1", "-c", "1024", "--metrics"], &variables)?;
+        let found = props(&server)?.get("kv_pool").is_some();
+        fixture.must(found == is_paged, || format!("{variables:?}: paged is {found}"));
+        let warned = fixture.said()?.contains("use LLAMA_ARG_KV_PAGED");
+        fixture.must(warned == warns, || format!("{variables:?}: warned of an old name is {warned}"));
+    }
+    Ok(())
+}
+
+/// A value that cannot be parsed ends the start with an error that names the variable, the value and the expected
+/// values.
+pub fn values_of_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let is_flag = |option: &str| ["--allow-priority", "--kv-paged"].contains(&option);
+    let mut cases = Vec::new();
+    for option in OPTIONS {
+        match option {
+            "--kv-quality" => cases.push((option, "banana", "safe, balanced or small")),
+            _ if is_flag(option) => cases.push((option, "banana", "expected one of on")),
+            _ => {
+                cases.push((option, "abc", "expected an integer"));
+                cases.push((option, "12abc", "expected an integer"));
+            }
+        }
+    }
+    for (option, value, expected) in cases {
+        let name = variable_name(option);
+        let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)]);
+        fixture.must(started.is_err(), || format!("{name}={value}: the server starts"));
+        drop(started);
+        let said = fixture.said()?;
+        let names_value = option == "--kv-quality" || said.contains(&format!("\"{value}\""));
+        fixture.must(said.contains(&name) && names_value && said.contains(expected), || {
+            format!("{name}={value}: it says {}", said.lines().last().unwrap_or_default())
+        });
+    }
+    for (option, value) in [("--kv-paged", "off"), ("--kv-paged", ""), ("--max-queued", "0")] {
+        let name = variable_name(option);
+        let server = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)])?;
+        let paged = props(&server)?.get("kv_pool").is_some();
+        fixture.must(!paged, || format!("{name}={value}: the cache is paged"));
+    }
+    Ok(())
+}
+
+/// The options of the server that upstream does not have.
+const OPTIONS: [&str; 9] = [
+    "--allow-priority",
+    "--kv-edge-layers",
+    "--kv-paged",
+    "--kv-quality",
+    "--kv-recent",
+    "--kv-sinks",
+    "--max-queued",
+    "--prefill-budget",
+    "--shutdown-timeout",
+];
+
+/// `--help` names `LLAMA_ARG_<FLAG>` for each of the options.
+pub fn variables_in_help(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let help = fixture.help()?;
+    for option in OPTIONS {
+        let (documented, expected) = (variable_of(&help, option), variable_name(option));
+        fixture.must(documented == Some(&expected), || {
+            format!("`--help` documents {documented:?} for {option}, instead of {expected}")
+        });
+    }
+    Ok(())
+}
+
+fn variable_name(option: &str) -> String {
+    format!("LLAMA_ARG_{}", option.trim_start_matches('-').replace('-', "_").to_uppercase())
+}
+
+/// Returns the environment variable that `--help` documents for an option. An entry begins with a dash at the start of
+/// a line.
+fn variable_of<'a>(help: &'a str, option: &str) -> Option<&'a str> {
+    let is_named = |line: &str| line.split([' ', ',']).any(|word| word == option);
+    let mut lines = help.lines().skip_while(|line| !(line.starts_with('-') && is_named(line)));
+    let own = lines.next().into_iter().chain(lines.take_while(|line| !line.starts_with('-')));
+    own.filter_map(|line| line.split_once("(env: ")?.1.split_once(')')).map(|(name, _)| name).next()
+}
+
+/// The server logs its cache configuration once at start, at the default verbosity, and `/props` reports it too. No
+/// `--kv-quality` causes a warning, and each starts with heads that its types do not fit.
+pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    for model in [Model::Random, Model::OddHeads] {
+        for quality in ["safe", "balanced", "small"] {
+            let arguments = ["-np", "1", "-c", "1024", "--kv-paged", "--kv-quality", quality];
+            let server = fixture.serve(model, &arguments)?;
+            let cache = &props(&server)?["kv_cache"];
+            fixture.must(cache["kv_quality"] == quality, || format!("{model:?}: /props says {cache}"));
+            // No type has blocks that divide a head of 80.
+            let are_f16 = cache["type_k"] == "f16" && cache["type_v"] == "f16";
+            fixture.must(are_f16 == (model == Model::OddHeads), || {
+                format!("{model:?}, {quality}: /props says {cache}")
+            });
+            let line = said_of_cache(fixture)?;
+            let named = ["type_k", "type_v"].map(|name| cache[name].as_str().unwrap_or("?").to_string());
+            fixture.must(line.contains(&format!("K {}, V {}", named[0], named[1])), || {
+                format!("{model:?}, {quality}: /props says {cache}, and the log `{line}`")
+            });
+            let said = fixture.said()?;
+            let times = said.matches(&format!("(--kv-quality {quality})")).count();
+            fixture.must(times == 1, || format!("{model:?}, {quality}: said {times} times at the start"));
+            fixture.must(!said.contains("nonsense"), || format!("{quality} warns of itself"));
+            let says_instead = said.contains("layers with heads of 80 values use f16");
+            fixture.must(says_instead == (model == Model::OddHeads), || {
+                format!("{model:?}, {quality}: said that f16 was taken is {says_instead}")
+            });
+            let (status, body) = ask(&server, &plain(&cases::numbered_prompt(1, 20), 4))?;
+            fixture.must(status == 200, || format!("{model:?}, {quality}: returned {status}: {body}"));
+        }
+    }
+    let server = fixture.serve(Model::Random, &["-np", "1", "-c", "1024"])?;
+    let props = props(&server)?;
+    fixture
+        .must(props.get("kv_cache").is_none(), || "a server without our options says kv_cache".to_string());
+    Ok(())
+}
+
+/// Returns the line about the cache that the server logs at start.
+fn said_of_cache(fixture: &PromiseFixture<'_>) -> Result<String> {
+    let said = fixture.said()?;
+    Ok(said.lines().find(|line| line.contains("the KV cache is paged")).unwrap_or_default().to_string())
+}
+
+/// `--cache-ram` has no effect beside a pool, and the server logs that once.
+pub fn cache_ram_is_off(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    drop(fixture.serve(Model::Random, &["-np", "1", "-c", "1024", "--kv-paged", "--cache-ram", "100"])?);
+    let times = fixture.said()?.matches("--cache-ram is off").count();
+    fixture.must(times == 1, || format!("said {times} times that --cache-ram is off"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_of_an_option_is_read_from_its_own_entry() {
+        let help = "-a, --first N   text\n                (env: FIRST)\n--second        text (env: SECOND)\n--third         text\n-d, --fourth\n                (env: FOURTH)\n";
+        let found =
+            ["--first", "--second", "--third", "--fourth", "--fifth"].map(|option| variable_of(help, option));
+        assert_eq!(found, [Some("FIRST"), Some("SECOND"), None, Some("FOURTH"), None]);
+        assert_eq!(variable_name("--kv-paged"), "LLAMA_ARG_KV_PAGED");
+    }
+}

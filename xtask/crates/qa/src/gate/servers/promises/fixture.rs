@@ -1,0 +1,230 @@
+//! Fixture of the promise checks: servers of the program under test, and the violations found.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use espalier_core::context::Context;
+use espalier_core::error::Result;
+use espalier_core::sys::machine::process::Run;
+use espalier_core::sys::machine::{disk, ours};
+use espalier_core::sys::net::server::{Server, help_of};
+use espalier_modelgen::{AdapterSpec, Architecture, ModelSpec, VisionSpec, WeightType};
+use serde_json::Value;
+
+use crate::gate::servers::{ALONE, Compared};
+use crate::serving::adapter;
+use crate::serving::reference::Reference;
+use crate::serving::switches;
+use crate::serving::verdict::{self, Answer};
+use crate::sys::models;
+
+/// The program, its models, and the results so far.
+pub struct PromiseFixture<'a> {
+    context: &'a Context,
+    program: &'a Path,
+    folder: PathBuf,
+    compared: Compared,
+}
+
+/// Model and adapters of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// The trained model.
+    Trained,
+    /// Random weights: slower, and its tokens are bytes.
+    Random,
+    /// Random weights, with an adapter.
+    Adapted,
+    /// Random weights, with two adapters.
+    AdaptedTwice,
+    /// Random weights with a head size of 80, which no cache type with blocks of 32 or 64 fits.
+    OddHeads,
+    /// Random weights with an encoder for images, and an adapter.
+    Seeing,
+    /// Random weights and a sliding window: cannot be paged.
+    Windowed,
+    /// Random weights and a recurrent state: cannot be paged.
+    Recurrent,
+}
+
+/// Result of checking one promise.
+pub struct Ended {
+    /// Violations, one line each.
+    pub broken: Vec<String>,
+    /// Duration in seconds.
+    pub seconds: f64,
+}
+
+impl<'a> PromiseFixture<'a> {
+    /// Writes the models and opens the fixture.
+    pub fn open(context: &'a Context, program: &'a Path) -> Result<PromiseFixture<'a>> {
+        ours::claim(&context.layout)?;
+        let folder = context.layout.generated().join("gate/promises");
+        disk::create_folder(&folder)?;
+        let fixture = PromiseFixture { context, program, folder, compared: Compared::default() };
+        let model = ModelSpec::small(Architecture::Llama, WeightType::F16);
+        models::write(&fixture.file("model.gguf"), &model)?;
+        models::write(&fixture.file("odd-heads.gguf"), &ModelSpec { head_dim: 80, ..model.clone() })?;
+        for (file, architecture) in
+            [("windowed.gguf", Architecture::Gemma3), ("recurrent.gguf", Architecture::Qwen35)]
+        {
+            models::write(&fixture.file(file), &ModelSpec::small(architecture, WeightType::F16))?;
+        }
+        models::write_vision(&fixture.file("vision.gguf"), &VisionSpec::small(model.n_embd))?;
+        models::write_adapter(&fixture.file("adapter.gguf"), &adapter::spec())?;
+        let other = AdapterSpec { seed: 2, ..adapter::spec() };
+        models::write_adapter(&fixture.file("other-adapter.gguf"), &other)?;
+        Ok(fixture)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Checks one promise; errors of `run` count as violations.
+    pub fn begin(&mut self, name: &str, run: impl FnOnce(&mut PromiseFixture<'a>) -> Result<()>) -> Ended {
+        self.context.ui.status("Checking", format!("promise {name}"));
+        let begin = Instant::now();
+        let ended = run(self);
+        let mut broken = std::mem::take(&mut self.compared).failures;
+        broken.extend(ended.err().map(|error| error.to_string()));
+        let broken = broken.iter().map(|line| shorten(line)).collect();
+        Ended { broken, seconds: begin.elapsed().as_secs_f64() }
+    }
+
+    /// Starts a server with these arguments.
+    pub fn serve(&self, model: Model, arguments: &[&str]) -> Result<Server> {
+        let run = self.run().args(self.arguments_of(model)).args(arguments);
+        Server::start(run, &self.context.layout.log("gate-promise"))
+    }
+
+    /// Like [`PromiseFixture::serve`], with additional environment variables.
+    pub fn serve_with(&self, model: Model, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Server> {
+        let run = self.run().args(self.arguments_of(model)).args(arguments);
+        let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
+        Server::start(run, &self.context.layout.log("gate-promise"))
+    }
+
+    /// Returns the log of the last server that this fixture started.
+    pub fn said(&self) -> Result<String> {
+        disk::read_text(&self.context.layout.log("gate-promise"))
+    }
+
+    /// Starts a server with these arguments alone, without a model.
+    pub fn serve_nothing(&self, arguments: &[&str]) -> Result<Server> {
+        Server::start(self.run().args(arguments), &self.context.layout.log("gate-promise"))
+    }
+
+    /// Returns the program's `--help` output.
+    pub fn help(&self) -> Result<String> {
+        help_of(self.program)
+    }
+
+    fn run(&self) -> Run {
+        switches::without_features(Run::new(self.program)).args(["-t", "1"])
+    }
+
+    /// Starts the reference: the same program, unpaged, one request at a time.
+    pub fn reference(&self, model: Model, arguments: &[&str]) -> Result<Reference> {
+        let run = self.run().args(self.arguments_of(model)).args(ALONE).arg("--kv-unified").args(arguments);
+        let stock = Server::start(run, &self.context.layout.log("gate-reference"))?;
+        Ok(Reference { stock, tolerance: verdict::tolerance(&[]) })
+    }
+
+    fn arguments_of(&self, model: Model) -> Vec<String> {
+        let file = |name: &str| self.file(name).display().to_string();
+        let random = || vec!["--model".to_string(), file("model.gguf")];
+        match model {
+            Model::Trained => vec!["--model".to_string(), self.trained_model()],
+            Model::Random => random(),
+            Model::OddHeads => vec!["--model".to_string(), file("odd-heads.gguf")],
+            Model::Windowed => vec!["--model".to_string(), file("windowed.gguf")],
+            Model::Recurrent => vec!["--model".to_string(), file("recurrent.gguf")],
+            Model::Adapted => [random(), vec!["--lora".to_string(), file("adapter.gguf")]].concat(),
+            Model::AdaptedTwice => {
+                let both = format!("{},{}", file("adapter.gguf"), file("other-adapter.gguf"));
+                [random(), vec!["--lora".to_string(), both]].concat()
+            }
+            Model::Seeing => {
+                [self.arguments_of(Model::Adapted), vec!["--mmproj".to_string(), file("vision.gguf")]]
+                    .concat()
+            }
+        }
+    }
+
+    /// Returns the path of a file of this repository.
+    pub fn document(&self, name: &str) -> Result<PathBuf> {
+        self.context.file_of_espalier(name)
+    }
+
+    /// Returns the path of a file of the patched sources.
+    pub fn source(&self, path: &str) -> PathBuf {
+        self.context.layout.tree("paged").join(path)
+    }
+
+    /// Returns the path of the trained model.
+    pub fn trained_model(&self) -> String {
+        self.context.layout.smoke_model().display().to_string()
+    }
+
+    /// Creates an empty folder for files of a server.
+    pub fn empty_folder(&self, name: &str) -> Result<String> {
+        let folder = self.folder.join(name);
+        ours::remove_folder(&folder)?;
+        disk::create_folder(&folder)?;
+        Ok(folder.display().to_string())
+    }
+
+    /// Copies the trained model into an empty folder, for a server that looks for its models there.
+    pub fn folder_of_models(&self, file: &str) -> Result<String> {
+        let folder = self.empty_folder("models")?;
+        let bytes = disk::read(&self.context.layout.smoke_model())?;
+        disk::write_atomically(&Path::new(&folder).join(file), &bytes)?;
+        Ok(folder)
+    }
+
+    /// Records a violation unless `holds`.
+    pub fn must(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.compared.failures.push(otherwise());
+        }
+    }
+
+    /// Whether no violation was found so far.
+    pub fn holds_so_far(&self) -> bool {
+        self.compared.failures.is_empty()
+    }
+
+    /// Checks that an answer to `/completion` matches the reference's.
+    pub fn hold(&mut self, what: &str, expected: &Answer, tolerance: f64, answer: (u16, &Value)) {
+        self.compared.hold(what, expected, tolerance, answer);
+    }
+
+    /// Checks the number of prompt tokens that an answer found in the cache.
+    pub fn must_have_found(&mut self, what: &str, (status, body): &(u16, Value), tokens: usize) {
+        let found = body["timings"]["cache_n"].as_u64();
+        self.must(found == u64::try_from(tokens).ok(), || {
+            let found = found.map_or_else(|| body.to_string(), |found| found.to_string());
+            format!("{what}: found {found} tokens instead of {tokens}, status {status}")
+        });
+    }
+}
+
+/// Cuts a long line: an answer may be very long.
+fn shorten(line: &str) -> String {
+    match line.char_indices().nth(400) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut_between_letters() {
+        assert_eq!(shorten("short"), "short");
+        assert_eq!(shorten(&"ü".repeat(500)), format!("{} ...", "ü".repeat(400)));
+    }
+}

@@ -1,0 +1,181 @@
+//! Guarantees of the paged server beyond correct answers: tenant isolation, admission of every request that fits, the
+//! format of its streams, the order of service, and the meaning of its metrics.
+//!
+//! Each one was violated once, found by an audit and visible to clients. No stock server is needed: tokens are compared
+//! with those of the same program without a paged cache, one request at a time.
+
+mod adapters;
+mod admission;
+mod asking;
+mod capacity;
+mod configured;
+mod drafts;
+mod fairness;
+mod fixture;
+mod images;
+mod leaks;
+mod meanwhile;
+mod numbers;
+mod others;
+mod queue;
+mod refusals;
+mod report;
+mod retained;
+mod routes;
+mod slot_files;
+mod slots_of_others;
+mod streams;
+mod tenants;
+mod turns;
+
+use std::path::Path;
+
+use espalier_core::context::Context;
+use espalier_core::error::{Error, Result};
+
+use self::fixture::PromiseFixture;
+pub use self::report::{PromiseResult, broken, outcome};
+
+/// A guarantee that users can rely on.
+pub struct Promise {
+    /// Name, for `--promise`.
+    name: &'static str,
+    /// Reports violations to the fixture. An error is a violation as well: a server that crashed or does not answer.
+    run: fn(&mut PromiseFixture<'_>) -> Result<()>,
+}
+
+const fn promise(name: &'static str, run: fn(&mut PromiseFixture<'_>) -> Result<()>) -> Promise {
+    Promise { name, run }
+}
+
+/// All promises.
+const PROMISES: &[Promise] = &[
+    promise("negative-scale", adapters::negative_scale),
+    promise("adapters-of-an-image", adapters::adapters_of_an_image),
+    promise("tenants-behind-a-router", tenants::behind_a_router),
+    promise("retained-slot-has-an-owner", tenants::kept_slot_has_an_owner),
+    promise("slots-of-others", slots_of_others::actions_of_others),
+    promise("token-by-token", slots_of_others::reading_token_by_token),
+    promise("unpaged-slots-of-others", slots_of_others::unpaged_slots_of_others),
+    promise("slots-shown-to-others", slots_of_others::slots_shown_to_others),
+    promise("choice-of-slot", slots_of_others::choice_of_slot),
+    promise("escaped-salt", tenants::escaped_salt),
+    promise("forgotten-retained-sequence", capacity::forgotten_retained_sequence),
+    promise("capacity-of-idle-slots", capacity::capacity_of_idle_slots),
+    promise("last-block", capacity::last_block),
+    promise("several-choices", capacity::several_choices),
+    promise("resumed-from-half", capacity::going_on_from_half),
+    promise("image-waits-for-blocks", images::waits_for_blocks),
+    promise("drafts-after-a-restore", capacity::drafts_after_a_restore),
+    promise("streams-of-preempted-prompts", streams::of_preempted_prompts),
+    promise("no-stream-stands-still", fairness::no_stream_stands_still),
+    promise("long-prompt-in-turn", fairness::long_prompt_in_turn),
+    promise("largest-prefill-budget", fairness::largest_prefill_budget),
+    promise("client-that-waits", leaks::client_that_waits_for_a_prefix),
+    promise("refused-after-a-switch", leaks::refused_after_a_switch),
+    promise("timings-after-preemption", numbers::timings_after_preemption),
+    promise("hits-after-preemption", numbers::hits_after_preemption),
+    promise("waits-are-counted-once", numbers::waits_are_counted_once),
+    promise("pool-of-a-sleeping-server", numbers::pool_of_a_sleeping_server),
+    promise("leaves-nothing", retained::leaves_nothing),
+    promise("switched-adapters", retained::switched_adapters),
+    promise("exact-sums", numbers::exact_sums),
+    promise("deprecated-metrics", numbers::deprecated_metrics),
+    promise("most-queued", queue::most_queued),
+    promise("priority", queue::priority),
+    promise("free-slot-is-given", queue::free_slot_is_given),
+    promise("group-in-turn", queue::group_in_turn),
+    promise("file-of-other-adapters", retained::file_of_other_adapters),
+    promise("file-of-another-type", retained::file_of_another_type),
+    promise("file-of-no-origin", retained::file_of_no_origin),
+    promise("file-of-another-server", retained::file_of_another_server),
+    promise("file-without-a-record", retained::file_without_a_record),
+    promise("copies-of-others", retained::copies_of_others),
+    promise("damaged-slot-files", slot_files::damaged),
+    promise("slot-saved-again", slot_files::saved_again),
+    promise("failed-save", slot_files::failed_save),
+    promise("restored-into-a-full-pool", slot_files::restored_into_a_full_pool),
+    promise("streams-of-others", others::streams),
+    promise("streams-of-others-behind-a-router", others::streams_behind_a_router),
+    promise("control-of-others", others::control),
+    promise("drafts-of-others", drafts::of_others),
+    promise("drafts-without-sharing", drafts::without_sharing),
+    promise("routes-by-role", routes::by_role),
+    promise("one-key-each", tenants::one_key_each),
+    promise("children-know-of-several-keys", tenants::children_know_of_several_keys),
+    promise("children-refuse-without-a-key", tenants::children_refuse_without_a_key),
+    promise("left-while-waiting", capacity::left_while_waiting),
+    promise("second-turn", retained::second_turn),
+    promise("image-near-the-context", images::resumes_near_the_context),
+    promise("one-request-counts-once", admission::one_request_counts_once),
+    promise("documents-count-once", admission::documents_count_once),
+    promise("newcomers-without-blocks", admission::newcomers_without_blocks),
+    promise("refusals-and-counts", admission::refusals_and_counts),
+    promise("odd-ids", admission::odd_ids_are_refused),
+    promise("odd-fields-of-messages", admission::odd_fields_of_messages),
+    promise("prefix-waits-are-not-queued", admission::prefix_waits_are_not_queued),
+    promise("slot-actions-are-not-queued", admission::slot_actions_are_not_queued),
+    promise("admitted-once", admission::admitted_once),
+    promise("streams-outlive-refusals", refusals::streams_outlive_refusals),
+    promise("waiting-replaces-its-stream", refusals::waiting_replaces_its_stream),
+    promise("slot-actions-are-bounded", refusals::slot_actions_are_bounded),
+    promise("refused-restores-keep-the-sequence", refusals::refused_restores_keep_the_sequence),
+    promise("refused-while-asleep", refusals::refused_while_asleep),
+    promise("values-of-variables", configured::values_of_variables),
+    promise("batch-keys-take-turns", turns::batch_keys_take_turns),
+    promise("copies-push-nothing-out", turns::copies_push_nothing_out),
+    promise("dropped-sequences", turns::dropped_sequences_are_looked_up),
+    promise("pool-without-a-size", configured::pool_without_a_size),
+    promise("variables-of-options", configured::variables_of_options),
+    promise("variables-in-help", configured::variables_in_help),
+    promise("cache-is-described", configured::cache_is_described),
+    promise("cache-ram", configured::cache_ram_is_off),
+];
+
+/// Checks `program` against the promises in `names`, by name, or against all if `names` is empty. Continues
+/// after a broken one.
+///
+/// # Errors
+///
+/// If a name is unknown, or the disk is full.
+pub fn look(context: &Context, program: &Path, names: &[String]) -> Result<Vec<PromiseResult>> {
+    let chosen = choose(names)?;
+    let mut fixture = PromiseFixture::open(context, program)?;
+    Ok(chosen.into_iter().map(|promise| hold(&mut fixture, promise)).collect())
+}
+
+fn hold(fixture: &mut PromiseFixture<'_>, promise: &Promise) -> PromiseResult {
+    let ended = fixture.begin(promise.name, promise.run);
+    PromiseResult { name: promise.name, broken: ended.broken, seconds: ended.seconds }
+}
+
+fn choose(names: &[String]) -> Result<Vec<&'static Promise>> {
+    if let Some(unknown) = names.iter().find(|name| !PROMISES.iter().any(|one| one.name == **name)) {
+        let known: Vec<&str> = PROMISES.iter().map(|promise| promise.name).collect();
+        return Err(Error::usage(format!("there is no promise `{unknown}`")).detail(known.join(", ")));
+    }
+    let is_chosen = |promise: &&Promise| names.is_empty() || names.iter().any(|name| name == promise.name);
+    Ok(PROMISES.iter().filter(is_chosen).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_are_found_by_name() {
+        let named = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
+            choose(&names).map(|chosen| chosen.iter().map(|one| one.name).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&[]).unwrap().len(), PROMISES.len());
+        assert_eq!(named(&["negative-scale"]).unwrap(), ["negative-scale"]);
+        assert!(named(&["no-such"]).unwrap_err().to_string().contains("negative-scale"));
+    }
+
+    #[test]
+    fn promise_names_are_unique() {
+        let names: std::collections::BTreeSet<&str> = PROMISES.iter().map(|promise| promise.name).collect();
+        assert_eq!(names.len(), PROMISES.len());
+    }
+}

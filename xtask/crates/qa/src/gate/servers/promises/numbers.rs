@@ -1,0 +1,230 @@
+//! Meaning of the metrics: each token and each wait counts once, and times include pauses.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use espalier_core::error::Result;
+use espalier_core::sys::machine::threads::result_of;
+use espalier_core::sys::net::server::Server;
+use serde_json::Value;
+
+use super::asking::{ANYBODY, ask, metric, metric_text, plain, with};
+use super::fixture::{Model, PromiseFixture};
+use super::streams;
+use super::tenants::MOMENT;
+use crate::gate::servers::fixture::times_said;
+use crate::serving::cases;
+use crate::serving::kv_pool::Pool;
+
+/// Number of requests that fit into 16 blocks when they begin and not when they end, and their lengths in tokens.
+const RUNNING: u64 = 4;
+const PROMPT: usize = 100;
+const GROWN: usize = 400;
+
+/// Number of attempts to reproduce a situation on a busy machine.
+const TRIES: u64 = 5;
+
+/// A stream as its client saw it.
+struct Seen {
+    /// Time from the first token to the last event.
+    took: Duration,
+    last: Value,
+}
+
+fn follow(server: &Server, number: u64) -> Result<Seen> {
+    let request = with(plain(&cases::numbered_prompt(number, PROMPT), GROWN), "stream", true);
+    let (mut first, mut last) = (None, Value::Null);
+    server.read_lines("/completion", &request, ANYBODY, |line| {
+        if let Ok(event) = serde_json::from_str::<Value>(line.strip_prefix("data:").unwrap_or(line)) {
+            if event["tokens"].as_array().is_some_and(|tokens| !tokens.is_empty()) {
+                first.get_or_insert_with(Instant::now);
+            }
+            last = event;
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(Seen { took: first.map_or(Duration::ZERO, |first| first.elapsed()), last })
+}
+
+/// Sends requests that together outgrow the pool, each with a new prompt, and repeats until one was preempted.
+fn outgrow(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<Vec<Seen>> {
+    let mut all = Vec::new();
+    for volley in 0..TRIES {
+        let numbers = (1..=RUNNING).map(|number| volley * RUNNING + number);
+        let seen: Vec<Result<Seen>> = std::thread::scope(|threads| {
+            let running: Vec<_> =
+                numbers.map(|number| threads.spawn(move || follow(server, number))).collect();
+            running.into_iter().map(result_of).collect()
+        });
+        all.extend(seen.into_iter().collect::<Result<Vec<_>>>()?);
+        if times_said(server, "preempted with")? > 0 {
+            return Ok(all);
+        }
+    }
+    fixture.must(false, || "not reproduced: no request was preempted".to_string());
+    Ok(all)
+}
+
+const SMALL: [&str; 6] = ["-np", "4", "-c", "1024", "--kv-paged", "--metrics"];
+
+/// The number of prompt tokens is exact, and the time of an answer includes everything since its first token, the pause
+/// after a preemption too.
+pub fn timings_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &SMALL)?;
+    for Seen { took, last } in outgrow(fixture, &server)? {
+        let timings = &last["timings"];
+        let number = |name: &str| timings[name].as_f64().unwrap_or(f64::NAN);
+        let prompt = number("prompt_n") + number("cache_n");
+        fixture
+            .must(prompt == PROMPT as f64, || format!("a prompt of {PROMPT} tokens is reported as {prompt}"));
+        fixture.must(number("predicted_n") == GROWN as f64, || {
+            format!("{GROWN} tokens are reported as {timings}")
+        });
+        // Half of it, because the client may be delayed where the server was not.
+        let milliseconds = took.as_secs_f64() * 1000.0;
+        fixture.must(number("predicted_ms") >= milliseconds / 2.0, || {
+            format!(
+                "{milliseconds:.0} ms passed from the first token to the last, said are {}",
+                timings["predicted_ms"]
+            )
+        });
+    }
+    Ok(())
+}
+
+/// Recomputing a preempted request's own tokens counts as no prefix-cache hit: no other request had the same prompt.
+pub fn hits_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &SMALL)?;
+    let all = outgrow(fixture, &server)?;
+    for Seen { last, .. } in &all {
+        let found = &last["timings"]["cache_n"];
+        fixture.must(found == 0, || format!("a new prompt found {found} tokens"));
+    }
+    let mut found = streams::preempted_completion(fixture)?;
+    found.retain(|found| *found != 0);
+    fixture.must(found.is_empty(), || format!("a new prompt found {found:?} of its own tokens"));
+    for (name, expected) in
+        [("prefix_cache_hit_tokens_total", 0), ("prefix_cache_query_tokens_total", all.len() * PROMPT)]
+    {
+        let counted = metric(&server, name)?;
+        fixture.must(counted == expected as f64, || format!("{name} is {counted} instead of {expected}"));
+    }
+    Ok(())
+}
+
+/// A request that waits for in-flight blocks of another counts as one wait, however many steps it takes.
+pub fn waits_are_counted_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let arguments = ["-np", "2", "-c", "4096", "-b", "16", "-ub", "16", "--kv-paged", "--metrics"];
+    let server = fixture.serve(Model::Trained, &arguments)?;
+    let mut counted = 0.0;
+    for volley in 1..=TRIES {
+        let prompt = cases::numbered_prompt(volley, 1000);
+        // The later slot begins; the earlier one is scheduled first and waits.
+        let in_slot = |slot: usize| with(plain(&prompt, 1), "id_slot", slot);
+        std::thread::scope(|threads| {
+            let first = threads.spawn(|| ask(&server, &in_slot(1)));
+            std::thread::sleep(MOMENT / 5);
+            ask(&server, &in_slot(0))?;
+            result_of(first)
+        })?;
+        counted = metric(&server, "prefix_cache_inflight_waits_total")?;
+        if counted > 0.0 {
+            break;
+        }
+    }
+    fixture.must(counted == 1.0, || format!("one wait is counted as {counted}"));
+    Ok(())
+}
+
+/// A sleeping server still reports the metrics of its pool.
+pub fn pool_of_a_sleeping_server(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let arguments = ["-np", "1", "-c", "1024", "--kv-paged", "--sleep-idle-seconds", "1"];
+    let server = fixture.serve(Model::Trained, &arguments)?;
+    ask(&server, &plain(&cases::numbered_prompt(1, 100), 1))?;
+    let mut properties = Value::Null;
+    for _ in 0..200 {
+        properties = server.get("/props")?.1;
+        if properties["is_sleeping"] == true {
+            break;
+        }
+        std::thread::sleep(MOMENT);
+    }
+    fixture
+        .must(properties["is_sleeping"] == true, || "not reproduced: the server does not sleep".to_string());
+    let blocks = Pool::of_props(&properties)?.block_count;
+    fixture.must(blocks == 16, || format!("asleep, its kv_pool has {blocks} blocks instead of 16"));
+    Ok(())
+}
+
+/// Sums of seconds keep microsecond precision, however large they grow.
+pub fn exact_sums(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
+    let name = "time_between_tokens_seconds_sum";
+    let mut said: Vec<String> = Vec::new();
+    for _ in 0..8 {
+        ask(&server, &plain(&cases::numbered_prompt(1, 10), 1500))?;
+        let (_, text) = server.get_text("/metrics", ANYBODY)?;
+        let sum = metric_text(&text, name).unwrap_or_default();
+        if sum.parse().is_ok_and(|seconds: f64| seconds >= 1.0) {
+            said.push(sum.to_string());
+        }
+        // The last digit of a microsecond is 0 once in ten times.
+        if said.len() == 3 || digits(sum) > 6 {
+            break;
+        }
+    }
+    fixture.must(said.last().is_some_and(|sum| digits(sum) > 6), || {
+        format!("sums of a second and more are reported as {said:?}")
+    });
+    Ok(())
+}
+
+/// Metrics that were renamed keep their old name for one release, with the same value.
+pub fn deprecated_metrics(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const RENAMED: usize = 13;
+    let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
+    ask(&server, &plain(&cases::numbered_prompt(1, 200), 1))?;
+    ask(&server, &plain(&cases::numbered_prompt(1, 200), 1))?;
+    let (_, text) = server.get_text("/metrics", ANYBODY)?;
+    let pairs = deprecated_names(&text);
+    fixture.must(pairs.len() == RENAMED, || format!("{} old names instead of {RENAMED}", pairs.len()));
+    for (old, new) in &pairs {
+        let (was, is) = (metric_text(&text, old), metric_text(&text, new));
+        fixture.must(was.is_some() && was == is, || format!("{old} is {was:?}, {new} is {is:?}"));
+    }
+    let hits = metric(&server, "kv_pool_hits_total")?;
+    fixture.must(hits > 0.0, || "not reproduced: no prefix-cache hit".to_string());
+    Ok(())
+}
+
+/// Returns the old and the new name of each renamed metric, from the help texts of `/metrics`.
+fn deprecated_names(text: &str) -> Vec<(&str, &str)> {
+    let heads = text.lines().filter_map(|line| line.strip_prefix("# HELP llamacpp:"));
+    heads.filter_map(|head| head.split_once(" Deprecated: llamacpp:")).collect()
+}
+
+/// Number of digits with which a metric is printed, without its exponent and a leading zero.
+fn digits(text: &str) -> usize {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    mantissa.chars().filter(char::is_ascii_digit).count() - usize::from(mantissa.starts_with("0."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_names_are_read_from_help_texts() {
+        let text =
+            "# HELP llamacpp:old Deprecated: llamacpp:new\n# HELP llamacpp:new Tokens\nllamacpp:new 1\n";
+        assert_eq!(deprecated_names(text), [("old", "new")]);
+    }
+
+    #[test]
+    fn digits_are_counted_without_point_and_exponent() {
+        assert_eq!(digits("1.23457"), 6);
+        assert_eq!(digits("1.2345678"), 8);
+        assert_eq!(digits("1.23457e+06"), 6);
+        assert_eq!(digits("0.5"), 1);
+    }
+}

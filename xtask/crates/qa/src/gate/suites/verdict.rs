@@ -1,0 +1,292 @@
+//! PURE: differences between two runs of a suite, and which of them were expected.
+
+use serde_json::{Value, json};
+
+use super::outcome::{Outcome, Outcomes};
+use crate::gate::suites::declared::Expected;
+
+/// A test whose outcome differs between the two sides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Name of the test.
+    pub test: String,
+    /// Outcome on stock.
+    pub stock: Outcome,
+    /// Outcome on ours.
+    pub ours: Outcome,
+}
+
+/// Result of comparing one suite.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// Name of the suite, and the mode of our run.
+    pub side: String,
+    /// Number of tests on stock.
+    pub tests: usize,
+    /// Number of tests that passed on stock.
+    pub passed: usize,
+    /// Number of tests that passed on ours and were not run on stock.
+    pub not_compared: usize,
+    /// Number of passed cases that only ours has.
+    pub own: usize,
+    /// Differences listed with a reason.
+    pub expected: Vec<Difference>,
+    /// Differences that did not recur when the test ran alone.
+    pub flaky: Vec<Difference>,
+    /// Differences that are not listed.
+    pub unexpected: Vec<Difference>,
+    /// Tests with a listed difference that did not occur.
+    pub vanished: Vec<String>,
+    /// Listed name parts of our own cases that match no case.
+    pub unseen: Vec<String>,
+    /// Programs that should report cases and reported none on stock: their arguments no longer match any.
+    pub silent: Vec<String>,
+}
+
+/// Returns all tests whose outcomes differ; a test missing on one side counts as absent there.
+pub fn differences(stock: &Outcomes, ours: &Outcomes) -> Vec<Difference> {
+    let only_ours = ours.keys().filter(|test| !stock.contains_key(*test));
+    let outcome = |side: &Outcomes, test: &str| side.get(test).cloned().unwrap_or(Outcome::Absent);
+    let both = stock.keys().chain(only_ours).map(|test| Difference {
+        test: test.clone(),
+        stock: outcome(stock, test),
+        ours: outcome(ours, test),
+    });
+    both.filter(|both| both.stock != both.ours).collect()
+}
+
+/// Allowed differences.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Allowed<'a> {
+    /// Listed differences, with a reason.
+    pub listed: &'a [Expected],
+    /// Cases with one of these in their names may be absent on stock if they pass on ours.
+    pub own_cases: &'a [String],
+}
+
+/// Compares one side's outcomes with stock's.
+pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, allowed: Allowed<'_>) -> Held {
+    let Allowed { listed, own_cases } = allowed;
+    let is_own = |difference: &Difference| {
+        (&difference.stock, &difference.ours) == (&Outcome::Absent, &Outcome::Passed)
+            && own_cases.iter().any(|part| difference.test.contains(part))
+    };
+    let (own, differences): (Vec<_>, Vec<_>) = differences(stock, ours).into_iter().partition(is_own);
+    let vanished = vanished(&differences, listed);
+    // A case that exists and does not pass is a difference that has to be listed.
+    let is_unseen = |part: &&String| !ours.keys().any(|test| test.contains(*part));
+    let unseen = own_cases.iter().filter(is_unseen).cloned().collect();
+    let (expected, unexpected) =
+        differences.into_iter().partition(|difference| listed.iter().any(|one| expects(one, difference)));
+    let passed = stock.values().filter(|outcome| **outcome == Outcome::Passed).count();
+    Held {
+        side: side.to_string(),
+        tests: stock.len(),
+        passed,
+        not_compared: 0,
+        own: own.len(),
+        expected,
+        flaky: Vec::new(),
+        unexpected,
+        vanished,
+        unseen,
+        silent: Vec::new(),
+    }
+}
+
+fn expects(listed: &Expected, difference: &Difference) -> bool {
+    listed.tests.contains(&difference.test)
+        && listed.stock == difference.stock.word()
+        && listed.ours == difference.ours.word()
+}
+
+fn vanished(differences: &[Difference], listed: &[Expected]) -> Vec<String> {
+    let differs = |test: &str| differences.iter().any(|difference| difference.test == test);
+    let certain = listed.iter().filter(|one| !one.by_rounding);
+    let tests = certain.flat_map(|one| one.tests.iter().map(|test| (test, &one.reason)));
+    tests.filter(|(test, _)| !differs(test)).map(|(test, reason)| format!("{test} ({reason})")).collect()
+}
+
+/// Whether a difference is flaky: run alone, ours always ended like some run of stock.
+pub fn is_luck(stock: &[Outcome], ours_alone: &[Outcome]) -> bool {
+    !ours_alone.is_empty() && ours_alone.iter().all(|outcome| stock.contains(outcome))
+}
+
+impl Difference {
+    /// One-line form.
+    pub fn line(&self) -> String {
+        format!("{}: {} on stock, {} on ours", self.test, self.stock, self.ours)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "test": self.test, "stock": self.stock.to_string(), "ours": self.ours.to_string() })
+    }
+}
+
+impl Held {
+    /// Whether nothing is unexpected, everything listed occurred, and at least one test passed on stock: otherwise
+    /// nothing was tested.
+    pub fn is_good(&self) -> bool {
+        self.failures().is_empty()
+    }
+
+    /// One-line form.
+    pub fn summary(&self) -> String {
+        let Held { side, tests, passed, not_compared, own, expected, flaky, .. } = self;
+        let (expected, flaky) = (expected.len(), flaky.len());
+        let alone = match not_compared {
+            0 => String::new(),
+            _ => format!(", {not_compared} passed on ours and were not run on stock"),
+        };
+        format!(
+            "{side}: {tests} outcomes compared ({passed} passed), {expected} differ as listed, {flaky} by luck, \
+             {own} of ours alone passed{alone}"
+        )
+    }
+
+    /// Returns the failures, one line each.
+    pub fn failures(&self) -> Vec<String> {
+        let side = &self.side;
+        let differing = self.unexpected.iter().map(|difference| format!("{side}: {}", difference.line()));
+        let vanished = self.vanished.iter().map(|test| {
+            format!("{side}: {test}: ends as on stock; take it from the list of differences in `{LIST}`")
+        });
+        let silent = self.silent.iter().map(|program| {
+            format!("{side}: {program}: told of no case on stock; check its arguments in `{LIST}`")
+        });
+        let unseen = self.unseen.iter().map(|part| {
+            format!("{side}: no case of ours has `{part}` in its name; see own-cases and server-tests.own in `{LIST}`")
+        });
+        let nothing =
+            (self.passed + self.not_compared == 0).then(|| format!("{side}: no test passed on stock"));
+        differing.chain(vanished).chain(unseen).chain(silent).chain(nothing).collect()
+    }
+
+    /// JSON form, for a report.
+    pub fn to_json(&self) -> Value {
+        let list = |list: &[Difference]| list.iter().map(Difference::to_json).collect::<Vec<_>>();
+        json!({
+            "suite": self.side,
+            "tests": self.tests,
+            "passed": self.passed,
+            "not_compared": self.not_compared,
+            "own": self.own,
+            "expected": list(&self.expected),
+            "luck": list(&self.flaky),
+            "unexpected": list(&self.unexpected),
+            "vanished": self.vanished,
+            "unseen": self.unseen,
+            "silent": self.silent,
+        })
+    }
+}
+
+/// The file that lists the tests to run and the allowed differences.
+pub const LIST: &str = "ci/suites/suites.toml";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(how: &str) -> Outcome {
+        Outcome::Failed(how.to_string())
+    }
+
+    fn outcomes(list: &[(&str, Outcome)]) -> Outcomes {
+        list.iter().map(|(test, outcome)| ((*test).to_string(), outcome.clone())).collect()
+    }
+
+    fn listed(test: &str) -> Expected {
+        let word = str::to_string;
+        Expected {
+            tests: vec![word(test)],
+            stock: word("passed"),
+            ours: word("failed"),
+            reason: word("r"),
+            by_rounding: false,
+        }
+    }
+
+    fn allowed(listed: &[Expected]) -> Allowed<'_> {
+        Allowed { listed, own_cases: &[] }
+    }
+
+    #[test]
+    fn a_case_that_only_our_build_has_must_pass() {
+        let own_cases = ["tcq".to_string()];
+        let held = |ours: &[(&str, Outcome)]| {
+            let stock = outcomes(&[("a", Outcome::Passed)]);
+            let ours = outcomes(&[&[("a", Outcome::Passed)], ours].concat());
+            hold("s", &stock, &ours, Allowed { listed: &[], own_cases: &own_cases })
+        };
+        assert!(held(&[("CPY(tcq2)", Outcome::Passed)]).is_good());
+        assert_eq!(held(&[("CPY(tcq2)", Outcome::Passed)]).own, 1);
+        assert!(!held(&[("CPY(tcq2)", failed("x"))]).is_good());
+        assert!(!held(&[("CPY(tcq2)", Outcome::Skipped)]).is_good());
+        assert!(!held(&[("CPY(q9)", Outcome::Passed)]).is_good());
+        assert_eq!(held(&[]).unseen, ["tcq"], "a name that no case has any more");
+        assert!(!held(&[]).is_good());
+    }
+
+    #[test]
+    fn a_test_that_fails_at_another_place_or_is_missing_differs() {
+        let stock = outcomes(&[("a", failed("1")), ("b", Outcome::Passed), ("c", Outcome::Passed)]);
+        let ours = outcomes(&[("a", failed("2")), ("c", Outcome::Passed), ("d", Outcome::Skipped)]);
+        let tests: Vec<String> = differences(&stock, &ours).iter().map(Difference::line).collect();
+        assert_eq!(
+            tests,
+            [
+                "a: failed (1) on stock, failed (2) on ours",
+                "b: passed on stock, absent on ours",
+                "d: absent on stock, skipped on ours"
+            ]
+        );
+    }
+
+    #[test]
+    fn only_the_listed_difference_is_expected() {
+        let stock = outcomes(&[("a", Outcome::Passed), ("b", Outcome::Passed)]);
+        let ours = outcomes(&[("a", failed("x")), ("b", failed("y"))]);
+        let held = hold("s", &stock, &ours, allowed(&[listed("a")]));
+        assert_eq!((held.expected.len(), held.unexpected.len()), (1, 1));
+        assert_eq!(held.unexpected[0].test, "b");
+        assert!(!held.is_good());
+    }
+
+    #[test]
+    fn a_listed_test_that_ends_in_another_way_is_not_expected() {
+        let stock = outcomes(&[("a", Outcome::Passed)]);
+        let ours = outcomes(&[("a", Outcome::Crashed(String::new()))]);
+        assert_eq!(hold("s", &stock, &ours, allowed(&[listed("a")])).unexpected.len(), 1);
+    }
+
+    #[test]
+    fn a_listed_difference_that_is_none_is_a_failure() {
+        let both = outcomes(&[("a", Outcome::Passed)]);
+        let held = hold("s", &both, &both, allowed(&[listed("a")]));
+        assert_eq!(held.vanished, ["a (r)"]);
+        assert!(!held.is_good());
+        assert!(hold("s", &both, &both, Allowed::default()).is_good());
+        let by_rounding = Expected { by_rounding: true, ..listed("a") };
+        assert!(
+            hold("s", &both, &both, allowed(&[by_rounding])).is_good(),
+            "another processor may round alike"
+        );
+    }
+
+    #[test]
+    fn where_nothing_passes_nothing_was_tried() {
+        let both = outcomes(&[("a", failed("x"))]);
+        assert!(!hold("s", &both, &both, Allowed::default()).is_good());
+        assert!(!hold("s", &Outcomes::new(), &Outcomes::new(), Allowed::default()).is_good());
+    }
+
+    #[test]
+    fn it_is_luck_only_if_ours_alone_never_did_what_stock_never_does() {
+        let (passed, failed) = (Outcome::Passed, failed("x"));
+        assert!(is_luck(std::slice::from_ref(&passed), &[passed.clone(), passed.clone()]));
+        assert!(is_luck(&[passed.clone(), failed.clone()], &[failed.clone(), passed.clone()]));
+        assert!(!is_luck(std::slice::from_ref(&passed), &[passed.clone(), failed]));
+        assert!(!is_luck(&[passed], &[]));
+    }
+}

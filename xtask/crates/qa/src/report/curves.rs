@@ -1,0 +1,270 @@
+//! Line plots of one quantity against another: one self-contained SVG without scripts or embedded fonts.
+
+use espalier_patches::report::svg::{svg_file, text};
+
+/// A plot.
+pub struct Curves {
+    /// Title of the plot.
+    pub title: String,
+    /// Machine and method of the measurement.
+    pub subtitle: String,
+    /// The horizontal axis, from left to right.
+    pub x: Axis,
+    /// The vertical axis, from the bottom up.
+    pub y: Axis,
+    /// The curves, in the order of their colours.
+    pub curves: Vec<Curve>,
+}
+
+/// One axis of a plot.
+pub struct Axis {
+    /// The quantity and its unit.
+    pub name: String,
+    /// Its scale.
+    pub scale: Scale,
+}
+
+/// The scale of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal distances for equal differences; it begins at 0.
+    Linear,
+    /// Equal distances for equal ratios; values are positive.
+    Logarithmic,
+}
+
+/// One line. A single point is a dot.
+pub struct Curve {
+    /// Name, drawn beside its last point.
+    pub name: String,
+    /// The points, from left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+const WIDTH: f64 = 520.0;
+const HEIGHT: f64 = 340.0;
+const LEFT: f64 = 70.0;
+const TOP: f64 = 80.0;
+/// Height below the lower edge, for the axis's numbers and name.
+const BELOW: f64 = 52.0;
+/// Width of a letter; no font is wider on average.
+const LETTER: f64 = 7.0;
+/// Distance between the baselines of two names.
+const NAME: f64 = 15.0;
+/// Palette of Okabe and Ito, designed for colour-blind readers, with a darker yellow.
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c8c00"];
+
+/// The values at the ends of an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Range {
+    scale: Scale,
+    low: f64,
+    high: f64,
+}
+
+impl Range {
+    fn of(scale: Scale, values: impl Iterator<Item = f64> + Clone) -> Range {
+        let high = values.clone().fold(f64::MIN_POSITIVE, f64::max);
+        match scale {
+            Scale::Linear => Range { scale, low: 0.0, high: high * 1.05 },
+            Scale::Logarithmic => {
+                let low = values.filter(|value| *value > 0.0).fold(high, f64::min);
+                Range { scale, low: low / 1.15, high: high * 1.15 }
+            }
+        }
+    }
+
+    /// Position of a value on the axis, from 0 at the lower end to 1 at the upper end.
+    fn share(self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Logarithmic => (value.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
+        }
+    }
+
+    /// Ticks at round values along the axis.
+    fn ticks(self) -> Vec<f64> {
+        let is_inside = |value: &f64| (self.low..=self.high).contains(value);
+        match self.scale {
+            Scale::Linear => {
+                let step = step(self.high / 6.0);
+                (0..=6).map(|number| f64::from(number) * step).filter(is_inside).collect()
+            }
+            Scale::Logarithmic => {
+                let powers = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+                let round = |power: i32| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power));
+                powers.flat_map(round).filter(is_inside).collect()
+            }
+        }
+    }
+}
+
+/// Returns the smallest 1, 2 or 5 times a power of ten that is at least `least`.
+fn step(least: f64) -> f64 {
+    let power = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|step| *step >= least).unwrap_or(power)
+}
+
+impl Curves {
+    /// The whole file.
+    pub fn svg(&self) -> String {
+        let longest = self.curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or_default();
+        let (width, height) = (LEFT + WIDTH + 24.0 + LETTER * longest as f64, TOP + HEIGHT + BELOW);
+        let content = format!(
+            "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{}{}{}{}",
+            text(16.0, 26.0, "font-size=\"16\" font-weight=\"bold\"", &self.title),
+            text(16.0, 46.0, "font-size=\"11\" fill=\"#666\"", &self.subtitle),
+            self.across(),
+            self.upwards(),
+            self.lines(),
+            self.names(),
+        );
+        svg_file(width, height, "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\"", &content)
+    }
+
+    fn points(&self) -> impl Iterator<Item = (f64, f64)> + Clone {
+        self.curves.iter().flat_map(|curve| curve.points.iter().copied())
+    }
+
+    fn x_range(&self) -> Range {
+        Range::of(self.x.scale, self.points().map(|(x, _)| x))
+    }
+
+    fn y_range(&self) -> Range {
+        Range::of(self.y.scale, self.points().map(|(_, y)| y))
+    }
+
+    /// Position of a point, in pixels.
+    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (LEFT + WIDTH * self.x_range().share(x), TOP + HEIGHT * (1.0 - self.y_range().share(y)))
+    }
+
+    fn across(&self) -> String {
+        let bottom = TOP + HEIGHT;
+        let tick = |value: f64| {
+            let x = LEFT + WIDTH * self.x_range().share(value);
+            let number = text(x, bottom + 18.0, "text-anchor=\"middle\" font-size=\"11\"", &number(value));
+            format!("<path d=\"M{x:.1} {TOP}V{bottom}\" stroke=\"#eee\"/>\n{number}")
+        };
+        let ticks: String = self.x_range().ticks().into_iter().map(tick).collect();
+        let middle = LEFT + WIDTH / 2.0;
+        ticks + &text(middle, bottom + 40.0, "text-anchor=\"middle\"", &self.x.name)
+    }
+
+    fn upwards(&self) -> String {
+        let right = LEFT + WIDTH;
+        let tick = |value: f64| {
+            let y = TOP + HEIGHT * (1.0 - self.y_range().share(value));
+            let number = text(LEFT - 6.0, y + 4.0, "text-anchor=\"end\" font-size=\"11\"", &number(value));
+            format!("<path d=\"M{LEFT} {y:.1}H{right}\" stroke=\"#eee\"/>\n{number}")
+        };
+        let ticks: String = self.y_range().ticks().into_iter().map(tick).collect();
+        ticks + &text(LEFT, TOP - 8.0, "text-anchor=\"start\" font-size=\"12\"", &self.y.name)
+    }
+
+    fn lines(&self) -> String {
+        let line = |(curve, colour): (&Curve, &&str)| {
+            let at: Vec<(f64, f64)> = curve.points.iter().map(|point| self.at(*point)).collect();
+            let points: Vec<String> = at.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+            let dot = |(x, y): &(f64, f64)| {
+                format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>\n")
+            };
+            let dots: String = at.iter().map(dot).collect();
+            format!("<path d=\"M{}\" stroke=\"{colour}\" fill=\"none\"/>\n{dots}", points.join("L"))
+        };
+        let drawn = self.curves.iter().zip(COLOURS.iter().cycle());
+        drawn.filter(|(curve, _)| !curve.points.is_empty()).map(line).collect()
+    }
+
+    /// Draws the names beside the last points, from top to bottom and without overlap.
+    fn names(&self) -> String {
+        let mut ends: Vec<(f64, f64, &str, &str)> = Vec::new();
+        for (curve, colour) in self.curves.iter().zip(COLOURS.iter().cycle()) {
+            if let Some(last) = curve.points.last() {
+                let (x, y) = self.at(*last);
+                ends.push((y, x, &curve.name, colour));
+            }
+        }
+        ends.sort_by(|left, right| left.0.total_cmp(&right.0));
+        // Left edge, right edge and baseline of each name drawn so far.
+        let mut taken: Vec<(f64, f64, f64)> = Vec::new();
+        let mut name = |(y, x, name, colour): (f64, f64, &str, &str)| {
+            let (left, right) = (x + 8.0, x + 8.0 + LETTER * name.chars().count() as f64);
+            let mut baseline = TOP.max(y + 4.0);
+            for (from, to, lowest) in &taken {
+                if *from < right && left < *to && baseline < lowest + NAME {
+                    baseline = lowest + NAME;
+                }
+            }
+            taken.push((left, right, baseline));
+            text(left, baseline, &format!("fill=\"{colour}\" font-size=\"12\""), name)
+        };
+        ends.into_iter().map(&mut name).collect()
+    }
+}
+
+/// Formats a number in short form: 32k, 1.5k, 0.02.
+fn number(value: f64) -> String {
+    if value >= 1000.0 { format!("{}k", rounded(value / 1000.0)) } else { rounded(value) }
+}
+
+fn rounded(value: f64) -> String {
+    format!("{}", (value * 1e6).round() / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(scale: Scale) -> Curves {
+        let axis = |name: &str| Axis { name: name.to_string(), scale };
+        let curve =
+            |name: &str, points: &[(f64, f64)]| Curve { name: name.to_string(), points: points.to_vec() };
+        Curves {
+            title: "a < b".to_string(),
+            subtitle: "here".to_string(),
+            x: axis("tokens"),
+            y: axis("tokens/s"),
+            curves: vec![curve("up", &[(10.0, 1.0), (1000.0, 100.0)]), curve("flat", &[(1000.0, 99.0)])],
+        }
+    }
+
+    #[test]
+    fn the_same_ratio_is_the_same_way() {
+        let plot = plot(Scale::Logarithmic);
+        let [low, middle, high] = [10.0, 100.0, 1000.0].map(|x| plot.x_range().share(x));
+        assert!((middle - low - (high - middle)).abs() < 1e-9, "{low} {middle} {high}");
+    }
+
+    #[test]
+    fn a_linear_axis_begins_at_zero() {
+        let range = plot(Scale::Linear).y_range();
+        assert_eq!((range.share(0.0), range.ticks()), (0.0, vec![0.0, 20.0, 40.0, 60.0, 80.0, 100.0]));
+    }
+
+    #[test]
+    fn ticks_are_round_numbers() {
+        assert_eq!(
+            plot(Scale::Logarithmic).x_range().ticks(),
+            [10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]
+        );
+        assert_eq!([1500.0, 32.0, 0.02].map(number), ["1.5k", "32", "0.02"]);
+    }
+
+    #[test]
+    fn names_do_not_lie_upon_each_other() {
+        let svg = plot(Scale::Logarithmic).names();
+        let heights: Vec<f64> =
+            svg.split("y=\"").skip(1).map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect();
+        assert!(heights[1] - heights[0] >= NAME, "{svg}");
+    }
+
+    #[test]
+    fn what_is_written_is_escaped_and_an_empty_plot_is_a_plot() {
+        let svg = plot(Scale::Linear).svg();
+        assert!(svg.contains("a &lt; b") && svg.matches("<circle").count() == 3, "{svg}");
+        let empty = Curves { curves: Vec::new(), ..plot(Scale::Logarithmic) }.svg();
+        assert!(empty.ends_with("</svg>\n") && !empty.contains("NaN"), "{empty}");
+    }
+}

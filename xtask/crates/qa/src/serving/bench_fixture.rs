@@ -1,0 +1,286 @@
+//! The benchmark fixture: one model, the built servers under test, the same threads for all.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use espalier_core::config::flavors::DEFAULT_FLAVOR;
+use espalier_core::context::Context;
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::machine::load::{self, Load};
+use espalier_core::sys::machine::process::Run;
+use espalier_core::sys::net::server::{self, Server};
+use espalier_dist::plan::manifest::Manifest;
+use espalier_dist::plan::reference;
+use espalier_modelgen::ModelSpec;
+
+use super::cache::Cache;
+use super::probe::{self, Probe};
+use super::switches;
+use super::test_server::TestServer;
+use super::{Serving, WhenBusy};
+use crate::sys::models;
+
+/// State shared by all rounds.
+pub struct BenchFixture<'a> {
+    context: &'a Context,
+    serving: Serving,
+    ours: String,
+    folder: tempfile::TempDir,
+    /// Model that every server loads.
+    pub model: PathBuf,
+    /// Number of threads of every server.
+    pub threads: usize,
+    /// Whether the machine was idle in all rounds so far.
+    pub quiet: bool,
+    /// Sources of the builds under test.
+    pub builds: Builds,
+}
+
+/// The pin that all servers under test are built from, and the tree of each variant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Builds {
+    /// Tag or commit of the pin.
+    pub pin: String,
+    /// Tree ids by variant.
+    pub trees: BTreeMap<String, String>,
+}
+
+impl<'a> BenchFixture<'a> {
+    /// Checks that every server is built and that the machine is idle; then writes the model of `spec`.
+    pub fn prepare(
+        context: &'a Context,
+        serving: Serving,
+        test_servers: &[TestServer],
+        spec: &ModelSpec,
+    ) -> Result<BenchFixture<'a>> {
+        let ours = context.pins()?.variant(None)?.name.to_string();
+        let builds = check_test_servers(context, &ours, test_servers)?;
+        let load = look_around(context, serving)?;
+        let folder = disk::scratch_folder(&context.layout.generated().join("bench"), "serving")?;
+        let model = folder.path().join("model.gguf");
+        context.ui.status("Writing", "the model");
+        models::write(&model, spec)?;
+        let threads = serving.threads.unwrap_or_else(|| load.free_cores());
+        Ok(BenchFixture { context, serving, ours, folder, model, threads, quiet: load.is_quiet(), builds })
+    }
+
+    /// Checks the load; call it while none of our programs runs: another user's program may have started since the
+    /// last round.
+    pub fn before_round(&mut self) -> Result<()> {
+        self.quiet &= look_around(self.context, self.serving)?.is_quiet();
+        Ok(())
+    }
+
+    /// Starts a server that has loaded the model, with `slots` slots unless the server under test sets another
+    /// number, and a context of `cells` tokens.
+    pub fn server(&self, test_server: TestServer, slots: usize, cells: usize) -> Result<Server> {
+        self.server_with(test_server, slots, cells, &[])
+    }
+
+    /// As [`BenchFixture::server`], with more arguments.
+    pub fn server_with(
+        &self,
+        test_server: TestServer,
+        slots: usize,
+        cells: usize,
+        more: &[&str],
+    ) -> Result<Server> {
+        let mut arguments = vec!["--ctx-size".to_string(), cells.to_string()];
+        arguments.extend(test_server.arguments(slots));
+        arguments.extend(more.iter().map(ToString::to_string));
+        let program = self.program(test_server);
+        self.start(&program, test_server.name(), &self.model, &arguments, test_server.switched_off())
+    }
+
+    /// Starts a server of any program and model; `name` is that of its log.
+    pub fn server_of(
+        &self,
+        program: &Path,
+        name: &str,
+        model: &Path,
+        arguments: &[String],
+    ) -> Result<Server> {
+        self.start(program, name, model, arguments, None)
+    }
+
+    fn start(
+        &self,
+        program: &Path,
+        name: &str,
+        model: &Path,
+        arguments: &[String],
+        switched_off: Option<&str>,
+    ) -> Result<Server> {
+        let log = self.context.layout.log(&format!("bench-{name}"));
+        let run = Run::new(program)
+            .args(["--seed", "1", "--threads", &self.threads.to_string()])
+            .args(arguments)
+            .arg("--model")
+            .arg(model);
+        let run = switches::without_features(run);
+        let run = switched_off.into_iter().fold(run, |run, feature| run.env(switches::DISABLE, feature));
+        Server::start(run, &log).map_err(|error| {
+            error
+                .detail(format!("server under test `{name}`"))
+                .hint(format!("the server's whole log: {}", self.context.layout.show(&log)))
+        })
+    }
+
+    /// Returns the packaged server of a server under test.
+    pub fn program(&self, test_server: TestServer) -> PathBuf {
+        program(self.context, &self.ours, test_server)
+    }
+
+    /// Returns the probe, built against a variant.
+    pub fn probe(&self, variant: &str) -> Result<PathBuf> {
+        probe::build(self.context, Probe::Logits, variant, self.folder.path())
+    }
+}
+
+/// Returns a server's arguments for a cache, or for one type as both of K and V.
+///
+/// # Errors
+///
+/// `cache` is not a valid cache.
+pub fn cache_types(cache: &str) -> Result<Vec<String>> {
+    Ok(Cache::read(cache).map_err(Error::usage)?.arguments())
+}
+
+fn look_around(context: &Context, serving: Serving) -> Result<Load> {
+    if serving.when_busy == WhenBusy::Refuse {
+        return load::refuse_busy();
+    }
+    let load = load::measure();
+    if serving.when_busy == WhenBusy::Say && !load.is_quiet() {
+        context.ui.warn("the machine is busy: what is measured now says nothing");
+    }
+    Ok(load)
+}
+
+fn variant(ours: &str, test_server: TestServer) -> &str {
+    if test_server.is_ours() { ours } else { "stock" }
+}
+
+fn program(context: &Context, ours: &str, test_server: TestServer) -> PathBuf {
+    context.layout.server(variant(ours, test_server), DEFAULT_FLAVOR)
+}
+
+fn check_test_servers(context: &Context, ours: &str, test_servers: &[TestServer]) -> Result<Builds> {
+    let mut manifests = Vec::new();
+    for test_server in test_servers {
+        let variant = variant(ours, *test_server);
+        if !disk::is_program(&program(context, ours, *test_server)) {
+            return Err(not_built(variant, *test_server));
+        }
+        check_flag(context, ours, *test_server)?;
+        manifests.push(manifest(context, variant).and_then(timed)?);
+    }
+    builds(&manifests)
+}
+
+fn not_built(variant: &str, test_server: TestServer) -> Error {
+    Error::usage(format!(
+        "{variant}-{DEFAULT_FLAVOR} is not built, and the server under test `{}` needs it",
+        test_server.name()
+    ))
+    .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}"))
+}
+
+/// Reports a missing flag: the server itself would exit with its whole help text.
+fn check_flag(context: &Context, ours: &str, test_server: TestServer) -> Result<()> {
+    let Some(flag) = test_server.needed_flag() else { return Ok(()) };
+    if server::help_of(&program(context, ours, test_server))?.contains(flag) {
+        return Ok(());
+    }
+    let others: Vec<String> = TestServer::ALL
+        .iter()
+        .filter(|one| !one.is_ours())
+        .map(|one| format!("--only {}", one.name()))
+        .collect();
+    Err(Error::usage(format!(
+        "server under test `{}` cannot take part: the server of {ours}-{DEFAULT_FLAVOR} does not know `{flag}`",
+        test_server.name()
+    ))
+    .hint(format!("build one that does: cargo xtask build --variant {ours} --flavor {DEFAULT_FLAVOR}"))
+    .hint(format!("or leave it out where the bench allows it: {}", others.join(" "))))
+}
+
+fn manifest(context: &Context, variant: &str) -> Result<Manifest> {
+    let path = context.layout.package(variant, DEFAULT_FLAVOR).join("manifest.json");
+    serde_json::from_slice(&disk::read(&path)?).map_err(|error| {
+        Error::usage(format!("`{}` is not a manifest", context.layout.show(&path)))
+            .detail(error.to_string())
+            .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}"))
+    })
+}
+
+/// The manifest of a build that may be timed.
+fn timed(manifest: Manifest) -> Result<Manifest> {
+    let Manifest { variant, flavor, flags, .. } = &manifest;
+    if !reference::is_reference(flags) {
+        return Ok(manifest);
+    }
+    let what = format!(
+        "{variant}-{flavor} is a reference that `cargo xtask test` built: its server is compiled at -O1"
+    );
+    Err(Error::usage(what).hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")))
+}
+
+fn builds(manifests: &[Manifest]) -> Result<Builds> {
+    let trees = manifests.iter().map(|one| (one.variant.clone(), one.tree.clone())).collect();
+    let Some(first) = manifests.first() else { return Ok(Builds::default()) };
+    match manifests.iter().find(|one| one.base_tree != first.base_tree) {
+        None => Ok(Builds { pin: first.pin.clone(), trees }),
+        Some(other) => Err(Error::usage(format!(
+            "{} is built from {} and {} from {}: their times cannot be compared",
+            first.variant, first.pin, other.variant, other.pin
+        ))
+        .hint(format!(
+            "cargo xtask build --variant {} && cargo xtask build --variant {}",
+            first.variant, other.variant
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(variant: &str, pin: &str) -> Manifest {
+        Manifest {
+            variant: variant.to_string(),
+            flavor: DEFAULT_FLAVOR.to_string(),
+            platform: "linux-x86_64".to_string(),
+            pin: pin.to_string(),
+            base_tree: format!("tree of {pin}"),
+            tree: format!("tree of {variant}"),
+            patches: BTreeMap::new(),
+            compiler: String::new(),
+            flags: BTreeMap::new(),
+            files: BTreeMap::new(),
+            page: None,
+            inputs: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_reference_is_not_timed() {
+        assert!(timed(made("stock", "v1")).is_ok());
+        let reference = Manifest {
+            flags: reference::cache_entries("/f".to_string(), String::new()),
+            ..made("stock", "v1")
+        };
+        let error = timed(reference).unwrap_err();
+        assert!(error.what.contains("stock-cpu-native is a reference"), "{error}");
+    }
+
+    #[test]
+    fn builds_of_one_pin_are_compared() {
+        let found = builds(&[made("stock", "v1"), made("paged", "v1"), made("stock", "v1")]).unwrap();
+        assert_eq!(found.pin, "v1");
+        assert_eq!(found.trees.len(), 2);
+        let error = builds(&[made("stock", "v1"), made("paged", "v2")]).unwrap_err();
+        assert!(error.what.contains("stock is built from v1 and paged from v2"), "{error}");
+    }
+}

@@ -1,0 +1,196 @@
+//! `cargo xtask sync`: moves the pin together with everything that depends on it, or changes nothing.
+//!
+//! The series is rebased and staged; the stage is built, smoke-tested and gated as if it were the project; only then
+//! are `pins.toml`, `espalier.lock`, the patches and the report written, as one change.
+
+mod checks;
+mod offer;
+
+use std::path::PathBuf;
+
+use espalier_core::config::lock::Lock;
+use espalier_core::config::pins::Variant;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Result};
+use espalier_core::next_command::next_command;
+use espalier_core::plan::pending::Pending;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::run_lock::{self, Access};
+use espalier_core::ui;
+use espalier_patches::lock_file;
+use espalier_patches::rebase::{self, Choices, Onto, Prepared, Upstream};
+use espalier_patches::report::rebase::PatchMove;
+use espalier_patches::report::status::{Place, StatusReport};
+use espalier_patches::status;
+use serde_json::json;
+
+use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
+use crate::serving::probe::{self, Probe};
+
+/// Options of `sync`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variant whose pin moves; the default one when none is given.
+    pub variant: Option<String>,
+    /// Tag, branch or commit to move to.
+    pub to: String,
+    /// Repository, bundle or URL that contains the commit.
+    pub from: Option<String>,
+    /// Print what the rebase would do, and check nothing.
+    pub dry_run: bool,
+    /// Resolution of conflicts with upstream's own changes.
+    pub choices: Choices,
+    /// Open or update the pull request on GitHub.
+    pub github: bool,
+}
+
+/// Moves the pin when every check passes.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    if options.dry_run {
+        return rebase::run(context, &rebase::Action::Start(rebase_options(options)));
+    }
+    // Checked first: a missing token or probe should not surface after an hour.
+    let github = options.github.then(|| context.github()).transpose()?;
+    let gated = checks::gated(&context.pins()?);
+    if !gated.is_empty() {
+        for probe in Probe::OF_THE_GATE {
+            probe::find(context, probe)?;
+        }
+    }
+    let (prepared, classes) = prepare(context, options)?;
+    let staged = Context { locked: true, ..context.staged(&prepared.stage) };
+    let checks = checks::run_all(&staged)?;
+    let mut report = describe(&prepared, &classes);
+    report.trees = moved_trees(context, &staged)?;
+    report.checks = checks;
+    report.gated = gated;
+    if !report.passed() {
+        return Err(refuse(context, options, prepared, &report)?);
+    }
+    let (page, moved) = finish(context, prepared, &report)?;
+    let mut text = format!("{}: the pin moved, and all of it holds\nreport: {page}", report.title());
+    if let Some(ungated) = report.ungated() {
+        text += &format!("\n{ungated}");
+    }
+    let pull = github.map(|client| offer::offer(context, &client, &moved, &report)).transpose()?;
+    if let Some(number) = pull {
+        text += &format!("\npull request: #{number}");
+    }
+    let json = json!({ "moved": true, "report": page, "pull_request": pull, "sync": report });
+    Ok(Outcome::ok(text, json))
+}
+
+fn rebase_options(options: &Options) -> rebase::Options {
+    rebase::Options {
+        variant: options.variant.clone(),
+        onto: Onto::Upstream(upstream(options)),
+        dry_run: options.dry_run,
+        choices: options.choices,
+    }
+}
+
+fn upstream(options: &Options) -> Upstream {
+    Upstream { to: options.to.clone(), from: options.from.clone() }
+}
+
+/// Returns the staged move, and the status of every series on the pin at the new pin.
+fn prepare(context: &Context, options: &Options) -> Result<(Prepared, Vec<StatusReport>)> {
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
+    let pins = context.pins()?;
+    let at_tip = |series: &Variant| {
+        let at_tip = status::Options {
+            variant: Some(series.name.to_string()),
+            tip: Some(options.to.clone()),
+            from: options.from.clone(),
+            ..status::Options::default()
+        };
+        status::report(context, &at_tip)
+    };
+    let pin = &pins.variant(options.variant.as_deref())?.pin;
+    let classes = pins.series_on(pin).into_iter().map(at_tip).collect::<Result<_>>()?;
+    let goal = (options.variant.as_deref(), &upstream(options));
+    Ok((rebase::prepare(context, goal, options.choices)?, classes))
+}
+
+fn describe(prepared: &Prepared, classes: &[StatusReport]) -> SyncReport {
+    let moved = &prepared.report;
+    let class_of = |file: &str| {
+        let patch = classes.iter().flat_map(|series| &series.patches).find(|patch| patch.file == file);
+        patch.map(|patch| patch.class.describe()).unwrap_or_default()
+    };
+    SyncReport {
+        upstream: moved.upstream.clone(),
+        old: Place { name: moved.from.name.clone(), tree: moved.from.tree.clone() },
+        new: Place { name: moved.to.name.clone(), tree: moved.to.tree.clone() },
+        patches: moved.patches.iter().map(|patch| moved_patch(patch, class_of(&patch.file))).collect(),
+        reverts: moved.reverts.iter().map(ToString::to_string).collect(),
+        trees: Vec::new(),
+        checks: Vec::new(),
+        gated: Vec::new(),
+    }
+}
+
+fn moved_patch(patch: &PatchMove, class: &str) -> MovedPatch {
+    let words = std::iter::once(patch.fate.describe().to_string()).chain(patch.notes.iter().cloned());
+    MovedPatch {
+        file: patch.file.clone(),
+        class: class.to_string(),
+        change: words.collect::<Vec<_>>().join("; "),
+        difference: patch.range_diff.clone().unwrap_or_default(),
+    }
+}
+
+fn moved_trees(context: &Context, staged: &Context) -> Result<Vec<MovedTree>> {
+    let (old, new) =
+        (lock_file::read(context)?.unwrap_or_default(), lock_file::read(staged)?.unwrap_or_default());
+    let tree_of = |lock: &Lock, name: &str| {
+        lock.variants.get(name).map_or_else(|| "none".to_string(), |variant| variant.tree.clone())
+    };
+    let moved = new.variants.keys().map(|name| MovedTree {
+        variant: name.clone(),
+        old: tree_of(&old, name),
+        new: tree_of(&new, name),
+    });
+    Ok(moved.collect())
+}
+
+/// Commits the move and its report; returns the report's file. Building takes minutes during which the lock was free,
+/// so the commit fails unless the project is still the one that was checked.
+fn finish(context: &Context, prepared: Prepared, report: &SyncReport) -> Result<(String, Pending)> {
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
+    let Prepared { mut stage, what, .. } = prepared;
+    let page = report_file(report);
+    stage.write(&page, ui::named(&report.markdown()).as_bytes())?;
+    Ok((page, stage.commit(what)?))
+}
+
+/// Leaves the pin alone. The report is written to a path that the next run may overwrite.
+fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &SyncReport) -> Result<Error> {
+    let page = context.layout.failed_sync();
+    disk::write_atomically(&page, ui::named(&report.markdown()).as_bytes())?;
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
+    drop(prepared);
+    let failed: Vec<String> = report
+        .checks
+        .iter()
+        .filter_map(|check| Some(format!("{}: {}", check.name, check.error.as_ref()?.lines().next()?)))
+        .chain(report.reverts.iter().cloned())
+        .collect();
+    let what = format!("{}: the pin did not move, nothing was changed", report.title());
+    let Options { variant, from, .. } = options;
+    let edit = ["edit"].into_iter().chain(variant.as_deref()).collect::<Vec<_>>().join(" ");
+    let to = Some(report.new.name.as_str());
+    let flags = [("--to", to), ("--variant", variant.as_deref()), ("--from", from.as_deref())];
+    Ok(Error::no(what)
+        .detail(failed.join("\n"))
+        .hint(format!("read the report: {}", context.layout.show(&page)))
+        .hint(format!("{}    # then fix the series", next_command(&edit, &[])))
+        .hint(format!("or take it along by hand: {}", next_command("rebase", &flags))))
+}
+
+/// Returns a path such as `docs/syncs/v1-to-v2.md`; a `/` in a name would create folders.
+fn report_file(report: &SyncReport) -> String {
+    let plain = |name: &str| name.replace('/', "-");
+    let name = format!("{}-to-{}.md", plain(&report.old.name), plain(&report.new.name));
+    PathBuf::from("docs/syncs").join(name).display().to_string()
+}

@@ -1,0 +1,4 @@
+//! EFFECTS of this crate: random models on disk.
+#![allow(clippy::disallowed_methods)]
+
+pub mod models;

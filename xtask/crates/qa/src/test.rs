@@ -1,0 +1,414 @@
+//! `cargo xtask test`: the checks that CI's `test` job runs, as named steps that can be run alone.
+
+mod inputs;
+pub mod tested;
+
+use std::time::{Duration, Instant};
+
+use espalier_core::config::flavors::DEFAULT_FLAVOR;
+use espalier_core::config::models::MODEL_OF_CHECKS;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::process::{self, Run};
+use espalier_core::sys::machine::{disk, scratch};
+use espalier_core::sys::project::pinned_models::{self, Provided};
+use espalier_dist::{build, smoke, smoke_rpc};
+use espalier_patches::lint;
+use espalier_patches::lock;
+use serde_json::json;
+use xtask::cmd::workflows;
+
+use self::inputs::Inputs;
+use super::{docs, page};
+use crate::bench::{self, kv_quality};
+use crate::gate;
+use crate::test::tested::{PARTS, Part};
+
+/// Options of `test`.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Names of the steps to run; all when empty.
+    pub only: Vec<String>,
+    /// Print the steps and run none.
+    pub list: bool,
+    /// Skip steps that have passed here with the same inputs.
+    pub changed: bool,
+    /// The command-line help, as docs/reference/commands.md should contain it.
+    pub commands: String,
+}
+
+/// One check.
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Context, &Options) -> Result<()>,
+}
+
+const STEPS: [Step; 15] = [
+    Step { name: "fmt", about: "all Rust code is formatted", run: |context, _| fmt(context) },
+    Step { name: "clippy", about: "no warning in any target", run: |context, _| clippy(context) },
+    Step { name: "lint", about: "the form of every patch", run: |context, _| lint::check(context) },
+    Step {
+        name: "workflows",
+        about: "actionlint, zizmor and our own rules on .github/workflows",
+        run: |context, _| workflows::check(context),
+    },
+    Step {
+        name: "docs",
+        about: "generated documents are up to date",
+        run: |context, options| docs::check(context, &options.commands),
+    },
+    Step {
+        name: "paged",
+        about: "builds and smokes the paged variant from the pin",
+        run: |context, _| build_paged(context),
+    },
+    Step {
+        name: "stock",
+        about: "builds and smokes the stock variant from the pin",
+        run: |context, _| build_stock(context),
+    },
+    Step {
+        name: "lock",
+        about: "espalier.lock is what the pins, patches and overlays give",
+        run: |context, _| check_lock(context),
+    },
+    Step {
+        name: "smoke",
+        about: "the packaged servers answer, with their model in another process too",
+        run: |context, _| smoke_both(context),
+    },
+    Step {
+        name: "page",
+        about: "the servers' web page in a browser, where there is a Chromium",
+        run: |context, _| use_pages(context),
+    },
+    // After the builds, which install CMake and Ninja: these tests use them too.
+    Step { name: "unit", about: "all tests of the tool and the kernels", run: unit },
+    Step {
+        name: "gate",
+        about: "logits and the servers' answers of paged against stock",
+        run: |context, _| run_gate(context),
+    },
+    Step {
+        name: "quality",
+        about: "no type of the KV cache costs a model more than in ci/kv-quality.json",
+        run: |context, _| look_at_quality(context),
+    },
+    Step {
+        name: "weights",
+        about: "chats and KV types on real weights, where pip can get them",
+        run: |context, _| look_at_weights(context),
+    },
+    Step {
+        name: "suites",
+        about: "upstream's own tests end on paged as on stock",
+        run: |context, _| run_suites(context),
+    },
+];
+
+/// Runs the steps, continues after a failure, and reports at the end how long each took.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let steps = chosen(&options.only)?;
+    if options.list {
+        let lines: Vec<String> =
+            steps.iter().map(|step| format!("{:<9} {}", step.name, step.about)).collect();
+        let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
+        return Ok(Outcome::ok(lines.join("\n"), json!({ "steps": names })));
+    }
+    let inputs = Inputs::read(context, options.changed)?;
+    let (mut due, mut left_out) = (Vec::new(), Vec::new());
+    for step in steps {
+        let to = if inputs.leave_out(context, step.name)? { &mut left_out } else { &mut due };
+        to.push(step);
+    }
+    for step in &left_out {
+        let why = "it passed here, and nothing that it reads has changed since";
+        context.ui.status("Skipping", format!("{}: {why}", step.name));
+    }
+    let results: Vec<Done> = due.into_iter().map(|step| do_step(context, options, step, &inputs)).collect();
+    let mut outcome = summary(&results);
+    if !left_out.is_empty() {
+        let names: Vec<&str> = left_out.iter().map(|step| step.name).collect();
+        outcome.text += &format!("\nleft out, unchanged since they passed here: {}", names.join(" "));
+        outcome.json["left_out"] = json!(names);
+    }
+    Ok(outcome)
+}
+
+fn chosen(only: &[String]) -> Result<Vec<&'static Step>> {
+    for name in only {
+        if !STEPS.iter().any(|step| step.name == name) {
+            let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+            return Err(Error::usage(format!("there is no step `{name}`"))
+                .hint(format!("use one of: {}", known.join(", "))));
+        }
+    }
+    Ok(STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name)).collect())
+}
+
+/// The result of a step, or of a build.
+pub(super) struct Done {
+    pub(super) name: String,
+    pub(super) took: Duration,
+    pub(super) error: Option<Error>,
+}
+
+fn do_step(context: &Context, options: &Options, step: &Step, inputs: &Inputs) -> Done {
+    let reason = if options.changed { inputs.reason(context, step.name).ok().flatten() } else { None };
+    let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+    context.ui.status("Testing", format!("{}: {}{reason}", step.name, step.about));
+    let begin = Instant::now();
+    let outcome = (step.run)(context, options);
+    let remembered = inputs.remember(context, step.name, outcome.is_ok());
+    let error = outcome.and(remembered).err();
+    if let Some(error) = &error {
+        context.ui.warn(format!("{} failed\n{error}", step.name));
+    }
+    Done { name: step.name.to_string(), took: begin.elapsed(), error }
+}
+
+/// Builds the summary: the duration of each step, and the exit code of all.
+pub(super) fn summary(results: &[Done]) -> Outcome {
+    let width = results.iter().map(|done| done.name.len()).max().unwrap_or(0).max(9);
+    let failed = results.iter().filter(|done| done.error.is_some()).count();
+    let mut lines: Vec<String> = results
+        .iter()
+        .map(|done| {
+            let verdict = if done.error.is_some() { "FAILED" } else { "ok" };
+            format!("{:<width$} {verdict:<7} {:>7.1} s", done.name, done.took.as_secs_f64())
+        })
+        .collect();
+    let total: f64 = results.iter().map(|done| done.took.as_secs_f64()).sum();
+    lines.push(format!("{:<width$} {:<7} {total:>7.1} s", "all", ""));
+    lines.push(format!("{} passed, {failed} failed", results.len() - failed));
+    let entry = |done: &Done| {
+        json!({
+            "step": done.name,
+            "seconds": done.took.as_secs_f64(),
+            "error": done.error.as_ref().map(Error::to_json),
+        })
+    };
+    let json = json!({ "steps": results.iter().map(entry).collect::<Vec<_>>(), "failed": failed });
+    Outcome { text: lines.join("\n"), json, code: u8::from(failed > 0) }
+}
+
+fn cargo(context: &Context, arguments: &[&str]) -> Result<()> {
+    succeed(checks(context, arguments)?)
+}
+
+/// Returns a cargo that checks the sources of the tool: only a clone of Espalier has them.
+fn checks(context: &Context, arguments: &[&str]) -> Result<Run> {
+    context.file_of_espalier("xtask/Cargo.toml")?;
+    let run = match cfg!(windows) {
+        // On Windows a running program cannot be replaced, and the tests link this one again.
+        true => process::cargo(&context.layout.cargo_target("checks")),
+        // Most of the tests' dependencies were compiled for this program already.
+        false => process::cargo_here(),
+    };
+    Ok(run.args(arguments).current_folder(context.layout.root()))
+}
+
+fn succeed(run: Run) -> Result<()> {
+    let words = run.words();
+    let status = run.show()?;
+    if status.success() { Ok(()) } else { Err(Error::no(format!("`{words}`: {}", process::ending(status)))) }
+}
+
+fn fmt(context: &Context) -> Result<()> {
+    cargo(context, &["fmt", "--all", "--check"])
+}
+
+fn clippy(context: &Context) -> Result<()> {
+    // Nothing else compiles the benchmarks of the kernels.
+    let targets = ["--workspace", "--all-targets", "--features", "espalier-kernels/benches", "--locked"];
+    cargo(context, &[&["clippy"], &targets[..], &["--", "--deny", "warnings"]].concat())
+}
+
+/// Runs the tests; with `--changed` only those of packages that have changed. They create and remove many small files,
+/// some tens of megabytes at a time.
+fn unit(context: &Context, options: &Options) -> Result<()> {
+    const REQUIRED_BYTES: u64 = 512 << 20;
+    let due = Inputs::read(context, options.changed)?.due_parts(context)?;
+    let due: Vec<Part> = due.into_iter().map(|(part, _)| part).collect();
+    let scratch = scratch::in_memory(REQUIRED_BYTES);
+    for arguments in test_arguments(&due, &repository_tests(context)?) {
+        let run = checks(context, &["test", "--locked", "--no-fail-fast"])?.args(arguments);
+        let run = run.env(TEST_THREADS, test_threads());
+        succeed(scratch.iter().fold(run, |run, folder| run.env(scratch::VARIABLE, folder.path())))?;
+    }
+    Ok(())
+}
+
+/// Number of tests that a test program runs in parallel, as libtest reads it.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+
+/// Two per core: most tests start programs, and wait for them and for the disk.
+fn test_threads() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::env::var(TEST_THREADS).unwrap_or_else(|_| (2 * cores).to_string())
+}
+
+/// Returns the arguments of cargo that run these parts: one call for whole packages, and one for single tests.
+fn test_arguments(due: &[Part], repository_tests: &[String]) -> Vec<Vec<String>> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
+    let (single, whole): (Vec<&Part>, Vec<&Part>) = due.iter().partition(|part| part.reading_the_repository);
+    let packages = whole.iter().flat_map(|part| words(&["--package", part.package])).collect();
+    let whole = if whole.len() == PARTS.len() { words(&["--workspace"]) } else { packages };
+    let single = single.first().map(|part| {
+        let tests = ["--package", part.package, "--test", "cli", "--"];
+        [words(&tests), repository_tests.to_vec()].concat()
+    });
+    [Some(whole).filter(|arguments| !arguments.is_empty()), single].into_iter().flatten().collect()
+}
+
+/// Returns the modules of end-to-end tests that read files of this repository, as a filter of the test program. They
+/// are found by the two ways in which a test can name such a file, so that none has to be listed.
+fn repository_tests(context: &Context) -> Result<Vec<String>> {
+    const MARKERS: [&str; 2] = ["of_this_repository", "CARGO_MANIFEST_DIR"];
+    let folder = context.layout.root().join("xtask/crates/qa/tests/cli");
+    let mut modules = std::collections::BTreeSet::new();
+    for file in disk::files_below(&folder)? {
+        let text = disk::read_text(&folder.join(&file))?;
+        let module = file.with_extension("").components().next().map(|part| part.as_os_str().to_owned());
+        let module = module.and_then(|name| name.into_string().ok()).filter(|name| name != "support");
+        if MARKERS.iter().any(|marker| text.contains(marker)) {
+            modules.extend(module.map(|name| format!("cli::{name}::")));
+        }
+    }
+    Ok(modules.into_iter().collect())
+}
+
+/// Nothing is shipped of it, and only its answers are compared.
+fn build_stock(context: &Context) -> Result<()> {
+    build_variant(context, "stock", true)
+}
+
+fn build_paged(context: &Context) -> Result<()> {
+    build_variant(context, "paged", false)
+}
+
+fn build_variant(context: &Context, variant: &str, reference: bool) -> Result<()> {
+    // Locked: a check must not change what it checks.
+    let context = Context { locked: true, ..context.clone() };
+    let (variant, flavor) = (Some(variant.to_string()), DEFAULT_FLAVOR.to_string());
+    build::run(&context, &build::Options { variant, flavor, reference, ..Default::default() }).map(drop)
+}
+
+fn check_lock(context: &Context) -> Result<()> {
+    lock::run(context, &lock::Options { check: true }).map(drop)
+}
+
+fn smoke_both(context: &Context) -> Result<()> {
+    for variant in ["stock", "paged"] {
+        smoke::command(context, Some(variant), DEFAULT_FLAVOR.to_string())?;
+        smoke_rpc::command(context, Some(variant), DEFAULT_FLAVOR)?;
+    }
+    Ok(())
+}
+
+/// Runs the page check. Chromium and Node.js are not installed by this tool: where one is missing, the step reports
+/// that and passes.
+fn use_pages(context: &Context) -> Result<()> {
+    if let Some(missing) = page::missing() {
+        context.ui.warn(format!("the web page was not tested: {missing}"));
+        return Ok(());
+    }
+    for variant in ["stock", "paged"] {
+        if page::is_left_out(context, variant, DEFAULT_FLAVOR)? {
+            let what =
+                format!("the web page was not tested: {variant}-{DEFAULT_FLAVOR} was built without it");
+            context.ui.warn(what);
+            continue;
+        }
+        let options = page::Options {
+            variant: Some(variant.to_string()),
+            flavor: DEFAULT_FLAVOR.to_string(),
+            screenshots: None,
+        };
+        let outcome = page::run(context, &options)?;
+        if outcome.code != 0 {
+            return Err(Error::no(format!("the web page of {variant}-{DEFAULT_FLAVOR}")).detail(outcome.text));
+        }
+    }
+    Ok(())
+}
+
+fn run_gate(context: &Context) -> Result<()> {
+    compare_paged(context, &gate::Part::OF_PACKAGES)
+}
+
+fn look_at_quality(context: &Context) -> Result<()> {
+    let baseline = Some(context.layout.root().join("ci/kv-quality.json"));
+    let options = kv_quality::Options { baseline, ..kv_quality::Options::quick() };
+    bench::run(context, &bench::What::KvQuality(options)).map(drop)
+}
+
+/// Runs the check on real weights. Network access is optional: where pip cannot fetch the weights, the step reports
+/// that and passes. A file that differs from the pinned one is a failure.
+fn look_at_weights(context: &Context) -> Result<()> {
+    let models = context.models()?;
+    let (name, model) = models.get(MODEL_OF_CHECKS)?;
+    match pinned_models::provide(name, model, &context.layout, context.offline, &context.ui)? {
+        Provided::Unreachable(error) => {
+            context.ui.warn(format!("nothing was checked on real weights\n{error}"));
+            Ok(())
+        }
+        Provided::File(_) => {
+            compare_paged(context, &[gate::Part::Weights])?;
+            let baseline = Some(context.layout.root().join("ci/kv-quality-weights.json"));
+            let options = kv_quality::Options { baseline, ..kv_quality::Options::on_weights() };
+            bench::run(context, &bench::What::KvQuality(options)).map(drop)
+        }
+    }
+}
+
+fn run_suites(context: &Context) -> Result<()> {
+    compare_paged(context, &[gate::Part::Suites])
+}
+
+fn compare_paged(context: &Context, parts: &[gate::Part]) -> Result<()> {
+    gate::run(context, &gate::Options { only: parts.to_vec(), ..gate::Options::default() }).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test::tested;
+    use crate::test::tested::REPOSITORY;
+
+    #[test]
+    fn every_input_of_a_step_is_a_file_or_a_folder_of_this_project() {
+        let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
+        // `ci/lint.toml` may be missing: then the built-in rules apply.
+        let is_missing = |path: &&str| *path != "ci/lint.toml" && !disk::exists(&root.join(path));
+        let missing: Vec<&str> = tested::named_paths().into_iter().filter(is_missing).collect();
+        assert!(missing.is_empty(), "{missing:?} moved: a step that reads it would be left out");
+    }
+
+    #[test]
+    fn every_step_with_inputs_of_its_own_is_a_step() {
+        for name in tested::described_steps().into_iter().chain(tested::BUILDS) {
+            assert!(STEPS.iter().any(|step| step.name == name), "there is no step `{name}`");
+        }
+    }
+
+    #[test]
+    fn only_the_tests_of_what_has_changed_are_run() {
+        let part = |name: &str| *PARTS.iter().find(|part| part.name == name).unwrap();
+        let arguments = |due: &[Part]| {
+            let calls = test_arguments(due, &["cli::docs::".to_string(), "cli::modules::".to_string()]);
+            calls.iter().map(|call| call.join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(arguments(&PARTS), ["--workspace"]);
+        assert_eq!(
+            arguments(&[REPOSITORY]),
+            ["--package espalier-qa --test cli -- cli::docs:: cli::modules::"]
+        );
+        assert_eq!(
+            arguments(&[part("unit-kernels"), REPOSITORY]),
+            ["--package espalier-kernels", "--package espalier-qa --test cli -- cli::docs:: cli::modules::"]
+        );
+        assert!(arguments(&[]).is_empty());
+    }
+}

@@ -1,0 +1,270 @@
+//! Every command in a code block of README.md, CONTRIBUTING.md or a page below docs/guides, docs/reference or
+//! docs/design: it parses, the table below says how it is checked, and those that can run here do so on this
+//! repository's own pins and patches.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Parser;
+use espalier_qa::cli::All;
+use xtask::cli::Cli;
+
+use super::support::{Output, files, git, program_path};
+
+/// The way in which the documented commands of one name are checked.
+enum How {
+    /// Run on a copy of this repository, with these additional arguments; it has to succeed.
+    Runs(&'static [&'static str]),
+    /// Only parsed, for this reason.
+    Parsed(&'static str),
+}
+
+use How::{Parsed, Runs};
+
+const BUILT: &str = "needs a build";
+const MINUTES: &str = "takes minutes to hours";
+const ELSEWHERE: &str = "needs upstream's newest commits, or files of the reader's";
+const WAITS: &str = "goes on with what another command began";
+
+/// The check of each command, by name. A documented command that is missing here fails the test, and so does an entry
+/// that is not documented.
+const HOW: &[(&str, How)] = &[
+    ("apply", Parsed(ELSEWHERE)),
+    ("bisect", Parsed(ELSEWHERE)),
+    ("build", Parsed(MINUTES)),
+    ("canary", Parsed(ELSEWHERE)),
+    ("edit", Runs(&["--dry-run"])),
+    ("export", Parsed(WAITS)),
+    ("fuzz", Parsed(BUILT)),
+    ("image", Parsed(BUILT)),
+    ("import", Parsed(ELSEWHERE)),
+    ("init", Parsed(ELSEWHERE)),
+    ("lint", Runs(&[])),
+    ("model", Runs(&["--dry-run"])),
+    ("new", Runs(&["--dry-run"])),
+    ("newest", Parsed(ELSEWHERE)),
+    ("page", Parsed(BUILT)),
+    ("rebase", Runs(&[])),
+    ("run", Parsed(BUILT)),
+    ("status", Runs(&[])),
+    ("sync", Runs(&["--dry-run"])),
+    ("test", Parsed(MINUTES)),
+    ("trailers", Runs(&["--dry-run"])),
+    ("verify", Parsed(BUILT)),
+];
+
+/// Placeholders for the reader's own names: a command with one of them is only parsed.
+const OF_THE_READER: [&str; 5] = ["my-fork", "--continue", "main", "--root", "REF"];
+
+/// Folders with pages for readers. Records under docs/measurements and docs/syncs show commands of their day.
+const FOLDERS: [&str; 3] = ["docs/guides", "docs/reference", "docs/design"];
+
+/// Generated from the command line itself; it has its own test.
+const GENERATED: &str = "docs/reference/commands.md";
+
+/// Returns the words of every documented command after `cargo xtask`, with the file that contains it.
+fn documented() -> Vec<(String, Vec<String>)> {
+    let root = files::of_this_repository("");
+    let mut pages = Vec::from(["README.md", "CONTRIBUTING.md", "docs/README.md"].map(String::from));
+    for folder in FOLDERS {
+        let names = files::list(&root.join(folder)).into_iter().map(|name| format!("{folder}/{name}"));
+        pages.extend(names.filter(|name| name.ends_with(".md") && name != GENERATED));
+    }
+    pages.sort();
+    let of_page = |page: &String| {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        commands(&text).into_iter().map(|words| (page.clone(), words)).collect::<Vec<_>>()
+    };
+    pages.iter().flat_map(of_page).collect()
+}
+
+/// Returns the commands in code blocks, indented or fenced.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let mut is_fenced = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_fenced = !is_fenced;
+        } else if is_fenced || line.starts_with("    ") {
+            found.extend(line.split("&&").filter_map(command_in));
+        }
+    }
+    found
+}
+
+fn command_in(part: &str) -> Option<Vec<String>> {
+    let arguments = part.trim().strip_prefix("cargo xtask ")?;
+    let arguments = arguments.split(['|', '>']).next()?;
+    Some(words(arguments))
+}
+
+/// Splits a line as a shell would: quotes, and a comment at the end.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let (mut word, mut quote) = (None::<String>, None);
+    for letter in text.chars() {
+        match (quote, letter) {
+            (Some(end), _) if letter == end => quote = None,
+            (Some(_), _) => word.get_or_insert_default().push(letter),
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, '#') if word.is_none() => break,
+            (None, ' ') => words.extend(word.take()),
+            (None, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// Returns the name of the command, after the global arguments.
+fn name(words: &[String]) -> &str {
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--root" => drop(rest.next()),
+            word if word.starts_with('-') => {}
+            word => return word,
+        }
+    }
+    ""
+}
+
+#[test]
+fn every_documented_command_can_be_parsed_and_is_checked_in_a_known_way() {
+    let documented = documented();
+    assert!(documented.len() > 40, "only {} commands were found", documented.len());
+    let mut wrong = Vec::new();
+    for (page, words) in &documented {
+        if let Err(error) =
+            Cli::<All>::try_parse_from(std::iter::once("cargo xtask").chain(words.iter().map(String::as_str)))
+        {
+            wrong.push(format!("{page}: cargo xtask {}\n{error}", words.join(" ")));
+        }
+        if !HOW.iter().any(|(known, _)| *known == name(words)) {
+            wrong.push(format!("{page}: cargo xtask {}: add it to `HOW`", words.join(" ")));
+        }
+    }
+    let is_documented = |known: &str| documented.iter().any(|(_, words)| name(words) == known);
+    let gone = HOW.iter().filter(|(known, _)| !is_documented(known));
+    wrong.extend(
+        gone.map(|(known, _)| format!("no page shows `cargo xtask {known}` any more: take it out of `HOW`")),
+    );
+    for (known, how) in HOW {
+        if let Parsed(why) = how {
+            assert!(!why.is_empty(), "{known}");
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn words_are_read_as_a_shell_does() {
+    assert_eq!(words("new \"a b\" --set 'x: y'   # why"), ["new", "a b", "--set", "x: y"]);
+    let text = "text `cargo xtask a`\n\n    cargo xtask b && cargo xtask c | less\n```\ncargo xtask d\n```\ncargo xtask e\n";
+    assert_eq!(commands(text), [["b"], ["c"], ["d"]]);
+    assert_eq!(name(&words("--root .. --json import x")), "import");
+}
+
+/// A copy of this repository's own pins, patches and lock, with the pin's objects, which are copied or fetched.
+struct Copy {
+    _folder: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Copy {
+    fn new() -> Copy {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("copy");
+        let here = files::of_this_repository("");
+        for name in ["pins.toml", "espalier.lock"] {
+            files::write(&root.join(name), std::fs::read(here.join(name)).unwrap());
+        }
+        for name in ["patches", "overlay", "ci"] {
+            files::copy_folder(&here.join(name), &root.join(name));
+        }
+        git::git(&root, &["init", "--quiet"]);
+        git::commit(&root, "The project");
+        let store = here.join("target/espalier/store.git");
+        if store.exists() {
+            files::copy_folder(&store, &root.join("target/espalier/store.git"));
+        }
+        let copy = Copy { _folder: folder, root };
+        copy.run(&["fetch"]).success();
+        copy
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        // A fetch, where one is needed, uses the network clients of this machine as they are configured.
+        let mut command = Command::new(env!("CARGO_BIN_EXE_espalier-qa"));
+        command.args(arguments).current_dir(&self.root).env("PATH", program_path::with_build_tools());
+        command.env_remove("GITHUB_TOKEN").env_remove("GH_TOKEN");
+        Output::new(&command.output().unwrap(), &[])
+    }
+
+    fn kept(&self) -> String {
+        git::git(&self.root, &["status", "--porcelain", "--", "pins.toml", "patches", "espalier.lock"])
+    }
+}
+
+fn is_for_anybody(words: &[String]) -> bool {
+    !words.iter().any(|word| OF_THE_READER.contains(&word.as_str()))
+}
+
+/// Returns the tag of this repository's only pin.
+fn present_pin() -> String {
+    let pins = std::fs::read_to_string(files::of_this_repository("pins.toml")).unwrap();
+    let line = pins.lines().find_map(|line| line.strip_prefix("tag = \"")).unwrap();
+    line.trim_end_matches('"').to_string()
+}
+
+/// Replaces the documented release by the present pin, which moves away from it, and appends `more`.
+fn at_present_pin(words: Vec<String>, more: &[&str]) -> Vec<String> {
+    let mut words: Vec<String> = words.into_iter().chain(more.iter().map(ToString::to_string)).collect();
+    for at in 1..words.len() {
+        if ["--to", "--tip"].contains(&words[at - 1].as_str()) {
+            words[at] = present_pin();
+        }
+    }
+    words
+}
+
+/// Moving to the present pin changes nothing in any series.
+#[test]
+fn what_is_documented_runs_on_this_repository() {
+    let copy = Copy::new();
+    let mut ran = Vec::new();
+    for (page, words) in documented() {
+        let Some((_, Runs(more))) = HOW.iter().find(|(known, _)| *known == name(&words)) else { continue };
+        if !is_for_anybody(&words) {
+            continue;
+        }
+        let words = at_present_pin(words, more);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = copy.run(&words);
+        assert_eq!(said.code, Some(0), "{page}: cargo xtask {}\n{said}", words.join(" "));
+        assert_eq!(copy.kept(), "", "{page}: cargo xtask {}\n{said}", words.join(" "));
+        ran.push(words[0].to_string());
+    }
+    for command in ["edit", "lint", "rebase", "status", "sync"] {
+        assert!(ran.iter().any(|name| name == command), "`{command}` was not run: {ran:?}");
+    }
+}
+
+/// Runs up to the first build, which is not tried here: every series is staged on the pin, none is skipped.
+#[test]
+fn this_repository_can_move_its_own_pin() {
+    let copy = Copy::new();
+    for variant in ["paged", "upstream-fixes", "stock"] {
+        let said =
+            copy.run(&["--json", "rebase", "--to", &present_pin(), "--variant", variant]).success().json();
+        assert_eq!(said["written"], true, "{said}");
+        let patches = said["patches"].as_array().unwrap();
+        let all = files::list(&copy.root.join("patches"));
+        assert_eq!(patches.len(), all.len(), "{said}");
+        assert!(patches.iter().all(|patch| patch["fate"] == "unchanged"), "{said}");
+    }
+    assert_eq!(copy.kept(), "");
+}

@@ -1,0 +1,220 @@
+//! Failures of the gate's third part: fake test programs, a fake server and a small pytest, and one fault after the
+//! other. Each fails the gate for its own reason.
+
+use super::support::suites::{gate_suites, suites, write_program, write_server};
+use super::support::{Output, Project};
+
+/// Runs the gate on a project whose variant's test programs run other commands.
+fn broken(programs: &[(&str, &str)]) -> Output {
+    let project = suites();
+    for (program, commands) in programs {
+        write_program(&project, "paged", program, commands);
+    }
+    gate_suites(&project)
+}
+
+#[track_caller]
+fn red(said: Output, reasons: &[&str]) {
+    said.code(1).says(reasons);
+}
+
+#[test]
+fn suites_that_end_alike_pass() {
+    let said = gate_suites(&suites()).success();
+    for line in [
+        "programs: 4 outcomes compared (4 passed), 0 differ as listed, 0 by luck",
+        ", 2 passed on ours and were not run on stock",
+        "server tests: 3 outcomes compared (3 passed), 0 differ as listed, 0 by luck",
+        "server tests, paged: 3 outcomes compared (3 passed), 1 differ as listed, 0 by luck",
+    ] {
+        assert!(said.stdout.contains(line), "{line}: {said}");
+    }
+}
+
+/// Returns the first line of a log: the command that was run.
+fn command(project: &Project, log: &str) -> String {
+    let text = project.read(&format!("target/espalier/logs/{log}.log"));
+    text.lines().next().unwrap_or_default().to_string()
+}
+
+#[test]
+fn stock_compiles_what_has_cases_with_ours_and_what_did_not_pass_on_ours_afterwards() {
+    let configured = |said: &Output, variant: &str| {
+        said.stderr.matches(&format!("Configuring {variant}-cpu-native with upstream's tests")).count()
+    };
+    let project = suites();
+    let said = gate_suites(&project).success();
+    assert_eq!((configured(&said, "paged"), configured(&said, "stock")), (1, 1), "{said}");
+    let ours = command(&project, "tests-paged-cpu-native");
+    assert!(ours.ends_with(" test-alloc test-backend-ops test-thread-safety"), "{ours}");
+    let stock = command(&project, "tests-stock-cpu-native");
+    assert!(stock.ends_with(" test-backend-ops") && !stock.contains("test-alloc"), "{stock}");
+    write_program(&project, "paged", "test-alloc", "exit 3");
+    let said = gate_suites(&project).code(1);
+    assert_eq!((configured(&said, "paged"), configured(&said, "stock")), (1, 2), "{said}");
+    let stock = command(&project, "tests-stock-cpu-native");
+    assert!(stock.ends_with(" test-alloc test-backend-ops"), "{stock}");
+}
+
+#[test]
+fn the_tests_of_both_sides_are_compiled_at_the_same_level() {
+    let project = suites();
+    gate_suites(&project).success();
+    for variant in ["stock", "paged"] {
+        let file = format!("target/espalier/build/{variant}-cpu-native/espalier-compared.cmake");
+        assert!(project.path(&file).exists(), "{variant}");
+        let configure = command(&project, &format!("configure-tests-{variant}-cpu-native"));
+        let include = format!("-DCMAKE_PROJECT_INCLUDE={}", project.path(&file).display());
+        assert!(configure.contains(&include), "{configure}");
+    }
+}
+
+#[test]
+fn without_kernels_no_server_is_paged() {
+    let project = suites();
+    project.edit("pins.toml", "kernels = true\n", "");
+    let said = gate_suites(&project).success();
+    assert!(said.stdout.contains("server tests: 3 outcomes") && !said.stdout.contains("paged: 3"), "{said}");
+}
+
+#[test]
+fn a_cache_that_says_more_than_ninja_knows_is_not_believed() {
+    let project = suites();
+    let cache = "target/espalier/build/stock-cpu-native/CMakeCache.txt";
+    project.write(cache, "LLAMA_BUILD_TESTS:BOOL=ON\n");
+    gate_suites(&project).success().says(&["Configuring stock-cpu-native with upstream's tests"]);
+}
+
+#[test]
+fn a_feature_is_on_in_ours_and_off_in_stock() {
+    let asks = |variant: &str, commands: &str, enable: &str| {
+        let project = suites();
+        project.edit(
+            "ci/suites/suites.toml",
+            "target = \"test-alloc\"\n",
+            &format!("target = \"test-alloc\"\n{enable}"),
+        );
+        write_program(&project, variant, "test-alloc", commands);
+        gate_suites(&project)
+    };
+    let (is_on, is_off) = ("[ \"$ESPALIER_ENABLE\" = fast ]", "[ -z \"$ESPALIER_ENABLE\" ]");
+    asks("paged", is_on, "enable = \"fast\"\n").success();
+    // What passes on ours does not run on stock, unless it has cases.
+    asks("stock", "exit 1", "enable = \"fast\"\n").success();
+    let said = asks("stock", is_off, "enable = \"fast\"\ncases = true\n").code(1);
+    assert!(said.stderr.contains("programs: test-alloc: told of no case on stock"), "{said}");
+    assert!(!said.stderr.contains("test-alloc: failed"), "{said}");
+    red(asks("paged", is_on, ""), &["programs: test-alloc: passed on stock, failed (exit"]);
+}
+
+#[test]
+fn a_program_that_fails_crashes_or_says_less_is_seen() {
+    let fails = [("test-alloc", "exit 3"), ("test-backend-ops", "say n=2 0 'ERR = 0.5'\nsay n=3 1")];
+    let case = "programs: test-backend-ops attention: ATTENTION(n=2): passed on stock, ";
+    let reasons =
+        ["programs: test-alloc: passed on stock, failed (exit", &format!("{case}failed (ERR = 0.5)")];
+    red(broken(&fails), &reasons);
+    let less = [("test-alloc", "kill -SEGV $$"), ("test-backend-ops", "say n=3 1")];
+    let reasons = ["programs: test-alloc: passed on stock, crashed (", &format!("{case}absent on ours")];
+    red(broken(&less), &reasons);
+}
+
+#[test]
+fn a_run_whose_arguments_name_no_case_any_more_is_seen() {
+    let project = suites();
+    for variant in ["stock", "paged"] {
+        write_program(&project, variant, "test-backend-ops", "exit 0");
+        let path = format!("target/espalier/build/{variant}-cpu-native/bin/test-backend-ops");
+        project.edit(&path, "say n=1 1\n", "");
+    }
+    red(gate_suites(&project), &["programs: test-backend-ops attention: told of no case on stock"]);
+}
+
+#[test]
+fn what_fails_once_is_luck_and_what_fails_again_is_not() {
+    let said = broken(&[("test-alloc", "once failed && exit 1; exit 0")]).success();
+    assert!(said.stdout.contains("programs: 5 outcomes compared (5 passed), 0 differ as listed, 1 by luck"));
+    let again = "once first && exit 1; once second || exit 1; exit 0";
+    red(broken(&[("test-alloc", again)]), &["programs: test-alloc: passed on stock, failed (exit"]);
+    let many = "once failed && passed=0 || passed=1\nfor n in 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 \
+                22; do say n=$n $passed 'ERR'; done";
+    let project = suites();
+    write_program(&project, "stock", "test-backend-ops", &many.replace("once failed", "false"));
+    write_program(&project, "paged", "test-backend-ops", many);
+    red(gate_suites(&project), &["21 differences"]);
+}
+
+/// Runs the gate on a project whose variant's server gives another answer.
+fn served(project: &Project, from: &str, to: &str) -> Output {
+    project.edit("target/espalier/dist/paged-cpu-native/bin/llama-server", from, to);
+    gate_suites(project)
+}
+
+#[test]
+fn a_server_that_ends_a_test_otherwise_is_seen() {
+    let said = served(&suites(), "key*) echo 401", "completion1) echo 500;; key*) echo 200");
+    let line = r#"assert said == status, f"assert {said} == {status}""#;
+    let key = format!(
+        "unit/test_basic.py::test_incorrect_api_key: passed on stock, failed (utils.py: {line}: assert 200 == 401)"
+    );
+    let completion = format!(
+        "unit/test_basic.py::test_completion: passed on stock, failed (utils.py: {line}: assert 500 == 200)"
+    );
+    assert!(!said.stderr.contains(&format!("server tests: {completion}")), "{said}");
+    let reasons = [
+        "3 differences",
+        &format!("server tests: {key}"),
+        &format!("server tests, paged: {key}"),
+        &format!("server tests, paged: {completion}"),
+    ];
+    red(said, &reasons);
+}
+
+#[test]
+fn a_listed_difference_has_to_be_there_and_as_listed() {
+    let said = served(&suites(), "props1) echo 400;;", "");
+    red(
+        said,
+        &[
+            "server tests, paged: unit/test_basic.py::test_props (A slot may use all cells.): ends as on stock; take it from the list of differences \
+           in `ci/suites/suites.toml`",
+        ],
+    );
+    let project = suites();
+    project.edit("ci/suites/suites.toml", "ours = \"failed\"", "ours = \"skipped\"");
+    red(gate_suites(&project), &["unit/test_basic.py::test_props: passed on stock, failed ("]);
+}
+
+#[test]
+fn where_nothing_passes_or_nothing_runs_nothing_was_tried() {
+    let project = suites();
+    for variant in ["stock", "paged"] {
+        write_server(&project, variant, "echo 500");
+    }
+    red(gate_suites(&project), &["server tests: no test passed on stock"]);
+    let project = suites();
+    project.edit("ci/suites/suites.toml", "run = [\"unit\"]", "run = [\"none\"]");
+    std::fs::create_dir(project.tree("stock").join("tools/server/tests/none")).unwrap();
+    std::fs::create_dir(project.tree("paged").join("tools/server/tests/none")).unwrap();
+    red(gate_suites(&project), &["server tests: no test passed on stock"]);
+}
+
+#[test]
+fn tests_that_cannot_be_run_do_not_pass() {
+    let project = suites();
+    std::fs::remove_file(project.path("target/espalier/build/paged-cpu-native/build.ninja")).unwrap();
+    gate_suites(&project).code(2).says(&[
+        "paged-cpu-native is not built",
+        "next: cargo xtask build --variant paged --flavor cpu-native",
+    ]);
+    let project = suites();
+    std::fs::remove_file(project.path("target/espalier/build/paged-cpu-native/bin/test-alloc")).unwrap();
+    assert_ne!(gate_suites(&project).code, Some(0));
+    let project = suites();
+    let pytest =
+        espalier_core::sys::machine::disk::folders_in(&project.path("target/espalier/tools")).pop().unwrap();
+    std::fs::write(pytest.join("pytest.py"), "import sys\nprint('no such option')\nsys.exit(4)\n").unwrap();
+    let said = gate_suites(&project);
+    assert!(said.stderr.contains("no such option"), "{said}");
+    assert_ne!(said.code, Some(0), "{said}");
+}

@@ -1,0 +1,278 @@
+//! Every command in the tool's hints is run, to check that it works.
+//!
+//! A scenario runs one command. Each command among its hints is run by a shell, unchanged, in its own copy of the
+//! scenario: in a fresh clone if the hint is for anyone, in the same folder if it is about the files there.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{LazyLock, OnceLock};
+
+use makers::{ABOUT, GREETING_GOES, project_by_git};
+
+use super::support::upstream::{TAG, Upstream};
+use super::support::{Output, Project, files, program_path};
+
+mod all_covered;
+mod import_cases;
+mod lint_cases;
+mod makers;
+mod pin_cases;
+mod rebase_cases;
+mod series_cases;
+
+/// The place where a hint is run.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// In a clone, with only the committed project.
+    Clone,
+    /// In the folder where it was printed.
+    Here,
+}
+
+struct HintCase {
+    name: &'static str,
+    make: fn() -> Project,
+    /// Arguments after `cargo xtask`, as shell words.
+    command: &'static str,
+    place: Place,
+    /// Prefixes of the commands among its hints, each with the expected exit code.
+    hints: &'static [(&'static str, i32)],
+}
+
+fn cases() -> impl Iterator<Item = &'static HintCase> {
+    [pin_cases::CASES, rebase_cases::CASES, series_cases::CASES, lint_cases::CASES, import_cases::CASES]
+        .into_iter()
+        .flatten()
+}
+
+/// Returns the commands that a user would type after reading `said`: the whole hint, or the part after its colon.
+/// Commands after a `cd` are run in that folder; a command after `then` is run after the previous one; a flag is
+/// appended to the command that printed it.
+fn commands(case: &str, said: &Output) -> Vec<String> {
+    let both = format!("{}\n{}", said.stdout, said.stderr);
+    let is_hint = |line: &&str| line.starts_with("next: ") || line.starts_with("the pin can move: ");
+    let mut found: Vec<String> = Vec::new();
+    for hint in both.lines().map(str::trim).filter(is_hint) {
+        let Some(command) = command_in(case, hint) else { continue };
+        let before = match found.first() {
+            Some(first) if first.starts_with("cd ") => Some(first),
+            _ => found.last().filter(|_| hint.starts_with("next: then")),
+        };
+        found.push(before.map_or(String::new(), |before| format!("{before}\n")) + &command);
+    }
+    found
+}
+
+fn command_in(case: &str, hint: &str) -> Option<String> {
+    let starts =
+        ["cargo xtask ", "git ", "cd ", "mkdir ", "mv ", "rm "].map(|program| format!(": {program}"));
+    if let Some(first) = starts.iter().filter_map(|start| hint.find(start)).min() {
+        return hint.get(first + 2..).map(str::to_string);
+    }
+    let (_, flags) = hint.split_once(": --").or_else(|| hint.split_once("the same command with --"))?;
+    let flag = format!(" --{} ", flags.split(' ').next()?);
+    let begin = case.split(&flag).next()?;
+    Some(format!("cargo xtask {begin} --{flags}"))
+}
+
+fn shell(folder: &Path, project: &Project, command: &str) -> Output {
+    let shims = project.beside("shims");
+    let cargo = format!("shift\nexec '{}' \"$@\"", env!("CARGO_BIN_EXE_espalier-qa"));
+    for (name, commands) in [("cargo", cargo.as_str()), ("editor", "echo More > \"$1\"")] {
+        files::write_script(&shims.join(name), commands);
+    }
+    let editor = shims.join("editor");
+    let path = program_path::with_build_tools();
+    let folders = std::iter::once(shims).chain(std::env::split_paths(&path));
+    let mut shell = Command::new("bash");
+    shell.args(["-c", command]).current_dir(folder).env_clear().env("HOME", project.beside("home"));
+    shell
+        .env("PATH", std::env::join_paths(folders).unwrap())
+        .env("GIT_EDITOR", editor)
+        .env("GIT_SEQUENCE_EDITOR", "true");
+    for role in ["AUTHOR", "COMMITTER"] {
+        shell.env(format!("GIT_{role}_NAME"), "A").env(format!("GIT_{role}_EMAIL"), "a@espalier.invalid");
+    }
+    // Paths are not normalised: the printed text is what is typed.
+    Output::new(&shell.output().unwrap(), &[])
+}
+
+fn run(case: &HintCase, project: &Project) -> Output {
+    shell(project.root(), project, &format!("cargo xtask {}", case.command))
+}
+
+/// Fills in a source that has the pin, and replaces a check that takes hours by its dry run.
+fn filled_in(command: &str) -> String {
+    let upstream = Upstream::shared().repository();
+    let fills = [
+        ("PATH", upstream.to_str().unwrap()),
+        ("PATCHES", "../patches"),
+        ("--source=COMMIT", "--source=HEAD~1"),
+        ("--to REF", "--to v1.0"),
+        ("UPSTREAM", upstream.to_str().unwrap()),
+        ("--at TAG", "--at v1.0"),
+        ("--variant NEW", "--variant new"),
+        ("edit VARIANT", "edit paged"),
+        ("SOMEWHERE", "../saved"),
+        ("git add --all &&", "echo 'int more;' > src/more.c && git add --all &&"),
+        ("REPO", "'../the fork'"),
+        ("--root DIR …", "--root DIR --from ../upstream --at v1.0 --variant my"),
+        ("DIR", "../another"),
+        ("BASE..TIP", "upstream/main..main --leave-out docs/shortcut --leave-out 'a\tb.txt'"),
+        ("FIRST", "HEAD"),
+        ("LAST_IMPORTED..TIP", "main~1..main"),
+    ];
+    let command = fills.iter().fold(command.to_string(), |text, (from, to)| text.replace(from, to));
+    if command.starts_with("cargo xtask sync") { command + " --dry-run" } else { command }
+}
+
+/// Returns a project after the scenario's command, and its output.
+fn played(case: &HintCase) -> (Project, Output) {
+    let project = (case.make)();
+    let said = run(case, &project);
+    (project, said)
+}
+
+/// Returns the output of a scenario, cached for both tests that use it.
+fn said_in(case: &HintCase, play: impl FnOnce() -> Output) -> &'static Output {
+    static SAID: LazyLock<Vec<OnceLock<Output>>> =
+        LazyLock::new(|| cases().map(|_| OnceLock::new()).collect());
+    let at = cases().position(|other| other.name == case.name).unwrap();
+    SAID[at].get_or_init(play)
+}
+
+/// Runs the commands of `case`; returns each with its output.
+fn followed(case: &HintCase) -> Vec<(String, Output)> {
+    let mut stage = played(case);
+    let count = commands(case.command, said_in(case, || stage.1.clone())).len();
+    let follow = |number: usize| {
+        // If hints are run in the same folder, the previous one may have changed it, so the scenario is repeated.
+        if number > 0 && case.place == Place::Here {
+            stage = played(case);
+        }
+        let (project, said) = &stage;
+        let command = commands(case.command, said).swap_remove(number);
+        let folder: PathBuf = match case.place {
+            _ if command.starts_with("git rev-parse") => Upstream::shared().repository(),
+            Place::Here => project.root().to_path_buf(),
+            Place::Clone => project.fresh_clone(&format!("clone {number}")).root().to_path_buf(),
+        };
+        let output = shell(&folder, project, &filled_in(&command));
+        (command, output)
+    };
+    (0..count).map(follow).collect()
+}
+
+/// Returns every hint of a scenario whose command ends otherwise than expected.
+fn dead_ends(case: &HintCase) -> Vec<String> {
+    let followed = followed(case);
+    if followed.len() != case.hints.len() {
+        let printed: Vec<&String> = followed.iter().map(|(command, _)| command).collect();
+        let said = said_in(case, || played(case).1);
+        return vec![format!("{}: {printed:#?}\n{said}", case.name)];
+    }
+    let leads_on = |((command, output), (begins, code)): (&(String, Output), &(&str, i32))| {
+        let last = command.lines().last().unwrap_or_default();
+        let is_right = last.starts_with(begins) && output.code == Some(*code);
+        (!is_right).then(|| format!("{}: {command}, not {begins}, {code}\n{output}", case.name))
+    };
+    followed.iter().zip(case.hints).filter_map(leads_on).collect()
+}
+
+fn assert_none_is_a_dead_end(cases: &[HintCase]) {
+    let dead: Vec<String> = cases.iter().flat_map(dead_ends).collect();
+    assert!(dead.is_empty(), "{}", dead.join("\n\n"));
+}
+
+#[test]
+fn every_command_about_a_pin_leads_on() {
+    assert_none_is_a_dead_end(pin_cases::CASES);
+}
+
+#[test]
+fn every_command_about_a_rebase_leads_on() {
+    assert_none_is_a_dead_end(rebase_cases::CASES);
+}
+
+#[test]
+fn every_command_about_a_series_leads_on() {
+    assert_none_is_a_dead_end(series_cases::CASES);
+}
+
+#[test]
+fn every_command_of_lint_leads_on() {
+    assert_none_is_a_dead_end(lint_cases::CASES);
+}
+
+#[test]
+fn every_command_about_an_import_leads_on() {
+    assert_none_is_a_dead_end(import_cases::CASES);
+}
+
+/// The pin that a hint suggests can be fetched in a clone.
+#[test]
+fn newest_offers_a_pin_that_every_clone_can_fetch() {
+    let project = project_by_git(&[ABOUT, GREETING_GOES]);
+    let said = shell(project.root(), &project, "cargo xtask newest");
+    shell(project.root(), &project, &commands("newest", &said)[0]).success();
+    assert!(project.read("pins.toml").contains("commit = "), "{TAG} is behind");
+    let clone = project.fresh_clone("clone");
+    clone.run(&["--locked", "apply"]).success();
+    clone.run(&["--locked", "status"]).success();
+}
+
+/// If `--root` or `--variant` was given, the printed commands contain it too.
+#[test]
+fn every_printed_command_keeps_the_root_that_was_named() {
+    let mut lost = Vec::new();
+    let mut seen = 0;
+    for case in cases() {
+        let project = (case.make)();
+        let said = shell(project.root(), &project, &format!("cargo xtask --root . {}", case.command));
+        for line in format!("{}\n{}", said.stdout, said.stderr).lines() {
+            for part in line.split("cargo xtask ").skip(1) {
+                let command = part.split(['`', '#']).next().unwrap_or_default();
+                seen += 1;
+                if !command.contains("--root ") {
+                    lost.push(format!("{}: {line}", case.name));
+                }
+            }
+        }
+    }
+    assert!(seen > 50, "{seen}");
+    assert!(lost.is_empty(), "{}", lost.join("\n"));
+}
+
+/// The same in JSON, in which findings and checks have commands too.
+#[test]
+fn every_command_in_json_keeps_the_root_that_was_named() {
+    let mut lost = Vec::new();
+    let mut seen = 0;
+    for case in lint_cases::CASES.iter().chain(import_cases::CASES) {
+        let project = (case.make)();
+        let said = shell(project.root(), &project, &format!("cargo xtask --root . --json {}", case.command));
+        for part in said.stdout.split("cargo xtask ").skip(1) {
+            let command = part.split(['`', '#', '"', '\\']).next().unwrap_or_default();
+            seen += 1;
+            if !command.contains("--root ") {
+                lost.push(format!("{}: {command}", case.name));
+            }
+        }
+    }
+    assert!(seen > 10, "{seen}");
+    assert!(lost.is_empty(), "{}", lost.join("\n"));
+}
+
+/// `edit` takes the variant by position.
+#[test]
+fn a_printed_edit_names_the_variant() {
+    let project = makers::started();
+    std::fs::remove_file(project.beside("patches/0001-Greet-more-warmly.patch")).unwrap();
+    for json in ["", "--json "] {
+        let command = format!("cargo xtask {json}--root . import ../patches --variant my");
+        let said = shell(project.root(), &project, &command).code(4);
+        let edit = "make them by hand: cargo xtask edit --root . my";
+        assert!(said.stdout.contains(edit) || said.stderr.contains(edit), "{said}");
+        assert_eq!(said.stdout.contains(edit), !json.is_empty(), "{said}");
+    }
+}

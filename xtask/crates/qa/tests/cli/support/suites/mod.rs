@@ -1,0 +1,98 @@
+//! A project on whose builds and packages upstream's own tests can run: shell scripts as test programs and as the
+//! server, and a small pytest with three tests. CMake and Ninja are scripts too.
+
+use std::path::PathBuf;
+
+use super::gating::gated;
+use super::{Output, Project, files};
+
+/// Start of every test program and of the server: `once NAME` fails on its first call and never again.
+const ONCE: &str = "once() { [ -e \"$0.$1\" ] && return 1; : >\"$0.$1\"; }";
+
+/// Prints the result of a test case; the first of three cases always passes.
+const CASES: &str = r#"say() { echo "INSERT INTO test_backend_ops (op_name, op_params, supported, passed, error_message) VALUES ('ATTENTION', '$1', '1', '$2', '$3');"; }
+say n=1 1
+"#;
+
+/// The commands of each program without faults.
+const WELL: [(&str, &str); 3] = [
+    ("test-backend-ops", "say n=2 1\nsay n=3 1"),
+    ("test-alloc", "exit 0"),
+    ("test-thread-safety", "test -e \"$2\""),
+];
+
+/// The server, which is asked for a status; the paged one differs as `suites.toml` allows.
+const SERVER: &str =
+    "case \"$1$LLAMA_ARG_KV_PAGED\" in key*) echo 401;; props1) echo 400;; *) echo 200;; esac";
+
+/// Creates a project on which `gate --only suites` passes.
+pub fn suites() -> Project {
+    let project = gated();
+    for (path, text) in [
+        ("suites.toml", include_str!("suites.toml")),
+        ("requirements.txt", "pytest\n"),
+        ("local_model.py", include_str!("../../../../../../../ci/suites/local_model.py")),
+    ] {
+        project.write(&format!("ci/suites/{path}"), text);
+    }
+    write_packages(&project);
+    files::write_script(&project.beside("bin/cmake"), CMAKE);
+    files::write_script(&project.beside("bin/ninja"), NINJA);
+    for variant in ["stock", "paged"] {
+        let build = format!("target/espalier/build/{variant}-cpu-native");
+        project.write(&format!("{build}/build.ninja"), "");
+        project.write(&format!("{build}/CMakeCache.txt"), "");
+        for (program, commands) in WELL {
+            write_program(&project, variant, program, commands);
+        }
+        write_server(&project, variant, SERVER);
+        let tests = project.tree(variant).join("tools/server/tests");
+        files::write(&tests.join("pytest.ini"), "");
+        files::write(&tests.join("utils.py"), include_str!("utils.py"));
+        files::write(&tests.join("unit/test_basic.py"), include_str!("test_basic.py"));
+    }
+    project
+}
+
+/// Enables the tests in the cache of the build folder, which is its last argument.
+const CMAKE: &str = "[ \"$1\" = --version ] && { echo 'cmake version 4.0.0'; exit; }
+for last; do :; done
+[ \"$1\" = -DLLAMA_BUILD_TESTS=ON ] && echo LLAMA_BUILD_TESTS:BOOL=ON >>\"$last/CMakeCache.txt\"";
+
+/// The targets exist only if the tests are enabled.
+const NINJA: &str = "[ \"$1\" = --version ] && { echo 1.13.0; exit; }
+grep -q LLAMA_BUILD_TESTS:BOOL=ON \"$2/CMakeCache.txt\"";
+
+/// Writes the folder of Python packages for this list and this machine's Python, with the small pytest in it.
+fn write_packages(project: &Project) {
+    let version = std::process::Command::new("python3").arg("--version").output().unwrap().stdout;
+    let digest = espalier_core::sys::machine::disk::sha256(&[&version[..], b"pytest\n"].concat());
+    let folder = format!("target/espalier/tools/python-{}", &digest[..16]);
+    project.write(&format!("{folder}/pytest.py"), include_str!("pytest.py"));
+}
+
+/// Writes a test program of `variant` from shell commands, which may call `once NAME`.
+pub fn write_program(project: &Project, variant: &str, program: &str, commands: &str) {
+    let cases = if program == "test-backend-ops" { CASES } else { "" };
+    let path = format!("target/espalier/build/{variant}-cpu-native/bin/{program}");
+    files::write_script(&project.path(&path), &format!("{ONCE}\n{cases}{commands}"));
+}
+
+/// Does the same for the server.
+pub fn write_server(project: &Project, variant: &str, commands: &str) {
+    let path = format!("target/espalier/dist/{variant}-cpu-native/bin/llama-server");
+    files::write_script(&project.path(&path), &format!("{ONCE}\n{commands}"));
+}
+
+/// Runs the suites.
+pub fn gate_suites(project: &Project) -> Output {
+    with_scripts(project, &["gate", "--only", "suites"])
+}
+
+/// Runs the tool with the scripts in place of CMake and Ninja.
+pub fn with_scripts(project: &Project, arguments: &[&str]) -> Output {
+    let path = super::program_path::of_this_machine();
+    let folders: Vec<PathBuf> =
+        std::iter::once(project.beside("bin")).chain(std::env::split_paths(&path)).collect();
+    project.run_with_path(arguments, std::env::join_paths(folders).unwrap())
+}

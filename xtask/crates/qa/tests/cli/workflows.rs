@@ -1,0 +1,135 @@
+//! The rules for this repository's own workflow files, and the join job's verdict on every combination of results.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use espalier_core::config::variables;
+use xtask::cmd::workflows::rules as workflow_rules;
+
+use super::support::files;
+
+fn workflow(name: &str) -> String {
+    std::fs::read_to_string(files::of_this_repository(".github/workflows").join(name)).unwrap()
+}
+
+#[test]
+fn our_workflows_keep_our_rules() {
+    let names = files::list(&files::of_this_repository(".github/workflows"));
+    assert_eq!(
+        names,
+        [
+            "campaigns.yml",
+            "canary.yml",
+            "ci.yml",
+            "image-rows.yml",
+            "images.yml",
+            "pin-sync.yml",
+            "release.yml",
+            "rows.yml"
+        ]
+    );
+    for name in names {
+        let text = workflow(&name);
+        assert_eq!(workflow_rules::broken(&name, &text), [""; 0], "{name}");
+        assert!(text.contains("cargo xtask"), "{name} calls something else");
+    }
+}
+
+/// The oldest compiler that Cargo.toml promises is the one that the job `hygiene` installs and runs.
+#[test]
+fn the_oldest_compiler_is_the_one_that_cargo_toml_requires() {
+    let manifest = std::fs::read_to_string(files::of_this_repository("Cargo.toml")).unwrap();
+    let required = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap();
+    let toolchain = format!("{}.0", required.trim_matches('"'));
+    let text = workflow("ci.yml");
+    for before in ["rustup toolchain install ", "cargo +"] {
+        let (_, after) = text.split_once(before).unwrap();
+        assert_eq!(after.split_whitespace().next(), Some(toolchain.as_str()), "{before}");
+    }
+}
+
+/// `ci.yml` and `campaigns.yml` read the same deny.toml, whose keys depend on the version.
+#[test]
+fn every_workflow_installs_the_same_version_of_cargo_deny() {
+    let names = files::list(&files::of_this_repository(".github/workflows"));
+    let texts: Vec<String> = names.iter().map(|name| workflow(name)).collect();
+    let words = texts.iter().flat_map(|text| text.split_whitespace());
+    let versions: Vec<&str> = words.filter_map(|word| word.strip_prefix("cargo-deny@")).collect();
+    assert_eq!(versions.len(), 2, "{versions:?}");
+    assert_eq!(BTreeSet::from_iter(&versions).len(), 1, "{versions:?}");
+}
+
+/// A variable that no test reads would leave its campaign at the usual number of cases.
+#[test]
+fn the_campaigns_set_variables_that_tests_read() {
+    let text = workflow("campaigns.yml");
+    let keys = text.lines().filter_map(|line| Some(line.trim().split_once(": ")?.0));
+    let set: Vec<&str> = keys.filter(|key| key.starts_with("ESPALIER_")).collect();
+    assert_eq!(set.len(), 8, "{set:?}");
+    for name in set {
+        let known = variables::KNOWN.iter().find(|(known, _)| *known == name);
+        assert!(known.is_some_and(|(_, purpose)| purpose.starts_with("tests: ")), "{name}");
+    }
+}
+
+/// Returns the number of jobs for the rows of `name`: the one passed to the tool, and the actual one.
+fn jobs_for_parts(name: &str) -> (usize, usize) {
+    let text = workflow(name);
+    let (_, after_flag) = text.split_once("--github --parts ").unwrap();
+    let jobs: Vec<&str> = text.lines().filter(|line| line.starts_with("  part-")).collect();
+    for (index, job) in jobs.iter().enumerate() {
+        let number = index + 1;
+        assert_eq!(*job, format!("  part-{number}:"));
+        for line in [
+            format!("      part-{number}: ${{{{ steps.rows.outputs.part-{number} }}}}\n"),
+            format!("    if: ${{{{ needs.matrix.outputs.parts >= {number} }}}}\n"),
+            format!("${{{{ needs.matrix.outputs.part-{number} }}}}\n"),
+        ] {
+            assert_eq!(text.matches(&line).count(), 1, "{name}: {line}");
+        }
+    }
+    (after_flag.split_whitespace().next().unwrap().parse().unwrap(), jobs.len())
+}
+
+#[test]
+fn there_is_a_job_for_each_part() {
+    assert_eq!(jobs_for_parts("ci.yml"), (2, 2));
+    assert_eq!(jobs_for_parts("images.yml"), (2, 2));
+}
+
+/// Returns whether the script of the job `required` passes when the other jobs end like this.
+fn joined(jobs: &str, filled: &str, parts: &str) -> bool {
+    let text = workflow("ci.yml");
+    let (_, script) = text.rsplit_once("        run: |\n").unwrap();
+    let mut shell = Command::new("bash");
+    shell.args(["-e", "-c", script]).envs([("JOBS", jobs), ("FILLED", filled), ("PARTS", parts)]);
+    shell.output().unwrap().status.success()
+}
+
+#[test]
+fn the_join_job_passes_only_what_is_good() {
+    const GOOD: &str = "success success success success";
+    assert!(joined(GOOD, "1", "success skipped"));
+    assert!(joined(GOOD, "2", "success success"));
+    // No row was affected.
+    assert!(joined(GOOD, "0", "skipped skipped"));
+    for bad in ["failure", "cancelled", "skipped", ""] {
+        // Failures of the matrix, and of the jobs that need it; of the tests; of a part.
+        assert!(!joined(&format!("{bad} success success success"), "", "skipped skipped"));
+        assert!(!joined(&format!("success {bad} failure success"), "1", "success skipped"));
+        assert!(!joined(GOOD, "1", &format!("{bad} skipped")));
+        assert!(!joined(GOOD, "2", &format!("success {bad}")));
+    }
+    // The last job alone.
+    for bad in ["failure", "cancelled", "skipped"] {
+        assert!(!joined(&format!("success success success {bad}"), "1", "success skipped"), "{bad}");
+    }
+    // An invalid output of the matrix, or more parts than there are jobs.
+    for filled in ["", "x", "3"] {
+        assert!(!joined(GOOD, filled, "skipped skipped"), "{filled}");
+        assert!(!joined(GOOD, filled, "success success"), "{filled}");
+    }
+    assert!(!joined("", "0", "skipped skipped"));
+    // A part without rows was not meant to run.
+    assert!(!joined(GOOD, "0", "failure skipped") && !joined(GOOD, "0", "success skipped"));
+}

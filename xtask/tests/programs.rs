@@ -1,0 +1,62 @@
+//! `cargo xtask` and `espalier` start `espalier-qa` for the commands that check and measure.
+#![allow(clippy::disallowed_methods, reason = "tests set up and look at real files and processes")]
+#![cfg(unix)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Copies `espalier` into an empty folder, optionally with a script in place of `espalier-qa`, and runs it.
+fn espalier(script: Option<&str>, arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("espalier");
+    shell("cp \"$1\" \"$2\"", &[Path::new(env!("CARGO_BIN_EXE_espalier")), &program]);
+    if let Some(script) = script {
+        let text = format!("printf '#!/bin/sh\\n%s\\n' '{script}' > \"$1\"; chmod 755 \"$1\"");
+        shell(&text, &[&folder.path().join("espalier-qa")]);
+    }
+    Command::new(program).args(arguments).env_clear().current_dir(folder.path()).output().unwrap()
+}
+
+/// Runs `commands`, in which `$1` is the first of `paths`. Programs are written like this because one that another test
+/// starts at that moment would inherit this process's descriptor, and a file that is open for writing cannot be executed.
+fn shell(commands: &str, paths: &[&Path]) {
+    let status = Command::new("/bin/sh").args(["-c", commands, "sh"]).args(paths).status().unwrap();
+    assert!(status.success());
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn all_arguments_and_the_name_are_passed_on_and_the_exit_code_comes_back() {
+    let script = "echo \"$ESPALIER_CALLED_AS:$*\"; exit 4";
+    let arguments = ["--json", "gate", "--only", "logits", "--root", "a b", "--no-such-option"];
+    let output = espalier(Some(script), &arguments);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert_eq!(text(&output.stdout), "espalier:--json gate --only logits --root a b --no-such-option\n");
+}
+
+#[test]
+fn help_of_such_a_command_is_that_of_the_other_program() {
+    for flag in ["--help", "-h"] {
+        let output = espalier(Some("echo \"$*\""), &["bench", flag]);
+        assert_eq!(text(&output.stdout), format!("bench {flag}\n"), "{output:?}");
+    }
+}
+
+#[test]
+fn without_the_other_program_the_error_says_how_to_install_it() {
+    let output = espalier(None, &["gate"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.contains("espalier-qa` is not there") && said.contains("next: "), "{said}");
+    assert!(said.contains("cargo install --locked --path xtask/crates/qa"), "{said}");
+}
+
+#[test]
+fn the_commands_that_build_need_no_other_program() {
+    let output = espalier(None, &["fetch"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("there is no `pins.toml`"), "{output:?}");
+}
