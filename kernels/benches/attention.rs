@@ -9,9 +9,9 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use espalier_kernels::attention::isa::Isa;
 use espalier_kernels::attention::kv_type::KvType;
-use espalier_kernels::attention::problem::{Cells, Problem, TILE};
+use espalier_kernels::attention::problem::{BLOCK_SIZE, Cells, Problem};
 use espalier_kernels::attention::simd::{MOST_LANES, Simd, Work};
-use espalier_kernels::attention::{Memory, Share, compute, merge, work_bytes};
+use espalier_kernels::attention::{Memory, Share, compute, merge, work_size};
 
 /// `tokens` that each attend to `cells`: the same ones, or each its own.
 struct Shape {
@@ -33,7 +33,7 @@ const SHAPES: [Shape; 7] = [
 
 const HEADS: u32 = 8;
 const KV_HEADS: u32 = 2;
-/// Bits of a word of the tile bitmap.
+/// Bits of a word of the block bitmap.
 const WORD: u32 = 32;
 
 /// Memory of a problem; every value is small and finite.
@@ -41,7 +41,7 @@ struct Tensors {
     q: Vec<f32>,
     k: Vec<u8>,
     v: Vec<u8>,
-    tiles: Vec<u32>,
+    blocks: Vec<u32>,
     out: Vec<f32>,
 }
 
@@ -53,17 +53,17 @@ impl Shape {
 
     /// Returns the number of bitmap words for a token.
     fn words(&self) -> u32 {
-        self.all_cells().div_ceil(WORD * TILE as u32)
+        self.all_cells().div_ceil(WORD * BLOCK_SIZE as u32)
     }
 
-    /// Returns the tile bitmap of each token.
-    fn tiles(&self) -> Vec<u32> {
-        let tiles = self.cells / TILE as u32;
+    /// Returns the block bitmap of each token.
+    fn blocks(&self) -> Vec<u32> {
+        let blocks = self.cells / BLOCK_SIZE as u32;
         let mut bits = vec![0; (self.words() * self.tokens) as usize];
         for token in 0..self.tokens {
-            let first = if self.is_shared { 0 } else { token * tiles };
-            for tile in first..first + tiles {
-                bits[(token * self.words() + tile / WORD) as usize] |= 1 << (tile % WORD);
+            let first = if self.is_shared { 0 } else { token * blocks };
+            for block in first..first + blocks {
+                bits[(token * self.words() + block / WORD) as usize] |= 1 << (block % WORD);
             }
         }
         bits
@@ -73,7 +73,7 @@ impl Shape {
         let row = kind.row_bytes(size as usize).expect("sizes are whole blocks");
         let cache = || vec![0x11; row * (self.all_cells() * KV_HEADS) as usize];
         let numbers = || vec![0.01; (self.tokens * HEADS * size) as usize];
-        Tensors { q: numbers(), k: cache(), v: cache(), tiles: self.tiles(), out: numbers() }
+        Tensors { q: numbers(), k: cache(), v: cache(), blocks: self.blocks(), out: numbers() }
     }
 
     fn problem(&self, tensors: &mut Tensors, kind: KvType, size: u32) -> Problem {
@@ -82,12 +82,12 @@ impl Shape {
         let cache = Cells {
             k: tensors.k.as_ptr().cast(),
             v: tensors.v.as_ptr().cast(),
-            tiles: tensors.tiles.as_ptr(),
+            blocks: tensors.blocks.as_ptr(),
             k_cell: cell,
             k_head: row,
             v_cell: cell,
             v_head: row,
-            tiles_token: 4 * u64::from(self.words()),
+            blocks_token: 4 * u64::from(self.words()),
             key_type: kind.number(),
             value_type: kind.number(),
             count: self.all_cells(),
@@ -129,7 +129,7 @@ fn attention(criterion: &mut Criterion) {
             for shape in &SHAPES {
                 let mut tensors = shape.tensors(kind, size);
                 let problem = shape.problem(&mut tensors, kind, size);
-                let mut work = vec![0u8; work_bytes(&problem, 1)];
+                let mut work = vec![0u8; work_size(&problem, 1)];
                 group.throughput(shape.throughput(kind, size));
                 group.bench_function(BenchmarkId::from_parameter(shape.name), |bencher| {
                     bencher.iter(|| {

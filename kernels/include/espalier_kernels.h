@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a value or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 6u
+#define ESPALIER_KERNELS_ABI_VERSION 7u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -182,13 +182,26 @@ enum espalier_schedule_stage {
     ESPALIER_SCHEDULE_RUNS  = 1, /* admitted */
 };
 
-/* A request as the server describes it. */
+/* The place of a request in the queue. Places are compared field by field in this order: the
+ * smallest goes first. */
+struct espalier_schedule_place {
+    int32_t  priority;
+    uint64_t arrival;
+    int32_t  sequence; /* 0 if the request has none yet */
+};
+
+/* Writes the indexes of the places in the order of the queue to `indexes` (space for `count`); equal
+ * places keep their order. INVALID: NULL; nothing was written. */
+int32_t espalier_schedule_order(const struct espalier_schedule_place * places, size_t count,
+                                uint32_t * indexes);
+
+/* A request as the server describes it. `priority`, `arrival` and `sequence` are its place. */
 struct espalier_schedule_request {
-    uint64_t arrival;      /* order of arrival: smaller goes first */
+    uint64_t arrival;
     uint64_t first;        /* the first position whose KV it does not have */
     uint64_t end;          /* one past the last position that it needs blocks for now */
     uint64_t siblings;     /* further choices (`n`) that continue where it ends, each in its own block */
-    int32_t  priority;     /* smaller goes first, before arrival is considered */
+    int32_t  priority;
     int32_t  sequence;
     uint32_t stage;        /* enum espalier_schedule_stage */
     uint32_t may_give_way; /* 1 if it can be preempted (its KV can be recomputed), else 0 */
@@ -225,9 +238,6 @@ int32_t espalier_pool_schedule(const struct espalier_pool * pool,
                                const int32_t * kept, size_t kept_count, int32_t ask_waiting,
                                uint32_t * waits, struct espalier_schedule_step * step);
 
-/* Evicts every cached block. SHORT: a block is in use, nothing was changed. */
-int32_t espalier_pool_forget(struct espalier_pool * pool);
-
 struct espalier_pool_statistics {
     uint64_t block_count;
     uint64_t block_size;
@@ -235,7 +245,6 @@ struct espalier_pool_statistics {
     uint64_t blocks_retained;  /* cached, evictable: free, content known */
     uint64_t blocks_empty;     /* free, content unknown */
     uint64_t blocks_used_peak;
-    uint64_t waited_attaches;  /* calls of espalier_pool_attach that returned WAIT */
     uint64_t published_blocks;
     uint64_t evicted_blocks;   /* cached, then allocated for other content */
     uint64_t refused_reserves; /* calls of espalier_pool_reserve that returned SHORT */
@@ -270,8 +279,8 @@ int32_t espalier_pool_next_event(struct espalier_pool * pool, struct espalier_po
 
 /* ---- Attention ----------------------------------------------------------------------------- */
 
-/* Number of cells for each bit of `tiles`. */
-#define ESPALIER_ATTENTION_TILE 64
+/* Number of cells in a block of the paged cache: those of one bit of `blocks`. */
+#define ESPALIER_KV_BLOCK_SIZE 64
 
 /* softmax(scale * Q K^T + mask) V for each token and head, over the cells of a cache. Types are ids
  * of `enum ggml_type`, strides are in bytes. The heads of Q that share a KV head are adjacent. */
@@ -279,8 +288,8 @@ struct espalier_attention_cells {
     const void * k; /* keys: rows of key_size values of key_type */
     const void * v; /* values: rows of value_size values of value_type */
     const void * mask; /* added to the scores, in half precision, `count` values for each token; NULL for none */
-    const uint32_t * tiles; /* bitmap of the runs of ESPALIER_ATTENTION_TILE cells a token may attend to; NULL for all
-                             * */
+    const uint32_t * blocks; /* bitmap of the blocks of ESPALIER_KV_BLOCK_SIZE cells a token may attend to; NULL for
+                              * all */
     uint64_t k_cell; /* stride between cells */
     uint64_t k_head; /* stride between heads */
     uint64_t k_stream; /* stride between streams */
@@ -289,7 +298,7 @@ struct espalier_attention_cells {
     uint64_t v_stream; /* stride between streams */
     uint64_t mask_token; /* stride between tokens */
     uint64_t mask_stream; /* stride between streams; stream s reads mask s % mask_streams */
-    uint64_t tiles_token; /* stride between tokens */
+    uint64_t blocks_token; /* stride between tokens */
     int32_t key_type; /* enum ggml_type of K */
     int32_t value_type; /* enum ggml_type of V */
     uint32_t count; /* number of cells in a stream of K and V */
@@ -317,14 +326,14 @@ struct espalier_attention {
     float softcap; /* scores become softcap * tanh(score / softcap); 0 for no softcap */
 };
 
-/* Bytes of memory that `threads` threads need together; 0 if the problem is not supported, or the
+/* Bytes of work memory that `threads` threads need together; 0 if the problem is not supported, or the
  * feature is off. Pointers are not dereferenced; only whether they are NULL matters. */
-size_t espalier_attention_work_bytes(const struct espalier_attention * problem, uint32_t threads);
+size_t espalier_attention_work_size(const struct espalier_attention * problem, uint32_t threads);
 
-/* Each of `threads` threads calls compute with its index and the same `memory`, and merge once all
- * have returned. The result does not depend on the number of threads. */
-void espalier_attention_compute(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
-void espalier_attention_merge(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
+/* Each of `threads` threads calls compute with its index and the same `work` memory, and merge once
+ * all have returned. The result does not depend on the number of threads. */
+void espalier_attention_compute(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * work);
+void espalier_attention_merge(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * work);
 
 /* ---- Types of a KV cache ------------------------------------------------------------------- */
 

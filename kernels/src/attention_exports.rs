@@ -1,7 +1,7 @@
 //! The C ABI of [`crate::attention`].
 
 use crate::attention::problem::Problem;
-use crate::attention::{Memory, Share, compute, merge, work_bytes};
+use crate::attention::{Memory, Share, compute, merge, work_size};
 use crate::features::{Feature, disabled_features, enabled_features};
 use crate::ffi::guarded;
 use crate::kv_types::DenseType;
@@ -15,22 +15,22 @@ use crate::kv_types::DenseType;
 /// `problem` is null or points to a valid `struct espalier_attention`. Its pointers are not dereferenced; only whether
 /// they are null matters.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_attention_work_bytes(problem: *const Problem, threads: u32) -> usize {
+pub unsafe extern "C" fn espalier_attention_work_size(problem: *const Problem, threads: u32) -> usize {
     guarded(0, || {
         // SAFETY: per this function's contract `problem` is null or points to a valid problem.
         let problem = unsafe { problem.as_ref() };
         let ours = problem.filter(|problem| problem.types().is_some());
-        ours.filter(|problem| is_wanted(problem)).map_or(0, |problem| work_bytes(problem, threads as usize))
+        ours.filter(|problem| is_wanted(problem)).map_or(0, |problem| work_size(problem, threads as usize))
     })
 }
 
-/// Returns whether the kernel is enabled for this problem: only a paged cache marks tiles, and only ours has a residual
+/// Returns whether the kernel is enabled for this problem: only a paged cache marks blocks, and only ours has a residual
 /// window.
 fn is_wanted(problem: &Problem) -> bool {
     let [cache, copies] = &problem.cells;
     let has_own_type =
         [cache.key_type, cache.value_type].into_iter().any(|kind| DenseType::from_number(kind).is_some());
-    let comes_with_the_cache = !cache.tiles.is_null() || copies.count > 0 || has_own_type;
+    let comes_with_the_cache = !cache.blocks.is_null() || copies.count > 0 || has_own_type;
     comes_with_the_cache && !disabled_features().contains(Feature::Attention)
         || enabled_features().contains(Feature::Attention)
 }
@@ -39,7 +39,7 @@ fn is_wanted(problem: &Problem) -> bool {
 ///
 /// # Safety
 ///
-/// `problem` points to a valid `struct espalier_attention` for which [`espalier_attention_work_bytes`] is not 0;
+/// `problem` points to a valid `struct espalier_attention` for which [`espalier_attention_work_size`] is not 0;
 /// `memory` has that many bytes, and is the same for all `threads`; each of them has a different index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_attention_compute(

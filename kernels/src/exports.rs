@@ -13,7 +13,7 @@ use crate::ffi::guarded;
 use crate::gdn_output::{OutputFacts, may_flatten};
 
 /// The version of the C ABI. Raise it, here and in the header, whenever a signature, a value or a layout changes.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 /// Returns [`ABI_VERSION`]; the caller compares it with its header's constant.
 #[unsafe(no_mangle)]

@@ -318,17 +318,6 @@ pub unsafe extern "C" fn espalier_pool_end(pool: *mut SharedPool, sequence: i32)
     unsafe { with_pool(pool, |_, pool| Ok(pool.end(sequence).map(|()| PoolStatus::Ok)?)) }
 }
 
-/// See [`Pool::forget`].
-///
-/// # Safety
-///
-/// `pool` is null or points to a live pool.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_forget(pool: *mut SharedPool) -> i32 {
-    // SAFETY: per this function's contract `pool` is null or points to a live pool.
-    unsafe { with_pool(pool, |_, pool| Ok(pool.forget().map(|()| PoolStatus::Ok)?)) }
-}
-
 /// See [`Pool::statistics`].
 ///
 /// # Safety
@@ -491,7 +480,6 @@ mod tests {
             assert_eq!(espalier_pool_statistics(pool, &mut statistics), 3);
             assert_eq!(statistics.block_count, 77);
             assert_eq!(espalier_pool_remove(pool, 0, 0, -1), 3);
-            assert_eq!(espalier_pool_forget(pool), 3);
             assert_eq!(espalier_pool_next_event(pool, &mut event), 0);
 
             espalier_pool_clear(pool);

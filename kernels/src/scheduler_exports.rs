@@ -1,13 +1,14 @@
-//! The C ABI of the scheduler: a pool and the server's requests in, one action out.
+//! The C ABI of the scheduler: a pool and the server's requests in, one action out; and the order of requests.
 
+use crate::ffi::guarded;
 use crate::pool_exports::{PoolStatus, SharedPool, check_output, slice, with_pool};
-use crate::scheduler::{Action, Decision, Request, Stage, decide};
+use crate::scheduler::{Action, Decision, Place, Request, Stage, decide, order};
 
 /// A request as the server describes it. The layout is `struct espalier_schedule_request`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ScheduleRequest {
-    /// Arrival time.
+    /// Arrival time: see [`Place`].
     pub arrival: u64,
     /// The first position whose KV it does not have.
     pub first: u64,
@@ -15,7 +16,7 @@ pub struct ScheduleRequest {
     pub end: u64,
     /// Number of further choices (`n`) that continue where its prompt ends.
     pub siblings: u64,
-    /// Priority: smaller goes first.
+    /// Priority: see [`Place`].
     pub priority: i32,
     /// Id of its sequence.
     pub sequence: i32,
@@ -107,6 +108,30 @@ pub unsafe extern "C" fn espalier_pool_schedule(
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
+}
+
+/// See [`order`].
+///
+/// # Safety
+///
+/// `places` points to `count` places, and `indexes` to space for `count` integers. Null is refused unless `count` is 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_schedule_order(
+    places: *const Place,
+    count: usize,
+    indexes: *mut u32,
+) -> i32 {
+    let answer = guarded(Err(PoolStatus::Invalid), || {
+        check_output(indexes, count)?;
+        // SAFETY: per this function's contract `places` is null or points to `count` places.
+        let places = unsafe { slice(places, count)? };
+        for (rank, index) in order(places).into_iter().enumerate() {
+            // SAFETY: `indexes` is not null and has space for `count` integers, and `rank < count`.
+            unsafe { indexes.add(rank).write(index as u32) };
+        }
+        Ok(PoolStatus::Ok)
+    });
+    answer.unwrap_or_else(|status| status) as i32
 }
 
 fn read(request: &ScheduleRequest) -> Result<Request, PoolStatus> {

@@ -41,7 +41,6 @@ static void print_pool_layout(void) {
     LAYOUT(pool_statistics, blocks_retained);
     LAYOUT(pool_statistics, blocks_empty);
     LAYOUT(pool_statistics, blocks_used_peak);
-    LAYOUT(pool_statistics, waited_attaches);
     LAYOUT(pool_statistics, published_blocks);
     LAYOUT(pool_statistics, evicted_blocks);
     LAYOUT(pool_statistics, refused_reserves);
@@ -66,6 +65,10 @@ static void print_pool_layout(void) {
 }
 
 static void print_scheduler_layout(void) {
+    printf("size.schedule_place %zu\n", sizeof(struct espalier_schedule_place));
+    LAYOUT(schedule_place, priority);
+    LAYOUT(schedule_place, arrival);
+    LAYOUT(schedule_place, sequence);
     printf("size.schedule_request %zu\n", sizeof(struct espalier_schedule_request));
     LAYOUT(schedule_request, arrival);
     LAYOUT(schedule_request, first);
@@ -93,7 +96,7 @@ static void print_scheduler_layout(void) {
 }
 
 static void print_attention_layout(void) {
-    printf("constant.attention_tile %d\n", ESPALIER_ATTENTION_TILE);
+    printf("constant.attention_block_size %d\n", ESPALIER_KV_BLOCK_SIZE);
     printf("size.attention %zu\n", sizeof(struct espalier_attention));
     LAYOUT(attention, q);
     LAYOUT(attention, sinks);
@@ -116,7 +119,7 @@ static void print_attention_layout(void) {
     LAYOUT(attention_cells, k);
     LAYOUT(attention_cells, v);
     LAYOUT(attention_cells, mask);
-    LAYOUT(attention_cells, tiles);
+    LAYOUT(attention_cells, blocks);
     LAYOUT(attention_cells, k_cell);
     LAYOUT(attention_cells, k_head);
     LAYOUT(attention_cells, k_stream);
@@ -125,7 +128,7 @@ static void print_attention_layout(void) {
     LAYOUT(attention_cells, v_stream);
     LAYOUT(attention_cells, mask_token);
     LAYOUT(attention_cells, mask_stream);
-    LAYOUT(attention_cells, tiles_token);
+    LAYOUT(attention_cells, blocks_token);
     LAYOUT(attention_cells, key_type);
     LAYOUT(attention_cells, value_type);
     LAYOUT(attention_cells, count);
@@ -147,7 +150,7 @@ static void print_attention(void) {
     problem.key_size = problem.value_size = problem.tokens = problem.heads = problem.kv_heads = 1;
     problem.streams = problem.kv_streams = 1;
     problem.scale = 1;
-    const size_t bytes = espalier_attention_work_bytes(&problem, 1);
+    const size_t bytes = espalier_attention_work_size(&problem, 1);
     printf("attention.fits %d\n", bytes > 0 && bytes <= sizeof(memory));
     if (bytes > 0 && bytes <= sizeof(memory)) {
         espalier_attention_compute(&problem, 0, 1, memory);
@@ -156,12 +159,12 @@ static void print_attention(void) {
     printf("attention.mean %g\n", out);
     espalier_attention_compute(NULL, 0, 1, memory);
     espalier_attention_merge(&problem, 1, 1, memory);
-    const uint32_t tiles = 1;
-    problem.cells[0].tiles = &tiles;
-    printf("attention.paged %d\n", espalier_attention_work_bytes(&problem, 1) > 0);
+    const uint32_t blocks = 1;
+    problem.cells[0].blocks = &blocks;
+    printf("attention.paged %d\n", espalier_attention_work_size(&problem, 1) > 0);
     problem.cells[0].key_type = 12;
-    printf("attention.unknown_type %zu\n", espalier_attention_work_bytes(&problem, 1));
-    printf("attention.null %zu\n", espalier_attention_work_bytes(NULL, 1));
+    printf("attention.unknown_type %zu\n", espalier_attention_work_size(&problem, 1));
+    printf("attention.null %zu\n", espalier_attention_work_size(NULL, 1));
 }
 
 static void print_layout(void) {
@@ -238,7 +241,6 @@ static void print_pool_refusals(void) {
     printf("pool.publish_without_request %d\n",
            (int) espalier_pool_publish(pool, 0, positions, 3, numbers, 3, &count));
     printf("pool.null_end %d\n", (int) espalier_pool_end(NULL, 0));
-    printf("pool.null_forget %d\n", (int) espalier_pool_forget(NULL));
     printf("pool.null_statistics %d\n", (int) espalier_pool_statistics(pool, NULL));
     printf("pool.null_event %d\n", (int) espalier_pool_next_event(pool, NULL));
     espalier_pool_free(pool);
@@ -297,7 +299,7 @@ static void print_statistics(const char * name, struct espalier_pool * pool) {
     printf(" %u %u", (unsigned) s.block_count, (unsigned) s.block_size);
     printf(" %u %u %u", (unsigned) s.blocks_used, (unsigned) s.blocks_retained, (unsigned) s.blocks_empty);
     printf(" %u", (unsigned) s.blocks_used_peak);
-    printf(" %u %u %u", (unsigned) s.waited_attaches, (unsigned) s.published_blocks, (unsigned) s.evicted_blocks);
+    printf(" %u %u", (unsigned) s.published_blocks, (unsigned) s.evicted_blocks);
     printf(" %u %u\n", (unsigned) s.refused_reserves, (unsigned) s.refused_matches);
 }
 
@@ -349,7 +351,6 @@ static void print_pool_calls(void) {
     print_reserve("pool.reserve_0_output", pool, 0, 10, 2);
     print_publish("pool.publish_0_output", pool, 0, tokens, 12);
     printf("pool.publish_room_of_none %d\n", (int) espalier_pool_publish(pool, 0, tokens, 12, NULL, 0, &count));
-    printf("pool.forget_in_use %d\n", (int) espalier_pool_forget(pool));
     printf("pool.end_0 %d\n", (int) espalier_pool_end(pool, 0));
     print_statistics("pool.statistics", pool);
     printf("pool.remove_0 %d\n", (int) espalier_pool_remove(pool, 0, 0, -1));
@@ -357,8 +358,7 @@ static void print_pool_calls(void) {
     printf("pool.remove_2 %d\n", (int) espalier_pool_remove(pool, 2, 0, 12));
     print_statistics("pool.statistics_removed", pool);
     print_events("pool.events", pool);
-    printf("pool.forget %d\n", (int) espalier_pool_forget(pool));
-    print_reserve("pool.reserve_forgotten", pool, 1, 0, 1);
+    print_reserve("pool.reserve_after_removal", pool, 1, 0, 1);
     espalier_pool_clear(pool);
     print_statistics("pool.statistics_cleared", pool);
     print_events("pool.events_cleared", pool);
@@ -393,6 +393,23 @@ static void print_schedule_refusals(const struct espalier_pool * pool) {
     request.sequence = -1;
     printf("scheduler.schedule_unknown_sequence %d\n",
            (int) espalier_pool_schedule(pool, &request, 1, NULL, 0, 1, &waits, &step));
+}
+
+/* Three requests that only one field of their places tells apart each, and two with one place. */
+static void print_order(void) {
+    const struct espalier_schedule_place places[5] = { { 0, 7, 2 }, { 0, 7, 1 }, { 0, 6, 3 }, { -1, 9, 4 }, { 0, 7, 1 } };
+    uint32_t indexes[5] = { 77, 77, 77, 77, 77 };
+    size_t i;
+
+    printf("scheduler.order_null %d\n", (int) espalier_schedule_order(NULL, 1, indexes));
+    printf("scheduler.order_null_indexes %d\n", (int) espalier_schedule_order(places, 1, NULL));
+    printf("scheduler.order_of_none %d\n", (int) espalier_schedule_order(NULL, 0, NULL));
+    printf("scheduler.order_after_refusals %u\n", (unsigned) indexes[0]);
+    printf("scheduler.order %d", (int) espalier_schedule_order(places, 5, indexes));
+    for (i = 0; i < 5; i++) {
+        printf(" %u", (unsigned) indexes[i]);
+    }
+    printf("\n");
 }
 
 static void print_scheduler_calls(void) {
@@ -461,6 +478,7 @@ int main(void) {
     print_calls();
     print_pool_refusals();
     print_pool_calls();
+    print_order();
     print_scheduler_calls();
     return 0;
 }

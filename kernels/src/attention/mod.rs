@@ -61,7 +61,7 @@ const ALIGNMENT: usize = 64;
 
 /// Returns the bytes of memory that `threads` threads need together, including space for alignment.
 #[must_use]
-pub fn work_bytes(problem: &Problem, threads: usize) -> usize {
+pub fn work_size(problem: &Problem, threads: usize) -> usize {
     let division = Division::new(problem);
     let own = Scratch::length(problem, &division) + ALIGNMENT / size_of::<f32>();
     let numbers = division::partials(problem, &division) + threads * own;
@@ -76,7 +76,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Splits [`work_bytes`] bytes for one thread.
+    /// Splits [`work_size`] bytes for one thread.
     ///
     /// # Safety
     ///

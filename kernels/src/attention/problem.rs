@@ -16,8 +16,8 @@ pub struct Cells {
     pub v: *const c_void,
     /// Mask that is added to the scores, in half precision, `count` values for each token; null for none.
     pub mask: *const c_void,
-    /// Bitmap of the runs of [`TILE`] cells that a token may attend to; null for all.
-    pub tiles: *const u32,
+    /// Bitmap of the blocks of [`BLOCK_SIZE`] cells that a token may attend to; null for all.
+    pub blocks: *const u32,
     /// Stride between cells.
     pub k_cell: u64,
     /// Stride between heads.
@@ -35,7 +35,7 @@ pub struct Cells {
     /// Stride between streams; stream `s` reads mask `s % mask_streams`.
     pub mask_stream: u64,
     /// Stride between tokens.
-    pub tiles_token: u64,
+    pub blocks_token: u64,
     /// `enum ggml_type` of K.
     pub key_type: i32,
     /// `enum ggml_type` of V.
@@ -93,9 +93,12 @@ pub struct Problem {
 /// The types of K and V of both [`Problem::cells`].
 pub type Types = [(KvType, KvType); 2];
 
-/// Number of cells in a tile, which is read and converted at once. Also the number of cells of a bit of
-/// [`Cells::tiles`].
-pub const TILE: usize = 64;
+/// Number of cells in a block of the paged cache, those of one bit of [`Cells::blocks`]: `ESPALIER_KV_BLOCK_SIZE` of
+/// the C header.
+pub const BLOCK_SIZE: usize = 64;
+
+/// Number of cells in a tile, which is read and converted at once: a block.
+pub const TILE: usize = BLOCK_SIZE;
 
 /// Length limit of a row of Q, K or V.
 const SIZE_LIMIT: u32 = 1024;
@@ -106,7 +109,7 @@ impl Cells {
         k: std::ptr::null(),
         v: std::ptr::null(),
         mask: std::ptr::null(),
-        tiles: std::ptr::null(),
+        blocks: std::ptr::null(),
         k_cell: 0,
         k_head: 0,
         k_stream: 0,
@@ -115,7 +118,7 @@ impl Cells {
         v_stream: 0,
         mask_token: 0,
         mask_stream: 0,
-        tiles_token: 0,
+        blocks_token: 0,
         key_type: 0,
         value_type: 0,
         count: 0,

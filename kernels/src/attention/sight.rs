@@ -76,10 +76,10 @@ impl Token<'_> {
     ///
     /// The cells' pointers are valid for the sizes beside them.
     unsafe fn has_tile(self, tile: usize) -> bool {
-        let tiles = self.cells.tiles;
-        let at = self.token * self.cells.tiles_token as usize;
-        // SAFETY: per this function's contract `tiles` is null or has a bit for each tile of each token.
-        tiles.is_null() || unsafe { *tiles.byte_add(at).add(tile / 32) } >> (tile % 32) & 1 == 1
+        let blocks = self.cells.blocks;
+        let at = self.token * self.cells.blocks_token as usize;
+        // SAFETY: per this function's contract `blocks` is null or has a bit for each tile of each token.
+        blocks.is_null() || unsafe { *blocks.byte_add(at).add(tile / 32) } >> (tile % 32) & 1 == 1
     }
 
     /// # Safety

@@ -8,7 +8,7 @@ use super::guarded::Guarded;
 use super::half;
 use super::isa::Isa;
 use super::kv_type::{Floating, KvType, Quantized};
-use super::problem::{Cells, Problem, TILE};
+use super::problem::{BLOCK_SIZE, Cells, Problem};
 use super::simd::{Simd, Work};
 use super::tile::Tile;
 
@@ -91,7 +91,7 @@ pub struct Memory {
     pub k: Guarded<u8>,
     pub v: Guarded<u8>,
     pub mask: Option<Guarded<u16>>,
-    pub tiles: Option<Guarded<u32>>,
+    pub blocks: Option<Guarded<u32>>,
 }
 
 impl Case {
@@ -230,9 +230,9 @@ impl Case {
 
     fn sees(&self, at: usize, row: Row, cell: usize) -> bool {
         let words = words(&self.sizes.cells[at]);
-        let tile = cell / TILE;
-        let tiles = self.cells[at].tiles.as_ref();
-        let has = tiles.is_none_or(|tiles| tiles[row.token * words + tile / 32] >> (tile % 32) & 1 == 1);
+        let block = cell / BLOCK_SIZE;
+        let blocks = self.cells[at].blocks.as_ref();
+        let has = blocks.is_none_or(|blocks| blocks[row.token * words + block / 32] >> (block % 32) & 1 == 1);
         has && self.mask_of(at, row, cell) != f32::NEG_INFINITY
     }
 }
@@ -265,7 +265,7 @@ impl Memory {
         let mut values = |number, size| encoded(kind(number), rows * size as usize, random);
         let k = values(cells.key_type, sizes.key_size);
         let v = values(cells.value_type, sizes.value_size);
-        let tiles = (random.below(2) == 0)
+        let blocks = (random.below(2) == 0)
             .then(|| (0..tokens * words(cells)).map(|_| random.next() as u32).collect::<Vec<u32>>());
         let mask = (random.below(2) == 0).then(|| {
             let rows = tokens * cells.mask_streams as usize;
@@ -275,7 +275,7 @@ impl Memory {
             k: Guarded::new(&k),
             v: Guarded::new(&v),
             mask: mask.map(|all| Guarded::new(&all)),
-            tiles: tiles.map(|all| Guarded::new(&all)),
+            blocks: blocks.map(|all| Guarded::new(&all)),
         }
     }
 
@@ -288,7 +288,7 @@ impl Memory {
             k: self.k.as_ptr().cast(),
             v: self.v.as_ptr().cast(),
             mask: pointer(self.mask.as_ref()).cast(),
-            tiles: pointer(self.tiles.as_ref()),
+            blocks: pointer(self.blocks.as_ref()),
             k_cell: key * heads,
             k_head: key,
             k_stream: key * heads * count,
@@ -297,7 +297,7 @@ impl Memory {
             v_stream: value * heads * count,
             mask_token: 2 * count,
             mask_stream: 2 * count * u64::from(sizes.tokens),
-            tiles_token: 4 * words(cells) as u64,
+            blocks_token: 4 * words(cells) as u64,
             ..*cells
         }
     }

@@ -5,7 +5,7 @@ use super::isa::Isa;
 use super::kv_type::{Floating, KvType};
 use super::problem::{Cells, Problem, Types};
 use super::testing::{Case, Expected, Random, cases, problem, problem_of};
-use super::{Items, Memory, Share, merge, work_bytes};
+use super::{Items, Memory, Share, merge, work_size};
 
 /// State shared by threads.
 struct Shared<'a> {
@@ -27,7 +27,7 @@ impl Shared<'_> {
                 let work = &work;
                 scope.spawn(move || {
                     let share = Share { thread, threads: self.threads };
-                    // SAFETY: the memory has `work_bytes` bytes.
+                    // SAFETY: the memory has `work_size` bytes.
                     work(self.problem, share, &unsafe { Memory::new(self.problem, share, self.work) });
                 });
             }
@@ -39,7 +39,7 @@ impl Shared<'_> {
 fn computed(case: &Case, isa: Isa, threads: usize) -> Vec<f32> {
     let mut out = Guarded::new(&vec![f32::NAN; case.out_length()]);
     let problem = case.problem(&mut out);
-    let mut work = Guarded::new(&vec![0xffu8; work_bytes(&problem, threads)]);
+    let mut work = Guarded::new(&vec![0xffu8; work_size(&problem, threads)]);
     let types = problem.types().expect("a case has types and shapes that fit");
     let shared = Shared { problem: &problem, types, work: work.as_mut_ptr(), threads };
     shared.run(|problem, share, memory| isa.run(Items { problem, types: shared.types, share, memory }));
@@ -153,7 +153,7 @@ fn hiding(kinds: [KvType; 2], tokens: u32, hidden: &[usize], random: &mut Random
     hidden.iter().for_each(|cell| mask[*cell] = super::half::NEGATIVE_INFINITY);
     let mut case = Case::new(sizes, random);
     case.sinks = None;
-    (case.cells[0].mask, case.cells[0].tiles) = (Some(Guarded::new(&mask)), None);
+    (case.cells[0].mask, case.cells[0].blocks) = (Some(Guarded::new(&mask)), None);
     case
 }
 

@@ -182,22 +182,6 @@ impl BlockPool {
         });
     }
 
-    /// Evicts every content. Returns false and changes nothing if a block is in use.
-    pub fn forget(&mut self) -> bool {
-        if self.free.len() < self.block_count() {
-            return false;
-        }
-        for number in 1..=self.block_count() {
-            self.block_mut(BlockId(number)).is_spare = false;
-            if let Some(content) = self.block_mut(BlockId(number)).content.take() {
-                self.contents.remove_block(content, BlockId(number));
-            }
-        }
-        self.retained = 0;
-        self.events.record(Event::of_kind(EventKind::Cleared));
-        true
-    }
-
     /// Resets everything but the counters, whatever the current state.
     pub fn reset(&mut self) {
         self.blocks.fill_with(Block::default);

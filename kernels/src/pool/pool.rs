@@ -53,7 +53,7 @@ impl PoolOptions {
 /// Reason for an error. The pool was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Not enough free blocks, or, for [`Pool::forget`], a block is in use.
+    /// Not enough free blocks.
     Short,
     /// The arguments are invalid.
     Invalid,
@@ -365,7 +365,6 @@ impl Pool {
         let computing = next.and_then(|next| self.blocks.contents.in_flight_for(next));
         if computing.is_some_and(|other| other != sequence) {
             request.cancel_all_in_flight(sequence, &mut self.blocks.contents);
-            self.blocks.counters.waited_attaches += 1;
             return Ok(Next::Wait);
         }
         request.mark_rest_in_flight(sequence, &mut self.blocks.contents);
@@ -430,11 +429,6 @@ impl Pool {
         if let Some(request) = self.requests[sequence.0 as usize].take() {
             request.end(sequence, &mut self.blocks.contents);
         }
-    }
-
-    /// Evicts every cached block. [`Refusal::Short`]: a block is in use.
-    pub fn forget(&mut self) -> Result<(), Refusal> {
-        if self.blocks.forget() { Ok(()) } else { Err(Refusal::Short) }
     }
 
     /// Returns a snapshot of all counters and gauges.

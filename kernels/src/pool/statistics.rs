@@ -16,8 +16,6 @@ pub struct Statistics {
     pub blocks_empty: u64,
     /// High-water mark of used blocks.
     pub blocks_used_peak: u64,
-    /// Number of [`Next::Wait`](super::pool::Next) results: waits for in-flight blocks.
-    pub waited_attaches: u64,
     /// Number of blocks that were cached.
     pub published_blocks: u64,
     /// Number of cached blocks that were evicted.

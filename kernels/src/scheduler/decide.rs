@@ -1,6 +1,6 @@
 //! The decision itself.
 
-use super::{Action, Capacity, Decision, Request, Stage, Wait};
+use super::{Action, Capacity, Decision, Place, Request, Stage, Wait, order};
 
 /// Returns the next action. `retained`: retained sequences of idle slots, in the order in which they are evicted.
 /// `ask_waiting`: false if no block was freed and no request arrived since the waiting requests were last considered.
@@ -53,7 +53,7 @@ impl<R: Capacity> SchedulerState<'_, R> {
         let holders = || self.running().filter(|(_, request)| self.pool.held(request.sequence) > 0);
         let last = |preemptible: bool| {
             let alike = holders().filter(move |(_, request)| request.preemptible == preemptible);
-            alike.max_by_key(|(_, request)| place(request))
+            alike.max_by_key(|(_, request)| Place::from(*request))
         };
         let fits_alone = |request: &Request| self.whole(request) <= self.pool.block_count();
         self.evict_retained().unwrap_or_else(|| match (last(true), last(false)) {
@@ -94,9 +94,8 @@ impl<R: Capacity> SchedulerState<'_, R> {
 
     fn queue(&self) -> Vec<usize> {
         let waits = |index: &usize| self.requests[*index].stage == Stage::Waits;
-        let mut queue: Vec<usize> = (0..self.requests.len()).filter(waits).collect();
-        queue.sort_by_key(|index| place(&self.requests[*index]));
-        queue
+        let places: Vec<Place> = self.requests.iter().map(Place::from).collect();
+        order(&places).into_iter().filter(waits).collect()
     }
 
     fn consider(&self, request: &Request, left: u64) -> Answer {
@@ -118,9 +117,4 @@ impl<R: Capacity> SchedulerState<'_, R> {
             false => Answer::Waits(Wait::Blocks),
         }
     }
-}
-
-/// Returns the sort key of the queue: smaller goes first.
-fn place(request: &Request) -> (i32, u64, i32) {
-    (request.priority, request.arrival, request.sequence)
 }

@@ -5,9 +5,10 @@
 //! 1. **A running request has its blocks.** It needs the blocks for the tokens that it was admitted for: the rest of
 //!    its prompt, or its next token with its drafts. They are counted in the pool's own tables, block by block, so
 //!    nothing is counted twice or forgotten.
-//! 2. **No bypass of the queue head.** Requests are considered in the order of their priority and then of their
-//!    arrival; the walk ends at the first one that does not fit. A preempted request arrived before those that were
-//!    never admitted, so it is considered before them.
+//! 2. **No bypass of the queue head.** Requests are considered in the order of their [`Place`]: of their priority, then
+//!    of their arrival, then of their sequence id. The walk ends at the first one that does not fit. A preempted request
+//!    arrived before those that were never admitted, so it is considered before them. [`order()`] is the only
+//!    implementation: the server ranks slots and queued tasks with it too.
 //! 3. **The last in that order is preempted**, and retained sequences of idle slots are evicted before any request
 //!    waits.
 //! 4. **A waiting request holds no blocks** that others could use, except a retained sequence, which is evicted first.
@@ -23,8 +24,10 @@
 //! nothing to do. So each decision sees the effect of the one before it on the pool.
 
 mod decide;
+mod order;
 
 pub use decide::decide;
+pub use order::{Place, order};
 
 use std::ops::Range;
 
@@ -41,9 +44,9 @@ pub enum Stage {
 /// A request as the scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Arrival time; of two requests that arrived at once the smaller sequence id goes first.
+    /// Arrival time: see [`Place`].
     pub arrival: u64,
-    /// Priority: smaller goes first, before arrival is considered.
+    /// Priority: see [`Place`].
     pub priority: i32,
     /// Id of its sequence in the pool.
     pub sequence: i32,

@@ -44,8 +44,7 @@ fn check_events(blocks: u32, keys: RequestKeys, has_adapters: u32) {
     assert_eq!(kinds(removed), vec![EventKind::Removed as u32; blocks as usize]);
     check_stored(&pool, stored_again, has_adapters);
 
-    finish(&mut pool, 0);
-    assert_eq!(pool.forget(), Ok(()));
+    pool.clear();
     let number = u64::from(3 * blocks);
     assert_eq!(events(&mut pool), [Event { number, ..Event::of_kind(EventKind::Cleared) }]);
 }

@@ -214,24 +214,6 @@ fn test_prefill_not_enough_free_blocks_with_computed_blocks() {
 }
 
 #[test]
-fn test_reset_prefix_cache() {
-    let mut pool = pool_of_ten();
-    let prompt = tokens(1, 55);
-    prefill(&mut pool, 0, &prompt);
-    prefill(&mut pool, 1, &prompt);
-    assert_eq!(pool.forget(), Err(Refusal::Short));
-    assert!(hash(&pool, 1).is_some());
-    finish(&mut pool, 0);
-    assert_eq!(pool.forget(), Err(Refusal::Short));
-    finish(&mut pool, 1);
-    assert_eq!(pool.forget(), Ok(()));
-    assert!((1..=10).all(|block| hash(&pool, block).is_none()));
-    assert!(pool.blocks().contents.is_empty());
-    assert_eq!(pool.statistics().blocks_retained, 0);
-    assert_eq!(prefill(&mut pool, 2, &prompt).0, 0);
-}
-
-#[test]
 fn test_can_fit_full_sequence_full_attention_still_gates_oversized() {
     let mut pool = pool_of_ten();
     assert_eq!(reserve(&mut pool, 0, 0..161), Err(Refusal::Short));

@@ -90,6 +90,13 @@ pub fn finish(pool: &mut Pool, sequence: i32) {
     assert_eq!(pool.remove(sequence, 0, -1), Ok(()));
 }
 
+/// Evicts every cached block: the sequence, which holds nothing, allocates all blocks and frees them.
+pub fn evict_all(pool: &mut Pool, sequence: i32) {
+    let count = pool.statistics().block_count * pool.statistics().block_size;
+    assert!(reserve(pool, sequence, 0..count as usize).is_ok());
+    assert_eq!(pool.remove(sequence, 0, -1), Ok(()));
+}
+
 /// Returns all blocks of a sequence, in the order of their positions.
 pub fn held(pool: &Pool, sequence: i32) -> Vec<u32> {
     let table = pool.table(sequence).expect("the sequence is known");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use espalier_kernels::scheduler::{Action, Capacity, Offer, Request, Stage, Wait, decide};
+use espalier_kernels::scheduler::{Action, Capacity, Offer, Place, Request, Stage, Wait, decide, order};
 
 /// Blocks of ten positions; a sequence holds the number of blocks in `held`, and no blocks are shared.
 #[derive(Default)]
@@ -62,6 +62,59 @@ fn runs(sequence: i32, end: u64) -> Request {
 
 fn action(pool: &MockPool, requests: &[Request], retained: &[i32]) -> Action {
     decide(pool, requests, retained, true).action
+}
+
+fn place(priority: i32, arrival: u64, sequence: i32) -> Place {
+    Place { priority, arrival, sequence }
+}
+
+#[test]
+fn requests_are_ordered_by_priority_then_arrival_then_sequence() {
+    let in_order = [
+        place(i32::MIN, u64::MAX, 9),
+        place(-1, 8, 8),
+        place(0, 0, 7),
+        place(0, 5, -1),
+        place(0, 5, 1),
+        place(0, 5, 2),
+        place(1, 4, 0),
+    ];
+    let reversed: Vec<Place> = in_order.iter().rev().copied().collect();
+    assert_eq!(order(&reversed), [6, 5, 4, 3, 2, 1, 0]);
+    let rotated = [&in_order[3..], &in_order[..3]].concat();
+    assert_eq!(order(&rotated), [4, 5, 6, 0, 1, 2, 3]);
+    assert_eq!(order(&in_order), [0, 1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn equal_places_keep_their_order() {
+    assert_eq!(order(&[]), [0; 0]);
+    let (early, late) = (place(0, 1, 0), place(0, 2, 0));
+    assert_eq!(order(&[late, early, late, early, late]), [1, 3, 0, 2, 4]);
+}
+
+#[test]
+fn a_request_is_admitted_and_preempted_by_its_place() {
+    let late = Request { arrival: 7, ..waits(0, 20) };
+    let twin = Request { arrival: 7, ..waits(1, 20) };
+    let urgent = Request { arrival: 9, priority: -1, ..waits(2, 20) };
+    for (requests, admitted, preempted) in
+        [([late, twin], 0, 1), ([twin, late], 1, 0), ([late, urgent], 1, 0), ([urgent, late], 0, 1)]
+    {
+        let places = requests.map(|request| Place::from(&request));
+        assert_eq!(order(&places), [admitted, preempted]);
+        let pool = mock_pool(4, &[]);
+        assert_eq!(action(&pool, &requests, &[]), Action::Admit { index: admitted, tokens: 0 });
+        let running = requests.map(|request| Request { stage: Stage::Runs, end: 30, ..request });
+        let pool = mock_pool(
+            4,
+            &[(0, 2), (1, 2), (2, 2)].map(|(sequence, blocks)| {
+                let runs = running.iter().any(|request| request.sequence == sequence);
+                (sequence, if runs { blocks } else { 0 })
+            }),
+        );
+        assert_eq!(action(&pool, &running, &[]), Action::Preempt { index: preempted });
+    }
 }
 
 #[test]

@@ -6,8 +6,6 @@
 
 #include <cstring>
 
-static_assert(ESPALIER_ATTENTION_TILE == GGML_KV_TILE, "the kernel and the graph must use the same tile size");
-
 // The layout of K, V and their mask that the kernel requires. Every graph that llama builds has it.
 static bool has_plain_cells(const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * mask) {
     const bool rows  = k->nb[0] == ggml_type_size(k->type) && v->nb[0] == ggml_type_size(v->type);
@@ -31,7 +29,7 @@ static float parameter(const ggml_tensor * node, int i) {
     return value;
 }
 
-static espalier_attention_cells cells_of(const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * mask, const ggml_tensor * tiles) {
+static espalier_attention_cells cells_of(const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * mask, const ggml_tensor * blocks) {
     espalier_attention_cells cells = {};
 
     cells.k = k->data;
@@ -52,9 +50,9 @@ static espalier_attention_cells cells_of(const ggml_tensor * k, const ggml_tenso
         cells.mask_stream  = mask->nb[3];
         cells.mask_streams = (uint32_t) mask->ne[3];
     }
-    if (tiles) {
-        cells.tiles       = (const uint32_t *) tiles->data;
-        cells.tiles_token = tiles->nb[1];
+    if (blocks) {
+        cells.blocks       = (const uint32_t *) blocks->data;
+        cells.blocks_token = blocks->nb[1];
     }
 
     return cells;
@@ -85,7 +83,7 @@ static espalier_attention problem_of(const ggml_tensor * node) {
     problem.max_bias = parameter(node, 1);
     problem.softcap  = parameter(node, 2);
 
-    problem.cells[0] = cells_of(k, v, node->src[3], node->src[5]);
+    problem.cells[0] = cells_of(k, v, node->src[3], node->src[ESPALIER_SRC_BLOCKS]);
     if (copies[0]) {
         problem.cells[1] = cells_of(copies[0], copies[1], copies[2], nullptr);
     }
@@ -100,16 +98,17 @@ size_t espalier_flash_attn_ext_work_size(const ggml_tensor * node, int n_threads
     if (!has_plain_layout(node)) {
         return 0;
     }
+    const espalier_attention_functions * kernel = espalier_attention_get_functions();
     const espalier_attention problem = problem_of(node);
-    return espalier_attention_memory(&problem, (uint32_t) n_threads);
+    return kernel ? kernel->work_size(&problem, (uint32_t) n_threads) : 0;
 }
 
 void espalier_flash_attn_ext_compute(const ggml_tensor * node, int ith, int nth, void * work) {
     const espalier_attention problem = problem_of(node);
-    espalier_attention_items(&problem, (uint32_t) ith, (uint32_t) nth, work);
+    espalier_attention_get_functions()->compute(&problem, (uint32_t) ith, (uint32_t) nth, work);
 }
 
 void espalier_flash_attn_ext_merge(const ggml_tensor * node, int ith, int nth, void * work) {
     const espalier_attention problem = problem_of(node);
-    espalier_attention_rows(&problem, (uint32_t) ith, (uint32_t) nth, work);
+    espalier_attention_get_functions()->merge(&problem, (uint32_t) ith, (uint32_t) nth, work);
 }

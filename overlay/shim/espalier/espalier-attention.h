@@ -14,8 +14,12 @@ struct ggml_tensor;
 extern "C" {
 #endif
 
-/* Sources that upstream's node does not have: the residual window, copies of some cells in f16 or another type, laid
- * out like K, V and mask. A cell whose copy a token reads is masked in the node's own mask. NULL: none. */
+/* Sources that upstream's node does not have. NULL: none.
+ * BLOCKS: for each token, a bit for each block of ESPALIER_KV_BLOCK_SIZE cells; all cells of a block whose bit is 0 are
+ * masked. Code that reads the mask may ignore it. espalier_set_kv_blocks() sets it.
+ * COPIES: the residual window, copies of some cells in f16 or another type, laid out like K, V and mask. A cell whose
+ * copy a token reads is masked in the node's own mask. */
+#define ESPALIER_SRC_BLOCKS      5
 #define ESPALIER_SRC_COPIES_K    6
 #define ESPALIER_SRC_COPIES_V    7
 #define ESPALIER_SRC_COPIES_MASK 8

@@ -50,39 +50,44 @@ static void warn_once(uint32_t layer, const std::string & line) {
     }
 }
 
-static bool is_at_an_edge(uint32_t layer, uint32_t layers) {
-    const uint32_t edge = (uint32_t) espalier_edge_layers();
+static thread_local espalier_cache_rules rules_of_scope = { 0, false };
+
+espalier_cache_rules espalier_cache_scope::enter(const espalier_cache_rules & rules) {
+    return std::exchange(rules_of_scope, rules);
+}
+
+static bool is_at_an_edge(uint32_t layer, uint32_t layers, const espalier_cache_rules & rules) {
+    const uint32_t edge = (uint32_t) rules.edge_layers;
     return layer < edge || layer + edge >= layers;
 }
 
 // The type of the layer, without a warning.
-static ggml_type type_of_layer(const llama_hparams & hparams, uint32_t layer, bool is_k, ggml_type asked) {
+static ggml_type type_of_layer(const llama_hparams & hparams, uint32_t layer, bool is_k, ggml_type asked, const espalier_cache_rules & rules) {
     const uint32_t head = is_k ? hparams.n_embd_head_k(layer) : hparams.n_embd_head_v(layer);
     if (!espalier_is_own_type(asked)) {
         // An explicitly requested type is kept, and is refused later if it does not fit; a type that --kv-quality chose
         // falls back to one that fits.
-        const bool is_ours_to_choose = is_k && espalier_quality_chose_k(ggml_type_name(asked));
-        return is_ours_to_choose ? first_that_fits({ asked }, head) : asked;
+        return is_k && rules.has_k_fallback ? first_that_fits({ asked }, head) : asked;
     }
     const ggml_type ours = first_that_fits(own_types_like(asked), head);
     // Upstream does not rotate the cache of MLA.
     if (!espalier_is_own_type(ours) || hparams.is_mla()) {
         return instead_of_ours(is_k, head);
     }
-    return !is_k && is_at_an_edge(layer, hparams.n_layer()) ? first_that_fits({ GGML_TYPE_Q8_0 }, head) : ours;
+    return !is_k && is_at_an_edge(layer, hparams.n_layer(), rules) ? first_that_fits({ GGML_TYPE_Q8_0 }, head) : ours;
 }
 
 ggml_type espalier_cache_type(const llama_hparams & hparams, uint32_t layer, const char * what, ggml_type asked) {
     const bool      is_k  = *what == 'K';
-    const ggml_type found = type_of_layer(hparams, layer, is_k, asked);
+    const ggml_type found = type_of_layer(hparams, layer, is_k, asked, rules_of_scope);
     if (found == asked || espalier_is_own_type(found)) {
         return found;
     }
     const char * name = ggml_type_name(asked);
     if (hparams.is_mla() && espalier_is_own_type(asked)) {
         warn_once(layer, format("%s cache: %s needs rotated values, which this model (MLA) does not have: using %s", what, name, ggml_type_name(found)));
-    } else if (!is_k && is_at_an_edge(layer, hparams.n_layer())) {
-        warn_once(layer, format("V cache: the first and last %d layers use %s instead of %s", espalier_edge_layers(), ggml_type_name(found), name));
+    } else if (!is_k && is_at_an_edge(layer, hparams.n_layer(), rules_of_scope)) {
+        warn_once(layer, format("V cache: the first and last %d layers use %s instead of %s", rules_of_scope.edge_layers, ggml_type_name(found), name));
     } else {
         const uint32_t head = is_k ? hparams.n_embd_head_k(layer) : hparams.n_embd_head_v(layer);
         const int block = espalier_is_own_type(asked) ? 64 : (int) ggml_blck_size(asked);
@@ -91,14 +96,14 @@ ggml_type espalier_cache_type(const llama_hparams & hparams, uint32_t layer, con
     return found;
 }
 
-std::string espalier_describe_cache_types(const llama_model * model, bool is_k, ggml_type asked) {
+std::string espalier_describe_cache_types(const llama_model * model, bool is_k, ggml_type asked, const espalier_cache_rules & rules) {
     const llama_hparams & hparams = model->hparams;
     std::vector<std::pair<ggml_type, int>> found; // in the order of the layers
     for (uint32_t layer = 0; layer < hparams.n_layer(); layer++) {
         if (!hparams.has_kv(layer) || hparams.is_recr(layer) || (!is_k && hparams.is_mla())) {
             continue;
         }
-        const ggml_type type = type_of_layer(hparams, layer, is_k, asked);
+        const ggml_type type = type_of_layer(hparams, layer, is_k, asked, rules);
         const auto same = std::find_if(found.begin(), found.end(), [&](const std::pair<ggml_type, int> & one) { return one.first == type; });
         if (same == found.end()) {
             found.push_back({ type, 1 });
@@ -117,8 +122,8 @@ std::string espalier_describe_cache_types(const llama_model * model, bool is_k, 
 // The device of the first layer that has one of our types and is not on a CPU; NULL if there is none.
 static ggml_backend_dev_t other_device(const llama_model & model, ggml_type type_k, ggml_type type_v) {
     for (uint32_t layer = 0; layer < model.hparams.n_layer(); layer++) {
-        const bool has_own = espalier_is_own_type(type_of_layer(model.hparams, layer, true, type_k)) ||
-                             espalier_is_own_type(type_of_layer(model.hparams, layer, false, type_v));
+        const bool has_own = espalier_is_own_type(type_of_layer(model.hparams, layer, true, type_k, rules_of_scope)) ||
+                             espalier_is_own_type(type_of_layer(model.hparams, layer, false, type_v, rules_of_scope));
         ggml_backend_dev_t device = model.dev_layer((int) layer);
         if (has_own && ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU) {
             return device;

@@ -1,5 +1,6 @@
 #include "espalier-graph.h"
 
+#include "espalier-attention.h"
 #include "espalier.h"
 
 #include "ggml-backend.h"
@@ -70,4 +71,13 @@ ggml_tensor * espalier_flatten_gdn_output(ggml_context * ctx, const ggml_tensor 
         return cur;
     }
     return ggml_reshape_2d(ctx, cur, cur->ne[0], cur->ne[1] * cur->ne[2]);
+}
+
+void espalier_set_kv_blocks(ggml_tensor * attention, ggml_tensor * blocks) {
+    const ggml_tensor * q = attention->src[0];
+    const ggml_tensor * k = attention->src[1];
+    GGML_ASSERT(attention->op == GGML_OP_FLASH_ATTN_EXT && attention->src[3] && !attention->src[ESPALIER_SRC_BLOCKS]);
+    GGML_ASSERT(blocks->type == GGML_TYPE_I32 && blocks->ne[0] * 32 * ESPALIER_KV_BLOCK_SIZE >= k->ne[1]);
+    GGML_ASSERT(blocks->ne[1] == q->ne[1] && q->ne[3] == 1);
+    attention->src[ESPALIER_SRC_BLOCKS] = blocks;
 }

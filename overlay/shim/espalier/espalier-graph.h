@@ -22,6 +22,11 @@ bool espalier_adapter_covers(const adapter_map & loras, ggml_tensor * weight) {
     return false;
 }
 
+// Adds the blocks of each token's sequence to a flash attention node: a bit for each block of ESPALIER_KV_BLOCK_SIZE
+// cells, I32 [number of blocks / 32, rounded up, n_tokens]. All cells of the other blocks are masked: our kernel skips
+// them, and every other implementation ignores this source and reads the mask.
+void espalier_set_kv_blocks(ggml_tensor * attention, ggml_tensor * blocks);
+
 // Form for the call site: one expression inside a graph builder.
 #define ESPALIER_GDN_OUTPUT(ctx, loras, weight, cur) \
     espalier_flatten_gdn_output((ctx), (weight), (cur), espalier_adapter_covers(*(loras), (weight)))

@@ -9,7 +9,6 @@
 #include "espalier-attention.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <stdexcept>
@@ -19,6 +18,7 @@ static const ggml_type copy_type = GGML_TYPE_F16;
 
 // Whether our kernel supports a layer's attention; upstream's code cannot read copies.
 static bool kernel_takes(const llama_hparams & hparams, uint32_t layer) {
+    const espalier_attention_functions * kernel = espalier_attention_get_functions();
     espalier_attention problem = {};
     problem.key_size   = hparams.n_embd_head_k(layer);
     problem.value_size = hparams.n_embd_head_v(layer);
@@ -29,7 +29,7 @@ static bool kernel_takes(const llama_hparams & hparams, uint32_t layer) {
         cells.key_type = cells.value_type = copy_type;
         cells.count    = 1;
     }
-    return espalier_attention_memory(&problem, 1) > 0;
+    return kernel && kernel->work_size(&problem, 1) > 0;
 }
 
 // The reason why copies are not supported; empty: they are.
@@ -51,8 +51,7 @@ static std::string what_is_against(const llama_kv_cache & kv, const llama_hparam
     return "";
 }
 
-std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_cache & kv, const llama_hparams & hparams, const llama_cparams & cparams) {
-    const espalier_kv_exact_cells exact = espalier_kv_exact();
+std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_cache & kv, const espalier_kv_exact_cells & exact, const llama_hparams & hparams, const llama_cparams & cparams) {
     const std::string against = what_is_against(kv, hparams, cparams);
     if (!against.empty()) {
         LLAMA_LOG_WARN("espalier: no residual window or attention sinks in %s (--kv-recent, --kv-sinks): %s\n", ggml_type_name(copy_type), against.c_str());
@@ -60,17 +59,17 @@ std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_ca
     }
     // The rows that all sequences need at once, those that a batch adds, and the row that is always masked.
     const int64_t of_sequences = (int64_t) cparams.n_seq_max * (exact.recent + exact.sinks);
-    const int64_t n_rows       = GGML_PAD(std::min<int64_t>(of_sequences, kv.get_size()) + cparams.n_ubatch + 1, ESPALIER_ATTENTION_TILE);
+    const int64_t n_rows       = GGML_PAD(std::min<int64_t>(of_sequences, kv.get_size()) + cparams.n_ubatch + 1, ESPALIER_KV_BLOCK_SIZE);
 
-    std::shared_ptr<espalier_kv_copies> copies(new espalier_kv_copies(kv, cparams.n_seq_max, n_rows));
+    std::shared_ptr<espalier_kv_copies> copies(new espalier_kv_copies(kv, exact, cparams.n_seq_max, n_rows));
     copies->allocate(hparams);
     LLAMA_LOG_INFO("espalier: residual window of %d tokens and %d attention sinks for each sequence in %s: %.2f MiB\n",
             exact.recent, exact.sinks, ggml_type_name(copy_type), copies->bytes() / 1024.0 / 1024.0);
     return copies;
 }
 
-espalier_kv_copies::espalier_kv_copies(const llama_kv_cache & kv, uint32_t n_seq, int64_t n_rows) :
-    kv(kv), exact(espalier_kv_exact()), n_seq(n_seq), n_rows(n_rows), cell_of_row(n_rows - 1, none), row_of_cell(kv.get_size(), -1), run_of_seq(n_seq, -1) {
+espalier_kv_copies::espalier_kv_copies(const llama_kv_cache & kv, const espalier_kv_exact_cells & exact, uint32_t n_seq, int64_t n_rows) :
+    kv(kv), exact(exact), n_seq(n_seq), n_rows(n_rows), cell_of_row(n_rows - 1, none), row_of_cell(kv.get_size(), -1), run_of_seq(n_seq, -1) {
 }
 
 void espalier_kv_copies::allocate(const llama_hparams & hparams) {
@@ -296,19 +295,13 @@ void espalier_kv_copies::divide(const espalier_kv_copies_input & input, ggml_ten
     }
 }
 
-void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, ggml_type type_k, ggml_type type_v) {
-    const espalier_kv_exact_cells exact = espalier_kv_exact();
+void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, const llama_context_params & params) {
+    const espalier_kv_exact_cells exact = { espalier_kv_clamp(ESPALIER_KV_RECENT, params.kv_recent), espalier_kv_clamp(ESPALIER_KV_SINKS, params.kv_sinks) };
     if (memory == nullptr || (exact.recent == 0 && exact.sinks == 0)) {
         return;
     }
-    // A draft model's cache is created after its target's, and usually has another type: no warning for it if the
-    // target has copies.
-    static std::atomic<bool> somebody_has_them(false);
-    if (!espalier_is_own_type(type_k) && !espalier_is_own_type(type_v)) {
-        if (somebody_has_them) {
-            return;
-        }
-        LLAMA_LOG_WARN("espalier: --kv-recent and --kv-sinks are for caches of turbo2 to tcq3; this one has %s and %s\n", ggml_type_name(type_k), ggml_type_name(type_v));
+    if (!espalier_is_own_type(params.type_k) && !espalier_is_own_type(params.type_v)) {
+        LLAMA_LOG_WARN("espalier: --kv-recent and --kv-sinks are for caches of turbo2 to tcq3; this one has %s and %s\n", ggml_type_name(params.type_k), ggml_type_name(params.type_v));
         return;
     }
     auto * kv = dynamic_cast<llama_kv_cache *>(memory);
@@ -316,6 +309,5 @@ void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hpar
         LLAMA_LOG_WARN("espalier: --kv-recent and --kv-sinks need full attention in every layer, which this model does not have: ignored\n");
         return;
     }
-    kv->copies = espalier_kv_copies::create(*kv, hparams, cparams);
-    somebody_has_them = somebody_has_them || kv->copies;
+    kv->copies = espalier_kv_copies::create(*kv, exact, hparams, cparams);
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+struct llama_context_params;
 struct llama_cparams;
 struct llama_hparams;
 struct llama_memory_i;
@@ -18,6 +19,12 @@ struct llama_ubatch;
 
 class llama_kv_cache;
 class espalier_kv_copies;
+
+// The cells that have copies: ESPALIER_KV_RECENT and ESPALIER_KV_SINKS of one context.
+struct espalier_kv_exact_cells {
+    int recent;
+    int sinks;
+};
 
 // The inputs of a graph that reads and writes the copies.
 struct espalier_kv_copies_input {
@@ -28,14 +35,13 @@ struct espalier_kv_copies_input {
 
 // K and V in f16 of each sequence's newest tokens (residual window) and first tokens (attention sinks). A token reads
 // the copies of the tokens near it and of the sinks; the cache's own mask hides the cells of those copies from it.
-// espalier_kv_exact() has the sizes of both.
 //
 // A copy never replaces its cell: a cell without a copy is read in the cache. So code that writes cells without storing
 // their copies only has to forget() them.
 class espalier_kv_copies {
 public:
     // Returns NULL if copies are not supported for this cache; the reason is logged.
-    static std::shared_ptr<espalier_kv_copies> create(const llama_kv_cache & kv, const llama_hparams & hparams, const llama_cparams & cparams);
+    static std::shared_ptr<espalier_kv_copies> create(const llama_kv_cache & kv, const espalier_kv_exact_cells & exact, const llama_hparams & hparams, const llama_cparams & cparams);
 
     void forget();
     void forget(const std::vector<uint32_t> & cells);
@@ -65,7 +71,7 @@ private:
         ggml_tensor * v;
     };
 
-    espalier_kv_copies(const llama_kv_cache & kv, uint32_t n_seq, int64_t n_rows);
+    espalier_kv_copies(const llama_kv_cache & kv, const espalier_kv_exact_cells & exact, uint32_t n_seq, int64_t n_rows);
 
     void allocate(const llama_hparams & hparams);
 
@@ -114,5 +120,5 @@ private:
     std::map<int32_t, of_layer> layers;
 };
 
-// Creates the copies of a memory, if --kv-recent or --kv-sinks is set and the cache has one of our types.
-void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, ggml_type type_k, ggml_type type_v);
+// Creates the copies of a context's memory, if kv_recent or kv_sinks is set and the cache has one of our types.
+void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, const llama_context_params & params);

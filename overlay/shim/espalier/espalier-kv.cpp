@@ -52,7 +52,7 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
         return nullptr;
     }
     std::unique_ptr<espalier_kv> kv(new espalier_kv(mem, *functions, std::move(pool), n_seq));
-    const llama_memory_placement placement = { kv.get(), on_place, on_seq_rm, on_seq_cp, on_clear, on_mark_tiles };
+    const llama_memory_placement placement = { kv.get(), on_place, on_seq_rm, on_seq_cp, on_clear, on_mark_blocks };
     if (!llama_memory_set_placement(mem, &placement)) {
         why_not = "the memory is not empty";
         return nullptr;
@@ -76,7 +76,7 @@ bool espalier_kv::follow(llama_memory_t mem_dft, std::string & why_not) {
         [](void *, llama_seq_id, llama_pos, llama_pos) {},
         [](void *, llama_seq_id, llama_seq_id, llama_pos, llama_pos) {},
         [](void *) {},
-        on_mark_tiles,
+        on_mark_blocks,
     };
     if (why_not.empty() && !llama_memory_set_placement(mem_dft, &placement)) {
         why_not = "has a memory that is not empty";
@@ -176,7 +176,7 @@ void espalier_kv::give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
     auto & sequence = sequences[seq_id];
     sequence.n_settled = std::min(sequence.n_settled, (size_t) std::max(p0, 0));
     if (n_held(seq_id) == 0) {
-        sequence.tiles.clear();
+        sequence.blocks.clear();
     }
 }
 
@@ -188,26 +188,26 @@ void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq
     }
     kv.functions.share(kv.pool.get(), seq_id_src, seq_id_dst, p0, p1);
     auto & to = kv.sequences[seq_id_dst];
-    to.tiles.resize(std::max(to.tiles.size(), kv.sequences[seq_id_src].tiles.size()));
-    on_mark_tiles(user_data, seq_id_src, to.tiles.data(), to.tiles.size() * 32);
+    to.blocks.resize(std::max(to.blocks.size(), kv.sequences[seq_id_src].blocks.size()));
+    on_mark_blocks(user_data, seq_id_src, to.blocks.data(), to.blocks.size() * 32);
 }
 
 void espalier_kv::mark(llama_seq_id seq_id, uint32_t cell) {
-    auto &       tiles = sequences[seq_id].tiles;
-    const size_t tile  = cell / block_size;
-    tiles.resize(std::max(tiles.size(), tile / 32 + 1));
-    tiles[tile / 32] |= 1u << tile % 32;
+    auto &       marked = sequences[seq_id].blocks;
+    const size_t block  = cell / block_size;
+    marked.resize(std::max(marked.size(), block / 32 + 1));
+    marked[block / 32] |= 1u << block % 32;
 }
 
-void espalier_kv::on_mark_tiles(void * user_data, llama_seq_id seq_id, uint32_t * tiles, size_t n_tiles) {
+void espalier_kv::on_mark_blocks(void * user_data, llama_seq_id seq_id, uint32_t * blocks, size_t n_blocks) {
     const auto & kv = *(const espalier_kv *) user_data;
 
     if (!kv.knows(seq_id)) {
         return;
     }
-    const auto & marked = kv.sequences[seq_id].tiles;
-    for (size_t i = 0; i < std::min(marked.size(), n_tiles / 32); i++) {
-        tiles[i] |= marked[i];
+    const auto & marked = kv.sequences[seq_id].blocks;
+    for (size_t i = 0; i < std::min(marked.size(), n_blocks / 32); i++) {
+        blocks[i] |= marked[i];
     }
 }
 

@@ -33,8 +33,9 @@ struct espalier_kv_prompt {
 
 class espalier_kv {
 public:
-    // Cells in a block, and in each tile of the bitmaps that attention gets.
-    static const uint32_t block_size = GGML_KV_TILE;
+    // Cells in a block, of the pool and of the bitmaps that attention gets.
+    static const uint32_t block_size = ESPALIER_KV_BLOCK_SIZE;
+    static_assert(block_size == LLAMA_KV_BLOCK_SIZE, "the kernels and llama.h must agree");
 
     // Takes over placement in the memory of ctx, which must be empty, for sequences 0 .. n_seq - 1, and in that of its
     // draft model (ctx_dft, NULL if there is none). Returns NULL if one of them cannot be paged, with the reason in
@@ -92,7 +93,7 @@ private:
     struct sequence {
         bool   begun     = false;
         size_t n_settled = 0;        // tokens whose blocks publish() need not consider again
-        std::vector<uint32_t> tiles; // a bit for each block in which it may have cells; extra bits only cost time
+        std::vector<uint32_t> blocks; // a bit for each block in which it may have cells; extra bits only cost time
     };
 
     espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq);
@@ -109,7 +110,7 @@ private:
     static void on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
     static void on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1);
     static void on_clear (void * user_data);
-    static void on_mark_tiles(void * user_data, llama_seq_id seq_id, uint32_t * tiles, size_t n_tiles);
+    static void on_mark_blocks(void * user_data, llama_seq_id seq_id, uint32_t * blocks, size_t n_blocks);
 
     bool knows(llama_seq_id seq_id) const { return seq_id >= 0 && (size_t) seq_id < sequences.size(); }
 

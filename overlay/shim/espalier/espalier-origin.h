@@ -127,7 +127,7 @@ inline std::string espalier_origin(const common_params & params, const llama_con
     }
     const char * no_rotation = getenv("LLAMA_ATTN_ROT_DISABLE");
     const auto types = [&](bool is_k, ggml_type asked) {
-        std::string text = espalier_describe_cache_types(llama_get_model(ctx), is_k, asked);
+        std::string text = espalier_describe_cache_types(llama_get_model(ctx), is_k, asked, params.cache_options.rules());
         text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
         return text;
     };

@@ -18,11 +18,11 @@ struct espalier_pool_functions {
     decltype(&::espalier_pool_attach)     attach;
     decltype(&::espalier_pool_publish)    publish;
     decltype(&::espalier_pool_end)        end;
-    decltype(&::espalier_pool_forget)     forget;
     decltype(&::espalier_pool_statistics) statistics;
     decltype(&::espalier_pool_held)       held;
     decltype(&::espalier_pool_changes)    changes;
     decltype(&::espalier_pool_schedule)   schedule;
+    decltype(&::espalier_schedule_order)  order;
     decltype(&::espalier_sha256)          sha256;
 };
 

@@ -7,13 +7,16 @@
 
 #pragma once
 
+#include "espalier-pool.h"
+
 #include "server-task.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <iterator>
+#include <numeric>
 #include <set>
-#include <tuple>
 #include <vector>
 
 using espalier_tasks = std::deque<server_task>;
@@ -32,6 +35,38 @@ inline void espalier_name_request(std::vector<server_task> & tasks) {
             child.params.id_request = tasks.front().id;
         }
     }
+}
+
+// The place of a task's request in the queue; `sequence` is its slot's, 0 without a slot.
+inline espalier_schedule_place espalier_place_of(const server_task & task, int32_t sequence) {
+    return { task.params.priority, (uint64_t) task.id, sequence };
+}
+
+// The indexes of the places in the order of the queue. The kernels have the rule; if they are of another build, the
+// places stay as they are, since every feature is off then.
+inline std::vector<uint32_t> espalier_order(const std::vector<espalier_schedule_place> & places) {
+    std::vector<uint32_t> indexes(places.size());
+    std::iota(indexes.begin(), indexes.end(), 0);
+    if (const auto * functions = espalier_pool_get_functions()) {
+        functions->order(places.data(), places.size(), indexes.data());
+    }
+    return indexes;
+}
+
+inline void espalier_sort_tasks(espalier_tasks & tasks) {
+    std::vector<espalier_schedule_place> places;
+    for (const server_task & task : tasks) {
+        places.push_back(espalier_place_of(task, 0));
+    }
+    const std::vector<uint32_t> indexes = espalier_order(places);
+    if (std::is_sorted(indexes.begin(), indexes.end())) {
+        return;
+    }
+    espalier_tasks sorted;
+    for (const uint32_t index : indexes) {
+        sorted.push_back(std::move(tasks[index]));
+    }
+    tasks = std::move(sorted);
 }
 
 // Slots that are idle and not assigned to a task yet.
@@ -80,12 +115,7 @@ inline bool espalier_give_slots(std::deque<server_task> & deferred, std::deque<s
     if (free_slots.are_none()) {
         return false; // waiting tasks cost a step nothing
     }
-    const auto goes_before = [](const server_task & a, const server_task & b) {
-        return std::tie(a.params.priority, a.id) < std::tie(b.params.priority, b.id);
-    };
-    if (!std::is_sorted(deferred.begin(), deferred.end(), goes_before)) {
-        std::sort(deferred.begin(), deferred.end(), goes_before);
-    }
+    espalier_sort_tasks(deferred);
     std::vector<server_task> given;
     for (auto task = deferred.begin(); task != deferred.end();) {
         if (free_slots.is_taken_from(*task)) {

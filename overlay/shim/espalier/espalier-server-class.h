@@ -197,7 +197,6 @@ private:
     static bool runs(const server_slot & slot);
     static const server_tokens & text_of(const server_slot & slot);
     static bool generates(const server_slot & slot);
-    static std::pair<int32_t, int> place_of(const server_slot & slot);
 
     template <typename server_t> static void publish(server_t & server);
     template <typename server_t> static void prepare_requests(server_t & server);

@@ -44,13 +44,14 @@ void espalier_server::init(server_t & server) {
 // Reports the types that the layers actually have, which may differ from the requested ones (espalier_cache_type).
 template <typename server_t>
 espalier_cache_facts espalier_server::describe_cache(const server_t & server) {
-    const auto & params = server.params_base;
+    const auto & params  = server.params_base;
+    const auto & options = params.cache_options;
     espalier_cache_facts facts;
-    facts.type_k  = espalier_describe_cache_types(server.model_tgt, true,  params.cache_type_k);
-    facts.type_v  = espalier_describe_cache_types(server.model_tgt, false, params.cache_type_v);
-    facts.quality = espalier_kv_quality_given();
-    facts.recent  = espalier_kv_exact().recent;
-    facts.sinks   = espalier_kv_exact().sinks;
+    facts.type_k  = espalier_describe_cache_types(server.model_tgt, true,  params.cache_type_k, options.rules());
+    facts.type_v  = espalier_describe_cache_types(server.model_tgt, false, params.cache_type_v, options.rules());
+    facts.quality = options.quality ? options.quality->name : "";
+    facts.recent  = options.get(ESPALIER_KV_RECENT);
+    facts.sinks   = options.get(ESPALIER_KV_SINKS);
     facts.bytes   = espalier_bytes_of_context(server.ctx_tgt) + (server.ctx_dft ? espalier_bytes_of_context(server.ctx_dft) : 0);
     facts.is_worth_saying = params.kv_paged || params.cache_type_k != GGML_TYPE_F16 || params.cache_type_v != GGML_TYPE_F16 || !facts.quality.empty();
     return facts;

@@ -20,23 +20,25 @@ inline const server_tokens & espalier_server::text_of(const server_slot & slot) 
     return slot.state == SLOT_STATE_PREEMPTED ? slot.paged.now.preempted : slot.task->tokens;
 }
 
-inline std::pair<int32_t, int> espalier_server::place_of(const server_slot & slot) {
-    return { slot.task->params.priority, slot.task->id };
-}
-
 template <typename server_t>
 std::vector<server_slot *> espalier_server::in_order(server_t & server) {
     std::vector<server_slot *> slots;
     for (server_slot & slot : server.slots) {
         slots.push_back(&slot);
     }
-    if (server.espalier.kv) {
-        // Slots without a request go last; the callers skip them.
-        std::stable_sort(slots.begin(), slots.end(), [](const server_slot * one, const server_slot * other) {
-            return one->task && (!other->task || place_of(*one) < place_of(*other));
-        });
+    if (!server.espalier.kv) {
+        return slots;
     }
-    return slots;
+    // Slots without a request go last; the callers skip them.
+    const auto idle = std::stable_partition(slots.begin(), slots.end(), [](const server_slot * slot) { return slot->task != nullptr; });
+    std::vector<espalier_schedule_place> places;
+    std::for_each(slots.begin(), idle, [&](const server_slot * slot) { places.push_back(espalier_place_of(*slot->task, slot->id)); });
+    std::vector<server_slot *> ordered;
+    for (const uint32_t index : espalier_order(places)) {
+        ordered.push_back(slots[index]);
+    }
+    ordered.insert(ordered.end(), idle, slots.end());
+    return ordered;
 }
 
 // The id of an image is the SHA-256 of its file. Its index among the media distinguishes the slices of one file.

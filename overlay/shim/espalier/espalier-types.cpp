@@ -40,12 +40,19 @@ uint64_t espalier_type_fingerprint(int type) {
 }
 
 int espalier_type_of_name(const char * name) {
+    static const struct { const char * of_forks; const char * name; } renamed[] = {
+        { "turbo2_tcq", "tcq2" },
+        { "turbo3_tcq", "tcq3" },
+    };
     static const struct { const char * name; int number; } types[] = {
 #define ESPALIER_NAMED_TYPE(number, name, block, bytes) { name, number },
         ESPALIER_KV_TYPES(ESPALIER_NAMED_TYPE)
-        { "turbo2_tcq", 206 },
-        { "turbo3_tcq", 208 },
     };
+    for (const auto & type : renamed) {
+        if (strcmp(type.of_forks, name) == 0) {
+            name = type.name;
+        }
+    }
     for (const auto & type : types) {
         if (strcmp(type.name, name) == 0) {
             return type.number;
@@ -54,72 +61,36 @@ int espalier_type_of_name(const char * name) {
     return -1;
 }
 
-// An integer setting from 0 to `most`: the value of an environment variable, until a caller sets another.
-class setting {
-public:
-    setting(const char * variable, long most) : most(most), value(0), was_given(false) {
-        const char * asked = getenv(variable);
-        if (asked == nullptr) {
-            return;
-        }
-        char *     end    = nullptr;
-        const long number = strtol(asked, &end, 10);
-        if (end == asked || *end != 0 || number < 0 || number > most) {
-            fprintf(stderr, "%s is `%s`, not an integer from 0 to %ld: ignored\n", variable, asked, most);
-            return;
-        }
-        set(number);
-    }
-
-    void set(long asked) {
-        value     = (int) std::min(std::max(asked, 0l), most);
-        was_given = true;
-    }
-
-    // Sets the value unless it was set before.
-    void suggest(int asked) { value = was_given ? value.load() : asked; }
-
-    int get() const { return value; }
-
-private:
-    const long        most;
-    std::atomic<int>  value;
-    std::atomic<bool> was_given;
+static const struct { const char * variable; int most; } settings[] = {
+    { "ESPALIER_KV_EDGE_LAYERS", 1024  },
+    { "ESPALIER_KV_RECENT",      65536 },
+    { "ESPALIER_KV_SINKS",       1024  },
 };
+static_assert(sizeof(settings)/sizeof(settings[0]) == ESPALIER_KV_SETTINGS, "by espalier_kv_setting");
 
-static setting & edge_layers() {
-    static setting layers("ESPALIER_KV_EDGE_LAYERS", 1024);
-    return layers;
+// -1: not set, or out of range.
+static int read_variable(enum espalier_kv_setting setting) {
+    const auto & [variable, most] = settings[setting];
+    const char * text = getenv(variable);
+    if (text == nullptr) {
+        return -1;
+    }
+    char *     end   = nullptr;
+    const long value = strtol(text, &end, 10);
+    if (end == text || *end != 0 || value < 0 || value > most) {
+        fprintf(stderr, "%s is `%s`, not an integer from 0 to %d: ignored\n", variable, text, most);
+        return -1;
+    }
+    return (int) value;
 }
 
-static setting & recent_cells() {
-    static setting cells("ESPALIER_KV_RECENT", 65536);
-    return cells;
+int espalier_kv_variable(enum espalier_kv_setting setting, int otherwise) {
+    static const int values[] = { read_variable(ESPALIER_KV_EDGE_LAYERS), read_variable(ESPALIER_KV_RECENT), read_variable(ESPALIER_KV_SINKS) };
+    return values[setting] >= 0 ? values[setting] : otherwise;
 }
 
-static setting & sink_cells() {
-    static setting cells("ESPALIER_KV_SINKS", 1024);
-    return cells;
-}
-
-int espalier_edge_layers(void) {
-    return edge_layers().get();
-}
-
-void espalier_keep_edge_layers(int layers) {
-    edge_layers().set(layers);
-}
-
-struct espalier_kv_exact_cells espalier_kv_exact(void) {
-    return { recent_cells().get(), sink_cells().get() };
-}
-
-void espalier_keep_recent(int cells) {
-    recent_cells().set(cells);
-}
-
-void espalier_keep_sinks(int cells) {
-    sink_cells().set(cells);
+int espalier_kv_clamp(enum espalier_kv_setting setting, int value) {
+    return std::min(std::max(value, 0), settings[setting].most);
 }
 
 static const struct espalier_kv_quality qualities[] = {
@@ -135,23 +106,6 @@ const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name
         }
     }
     return nullptr;
-}
-
-static std::atomic<const struct espalier_kv_quality *> quality_given{ nullptr };
-
-void espalier_keep_kv_quality(const struct espalier_kv_quality * quality) {
-    quality_given = quality;
-    recent_cells().suggest(quality->recent);
-}
-
-const char * espalier_kv_quality_given(void) {
-    const struct espalier_kv_quality * quality = quality_given;
-    return quality ? quality->name : "";
-}
-
-bool espalier_quality_chose_k(const char * type) {
-    const struct espalier_kv_quality * quality = quality_given;
-    return quality && !espalier_cache_type_was_given('K') && strcmp(quality->type_k, type) == 0;
 }
 
 static const struct { const char * old_name; const char * name; } renamed_variables[] = {
@@ -184,19 +138,6 @@ void espalier_accept_old_variables(void) {
             set_variable(variable.name, value);
         }
     }
-}
-
-static std::atomic<bool> & cache_type_was_given(char what) {
-    static std::atomic<bool> of_k(false), of_v(false);
-    return what == 'K' ? of_k : of_v;
-}
-
-void espalier_note_cache_type(char what) {
-    cache_type_was_given(what) = true;
-}
-
-bool espalier_cache_type_was_given(char what) {
-    return cache_type_was_given(what);
 }
 
 static std::string describe_qualities() {

@@ -29,20 +29,28 @@ ESPALIER_API uint64_t espalier_type_fingerprint(int type);
 /* The id of our type with this name, or with the name that forks gave it; -1 if there is none. */
 ESPALIER_API int espalier_type_of_name(const char * name);
 
-/* Number of layers at each end of a model whose V is q8_0 although one of our types was requested:
- * ESPALIER_KV_EDGE_LAYERS, until a caller sets another value. From 0 to 1024. */
-ESPALIER_API int  espalier_edge_layers(void);
-ESPALIER_API void espalier_keep_edge_layers(int layers);
-
-/* Residual window and attention sinks of each sequence, which are kept in f16 beside a cache of our types:
- * ESPALIER_KV_RECENT and ESPALIER_KV_SINKS, until a caller sets other values. */
-struct espalier_kv_exact_cells {
-    int recent; /* residual window: newest tokens that each token reads in f16, itself included; from 0 to 65536 */
-    int sinks;  /* attention sinks: first tokens of the sequence; from 0 to 1024 */
+/* Settings of a cache of our types. Each has an environment variable of the same name, which is the default of
+ * llama_context_params: for programs without an option. */
+enum espalier_kv_setting {
+    ESPALIER_KV_EDGE_LAYERS = 0, /* layers at each end of the model whose V is q8_0 instead; at most 1024 */
+    ESPALIER_KV_RECENT      = 1, /* residual window: newest tokens that each token of a sequence reads in f16, itself
+                                  * included; at most 65536 */
+    ESPALIER_KV_SINKS       = 2, /* attention sinks: first tokens of a sequence that are read in f16; at most 1024 */
 };
-ESPALIER_API struct espalier_kv_exact_cells espalier_kv_exact(void);
-ESPALIER_API void espalier_keep_recent(int cells);
-ESPALIER_API void espalier_keep_sinks(int cells);
+#define ESPALIER_KV_SETTINGS 3
+
+/* The value of the setting's variable, `otherwise` if it is not set. The variables are read once; a value out of range
+ * is reported on stderr and ignored. */
+ESPALIER_API int espalier_kv_variable(enum espalier_kv_setting setting, int otherwise);
+
+/* The next value within the range of the setting. */
+ESPALIER_API int espalier_kv_clamp(enum espalier_kv_setting setting, int value);
+
+/* Rules by which a layer gets another type than the one that its cache was requested with. */
+struct espalier_cache_rules {
+    int  edge_layers;    /* ESPALIER_KV_EDGE_LAYERS */
+    bool has_k_fallback; /* a K of an upstream type that does not fit the heads becomes f16 */
+};
 
 /* A named combination of cache settings, for --kv-quality. */
 struct espalier_kv_quality {
@@ -54,21 +62,6 @@ struct espalier_kv_quality {
 
 /* NULL for an unknown name. Static storage. */
 ESPALIER_API const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name);
-
-/* Sets the residual window of the combination, unless a caller or a variable has set one. The caller has to set the
- * types. */
-ESPALIER_API void espalier_keep_kv_quality(const struct espalier_kv_quality * quality);
-
-/* Whether the type of K or V ('K', 'V') was given explicitly, which takes precedence over --kv-quality regardless of
- * their order: variables and presets are read in an arbitrary order. */
-ESPALIER_API void espalier_note_cache_type(char what);
-ESPALIER_API bool espalier_cache_type_was_given(char what);
-
-/* The name that was given to --kv-quality; empty: none. */
-ESPALIER_API const char * espalier_kv_quality_given(void);
-
-/* Whether K has this type because of --kv-quality, and not because it was given explicitly. */
-ESPALIER_API bool espalier_quality_chose_k(const char * type);
 
 /* Sets LLAMA_ARG_<FLAG> from the earlier name of an option's variable, and warns on stderr. The new name takes
  * precedence. Call it before the environment is read. */
@@ -100,9 +93,12 @@ ESPALIER_API const char * espalier_kv_quality_help(void);
     },
 #define ESPALIER_TYPE_TRAITS_CPU ESPALIER_KV_TYPES(ESPALIER_TYPE_TRAITS_CPU_ENTRY)
 
-/* The types that --cache-type-k accepts. Each layer gets the larger or the smaller blocks, as its heads require. */
-#define ESPALIER_CACHE_TYPES \
-    (enum ggml_type) 200, (enum ggml_type) 202, (enum ggml_type) 204, (enum ggml_type) 206, (enum ggml_type) 208,
+/* The types that --cache-type-k accepts: those with the larger blocks. Each layer gets the larger or the smaller
+ * blocks, as its heads require. */
+#define ESPALIER_CACHE_TYPE_OF_128(number) (enum ggml_type) number,
+#define ESPALIER_CACHE_TYPE_OF_64(number)
+#define ESPALIER_CACHE_TYPE_ENTRY(number, name, block, bytes) ESPALIER_CACHE_TYPE_OF_##block(number)
+#define ESPALIER_CACHE_TYPES ESPALIER_KV_TYPES(ESPALIER_CACHE_TYPE_ENTRY)
 
 /* Bits of a value without its share of the scale: 2, 3 or 4; 0 for upstream's types. */
 #define ESPALIER_TYPE_BITS_CASE(number, name, block, bytes) case number: return ((bytes) - 2) * 8 / (block);

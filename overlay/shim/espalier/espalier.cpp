@@ -62,24 +62,19 @@ bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * fa
     return kernels_match() && espalier_gdn_output_is_flat(facts) != 0;
 }
 
-size_t espalier_attention_memory(const struct espalier_attention * problem, uint32_t threads) {
-    return kernels_match() ? espalier_attention_work_bytes(problem, threads) : 0;
-}
-
-void espalier_attention_items(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory) {
-    espalier_attention_compute(problem, thread, threads, memory);
-}
-
-void espalier_attention_rows(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory) {
-    espalier_attention_merge(problem, thread, threads, memory);
+const struct espalier_attention_functions * espalier_attention_get_functions(void) {
+    static const espalier_attention_functions functions = {
+        espalier_attention_work_size, espalier_attention_compute, espalier_attention_merge,
+    };
+    return kernels_match() ? &functions : nullptr;
 }
 
 const espalier_pool_functions * espalier_pool_get_functions() {
     static const espalier_pool_functions functions = {
         espalier_pool_new,   espalier_pool_free,   espalier_pool_reserve, espalier_pool_share,
         espalier_pool_remove, espalier_pool_clear, espalier_pool_begin,   espalier_pool_attach,
-        espalier_pool_publish, espalier_pool_end,  espalier_pool_forget,  espalier_pool_statistics,
-        espalier_pool_held,  espalier_pool_changes, espalier_pool_schedule, espalier_sha256,
+        espalier_pool_publish, espalier_pool_end,  espalier_pool_statistics, espalier_pool_held,
+        espalier_pool_changes, espalier_pool_schedule, espalier_schedule_order, espalier_sha256,
     };
     return kernels_match() ? &functions : nullptr;
 }

@@ -41,10 +41,15 @@ ESPALIER_API bool espalier_wants_flat_gdn_output(void);
 /* Whether it is on, and flattening this projection's input keeps every bit of its output. */
 ESPALIER_API bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * facts);
 
-/* The functions work_bytes, compute and merge of the attention kernel in espalier_kernels.h. */
-ESPALIER_API size_t espalier_attention_memory(const struct espalier_attention * problem, uint32_t threads);
-ESPALIER_API void   espalier_attention_items (const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
-ESPALIER_API void   espalier_attention_rows  (const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * memory);
+/* The attention kernel, for other libraries: espalier_kernels.h documents the functions. */
+struct espalier_attention_functions {
+    size_t (*work_size)(const struct espalier_attention * problem, uint32_t threads);
+    void   (*compute)  (const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * work);
+    void   (*merge)    (const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * work);
+};
+
+/* Returns NULL if the kernels are of another build than this header; then no problem is supported. */
+ESPALIER_API const struct espalier_attention_functions * espalier_attention_get_functions(void);
 
 #ifdef __cplusplus
 }

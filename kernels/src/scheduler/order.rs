@@ -1,0 +1,30 @@
+//! The order of requests: the only code that compares two of them. The server asks for it through
+//! [`espalier_schedule_order`](crate::scheduler_exports::espalier_schedule_order).
+
+use super::Request;
+
+/// The place of a request in the queue, compared field by field in this order: the smallest goes first. The layout is
+/// `struct espalier_schedule_place`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
+pub struct Place {
+    /// Priority.
+    pub priority: i32,
+    /// Arrival time.
+    pub arrival: u64,
+    /// Id of its sequence in the pool; 0 if it has none yet.
+    pub sequence: i32,
+}
+
+impl From<&Request> for Place {
+    fn from(request: &Request) -> Place {
+        Place { priority: request.priority, arrival: request.arrival, sequence: request.sequence }
+    }
+}
+
+/// Returns the indexes of the places in the order of the queue. Equal places keep their order.
+pub fn order(places: &[Place]) -> Vec<usize> {
+    let mut indexes: Vec<usize> = (0..places.len()).collect();
+    indexes.sort_by_key(|index| places[*index]);
+    indexes
+}
