@@ -7,6 +7,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::net::loopback;
 use espalier_core::sys::project::pinned_models;
+use espalier_dist::packaged;
 
 /// Options of `run`.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +32,11 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let variant = pins.variant(options.variant.as_deref())?;
     let server = context.layout.server(&variant.name, &options.flavor);
     if !disk::is_program(&server) {
-        return Err(Error::usage(format!("{}-{} is not built", variant.name, options.flavor))
-            .hint(format!("cargo xtask build --variant {} --flavor {}", variant.name, options.flavor)));
+        return Err(packaged::not_built(&variant.name, &options.flavor));
+    }
+    if packaged::is_reference(context, &variant.name, &options.flavor)? == Some(true) {
+        let command = packaged::build_command(&variant.name, &options.flavor);
+        context.ui.warn(format!("a reference that `cargo xtask test` built is slower; the product: {command}"));
     }
     let (host, port) = listens_on(&options.arguments);
     if !loopback::port_is_free(&host, port) {

@@ -11,6 +11,7 @@ pub mod flavors;
 pub mod health;
 pub mod image;
 pub mod matrix;
+pub mod packaged;
 pub mod plan;
 pub mod release;
 pub mod shipped;

@@ -8,7 +8,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::{self, Run, Seen, Watch};
 use espalier_core::sys::net::server::Server;
-use espalier_dist::plan::manifest::Manifest;
+use espalier_dist::packaged;
 use espalier_dist::sys::node;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -105,14 +105,9 @@ fn refuse_without_page(context: &Context, variant: &str, flavor: &str) -> Result
 ///
 /// The package is not built.
 pub fn is_left_out(context: &Context, variant: &str, flavor: &str) -> Result<bool> {
-    let manifest = context.layout.package(variant, flavor).join("manifest.json");
-    let Some(text) = disk::read_if_there(&manifest)? else {
-        return Err(Error::usage(format!("{variant}-{flavor} is not built"))
-            .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")));
-    };
-    // A manifest that cannot be parsed is from another version of this tool.
-    let manifest = serde_json::from_slice::<Manifest>(&text).ok();
-    Ok(manifest.is_none_or(|manifest| manifest.page.is_none()))
+    let manifest = packaged::manifest(context, variant, flavor)?;
+    let manifest = manifest.ok_or_else(|| packaged::not_built(variant, flavor))?;
+    Ok(manifest.page.is_none())
 }
 
 /// Starts a server that accepts images.

@@ -12,7 +12,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::process::{self, Run};
 use espalier_core::sys::machine::{disk, scratch};
 use espalier_core::sys::project::pinned_models::{self, Provided};
-use espalier_dist::{build, smoke, smoke_rpc};
+use espalier_dist::{build, packaged, smoke, smoke_rpc};
 use espalier_patches::lint;
 use espalier_patches::lock;
 use serde_json::json;
@@ -284,8 +284,11 @@ fn build_stock(context: &Context) -> Result<()> {
     build_variant(context, "stock", true)
 }
 
+/// The product is tested if this folder has one. In a fresh clone a reference is enough, which compiles in half the
+/// time; the jobs that ship and the weekly campaigns build the product.
 fn build_paged(context: &Context) -> Result<()> {
-    build_variant(context, "paged", false)
+    let reference = packaged::is_reference(context, "paged", DEFAULT_FLAVOR)?.unwrap_or(true);
+    build_variant(context, "paged", reference)
 }
 
 fn build_variant(context: &Context, variant: &str, reference: bool) -> Result<()> {

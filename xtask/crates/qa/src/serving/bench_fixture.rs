@@ -10,6 +10,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::load::{self, Load};
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::net::server::{self, Server};
+use espalier_dist::packaged;
 use espalier_dist::plan::manifest::Manifest;
 use espalier_dist::plan::reference;
 use espalier_modelgen::ModelSpec;
@@ -207,12 +208,8 @@ fn check_flag(context: &Context, ours: &str, test_server: TestServer) -> Result<
 }
 
 fn manifest(context: &Context, variant: &str) -> Result<Manifest> {
-    let path = context.layout.package(variant, DEFAULT_FLAVOR).join("manifest.json");
-    serde_json::from_slice(&disk::read(&path)?).map_err(|error| {
-        Error::usage(format!("`{}` is not a manifest", context.layout.show(&path)))
-            .detail(error.to_string())
-            .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}"))
-    })
+    let manifest = packaged::manifest(context, variant, DEFAULT_FLAVOR)?;
+    manifest.ok_or_else(|| packaged::not_built(variant, DEFAULT_FLAVOR))
 }
 
 /// The manifest of a build that may be timed.
@@ -224,7 +221,7 @@ fn timed(manifest: Manifest) -> Result<Manifest> {
     let what = format!(
         "{variant}-{flavor} is a reference that `cargo xtask test` built: its server is compiled at -O1"
     );
-    Err(Error::usage(what).hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")))
+    Err(Error::usage(what).hint(packaged::build_command(variant, flavor)))
 }
 
 fn builds(manifests: &[Manifest]) -> Result<Builds> {
