@@ -7,11 +7,11 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use espalier_kernels::attention::isa::Isa;
 use espalier_kernels::attention::kv_type::KvType;
 use espalier_kernels::attention::problem::{BLOCK_SIZE, Cells, Problem};
-use espalier_kernels::attention::simd::{MOST_LANES, Simd, Work};
 use espalier_kernels::attention::{Memory, Share, compute, merge, work_size};
+use espalier_kernels::simd::isa::Isa;
+use espalier_kernels::simd::{MOST_LANES, Simd, Work};
 
 /// `tokens` that each attend to `cells`: the same ones, or each its own.
 struct Shape {

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use espalier_kernels::kv_types::{DenseType, decoder, encoder};
+use espalier_kernels::kv_quant::{DenseType, decoder, encoder};
 
 /// Number of values encoded at once: 16 blocks of 128.
 const VALUES: usize = 2048;

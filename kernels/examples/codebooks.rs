@@ -1,7 +1,7 @@
 //! Computes the tables of the cache types and prints the file that contains them:
 //!
 //! ```text
-//! cargo run --release --package espalier-kernels --example codebooks > kernels/src/kv_types/levels.rs
+//! cargo run --release --package espalier-kernels --example codebooks > kernels/src/kv_quant/levels.rs
 //! ```
 //!
 //! The only assumption about the data is that it is N(0, 1). The result does not depend on the machine: functions are
@@ -9,9 +9,9 @@
 
 use std::fmt::Write as _;
 
-use espalier_kernels::attention::isa::Isa;
-use espalier_kernels::attention::simd::{Simd, Work};
-use espalier_kernels::kv_types::path::{Table, circle};
+use espalier_kernels::kv_quant::path::{Table, circle};
+use espalier_kernels::simd::isa::Isa;
+use espalier_kernels::simd::{Simd, Work};
 
 fn main() {
     print!("{}", text(ROUNDS));

@@ -6,7 +6,7 @@ mod codebooks;
 
 use sha2::{Digest, Sha256};
 
-const COMMITTED: &str = include_str!("../src/kv_types/levels.rs");
+const COMMITTED: &str = include_str!("../src/kv_quant/levels.rs");
 
 /// Digests of the committed file, and of the tables after `FEW` rounds, which change with the algorithm. Only all rounds
 /// together compute the one from the other, which takes a minute of one core: a campaign does (CONTRIBUTING.md).
@@ -20,7 +20,7 @@ const FEW: usize = 3;
 #[test]
 fn the_tables_are_those_that_are_computed() {
     let command =
-        "cargo run --release --package espalier-kernels --example codebooks > kernels/src/kv_types/levels.rs";
+        "cargo run --release --package espalier-kernels --example codebooks > kernels/src/kv_quant/levels.rs";
     if std::env::var_os("ESPALIER_CODEBOOKS").is_some() {
         assert!(codebooks::text(codebooks::ROUNDS) == COMMITTED, "next: {command}");
     }

@@ -23,25 +23,25 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use espalier_kernels::attention::problem::{BLOCK_SIZE, Cells, Problem};
-use espalier_kernels::exports::ABI_VERSION;
 use espalier_kernels::features::Feature;
+use espalier_kernels::ffi::library::ABI_VERSION;
+use espalier_kernels::ffi::pool::{PoolExtra, PoolRequest, PoolStatus};
+use espalier_kernels::ffi::scheduler::{ScheduleAction, ScheduleRequest, ScheduleStep};
 use espalier_kernels::gdn_output::OutputFacts;
-use espalier_kernels::kv_types::{Block, DenseType, FIRST_NUMBER};
+use espalier_kernels::kv_quant::{Block, DenseType, FIRST_NUMBER};
 use espalier_kernels::pool::events::{Event, EventKind};
 use espalier_kernels::pool::pool::PoolOptions;
 use espalier_kernels::pool::statistics::Statistics;
-use espalier_kernels::pool_exports::{PoolExtra, PoolRequest, PoolStatus};
 use espalier_kernels::scheduler::{Place, Stage, Wait};
-use espalier_kernels::scheduler_exports::{ScheduleAction, ScheduleRequest, ScheduleStep};
 use sha2::Digest;
 
 const HEADER: &str = include_str!("../include/espalier_kernels.h");
 const EXPORTS: &str = concat!(
-    include_str!("../src/exports.rs"),
-    include_str!("../src/attention_exports.rs"),
-    include_str!("../src/kv_type_exports.rs"),
-    include_str!("../src/pool_exports.rs"),
-    include_str!("../src/scheduler_exports.rs")
+    include_str!("../src/ffi/library.rs"),
+    include_str!("../src/ffi/attention.rs"),
+    include_str!("../src/ffi/kv_quant.rs"),
+    include_str!("../src/ffi/pool.rs"),
+    include_str!("../src/ffi/scheduler.rs")
 );
 
 #[test]

@@ -5,9 +5,9 @@
 //! give the same quants.
 
 use super::encoding::Encoding;
-use super::simd::{Simd, Windows};
-use crate::kv_types::bits::{SCALE_BYTES, UNIT};
-use crate::kv_types::{Block, Code, DenseType, MOST_VALUES};
+use crate::kv_quant::bits::{SCALE_BYTES, UNIT};
+use crate::kv_quant::{Block, Code, DenseType, MOST_VALUES};
+use crate::simd::{Simd, Windows};
 
 /// The storage format of one type.
 pub trait Blocks: Copy {
@@ -48,7 +48,7 @@ pub struct Halves<const TABLE: usize, const HAS_LEAST: bool>;
 #[derive(Clone, Copy, Debug)]
 pub struct Fifths<const HAS_LEAST: bool>;
 
-/// A code of [`crate::kv_types`], by its index in [`Code::ALL`].
+/// A code of [`crate::kv_quant`], by its index in [`Code::ALL`].
 #[derive(Clone, Copy, Debug)]
 pub struct Coded<const CODE: usize> {
     /// The size of its blocks.
@@ -304,10 +304,10 @@ impl<const CODE: usize> Blocks for Coded<CODE> {
 
 #[cfg(test)]
 mod tests {
-    use crate::attention::isa::Isa;
     use crate::attention::kv_type::{KvType, Quantized};
     use crate::attention::testing::{Random, decoded, decoded_on, encoded};
-    use crate::kv_types::{DenseType, bits};
+    use crate::kv_quant::{DenseType, bits};
+    use crate::simd::isa::Isa;
 
     /// 1.0 in half precision.
     const ONE: [u8; 2] = [0x00, 0x3c];

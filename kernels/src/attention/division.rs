@@ -1,7 +1,7 @@
 //! Division of the work, independent of the number of threads: so the result does not depend on it either.
 
 use super::problem::Problem;
-use super::simd::MOST_LANES;
+use crate::simd::MOST_LANES;
 
 /// Number of rows of Q that are computed together. A row is a token and one of the heads that share a KV head. Each
 /// block reads the cells again: with 16k cells and heads of 128, blocks of 64 rows took 1.14 times as long (Zen 5).

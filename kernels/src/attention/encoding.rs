@@ -2,7 +2,7 @@
 //! bits.
 
 use super::matrix::Source;
-use super::simd::Simd;
+use crate::simd::Simd;
 
 /// The storage format of one type.
 pub trait Encoding: Copy {

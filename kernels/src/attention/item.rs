@@ -11,10 +11,10 @@ use super::matrix::{
 use super::problem::{Cells, Problem, TILE, Types};
 use super::scratch::{OfHead, OfTile, Scratch};
 use super::sight::{Active, Token};
-use super::simd::Simd;
 use super::softmax::{State, cap, weigh};
 use super::tile::{Levels, Tile};
 use super::whole;
+use crate::simd::Simd;
 
 /// Result of an item for one of its rows.
 pub struct RowResult<'a> {

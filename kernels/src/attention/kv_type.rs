@@ -1,6 +1,6 @@
 //! The types of a KV cache, by their ids in GGUF and in ggml.
 
-use crate::kv_types::DenseType;
+use crate::kv_quant::DenseType;
 
 /// A type that K or V of a cache can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ macro_rules! with_blocks {
     ($kind:expr, $blocks:ident => $body:expr) => {{
         use $crate::attention::blocks;
         use $crate::attention::kv_type::Quantized;
-        use $crate::kv_types::{Code, DenseType};
+        use $crate::kv_quant::{Code, DenseType};
         match $kind {
             Quantized::Q4_0 => $crate::attention::kv_type::with_one!(blocks::Halves::<0, false>, $blocks => $body),
             Quantized::Q4_1 => $crate::attention::kv_type::with_one!(blocks::Halves::<1, true>, $blocks => $body),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::simd::Simd;
+use crate::simd::Simd;
 
 /// Number of rows that are computed at once.
 pub const AT_ONCE: usize = 4;

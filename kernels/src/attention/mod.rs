@@ -7,7 +7,7 @@
 //! * [`problem`]: the inputs of the computation. [`division`]: its division among threads.
 //! * [`item`]: one work item: [`tile`]s of K and V ([`kv_type`]), products and [`softmax`].
 //! * [`encoding`] and [`matrix`]: floating-point types. [`blocks`] and [`whole`]: quantized types.
-//! * [`isa`]: the instruction set, chosen once; [`simd`]: vector operations on each.
+//! * [`crate::simd`]: the instruction set, chosen once, and vector operations on each.
 //!
 //! Sums are in f32, or exact in int32. The result does not depend on the number of threads.
 
@@ -16,15 +16,12 @@ pub mod division;
 pub mod encoding;
 #[cfg(test)]
 mod guarded;
-pub mod half;
-pub mod isa;
 pub mod item;
 pub mod kv_type;
 pub mod matrix;
 pub mod problem;
 pub mod scratch;
 pub mod sight;
-pub mod simd;
 pub mod softmax;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -33,12 +30,12 @@ mod tests;
 pub mod tile;
 pub mod whole;
 
+use crate::simd::isa::Isa;
+use crate::simd::{Simd, Work};
 use division::{Division, out_rows, partial_length};
-use isa::Isa;
 use item::{RowResult, Task};
 use problem::{Problem, Types};
 use scratch::Scratch;
-use simd::{Simd, Work};
 use softmax::{State, factor};
 
 /// The part of a problem that one of several threads computes.

@@ -5,10 +5,10 @@ use super::division::{Division, padded};
 use super::kv_type::KvType;
 use super::matrix::{AT_ONCE, Each};
 use super::problem::{Problem, TILE};
-use super::simd::MOST_LANES;
 use super::softmax::State;
 use super::tile::QuantBuffers;
 use super::whole::{Rounded, Weights};
+use crate::simd::MOST_LANES;
 
 /// Scratch memory of one thread.
 pub struct Scratch<'a> {

@@ -1,10 +1,10 @@
 //! The rows that attend to a tile, and the masks of their tokens.
 
 use super::division::ROWS;
-use super::half::NEGATIVE_INFINITY;
 use super::matrix::{AT_ONCE, Each};
 use super::problem::{Cells, TILE};
-use super::simd::Simd;
+use crate::simd::Simd;
+use crate::simd::half::NEGATIVE_INFINITY;
 
 /// The rows of an item that attend to a tile, by index in the block; padded with the index after the last row.
 pub struct Active {

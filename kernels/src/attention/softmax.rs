@@ -2,7 +2,7 @@
 
 use super::matrix::{AT_ONCE, Each};
 use super::problem::TILE;
-use super::simd::Simd;
+use crate::simd::Simd;
 
 /// Running softmax state of a row; all sums are scaled by `exp(-maximum)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,16 +128,16 @@ unsafe fn exp<S: Simd>(x: S::V) -> S::V {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attention::isa::Isa;
-    use crate::attention::simd::Simd;
+    use crate::simd::Simd;
+    use crate::simd::isa::Isa;
 
     struct Exp(f32);
 
-    impl crate::attention::simd::Work for Exp {
+    impl crate::simd::Work for Exp {
         type Output = f32;
 
         unsafe fn run<S: Simd>(self) -> f32 {
-            let mut to = [0.0; crate::attention::simd::MOST_LANES];
+            let mut to = [0.0; crate::simd::MOST_LANES];
             // SAFETY: `Work::run` is called with the instruction set, and a vector fits.
             unsafe { S::store(to.as_mut_ptr(), exp::<S>(S::splat(self.0))) };
             to[0]
@@ -160,11 +160,11 @@ mod tests {
 
     struct Cap(f32);
 
-    impl crate::attention::simd::Work for Cap {
+    impl crate::simd::Work for Cap {
         type Output = f32;
 
         unsafe fn run<S: Simd>(self) -> f32 {
-            let mut to = [0.0; crate::attention::simd::MOST_LANES];
+            let mut to = [0.0; crate::simd::MOST_LANES];
             // SAFETY: `Work::run` is called with the instruction set, and a vector fits.
             unsafe { S::store(to.as_mut_ptr(), cap::<S>(S::splat(self.0), 30.0)) };
             to[0]

@@ -5,12 +5,12 @@ use std::ffi::c_void;
 use super::division::padded;
 use super::encoding::Lines;
 use super::guarded::Guarded;
-use super::half;
-use super::isa::Isa;
 use super::kv_type::{Floating, KvType, Quantized};
 use super::problem::{BLOCK_SIZE, Cells, Problem};
-use super::simd::{Simd, Work};
 use super::tile::Tile;
+use crate::simd::half;
+use crate::simd::isa::Isa;
+use crate::simd::{Simd, Work};
 
 /// Returns a small problem, for its sizes only: its pointers are null.
 pub fn problem() -> Problem {

@@ -1,11 +1,11 @@
 //! The kernel against a reference in f64.
 
 use super::guarded::Guarded;
-use super::isa::Isa;
 use super::kv_type::{Floating, KvType};
 use super::problem::{Cells, Problem, Types};
 use super::testing::{Case, Expected, Random, cases, problem, problem_of};
 use super::{Items, Memory, Share, merge, work_size};
+use crate::simd::isa::Isa;
 
 /// State shared by threads.
 struct Shared<'a> {
@@ -150,7 +150,7 @@ fn hiding(kinds: [KvType; 2], tokens: u32, hidden: &[usize], random: &mut Random
     let cells = &mut sizes.cells[0];
     (cells.key_type, cells.value_type) = (kinds[0].number(), kinds[1].number());
     let mut mask = vec![0; (tokens * cells.count) as usize];
-    hidden.iter().for_each(|cell| mask[*cell] = super::half::NEGATIVE_INFINITY);
+    hidden.iter().for_each(|cell| mask[*cell] = crate::simd::half::NEGATIVE_INFINITY);
     let mut case = Case::new(sizes, random);
     case.sinks = None;
     (case.cells[0].mask, case.cells[0].blocks) = (Some(Guarded::new(&mask)), None);
@@ -194,7 +194,7 @@ fn where_nothing_is_seen_the_result_is_zero() {
     let mut random = Random(8);
     for cells in [0, 100] {
         let mut case = Case::new(problem_of(cells), &mut random);
-        case.cells[0].mask = Some(Guarded::new(&vec![super::half::NEGATIVE_INFINITY; cells as usize]));
+        case.cells[0].mask = Some(Guarded::new(&vec![crate::simd::half::NEGATIVE_INFINITY; cells as usize]));
         for isa in Isa::here() {
             let found = computed(&case, isa, 3);
             assert!(found.iter().all(|one| *one == 0.0), "{isa:?}, {cells} cells: {found:?}");

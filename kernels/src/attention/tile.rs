@@ -8,7 +8,7 @@ use super::kv_type::{
 };
 use super::matrix::{AT_ONCE, Each, is_finite, rows_by_columns, rows_by_rows};
 use super::problem::TILE;
-use super::simd::{MOST_LANES, Simd, Work};
+use crate::simd::{MOST_LANES, Simd, Work};
 
 /// Up to this many rows that attend to a floating-point tile, it is read in place, again for each few of them; for more
 /// rows it is decoded once.
@@ -398,9 +398,9 @@ unsafe fn decode_block<S: Simd, B: Blocks>(blocks: B, block: *const u8, to: *mut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attention::isa::Isa;
-    use crate::attention::simd::Work;
     use crate::attention::testing::{Random, decoded, encoded};
+    use crate::simd::Work;
+    use crate::simd::isa::Isa;
 
     /// Values of one row, read in place; empty if its type is not read that way.
     struct ReadInPlace<'a>(KvType, &'a [u8]);

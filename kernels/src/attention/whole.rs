@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use super::matrix::{AT_ONCE, Each};
 use super::problem::TILE;
-use super::simd::Simd;
 use super::tile::Levels;
+use crate::simd::Simd;
 
 /// Number of pairs of cells in a tile.
 const PAIRS: usize = TILE / 2;

@@ -1,6 +1,6 @@
 //! The KV block pool of the `paged` variant: the cells of each sequence's tokens, and prefix caching.
 //!
-//! * [`pool`]: the interface, as the C ABI sees it (`crate::pool_exports`)
+//! * [`pool`]: the interface, as the C ABI sees it (`crate::ffi::pool`)
 //! * [`sequences`]: block tables: the blocks that a sequence holds, by position
 //! * [`requests`]: the request of a sequence, with its in-flight blocks
 //! * [`block_pool`]: the blocks: free, held, cached

@@ -1,5 +1,5 @@
 //! The order of requests: the only code that compares two of them. The server asks for it through
-//! [`espalier_schedule_order`](crate::scheduler_exports::espalier_schedule_order).
+//! [`espalier_schedule_order`](crate::ffi::scheduler::espalier_schedule_order).
 
 use super::Request;
 

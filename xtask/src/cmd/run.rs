@@ -36,7 +36,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     if packaged::is_reference(context, &variant.name, &options.flavor)? == Some(true) {
         let command = packaged::build_command(&variant.name, &options.flavor);
-        context.ui.warn(format!("a reference that `cargo xtask test` built is slower; the product: {command}"));
+        context
+            .ui
+            .warn(format!("a reference that `cargo xtask test` built is slower; the product: {command}"));
     }
     let (host, port) = listens_on(&options.arguments);
     if !loopback::port_is_free(&host, port) {

@@ -1,11 +1,13 @@
 //! Operations on vectors of `f32`, for each instruction set. The kernels are written once, over [`Simd`].
 //!
-//! Every method is inlined into a function that was compiled for the instruction set: see [`crate::attention::isa`].
+//! Every method is inlined into a function that was compiled for the instruction set: see [`crate::simd::isa`].
 
 #[cfg(target_arch = "x86_64")]
 pub mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
+pub mod half;
+pub mod isa;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;
 pub mod portable;

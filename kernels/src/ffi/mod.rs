@@ -1,4 +1,11 @@
-//! FFI guard: a panic must not unwind into C++ frames, which is undefined behaviour.
+//! The C ABI, one module for each subject, and its guard: a panic must not unwind into C++ frames, which is undefined
+//! behaviour.
+
+pub mod attention;
+pub mod kv_quant;
+pub mod library;
+pub mod pool;
+pub mod scheduler;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

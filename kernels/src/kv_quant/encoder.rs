@@ -4,8 +4,8 @@ use super::bits::{self, UNIT};
 use super::nearest::nearest;
 use super::path::{Table, circle};
 use super::{Code, DenseType, MOST_VALUES};
-use crate::attention::isa::Isa;
-use crate::attention::simd::{Simd, Work};
+use crate::simd::isa::Isa;
+use crate::simd::{Simd, Work};
 
 /// Encodes `from` as blocks.
 ///
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::attention::kv_type::KvType;
     use crate::attention::testing::{Random, cases, decoded_on};
-    use crate::kv_types::Block;
+    use crate::kv_quant::Block;
 
     fn normal(random: &mut Random, values: usize) -> Vec<f32> {
         (0..values).map(|_| random.gaussian()).collect()

@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use super::simd::portable::Portable;
-use super::simd::{Simd, Work};
+use super::portable::Portable;
+use super::{Simd, Work};
 #[cfg(target_arch = "x86_64")]
-use super::simd::{avx2::Avx2, avx512::Avx512};
+use super::{avx2::Avx2, avx512::Avx512};
 use crate::report;
 
 /// The environment variable that names the instruction set to use.
@@ -121,7 +121,7 @@ impl Isa {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512Vbmi => Avx512::<true>::run(work),
                 #[cfg(target_arch = "aarch64")]
-                Isa::Neon => super::simd::neon::Neon::run(work),
+                Isa::Neon => super::neon::Neon::run(work),
                 #[allow(unreachable_patterns, reason = "other processors have fewer arms")]
                 _ => Portable::run(work),
             }

@@ -1,7 +1,7 @@
 //! The C ABI of the scheduler: a pool and the server's requests in, one action out; and the order of requests.
 
 use crate::ffi::guarded;
-use crate::pool_exports::{PoolStatus, SharedPool, check_output, slice, with_pool};
+use crate::ffi::pool::{PoolStatus, SharedPool, check_output, slice, with_pool};
 use crate::scheduler::{Action, Decision, Place, Request, Stage, decide, order};
 
 /// A request as the server describes it. The layout is `struct espalier_schedule_request`.

@@ -1,7 +1,7 @@
 //! Memory layout of a block: its scale, then its codeword.
 
 use super::{Code, DenseType};
-use crate::attention::half;
+use crate::simd::half;
 
 /// Constant factor of the levels besides the scale: it keeps the scale near the values' own magnitude, where half
 /// precision has its full number of digits.

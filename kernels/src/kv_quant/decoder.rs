@@ -2,10 +2,10 @@
 
 use super::{DenseType, MOST_VALUES};
 use crate::attention::encoding::Lines;
-use crate::attention::isa::Isa;
 use crate::attention::kv_type::Quantized;
-use crate::attention::simd::{Simd, Work};
 use crate::attention::tile::Tile;
+use crate::simd::isa::Isa;
+use crate::simd::{Simd, Work};
 
 /// Decodes blocks.
 ///
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::attention::kv_type::KvType;
     use crate::attention::testing::{Random, encoded};
-    use crate::kv_types::bits;
+    use crate::kv_quant::bits;
 
     #[test]
     fn rows_of_any_number_of_blocks_are_decoded_and_multiplied() {

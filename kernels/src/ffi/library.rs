@@ -1,6 +1,6 @@
 //! The C ABI: exactly the declarations of `include/espalier_kernels.h`. The block pool's part is in
-//! [`crate::pool_exports`], the scheduler's in [`crate::scheduler_exports`], attention's in
-//! [`crate::attention_exports`].
+//! [`crate::ffi::pool`], the scheduler's in [`crate::ffi::scheduler`], attention's in
+//! [`crate::ffi::attention`].
 //!
 //! `tests/header.rs` checks that both agree: names, values and layouts.
 

@@ -4,7 +4,7 @@ use crate::attention::problem::Problem;
 use crate::attention::{Memory, Share, compute, merge, work_size};
 use crate::features::{Feature, disabled_features, enabled_features};
 use crate::ffi::guarded;
-use crate::kv_types::DenseType;
+use crate::kv_quant::DenseType;
 
 /// Returns the bytes of memory that `threads` threads need together to compute `problem`; 0 if this kernel does not
 /// support it, or is not enabled: `ESPALIER_ENABLE` enables it everywhere, a paged cache for itself, and

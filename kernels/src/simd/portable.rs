@@ -1,7 +1,7 @@
 //! Plain Rust for every processor: the reference for the other instruction sets.
 
 use super::{Simd, Work};
-use crate::attention::half;
+use crate::simd::half;
 
 /// Plain Rust.
 #[derive(Clone, Copy, Debug)]

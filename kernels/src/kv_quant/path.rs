@@ -10,7 +10,7 @@
 //! last bits hold the highest bits of their state, so that the minimum also identifies its state.
 
 use super::MOST_VALUES;
-use crate::attention::simd::Simd;
+use crate::simd::Simd;
 
 /// The sigma level of each state.
 #[derive(Clone, Debug)]
@@ -165,9 +165,9 @@ unsafe fn take<S: Simd, const BITS: usize>(table: &Table, value: f32, before: &L
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attention::isa::Isa;
-    use crate::attention::simd::Work;
     use crate::attention::testing::Random;
+    use crate::simd::Work;
+    use crate::simd::isa::Isa;
 
     fn table(bits: usize, random: &mut Random) -> Table {
         let levels: Vec<i8> = (0..GROUPS << bits).map(|_| (random.normal() * 36.0) as i8).collect();
