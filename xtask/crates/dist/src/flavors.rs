@@ -1,17 +1,16 @@
-//! The tables of README and docs/guides/flavors.md: the flavors and their proven support tiers.
+//! The tables of README and docs/guides/flavors.md: the flavors and their support tiers.
 
 use espalier_core::config::flavors::{Flavor, Flavors};
 use espalier_core::config::name::Name;
-use espalier_core::config::proof::Proof;
+use espalier_core::config::proof::{Level, Proof};
 
 /// One line for each flavor: its purpose and its support tier.
 #[must_use]
 pub fn short_table(flavors: &Flavors, proofs: &[Proof]) -> String {
-    let mut table = "| flavor | for | proven |\n|---|---|---|\n".to_string();
+    let mut table = "| flavor | for | tier |\n|---|---|---|\n".to_string();
     for (name, flavor) in &flavors.flavors {
         let best = of(proofs, name).map(|proof| proof.level).max();
-        let level = best.map_or("declared", |level| level.as_str());
-        table += &format!("| `{name}` | {} | {level} |\n", flavor.about);
+        table += &format!("| `{name}` | {} | {} |\n", flavor.about, Level::tier(best));
     }
     table
 }
@@ -25,12 +24,12 @@ pub fn long_tables(flavors: &Flavors, proofs: &[Proof]) -> String {
     for (name, flavor) in &flavors.flavors {
         text += &what(name, flavor);
     }
-    text += "\n| flavor | variant | proven | when | pin | compiled for | on | seconds | processor seconds | package | of it modules | by |\n\
+    text += "\n| flavor | variant | tier | when | pin | compiled for | on | seconds | processor seconds | package | of it modules | by |\n\
              |---|---|---|---|---|---|---|--:|--:|--:|--:|---|\n";
     for name in flavors.flavors.keys() {
-        let mut lines: Vec<String> = of(proofs, name).map(proven).collect();
+        let mut lines: Vec<String> = of(proofs, name).map(record).collect();
         if lines.is_empty() {
-            lines.push(format!("| `{name}` | | declared | | | | | | | | | |\n"));
+            lines.push(format!("| `{name}` | | {} | | | | | | | | | |\n", Level::tier(None)));
         }
         text += &lines.concat();
     }
@@ -54,7 +53,7 @@ fn what(name: &Name, flavor: &Flavor) -> String {
     )
 }
 
-fn proven(proof: &Proof) -> String {
+fn record(proof: &Proof) -> String {
     let Proof {
         flavor,
         variant,
@@ -72,7 +71,7 @@ fn proven(proof: &Proof) -> String {
     format!(
         "| `{flavor}` | {variant} | {} | {date} | {pin} | {architectures} | {platform}, {cores} cores | {seconds} | {processor_seconds} | {} | {} \
          | `{command}` |\n",
-        level.as_str(),
+        Level::tier(Some(*level)),
         megabytes(proof.bytes),
         megabytes(proof.module_bytes)
     )

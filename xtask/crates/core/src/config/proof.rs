@@ -28,6 +28,17 @@ impl Level {
             Level::Run => "run",
         }
     }
+
+    /// Returns the support tier, with the level that reached it.
+    #[must_use]
+    pub fn tier(level: Option<Level>) -> String {
+        match level {
+            Some(Level::Run) => "1 (run)".to_string(),
+            Some(Level::Compiled) => "2 (compiled)".to_string(),
+            Some(Level::Configured) => "3 (configured)".to_string(),
+            None => "3 (declared)".to_string(),
+        }
+    }
 }
 
 /// A finished build from an empty folder, without a compiler cache.

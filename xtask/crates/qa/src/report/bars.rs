@@ -132,7 +132,7 @@ mod tests {
             title: "a < b".to_string(),
             subtitle: "here".to_string(),
             bars: vec![bar("long", 8.0), bar("short", 2.0)],
-            line: Some((1.0, "the floor".to_string())),
+            line: Some((1.0, "lower bound".to_string())),
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
         let svg = plot().svg();
         assert!(svg.contains("a &lt; b") && !svg.contains("a < b"));
         assert_eq!(svg.matches("<rect").count(), 3);
-        assert!(svg.contains("the floor"));
+        assert!(svg.contains("lower bound"));
     }
 
     #[test]

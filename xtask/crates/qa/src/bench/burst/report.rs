@@ -27,7 +27,7 @@ fn environment(burst: &Burst) -> String {
 /// Returns a Markdown table.
 pub(super) fn text(burst: &Burst) -> String {
     let warning = if burst.quiet { String::new() } else { format!("{NOT_QUIET}\n\n") };
-    let head = "| what | median | min - max | x the floor | prompt tokens computed | answers unlike the first one's |";
+    let head = "| what | median | min - max | x the lower bound | prompt tokens computed | answers unlike the first one's |";
     let floors: String = [&burst.floor, &burst.our_floor].map(|times| floor_row(burst, times)).concat();
     let rows: String = burst.entries.iter().map(|entry| row(burst, entry)).collect();
     format!(
@@ -101,7 +101,7 @@ pub(super) fn svg(burst: &Burst) -> String {
             value: entry.times.median()?,
             low,
             high,
-            note: format!("{:.2} s, {ratio:.2}x the floor", entry.times.median()?),
+            note: format!("{:.2} s, {ratio:.2}x the lower bound", entry.times.median()?),
         })
     };
     let floor = burst.floor.median();
@@ -110,7 +110,7 @@ pub(super) fn svg(burst: &Burst) -> String {
         title: title(burst),
         subtitle: format!("{}; seconds until all requests are answered{warning}", environment(burst)),
         bars: burst.entries.iter().filter_map(bar).collect(),
-        line: floor.map(|seconds| (seconds, format!("the floor {seconds:.2} s"))),
+        line: floor.map(|seconds| (seconds, format!("lower bound {seconds:.2} s"))),
     }
     .svg()
 }
@@ -126,10 +126,10 @@ mod tests {
         2 cold requests at once: 1600 tokens shared, 16 of their own, 8 predicted
         llama.cpp v1, qwen3 of 70 M weights, f16, -c 3584, -t 2, Some CPU
 
-        | what | median | min - max | x the floor | prompt tokens computed | answers unlike the first one's |
+        | what | median | min - max | x the lower bound | prompt tokens computed | answers unlike the first one's |
         |---|--:|--:|--:|--:|--:|
-        | the floor | 1500.0 ms | 1000.0 - 2000.0 ms | 1.00x | | |
-        | the floor with our attention | 750.0 ms | 500.0 - 1000.0 ms | 0.50x | | |
+        | lower bound | 1500.0 ms | 1000.0 - 2000.0 ms | 1.00x | | |
+        | lower bound with our attention | 750.0 ms | 500.0 - 1000.0 ms | 0.50x | | |
         | stock | 6000.0 ms | 4000.0 - 8000.0 ms | 4.00x | 3232 | 0 of 4 |
         | ours -np 2 --kv-paged | 1550.0 ms | 1100.0 - 2000.0 ms | 1.05x | 1632 | 1 of 4 |
         ");

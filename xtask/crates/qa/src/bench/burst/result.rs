@@ -40,7 +40,7 @@ pub(super) struct Entry {
 
 impl Burst {
     pub(super) fn new(prompts: Prompts, machine: Machine, builds: Builds, entries: Vec<Entry>) -> Burst {
-        let (floor, our_floor) = (Times::new("the floor"), Times::new("the floor with our attention"));
+        let (floor, our_floor) = (Times::new("lower bound"), Times::new("lower bound with our attention"));
         Burst { prompts, machine, builds, quiet: false, floor, our_floor, entries }
     }
 
