@@ -70,7 +70,7 @@ fn push_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("attention.key_length", spec.head_dim);
     metadata.dimension("attention.value_length", spec.head_dim);
     metadata.dimension("rope.dimension_count", spec.rope_dims());
-    metadata.float(&metadata.own_key("rope.freq_base"), 10000.0);
+    metadata.float(&metadata.own_key("rope.freq_base"), spec.rope_base.into());
     metadata.float(&metadata.own_key("attention.layer_norm_rms_epsilon"), 1e-6);
 }
 

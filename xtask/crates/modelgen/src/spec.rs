@@ -180,6 +180,8 @@ pub struct ModelSpec {
     pub n_vocab: u64,
     /// Trained context length, in tokens. It does not affect the size of the model.
     pub n_context: u64,
+    /// Base of the frequencies of rotary positions. It does not affect the weights.
+    pub rope_base: u16,
     /// Number of attention heads.
     pub n_head: u64,
     /// Number of key and value heads of attention. Divides `n_head`.
@@ -209,6 +211,7 @@ impl ModelSpec {
             n_ff: 512,
             n_vocab: 320,
             n_context: 4096,
+            rope_base: 10_000,
             n_head: 4,
             n_head_kv: 2,
             head_dim: 64,

@@ -37,6 +37,8 @@ pub enum Model {
     Adapted,
     /// Random weights, with two adapters.
     AdaptedTwice,
+    /// The weights of `Random`, and another RoPE base in the metadata.
+    OtherBase,
     /// Random weights with a head size of 80, which no cache type with blocks of 32 or 64 fits.
     OddHeads,
     /// Random weights with an encoder for images, and an adapter.
@@ -65,16 +67,25 @@ impl<'a> PromiseFixture<'a> {
         let model = ModelSpec::small(Architecture::Llama, WeightType::F16);
         models::write(&fixture.file("model.gguf"), &model)?;
         models::write(&fixture.file("odd-heads.gguf"), &ModelSpec { head_dim: 80, ..model.clone() })?;
+        models::write(&fixture.file("other-base.gguf"), &ModelSpec { rope_base: 1000, ..model.clone() })?;
         for (file, architecture) in
             [("windowed.gguf", Architecture::Gemma3), ("recurrent.gguf", Architecture::Qwen35)]
         {
             models::write(&fixture.file(file), &ModelSpec::small(architecture, WeightType::F16))?;
         }
         models::write_vision(&fixture.file("vision.gguf"), &VisionSpec::small(model.n_embd))?;
-        models::write_adapter(&fixture.file("adapter.gguf"), &adapter::spec())?;
-        let other = AdapterSpec { seed: 2, ..adapter::spec() };
-        models::write_adapter(&fixture.file("other-adapter.gguf"), &other)?;
+        fixture.write_adapters()?;
         Ok(fixture)
+    }
+
+    fn write_adapters(&self) -> Result<()> {
+        for (file, spec) in [
+            ("adapter.gguf", adapter::spec()),
+            ("other-adapter.gguf", AdapterSpec { seed: 2, ..adapter::spec() }),
+        ] {
+            models::write_adapter(&self.file(file), &spec)?;
+        }
+        Ok(())
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -133,17 +144,19 @@ impl<'a> PromiseFixture<'a> {
 
     fn arguments_of(&self, model: Model) -> Vec<String> {
         let file = |name: &str| self.file(name).display().to_string();
-        let random = || vec!["--model".to_string(), file("model.gguf")];
+        let plain = |name: &str| vec!["--model".to_string(), file(name)];
+        let adapted =
+            |name: &str, adapter: String| [plain(name), vec!["--lora".to_string(), adapter]].concat();
         match model {
             Model::Trained => vec!["--model".to_string(), self.trained_model()],
-            Model::Random => random(),
-            Model::OddHeads => vec!["--model".to_string(), file("odd-heads.gguf")],
-            Model::Windowed => vec!["--model".to_string(), file("windowed.gguf")],
-            Model::Recurrent => vec!["--model".to_string(), file("recurrent.gguf")],
-            Model::Adapted => [random(), vec!["--lora".to_string(), file("adapter.gguf")]].concat(),
+            Model::Random => plain("model.gguf"),
+            Model::OtherBase => plain("other-base.gguf"),
+            Model::OddHeads => plain("odd-heads.gguf"),
+            Model::Windowed => plain("windowed.gguf"),
+            Model::Recurrent => plain("recurrent.gguf"),
+            Model::Adapted => adapted("model.gguf", file("adapter.gguf")),
             Model::AdaptedTwice => {
-                let both = format!("{},{}", file("adapter.gguf"), file("other-adapter.gguf"));
-                [random(), vec!["--lora".to_string(), both]].concat()
+                adapted("model.gguf", format!("{},{}", file("adapter.gguf"), file("other-adapter.gguf")))
             }
             Model::Seeing => {
                 [self.arguments_of(Model::Adapted), vec!["--mmproj".to_string(), file("vision.gguf")]]

@@ -209,9 +209,11 @@ pub fn file_of_another_server(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     act(fixture, &server, "save")?;
     drop(server);
     // Heads of 80 would not fit anyway: the error names the model before its state is read.
-    let others: [(Model, &[&str], &str); 4] = [
+    let others: [(Model, &[&str], &str); 6] = [
         (Model::OddHeads, &[], "another model"),
+        (Model::OtherBase, &[], "another model"),
         (Model::Random, &["--rope-freq-scale", "0.5"], "--rope-freq-scale"),
+        (Model::Random, &["-fa", "off"], "with -fa on"),
         (Model::Random, &["-ctk", "q8_0"], "-ctk"),
         (Model::Seeing, &[], "mmproj"),
     ];
