@@ -37,6 +37,8 @@ pub enum Model {
     Adapted,
     /// Random weights, with two adapters.
     AdaptedTwice,
+    /// Random weights with an adapter whose product overflows at scale 1000.
+    Overflowing,
     /// The weights of `Random`, and another RoPE base in the metadata.
     OtherBase,
     /// Random weights with a head size of 80, which no cache type with blocks of 32 or 64 fits.
@@ -47,6 +49,8 @@ pub enum Model {
     Windowed,
     /// Random weights and a recurrent state: cannot be paged.
     Recurrent,
+    /// The same with an adapter whose product overflows at scale 1000.
+    RecurrentOverflowing,
 }
 
 /// Result of checking one promise.
@@ -79,9 +83,13 @@ impl<'a> PromiseFixture<'a> {
     }
 
     fn write_adapters(&self) -> Result<()> {
+        let recurrent = ModelSpec::small(Architecture::Qwen35, WeightType::F16);
+        let overflowing = AdapterSpec { alpha: f32::MAX, ..adapter::spec() };
         for (file, spec) in [
             ("adapter.gguf", adapter::spec()),
             ("other-adapter.gguf", AdapterSpec { seed: 2, ..adapter::spec() }),
+            ("overflowing-adapter.gguf", overflowing.clone()),
+            ("recurrent-overflowing-adapter.gguf", AdapterSpec { model: recurrent, ..overflowing }),
         ] {
             models::write_adapter(&self.file(file), &spec)?;
         }
@@ -157,6 +165,10 @@ impl<'a> PromiseFixture<'a> {
             Model::Adapted => adapted("model.gguf", file("adapter.gguf")),
             Model::AdaptedTwice => {
                 adapted("model.gguf", format!("{},{}", file("adapter.gguf"), file("other-adapter.gguf")))
+            }
+            Model::Overflowing => adapted("model.gguf", file("overflowing-adapter.gguf")),
+            Model::RecurrentOverflowing => {
+                adapted("recurrent.gguf", file("recurrent-overflowing-adapter.gguf"))
             }
             Model::Seeing => {
                 [self.arguments_of(Model::Adapted), vec!["--mmproj".to_string(), file("vision.gguf")]]

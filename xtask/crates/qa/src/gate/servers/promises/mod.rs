@@ -17,6 +17,7 @@ mod leaks;
 mod meanwhile;
 mod numbers;
 mod others;
+mod overflow;
 mod queue;
 mod refusals;
 mod report;
@@ -57,6 +58,7 @@ const PROMISES: &[Promise] = &[
     promise("slots-of-others", slots_of_others::actions_of_others),
     promise("token-by-token", slots_of_others::reading_token_by_token),
     promise("unpaged-slots-of-others", slots_of_others::unpaged_slots_of_others),
+    promise("values-that-overflow", overflow::stays_in_its_request),
     promise("slots-shown-to-others", slots_of_others::slots_shown_to_others),
     promise("choice-of-slot", slots_of_others::choice_of_slot),
     promise("escaped-salt", tenants::escaped_salt),

@@ -1,0 +1,79 @@
+//! Activations that overflow: the request gets an error, and what it leaves in the KV cache or in a recurrent state
+//! changes no answer of another tenant.
+
+use espalier_core::error::Result;
+use espalier_core::sys::net::server::Server;
+use serde_json::{Value, json};
+
+use super::asking::{ask_as, with};
+use super::fixture::{Model, PromiseFixture};
+use super::tenants::{ALICE, BOB, KEYS};
+use crate::serving::cases;
+use crate::serving::reference::Reference;
+
+/// Model, flash attention, and kind of KV cache.
+const SERVERS: [(Model, &str, &str); 7] = [
+    (Model::Overflowing, "off", "--kv-paged"),
+    (Model::Overflowing, "on", "--kv-paged"),
+    (Model::Overflowing, "off", "--kv-unified"),
+    (Model::Overflowing, "on", "--kv-unified"),
+    (Model::Overflowing, "off", "--no-kv-unified"),
+    (Model::RecurrentOverflowing, "on", "--kv-unified"),
+    (Model::RecurrentOverflowing, "off", "--no-kv-unified"),
+];
+
+/// Number of slots; alice leaves something in each of them.
+const SLOTS: usize = 2;
+
+/// Lengths of bob's prompts, in tokens. Upstream's attention computes 64 rows and more with another kernel.
+const LENGTHS: [usize; 2] = [20, 150];
+
+/// Length of alice's prompt, in tokens.
+const LONGER: usize = 400;
+
+fn scaled(number: u64, length: usize, scale: f64) -> Value {
+    let request = cases::request(&cases::numbered_prompt(number, length));
+    with(request, "lora", json!([{ "id": 0, "scale": scale }]))
+}
+
+/// Alice's requests overflow with an adapter; bob, who does not use it, gets the answers of a server that computed
+/// nothing else.
+pub fn stays_in_its_request(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    for (model, attention, cache) in SERVERS {
+        let what = format!("{model:?}, -fa {attention}, {cache}");
+        let mut reference = fixture.reference(model, &["-fa", attention])?;
+        let two_keys = ["-np", "2", "-c", cases::AMPLE_CELLS, "--api-key", KEYS];
+        let server = fixture.serve(model, &[&two_keys[..], &["-fa", attention, cache]].concat())?;
+        for (number, length) in (1..).zip(LENGTHS) {
+            overflow(fixture, &server, &what)?;
+            answers_are_right(fixture, &mut reference, &server, &what, &scaled(number, length, 0.0))?;
+        }
+    }
+    Ok(())
+}
+
+/// The server gives alice's requests the slot that was idle longest.
+fn overflow(fixture: &mut PromiseFixture<'_>, server: &Server, what: &str) -> Result<()> {
+    for number in (10..).take(SLOTS) {
+        let (status, body) = ask_as(server, ALICE, &scaled(number, LONGER, 1000.0))?;
+        fixture.must(status == 500 && body.to_string().contains("not finite"), || {
+            format!("{what}: alice's request returned {status} instead of 500: {body}")
+        });
+    }
+    Ok(())
+}
+
+fn answers_are_right(
+    fixture: &mut PromiseFixture<'_>,
+    reference: &mut Reference,
+    server: &Server,
+    what: &str,
+    request: &Value,
+) -> Result<()> {
+    let expected = reference.expect(request)?;
+    for _ in 0..SLOTS {
+        let (status, body) = ask_as(server, BOB, request)?;
+        fixture.hold(&format!("{what}: bob"), &expected, reference.tolerance, (status, &body));
+    }
+    Ok(())
+}
