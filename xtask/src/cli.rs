@@ -1,14 +1,9 @@
 //! The command line: global options, and the commands that build and ship. The program of the crate `espalier-qa` adds
 //! the commands that check and measure.
 
-mod building;
 pub mod checks;
 mod entry;
 mod program;
-mod series;
-mod shipping;
-mod upstream;
-mod values;
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -22,17 +17,15 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::project::{door, root};
 use espalier_core::ui::{self, Talk, Ui};
+use espalier_dist::{build, doctor, image, matrix, release, toolchain, verify};
+use espalier_patches::{
+    apply, bisect, edit, export, import, lint, lock, new, newest, rebase, status, trailers,
+};
 
-pub use self::building::Which;
-use self::building::{Apply, Build, Doctor, Fetch, Gc, Lock, Matrix, Model, Run, Smoke, Toolchain};
 use self::checks::Checks;
 pub use self::entry::main_of;
 pub use self::program::command_of;
-use self::series::{Edit, Export, Import, Init, Lint, New, Trailers};
-use self::shipping::{Image, Release, Verify};
-pub use self::upstream::Upstreamed;
-use self::upstream::{Bisect, Newest, Rebase, Status};
-pub use self::values::absolute;
+use crate::cmd::{fetch, gc, init, model, run, smoke};
 
 /// The exit codes, printed below `--help`.
 const EXIT_CODES: &str = "\
@@ -120,94 +113,94 @@ impl Commands for Everyday {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Fetch the pinned objects into the store; the tree id decides, whatever the source.
-    Fetch(Fetch),
+    Fetch(fetch::Options),
     /// Apply a variant's series to its pin, exactly or not at all, and write the tree to disk.
-    Apply(Apply),
+    Apply(apply::Options),
     /// Regenerate `espalier.lock`, or check it.
-    Lock(Lock),
+    Lock(lock::Options),
     /// Check the form of every patch: numbers, name, subject, trailers, which files it touches.
-    Lint(Lint),
+    Lint(lint::Options),
     /// Compare every patch with the pin, or with any other upstream commit.
-    Status(Status),
+    Status(status::Options),
     /// Turn a variant's series into commits, to be edited with any git tool.
-    Edit(Edit),
+    Edit(edit::Options),
     /// Write the commits of the edit repository back as patches; untouched ones keep their bytes.
-    Export(Export),
+    Export(export::Options),
     /// Start a project: write a `pins.toml` with a pin and a variant.
-    Init(Init),
+    Init(init::Options),
     /// Import a fork, or existing patches, as the series of a variant.
-    Import(Import),
+    Import(import::Options),
     /// Fill in a trailer in many patches at once.
-    Trailers(Trailers),
+    Trailers(trailers::Options),
     /// Start a patch: `git commit` in the edit repository offers its message.
-    New(New),
+    New(new::Options),
     /// Find the upstream commits at which patches stop being exact, or stop applying.
-    Bisect(Bisect),
+    Bisect(bisect::Options),
     /// Find the furthest upstream commit at which the whole series still applies.
-    Newest(Newest),
+    Newest(newest::Options),
     /// Move a variant's series to another upstream commit, or onto the series that it extends.
-    Rebase(Rebase),
+    Rebase(rebase::Options),
     /// Build a variant: from the pin to a packaged server that has answered a prompt.
-    Build(Build),
+    Build(build::Options),
     /// Set up what a flavor is compiled with and runs on, from pinned packages, without root.
-    Toolchain(Toolchain),
+    Toolchain(toolchain::Options),
     /// Fetch the pinned weights of a model and print their path.
-    Model(Model),
+    Model(model::Options),
     /// Say which flavors this machine can build, what is missing, and what to type to get it.
-    Doctor(Doctor),
+    Doctor(doctor::Options),
     /// Remove generated files that are no longer needed: old builds, trees, toolchains, objects, logs.
-    Gc(Gc),
+    Gc(gc::Options),
     /// Print what CI builds: a row for each variant, flavor and platform.
-    Matrix(Matrix),
+    Matrix(matrix::Options),
     /// Check a package, an archive or an image: every file, what it says of itself, and the lock.
-    Verify(Verify),
+    Verify(verify::Options),
     /// Pack what is built as a release: archives, sums, what changed, a script that installs.
-    Release(Release),
+    Release(release::Options),
     /// Make an image of a package, on a base of pinned packages: the same bytes each time.
-    Image(Image),
+    Image(image::Options),
     /// Start the built server on the loopback, send it requests, stop it.
-    Smoke(Smoke),
+    Smoke(smoke::Options),
     /// Run the built server with your own arguments.
-    Run(Run),
+    Run(run::Options),
 }
 
 impl Commands for Command {
     fn writes_nothing(&self) -> bool {
         match self {
             Command::Status(_) | Command::Bisect(_) | Command::Newest(_) => true,
-            Command::Lock(lock) => lock.check,
-            Command::Apply(apply) => apply.check,
+            Command::Lock(options) => options.check,
+            Command::Apply(options) => options.check,
             _ => false,
         }
     }
 
     fn run(self, context: &Context, _program: Program) -> Result<Outcome> {
         match self {
-            Command::Fetch(fetch) => fetch.run(context),
-            Command::Apply(apply) => apply.run(context),
-            Command::Lock(lock) => lock.run(context),
-            Command::Lint(lint) => lint.run(context),
-            Command::Status(status) => status.run(context),
-            Command::Edit(edit) => edit.run(context),
-            Command::Export(export) => export.run(context),
-            Command::Init(init) => init.run(context),
-            Command::Import(import) => import.run(context),
-            Command::Trailers(trailers) => trailers.run(context),
-            Command::New(new) => new.run(context),
-            Command::Bisect(bisect) => bisect.run(context),
-            Command::Newest(newest) => newest.run(context),
-            Command::Rebase(rebase) => rebase.run(context),
-            Command::Build(build) => build.run(context),
-            Command::Toolchain(toolchain) => toolchain.run(context),
-            Command::Model(model) => model.run(context),
-            Command::Doctor(doctor) => doctor.run(context),
-            Command::Gc(gc) => gc.run(context),
-            Command::Matrix(matrix) => matrix.run(context),
-            Command::Verify(verify) => verify.run(context),
-            Command::Release(release) => release.run(context),
-            Command::Image(image) => image.run(context),
-            Command::Smoke(smoke) => smoke.run(context),
-            Command::Run(run) => run.run(context),
+            Command::Fetch(options) => fetch::run(context, &options),
+            Command::Apply(options) => apply::run(context, &options),
+            Command::Lock(options) => lock::run(context, &options),
+            Command::Lint(options) => lint::run(context, &options),
+            Command::Status(options) => status::run(context, &options),
+            Command::Edit(options) => edit::run(context, &options),
+            Command::Export(options) => export::run(context, &options),
+            Command::Init(options) => init::run(context, &options),
+            Command::Import(options) => import::run(context, &options),
+            Command::Trailers(options) => trailers::run(context, &options),
+            Command::New(options) => new::run(context, &options),
+            Command::Bisect(options) => bisect::run(context, &options),
+            Command::Newest(options) => newest::run(context, &options),
+            Command::Rebase(options) => rebase::run(context, &options),
+            Command::Build(options) => build::run(context, &options),
+            Command::Toolchain(options) => toolchain::run(context, &options),
+            Command::Model(options) => model::run(context, &options),
+            Command::Doctor(options) => doctor::run(context, &options),
+            Command::Gc(options) => gc::run(context, &options),
+            Command::Matrix(options) => matrix::run(context, &options),
+            Command::Verify(options) => verify::run(context, &options),
+            Command::Release(options) => release::run(context, &options),
+            Command::Image(options) => image::run(context, &options),
+            Command::Smoke(options) => smoke::run(context, &options),
+            Command::Run(options) => run::run(context, &options),
         }
     }
 }

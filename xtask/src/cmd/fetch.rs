@@ -1,19 +1,23 @@
 //! `cargo xtask fetch`: fetches the pinned objects into the store.
 
+use clap::Args;
 use espalier_core::config::pins::{Pin, Source};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::Access;
 use espalier_core::sys::upstream::fetch::{Fetched, fetch_pin};
 use serde_json::json;
 
 /// Options of `fetch`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// A repository or bundle on this machine, tried before all other sources.
+    /// Local repository or bundle, tried before all other sources.
+    #[arg(long, value_name = "PATH", value_parser = absolute)]
     pub from: Option<String>,
     /// Print what would be done.
+    #[arg(long)]
     pub dry_run: bool,
 }
 

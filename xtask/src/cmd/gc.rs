@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use clap::Args;
 use espalier_core::config::pins::Pins;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_core::plan::gc::{self, GeneratedFile, Limits, Needed, Removal, shown};
+use espalier_core::plan::gc::{self, GeneratedFile, Limits, Needed, Removal, shown, size};
 use espalier_core::sys::git::collect;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::garbage;
@@ -16,12 +17,23 @@ use espalier_patches::apply;
 use serde_json::json;
 
 /// Options of `gc`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Options {
-    /// The caches to remove as well.
-    pub limits: Limits,
+    /// Also build folders that nothing was written to for more than N days.
+    #[arg(long, value_name = "N")]
+    pub keep_days: Option<u64>,
+    /// Also build folders, then toolchains, until what is left has at most this size: 20G, 500M.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_size: Option<u64>,
     /// Print what would be removed.
+    #[arg(long)]
     pub dry_run: bool,
+}
+
+impl Options {
+    fn limits(&self) -> Limits {
+        Limits { keep_days: self.keep_days, max_bytes: self.max_size }
+    }
 }
 
 /// Garbage below this size in the store, such as an index or a temporary object, does not justify repacking it.
@@ -35,7 +47,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let all = garbage::look(layout);
     let needed = needed(context, &pins, &all)?;
     let listed: u64 = all.iter().map(|one| one.bytes).sum();
-    let removals = gc::plan(&all, &needed, options.limits, before.saturating_sub(listed));
+    let removals = gc::plan(&all, &needed, options.limits(), before.saturating_sub(listed));
     let store = store(context, &pins)?;
     let mut lines: Vec<String> = removals.iter().map(|removal| line(context, removal)).collect();
     lines.extend(store.says.clone());

@@ -1,38 +1,45 @@
 //! `cargo xtask init`: the first `pins.toml` of a project, with a pin that was fetched and checked.
 
+use clap::Args;
 use espalier_core::config::attributes::{ATTRIBUTES_FILE, completed};
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::{NewPin, Pins};
 use espalier_core::config::snippet::SourceText;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::work_trees::fork::{ForkPlace, History};
 use espalier_core::sys::work_trees::import_repo::ImportRepo;
-use espalier_patches::import::new_pin::{checked_name, notes_on, revision_of};
+use espalier_patches::import::new_pin::{notes_on, revision_of};
 use serde_json::json;
 
 /// Options of `init`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Upstream's repository, a bundle or a URL.
+    /// Upstream: repository, bundle or URL.
+    #[arg(long, value_name = "PATH|URL", value_parser = absolute)]
     pub from: String,
-    /// Tag, branch or full commit id there.
+    /// Tag, branch or full commit id to pin.
+    #[arg(long, value_name = "REF")]
     pub at: String,
-    /// Name of the upstream; the last component of `from` when none is given.
-    pub upstream: Option<String>,
     /// Name of the first variant.
-    pub variant: String,
-    /// Print what would be written and write nothing.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Name,
+    /// Name of upstream, such as `llama.cpp`.
+    #[arg(long, value_name = "NAME")]
+    pub upstream: Option<String>,
+    /// Print the file that would be written.
+    #[arg(long)]
     pub dry_run: bool,
 }
 
 /// Fetches the pin and writes `pins.toml` and the folder of the variant's patches. Nothing is overwritten.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     refuse_second(context)?;
-    let variant = checked_name(Some(&options.variant))?;
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let store = Store::open(&context.layout.store())?;
     let repo = ImportRepo::create(&context.layout.scratch(), &store)?;
@@ -40,7 +47,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let commit = place.fetch(&repo, &[&place.find(&options.at)?], History::None, &context.ui)?[0];
     let tree = repo.store.tree_of(commit)?;
     let new = NewPin {
-        variant,
+        variant: options.variant.clone(),
         upstream: options.upstream.clone().unwrap_or_else(|| place.last_part()),
         revision: revision_of(&place, commit),
         tree,

@@ -5,4 +5,5 @@ pub mod gc;
 pub mod init;
 pub mod model;
 pub mod run;
+pub mod smoke;
 pub mod workflows;

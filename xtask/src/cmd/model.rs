@@ -1,5 +1,6 @@
 //! `cargo xtask model`: fetches pinned weights, and prints where they are.
 
+use clap::Args;
 use espalier_core::config::models::{Model, Models};
 use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
@@ -9,11 +10,13 @@ use espalier_core::sys::project::pinned_models;
 use serde_json::json;
 
 /// Options of `model`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Model of `ci/models.toml`; when none is given, all are listed.
+    /// Model of `ci/models.toml`; without one they are listed.
+    #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// Print what would be downloaded.
+    #[arg(long)]
     pub dry_run: bool,
 }
 

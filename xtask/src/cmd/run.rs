@@ -1,5 +1,6 @@
 //! `cargo xtask run -- ARGS`: the built server, with the caller's own arguments.
 
+use clap::Args;
 use espalier_core::config::models::DEMO_MODEL;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
@@ -8,17 +9,19 @@ use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::net::loopback;
 use espalier_core::sys::project::pinned_models;
 use espalier_dist::packaged;
+use espalier_dist::which::Which;
 
 /// Options of `run`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant name; the default variant if `None`.
-    pub variant: Option<String>,
-    /// Flavor name.
-    pub flavor: String,
-    /// Serve the demo model.
+    /// The build.
+    #[command(flatten)]
+    pub which: Which,
+    /// Serve a small chat model, downloaded once (93 MB), with the paged KV cache.
+    #[arg(long)]
     pub demo: bool,
-    /// Arguments of the server.
+    /// Arguments of the server: `cargo xtask run -- -m model.gguf --port 8080`.
+    #[arg(last = true)]
     pub arguments: Vec<String>,
 }
 
@@ -29,13 +32,14 @@ pub struct Options {
 /// The variant is not built, the demo model cannot be fetched, or the port is in use.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
-    let variant = pins.variant(options.variant.as_deref())?;
-    let server = context.layout.server(&variant.name, &options.flavor);
+    let Which { variant, flavor } = &options.which;
+    let variant = pins.variant(variant.as_deref())?;
+    let server = context.layout.server(&variant.name, flavor);
     if !disk::is_program(&server) {
-        return Err(packaged::not_built(&variant.name, &options.flavor));
+        return Err(packaged::not_built(&variant.name, flavor));
     }
-    if packaged::is_reference(context, &variant.name, &options.flavor)? == Some(true) {
-        let command = packaged::build_command(&variant.name, &options.flavor);
+    if packaged::is_reference(context, &variant.name, flavor)? == Some(true) {
+        let command = packaged::build_command(&variant.name, flavor);
         context
             .ui
             .warn(format!("a reference that `cargo xtask test` built is slower; the product: {command}"));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clap::Args;
 use espalier_core::config::flavors::platform::Platform;
 use espalier_core::config::name::Name;
 use espalier_core::config::toolchains::Toolchains;
@@ -14,9 +15,10 @@ use serde_json::{Value, json};
 use crate::sys::{compilers, toolchain};
 
 /// Options of `doctor`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Flavor to check; all flavors when none is given.
+    /// Flavor of `ci/flavors.toml`; exit code 1 if it cannot be built.
+    #[arg(value_name = "FLAVOR")]
     pub flavor: Option<Name>,
 }
 

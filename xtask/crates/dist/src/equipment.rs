@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use espalier_core::config::flavors::platform::Platform;
-use espalier_core::config::flavors::{Flavor, Flavors};
+use espalier_core::config::flavors::{Flavor, Flavors, NamedFlavor};
 use espalier_core::config::name::Name;
 use espalier_core::config::toolchains::diagnosis::State;
 use espalier_core::config::toolchains::{Toolchain, Toolchains};
@@ -47,8 +47,8 @@ impl Device {
 /// # Errors
 ///
 /// Environment error: the flavor is built on another platform.
-pub fn demand_platform(context: &Context, flavors: &Flavors, name: &str) -> Result<()> {
-    let flavor = flavors.get(name)?;
+pub fn demand_platform(context: &Context, flavors: &Flavors, flavor: NamedFlavor<'_>) -> Result<()> {
+    let NamedFlavor { name, entry: flavor } = flavor;
     let Some(here) = Platform::of_this_machine() else { return Ok(()) };
     let all = context.toolchains()?;
     let is_crossed = |(_, toolchain): &(&Name, &Toolchain)| toolchain.is_for(Some(here));
@@ -65,7 +65,8 @@ pub fn demand_platform(context: &Context, flavors: &Flavors, name: &str) -> Resu
 /// # Errors
 ///
 /// Environment error: a toolchain is not set up, and the machine has no substitute.
-pub fn equipment(context: &Context, flavors: &Flavors, flavor: &Flavor, name: &str) -> Result<Equipment> {
+pub fn equipment(context: &Context, flavors: &Flavors, flavor: NamedFlavor<'_>) -> Result<Equipment> {
+    let NamedFlavor { name, entry: flavor } = flavor;
     let all = context.toolchains()?;
     let mut equipment = Equipment::default();
     for (toolchain, entry) in named(&all, flavors, flavor)? {
@@ -130,6 +131,6 @@ fn named<'a>(
     flavors: &'a Flavors,
     flavor: &'a Flavor,
 ) -> Result<Vec<(&'a Name, &'a Toolchain)>> {
-    let host = flavors.host(flavor).and_then(|(_, host)| host.toolchain.as_ref());
+    let host = flavors.host(flavor).and_then(|host| host.entry.toolchain.as_ref());
     host.into_iter().chain(&flavor.toolchain).map(|name| Ok((name, all.get(name)?))).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use espalier_core::config::flavors::Flavors;
+use espalier_core::config::flavors::{Flavors, NamedFlavor};
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::process::{self, Run};
@@ -24,8 +24,8 @@ impl<'a> Health<'a> {
     /// # Errors
     ///
     /// A toolchain of the flavor is not set up.
-    pub fn new(context: &'a Context, flavors: &Flavors, flavor: &str) -> Result<Health<'a>> {
-        Ok(Health { context, equipment: equipment(context, flavors, flavors.get(flavor)?, flavor)? })
+    pub fn new(context: &'a Context, flavors: &Flavors, flavor: NamedFlavor<'_>) -> Result<Health<'a>> {
+        Ok(Health { context, equipment: equipment(context, flavors, flavor)? })
     }
 
     fn target(&self) -> PathBuf {

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use espalier_core::config::flavors::Flavors;
+use clap::Args;
 use espalier_core::config::flavors::base::{Base, Runtime};
+use espalier_core::config::flavors::{Flavors, NamedFlavor};
 use espalier_core::config::name::Name;
 use espalier_core::config::toolchains::{Toolchain, Toolchains};
 use espalier_core::context::{Context, Outcome};
@@ -23,15 +24,16 @@ use crate::sys::image_files as image;
 use crate::sys::image_files::{Layers, Written};
 use crate::sys::toolchain;
 use crate::verify::package as verify;
+use crate::which::Which;
 
 /// Options of `image`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// A variant of `pins.toml`; the default one when none is named.
-    pub variant: Option<String>,
-    /// A flavor of `ci/flavors.toml`.
-    pub flavor: String,
+    /// The build.
+    #[command(flatten)]
+    pub which: Which,
     /// Print what would be done.
+    #[arg(long)]
     pub dry_run: bool,
 }
 
@@ -77,9 +79,10 @@ impl fmt::Display for Step {
 /// obtained; a program links a library that is not in the image.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (_lock, pins) = context.begin(options.dry_run, Access::Build)?;
-    let variant = pins.variant(options.variant.as_deref())?.name.to_string();
+    let variant = pins.variant(options.which.variant.as_deref())?;
     let (flavors, toolchains) = (context.flavors()?, context.toolchains()?);
-    let image = Image::new(context, &flavors, &toolchains, (&variant, &options.flavor))?;
+    let flavor = flavors.get(&options.which.flavor)?;
+    let image = Image::new(context, &flavors, &toolchains, (&variant.name, flavor))?;
     let steps = image.steps();
     if options.dry_run {
         let said: Vec<String> = steps.iter().map(ToString::to_string).collect();
@@ -103,7 +106,7 @@ type Named<'a> = (&'a Name, &'a Toolchain);
 /// An image to be written.
 struct Image<'a> {
     context: &'a Context,
-    flavor: &'a str,
+    flavor: &'a Name,
     folder: PathBuf,
     package: PathBuf,
     manifest: Manifest,
@@ -118,17 +121,17 @@ impl<'a> Image<'a> {
         context: &'a Context,
         flavors: &'a Flavors,
         toolchains: &'a Toolchains,
-        (variant, flavor): (&str, &'a str),
+        (variant, flavor): (&Name, NamedFlavor<'a>),
     ) -> Result<Image<'a>> {
         let (name, base) = flavors.base(flavor)?;
-        let packages = base.packages_for(name, &flavors.get(flavor)?.platform_here())?;
+        let packages = base.packages_for(name, &flavor.entry.platform_here())?;
         let named = |name: &'a Name| Ok::<_, Error>((name, toolchains.get(name)?));
         let runtime = base.runtime.as_ref();
         let runtime = runtime.map(|runtime| Ok::<_, Error>((runtime, named(&runtime.toolchain)?)));
-        let package = context.layout.package(variant, flavor);
+        let package = context.layout.package(variant, flavor.name);
         let not_built = || {
-            Error::usage(format!("{variant}-{flavor} is not built"))
-                .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}"))
+            Error::usage(format!("{variant}-{} is not built", flavor.name))
+                .hint(format!("cargo xtask build --variant {variant} --flavor {}", flavor.name))
         };
         let text = disk::read_if_there(&package.join(MANIFEST))?.ok_or_else(not_built)?;
         let manifest = serde_json::from_slice(&text).map_err(|error| {
@@ -136,8 +139,8 @@ impl<'a> Image<'a> {
         })?;
         Ok(Image {
             context,
-            flavor,
-            folder: context.layout.image(variant, flavor),
+            flavor: flavor.name,
+            folder: context.layout.image(variant, flavor.name),
             package,
             manifest,
             base,

@@ -23,3 +23,4 @@ pub mod toolchain;
 pub mod verify;
 pub mod watched;
 pub mod web_page;
+pub mod which;

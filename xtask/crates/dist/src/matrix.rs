@@ -5,6 +5,7 @@ pub mod rows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use clap::Args;
 use espalier_core::config::flavors::Flavors;
 use espalier_core::config::lock::Lock;
 use espalier_core::config::pins::Pins;
@@ -21,15 +22,19 @@ use crate::matrix::rows as matrix;
 use crate::matrix::rows::{Inputs, Row};
 
 /// Options of `matrix`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Only rows whose inputs differ from those at this commit.
+    /// Only what a change since this commit affects; everything where that cannot be told.
+    #[arg(long, value_name = "COMMIT")]
     pub changed_since: Option<String>,
-    /// Only the builds that container images are made of.
+    /// Only what container images are made of.
+    #[arg(long)]
     pub images: bool,
-    /// Print `name=value` lines for a GitHub workflow.
+    /// Print `name=value` lines for a workflow's output.
+    #[arg(long)]
     pub github: bool,
-    /// Number of jobs that share the rows; as many as needed when none is given.
+    /// Number of jobs that take a part of the rows each; more rows than they may have are an error.
+    #[arg(long, value_name = "N", requires = "github")]
     pub parts: Option<usize>,
 }
 

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
+use espalier_core::config::flavors::{Flavors, NamedFlavor};
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::Pins;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
@@ -21,17 +24,22 @@ use crate::sys::archive;
 use crate::verify::package as verify;
 
 /// Options of `release`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Only packages of this variant.
-    pub variant: Option<String>,
-    /// Only packages of these flavors, each of which must exist.
-    pub flavors: Vec<String>,
-    /// The tag of the release, which must match the version.
+    /// Variant of `pins.toml`; every one that is built, unless flavors are named.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
+    /// Flavor of `ci/flavors.toml`, which has to be built; every one that is when none is named.
+    #[arg(long = "flavor", value_name = "NAME")]
+    pub flavors: Vec<Name>,
+    /// Tag that it is published under; has to be the version, and `CHANGELOG.md` needs an entry of it.
+    #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
-    /// The download location of the files, for the install script.
+    /// Where the files will be, which install.sh then knows.
+    #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Print what would be done.
+    #[arg(long)]
     pub dry_run: bool,
 }
 
@@ -128,25 +136,18 @@ fn choose(context: &Context, options: &Options, pins: &Pins, known: &Known) -> R
 }
 
 fn wanted(context: &Context, options: &Options, pins: &Pins) -> Result<Vec<PathBuf>> {
-    if let Some(variant) = &options.variant {
-        pins.variant(Some(variant))?;
-    }
-    let variants: Vec<&str> = match &options.variant {
-        Some(variant) => vec![variant],
-        None if options.flavors.is_empty() => pins.variants.keys().map(|name| name.as_str()).collect(),
-        None => vec![pins.default_variant.as_str()],
+    let variants: Vec<&Name> = match &options.variant {
+        Some(variant) => vec![&pins.variant(Some(variant))?.name],
+        None if options.flavors.is_empty() => pins.variants.keys().collect(),
+        None => vec![&pins.default_variant],
     };
     let flavors = context.flavors()?;
-    let mut found = Vec::new();
-    let mut for_one_machine = None;
+    let flavors = wanted_flavors(&flavors, &options.flavors)?;
+    let (mut found, mut for_one_machine) = (Vec::new(), None);
     for variant in &variants {
-        let all = flavors.flavors.keys().map(|name| name.to_string());
-        let names: Vec<String> =
-            if options.flavors.is_empty() { all.collect() } else { options.flavors.clone() };
-        for flavor in names {
-            let is_for_one_machine = flavors.get(&flavor)?.is_for_one_machine();
-            let folder = context.layout.package(variant, &flavor);
-            if disk::exists(&folder) && is_for_one_machine && options.flavors.is_empty() {
+        for NamedFlavor { name: flavor, entry } in flavors.iter().copied() {
+            let folder = context.layout.package(variant, flavor);
+            if disk::exists(&folder) && entry.is_for_one_machine() && options.flavors.is_empty() {
                 context
                     .ui
                     .warn(format!("{variant}-{flavor} is left out: it is for this machine's processor"));
@@ -154,14 +155,22 @@ fn wanted(context: &Context, options: &Options, pins: &Pins) -> Result<Vec<PathB
             } else if disk::exists(&folder) {
                 found.push(folder);
             } else if !options.flavors.is_empty() {
-                return Err(not_built(variant, &flavor));
+                return Err(not_built(variant, flavor));
             }
         }
     }
     match (found.is_empty(), for_one_machine) {
         (false, _) => Ok(found),
         (true, None) => Err(not_built(variants[0], "cpu")),
-        (true, Some(flavor)) => Err(only_for_one_machine(variants[0], &flavor)),
+        (true, Some(flavor)) => Err(only_for_one_machine(variants[0], flavor)),
+    }
+}
+
+/// Returns the flavors called `names`; all of them when there is no name.
+fn wanted_flavors<'a>(flavors: &'a Flavors, names: &[Name]) -> Result<Vec<NamedFlavor<'a>>> {
+    match names.is_empty() {
+        true => Ok(flavors.flavors.iter().map(|(name, entry)| NamedFlavor { name, entry }).collect()),
+        false => names.iter().map(|name| flavors.get(name)).collect(),
     }
 }
 

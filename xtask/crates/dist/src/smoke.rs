@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use espalier_core::config::flavors::NamedFlavor;
 use espalier_core::config::layout::SMOKE_MODEL;
+use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
@@ -11,14 +13,15 @@ use espalier_core::sys::net::server::{Server, last_words};
 use serde_json::{Value, json};
 
 use super::equipment::{self, Device};
+use super::which::Which;
 
 /// The build to test.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct Subject<'a> {
     /// Variant name.
-    pub variant: String,
+    pub variant: &'a Name,
     /// Flavor name.
-    pub flavor: String,
+    pub flavor: &'a Name,
     /// Identity that `/props` must contain in its build info; `None` for a stock build.
     pub identity: Option<String>,
     /// The device to run on.
@@ -26,16 +29,17 @@ pub struct Options {
 }
 
 /// `cargo xtask smoke`: tests the build, and checks that its identity matches the lock.
-pub fn command(context: &Context, variant: Option<&str>, flavor: String) -> Result<Outcome> {
+pub fn command(context: &Context, which: &Which) -> Result<Outcome> {
     let pins = context.pins()?;
-    let variant = pins.variant(variant)?;
+    let variant = pins.variant(which.variant.as_deref())?;
     let locked = espalier_patches::lock_file::read(context)?
         .and_then(|lock| lock.variants.get(variant.name.as_str()).cloned());
     let identity =
         locked.filter(|_| variant.kernels).map(|locked| identity(&variant.name, &locked.pin, &locked.tree));
     let flavors = context.flavors()?;
-    let device = equipment::device(context, &flavors, flavors.get(&flavor)?)?;
-    run(context, &Options { variant: variant.name.to_string(), flavor, identity, device })
+    let NamedFlavor { name: flavor, entry } = flavors.get(&which.flavor)?;
+    let device = equipment::device(context, &flavors, entry)?;
+    run(context, &Subject { variant: &variant.name, flavor, identity, device })
 }
 
 /// Returns the identity that a server reports in `--version` and in `/props`.
@@ -44,17 +48,16 @@ pub fn identity(variant: &str, pin: &str, tree: &str) -> String {
 }
 
 /// Starts the packaged server and requests a completion and a chat answer.
-pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let server = server_of(context, &options.variant, &options.flavor)?;
+pub fn run(context: &Context, subject: &Subject<'_>) -> Result<Outcome> {
+    let Subject { variant, flavor, .. } = subject;
+    let server = server_of(context, variant, flavor)?;
     let model = model(context)?;
-    let log = context.layout.log(&format!("smoke-{}-{}", options.variant, options.flavor));
+    let log = context.layout.log(&format!("smoke-{variant}-{flavor}"));
     let started = Instant::now();
-    let answers = ask_server(&server, &model, &log, options)
+    let answers = ask_server(&server, &model, &log, subject)
         .map_err(|error| error.hint(format!("the server's whole log: {}", context.layout.show(&log))))?;
     let seconds = started.elapsed().as_secs_f64();
-    context
-        .ui
-        .status("Smoked", format!("{}-{}: {answers} in {seconds:.1} s", options.variant, options.flavor));
+    context.ui.status("Smoked", format!("{variant}-{flavor}: {answers} in {seconds:.1} s"));
     Ok(Outcome::ok("", json!({ "answers": answers.to_json(), "seconds": seconds })))
 }
 
@@ -92,20 +95,20 @@ impl std::fmt::Display for Answers {
     }
 }
 
-fn ask_server(program: &Path, model: &Path, log: &Path, options: &Options) -> Result<Answers> {
+fn ask_server(program: &Path, model: &Path, log: &Path, subject: &Subject<'_>) -> Result<Answers> {
     let arguments = ["--ctx-size", "512", "--threads", "2", "--seed", "1", "--model"];
-    let run = options.device.run(program).args(arguments).arg(model);
+    let run = subject.device.run(program).args(arguments).arg(model);
     let mut server = Server::start(run, log)?;
-    let answers = ask(&server, options).map_err(|error| error.detail(last_words(log)))?;
+    let answers = ask(&server, subject).map_err(|error| error.detail(last_words(log)))?;
     server.still_runs()?;
     Ok(answers)
 }
 
-fn ask(server: &Server, options: &Options) -> Result<Answers> {
+fn ask(server: &Server, subject: &Subject<'_>) -> Result<Answers> {
     Ok(Answers {
         completion: completion(server)?,
         chat: chat(server)?,
-        build_info: build_info(server, options.identity.as_deref())?,
+        build_info: build_info(server, subject.identity.as_deref())?,
     })
 }
 

@@ -15,6 +15,7 @@ use super::build::{self, Build};
 use super::equipment::{self, Device};
 use super::smoke;
 use super::watched::Watched;
+use super::which::Which;
 use crate::plan::operations::{self, Tested};
 use crate::sys::package;
 
@@ -28,23 +29,23 @@ const COMPARER: &str = "test-backend-ops";
 const ONE_MORE_MODULE: &str = "GGML_BACKEND_PATH";
 
 /// Compiles both programs in the build folder of the flavor, or of its host, and runs them.
-pub fn command(context: &Context, variant: Option<&str>, flavor: &str) -> Result<Outcome> {
+pub fn command(context: &Context, which: &Which) -> Result<Outcome> {
     let (pins, flavors) = (context.pins()?, context.flavors()?);
-    let variant = pins.variant(variant)?;
-    let server = smoke::server_of(context, &variant.name, flavor)?;
-    let own = flavors.get(flavor)?;
-    let host = flavors.host(own).map_or(flavor, |(name, _)| name.as_str());
-    let options = build::Options { flavor: host.to_string(), ..build::Options::default() };
-    let build = Build { context, options: &options, pins: &pins, variant, flavors: &flavors };
+    let variant = pins.variant(which.variant.as_deref())?;
+    let own = flavors.get(&which.flavor)?;
+    let server = smoke::server_of(context, &variant.name, own.name)?;
+    let flavor = flavors.host(own.entry).unwrap_or(own);
+    let options = build::Options::default();
+    let build = Build { context, options: &options, pins: &pins, variant, flavors: &flavors, flavor };
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Build)?;
     let programs = build.compile_tests(&[WRITER, COMPARER].map(String::from))?;
-    let name = format!("{}-{flavor}", variant.name);
+    let name = format!("{}-{}", variant.name, own.name);
     let comparison = Comparison {
         context,
         programs,
         model: smoke::model(context)?,
-        module: module(own, server.parent())?,
-        device: equipment::device(context, &flavors, own)?,
+        module: module(own.entry, server.parent())?,
+        device: equipment::device(context, &flavors, own.entry)?,
         list: context.layout.log(&format!("operations-list-{name}")),
         name: &name,
     };

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use espalier_core::config::flavors::NamedFlavor;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
@@ -15,12 +16,14 @@ use serde_json::{Value, json};
 
 use super::equipment::{self, Device};
 use super::smoke::{self, PROMPT};
+use super::which::Which;
 
 /// Compares the server alone with one whose model is remote; a variant with kernels also with a paged cache.
-pub fn command(context: &Context, variant: Option<&str>, flavor: &str) -> Result<Outcome> {
+pub fn command(context: &Context, which: &Which) -> Result<Outcome> {
     let pins = context.pins()?;
-    let variant = pins.variant(variant)?;
+    let variant = pins.variant(which.variant.as_deref())?;
     let flavors = context.flavors()?;
+    let NamedFlavor { name: flavor, entry } = flavors.get(&which.flavor)?;
     let name = format!("{}-{flavor}", variant.name);
     let server = smoke::server_of(context, &variant.name, flavor)?;
     let worker = server.with_file_name(format!("ggml-rpc-server{}", std::env::consts::EXE_SUFFIX));
@@ -33,7 +36,7 @@ pub fn command(context: &Context, variant: Option<&str>, flavor: &str) -> Result
         server,
         worker,
         model: smoke::model(context)?,
-        device: equipment::device(context, &flavors, flavors.get(flavor)?)?,
+        device: equipment::device(context, &flavors, entry)?,
         server_log: log("server"),
         worker_log: log("worker"),
     };

@@ -1,5 +1,6 @@
 //! `cargo xtask toolchain`: installs what a flavor is compiled with, and what it runs on here.
 
+use clap::Args;
 use espalier_core::config::flavors::platform::Platform;
 use espalier_core::config::name::Name;
 use espalier_core::config::toolchains::diagnosis::State;
@@ -13,13 +14,16 @@ use serde_json::{Value, json};
 use crate::sys::toolchain;
 
 /// Options of `toolchain`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// The flavor of `ci/flavors.toml`.
+    /// Flavor of `ci/flavors.toml`.
+    #[arg(value_name = "FLAVOR")]
     pub flavor: Name,
-    /// Skip the device or the emulator that it runs on.
+    /// Leave out the software device or emulator that runs it here.
+    #[arg(long)]
     pub build_only: bool,
     /// Print what would be done.
+    #[arg(long)]
     pub dry_run: bool,
 }
 
@@ -31,7 +35,7 @@ pub struct Options {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let toolchains = context.toolchains()?;
     let flavors = context.flavors()?;
-    let Some(name) = &flavors.get(&options.flavor)?.toolchain else {
+    let Some(name) = &flavors.get(&options.flavor)?.entry.toolchain else {
         let text = format!("{} needs no toolchain: the machine's own compilers build it", options.flavor);
         return Ok(Outcome::ok(text, json!({ "toolchains": [] })));
     };

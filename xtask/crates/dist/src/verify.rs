@@ -4,9 +4,11 @@ pub mod package;
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::root::absolute_path;
 use serde_json::{Value, json};
 
 use crate::plan::image::documents::lies;
@@ -16,11 +18,13 @@ use crate::sys::{archive, image_read};
 use crate::verify::package as verify;
 
 /// Options of `verify`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// A package's folder, an archive, or an image layout.
+    /// Folder of a package, an archive, or an image layout.
+    #[arg(value_name = "PATH", value_parser = absolute_path)]
     pub path: PathBuf,
-    /// Do not compare with this project's lock and patches: the package is from another commit.
+    /// Leave the lock and the patches of this project out: the package is of another commit.
+    #[arg(long)]
     pub alone: bool,
 }
 

@@ -21,10 +21,9 @@ use crate::sys::node::{self, Node};
 use crate::sys::web_page as pages;
 
 /// Whether a build includes the page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
     /// If it can be built.
-    #[default]
     IfPossible,
     /// Leave it out.
     No,

@@ -1,5 +1,6 @@
 //! `cargo xtask bisect`: the upstream commits at which patches stop being exact, or stop applying.
 
+use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::history::Commit;
@@ -9,26 +10,23 @@ use espalier_series::PatchClass;
 use serde_json::json;
 
 use crate::commit_property::Before;
-use crate::pinned_series::DEFAULT_TIP;
-use crate::pinned_series::{Classes, PinnedSeries};
+use crate::pinned_series::{Classes, PinnedSeries, UpToTip};
 use crate::range::Range;
 use crate::range::upstream_commit;
 use crate::report::bisect::{self, BisectReport, Break, PatchBisect, Turn};
 use crate::report::status::Place;
 
 /// Options of `bisect`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// One patch, by number (the variant's own patches are counted before its parents'), file name or path; all patches
-    /// when none is given.
+    /// The commits.
+    #[command(flatten)]
+    pub range: UpToTip,
+    /// One patch, by file name, path or number (the variant's own before its parents'); default: all.
+    #[arg(long, value_name = "NNNN")]
     pub patch: Option<String>,
-    /// Tag, branch or commit that ends the range; upstream's default branch when none is given.
-    pub tip: Option<String>,
-    /// Repository, bundle or URL that contains the tip.
-    pub from: Option<String>,
-    /// Print Markdown instead of text for a terminal.
+    /// Print Markdown.
+    #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
 }
 
@@ -43,10 +41,10 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 /// Returns the report as data. The caller holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
-    let series = PinnedSeries::load(context, options.variant.as_deref())?;
+    let UpToTip { variant, from, .. } = &options.range;
+    let series = PinnedSeries::load(context, variant.as_deref())?;
     let wanted = wanted_patches(&series, options.patch.as_deref())?;
-    let reference = options.tip.as_deref().unwrap_or(DEFAULT_TIP);
-    let tip = series.tip(context, reference, options.from.as_deref())?;
+    let tip = series.tip(context, options.range.reference(), from.as_deref())?;
     let history = series.required_history(&tip)?;
     context
         .ui

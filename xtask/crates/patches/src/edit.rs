@@ -1,5 +1,7 @@
 //! `cargo xtask edit`: a variant's series as real commits, in a repository where any git tool works.
 
+use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::Variant;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
@@ -13,13 +15,15 @@ use crate::apply;
 use crate::ready::{Ready, When, ready, series_folder};
 
 /// Options of `edit`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// Discard the user's changes in the edit repository.
+    /// Variant of `pins.toml`.
+    pub variant: Option<Name>,
+    /// Discard what is in the repository but in no patch.
+    #[arg(long)]
     pub discard: bool,
-    /// Print the steps and do nothing.
+    /// Print what would be done.
+    #[arg(long)]
     pub dry_run: bool,
 }
 

@@ -1,5 +1,6 @@
 //! `cargo xtask lock`: rewrites or checks `espalier.lock`.
 
+use clap::Args;
 use espalier_core::config::lock::Lock;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
@@ -14,9 +15,10 @@ use super::lock_file::{read, refuse_stale};
 use crate::stack::Stack;
 
 /// Options of `lock`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Options {
     /// Write nothing; a stale lock is an error.
+    #[arg(long)]
     pub check: bool,
 }
 

@@ -1,5 +1,7 @@
 //! `cargo xtask new`: the start of a patch, as a commit message with everything that a patch must state.
 
+use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::quoted;
@@ -12,13 +14,15 @@ use crate::ready::ready;
 use crate::ready::{When, series_folder};
 
 /// Options of `new`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// The first line of the commit message.
+    /// First line of its message, at most 72 characters.
     pub subject: String,
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
     /// Print the message and write nothing.
+    #[arg(long)]
     pub dry_run: bool,
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask newest`: the furthest upstream commit at which every series on the pin still applies, and every overlay
 //! fits.
 
+use clap::Args;
 use espalier_core::config::overlay::Clash;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
@@ -13,22 +14,18 @@ use espalier_series::{ObjectId, PatchClass};
 use serde_json::json;
 
 use crate::overlays::{PinOverlays, UpstreamTree};
-use crate::pinned_series::DEFAULT_TIP;
-use crate::pinned_series::PinnedSeries;
+use crate::pinned_series::{PinnedSeries, UpToTip};
 use crate::range::Range;
 use crate::range::upstream_commit;
 use crate::report::newest::{self, NewestReport, Reach};
 use crate::report::status::Place;
 
 /// Options of `newest`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// Tag, branch or commit that ends the range; upstream's default branch when none is given.
-    pub tip: Option<String>,
-    /// Repository, bundle or URL that contains the tip.
-    pub from: Option<String>,
+    /// The commits.
+    #[command(flatten)]
+    pub range: UpToTip,
 }
 
 /// Searches along the first parents of the tip; exits with 0 when the series applies at the tip itself.
@@ -41,9 +38,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 /// Returns the report as data. The caller holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
-    let series = PinnedSeries::load(context, options.variant.as_deref())?;
-    let reference = options.tip.as_deref().unwrap_or(DEFAULT_TIP);
-    let tip = series.tip(context, reference, options.from.as_deref())?;
+    let UpToTip { variant, from, .. } = &options.range;
+    let series = PinnedSeries::load(context, variant.as_deref())?;
+    let tip = series.tip(context, options.range.reference(), from.as_deref())?;
     let history = series.required_history(&tip)?;
     let others = series.others_on_pin(context)?;
     let all = || std::iter::once(&series).chain(&others);
@@ -60,7 +57,7 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
         .collect();
     let next = match inexact_at_pin.first() {
         Some(series) => Some(next_command("apply", &[("--variant", Some(series))])),
-        None => next_step(applies.as_ref(), &overlays, options),
+        None => next_step(applies.as_ref(), &overlays, &options.range),
     };
     Ok(NewestReport {
         next,
@@ -156,8 +153,8 @@ fn commits_behind(history: &[Commit], at: usize) -> usize {
     is_behind.into_iter().filter(|seen| *seen).count()
 }
 
-fn next_step(applies: Option<&Reach>, overlays: &[Clash], options: &Options) -> Option<String> {
-    let Options { variant, tip, from } = options;
+fn next_step(applies: Option<&Reach>, overlays: &[Clash], range: &UpToTip) -> Option<String> {
+    let UpToTip { variant, tip, from } = range;
     let place = [("--variant", variant.as_deref()), ("--from", from.as_deref())];
     match applies {
         Some(Reach { commit: Some(commit), .. }) => {
@@ -166,8 +163,8 @@ fn next_step(applies: Option<&Reach>, overlays: &[Clash], options: &Options) -> 
         Some(Reach { before_tip: 0, .. }) => None,
         // `bisect` is about patches.
         _ if !overlays.is_empty() => {
-            let to = tip.as_deref().unwrap_or(DEFAULT_TIP);
-            Some(next_command("rebase --dry-run", &[&[("--to", Some(to))], &place[..]].concat()))
+            let to = Some(range.reference());
+            Some(next_command("rebase --dry-run", &[&[("--to", to)], &place[..]].concat()))
         }
         _ => Some(next_command("bisect", &[&[("--tip", tip.as_deref())], &place[..]].concat())),
     }

@@ -2,11 +2,14 @@
 
 use std::rc::Rc;
 
+use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pin, Source};
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::history::{self, Commit};
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::upstream::fetch::{Fetcher, fetch_pin};
 use espalier_core::sys::upstream::tip::{self, Ask, Tip};
 use espalier_series::{PatchClass, Survey};
@@ -16,7 +19,29 @@ use crate::commit_property::CommitProperty;
 use crate::stack::Stack;
 
 /// The tip if none is named: the default branch.
-pub const DEFAULT_TIP: &str = "HEAD";
+const DEFAULT_TIP: &str = "HEAD";
+
+/// The upstream commits since the pin of a variant, up to a tip.
+#[derive(Clone, Debug, Default, Args)]
+pub struct UpToTip {
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
+    /// Tag, branch or commit id, also `v1.0~3`; default: upstream's default branch.
+    #[arg(long, value_name = "REF")]
+    pub tip: Option<String>,
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL", value_parser = absolute)]
+    pub from: Option<String>,
+}
+
+impl UpToTip {
+    /// Returns the name of the tip.
+    #[must_use]
+    pub fn reference(&self) -> &str {
+        self.tip.as_deref().unwrap_or(DEFAULT_TIP)
+    }
+}
 
 /// A variant's patches, including its parents', and the store that has the pin.
 pub struct PinnedSeries {

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::next_command::next_command;
@@ -10,6 +12,7 @@ use espalier_core::sys::git::history::{self, Commit};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::ui;
@@ -31,21 +34,28 @@ use crate::stack::Stack;
 use crate::taken::PatchSet;
 
 /// Options of `status`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// Tag, branch or commit to compare the series with; the pin when none is given.
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
+    /// Tag, branch or commit id, also `v1.0~3`; default: the pin.
+    #[arg(long, value_name = "REF")]
     pub tip: Option<String>,
-    /// Repository, bundle or URL that contains the tip.
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL", requires = "tip", value_parser = absolute)]
     pub from: Option<String>,
-    /// Print all details of every patch that is not exact; in JSON, the text of the patches too.
+    /// Print full details of every patch that is not exact; with `--json`, also the text of the patches.
+    #[arg(long)]
     pub long: bool,
-    /// Print Markdown instead of a table for a terminal.
+    /// Print Markdown.
+    #[arg(long, conflicts_with_all = ["json", "long"])]
     pub markdown: bool,
-    /// Also write an HTML page to this path.
+    /// Also write a self-contained HTML page.
+    #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Also write a picture (SVG) to this path.
+    /// Also write a picture of the series (SVG).
+    #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::next_command;
@@ -16,17 +18,21 @@ use crate::lock_file;
 use crate::ready::series_folder;
 
 /// Options of `trailers`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// `Key: value`, one per trailer.
+    /// Variant of `pins.toml`.
+    pub variant: Option<Name>,
+    /// Trailer to set, `'Key: value'`; repeatable.
+    #[arg(long, value_name = "TRAILER", required = true)]
     pub set: Vec<String>,
-    /// Only these patches, by number or file name; all when none is given.
+    /// Only this patch, by number, file name or path; repeatable.
+    #[arg(long = "patch", value_name = "NNNN")]
     pub patches: Vec<String>,
-    /// Also set trailers that already have a value.
+    /// Replace values that are already filled in.
+    #[arg(long)]
     pub overwrite: bool,
-    /// Print what would change and write nothing.
+    /// Print what would change.
+    #[arg(long)]
     pub dry_run: bool,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use clap::Args;
 use espalier_core::config::region;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
@@ -25,13 +26,13 @@ const MEASUREMENTS: &str = "docs/measurements";
 const REGION: &str = "flavors";
 
 /// Options of `docs`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Options {
-    /// The help of all commands, as Markdown.
-    pub commands: String,
-    /// Write nothing; fail if a file is stale.
+    /// Write nothing; a stale file is an error.
+    #[arg(long, conflicts_with = "dry_run")]
     pub check: bool,
     /// Print what would be written.
+    #[arg(long)]
     pub dry_run: bool,
 }
 
@@ -43,11 +44,11 @@ struct Document {
     source: &'static str,
 }
 
-/// Writes the files, prints them, or compares.
-pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
-    let documents = documents(context, &options.commands)?;
+/// Writes the files, prints them, or compares. `commands` is the help of all commands, as Markdown.
+pub fn run(context: &Context, options: &Options, commands: &str) -> Result<Outcome> {
+    let documents = documents(context, commands)?;
     if options.check {
-        check(context, &options.commands)?;
+        check(context, commands)?;
     }
     let mut said = Vec::new();
     let mut files = Vec::new();

@@ -10,19 +10,11 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_dist::doctor;
 use espalier_dist::sys::toolchain;
+use espalier_dist::which::Which;
 use espalier_dist::{build, smoke};
 use serde_json::{Value, json};
 
-use super::test::Done;
-
-/// Options of `test --long`.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Flavors to build; all when empty.
-    pub only: Vec<String>,
-    /// Print what would be built, and build nothing.
-    pub dry_run: bool,
-}
+use super::test::{Done, Options};
 
 /// A build that is recorded.
 struct Job {
@@ -114,6 +106,10 @@ impl Job {
         format!("{}-{}", self.variant, self.flavor)
     }
 
+    fn which(&self) -> Which {
+        Which { variant: Some(self.variant.clone()), flavor: self.flavor.clone() }
+    }
+
     fn command(&self) -> String {
         let flag = if self.runs_here { "" } else { " --no-smoke" };
         format!("cargo xtask build --record --variant {} --flavor {}{flag}", self.variant, self.flavor)
@@ -122,8 +118,7 @@ impl Job {
     fn carry_out(&self, context: &Context) -> Done {
         measured(&self.name(), context, || {
             let options = build::Options {
-                variant: Some(self.variant.to_string()),
-                flavor: self.flavor.to_string(),
+                which: self.which(),
                 no_smoke: !self.runs_here,
                 record: true,
                 ..build::Options::default()
@@ -134,7 +129,7 @@ impl Job {
 
     /// Returns the packaged server's completion of the smoke test's prompt.
     fn answer(&self, context: &Context) -> Result<Value> {
-        let outcome = smoke::command(context, Some(&self.variant), self.flavor.to_string())?;
+        let outcome = smoke::command(context, &self.which())?;
         Ok(outcome.json["answers"]["completion"].clone())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use espalier_core::context::Outcome;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
@@ -17,22 +18,21 @@ pub struct Page {
 }
 
 /// Options of `man`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
     /// Output folder; created if missing.
+    #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// The pages.
-    pub pages: Vec<Page>,
 }
 
 /// Writes the pages; other files in the folder are kept.
-pub fn run(options: &Options) -> Result<Outcome> {
+pub fn run(options: &Options, pages: &[Page]) -> Result<Outcome> {
     disk::create_folder(&options.folder)?;
-    for page in &options.pages {
+    for page in pages {
         disk::write_if_changed(&options.folder.join(&page.name), &page.text)?;
     }
     let folder = options.folder.display().to_string();
-    let names: Vec<&String> = options.pages.iter().map(|page| &page.name).collect();
+    let names: Vec<&String> = pages.iter().map(|page| &page.name).collect();
     let text = format!("wrote {} pages to {folder}", names.len());
     Ok(Outcome::ok(text, json!({ "folder": folder, "pages": names })))
 }

@@ -2,27 +2,30 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use espalier_core::config::layout::SMOKE_MODEL;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::{self, Run, Seen, Watch};
 use espalier_core::sys::net::server::Server;
+use espalier_core::sys::project::root::absolute_path;
 use espalier_dist::packaged;
 use espalier_dist::sys::node;
+use espalier_dist::which::Which;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::sys::models;
 
 /// Options of `page`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// Flavor name.
-    pub flavor: String,
-    /// Folder of the screenshots; below `target/` when none is given.
+    /// The build.
+    #[command(flatten)]
+    pub which: Which,
+    /// Folder for the screenshots.
+    #[arg(long, value_name = "DIR", value_parser = absolute_path)]
     pub screenshots: Option<PathBuf>,
 }
 
@@ -63,10 +66,11 @@ fn browser() -> Option<PathBuf> {
 /// Starts the packaged server, and a browser that uses its page.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
-    let variant = pins.variant(options.variant.as_deref())?;
-    let (name, layout) = (format!("{}-{}", variant.name, options.flavor), &context.layout);
-    let program = layout.server(&variant.name, &options.flavor);
-    refuse_without_page(context, &variant.name, &options.flavor)?;
+    let Which { variant, flavor } = &options.which;
+    let variant = pins.variant(variant.as_deref())?;
+    let (name, layout) = (format!("{}-{flavor}", variant.name), &context.layout);
+    let program = layout.server(&variant.name, flavor);
+    refuse_without_page(context, &variant.name, flavor)?;
     if let Some(missing) = missing() {
         return Err(missing);
     }

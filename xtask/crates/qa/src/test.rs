@@ -5,6 +5,7 @@ pub mod tested;
 
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use espalier_core::config::flavors::DEFAULT_FLAVOR;
 use espalier_core::config::models::MODEL_OF_CHECKS;
 use espalier_core::context::{Context, Outcome};
@@ -12,6 +13,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::process::{self, Run};
 use espalier_core::sys::machine::{disk, scratch};
 use espalier_core::sys::project::pinned_models::{self, Provided};
+use espalier_dist::which::Which;
 use espalier_dist::{build, packaged, smoke, smoke_rpc};
 use espalier_patches::lint;
 use espalier_patches::lock;
@@ -25,90 +27,103 @@ use crate::gate;
 use crate::test::tested::{PARTS, Part};
 
 /// Options of `test`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Names of the steps to run; all when empty.
+    /// Run only this step, or with `--long` only this flavor; repeatable.
+    #[arg(long, value_name = "STEP")]
     pub only: Vec<String>,
-    /// Print the steps and run none.
+    /// List the steps.
+    #[arg(long)]
     pub list: bool,
-    /// Skip steps that have passed here with the same inputs.
+    /// Leave out steps that have passed here with the same inputs, and say which; ignored if `CI` is set.
+    #[arg(long, conflicts_with = "long")]
     pub changed: bool,
-    /// The command-line help, as docs/reference/commands.md should contain it.
-    pub commands: String,
+    /// Build every flavor that this machine can build from nothing, and record each in ci/proofs/; takes hours.
+    #[arg(long, conflicts_with = "list")]
+    pub long: bool,
+    /// Print what would be built.
+    #[arg(long, requires = "long")]
+    pub dry_run: bool,
 }
 
 /// One check.
 struct Step {
     name: &'static str,
     about: &'static str,
-    run: fn(&Context, &Options) -> Result<()>,
+    /// Takes the help of all commands too, as docs/reference/commands.md should contain it.
+    run: fn(&Context, &Options, &str) -> Result<()>,
 }
 
 const STEPS: [Step; 15] = [
-    Step { name: "fmt", about: "all Rust code is formatted", run: |context, _| fmt(context) },
-    Step { name: "clippy", about: "no warning in any target", run: |context, _| clippy(context) },
-    Step { name: "lint", about: "the form of every patch", run: |context, _| lint::check(context) },
+    Step { name: "fmt", about: "all Rust code is formatted", run: |context, _, _| fmt(context) },
+    Step { name: "clippy", about: "no warning in any target", run: |context, _, _| clippy(context) },
+    Step { name: "lint", about: "the form of every patch", run: |context, _, _| lint::check(context) },
     Step {
         name: "workflows",
         about: "actionlint, zizmor and our own rules on .github/workflows",
-        run: |context, _| workflows::check(context),
+        run: |context, _, _| workflows::check(context),
     },
     Step {
         name: "docs",
         about: "generated documents are up to date",
-        run: |context, options| docs::check(context, &options.commands),
+        run: |context, _, commands| docs::check(context, commands),
     },
     Step {
         name: "paged",
         about: "builds and smokes the paged variant from the pin",
-        run: |context, _| build_paged(context),
+        run: |context, _, _| build_paged(context),
     },
     Step {
         name: "stock",
         about: "builds and smokes the stock variant from the pin",
-        run: |context, _| build_stock(context),
+        run: |context, _, _| build_stock(context),
     },
     Step {
         name: "lock",
         about: "espalier.lock is what the pins, patches and overlays give",
-        run: |context, _| check_lock(context),
+        run: |context, _, _| check_lock(context),
     },
     Step {
         name: "smoke",
         about: "the packaged servers answer, with their model in another process too",
-        run: |context, _| smoke_both(context),
+        run: |context, _, _| smoke_both(context),
     },
     Step {
         name: "page",
         about: "the servers' web page in a browser, where there is a Chromium",
-        run: |context, _| use_pages(context),
+        run: |context, _, _| use_pages(context),
     },
     // After the builds, which install CMake and Ninja: these tests use them too.
-    Step { name: "unit", about: "all tests of the tool and the kernels", run: unit },
+    Step {
+        name: "unit",
+        about: "all tests of the tool and the kernels",
+        run: |context, options, _| unit(context, options),
+    },
     Step {
         name: "gate",
         about: "logits and the servers' answers of paged against stock",
-        run: |context, _| run_gate(context),
+        run: |context, _, _| run_gate(context),
     },
     Step {
         name: "quality",
         about: "no type of the KV cache costs a model more than in ci/kv-quality.json",
-        run: |context, _| look_at_quality(context),
+        run: |context, _, _| look_at_quality(context),
     },
     Step {
         name: "weights",
         about: "chats and KV types on real weights, where pip can get them",
-        run: |context, _| look_at_weights(context),
+        run: |context, _, _| look_at_weights(context),
     },
     Step {
         name: "suites",
         about: "upstream's own tests end on paged as on stock",
-        run: |context, _| run_suites(context),
+        run: |context, _, _| run_suites(context),
     },
 ];
 
-/// Runs the steps, continues after a failure, and reports at the end how long each took.
-pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+/// Runs the steps, continues after a failure, and reports at the end how long each took. `commands` is the help of all
+/// commands, as Markdown.
+pub fn run(context: &Context, options: &Options, commands: &str) -> Result<Outcome> {
     let steps = chosen(&options.only)?;
     if options.list {
         let lines: Vec<String> =
@@ -126,7 +141,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let why = "it passed here, and nothing that it reads has changed since";
         context.ui.status("Skipping", format!("{}: {why}", step.name));
     }
-    let results: Vec<Done> = due.into_iter().map(|step| do_step(context, options, step, &inputs)).collect();
+    let given = (options, commands);
+    let results: Vec<Done> = due.into_iter().map(|step| do_step(context, given, step, &inputs)).collect();
     let mut outcome = summary(&results);
     if !left_out.is_empty() {
         let names: Vec<&str> = left_out.iter().map(|step| step.name).collect();
@@ -154,12 +170,12 @@ pub(super) struct Done {
     pub(super) error: Option<Error>,
 }
 
-fn do_step(context: &Context, options: &Options, step: &Step, inputs: &Inputs) -> Done {
+fn do_step(context: &Context, (options, commands): (&Options, &str), step: &Step, inputs: &Inputs) -> Done {
     let reason = if options.changed { inputs.reason(context, step.name).ok().flatten() } else { None };
     let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
     context.ui.status("Testing", format!("{}: {}{reason}", step.name, step.about));
     let begin = Instant::now();
-    let outcome = (step.run)(context, options);
+    let outcome = (step.run)(context, options, commands);
     let remembered = inputs.remember(context, step.name, outcome.is_ok());
     let error = outcome.and(remembered).err();
     if let Some(error) = &error {
@@ -294,8 +310,14 @@ fn build_paged(context: &Context) -> Result<()> {
 fn build_variant(context: &Context, variant: &str, reference: bool) -> Result<()> {
     // Locked: a check must not change what it checks.
     let context = Context { locked: true, ..context.clone() };
-    let (variant, flavor) = (Some(variant.to_string()), DEFAULT_FLAVOR.to_string());
-    build::run(&context, &build::Options { variant, flavor, reference, ..Default::default() }).map(drop)
+    let which = build_of(&context, variant)?;
+    build::run(&context, &build::Options { which, reference, ..Default::default() }).map(drop)
+}
+
+/// Returns the build of a variant that this repository has.
+fn build_of(context: &Context, variant: &str) -> Result<Which> {
+    let pins = context.pins()?;
+    Ok(Which::of_variant(&pins.variant(Some(variant))?.name))
 }
 
 fn check_lock(context: &Context) -> Result<()> {
@@ -304,8 +326,9 @@ fn check_lock(context: &Context) -> Result<()> {
 
 fn smoke_both(context: &Context) -> Result<()> {
     for variant in ["stock", "paged"] {
-        smoke::command(context, Some(variant), DEFAULT_FLAVOR.to_string())?;
-        smoke_rpc::command(context, Some(variant), DEFAULT_FLAVOR)?;
+        let which = build_of(context, variant)?;
+        smoke::command(context, &which)?;
+        smoke_rpc::command(context, &which)?;
     }
     Ok(())
 }
@@ -324,11 +347,7 @@ fn use_pages(context: &Context) -> Result<()> {
             context.ui.warn(what);
             continue;
         }
-        let options = page::Options {
-            variant: Some(variant.to_string()),
-            flavor: DEFAULT_FLAVOR.to_string(),
-            screenshots: None,
-        };
+        let options = page::Options { which: build_of(context, variant)?, screenshots: None };
         let outcome = page::run(context, &options)?;
         if outcome.code != 0 {
             return Err(Error::no(format!("the web page of {variant}-{DEFAULT_FLAVOR}")).detail(outcome.text));
@@ -343,7 +362,7 @@ fn run_gate(context: &Context) -> Result<()> {
 
 fn look_at_quality(context: &Context) -> Result<()> {
     let baseline = Some(context.layout.root().join("ci/kv-quality.json"));
-    let options = kv_quality::Options { baseline, ..kv_quality::Options::quick() };
+    let options = kv_quality::Options { baseline, quick: true, ..kv_quality::Options::default() };
     bench::run(context, &bench::What::KvQuality(options)).map(drop)
 }
 
@@ -360,7 +379,7 @@ fn look_at_weights(context: &Context) -> Result<()> {
         Provided::File(_) => {
             compare_paged(context, &[gate::Part::Weights])?;
             let baseline = Some(context.layout.root().join("ci/kv-quality-weights.json"));
-            let options = kv_quality::Options { baseline, ..kv_quality::Options::on_weights() };
+            let options = kv_quality::Options { baseline, weights: true, ..kv_quality::Options::default() };
             bench::run(context, &bench::What::KvQuality(options)).map(drop)
         }
     }

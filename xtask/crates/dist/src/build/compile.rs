@@ -38,7 +38,7 @@ impl Build<'_> {
 
     /// Compiles the package's targets, as far as they are not up to date.
     pub(super) fn compile_targets(&self, tools: &Tools, log_name: &str) -> Result<()> {
-        let compiled = self.compile(self.compile_run(tools, self.targets()?), log_name);
+        let compiled = self.compile(self.compile_run(tools, self.targets()), log_name);
         compiled.map_err(|error| if self.options.reference { error.hint(reference::HINT) } else { error })
     }
 
@@ -77,7 +77,7 @@ impl Build<'_> {
         let folder = self.build_folder();
         if !disk::exists(&folder.join("build.ninja")) {
             let build =
-                format!("cargo xtask build --variant {} --flavor {}", self.variant.name, self.options.flavor);
+                format!("cargo xtask build --variant {} --flavor {}", self.variant.name, self.flavor.name);
             return Err(Error::usage(format!("{} is not built", self.name())).hint(build));
         }
         // Without a target Ninja would build everything.

@@ -28,7 +28,7 @@ impl Build<'_> {
             compilers.cxx,
             compilers.version,
             self.flavors.programs,
-            self.flavor()?.modules,
+            self.flavor.entry.modules,
         );
         // A patch that yields the same tree may have another description.
         text += &format!("documents {} {}\n", shipped::FORMAT, applied.locked.to_text(&self.variant.name));
@@ -84,7 +84,7 @@ impl Build<'_> {
     pub(super) fn would_stay(&self, applied: &Applied) -> Result<bool> {
         let Ok(compilers) = compilers::compilers() else { return Ok(false) };
         let is_on_disk = apply::is_on_disk(self.context, self.variant, applied)?;
-        let page = web_page::choose(self.context, self.variant, self.options.page)?;
+        let page = web_page::choose(self.context, self.variant, self.options.page())?;
         Ok(is_on_disk && self.is_current(&self.inputs_digest(applied, &compilers, &page)?)?)
     }
 }

@@ -9,7 +9,8 @@ mod twice;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use espalier_core::config::flavors::{Flavor, Flavors};
+use clap::Args;
+use espalier_core::config::flavors::{Flavors, NamedFlavor};
 use espalier_core::config::pins::{Pins, Tool, Variant};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
@@ -28,6 +29,7 @@ use super::shipped::Made;
 use super::smoke;
 use super::watched::Watched;
 use super::web_page::{self, Choice, Wanted};
+use super::which::Which;
 use crate::plan::manifest::{Manifest, portable_flags};
 use crate::plan::reference;
 use crate::plan::web_page::Named;
@@ -37,32 +39,47 @@ use crate::sys::package::{self, Contents};
 use crate::sys::web_page as pages;
 
 /// Options of `build`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// Flavor name.
-    pub flavor: String,
-    /// Print the steps and do nothing.
-    pub dry_run: bool,
-    /// Number of parallel compilers; by default, Ninja's choice.
+    /// The build.
+    #[command(flatten)]
+    pub which: Which,
+    /// Number of parallel compile jobs.
+    #[arg(long, short, value_name = "N")]
     pub jobs: Option<u32>,
-    /// Skip the smoke test.
+    /// Skip the smoke test; the build then counts as unfinished.
+    #[arg(long)]
     pub no_smoke: bool,
-    /// Whether the server gets upstream's web page.
-    pub page: Wanted,
-    /// Stop once CMake has configured everything.
+    /// Stop once CMake has found everything that the flavor needs.
+    #[arg(long, conflicts_with = "no_smoke")]
     pub configure_only: bool,
-    /// Build from an empty folder without a compiler cache, and record the resulting support tier.
+    /// Build from an empty folder without a compiler cache, and write what it showed to ci/proofs/.
+    #[arg(long)]
     pub record: bool,
-    /// Build once more in another folder, and compare.
+    /// Build once more, from nothing in another folder, and compare every byte of both packages.
+    #[arg(long, conflicts_with_all = ["no_smoke", "configure_only", "record"])]
     pub twice: bool,
-    /// Compile even files that a compiler cache has.
-    pub recompile: bool,
-    /// Build a reference for comparisons, unless a full build is there: see `build::reference`.
+    /// Compile all but ggml and libllama at -O1: enough to compare answers with, and never timed or shipped.
+    #[arg(long, conflicts_with_all = ["record", "twice"])]
     pub reference: bool,
-    /// The processors of the accelerator, instead of the flavor's own list.
+    /// Processors of the accelerator, separated by commas, instead of the flavor's own list.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub architectures: Vec<String>,
+    /// Leave the web page out of the server.
+    #[arg(long)]
+    pub no_ui: bool,
+    /// Print what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Compile even files that a compiler cache has; no argument asks for it.
+    #[arg(skip)]
+    pub recompile: bool,
+}
+
+impl Options {
+    fn page(&self) -> Wanted {
+        if self.no_ui { Wanted::No } else { Wanted::IfPossible }
+    }
 }
 
 /// Builds one variant in one flavor.
@@ -72,10 +89,11 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         compilers::start_launcher();
     }
     let flavors = context.flavors()?;
-    check(context, &flavors, options)?;
+    let flavor = flavors.get(&options.which.flavor)?;
+    check(context, &flavors, flavor, options)?;
     let (_lock, pins) = context.begin(options.dry_run, Access::Build)?;
-    let variant = pins.variant(options.variant.as_deref())?;
-    let build = Build { context, options, pins: &pins, variant, flavors: &flavors };
+    let variant = pins.variant(options.which.variant.as_deref())?;
+    let build = Build { context, options, pins: &pins, variant, flavors: &flavors, flavor };
     if options.dry_run {
         let steps: Vec<String> = build.steps()?.iter().map(Step::to_string).collect();
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
@@ -84,10 +102,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 }
 
 /// Checks everything that can be checked before a build starts.
-fn check(context: &Context, flavors: &Flavors, options: &Options) -> Result<()> {
-    let flavor = flavors.get(&options.flavor)?;
-    flavors.cache_entries(flavor, &options.architectures, &BTreeMap::new())?;
-    equipment::demand_platform(context, flavors, &options.flavor)
+fn check(context: &Context, flavors: &Flavors, flavor: NamedFlavor<'_>, options: &Options) -> Result<()> {
+    flavors.cache_entries(flavor.entry, &options.architectures, &BTreeMap::new())?;
+    equipment::demand_platform(context, flavors, flavor)
 }
 
 /// A build of one variant in one flavor. The canary builds a tip under a name that `pins.toml` does not have.
@@ -102,6 +119,8 @@ pub struct Build<'a> {
     pub variant: &'a Variant,
     /// Source of CMake's arguments.
     pub flavors: &'a Flavors,
+    /// Flavor to build, one of `flavors`.
+    pub flavor: NamedFlavor<'a>,
 }
 
 /// A configured build folder; nothing is compiled yet.
@@ -136,7 +155,7 @@ struct Tools {
 impl Build<'_> {
     /// Checks that the project has the files of Espalier that the steps read, before minutes of compiling.
     fn find_files(&self) -> Result<()> {
-        for work in self.work()? {
+        for work in self.work() {
             match work {
                 Work::Kernels => drop(self.context.file_of_espalier("kernels/Cargo.toml")?),
                 Work::Smoke => drop(smoke::model(self.context)?),
@@ -165,23 +184,19 @@ impl Build<'_> {
     /// Builds the applied variant. The caller holds the run lock.
     pub fn build(&self, store: &Store, applied: &Applied) -> Result<Outcome> {
         apply::materialise(self.context, store, self.pins, self.variant, applied)?;
-        if let Some(options) = self.host_options()? {
-            Build { options: &options, ..*self }.build(store, applied)?;
+        if let Some((flavor, options)) = self.host() {
+            Build { options: &options, flavor, ..*self }.build(store, applied)?;
         }
         let compilers = self.compilers()?;
-        let page = web_page::choose(self.context, self.variant, self.options.page)?;
+        let page = web_page::choose(self.context, self.variant, self.options.page())?;
         let inputs = self.inputs_digest(applied, &compilers, &page)?;
         if self.is_current(&inputs)? || self.has_full_build(applied, &compilers, &page)? {
             return Ok(self.outcome(applied, &page, true));
         }
         self.find_files()?;
         let tools = self.tools(compilers, page)?;
-        self.carry_out_all(&self.work()?, &tools, applied, &inputs)?;
+        self.carry_out_all(&self.work(), &tools, applied, &inputs)?;
         Ok(self.outcome(applied, &tools.page, false))
-    }
-
-    fn flavor(&self) -> Result<&Flavor> {
-        self.flavors.get(&self.options.flavor)
     }
 
     /// Returns the compilers, without their cache where the build time is recorded.
@@ -208,51 +223,47 @@ impl Build<'_> {
     /// Returns the entries in `ci/flavors.toml` and `pins.toml`.
     fn declared_entries(&self) -> Result<BTreeMap<String, String>> {
         let variant = self.pins.cache_entries(self.variant);
-        self.flavors.cache_entries(self.flavor()?, &self.options.architectures, &variant)
+        self.flavors.cache_entries(self.flavor.entry, &self.options.architectures, &variant)
     }
 
     /// Builds the page if it is not built yet, as far as this machine can. The tree is on disk.
     fn make_page(&self) -> Result<()> {
-        let page = web_page::choose(self.context, self.variant, self.options.page)?;
+        let page = web_page::choose(self.context, self.variant, self.options.page())?;
         web_page::provide(self.context, self.variant, &page)
     }
 
     fn equipment(&self) -> Result<Equipment> {
-        equipment::equipment(self.context, self.flavors, self.flavor()?, &self.options.flavor)
+        equipment::equipment(self.context, self.flavors, self.flavor)
     }
 
-    /// Returns the options of the host flavor whose programs this one uses. It is smoke-tested by the flavors that
-    /// use it.
-    fn host_options(&self) -> Result<Option<Options>> {
-        let Some((host, _)) = self.flavors.host(self.flavor()?) else { return Ok(None) };
-        Ok(Some(Options {
-            flavor: host.to_string(),
-            architectures: Vec::new(),
-            record: false,
-            ..self.options.clone()
-        }))
+    /// Returns the host flavor whose programs this one uses, and the options of its build. It is smoke-tested by the
+    /// flavors that use it.
+    fn host(&self) -> Option<(NamedFlavor<'_>, Options)> {
+        let host = self.flavors.host(self.flavor.entry)?;
+        let options = Options { architectures: Vec::new(), record: false, ..self.options.clone() };
+        Some((host, options))
     }
 
     /// Returns Ninja's targets: programs also build the modules of their own flavor.
-    fn targets(&self) -> Result<&[String]> {
-        let flavor = self.flavor()?;
-        Ok(if flavor.host.is_some() { &flavor.modules } else { &self.flavors.programs })
+    fn targets(&self) -> &[String] {
+        let flavor = self.flavor.entry;
+        if flavor.host.is_some() { &flavor.modules } else { &self.flavors.programs }
     }
 
     /// Prepares the build up to the point where a compiler can process single files. The caller holds the run lock.
     pub fn prepare(&self, store: &Store, applied: &Applied) -> Result<Configured> {
         apply::materialise(self.context, store, self.pins, self.variant, applied)?;
         let compilers = self.compilers()?;
-        let page = web_page::choose(self.context, self.variant, self.options.page)?;
+        let page = web_page::choose(self.context, self.variant, self.options.page())?;
         let inputs = self.inputs_digest(applied, &compilers, &page)?;
         let tools = self.tools(compilers, page)?;
-        let work: Vec<Work> = self.work()?.into_iter().take_while(|work| *work != Work::Compile).collect();
+        let work: Vec<Work> = self.work().into_iter().take_while(|work| *work != Work::Compile).collect();
         self.carry_out_all(&work, &tools, applied, &inputs)?;
         Ok(Configured { folder: self.build_folder(), ninja: tools.ninja })
     }
 
-    fn work(&self) -> Result<Vec<Work>> {
-        let has_host = self.flavor()?.host.is_some();
+    fn work(&self) -> Vec<Work> {
+        let has_host = self.flavor.entry.host.is_some();
         let all = [Work::Page, Work::Kernels, Work::Configure, Work::Compile, Work::Package, Work::Smoke];
         let is_wanted = |work: &Work| match work {
             Work::Kernels => self.variant.kernels,
@@ -261,7 +272,7 @@ impl Build<'_> {
             Work::Page => !has_host,
             Work::Configure | Work::Compile | Work::Package => true,
         };
-        Ok(all.into_iter().filter(is_wanted).collect())
+        all.into_iter().filter(is_wanted).collect()
     }
 
     /// Carries out the steps in order. A page that is not built yet is built while everything is compiled without it:
@@ -323,7 +334,7 @@ impl Build<'_> {
             Work::Package => {
                 let manifest = self.manifest(tools, applied, inputs)?;
                 let (origin, texts) = self.made(tools, applied, &manifest)?.gather(self.context)?;
-                let contents = Contents { texts, ..self.contents(&manifest)? };
+                let contents = Contents { texts, ..self.contents(&manifest) };
                 package::assemble(&contents, &self.package_folder(), manifest, &origin)
             }
             Work::Smoke => {
@@ -336,13 +347,13 @@ impl Build<'_> {
     fn step(&self, work: Work, tools: &Tools) -> Result<Option<Step>> {
         let layout = &self.context.layout;
         Ok(Some(match work {
-            Work::Page => return Ok(web_page::step(self.context, &tools.page, self.options.page)),
+            Work::Page => return Ok(web_page::step(self.context, &tools.page, self.options.page())),
             Work::Kernels => Step::Kernels { command: self.kernels_run()?.words() },
             Work::Configure => {
                 let arguments = self.configure_arguments(tools, &self.pins.pin_of(self.variant).revision)?;
                 Step::Configure { command: Run::new(&tools.cmake).args(&arguments).words() }
             }
-            Work::Compile => Step::Compile { command: self.compile_run(tools, self.targets()?).words() },
+            Work::Compile => Step::Compile { command: self.compile_run(tools, self.targets()).words() },
             Work::Package => Step::Package { folder: layout.show(&self.package_folder()) },
             Work::Smoke => Step::Smoke { model: layout.show(&layout.smoke_model()) },
         }))
@@ -366,8 +377,8 @@ impl Build<'_> {
     fn steps_to_package(&self, steps: &mut Vec<Step>) -> Result<()> {
         let layout = &self.context.layout;
         steps.push(Step::Materialise { folder: layout.show(&layout.tree(&self.variant.name)) });
-        if let Some(options) = self.host_options()? {
-            steps.extend(Build { options: &options, ..*self }.steps_of_tree()?);
+        if let Some((flavor, options)) = self.host() {
+            steps.extend(Build { options: &options, flavor, ..*self }.steps_of_tree()?);
         }
         steps.extend(self.steps_of_tree()?);
         Ok(())
@@ -377,27 +388,27 @@ impl Build<'_> {
     fn steps_of_tree(&self) -> Result<Vec<Step>> {
         let place = |name: &str| self.tool(name).map(|tool| tools::place(tool, &self.context.layout));
         let (cmake, ninja) = (place("cmake")?, place("ninja")?);
-        let page = web_page::foresee(self.context, self.pins.pin_of(self.variant), self.options.page)?;
+        let page = web_page::foresee(self.context, self.pins.pin_of(self.variant), self.options.page())?;
         let tools = Tools { cmake, ninja, compilers: compilers::compilers_or_names(), cache: None, page };
         let steps: Vec<Option<Step>> =
-            self.work()?.into_iter().map(|work| self.step(work, &tools)).collect::<Result<_>>()?;
+            self.work().into_iter().map(|work| self.step(work, &tools)).collect::<Result<_>>()?;
         Ok(steps.into_iter().flatten().collect())
     }
 
-    fn contents(&self, manifest: &Manifest) -> Result<Contents> {
-        let flavor = self.flavor()?;
+    fn contents(&self, manifest: &Manifest) -> Contents {
+        let flavor = self.flavor.entry;
         let host = self.flavors.host(flavor);
         let notices =
             |page: &Named| (pages::notices(&self.context.layout, &page.tree), "licenses/web-page.txt");
-        Ok(Contents {
-            host: host.map(|(host, _)| self.context.layout.package(&self.variant.name, host)),
+        Contents {
+            host: host.map(|host| self.context.layout.package(&self.variant.name, host.name)),
             built: self.build_folder().join("bin"),
             programs: if host.is_some() { Vec::new() } else { self.flavors.programs.clone() },
             modules: flavor.modules.clone(),
             // A host already contains its own.
             others: manifest.page.as_ref().filter(|_| host.is_none()).map(notices).into_iter().collect(),
             texts: BTreeMap::new(),
-        })
+        }
     }
 
     /// Returns the sources of the package's documents.
@@ -417,7 +428,7 @@ impl Build<'_> {
         if self.variant.kernels {
             inputs.insert("kernels".to_string(), disk::sha256(self.kernels_digest()?.as_bytes()));
         }
-        for (name, recipe) in equipment::recipes(self.context, self.flavors, self.flavor()?)? {
+        for (name, recipe) in equipment::recipes(self.context, self.flavors, self.flavor.entry)? {
             inputs.insert(format!("toolchain {name}"), disk::sha256(recipe.as_bytes()));
         }
         Ok(Made {
@@ -426,22 +437,22 @@ impl Build<'_> {
             applied,
             page: manifest.page.as_ref(),
             ninja: (&tools.ninja, self.build_folder()),
-            targets: self.targets()?,
+            targets: self.targets(),
             cargo: equipment.cargo,
             inputs,
         })
     }
 
     fn name(&self) -> String {
-        format!("{}-{}", self.variant.name, self.options.flavor)
+        format!("{}-{}", self.variant.name, self.flavor.name)
     }
 
     fn build_folder(&self) -> PathBuf {
-        self.context.layout.build(&self.variant.name, &self.options.flavor)
+        self.context.layout.build(&self.variant.name, self.flavor.name)
     }
 
     fn package_folder(&self) -> PathBuf {
-        self.context.layout.package(&self.variant.name, &self.options.flavor)
+        self.context.layout.package(&self.variant.name, self.flavor.name)
     }
 
     fn stamp_file(&self) -> PathBuf {
@@ -477,8 +488,8 @@ impl Build<'_> {
         let patches = applied.locked.patches.iter().map(|patch| (patch.file.clone(), patch.sha256.clone()));
         Ok(Manifest {
             variant: self.variant.name.to_string(),
-            flavor: self.options.flavor.clone(),
-            platform: self.flavor()?.platform_here(),
+            flavor: self.flavor.name.to_string(),
+            platform: self.flavor.entry.platform_here(),
             pin: applied.pin.revision.to_string(),
             patches: patches.collect(),
             tree: applied.tree.to_string(),
@@ -492,13 +503,13 @@ impl Build<'_> {
     }
 
     fn smoke(&self, applied: &Applied) -> Result<()> {
-        let options = smoke::Options {
-            variant: self.variant.name.to_string(),
-            flavor: self.options.flavor.clone(),
+        let subject = smoke::Subject {
+            variant: &self.variant.name,
+            flavor: self.flavor.name,
             identity: self.identity(applied),
-            device: equipment::device(self.context, self.flavors, self.flavor()?)?,
+            device: equipment::device(self.context, self.flavors, self.flavor.entry)?,
         };
-        smoke::run(self.context, &options).map(drop)
+        smoke::run(self.context, &subject).map(drop)
     }
 
     /// Returns the identity that the server must report; a stock build has none.
@@ -517,7 +528,7 @@ impl Build<'_> {
         page.warn(ui);
         let json = json!({
             "variant": self.variant.name,
-            "flavor": self.options.flavor,
+            "flavor": self.flavor.name,
             "tree": applied.tree.to_string(),
             "package": package,
             "page": page.to_json(),

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Instant;
 
 use espalier_core::config::flavors::platform::Platform;
-use espalier_core::config::name::Name;
 use espalier_core::config::proof::{Level, Proof};
 use espalier_core::context::Outcome;
 use espalier_core::day::day;
@@ -13,7 +12,7 @@ use espalier_core::sys::git::store::Store;
 use espalier_core::sys::machine::{clock, disk, load, ours};
 use espalier_patches::apply::{self, Applied};
 
-use super::{Build, Options};
+use super::Build;
 use crate::equipment;
 use crate::plan::devices;
 use crate::sys::package;
@@ -24,8 +23,8 @@ use crate::sys::package;
 ///
 /// Those of the build; nothing is recorded then.
 pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcome> {
-    if let Some(options) = build.host_options()? {
-        Build { options: &options, ..*build }.build(store, applied)?;
+    if let Some((flavor, options)) = build.host() {
+        Build { options: &options, flavor, ..*build }.build(store, applied)?;
     }
     for folder in [build.build_folder(), build.package_folder()] {
         ours::remove_folder(&folder)?;
@@ -52,16 +51,16 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
 
 /// Returns the proof without its times.
 fn proof(build: &Build<'_>, applied: &Applied) -> Result<Proof> {
-    let (options, flavor) = (build.options, build.flavor()?);
+    let flavor = build.flavor.entry;
     let package = build.package_folder();
     let family = flavor.family.as_ref().and_then(|family| build.flavors.families.get(family.get_ref()));
     let entries = build.cache_entries()?;
     let architectures = family.and_then(|family| entries.get(&family.option)).cloned().unwrap_or_default();
     Ok(Proof {
-        flavor: Name::new(&options.flavor).map_err(Error::usage)?,
+        flavor: build.flavor.name.clone(),
         variant: build.variant.name.clone(),
         level: level(build)?,
-        command: command(build.variant.name.as_str(), options),
+        command: command(build),
         date: day(i64::try_from(clock::now()).unwrap_or(i64::MAX)),
         pin: applied.pin.revision.to_string(),
         tree: applied.tree.to_string(),
@@ -93,19 +92,21 @@ fn level(build: &Build<'_>) -> Result<Level> {
 
 /// Whether the module of an accelerator finds a device: without one, its server runs on the processor.
 fn has_device(build: &Build<'_>) -> Result<bool> {
-    let flavor = build.flavor()?;
+    let flavor = build.flavor.entry;
     if flavor.host.is_none() {
         return Ok(true);
     }
     let device = equipment::device(build.context, build.flavors, flavor)?;
-    let server = build.context.layout.server(&build.variant.name, &build.options.flavor);
+    let server = build.context.layout.server(&build.variant.name, build.flavor.name);
     let said = device.run(&server).arg("--list-devices").success()?;
     Ok(devices::names(&espalier_series::lossy(&said)).next().is_some())
 }
 
 /// Returns the command that reproduces the build.
-fn command(variant: &str, options: &Options) -> String {
-    let mut command = format!("cargo xtask build --record --variant {variant} --flavor {}", options.flavor);
+fn command(build: &Build<'_>) -> String {
+    let Build { options, variant, flavor, .. } = build;
+    let (variant, flavor) = (&variant.name, flavor.name);
+    let mut command = format!("cargo xtask build --record --variant {variant} --flavor {flavor}");
     if !options.architectures.is_empty() {
         command += &format!(" --architectures {}", options.architectures.join(","));
     }

@@ -62,11 +62,7 @@ impl Inputs {
     pub fn rows(&self) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         for variant in self.pins.variants.values() {
-            variant
-                .flavors
-                .iter()
-                .flatten()
-                .try_for_each(|name| self.flavors.get(name.as_str()).map(drop))?;
+            variant.flavors.iter().flatten().try_for_each(|name| self.flavors.get(name).map(drop))?;
             for (name, flavor) in self.flavors.flavors.iter().filter(|(name, _)| variant.is_for(name)) {
                 for platform in &flavor.platforms {
                     rows.push(self.row(variant, name, flavor, *platform)?);
@@ -88,7 +84,7 @@ impl Inputs {
         let kernels = if variant.kernels { self.kernels.as_str() } else { "" };
         let entries = self.flavors.cache_entries(flavor, &[], &self.pins.cache_entries(variant))?;
         let tools = ["cmake", "ninja"].map(|name| self.pins.tools.get(name).map(|tool| &tool.version));
-        let hosts_modules = self.flavors.host(flavor).map(|(_, host)| &host.modules);
+        let hosts_modules = self.flavors.host(flavor).map(|host| &host.entry.modules);
         let ingredients = format!(
             "tree {}\npin {}\nplatform {platform}\nrunner {} {:?}\ntools {tools:?}\nprograms {:?}\nmodules {:?} {hosts_modules:?}\nentries {entries:?}\n\
              toolchains {toolchains}\nkernels {kernels}\n",
@@ -124,7 +120,7 @@ impl Inputs {
     }
 
     fn toolchains_of<'a>(&'a self, flavor: &'a Flavor) -> Result<Vec<Named<'a>>> {
-        let host = self.flavors.host(flavor).and_then(|(_, host)| host.toolchain.as_ref());
+        let host = self.flavors.host(flavor).and_then(|host| host.entry.toolchain.as_ref());
         let names = host.into_iter().chain(&flavor.toolchain);
         names.map(|name| Ok((name, self.toolchains.get(name)?))).collect()
     }

@@ -5,6 +5,7 @@ pub mod owners;
 
 use std::sync::Arc;
 
+use clap::Args;
 use drift::refuse_drift;
 use espalier_core::config::lock::{LockedFile, LockedPatch, LockedVariant};
 use espalier_core::config::name::Name;
@@ -31,16 +32,20 @@ use super::lock_file;
 use crate::stack::Stack;
 
 /// Options of `apply`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// Print the steps and do nothing.
-    pub dry_run: bool,
-    /// Only say whether everything applies; write no tree to disk.
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
+    /// Only check whether everything applies; write no tree to disk.
+    #[arg(long)]
     pub check: bool,
-    /// Throw away what a person changed in the tree on disk.
+    /// Discard manual edits in the tree on disk.
+    #[arg(long, conflicts_with = "check")]
     pub discard_edits: bool,
+    /// Print what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// Handling of a stale lock.

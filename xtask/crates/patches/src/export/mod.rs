@@ -5,7 +5,9 @@ mod collect;
 mod written;
 
 use choose::{Existing, Exported, choose};
+use clap::Args;
 use collect::collect;
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::Variant;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Kind, Result};
@@ -24,11 +26,12 @@ use crate::rebase::descendants;
 use crate::stack::Stack;
 
 /// Options of `export`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// Print what would be written and write nothing.
+    /// Variant of `pins.toml`.
+    pub variant: Option<Name>,
+    /// Print what would be written.
+    #[arg(long)]
     pub dry_run: bool,
 }
 

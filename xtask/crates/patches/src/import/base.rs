@@ -20,7 +20,7 @@ use espalier_series::ObjectId;
 
 use super::Import;
 use crate::commits::make_commits;
-use crate::import::new_pin::{checked_name, notes_on, revision_of};
+use crate::import::new_pin::{notes_on, required_name, revision_of};
 use crate::import::patches::ImportBase;
 use crate::ready::series_folder;
 
@@ -146,7 +146,7 @@ fn new_variant(
     old_text: Option<String>,
 ) -> Result<Onto> {
     let Import { context, options, store, .. } = import;
-    let variant = checked_name(options.variant.as_deref())?;
+    let variant = required_name(options.variant.as_ref())?;
     let upstream = options.upstream.clone().unwrap_or_else(|| place.last_part());
     let new = NewPin {
         variant: variant.clone(),

@@ -17,12 +17,15 @@ pub mod strip_count;
 mod write;
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::machine::native_path::to_bytes;
+use espalier_core::sys::project::root::{absolute, absolute_path};
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::work_trees::fork::{ForkPlace, History};
 use espalier_core::sys::work_trees::fork_history::Fork;
@@ -36,43 +39,35 @@ use crate::import::loose::Loose;
 use crate::import::sequence::PatchSequence;
 
 /// Options of `import`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Source of the import.
-    pub what: What,
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// Name of the upstream, for a new variant.
+    /// Folder of patches, mbox, quilt series or diff; with `--from`, a range of commits: `BASE..TIP`.
+    #[arg(value_name = "PATCHES|BASE..TIP")]
+    pub what: String,
+    /// Fork to import: repository, bundle or URL.
+    #[arg(long, value_name = "PATH|URL", value_parser = absolute)]
+    pub from: Option<String>,
+    /// Variant of `pins.toml`, or name of a new one.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
+    /// Name of a new variant's upstream, such as `llama.cpp`.
+    #[arg(long, value_name = "NAME")]
     pub upstream: Option<String>,
-    /// Files and folders that keep the pin's content.
+    /// File or folder to leave as it is at the pin; repeatable.
+    #[arg(long, value_name = "PATH")]
     pub leave_out: Vec<OsString>,
-    /// Do everything except writing.
+    /// Author of patches that name none, `Name <address>`; default: you, from git's configuration.
+    #[arg(long, value_name = "AUTHOR", conflicts_with = "from")]
+    pub author: Option<String>,
+    /// Number of leading path components to strip where no queue sets it; default: the one that fits.
+    #[arg(long, short = 'p', value_name = "N", conflicts_with = "from")]
+    pub strip: Option<u32>,
+    /// Append them to the variant's patches.
+    #[arg(long)]
+    pub append: bool,
+    /// Do everything except write.
+    #[arg(long)]
     pub dry_run: bool,
-}
-
-/// Source of an import.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Commits of a fork.
-    Fork {
-        /// Its repository, a bundle, or a URL.
-        from: String,
-        /// `BASE..TIP`: the commits that are in the second and not in the first.
-        range: String,
-        /// Whether `--append` was given: only patches can be appended to existing ones.
-        append: bool,
-    },
-    /// Patches made elsewhere.
-    Patches {
-        /// A folder, an mbox, a quilt series or a diff.
-        path: PathBuf,
-        /// Author of the patches that name none.
-        author: Option<String>,
-        /// Number of leading components stripped from the paths of diffs whose queue does not set it.
-        strip: Option<u32>,
-        /// Append them to the variant's existing patches.
-        append: bool,
-    },
 }
 
 /// Imports, or reports everything that prevents it.
@@ -81,20 +76,20 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Err(Error::usage("`import` cannot be used with `--locked`: it changes `espalier.lock`")
             .hint("leave one of them out"));
     }
-    if let What::Fork { from, range, append: true } = &options.what {
+    if let Options { from: Some(from), append: true, .. } = options {
         let what = "`--append` takes patches, and `--from` a fork; nothing was written";
         let variant = options.variant.as_deref();
-        return Err(base::as_patches(Error::usage(what), from, range, variant));
+        return Err(base::as_patches(Error::usage(what), from, &options.what, variant));
     }
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let store = &Store::open(&context.layout.store())?;
     let repo = &ImportRepo::create(&context.layout.scratch(), store)?;
     let import = Import { context, options, store, repo };
-    match &options.what {
-        What::Fork { from, range, .. } => import.fork(from, range),
-        What::Patches { path, author, strip, append } => {
-            let loose = loose::read(repo, path, *strip)?;
-            import.patches(loose, author.as_deref(), *append)
+    match &options.from {
+        Some(from) => import.fork(from, &options.what),
+        None => {
+            let Ok(path) = absolute_path(&options.what);
+            import.patches(loose::read(repo, &path, options.strip)?)
         }
     }
 }
@@ -111,13 +106,20 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    fn patches(self, mut loose: Loose, author: Option<&str>, append: bool) -> Result<Outcome> {
-        let mut onto = base::for_patches(self, append)?;
+    fn patches(self, mut loose: Loose) -> Result<Outcome> {
+        let Options { author, append, .. } = self.options;
+        let mut onto = base::for_patches(self, *append)?;
         onto.notes.append(&mut loose.notes);
         let tree = self.repo.store.tree_of(onto.base)?;
         let mut left_out = LeftOut::new(&self.repo.store, tree, &self.options.leave_out)?;
-        let sequence =
-            applying::sequence_of(self.repo, loose, tree, &mut left_out, author, &self.context.ui)?;
+        let sequence = applying::sequence_of(
+            self.repo,
+            loose,
+            tree,
+            &mut left_out,
+            author.as_deref(),
+            &self.context.ui,
+        )?;
         left_out.refuse_useless()?;
         self.finish(&onto, sequence, None)
     }

@@ -7,14 +7,10 @@ use espalier_core::sys::work_trees::fork::ForkPlace;
 use espalier_series::ObjectId;
 
 /// Returns the name of a new variant, which is required.
-pub fn checked_name(name: Option<&str>) -> Result<Name> {
-    let name = name.ok_or_else(|| {
+pub fn required_name(name: Option<&Name>) -> Result<Name> {
+    name.cloned().ok_or_else(|| {
         Error::usage("there is no variant yet, and the new one has no name")
             .hint("name it: --variant my-fork")
-    })?;
-    Name::new(name).map_err(|why| {
-        Error::usage(format!("`{}` cannot be a variant's name: {why}", name.escape_debug()))
-            .hint("choose another name: --variant my-fork")
     })
 }
 

@@ -4,6 +4,7 @@ mod fix;
 mod look;
 mod tell;
 
+use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::project::run_lock::Access;
@@ -12,13 +13,16 @@ use serde_json::json;
 use tell::text;
 
 /// Options of `lint`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Options {
-    /// Apply the automatic fixes: numbers, names, the final newline.
+    /// Fix what can be fixed automatically: numbers, names, missing final newlines.
+    #[arg(long)]
     pub fix: bool,
-    /// Print what would be fixed, and fix nothing.
+    /// Print what would be fixed.
+    #[arg(long, requires = "fix")]
     pub dry_run: bool,
-    /// Print every finding, regardless of their number.
+    /// Print every finding, however many there are.
+    #[arg(long)]
     pub long: bool,
 }
 

@@ -19,10 +19,13 @@ mod target;
 mod waiting;
 mod walk;
 
+use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pins, Variant};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Kind, Result};
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::upstream::tip::Tip;
@@ -36,48 +39,94 @@ use crate::report::rebase::RebaseReport;
 use crate::report::rebase_text;
 use crate::stack::Stack;
 
-/// Options for starting a rebase.
-#[derive(Clone, Debug)]
+/// Options of `rebase`.
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// The variant that moves, or one on the pin that moves; the default one when none is given.
-    pub variant: Option<String>,
-    /// The destination.
-    pub onto: Onto,
-    /// Do everything in memory and write nothing.
+    /// Target: tag, branch or commit id, also `v1.0~3`; default: the series that the variant extends, as it is now.
+    #[arg(long, value_name = "REF")]
+    pub to: Option<String>,
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL", requires = "to", value_parser = absolute)]
+    pub from: Option<String>,
+    /// The action, unless a rebase is started.
+    #[command(flatten)]
+    pub step: Step,
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
+    /// Handling of upstreamed patches.
+    #[command(flatten)]
+    pub upstreamed: Upstreamed,
+    /// Fail if a patch would undo what upstream did since the old pin: lines that it added or deleted, or a
+    /// binary file that it changed.
+    #[arg(long, overrides_with = "no_strict")]
+    pub strict: bool,
+    /// Only warn, even if `--strict` was given before.
+    #[arg(long)]
+    pub no_strict: bool,
+    /// Do not show how each patch changed.
+    #[arg(long)]
+    pub no_range_diff: bool,
+    /// Do everything in memory, print what would happen, write nothing.
+    #[arg(long, conflicts_with = "step")]
     pub dry_run: bool,
-    /// Handling of upstreamed patches and of ambiguities.
-    pub choices: Choices,
 }
 
-/// The target of a rebase.
-#[derive(Clone, Debug)]
-pub enum Onto {
-    /// Another upstream tree: the pin moves, with every series on it.
-    Upstream(Upstream),
-    /// The current series that the variant extends. No pin moves.
-    Parent,
+/// The next step of a rebase that waits for its user; at most one.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[group(id = "step", conflicts_with = "to", multiple = false)]
+pub struct Step {
+    /// Continue after conflicts were resolved and staged.
+    #[arg(long = "continue")]
+    pub go_on: bool,
+    /// Drop the conflicting patch and continue.
+    #[arg(long)]
+    pub skip: bool,
+    /// Abandon the rebase; nothing in the project has changed.
+    #[arg(long)]
+    pub abort: bool,
+}
+
+/// Handling of patches that upstream has.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Upstreamed {
+    /// Drop patches that upstream has taken completely.
+    #[arg(long)]
+    pub drop_upstreamed: bool,
+    /// Trim the parts of patches that upstream has taken.
+    #[arg(long)]
+    pub trim_upstreamed: bool,
+    /// Stop at patches that upstream has taken in part, to edit them by hand as after a conflict.
+    #[arg(long, conflicts_with = "trim_upstreamed")]
+    pub edit_upstreamed: bool,
+}
+
+impl Upstreamed {
+    /// Returns them as choices of a rebase.
+    #[must_use]
+    pub fn choices(self) -> Choices {
+        let Upstreamed { drop_upstreamed, trim_upstreamed, edit_upstreamed } = self;
+        Choices { drop_upstreamed, trim_upstreamed, edit_upstreamed, ..Choices::default() }
+    }
+}
+
+impl Options {
+    fn choices(&self) -> Choices {
+        Choices {
+            strict: (self.strict || self.no_strict).then_some(self.strict),
+            no_range_diff: self.no_range_diff,
+            ..self.upstreamed.choices()
+        }
+    }
 }
 
 /// An upstream tree, as typed by the user.
-#[derive(Clone, Debug)]
-pub struct Upstream {
+#[derive(Clone, Copy, Debug)]
+pub struct Upstream<'a> {
     /// Tag, branch or commit to move to.
-    pub to: String,
+    pub to: &'a str,
     /// A repository, bundle or URL that has it.
-    pub from: Option<String>,
-}
-
-/// The actions of the command.
-#[derive(Clone, Debug)]
-pub enum Action {
-    /// Start one.
-    Start(Options),
-    /// Continue after a conflict was resolved.
-    Continue(Option<String>, Choices),
-    /// Drop the patch with the conflict, and continue.
-    Skip(Option<String>, Choices),
-    /// Abandon the rebase.
-    Abort(Option<String>),
+    pub from: Option<&'a str>,
 }
 
 /// A prepared rebase: nothing of the project has changed yet.
@@ -93,18 +142,16 @@ pub struct Prepared {
     pub choices: Choices,
 }
 
-/// Runs the requested action.
-pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
-    let is_tried = matches!(action, Action::Start(Options { dry_run: true, .. }));
-    let access = if is_tried { Access::Read } else { Access::Change };
+/// Starts a rebase, or takes the requested step of one that waits.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let access = if options.dry_run { Access::Read } else { Access::Change };
     let _lock = run_lock::take(&context.layout, &context.ui, access)?;
-    match action {
-        Action::Start(options) => begin(context, options),
-        Action::Continue(variant, choices) => {
-            resume(context, variant.as_deref(), *choices).and_then(finished)
-        }
-        Action::Skip(variant, choices) => skip(context, variant.as_deref(), *choices).and_then(finished),
-        Action::Abort(variant) => abort(context, variant.as_deref()),
+    let (variant, choices) = (options.variant.as_deref(), options.choices());
+    match options.step {
+        Step { abort: true, .. } => abort(context, variant),
+        Step { skip: true, .. } => skip(context, variant, choices).and_then(finished),
+        Step { go_on: true, .. } => resume(context, variant, choices).and_then(finished),
+        _ => begin(context, options),
     }
 }
 
@@ -116,11 +163,12 @@ pub fn run(context: &Context, action: &Action) -> Result<Outcome> {
 /// no flag was given.
 pub fn prepare(
     context: &Context,
-    (variant, upstream): (Option<&str>, &Upstream),
+    (variant, upstream): (Option<&str>, Upstream<'_>),
     choices: Choices,
 ) -> Result<Prepared> {
     let pins = context.pins()?;
-    waiting::refuse_waiting(context, pins.variant(variant)?)?;
+    let variant = pins.variant(variant)?;
+    waiting::refuse_waiting(context, variant)?;
     let store = Store::open(&context.layout.store())?;
     let moved = target::load(context, &pins, &store, (variant, upstream))?;
     start::start(&Target::Pin(moved), choices)
@@ -148,22 +196,22 @@ pub fn tree_on(context: &Context, pins: &Pins, store: &Store, stack: &Stack, tip
 /// Starts a rebase, or reports that there is nothing to do.
 fn begin(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
-    let named = options.variant.as_deref();
-    let variant = pins.variant(named)?;
+    let variant = pins.variant(options.variant.as_deref())?;
     if !options.dry_run {
         waiting::refuse_waiting(context, variant)?;
     }
     let store = Store::open(&context.layout.store())?;
-    let target = match &options.onto {
-        Onto::Upstream(upstream) => {
-            Some(Target::Pin(target::load(context, &pins, &store, (named, upstream))?))
+    let target = match &options.to {
+        Some(to) => {
+            let upstream = Upstream { to, from: options.from.as_deref() };
+            Some(Target::Pin(target::load(context, &pins, &store, (variant, upstream))?))
         }
-        Onto::Parent => parent::load(context, &pins, &store, variant)?,
+        None => parent::load(context, &pins, &store, variant)?,
     };
     match target {
         None => Ok(nothing_to_do(variant)),
-        Some(target) if options.dry_run => dry_run(&target, options.choices),
-        Some(target) => start::start(&target, options.choices).and_then(finished),
+        Some(target) if options.dry_run => dry_run(&target, options.choices()),
+        Some(target) => start::start(&target, options.choices()).and_then(finished),
     }
 }
 

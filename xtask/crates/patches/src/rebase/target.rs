@@ -1,6 +1,6 @@
 //! Start and target of a rebase, and the series that move with the pin.
 
-use espalier_core::config::pins::{Pin, Pins};
+use espalier_core::config::pins::{Pin, Pins, Variant};
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::sys::git::history::{self, Comparisons};
@@ -78,11 +78,11 @@ pub fn load<'a>(
     context: &'a Context,
     pins: &'a Pins,
     store: &'a Store,
-    (variant, upstream): (Option<&str>, &Upstream),
+    (variant, upstream): (&Variant, Upstream<'_>),
 ) -> Result<PinMove<'a>> {
     load_with_tip(context, pins, store, variant, |pin| {
         let Upstream { to, from } = upstream;
-        let ask = Ask { pin, reference: to, from: from.as_deref(), history: true };
+        let ask = Ask { pin, reference: to, from, history: true };
         let mut tip = tip::resolve(fetcher(context, store), &ask)?;
         tip.name = tip.revision.to_string();
         Ok(tip)
@@ -117,10 +117,9 @@ pub fn load_with_tip<'a>(
     context: &'a Context,
     pins: &'a Pins,
     store: &'a Store,
-    variant: Option<&str>,
+    variant: &Variant,
     find_tip: impl FnOnce(&Pin) -> Result<Tip>,
 ) -> Result<PinMove<'a>> {
-    let variant = pins.variant(variant)?;
     let stack = Stack::read(&context.layout, pins, variant)?;
     fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
     let named = onto(context, pins, store, stack.clone(), find_tip(&stack.pin)?);

@@ -171,7 +171,7 @@ fn pin_move<'a>(
         Error::environment(format!("the record of the rebase goes to `{name}`, which is no name"))
     })?;
     let tip = Tip { name, revision, commit: state.tip_commit()?, tree: state.tip_tree()? };
-    load_with_tip(context, pins, store, Some(&state.variant), |_| Ok(tip))
+    load_with_tip(context, pins, store, pins.variant(Some(&state.variant))?, |_| Ok(tip))
 }
 
 /// Returns the series without the patches that were replayed.

@@ -13,50 +13,61 @@ pub mod kv_quality;
 mod made_history;
 pub mod overload;
 pub mod paged_decode;
-mod rebase;
+pub mod rebase;
 pub mod record;
 mod status;
 mod synthetic;
 pub mod timing;
 
+use clap::{Args, Subcommand};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::machine::ours;
 
 use crate::serving::probe::{self, Probe};
 
-/// The bench to run; the integer is the number of rounds, in which the programs under test run in turn.
-#[derive(Clone, Debug)]
+/// The bench to run.
+#[derive(Clone, Debug, Subcommand)]
 pub enum What {
-    /// Applying a series: our `apply` cold and unchanged, `git am`, one `git apply --cached`.
-    Apply(u32),
-    /// Judging a series at each of a thousand upstream commits.
-    Status(u32),
-    /// Moving a series: our rebase in memory, `git merge-tree` and `git commit-tree` in a loop.
-    Rebase {
-        /// Number of rounds.
-        rounds: u32,
-        /// Number of patches in the series.
-        patches: usize,
-    },
-    /// Decoding several sequences: features on, stock, features off.
-    Decode(u32),
-    /// Requests with one shared prefix, sent at once to servers.
+    /// Time applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
+    Apply(Rounds),
+    /// Time judging a series at each of a thousand upstream commits.
+    Status(Rounds),
+    /// Time rebasing a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
+    Rebase(rebase::Options),
+    /// Time decoding several sequences: features on, stock, features off.
+    Decode(Rounds),
+    /// Send cold requests with one shared prefix, all at once, to stock servers and ours.
     Burst(burst::Options),
-    /// Number of sequences that fit into a pool.
+    /// Count how many sequences fit into a pool: one prefix shared, nothing shared, and stock.
     Capacity(capacity::Options),
-    /// Tokens per second where nothing is shared.
+    /// Measure tokens per second of the paged server and stock's when nothing is shared.
     PagedDecode(paged_decode::Options),
-    /// Operations of the block pool.
+    /// Time the operations of the block pool, on one core.
     Kernels(record::Keep),
-    /// Attention on one core.
+    /// Time attention alone, on one core, against the core's peak multiply-add rate and copy bandwidth.
     Attention(record::Keep),
-    /// Quality loss of a model with each type of the KV cache.
+    /// Measure the cost of KV cache types: divergence, perplexity, needles, bytes, speed.
     KvQuality(kv_quality::Options),
-    /// More clients than a paged server has capacity for, for minutes.
+    /// Overload the paged server with clients, some of which disconnect: answers, leaks, memory.
     Overload(overload::Options),
-    /// Scheduling of a paged server with a full pool.
+    /// Measure how fairly the paged server shares a full pool: stalls, queue bypass, the cost of queued requests.
     Fairness(fairness::Options),
+}
+
+/// Number of rounds.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Rounds {
+    /// Number of rounds; in each, the programs under test run in turn.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub rounds: u32,
+}
+
+impl Rounds {
+    /// Returns the number, at least 1.
+    fn count(self) -> u32 {
+        self.rounds.max(1)
+    }
 }
 
 /// Measures and prints a table.
@@ -64,10 +75,10 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
     find_files(context, what)?;
     ours::claim(&context.layout)?;
     match what {
-        What::Apply(rounds) => apply::run(context, (*rounds).max(1)),
-        What::Status(rounds) => status::run(context, (*rounds).max(1)),
-        What::Rebase { rounds, patches } => rebase::run(context, (*rounds).max(1), *patches),
-        What::Decode(rounds) => decode::run(context, (*rounds).max(1)),
+        What::Apply(rounds) => apply::run(context, rounds.count()),
+        What::Status(rounds) => status::run(context, rounds.count()),
+        What::Rebase(options) => rebase::run(context, options),
+        What::Decode(rounds) => decode::run(context, rounds.count()),
         What::Burst(options) => burst::run(context, options),
         What::Capacity(options) => capacity::run(context, options),
         What::PagedDecode(options) => paged_decode::run(context, options),

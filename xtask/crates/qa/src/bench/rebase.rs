@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::command::git;
@@ -10,19 +11,31 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::Run;
 use serde_json::{Value, json};
 
+use super::Rounds;
 use super::synthetic::{self, Size, Synthetic};
 use super::timing::{Times, table, to_json};
 
-/// Measures on a synthetic project with `patches` patches, and checks that both methods produce the same tree.
-pub fn run(context: &Context, rounds: u32, patches: usize) -> Result<Outcome> {
+/// Options of `bench rebase`.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Options {
+    /// Number of rounds.
+    #[command(flatten)]
+    pub rounds: Rounds,
+    /// Number of patches in the series.
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u16).range(1..=9999))]
+    pub patches: u16,
+}
+
+/// Measures on a synthetic project, and checks that both methods produce the same tree.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let scratch = disk::scratch_folder(&context.layout.generated().join("bench"), "rebase")?;
     let project = scratch.path().join("made-up");
-    let size = Size { files: 2000, patches };
+    let size = Size { files: 2000, patches: options.patches.into() };
     let contest = Contest { made: synthetic::make(&project, size)?, project };
     contest.prepare()?;
     let title = format!("{} patches rebased in a project of {} files", size.patches, size.files);
     context.ui.status("Measuring", &title);
-    let times = contest.measure(rounds)?;
+    let times = contest.measure(options.rounds.count())?;
     Ok(Outcome::ok(table(&title, &times), json!([to_json(&title, &times)])))
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use espalier_core::context::Context;
 use espalier_core::day::day;
 use espalier_core::error::Result;
@@ -11,11 +12,13 @@ use serde_json::Value;
 use super::history::History;
 
 /// The files to write.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Keep {
     /// Write the result and its plot to `docs/measurements/`.
+    #[arg(long)]
     pub record: bool,
-    /// Also write the plot to this path.
+    /// Write the plot to this file (SVG).
+    #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 }
 

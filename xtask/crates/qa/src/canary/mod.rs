@@ -10,11 +10,14 @@ mod walk;
 
 use std::path::PathBuf;
 
+use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::github::Client;
 use espalier_core::sys::github::step_summary;
 use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::ui;
 use espalier_dist::sys::compilers;
@@ -27,23 +30,31 @@ use walk::walk;
 use crate::report::canary::{self, CanaryReport, Level};
 
 /// Options of `canary`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Variant name; the default one when none is given.
-    pub variant: Option<String>,
-    /// Tag, branch or commit to try.
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
+    /// Tag, branch or commit id, also `v1.0~3`; default: upstream's default branch.
+    #[arg(long, value_name = "REF", default_value = "HEAD")]
     pub tip: String,
-    /// Repository, bundle or URL that contains the tip, instead of the pin's sources.
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL", value_parser = absolute)]
     pub from: Option<String>,
-    /// The last level.
+    /// Last level to run.
+    #[arg(long, value_enum, default_value_t = Level::Gate)]
     pub until: Level,
-    /// Write the report here as Markdown.
+    /// Write the report as Markdown.
+    #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Write the page of the level `status` here.
+    /// Also write the page of `status --html`.
+    #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Open, update and close the issues on GitHub.
+    /// Maintain one issue for each broken patch, about upstream's default branch (so not with `--tip`).
+    #[arg(long, conflicts_with = "tip")]
     pub github: bool,
     /// Print what would be done.
+    #[arg(long)]
     pub dry_run: bool,
 }
 

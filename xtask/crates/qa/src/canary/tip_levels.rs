@@ -10,7 +10,6 @@ use espalier_core::next_command::next_command;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_dist::build::{self, Build};
-use espalier_dist::web_page::Wanted;
 use espalier_patches::apply::{self, Applied};
 use espalier_patches::overlays::{PinOverlays, UpstreamTree};
 use espalier_patches::pinned_series::PinnedSeries;
@@ -247,9 +246,10 @@ impl<'a> TipLevels<'a> {
     ) -> Result<T> {
         let variant = Variant { name: name_beside(variant), ..variant.clone() };
         // The page is upstream's alone, and npm may not have its dependencies on that day.
-        let page = Wanted::No;
-        let options = build::Options { flavor: DEFAULT_FLAVOR.to_string(), page, ..Default::default() };
-        work(&Build { context: self.context, options: &options, pins: self.pins, variant: &variant, flavors })
+        let options = build::Options { no_ui: true, ..build::Options::default() };
+        let flavor = flavors.get(DEFAULT_FLAVOR)?;
+        let (context, pins) = (self.context, self.pins);
+        work(&Build { context, options: &options, pins, variant: &variant, flavors, flavor })
     }
 }
 

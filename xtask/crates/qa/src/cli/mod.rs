@@ -1,11 +1,6 @@
 //! The command line of the program with all commands.
 
-mod bench;
-mod documents;
-mod proof;
 mod reference;
-mod upstream;
-mod values;
 
 use clap::Subcommand;
 use espalier_core::called::Program;
@@ -13,10 +8,7 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use xtask::cli::{Command, Commands};
 
-use self::bench::Bench;
-use self::documents::{Completions, Docs, Man};
-use self::proof::{Fuzz, Gate, Page, Test};
-use self::upstream::{Canary, Sync};
+use crate::{bench, canary, completions, docs, fuzz, gate, long, man, page, sync, test};
 
 /// All commands.
 #[derive(Debug, Subcommand)]
@@ -33,25 +25,27 @@ pub enum All {
 #[derive(Debug, Subcommand)]
 pub enum Checks {
     /// Move pin, series, lock and report together, once everything builds and passes; else nothing.
-    Sync(Sync),
+    Sync(sync::Options),
     /// Try the series on upstream's tip: fetch, status, contract, build, gate.
-    Canary(Canary),
+    Canary(canary::Options),
     /// Use the web page of the built server in a browser: ask, attach files, reload.
-    Page(Page),
+    Page(page::Options),
     /// Run the checks that CI's `test` job runs, step by step.
-    Test(Test),
+    Test(test::Options),
     /// Compare stock and a variant: logits, the servers' answers, upstream's own tests.
-    Gate(Gate),
+    Gate(gate::Options),
     /// Fuzz the paged server with random options and clients.
-    Fuzz(Fuzz),
+    #[command(subcommand)]
+    Fuzz(fuzz::What),
     /// Measure; needs a quiet machine.
-    Bench(Bench),
+    #[command(subcommand)]
+    Bench(bench::What),
     /// Regenerate docs/reference/commands.md from the command line itself, or check it.
-    Docs(Docs),
+    Docs(docs::Options),
     /// Write the manual pages.
-    Man(Man),
+    Man(man::Options),
     /// Print the completions of a shell for `xtask`, a function that calls `cargo xtask`.
-    Completions(Completions),
+    Completions(completions::Options),
 }
 
 impl Commands for All {
@@ -70,25 +64,32 @@ impl Commands for All {
 impl Checks {
     fn run(self, context: &Context, program: Program) -> Result<Outcome> {
         match self {
-            Checks::Sync(sync) => sync.run(context),
-            Checks::Canary(canary) => canary.run(context),
-            Checks::Page(page) => page.run(context),
-            Checks::Test(test) => test.run(context),
-            Checks::Gate(gate) => gate.run(context),
-            Checks::Fuzz(fuzz) => fuzz.run(context),
-            Checks::Bench(bench) => crate::bench::run(context, &bench.into()),
-            Checks::Docs(docs) => docs.run(context),
-            Checks::Man(man) => man.run(program),
-            Checks::Completions(completions) => Ok(completions.run(program)),
+            Checks::Sync(options) => sync::run(context, &options),
+            Checks::Canary(options) => canary::run(context, &options),
+            Checks::Page(options) => page::run(context, &options),
+            Checks::Test(options) if options.long => long::run(context, &options),
+            Checks::Test(options) => test::run(context, &options, &reference::markdown()),
+            Checks::Gate(options) => gate::run(context, &options),
+            Checks::Fuzz(what) => fuzz::run(context, &what),
+            Checks::Bench(what) => bench::run(context, &what),
+            Checks::Docs(options) => docs::run(context, &options, &reference::markdown()),
+            Checks::Man(options) => man::run(&options, &reference::pages(program)),
+            Checks::Completions(options) => {
+                Ok(completions::run(&reference::completions(options.shell, program)))
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::{FromArgMatches, ValueEnum};
     use xtask::cli::{Everyday, command_of};
 
     use super::*;
+    use crate::bench::fairness::Scenario;
+    use crate::report::canary::Level;
+    use crate::serving::test_server::TestServer;
 
     #[test]
     fn both_programs_have_the_same_commands_with_the_same_help() {
@@ -121,5 +122,97 @@ mod tests {
         for help in all {
             assert!(help.contains("Usage: espalier") && !help.contains("xtask"), "{help}");
         }
+    }
+
+    fn names<V: ValueEnum>() -> Vec<String> {
+        let name = |value: &V| value.to_possible_value().unwrap().get_name().to_string();
+        V::value_variants().iter().map(name).collect()
+    }
+
+    #[test]
+    fn all_that_reports_name_can_be_typed() {
+        assert_eq!(names::<TestServer>(), TestServer::ALL.map(TestServer::name));
+        assert_eq!(names::<Scenario>(), Scenario::ALL.map(Scenario::name));
+        // The canary does not end before it has compared anything.
+        assert_eq!(names::<Level>(), Level::ALL.map(Level::name)[1..]);
+    }
+
+    /// Returns the words of every command without subcommands.
+    fn commands(root: &clap::Command) -> Vec<Vec<String>> {
+        let with_below = |command: &clap::Command| {
+            let below = match command.has_subcommands() {
+                true => commands(command),
+                false => vec![Vec::new()],
+            };
+            let name = vec![command.get_name().to_string()];
+            below.into_iter().map(move |words| [name.clone(), words].concat()).collect::<Vec<_>>()
+        };
+        root.get_subcommands().flat_map(with_below).collect()
+    }
+
+    /// Options as text: those that were parsed, and the default ones.
+    type ParsedAndDefault = [String; 2];
+
+    fn both<T: Default + std::fmt::Debug>(parsed: &T) -> Option<ParsedAndDefault> {
+        Some([format!("{parsed:#?}"), format!("{:#?}", T::default())])
+    }
+
+    /// Returns `None` for options without a default: some argument is required, or they are only ever typed.
+    fn of_command(command: &Command) -> Option<ParsedAndDefault> {
+        match command {
+            Command::Fetch(options) => both(options),
+            Command::Apply(options) => both(options),
+            Command::Lock(options) => both(options),
+            Command::Lint(options) => both(options),
+            Command::Status(options) => both(options),
+            Command::Edit(options) => both(options),
+            Command::Export(options) => both(options),
+            Command::Bisect(options) => both(options),
+            Command::Newest(options) => both(options),
+            Command::Rebase(options) => both(options),
+            Command::Build(options) => both(options),
+            Command::Model(options) => both(options),
+            Command::Doctor(options) => both(options),
+            Command::Gc(options) => both(options),
+            Command::Matrix(options) => both(options),
+            Command::Release(options) => both(options),
+            Command::Image(options) => both(options),
+            Command::Smoke(options) => both(options),
+            Command::Run(options) => both(options),
+            Command::Init(_) | Command::Import(_) | Command::Trailers(_) | Command::New(_) => None,
+            Command::Toolchain(_) | Command::Verify(_) => None,
+        }
+    }
+
+    fn of_check(check: &Checks) -> Option<ParsedAndDefault> {
+        match check {
+            Checks::Page(options) => both(options),
+            Checks::Test(options) => both(options),
+            Checks::Gate(options) => both(options),
+            Checks::Docs(options) => both(options),
+            Checks::Bench(bench::What::KvQuality(options)) => both(options),
+            Checks::Bench(_) | Checks::Fuzz(_) | Checks::Canary(_) => None,
+            Checks::Sync(_) | Checks::Man(_) | Checks::Completions(_) => None,
+        }
+    }
+
+    /// Code that starts a command takes `Options::default()` for what it does not set.
+    #[test]
+    fn default_options_are_those_of_a_command_line_without_arguments() {
+        let root = command_of::<All>(Program::CargoXtask);
+        let mut compared = 0;
+        for words in commands(&root) {
+            let line = std::iter::once("cargo xtask").chain(words.iter().map(String::as_str));
+            // Some argument is required.
+            let Ok(matches) = root.clone().try_get_matches_from(line) else { continue };
+            let found = match All::from_arg_matches(&matches).unwrap() {
+                All::Everyday(command) => of_command(&command),
+                All::Checks(check) => of_check(&check),
+            };
+            let Some([parsed, default]) = found else { continue };
+            assert_eq!(default, parsed, "{}", words.join(" "));
+            compared += 1;
+        }
+        assert_eq!(compared, 24);
     }
 }

@@ -13,6 +13,7 @@ pub mod requests;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use clap::{Args, Subcommand};
 use espalier_core::config::flavors::DEFAULT_FLAVOR;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
@@ -21,44 +22,57 @@ use plan::Round;
 use play::FuzzFixture;
 use report::{FuzzReport, RoundReport};
 
-/// Range of rounds to run.
-#[derive(Clone, Debug)]
-pub struct Span {
-    /// Minutes after which no round starts.
-    pub minutes: u32,
-    /// Seed of the first round; the following rounds use the following seeds.
-    pub seed: u64,
-    /// Maximum number of rounds.
-    pub rounds: Option<u64>,
-}
-
-impl Span {
-    /// Iterates over the seeds; the time limit counts from this call. The first round always runs.
-    fn seeds(&self) -> impl Iterator<Item = u64> {
-        let Span { minutes, seed: first, rounds } = *self;
-        let (begin, limit) = (Instant::now(), Duration::from_secs(u64::from(minutes) * 60));
-        (first..).take_while(move |seed| {
-            let number = seed - first;
-            rounds.is_none_or(|rounds| number < rounds) && (number == 0 || begin.elapsed() < limit)
-        })
-    }
+/// The fuzzer to run.
+#[derive(Clone, Debug, Subcommand)]
+pub enum What {
+    /// Compare the paged server with the same one unpaged: random options, random clients, every answer judged.
+    Servers(Options),
+    /// Send grammars, schemas, lists and bodies of growing size, and hold each to a budget of time and memory.
+    Requests(requests::Options),
 }
 
 /// Options of `fuzz servers`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Range of rounds to run.
-    pub span: Span,
-    /// The server; the packaged paged one if `None`.
+    /// Start no new round after N minutes.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub minutes: u32,
+    /// Seed of the first round; each round after it adds 1.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Maximum number of rounds.
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<u64>,
+    /// `llama-server` to test; default: the packaged one.
+    #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// Maximum time a client waits without data when no earlier request is pending, in seconds.
+    /// Seconds that a client waits in silence if no request is ahead of it.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub patience: u32,
 }
 
 /// Runs rounds until the time is up; the exit code is 1 if there are findings.
-pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+pub fn run(context: &Context, what: &What) -> Result<Outcome> {
+    match what {
+        What::Servers(options) => fuzz_servers(context, options),
+        What::Requests(options) => requests::run(context, options),
+    }
+}
+
+/// Returns the seeds of at most `rounds` rounds. No round starts after `minutes`, which count from this call, but the
+/// first always runs.
+fn seeds(minutes: u32, first: u64, rounds: Option<u64>) -> impl Iterator<Item = u64> {
+    let (begin, limit) = (Instant::now(), Duration::from_secs(u64::from(minutes) * 60));
+    (first..).take_while(move |seed| {
+        let number = seed - first;
+        rounds.is_none_or(|rounds| number < rounds) && (number == 0 || begin.elapsed() < limit)
+    })
+}
+
+fn fuzz_servers(context: &Context, options: &Options) -> Result<Outcome> {
+    let Options { minutes, seed, rounds, patience, .. } = *options;
     let program = program_or_packaged(context, options.program.as_ref())?;
-    let report = play_seeds(context, program, options.patience, options.span.seeds())?;
+    let report = play_seeds(context, program, patience, seeds(minutes, seed, rounds))?;
     let code = u8::from(report.findings() > 0);
     Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })
 }

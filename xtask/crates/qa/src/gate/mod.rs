@@ -11,8 +11,10 @@ pub mod weights;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::{Args, ValueEnum};
 use espalier_core::config::flavors::DEFAULT_FLAVOR;
 use espalier_core::config::layout::SMOKE_MODEL;
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pins, Variant};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
@@ -30,39 +32,45 @@ use crate::fuzz;
 use crate::serving::inputs;
 
 /// Options of `gate`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant name; the default one if `None`.
-    pub variant: Option<String>,
-    /// Parts to run; all if empty.
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
+    /// Compare only this part; repeatable.
+    #[arg(long, value_enum, value_name = "PART")]
     pub only: Vec<Part>,
-    /// Models whose logits or answers are compared; all if empty. Only with [`Part::Logits`] or [`Part::Servers`],
-    /// alone.
+    /// Compare only this model, such as `qwen35`; with `--only logits` or `--only servers`; repeatable.
+    #[arg(long = "model", value_name = "NAME")]
     pub models: Vec<String>,
-    /// Server checks by name; all if empty. Only with [`Part::Servers`] alone.
+    /// Run only this check of the servers, such as `answers`; with `--only servers`; repeatable.
+    #[arg(long = "check", value_name = "NAME")]
     pub checks: Vec<String>,
-    /// Promises by name; all if empty. Only with [`Part::Promises`] alone.
+    /// Check only this promise, by name; with `--only promises`; repeatable.
+    #[arg(long = "promise", value_name = "NAME")]
     pub promises: Vec<String>,
-    /// The server whose promises are checked; the packaged one if `None`. Only with [`Part::Promises`] alone.
+    /// Check this server instead of the packaged one; with `--only promises`.
+    #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// Size of the workload on real weights. [`weights::Size::Full`] only with [`Part::Weights`] alone.
-    pub weights: weights::Size,
+    /// Ask every chat and long prompt, for long answers; with `--only weights`.
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// A part of the gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Logits: bit-identical, or within the bounds that the patches declare.
+    /// Logits, byte by byte.
     Logits,
-    /// Error of attention against double precision.
+    /// Attention error against double precision.
     Attention,
-    /// Server answers, token by token, and the promises.
+    /// The servers' answers, token by token, and the guarantees.
     Servers,
-    /// Promises of the paged server; needs no stock server.
+    /// Guarantees of the paged server; no stock server is needed.
     Promises,
-    /// Server answers on real weights, within stock's own spread.
+    /// The servers' answers on real weights, within stock's own spread.
     Weights,
-    /// Outcomes of upstream tests.
+    /// Outcomes of upstream's own tests.
     Suites,
 }
 
@@ -97,7 +105,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let has_kernels = variant.kernels;
     let sides = Sides { reference: &reference.name, variant: &variant.name, claims: &claims, has_kernels };
     let chosen = Chosen { checks: &options.checks, models: &options.models };
-    compare_chosen(context, &sides, &parts, (chosen, options.weights))
+    let size = if options.full { weights::Size::Full } else { weights::Size::Short };
+    compare_chosen(context, &sides, &parts, (chosen, size))
 }
 
 /// Returns the requested parts, or all that apply to `variant`; an error if a requested part does not apply.
@@ -118,8 +127,8 @@ pub fn possible(variant: &Variant, parts: &[Part]) -> Vec<Part> {
 }
 
 fn refuse_misplaced(options: &Options) -> Result<()> {
-    let Options { only, models, checks, weights, .. } = options;
-    if *weights == weights::Size::Full && *only != [Part::Weights] {
+    let Options { only, models, checks, full, .. } = options;
+    if *full && *only != [Part::Weights] {
         return Err(Error::usage("`--full` only works with `--only weights`")
             .hint("cargo xtask gate --only weights --full"));
     }

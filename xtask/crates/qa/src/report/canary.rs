@@ -1,22 +1,24 @@
 //! The report of the canary: each level with its verdict, for a terminal and as Markdown.
 
+use clap::ValueEnum;
 use espalier_patches::report::status::{Place, StatusReport};
 use espalier_patches::report::status_text;
 use serde::Serialize;
 
 /// The levels at which a tip is tested; each one only when the one before it passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// The tip's objects are fetched.
+    /// Fetch the tip's objects; never the last level.
+    #[value(skip)]
     Fetch,
-    /// The series is checked against the tip.
+    /// Compare every patch with the tip.
     Status,
-    /// The compiler checks the syntax of every compiled file that the series touches.
+    /// Compile each file that the series touches, syntax only.
     Contract,
-    /// Everything is built, and the server answers.
+    /// Build it and send the server requests.
     Build,
-    /// Logits are compared with a stock build of the same tip.
+    /// Compare logits with a stock build of the tip.
     Gate,
 }
 

@@ -21,8 +21,10 @@ pub mod switches;
 pub mod test_server;
 pub mod verdict;
 
+use clap::Args;
+
 /// Measurement settings, the same for every benchmark of the server.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Serving {
     /// Number of threads of each server; by default, the number of idle cores.
     pub threads: Option<usize>,
@@ -30,11 +32,35 @@ pub struct Serving {
     pub when_busy: WhenBusy,
 }
 
+impl Serving {
+    /// Returns the settings of a benchmark that takes no times.
+    #[must_use]
+    pub fn untimed(threads: Option<usize>) -> Serving {
+        Serving { threads, when_busy: WhenBusy::Ignore }
+    }
+}
+
+/// Options of every benchmark that takes times of servers.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct TimedServing {
+    /// Threads of each server; default: the idle cores.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Measure even on a busy machine; the report says so.
+    #[arg(long, conflicts_with = "record")]
+    pub busy_anyway: bool,
+}
+
+impl From<TimedServing> for Serving {
+    fn from(TimedServing { threads, busy_anyway }: TimedServing) -> Serving {
+        Serving { threads, when_busy: if busy_anyway { WhenBusy::Say } else { WhenBusy::Refuse } }
+    }
+}
+
 /// Behaviour when other processes use the machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenBusy {
     /// Refuse: times would be meaningless.
-    #[default]
     Refuse,
     /// Continue, and note it in the report.
     Say,

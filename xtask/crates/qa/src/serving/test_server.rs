@@ -1,19 +1,21 @@
 //! The servers under test: stock in three configurations, and ours.
 
+use clap::ValueEnum;
+
 use super::switches::{ATTENTION, DISABLE};
 
 /// A server with its own arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TestServer {
     /// Stock with its defaults: four slots that share one cache.
     Stock,
-    /// Stock with one slot per request, each with its own cache.
+    /// Stock with a slot and a cache of its own for each request.
     StockSplit,
-    /// Stock with one slot per request and a unified cache.
+    /// Stock with a slot for each request and one cache.
     StockUnified,
-    /// Ours with one slot per request and the paged cache.
+    /// Ours with a slot for each request and the paged cache.
     Paged,
-    /// Ours with the paged cache, and attention computed by stock's code.
+    /// The same, with stock's attention kernel.
     PagedPlain,
 }
 

@@ -8,6 +8,7 @@ use espalier_core::config::pins::Pins;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_dist::build;
+use espalier_dist::which::Which;
 use espalier_patches::lint;
 use espalier_patches::lock;
 
@@ -35,9 +36,9 @@ pub fn run_all(staged: &Context) -> Result<Vec<Check>> {
 }
 
 /// Returns the variants that `pins.toml` marks as gated.
-pub fn gated(pins: &Pins) -> Vec<String> {
+pub fn gated(pins: &Pins) -> Vec<Name> {
     let gated = pins.variants.values().filter(|variant| variant.gate.is_some());
-    gated.map(|variant| variant.name.to_string()).collect()
+    gated.map(|variant| variant.name.clone()).collect()
 }
 
 /// Builds every variant for this machine, each with its smoke test. No machine has the compilers of all flavors; those
@@ -45,11 +46,7 @@ pub fn gated(pins: &Pins) -> Vec<String> {
 fn builds(staged: &Context) -> Result<Vec<Check>> {
     let pins = staged.pins()?;
     let check = |variant: &Name| {
-        let options = build::Options {
-            variant: Some(variant.to_string()),
-            flavor: DEFAULT_FLAVOR.to_string(),
-            ..build::Options::default()
-        };
+        let options = build::Options { which: Which::of_variant(variant), ..build::Options::default() };
         let name = format!("build {variant} {DEFAULT_FLAVOR}");
         check(staged, &name, || build::run(staged, &options).map(drop))
     };

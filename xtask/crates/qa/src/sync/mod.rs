@@ -8,17 +8,20 @@ mod offer;
 
 use std::path::PathBuf;
 
+use clap::Args;
 use espalier_core::config::lock::Lock;
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::Variant;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::next_command;
 use espalier_core::plan::pending::Pending;
 use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::ui;
 use espalier_patches::lock_file;
-use espalier_patches::rebase::{self, Choices, Onto, Prepared, Upstream};
+use espalier_patches::rebase::{self, Prepared, Upstream, Upstreamed};
 use espalier_patches::report::rebase::PatchMove;
 use espalier_patches::report::status::{Place, StatusReport};
 use espalier_patches::status;
@@ -28,26 +31,32 @@ use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
 use crate::serving::probe::{self, Probe};
 
 /// Options of `sync`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Variant whose pin moves; the default one when none is given.
-    pub variant: Option<String>,
-    /// Tag, branch or commit to move to.
+    /// Target: tag, branch or commit id, also `v1.0~3`.
+    #[arg(long, value_name = "REF")]
     pub to: String,
-    /// Repository, bundle or URL that contains the commit.
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL", value_parser = absolute)]
     pub from: Option<String>,
-    /// Print what the rebase would do, and check nothing.
-    pub dry_run: bool,
-    /// Resolution of conflicts with upstream's own changes.
-    pub choices: Choices,
-    /// Open or update the pull request on GitHub.
+    /// Variant of `pins.toml` whose pin moves.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
+    /// Handling of upstreamed patches.
+    #[command(flatten)]
+    pub upstreamed: Upstreamed,
+    /// Open or update this pin's pull request.
+    #[arg(long)]
     pub github: bool,
+    /// Print what would become of each patch; check and write nothing.
+    #[arg(long, conflicts_with = "github")]
+    pub dry_run: bool,
 }
 
 /// Moves the pin when every check passes.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.dry_run {
-        return rebase::run(context, &rebase::Action::Start(rebase_options(options)));
+        return rebase::run(context, &rebase_options(options));
     }
     // Checked first: a missing token or probe should not surface after an hour.
     let github = options.github.then(|| context.github()).transpose()?;
@@ -63,7 +72,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let mut report = describe(&prepared, &classes);
     report.trees = moved_trees(context, &staged)?;
     report.checks = checks;
-    report.gated = gated;
+    report.gated = gated.iter().map(ToString::to_string).collect();
     if !report.passed() {
         return Err(refuse(context, options, prepared, &report)?);
     }
@@ -80,17 +89,16 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome::ok(text, json))
 }
 
+/// Returns the options of a rebase that only says what the move would do.
 fn rebase_options(options: &Options) -> rebase::Options {
     rebase::Options {
+        to: Some(options.to.clone()),
+        from: options.from.clone(),
         variant: options.variant.clone(),
-        onto: Onto::Upstream(upstream(options)),
-        dry_run: options.dry_run,
-        choices: options.choices,
+        upstreamed: options.upstreamed,
+        dry_run: true,
+        ..rebase::Options::default()
     }
-}
-
-fn upstream(options: &Options) -> Upstream {
-    Upstream { to: options.to.clone(), from: options.from.clone() }
 }
 
 /// Returns the staged move, and the status of every series on the pin at the new pin.
@@ -99,7 +107,7 @@ fn prepare(context: &Context, options: &Options) -> Result<(Prepared, Vec<Status
     let pins = context.pins()?;
     let at_tip = |series: &Variant| {
         let at_tip = status::Options {
-            variant: Some(series.name.to_string()),
+            variant: Some(series.name.clone()),
             tip: Some(options.to.clone()),
             from: options.from.clone(),
             ..status::Options::default()
@@ -108,8 +116,9 @@ fn prepare(context: &Context, options: &Options) -> Result<(Prepared, Vec<Status
     };
     let pin = &pins.variant(options.variant.as_deref())?.pin;
     let classes = pins.series_on(pin).into_iter().map(at_tip).collect::<Result<_>>()?;
-    let goal = (options.variant.as_deref(), &upstream(options));
-    Ok((rebase::prepare(context, goal, options.choices)?, classes))
+    let upstream = Upstream { to: &options.to, from: options.from.as_deref() };
+    let goal = (options.variant.as_deref(), upstream);
+    Ok((rebase::prepare(context, goal, options.upstreamed.choices())?, classes))
 }
 
 fn describe(prepared: &Prepared, classes: &[StatusReport]) -> SyncReport {

@@ -261,7 +261,7 @@ fn mistakes_are_reported() {
     project
         .run(&["import", "--from", fork, RANGE, "--variant", "../x"])
         .code(2)
-        .says(&["cannot be a variant's name"]);
+        .says(&["a name has lower-case letters"]);
     project
         .run(&[&from(RANGE)[..], &["--locked"]].concat())
         .code(2)

@@ -56,6 +56,17 @@ fn a_flavor_is_no_path_either() {
     project.run(&["build"]).code(2).says(&["invalid `ci/flavors.toml`", "a name has lower-case letters"]);
 }
 
+#[test]
+fn a_variant_that_is_typed_is_no_path_either() {
+    let project = Project::new();
+    let init = ["init", "--from", ".", "--at", "v1", "--variant", "../../x"];
+    let commands = [&["apply", "--variant", "../../x"][..], &["rebase", "--variant", "../../x"], &init];
+    for command in commands.into_iter().chain([&["edit", "../../x"][..], &["export", "../../x"]]) {
+        project.run(command).code(2).says(&["'../../x'", "a name has lower-case letters"]);
+    }
+    assert!(!project.path("target").exists());
+}
+
 /// A version becomes a path component, a package becomes a line that pip reads, a program becomes a path.
 #[test]
 fn what_a_tool_says_is_no_path_either() {

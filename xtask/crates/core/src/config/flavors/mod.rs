@@ -52,6 +52,15 @@ pub struct Runner {
     pub container: Option<Spanned<String>>,
 }
 
+/// A flavor that was looked up, with the name that its folders have.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedFlavor<'a> {
+    /// Its name.
+    pub name: &'a Name,
+    /// Its entry in `ci/flavors.toml`.
+    pub entry: &'a Flavor,
+}
+
 /// One accelerator build.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,17 +146,21 @@ impl Flavors {
     }
 
     /// The flavor called `name`.
-    pub fn get(&self, name: &str) -> Result<&Flavor> {
-        self.flavors.get(name).ok_or_else(|| {
+    pub fn get(&self, name: &str) -> Result<NamedFlavor<'_>> {
+        self.named(name).ok_or_else(|| {
             let known: Vec<&str> = self.flavors.keys().map(Name::as_str).collect();
             Error::usage(format!("there is no flavor `{name}` in `ci/flavors.toml`"))
                 .hint(format!("use one of: {}", known.join(", ")))
         })
     }
 
+    fn named(&self, name: &str) -> Option<NamedFlavor<'_>> {
+        self.flavors.get_key_value(name).map(|(name, entry)| NamedFlavor { name, entry })
+    }
+
     /// The flavor whose programs `flavor` reuses, if it compiles none.
-    pub fn host<'a>(&'a self, flavor: &'a Flavor) -> Option<(&'a Name, &'a Flavor)> {
-        self.flavors.get_key_value(flavor.host.as_ref()?.get_ref())
+    pub fn host(&self, flavor: &Flavor) -> Option<NamedFlavor<'_>> {
+        self.named(flavor.host.as_ref()?.get_ref())
     }
 
     /// Whether the base image of `flavor` for `platform` can be built.
@@ -157,13 +170,14 @@ impl Flavors {
         base.is_some_and(|base| base.packages.contains_key(&platform))
     }
 
-    /// Returns the base image of the flavor called `name`.
+    /// Returns the base image of a flavor.
     ///
     /// # Errors
     ///
-    /// A usage error: there is no such flavor, or it has no image.
-    pub fn base(&self, name: &str) -> Result<(&Name, &Base)> {
-        let base = self.get(name)?.base.as_ref().and_then(|base| self.bases.get_key_value(base.get_ref()));
+    /// A usage error: it has no image.
+    pub fn base(&self, flavor: NamedFlavor<'_>) -> Result<(&Name, &Base)> {
+        let NamedFlavor { name, entry } = flavor;
+        let base = entry.base.as_ref().and_then(|base| self.bases.get_key_value(base.get_ref()));
         base.ok_or_else(|| {
             Error::usage(format!(
                 "the flavor `{name}` has no `base` in `ci/flavors.toml`, so it has no image"
@@ -181,7 +195,7 @@ impl Flavors {
         architectures: &[String],
         variant: &BTreeMap<String, String>,
     ) -> Result<BTreeMap<String, String>> {
-        let host = self.host(flavor).map(|(_, host)| &host.cmake);
+        let host = self.host(flavor).map(|host| &host.entry.cmake);
         let all =
             [Some(&self.cmake), host, Some(&flavor.cmake), Some(variant)].into_iter().flatten().flatten();
         let mut entries: BTreeMap<String, String> =

@@ -169,8 +169,8 @@ impl Diagnosis {
 #[cfg(test)]
 mod tests {
     use super::{Diagnosis, Machine, Readiness, State, diagnose};
-    use crate::config::flavors::Flavors;
     use crate::config::flavors::platform::Platform;
+    use crate::config::flavors::{Flavors, NamedFlavor};
     use crate::config::name::Name;
     use crate::config::snippet::SourceText;
     use crate::config::toolchains::Toolchains;
@@ -207,7 +207,8 @@ mod tests {
 
     fn look(flavor: &str, machine: &Machine) -> Diagnosis {
         let flavors = Flavors::parse(SourceText { name: "ci/flavors.toml", text: FLAVORS }).unwrap();
-        diagnose(&Name::new(flavor).unwrap(), flavors.get(flavor).unwrap(), &toolchains(), machine).unwrap()
+        let NamedFlavor { name, entry } = flavors.get(flavor).unwrap();
+        diagnose(name, entry, &toolchains(), machine).unwrap()
     }
 
     #[test]

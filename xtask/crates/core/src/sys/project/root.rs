@@ -1,6 +1,7 @@
 //! The project root, the current folder, and the fallback for a project that cannot be written.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use crate::config::layout::Layout;
@@ -14,6 +15,20 @@ use crate::sys::machine::ours;
 /// Returns the current folder.
 pub fn here() -> Result<PathBuf> {
     std::env::current_dir().map_err(|error| explain("look at", Path::new("."), &error))
+}
+
+/// Makes a path relative to the current folder absolute, because commands resolve relative paths against the root;
+/// keeps a URL. It never fails: clap takes parsers of arguments that return a `Result`.
+pub fn absolute(path: &str) -> std::result::Result<String, Infallible> {
+    if path.contains("://") || path.starts_with("git@") {
+        return Ok(path.to_string());
+    }
+    Ok(std::path::absolute(path).map_or_else(|_| path.to_string(), |path| path.display().to_string()))
+}
+
+/// As [`absolute`], as a path.
+pub fn absolute_path(path: &str) -> std::result::Result<PathBuf, Infallible> {
+    absolute(path).map(PathBuf::from)
 }
 
 /// Returns a temporary folder for generated files if the project cannot be written, as in another user's checkout;

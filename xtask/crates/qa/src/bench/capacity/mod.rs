@@ -6,6 +6,7 @@ mod live;
 mod report;
 mod search;
 
+use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
@@ -14,6 +15,7 @@ use report::{Capacity, Live, Tenants};
 use serde_json::Value;
 
 use super::history::History;
+use super::paged_decode::CACHE;
 use super::record::{Keep, Recorded};
 use crate::serving::Serving;
 use crate::serving::answer::{self, Answer};
@@ -23,15 +25,19 @@ use crate::serving::prompts::Prompts;
 use crate::serving::test_server::TestServer;
 
 /// Options of `bench capacity`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Size of the pool in cells (tokens of KV cache).
+    /// Cells of the pool.
+    #[arg(long, value_name = "N", default_value_t = 32_768)]
     pub cells: usize,
-    /// The type of K and V in our cache, as `--cache-type-k` calls it, or both as `K/V`; stock's is f16.
+    /// Type of K and V in our cache, or both as K/V; settings behind it as those of kv-quality.
+    #[arg(long, value_name = "TYPE", default_value = CACHE)]
     pub cache: String,
-    /// Threads of each server.
-    pub serving: Serving,
+    /// Threads of each server; default: the idle cores.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
     /// Files to write.
+    #[command(flatten)]
     pub keep: Keep,
 }
 
@@ -53,7 +59,8 @@ const HISTORY: History = History { bench: "capacity", identity: &["trees", "bloc
 /// Counts and prints two tables.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let test_servers = [TestServer::StockUnified, TestServer::Paged];
-    let fixture = BenchFixture::prepare(context, options.serving, &test_servers, &spec())?;
+    let serving = Serving::untimed(options.threads);
+    let fixture = BenchFixture::prepare(context, serving, &test_servers, &spec())?;
     let bench = Bench { context, fixture, cells: options.cells, cache: &options.cache };
     let capacity = Capacity {
         builds: bench.fixture.builds.clone(),

@@ -14,6 +14,7 @@ mod watched;
 
 use std::path::PathBuf;
 
+use clap::{Args, ValueEnum};
 use espalier_core::config::layout::SMOKE_MODEL;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
@@ -23,33 +24,38 @@ use side::Side;
 
 use super::history::History;
 use super::record::record;
-use crate::serving::Serving;
+use crate::serving::TimedServing;
 use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::test_server::TestServer;
 
 /// Options of `bench fairness`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Duration of a scenario in seconds; it takes longer if it has not observed everything by then.
+    /// Duration of a workload in seconds; one that has not shown everything by then is extended.
+    #[arg(long, value_name = "N", default_value_t = 45, value_parser = clap::value_parser!(u32).range(1..))]
     pub seconds: u32,
-    /// Another server binary to compare with.
+    /// Also measure this server binary, as `before`; each workload runs on both in turn.
+    #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// Scenarios; all of them when the list is empty.
+    /// Run only this workload; repeatable.
+    #[arg(long, value_enum, value_name = "WORKLOAD")]
     pub only: Vec<Scenario>,
     /// Number of threads, and whether to measure on a busy machine.
-    pub serving: Serving,
+    #[command(flatten)]
+    pub serving: TimedServing,
     /// Write the result to `docs/measurements/`.
+    #[arg(long)]
     pub record: bool,
 }
 
 /// The load that a server is exposed to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Scenario {
-    /// Endless requests, of which three fit at once: how long a stream stalls.
+    /// Endless requests, of which three fit at once: the longest stall of a stream.
     Streams,
-    /// The same load, and an occasional prompt that needs most of the pool: how many requests bypass it.
+    /// The same, with prompts in between that need most of the pool: how many requests bypass them.
     Large,
-    /// Prompts that cannot fit beside a long stream: their overhead for it.
+    /// Prompts that cannot fit beside a long stream: what they cost that stream.
     Waiting,
 }
 
@@ -104,7 +110,7 @@ const HISTORY: History = History {
 /// Runs the scenarios, each against both binaries in turn, and prints tables; the exit code is 1 on any failure.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let mut fixture =
-        BenchFixture::prepare(context, options.serving, &[TestServer::Paged], &waiting::spec())?;
+        BenchFixture::prepare(context, options.serving.into(), &[TestServer::Paged], &waiting::spec())?;
     let sides = Side::all(&fixture, options.program.as_deref())?;
     // Before minutes of measuring.
     context.file_of_espalier(SMOKE_MODEL)?;

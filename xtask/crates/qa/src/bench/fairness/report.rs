@@ -146,7 +146,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::serving::Serving;
+    use crate::serving::TimedServing;
 
     fn side(name: &'static str) -> Side {
         Side { name, program: PathBuf::new(), tree: format!("tree {name}") }
@@ -171,7 +171,7 @@ mod tests {
                 seconds: 45,
                 program: None,
                 only: Vec::new(),
-                serving: Serving::default(),
+                serving: TimedServing::default(),
                 record: false,
             },
             sides: sides.iter().map(|name| side(name)).collect(),

@@ -9,6 +9,7 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use espalier_core::config::models::MODEL_OF_CHECKS;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
@@ -17,84 +18,153 @@ use espalier_core::sys::machine::{disk, load};
 use espalier_core::sys::project::pinned_models;
 use espalier_core::ui::Unit;
 
-pub use self::baseline::Tolerance;
-use self::baseline::{Baseline, Compared};
+use self::baseline::{Baseline, Compared, Tolerance};
 use self::measurements::{KvQualityRun, Measured};
 use super::history::History;
 use super::record::{Keep, Recorded};
-pub use crate::serving::cache::Cache;
+use crate::serving::cache::Cache;
 use crate::serving::probe::{self, Probe};
 use crate::serving::switches::{ATTENTION, EDGE_LAYERS, RECENT, SINKS, with_feature};
 
 /// Options of `bench kv-quality`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// A GGUF file; the committed model when none is given.
+    /// Model: a GGUF file, or a name of `ci/models.toml`; default: the one trained for this.
+    #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
-    /// The text to decode; the committed text when none is given.
+    /// Text to decode (UTF-8); default: a text about this project.
+    #[arg(long, value_name = "FILE")]
     pub text: Option<PathBuf>,
-    /// Caches to compare with f16; the default ones when the list is empty.
+    /// Caches to compare with f16, as K/V; then +N for N layers at each end whose V stays at q8_0, ~N and ^N for N recent
+    /// and N first tokens that are read in f16.
+    #[arg(long = "cache", value_name = "K/V", value_delimiter = ',')]
     pub caches: Vec<Cache>,
-    /// Tokens per chunk of text, and of the context that contains the needles.
-    pub contexts: Vec<usize>,
-    /// Number of chunks at each context.
-    pub chunks: usize,
-    /// Number of threads; one per core when none is given.
+    /// Tokens of context; repeatable.
+    #[arg(long = "context", value_name = "N", value_delimiter = ',', default_values_t = CONTEXTS, value_parser = clap::value_parser!(u32).range(256..=1_048_576))]
+    pub contexts: Vec<u32>,
+    /// Chunks of text at each context.
+    #[arg(long, value_name = "N", default_value_t = CHUNKS, value_parser = clap::value_parser!(u32).range(1..))]
+    pub chunks: u32,
+    /// Threads; default: all cores.
+    #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// An earlier result to compare with.
+    /// Take only the readings that `cargo xtask test` compares.
+    #[arg(long, conflicts_with_all = ["model", "text", "caches", "contexts", "chunks"])]
+    pub quick: bool,
+    /// Take only the readings on real weights that `cargo xtask test` compares.
+    #[arg(long, conflicts_with_all = ["model", "text", "caches", "contexts", "chunks", "quick"])]
+    pub weights: bool,
+    /// Fail where a cache is worse than in this result, a history or what `--json` printed.
+    #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Largest allowed increase over that result.
-    pub tolerance: Tolerance,
-    /// Whether needles and rates are measured, in addition to the divergence.
-    pub extent: Extent,
-    /// Computation of the f16 side.
-    pub base: Base,
     /// Files to write.
+    #[command(flatten)]
     pub keep: Keep,
 }
 
+/// Default contexts.
+const CONTEXTS: [u32; 2] = [512, 2048];
+/// Default number of chunks at each context.
+const CHUNKS: u32 = 8;
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            model: None,
+            text: None,
+            caches: Vec::new(),
+            contexts: CONTEXTS.to_vec(),
+            chunks: CHUNKS,
+            threads: None,
+            quick: false,
+            weights: false,
+            baseline: None,
+            keep: Keep::default(),
+        }
+    }
+}
+
 /// Scope of the measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Extent {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
     /// Divergence, needles and rates.
-    #[default]
     Everything,
     /// Divergence only, which takes a third of the time.
     Divergence,
 }
 
 /// Computation of the f16 side, which is the same beside every cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Base {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Base {
     /// With each cache: rates are measured alternately in all chunks.
-    #[default]
     WithEach,
     /// Once for each context; the other caches read its results from a file, and rates are measured alternately in the
     /// last eighth of the chunks.
     Once,
 }
 
-impl Options {
-    /// Returns the options for the readings on real weights that `cargo xtask test` compares with
-    /// `ci/kv-quality-weights.json`: each type once, in one chunk. The top 1 % of 256 predictions is two of them, so
-    /// the 99th percentile is not compared.
-    #[must_use]
-    pub fn on_weights() -> Options {
-        let caches = cache::each_type_once();
-        let (model, tolerance) = (Some(PathBuf::from(MODEL_OF_CHECKS)), Tolerance::OF_FEW_PREDICTIONS);
-        Options { model, caches, chunks: 1, tolerance, extent: Extent::Divergence, ..Options::quick() }
+/// The readings to take: those that the options describe, or one of two sets that are always the same.
+struct Readings {
+    /// A GGUF file; the committed model if `None`.
+    model: Option<PathBuf>,
+    /// The text to decode; the committed text if `None`.
+    text: Option<PathBuf>,
+    /// Caches to compare with f16.
+    caches: Vec<Cache>,
+    /// Tokens per chunk of text, and of the context that contains the needles.
+    contexts: Vec<usize>,
+    /// Number of chunks at each context.
+    chunks: usize,
+    /// Largest allowed increase over the baseline.
+    tolerance: Tolerance,
+    extent: Extent,
+    base: Base,
+}
+
+impl Readings {
+    fn of(options: &Options) -> Readings {
+        match options {
+            Options { quick: true, .. } => Readings::quick(),
+            Options { weights: true, .. } => Readings::on_weights(),
+            _ => Readings::described(options),
+        }
     }
 
-    /// Returns the options for the few readings that `cargo xtask test` compares with `ci/kv-quality.json`: each code
-    /// once. The 99th percentile needs this many chunks: with four, a different order of summation in the same
-    /// attention moved it by a fifth.
-    #[must_use]
-    pub fn quick() -> Options {
-        let caches = cache::each_code_once();
-        let (contexts, chunks) = (vec![512], 32);
-        let (model, text, threads, baseline, keep) = (None, None, None, None, Keep::default());
-        let (tolerance, extent, base) = (Tolerance::default(), Extent::default(), Base::Once);
-        Options { model, text, caches, contexts, chunks, threads, baseline, tolerance, extent, base, keep }
+    fn described(options: &Options) -> Readings {
+        let Options { model, text, caches, contexts, chunks, .. } = options;
+        Readings {
+            model: model.clone(),
+            text: text.clone(),
+            caches: if caches.is_empty() { cache::usual() } else { caches.clone() },
+            contexts: contexts.iter().map(|context| *context as usize).collect(),
+            chunks: *chunks as usize,
+            base: Base::WithEach,
+            ..Readings::quick()
+        }
+    }
+
+    /// Returns the readings on real weights that `cargo xtask test` compares with `ci/kv-quality-weights.json`: each
+    /// type once, in one chunk. The top 1 % of 256 predictions is two of them, so the 99th percentile is not compared.
+    fn on_weights() -> Readings {
+        let caches = cache::each_type_once();
+        let (model, tolerance) = (Some(PathBuf::from(MODEL_OF_CHECKS)), Tolerance::OF_FEW_PREDICTIONS);
+        Readings { model, caches, chunks: 1, tolerance, extent: Extent::Divergence, ..Readings::quick() }
+    }
+
+    /// Returns the few readings that `cargo xtask test` compares with `ci/kv-quality.json`: each code once. The 99th
+    /// percentile needs this many chunks: with four, a different order of summation in the same attention moved it by
+    /// a fifth.
+    fn quick() -> Readings {
+        Readings {
+            model: None,
+            text: None,
+            caches: cache::each_code_once(),
+            contexts: vec![512],
+            chunks: 32,
+            tolerance: Tolerance::default(),
+            extent: Extent::Everything,
+            base: Base::Once,
+        }
     }
 }
 
@@ -110,7 +180,8 @@ const HISTORY: History =
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     // Read first, before minutes of measuring.
     let baseline = options.baseline.as_deref().map(Baseline::read).transpose()?;
-    let found = measure(context, options)?;
+    let readings = Readings::of(options);
+    let found = measure(context, &readings, options.threads.unwrap_or_else(load::cores))?;
     let pins = context.pins()?;
     let pin = &pins.pin_of(pins.variant(None)?).revision.to_string();
     let (text, run) = (report::text(&found), found.to_json());
@@ -120,7 +191,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     recorded.write(context, &options.keep)?;
     match baseline {
         None => Ok(Outcome::ok(text, run)),
-        Some(baseline) => held(&baseline.compare(&found, options.tolerance)?, text, run),
+        Some(baseline) => held(&baseline.compare(&found, readings.tolerance)?, text, run),
     }
 }
 
@@ -137,26 +208,24 @@ fn held(compared: &Compared, text: String, run: serde_json::Value) -> Result<Out
         .hint("or, on real weights: cargo xtask bench kv-quality --weights --json > ci/kv-quality-weights.json"))
 }
 
-fn measure(context: &Context, options: &Options) -> Result<KvQualityRun> {
-    let model = model_of(context, options.model.as_deref())?;
-    let text = options.text.clone().map_or_else(|| context.file_of_espalier(TEXT), Ok)?;
+fn measure(context: &Context, readings: &Readings, threads: usize) -> Result<KvQualityRun> {
+    let model = model_of(context, readings.model.as_deref())?;
+    let text = readings.text.clone().map_or_else(|| context.file_of_espalier(TEXT), Ok)?;
     let (model_digest, text_digest) = (disk::sha256_of_file(&model)?, disk::sha256_of_file(&text)?);
     let folder = context.layout.generated().join("bench");
     disk::create_folder(&folder)?;
     let variant = context.pins()?.variant(None)?.name.to_string();
     let program = probe::build(context, Probe::Quality, &variant, &folder)?;
-    let caches = if options.caches.is_empty() { cache::usual() } else { options.caches.clone() };
-    let threads = options.threads.unwrap_or_else(load::cores);
-    let (chunks, extent) = (options.chunks, options.extent);
-    let scratch = (options.base == Base::Once).then(|| disk::scratch_folder(&folder, "kv-quality"));
+    let (chunks, extent) = (readings.chunks, readings.extent);
+    let scratch = (readings.base == Base::Once).then(|| disk::scratch_folder(&folder, "kv-quality"));
     let scratch = scratch.transpose()?;
     let file = scratch.as_ref().map(|scratch| scratch.path().join("f16"));
     let digests = format!("model {model_digest}, text {text_digest}");
     let base = file.as_deref().map(|file| SharedBase { file, digests: &digests });
     let asking = Asking { program: &program, model: &model, text: &text, chunks, threads, extent, base };
-    let measured = measure_all(context, &asking, &options.contexts, &caches)
+    let measured = measure_all(context, &asking, &readings.contexts, &readings.caches)
         .map_err(|error| disk::blame_full_disk(&folder, error))?;
-    let (contexts, chunks, processor) = (options.contexts.clone(), options.chunks, load::processor());
+    let (contexts, processor) = (readings.contexts.clone(), load::processor());
     let name = model.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(KvQualityRun {
         name,

@@ -6,6 +6,7 @@ mod report;
 
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::machine::load;
@@ -27,17 +28,22 @@ use crate::serving::test_server::TestServer;
 use crate::serving::verdict::{self, Answer};
 
 /// Options of `bench overload`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Args)]
 pub struct Options {
     /// Duration in minutes.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub minutes: u32,
-    /// Number of concurrent clients.
+    /// Number of clients; each sends its next request as soon as the last one ended.
+    #[arg(long, value_name = "N", default_value_t = 24)]
     pub clients: usize,
-    /// Seed of each client's sequence of requests.
+    /// Seed of what each client asks, and when it disconnects.
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Threads of the server.
-    pub serving: Serving,
+    /// Threads of the server; default: the idle cores.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
     /// Write the result to `docs/measurements/`.
+    #[arg(long)]
     pub record: bool,
 }
 
@@ -59,7 +65,8 @@ const HISTORY: History = History {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let test_servers = [TestServer::StockUnified, TestServer::Paged];
     let spec = ModelSpec::small(Architecture::Qwen3, WeightType::F16);
-    let fixture = BenchFixture::prepare(context, options.serving, &test_servers, &spec)?;
+    let serving = Serving::untimed(options.threads);
+    let fixture = BenchFixture::prepare(context, serving, &test_servers, &spec)?;
     context.ui.status("Asking", "stock, one prompt after the other");
     let stock = stock_answers(&fixture)?;
     context.ui.status("Overloading", format!("{} clients for {} min", options.clients, options.minutes));

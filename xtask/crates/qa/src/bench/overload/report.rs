@@ -161,7 +161,6 @@ fn memory_json(memory: &Memory) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serving::Serving;
     use crate::serving::kv_pool;
 
     fn example() -> Overload {
@@ -169,7 +168,7 @@ mod tests {
             builds: Builds { pin: "v1".to_string(), ..Builds::default() },
             processor: None,
             threads: 2,
-            options: Options { minutes: 2, clients: 24, seed: 1, serving: Serving::default(), record: false },
+            options: Options { minutes: 2, clients: 24, seed: 1, threads: None, record: false },
             slots: 8,
             cells: 1024,
             tolerance: 0.05,

@@ -9,6 +9,7 @@ mod report;
 
 use std::time::Duration;
 
+use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::load;
@@ -18,9 +19,10 @@ use espalier_modelgen::ModelSpec;
 use report::{Case, PagedDecodeRun, Rates, Sample};
 use serde_json::Value;
 
+use super::Rounds;
 use super::history::History;
 use super::record::{Keep, Recorded};
-use crate::serving::Serving;
+use crate::serving::TimedServing;
 use crate::serving::answer::{self, Answer};
 use crate::serving::bench_fixture::{self, BenchFixture};
 use crate::serving::kv_pool::Pool;
@@ -28,38 +30,51 @@ use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
 use crate::serving::test_server::{TestServer, chosen};
 
 /// The requests that every server gets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct Workload {
     /// Tokens of each prompt.
+    #[arg(long, value_name = "N", default_value_t = 1600)]
     pub length: usize,
-    /// Length of the prefix shared by all prompts, in tokens.
+    /// Tokens that all prompts begin with.
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub shared: usize,
-    /// Tokens of each answer.
+    /// Tokens to predict for each sequence.
+    #[arg(long, value_name = "N", default_value_t = 64)]
     pub predict: usize,
-    /// Size of the pool in cells (tokens of KV cache).
+    /// Cells of the pool.
+    #[arg(long, value_name = "N", default_value_t = 32_768)]
     pub cells: usize,
-    /// Head size of the model's attention.
+    /// Values in a head of the model's attention.
+    #[arg(long, value_name = "N", default_value_t = HEAD)]
     pub head: u64,
-    /// The type of K and V in the cache, as `--cache-type-k` calls it, or both as `K/V`.
+    /// Type of K and V in the cache, or both as K/V; settings behind it as those of kv-quality.
+    #[arg(long, value_name = "TYPE", default_value = CACHE)]
     pub cache: String,
-    /// Whether the pool starts empty in all cases.
+    /// Leave the pool empty before.
+    #[arg(long)]
     pub fresh: bool,
 }
 
 /// Options of `bench paged-decode`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Number of rounds; in each, the servers run in turn.
-    pub rounds: u32,
-    /// Number of concurrent sequences.
+    /// Number of rounds.
+    #[command(flatten)]
+    pub rounds: Rounds,
+    /// Number of concurrent sequences, besides one alone.
+    #[arg(long, value_name = "N", default_value_t = 16)]
     pub sequences: usize,
     /// The requests.
+    #[command(flatten)]
     pub workload: Workload,
-    /// Servers under test, of stock-unified and ours; all three when the list is empty.
+    /// Measure only this server: `stock-unified`, `paged` or `paged-plain`.
+    #[arg(long, value_enum, value_name = "NAME")]
     pub only: Vec<TestServer>,
     /// Number of threads, and whether to measure on a busy machine.
-    pub serving: Serving,
+    #[command(flatten)]
+    pub serving: TimedServing,
     /// Files to write.
+    #[command(flatten)]
     pub keep: Keep,
 }
 
@@ -93,14 +108,15 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     check(options)?;
     let test_servers = test_servers(options)?;
     let spec = ModelSpec { head_dim: options.workload.head, ..ModelSpec::plain_70_million() };
-    let mut fixture = BenchFixture::prepare(context, options.serving, &test_servers, &spec)?;
+    let mut fixture = BenchFixture::prepare(context, options.serving.into(), &test_servers, &spec)?;
     let mut cases: Vec<Case> = cases(options)
         .into_iter()
         .map(|(sequences, filled)| Case::new(sequences, filled, &test_servers))
         .collect();
-    for round in 1..=options.rounds.max(1) {
+    let rounds = options.rounds.count();
+    for round in 1..=rounds {
         fixture.before_round()?;
-        context.ui.status("Measuring", format!("round {round} of {}", options.rounds.max(1)));
+        context.ui.status("Measuring", format!("round {round} of {rounds}"));
         for case in &mut cases {
             let (sequences, filled) = (case.sequences, case.filled);
             for rates in &mut case.rates {
@@ -254,11 +270,11 @@ mod tests {
 
     fn options() -> Options {
         Options {
-            rounds: 1,
+            rounds: Rounds { rounds: 1 },
             sequences: 16,
             workload: workload(),
             only: Vec::new(),
-            serving: Serving::default(),
+            serving: TimedServing::default(),
             keep: Keep::default(),
         }
     }

@@ -10,6 +10,7 @@ mod report;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 
@@ -18,25 +19,35 @@ use self::plan::Round;
 use self::plan::family::Family;
 use self::play::RequestFuzzFixture;
 use self::report::{RequestFuzzReport, RequestRoundReport};
-use super::{GATE_PATIENCE, Span, program_or_packaged};
+use super::{GATE_PATIENCE, program_or_packaged, seeds};
 
 /// Options of `fuzz requests`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Range of rounds to run.
-    pub span: Span,
-    /// The server; the packaged paged one if `None`.
+    /// Start no new round after N minutes.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub minutes: u32,
+    /// Seed of the first round; each round after it adds 1.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Maximum number of rounds.
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<u64>,
+    /// `llama-server` to test; default: the packaged one.
+    #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// Family names; all if empty.
+    /// Only this family of requests, such as `grammar-range`; repeatable.
+    #[arg(long = "family", value_name = "NAME")]
     pub families: Vec<String>,
-    /// Maximum wait of another client in seconds; the request itself may take twice as long.
+    /// Seconds in which another client has to be answered; a request itself has twice as many.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub patience: u32,
 }
 
 /// Runs rounds until the time is up; the exit code is 1 if there are findings.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let program = program_or_packaged(context, options.program.as_ref())?;
-    let seeds = options.span.seeds();
+    let seeds = seeds(options.minutes, options.seed, options.rounds);
     let report = play_seeds(context, program, options.patience, &options.families, seeds)?;
     let code = u8::from(report.findings() > 0);
     Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })

@@ -120,12 +120,13 @@ impl<'a> SuiteGate<'a> {
         // Ninja alone would start more compilers than there are cores, for each side.
         let jobs = (sides.len() > 1).then(|| load::cores().div_ceil(sides.len()).max(1));
         let jobs = jobs.and_then(|jobs| u32::try_from(jobs).ok());
-        let options = Options { flavor: DEFAULT_FLAVOR.to_string(), jobs, ..Options::default() };
+        let options = Options { jobs, ..Options::default() };
+        let flavor = flavors.get(DEFAULT_FLAVOR)?;
         let _lock = run_lock::take(&self.context.layout, &self.context.ui, Access::Build)?;
         at_once(sides, |(variant, programs)| {
             let variant = pins.variant(Some(variant))?;
-            let build =
-                Build { context: self.context, options: &options, pins: &pins, variant, flavors: &flavors };
+            let (context, options, pins, flavors) = (self.context, &options, &pins, &flavors);
+            let build = Build { context, options, pins, variant, flavors, flavor };
             build.compile_tests(&suites::targets(programs))
         })
     }
