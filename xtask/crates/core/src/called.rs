@@ -1,10 +1,12 @@
 //! The program and the global arguments of a run, which the commands that it prints repeat: they can be typed as they
 //! are, and name the same project and variant.
 
+use std::ops::Range;
+
 use serde_json::Value;
 use shlex::Shlex;
 
-use super::next_command::quoted;
+use super::next_command::{flag_with, quoted};
 
 /// The program that runs: two have the same commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,10 +28,15 @@ impl Program {
     }
 }
 
-/// Keys of JSON output whose strings are content: of patches, commits and files. All other strings are
-/// completed.
-const KEYS_OF_CONTENT: [&str; 7] =
-    ["author", "difference", "hunks", "range_diff", "script", "subject", "text"];
+/// Keys of JSON output whose strings are hints. All other strings may be content, of patches, commits and files.
+const KEYS_OF_HINTS: [&str; 3] = ["hint", "hints", "next"];
+
+/// Keys of JSON output whose strings are content only: no line of theirs is a hint, whatever it begins with.
+const KEYS_OF_CONTENT: [&str; 9] =
+    ["author", "difference", "from", "hunks", "message", "range_diff", "script", "subject", "text"];
+
+/// The beginning of a line that is a hint.
+const HINT: &str = "next: ";
 
 /// The program and the arguments of this run, which every printed command has to repeat.
 #[derive(Clone, Debug, Default)]
@@ -56,13 +63,37 @@ pub struct TakesVariant {
 }
 
 impl Called {
-    /// Returns `text` with this run's program in every `cargo xtask` command, and with the arguments that the command
-    /// lacks.
+    /// Returns `text` with its hints completed: the lines that begin with `next: `. Other lines may have content, in
+    /// which nothing may change, even if it looks like a command.
     pub fn complete(&self, text: &str) -> String {
-        if self.program == Program::CargoXtask && self.root.is_none() && self.variant.is_none() {
+        if self.adds_nothing() {
             return text.to_string();
         }
-        text.split_inclusive('\n').map(|line| self.complete_line(line)).collect()
+        let completed = |line: &str| match line.trim_start().starts_with(HINT) {
+            true => self.complete_hint(line),
+            false => line.to_string(),
+        };
+        text.split_inclusive('\n').map(completed).collect()
+    }
+
+    /// Returns `hint`, a text that this tool wrote, with this run's program in every `cargo xtask` command, and with
+    /// the arguments that the command lacks. Quoted words are content.
+    pub fn complete_hint(&self, hint: &str) -> String {
+        if self.adds_nothing() {
+            return hint.to_string();
+        }
+        let (mut text, mut rest) = (String::new(), hint);
+        while let Some(at) = find_command(rest) {
+            let (before, command) = rest.split_at(at);
+            let command = command.strip_prefix(Program::CargoXtask.words()).unwrap_or_default();
+            let end = find_command(command).unwrap_or(command.len());
+            let (command, after) = command.split_at(end);
+            text += before;
+            text += self.program.words();
+            text += &self.complete_command(command);
+            rest = after;
+        }
+        text + rest
     }
 
     /// Completes the strings of JSON output, except those that are content.
@@ -72,29 +103,34 @@ impl Called {
             Value::Array(values) => values.iter_mut().for_each(|value| self.complete_json(value)),
             Value::Object(fields) => {
                 let fields = fields.iter_mut().filter(|(key, _)| !KEYS_OF_CONTENT.contains(&key.as_str()));
-                fields.for_each(|(_, value)| self.complete_json(value));
+                for (key, value) in fields {
+                    match KEYS_OF_HINTS.contains(&key.as_str()) {
+                        true => self.complete_json_hint(value),
+                        false => self.complete_json(value),
+                    }
+                }
             }
             _ => {}
         }
     }
 
-    /// Returns `text` with this run's program in every command, and without its arguments.
-    pub fn named(&self, text: &str) -> String {
-        Called { program: self.program, ..Called::default() }.complete(text)
+    /// Completes a hint in JSON output: a string, or several.
+    fn complete_json_hint(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.complete_hint(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.complete_json_hint(value)),
+            other => self.complete_json(other),
+        }
     }
 
-    fn complete_line(&self, line: &str) -> String {
-        // Lines of a patch are not changed.
-        if line.trim_start().starts_with(['+', '-', '|']) {
-            return line.to_string();
-        }
-        let mut parts = line.split(Program::CargoXtask.words());
-        let mut text = parts.next().unwrap_or_default().to_string();
-        for part in parts {
-            text += self.program.words();
-            text += &self.complete_command(part);
-        }
-        text
+    /// Returns the same run without its arguments: its program alone.
+    #[must_use]
+    pub fn program_only(&self) -> Called {
+        Called { program: self.program, ..Called::default() }
+    }
+
+    fn adds_nothing(&self) -> bool {
+        self.program == Program::CargoXtask && self.root.is_none() && self.variant.is_none()
     }
 
     /// `rest` is the text after `cargo xtask`, up to the next `cargo xtask`.
@@ -110,7 +146,7 @@ impl Called {
         let arguments_here = arguments.get(..end.unwrap_or(arguments.len())).unwrap_or(arguments);
         let words: Vec<String> = Shlex::new(arguments_here).collect();
         let root = self.root.as_ref().filter(|_| !has(&words, "--root"));
-        let root = root.map(|root| format!(" --root {}", quoted(root))).unwrap_or_default();
+        let root = root.map(|root| format!(" {}", flag_with("--root", root))).unwrap_or_default();
         let takes = self.takes_variant.iter().find(|takes| takes.command == name);
         let takes = takes.filter(|takes| !has(&words, "--help") && !takes.is_named(&words));
         let variant = self.variant.as_ref().zip(takes).map(|(variant, takes)| takes.naming(variant));
@@ -121,8 +157,8 @@ impl Called {
 impl TakesVariant {
     /// Returns the words that name `variant`.
     fn naming(&self, variant: &str) -> String {
-        let flag = if self.is_positional { "" } else { "--variant " };
-        format!(" {flag}{}", quoted(variant))
+        let named = || flag_with("--variant", variant);
+        format!(" {}", if self.is_positional { quoted(variant) } else { named() })
     }
 
     /// Returns whether a command with `arguments` names a variant.
@@ -140,6 +176,38 @@ impl TakesVariant {
             }
         }
         false
+    }
+}
+
+/// Returns the position of the first `cargo xtask` in `hint` that is not in a quoted word.
+fn find_command(hint: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let rest = hint.get(from..)?;
+        let at = rest.find(Program::CargoXtask.words())?;
+        match quoted_word(rest).filter(|word| word.start < at) {
+            Some(word) => from += word.end,
+            None => return Some(from + at),
+        }
+    }
+}
+
+/// Returns the place of the first word in `text` that is in single quotes, as [`quoted`] writes it. An apostrophe
+/// within a word of prose does not begin one.
+fn quoted_word(text: &str) -> Option<Range<usize>> {
+    let begins = |at: &usize| {
+        let before = text[..*at].chars().next_back();
+        before.is_none_or(|letter| letter.is_whitespace() || "=:($".contains(letter))
+    };
+    let start = text.match_indices('\'').map(|(at, _)| at).find(begins)?;
+    let mut end = start + 1;
+    loop {
+        end += text[end..].find('\'').map_or(text.len() - end, |at| at + 1);
+        // `'\''` is a quote in the word.
+        if !text[end..].starts_with("\\''") {
+            return Some(start..end);
+        }
+        end += 3;
     }
 }
 
@@ -184,11 +252,40 @@ mod tests {
             ("cargo xtask init --help", "cargo xtask init --root '../w p' --help"),
             (same, same),
             ("cargo xtask --help", "cargo xtask --help"),
-            ("  + cargo xtask lint\n", "  + cargo xtask lint\n"),
+            (
+                r"git add 'cargo xtask lint' 'it'\''s cargo xtask lock' && cargo xtask lock",
+                r"git add 'cargo xtask lint' 'it'\''s cargo xtask lock' && cargo xtask lock --root '../w p'",
+            ),
+            ("if it's gone: cargo xtask lock", "if it's gone: cargo xtask lock --root '../w p'"),
+            (
+                "cargo xtask trailers --set 'Why: cargo xtask lint' && cargo xtask lock",
+                "cargo xtask trailers --root '../w p' mine --set 'Why: cargo xtask lint' && cargo xtask lock --root \
+                 '../w p'",
+            ),
         ] {
-            assert_eq!(called().complete(printed), completed);
+            assert_eq!(called().complete_hint(printed), completed);
         }
-        assert_eq!(Called::default().complete("cargo xtask lint\n"), "cargo xtask lint\n");
+        assert_eq!(Called::default().complete_hint("cargo xtask lint"), "cargo xtask lint");
+        let dashed = Called { root: Some("-p".into()), ..Called::default() };
+        assert_eq!(dashed.complete_hint("cargo xtask lock"), "cargo xtask lock --root=-p");
+        assert_eq!(dashed.complete_hint("cargo xtask lock --root=-q"), "cargo xtask lock --root=-q");
+    }
+
+    /// A subject, a line of a patch or the output of git may look like a command.
+    #[test]
+    fn only_hints_are_completed() {
+        for content in [
+            "  new      0001 (doc: run cargo xtask lint && cargo xtask apply) -> 0001-doc.patch",
+            "doc: run `cargo xtask lint` first\n",
+            "+    next: cargo xtask lint",
+            "cargo xtask lint",
+        ] {
+            assert_eq!(called().complete(content), content);
+        }
+        let text = "error: no (run cargo xtask lint)\n  next: cargo xtask lock\nnext: `cargo xtask edit`\n";
+        let completed = "error: no (run cargo xtask lint)\n  next: cargo xtask lock --root '../w p'\nnext: `cargo \
+                         xtask edit --root '../w p' mine`\n";
+        assert_eq!(called().complete(text), completed);
     }
 
     #[test]
@@ -213,7 +310,7 @@ mod tests {
                 "cargo xtask trailers --root '../w p' --set 'Why: new' theirs",
             ),
         ] {
-            assert_eq!(called().complete(printed), completed);
+            assert_eq!(called().complete_hint(printed), completed);
         }
     }
 
@@ -224,11 +321,15 @@ mod tests {
                 "checks": [{ "name": "lint", "error": format!("error: no\n  next: {lock}") }],
                 "error": { "what": "no", "hints": [lock] },
                 "findings": [{ "hint": lock, "line": 1 }],
-                "next": lock,
+                "message": "next: cargo xtask lock",
+                "next": [lock],
                 "patches": [{
-                    "hunks": [{ "lines": ["cargo xtask lock"] }],
-                    "range_diff": "cargo xtask lock",
-                    "subject": "cargo xtask lock",
+                    "file": "patches/cargo xtask lock",
+                    "from": "0001 (next: cargo xtask lock)",
+                    "hunks": [{ "lines": ["next: cargo xtask lock"] }],
+                    "next": lock,
+                    "range_diff": "next: cargo xtask lock",
+                    "subject": "next: cargo xtask lock",
                 }],
             })
         };
@@ -250,14 +351,14 @@ mod tests {
             ("next: cargo xtask lock    # x", "next: espalier lock    # x"),
             ("see `cargo xtask --help` of `cargo xtask`", "see `espalier --help` of `espalier`"),
             ("CXX=/cxx cargo xtask build && cargo xtask run", "CXX=/cxx espalier build && espalier run"),
-            ("+ cargo xtask lint\n", "+ cargo xtask lint\n"),
         ] {
-            assert_eq!(without.complete(printed), completed);
+            assert_eq!(without.complete_hint(printed), completed);
         }
+        assert_eq!(without.complete("+ cargo xtask lint\n"), "+ cargo xtask lint\n");
         let with_root = installed(Some("w"));
-        assert_eq!(with_root.complete("cargo xtask edit"), "espalier edit --root w mine");
-        assert_eq!(with_root.named("cargo xtask edit"), "espalier edit");
-        assert_eq!(Called::default().named("cargo xtask edit"), "cargo xtask edit");
+        assert_eq!(with_root.complete_hint("cargo xtask edit"), "espalier edit --root w mine");
+        assert_eq!(with_root.program_only().complete_hint("cargo xtask edit"), "espalier edit");
+        assert_eq!(Called::default().complete_hint("cargo xtask edit"), "cargo xtask edit");
         let mut answer = serde_json::json!({ "next": "cargo xtask lock", "subject": "cargo xtask lock" });
         without.complete_json(&mut answer);
         assert_eq!(answer, serde_json::json!({ "next": "espalier lock", "subject": "cargo xtask lock" }));

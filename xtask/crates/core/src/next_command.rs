@@ -5,8 +5,21 @@ use espalier_series::visible;
 /// Returns `cargo xtask` with `words` and those of `flags` that have a value.
 pub fn next_command(words: &str, flags: &[(&str, Option<&str>)]) -> String {
     let given = flags.iter().filter_map(|(flag, value)| Some((flag, (*value)?)));
-    let flags: String = given.map(|(flag, value)| format!(" {flag} {}", quoted(value))).collect();
+    let flags: String = given.map(|(flag, value)| format!(" {}", flag_with(flag, value))).collect();
     format!("cargo xtask {words}{flags}")
+}
+
+/// Returns `flag` with its value. A value that begins with `-` would be read as another flag if it were a word of its
+/// own.
+pub fn flag_with(flag: &str, value: &str) -> String {
+    let between = if value.starts_with('-') { '=' } else { ' ' };
+    format!("{flag}{between}{}", quoted(value))
+}
+
+/// Returns the start of a git command that works in `folder`. No printed command changes the current folder: the ones
+/// that follow it may have relative paths, such as that of `--root`.
+pub fn git_in(folder: &str) -> String {
+    format!("git -C {}", quoted(folder))
 }
 
 /// Quotes `word` so that a shell reads it as one word, whatever it contains.
@@ -54,6 +67,8 @@ mod tests {
     fn a_shell_reads_what_was_meant() {
         let flags = [("--to", Some("v1~3")), ("--from", Some("/it's a/place")), ("--variant", None)];
         assert_eq!(next_command("rebase", &flags), r"cargo xtask rebase --to v1~3 --from '/it'\''s a/place'");
+        assert_eq!(next_command("lint", &[("--root", Some("-p q"))]), "cargo xtask lint --root='-p q'");
+        assert_eq!(git_in("a b/edit"), "git -C 'a b/edit'");
         assert_eq!(quoted("~/x;y"), "'~/x;y'");
         assert_eq!(quoted(""), "''");
         assert_eq!(quoted("a folder/ü.txt"), "'a folder/ü.txt'");

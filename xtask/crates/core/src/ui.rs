@@ -72,10 +72,20 @@ pub fn program() -> Program {
     CALLED.get().map_or_else(Program::default, |called| called.program)
 }
 
-/// Returns the text of a file or of a page on GitHub with this run's program in its commands. They do not repeat the
+/// Returns `hint` as this run prints it: for texts in which hints are not lines of their own.
+pub fn hint(hint: &str) -> String {
+    CALLED.get().map_or_else(|| hint.to_string(), |called| called.complete_hint(hint))
+}
+
+/// Returns the text of a file or of a page on GitHub with this run's program in its hints. They do not repeat the
 /// options: readers have other folders.
 pub fn named(text: &str) -> String {
-    CALLED.get().map_or_else(|| text.to_string(), |called| called.named(text))
+    CALLED.get().map_or_else(|| text.to_string(), |called| called.program_only().complete(text))
+}
+
+/// As [`named`], for one hint, which need not be a line of its own.
+pub fn named_hint(hint: &str) -> String {
+    CALLED.get().map_or_else(|| hint.to_string(), |called| called.program_only().complete_hint(hint))
 }
 
 fn complete(text: &str) -> String {

@@ -10,6 +10,7 @@ use espalier_core::config::toolchains::diagnosis::{Diagnosis, Machine, Readiness
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::machine::{disk, tools};
+use espalier_core::ui;
 use serde_json::{Value, json};
 
 use crate::sys::{compilers, toolchain};
@@ -123,6 +124,6 @@ fn as_json(found: &Diagnosis) -> Value {
         "verdict": found.verdict.to_string(),
         "there": found.there,
         "missing": found.missing,
-        "mend": found.fixes,
+        "mend": found.fixes.iter().map(|fix| ui::hint(fix)).collect::<Vec<_>>(),
     })
 }

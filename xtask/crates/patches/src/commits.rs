@@ -8,6 +8,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::{Store, commit_text_by};
 use espalier_core::sys::project::inputs::PatchFile;
 use espalier_core::sys::upstream::fetch::fetch_pin;
+use espalier_core::sys::work_trees::edit_repo::Marks;
 use espalier_series as series;
 use espalier_series::{Authorship, Patch};
 use espalier_series::{ObjectId, ObjectKind};
@@ -28,6 +29,13 @@ pub struct SeriesCommits {
     pub stack: Stack,
     /// Entry of the variant in the lock.
     pub locked: LockedVariant,
+}
+
+impl SeriesCommits {
+    /// Returns the marks of an edit repository whose branch is this series.
+    pub fn marks(&self) -> Marks {
+        Marks { pin: self.pin, border: self.border, series: self.tip, made: self.tip }
+    }
 }
 
 /// Applies the stack of `variant` strictly and creates the commits.

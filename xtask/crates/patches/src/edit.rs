@@ -5,7 +5,7 @@ use espalier_core::config::name::Name;
 use espalier_core::config::pins::Variant;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_core::next_command::quoted;
+use espalier_core::next_command::git_in;
 use espalier_core::plan::steps::Step;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::project::run_lock::Access;
@@ -70,9 +70,9 @@ fn outcome(context: &Context, variant: &Variant, ready: &Ready) -> Outcome {
 }
 
 fn next_steps(folder: &str, variant: &str) -> String {
-    let folder = quoted(folder);
+    let git = git_in(folder);
     format!(
-        "  next: cd {folder}\n  next: git rebase -i    # or commit, amend: any git tool\n  \
+        "  next: {git} rebase -i    # or commit, amend: any git tool\n  \
          next: cargo xtask export {variant}    # writes the patches"
     )
 }

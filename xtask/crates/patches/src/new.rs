@@ -4,7 +4,7 @@ use clap::Args;
 use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
-use espalier_core::next_command::quoted;
+use espalier_core::next_command::git_in;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::project::run_lock::Access;
 use espalier_series::{LintRules, SUBJECT_LIMIT, TRAILER_KEYS};
@@ -78,9 +78,9 @@ fn offered_message(subject: &str, rules: &LintRules) -> String {
 }
 
 fn next_steps(folder: &str, variant: &str) -> String {
+    let git = git_in(folder);
     format!(
-        "{folder}: `git commit` offers the message\n  next: cd {}\n  next: change files, then: git add \
-         --all && git commit    # fill the trailers in\n  next: cargo xtask export {variant}    # writes the patch",
-        quoted(folder)
+        "{folder}: `git commit` offers the message\n  next: change files there, then: {git} add --all && \
+         {git} commit    # fill the trailers in\n  next: cargo xtask export {variant}    # writes the patch"
     )
 }

@@ -66,7 +66,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let report = report(context, options)?;
     if let Some(path) = &options.html {
-        disk::write_atomically(path, ui::named(&status_html::html(&report)).as_bytes())?;
+        disk::write_atomically(path, status_html::html(&report, &ui::hint).as_bytes())?;
         context.ui.status("Wrote", path.display());
     }
     if let Some(path) = &options.svg {
@@ -76,7 +76,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let text = match () {
         () if options.markdown => status_text::markdown(&report),
         () if options.long => status_text::long_text(&report),
-        () => status_text::text(&report),
+        () => status_text::text(&report, &ui::hint),
     };
     let code = u8::from(!report.is_exact() || report.inexact_at_pin);
     let report = if options.long { report } else { report.without_hunks() };

@@ -8,6 +8,7 @@ use espalier_core::config::name::Name;
 use espalier_core::config::toolchains::diagnosis::{Readiness, diagnose};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
+use espalier_core::ui;
 use espalier_dist::doctor;
 use espalier_dist::sys::toolchain;
 use espalier_dist::which::Which;
@@ -52,7 +53,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let mut outcome = super::test::summary(&done);
     outcome.text = [out, vec![outcome.text]].concat().join("\n");
     outcome.json["left_out"] = json!(json_out);
-    context.ui.status("Recorded", "under ci/proofs; next: `cargo xtask docs`, and commit both");
+    context.ui.status("Recorded", "under ci/proofs\n  next: cargo xtask docs    # then commit both");
     Ok(outcome)
 }
 
@@ -73,7 +74,10 @@ fn plan(context: &Context, only: &[String]) -> Result<(Vec<Job>, Vec<LeftOut>)> 
             (Readiness::Ready, Some(seconds)) => {
                 Some(format!("it took {seconds} s to compile; build it with `--only {name}`"))
             }
-            _ => Some([found.missing, found.fixes].concat().join("; ")),
+            _ => {
+                let fixes = found.fixes.iter().map(|fix| ui::hint(fix)).collect();
+                Some([found.missing, fixes].concat().join("; "))
+            }
         };
         if let Some(why) = why {
             left_out.push(LeftOut { flavor: name.clone(), why });
@@ -112,7 +116,8 @@ impl Job {
 
     fn command(&self) -> String {
         let flag = if self.runs_here { "" } else { " --no-smoke" };
-        format!("cargo xtask build --record --variant {} --flavor {}{flag}", self.variant, self.flavor)
+        let (variant, flavor) = (&self.variant, &self.flavor);
+        ui::hint(&format!("cargo xtask build --record --variant {variant} --flavor {flavor}{flag}"))
     }
 
     fn carry_out(&self, context: &Context) -> Done {

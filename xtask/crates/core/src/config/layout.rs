@@ -37,6 +37,9 @@ impl Layout {
             _ => self.root.clone(),
         };
         let path_to_root = path_to_root.display().to_string();
+        // A path that begins with `-` would be read as an option.
+        let path_to_root =
+            if path_to_root.starts_with('-') { format!("./{path_to_root}") } else { path_to_root };
         Layout {
             path_to_root: if path_to_root.is_empty() { path_to_root } else { path_to_root + "/" },
             ..self.clone()
@@ -216,9 +219,9 @@ impl Layout {
         self.generated().join("edit").join(variant.as_str())
     }
 
-    /// The variant's previous edit repository, which the current one replaced.
-    pub fn edit_before(&self, variant: &Name) -> PathBuf {
-        self.generated().join("edit-before").join(variant.as_str())
+    /// Edit repositories that were replaced, each in a folder `VARIANT.NUMBER`.
+    pub fn edits_before(&self) -> PathBuf {
+        self.generated().join("edit-before")
     }
 
     /// Result of the variant's last successful apply on this machine, in lock format.
@@ -333,5 +336,7 @@ mod tests {
         let shown_paths = ["/a/b", "/a", "/a/b/c/d", "/x"].map(shown);
         assert_eq!(shown_paths, ["c.toml", "b/c.toml", "../../c.toml", "/a/b/c.toml"]);
         assert_eq!(layout.seen_from(Path::new("/a/b/c")).show(Path::new("/z")), "/z");
+        let dashed = Layout::new("/a/-p").seen_from(Path::new("/a"));
+        assert_eq!(dashed.show(Path::new("/a/-p/c.toml")), "./-p/c.toml");
     }
 }

@@ -71,8 +71,8 @@ pub const LEFTOVERS: [&str; 9] =
     ["bench", "fuzz", "gate", "logs", "page", "suites", "tested", "tmp", "twice"];
 
 /// Folders whose entries are judged one by one.
-pub const LISTED: [&str; 9] =
-    ["applied", "build", "cargo", "dist", "images", "models", "tools", "trees", "ui"];
+pub const LISTED: [&str; 10] =
+    ["applied", "build", "cargo", "dist", "edit-before", "images", "models", "tools", "trees", "ui"];
 
 /// Names of the target folders of our nested cargo builds.
 pub const CARGO: [&str; 4] = ["bench", "checks", "health", "kernels"];
@@ -129,6 +129,7 @@ fn fate(found: &GeneratedFile, needed: &Needed) -> Fate {
         "build" | "dist" | "images" => keep(&needed.builds, "no such variant and flavor"),
         "cargo" if CARGO.contains(&name) => Fate::Cache,
         "cargo" => Fate::Goes("nothing builds there"),
+        "edit-before" if is_replaced_edit(name) => Fate::Goes("an edit repository that was replaced"),
         "models" if needed.models.contains(name) => Fate::Download,
         "models" => Fate::Goes("`ci/models.toml` pins no such model"),
         "tools" if needed.tools.contains(name) => Fate::Stays,
@@ -145,6 +146,12 @@ fn fate(found: &GeneratedFile, needed: &Needed) -> Fate {
 }
 
 const NO_VARIANT: &str = "no such variant";
+
+/// Whether `name` is that of an edit repository that was replaced, `VARIANT.NUMBER`.
+pub fn is_replaced_edit(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.rsplit_once('.').is_some_and(|(_, number)| is_number(number))
+}
 
 /// Whether `name` is `NAME-VERSION` of a pinned tool, in another version.
 fn is_of_a_tool(name: &str, needed: &Needed) -> bool {
@@ -203,10 +210,12 @@ mod tests {
         plan(found, needed, limits, 0).into_iter().map(path).collect()
     }
 
-    const STAY: [&str; 17] = [
+    const STAY: [&str; 19] = [
         "applied/paged.lock",
         "build/paged-cpu",
         "dist/paged-cpu",
+        "edit-before/paged",
+        "edit-before/paged.old",
         "images/stock-cpu",
         "cargo/bench",
         "cargo/checks",
@@ -223,10 +232,11 @@ mod tests {
         "notes/of-mine",
     ];
 
-    const GO: [&str; 16] = [
+    const GO: [&str; 17] = [
         "applied/old.lock",
         "build/paged-old",
         "dist/old-cpu",
+        "edit-before/paged.1",
         "images/old-cpu",
         "cargo/other",
         "tools/cmake-4.3",

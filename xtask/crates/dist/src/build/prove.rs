@@ -10,6 +10,7 @@ use espalier_core::day::day;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::machine::{clock, disk, load, ours};
+use espalier_core::ui;
 use espalier_patches::apply::{self, Applied};
 
 use super::Build;
@@ -113,7 +114,7 @@ fn command(build: &Build<'_>) -> String {
     for (is_set, flag) in [(options.configure_only, " --configure-only"), (options.no_smoke, " --no-smoke")] {
         command += if is_set { flag } else { "" };
     }
-    command
+    ui::named_hint(&command)
 }
 
 fn bytes_of(package: &Path, wanted: impl Fn(&Path) -> bool) -> Result<u64> {

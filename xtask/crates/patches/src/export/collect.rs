@@ -2,8 +2,7 @@
 
 use espalier_core::config::pins::Variant;
 use espalier_core::error::{Error, Kind, Result};
-use espalier_core::next_command::quoted;
-use espalier_core::sys::work_trees::edit_repo::{EditCommit, EditRepo, Marks, short};
+use espalier_core::sys::work_trees::edit_repo::{EditCommit, EditRepo, Marks, Unfinished, short};
 use espalier_series::ObjectId;
 
 use crate::commits::SeriesCommits;
@@ -23,6 +22,7 @@ pub struct Collected {
 pub fn collect(repo: &EditRepo, variant: &Variant, before: &SeriesCommits) -> Result<Collected> {
     refuse_unfinished(repo)?;
     let (Some(marks), Some(tip)) = (repo.marks(), repo.tip()) else { return Err(without_refs(repo)) };
+    let marks = if repo.is_rebased_onto(before.tip) { before.marks() } else { marks };
     refuse_outdated(repo, &marks, before)?;
     refuse_uncommitted(repo)?;
     let commits = repo.commits_between(marks.border, tip)?;
@@ -37,12 +37,7 @@ pub fn collect(repo: &EditRepo, variant: &Variant, before: &SeriesCommits) -> Re
 
 /// Returns the start of the command that edits one of the commits, from any working directory.
 pub fn rebase_in(repo: &EditRepo) -> String {
-    format!("git -C {} rebase -i", folder_of(repo))
-}
-
-/// Returns the folder, quoted for a shell.
-fn folder_of(repo: &EditRepo) -> String {
-    quoted(&repo.folder().display().to_string())
+    format!("{} rebase -i", repo.git_words())
 }
 
 fn conflict(what: String) -> Error {
@@ -55,15 +50,14 @@ fn variant_of(repo: &EditRepo) -> &str {
 
 fn refuse_unfinished(repo: &EditRepo) -> Result<()> {
     let folder = repo.folder().display();
-    if let Some(name) = repo.unfinished() {
-        let verb = name.split(' ').next_back().unwrap_or(name);
+    if let Some(Unfinished { name, end }) = repo.unfinished() {
         return Err(conflict(format!("{name} is in progress in `{folder}`"))
-            .hint(format!("end it: git -C {} {verb} --continue    # or --abort", folder_of(repo))));
+            .hint(format!("end it: {} {end}", repo.git_words())));
     }
     match repo.elsewhere() {
         None => Ok(()),
         Some(name) => Err(conflict(format!("`{folder}` has {name} checked out, not {}", repo.branch()))
-            .hint(format!("git -C {} switch {}", folder_of(repo), repo.branch()))),
+            .hint(format!("{} switch {}", repo.git_words(), repo.branch()))),
     }
 }
 
@@ -71,7 +65,7 @@ fn without_refs(repo: &EditRepo) -> Error {
     let variant = variant_of(repo);
     conflict(format!("`{}` has lost the refs that say where its borders are", repo.folder().display()))
         .detail("refs/espalier/edit/ and the branch are what an export goes by")
-        .hint(format!("save your commits: git -C {} bundle create SOMEWHERE --all", folder_of(repo)))
+        .hint(format!("save your commits: {} bundle create SOMEWHERE --all", repo.git_words()))
         .hint(format!("recreate it: cargo xtask edit {variant} --discard"))
 }
 
@@ -89,20 +83,9 @@ fn refuse_outdated(repo: &EditRepo, marks: &Marks, before: &SeriesCommits) -> Re
         return Ok(());
     };
     let variant = variant_of(repo);
-    let keep = match marks.border != before.border || marks.pin != before.pin {
-        true => format!(
-            "keep the commits, if the change is not committed yet: git stash push --include-untracked && cargo xtask \
-             export {variant} && git checkout -- espalier.lock && git stash pop && cargo xtask lock"
-        ),
-        false => {
-            "keep the commits: put back what changed out here, export, and change it in the edit repository"
-                .to_string()
-        }
-    };
     Err(conflict(format!("{changed} changed since `{folder}` was made; nothing was written"))
         .detail("an export now would undo that change")
-        .hint(keep)
-        .hint(format!("or without them: cargo xtask edit {variant} --discard")))
+        .hint(format!("bring it up to date: cargo xtask edit {variant}    # says how to keep commits")))
 }
 
 fn refuse_uncommitted(repo: &EditRepo) -> Result<()> {
@@ -110,14 +93,14 @@ fn refuse_uncommitted(repo: &EditRepo) -> Result<()> {
     if changed.is_empty() {
         return Ok(());
     }
-    let folder = folder_of(repo);
+    let git = repo.git_words();
     let shown: Vec<&str> = changed.iter().take(10).map(String::as_str).collect();
     let more = changed.len() - shown.len();
     let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
     Err(conflict(format!("`{}` has changes that are in no commit", repo.folder().display()))
         .detail(format!("{}{more}", shown.join("\n")))
-        .hint(format!("commit them: git -C {folder} add --all && git -C {folder} commit"))
-        .hint(format!("or put them aside: git -C {folder} stash --include-untracked")))
+        .hint(format!("commit them: {git} add --all && {git} commit"))
+        .hint(format!("or put them aside: {git} stash --include-untracked")))
 }
 
 fn refuse_merge(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
@@ -143,7 +126,7 @@ fn edits_below_own_patches(
     marks: &Marks,
     before: &SeriesCommits,
 ) -> Error {
-    let (folder, border) = (folder_of(repo), short(marks.border));
+    let (git, border) = (repo.git_words(), short(marks.border));
     let below = before.stack.last_of_parents();
     let error = match (below, &variant.extends) {
         (Some(file), Some(parent)) => {
@@ -155,7 +138,7 @@ fn edits_below_own_patches(
             .detail("the first patch has to stand on upstream as it is"),
     };
     error.hint(format!(
-        "move your commits back: git -C {folder} rebase --onto espalier/edit/border FIRST~1    # FIRST: your \
+        "move your commits back: {git} rebase --onto espalier/edit/border FIRST~1    # FIRST: your \
          first commit"
     ))
 }

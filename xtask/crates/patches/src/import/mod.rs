@@ -169,7 +169,9 @@ fn refuse_nothing(sequence: &PatchSequence) -> Result<()> {
         return Ok(());
     }
     let dropped = sequence.dropped.iter().map(|dropped| format!("{}: {}", dropped.origin, dropped.why));
-    Err(Error::no("there is nothing to import").detail(dropped.collect::<Vec<_>>().join("\n")))
+    Err(Error::no("there is nothing to import")
+        .detail(dropped.collect::<Vec<_>>().join("\n"))
+        .hint("name a range that has commits, or other patches: cargo xtask import --help"))
 }
 
 fn refuse_another_tree(sequence: &PatchSequence, goal: Option<ObjectId>) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use espalier_core::error::{Error, Kind, Result};
-use espalier_core::next_command::quoted;
+use espalier_core::next_command::git_in;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::work_trees::conflict_tree::{self, ConflictedFile};
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
@@ -148,7 +148,7 @@ fn sentence(
     let details = details.chain(blame(target, here)).chain(remembered);
     let error = details.fold(Error::new(Kind::Conflict, what), Error::detail);
     error
-        .hint(format!("cd {}    # git status, git diff and git mergetool work there", quoted(&work)))
+        .hint(format!("{} status    # git diff and git mergetool work there too", git_in(&work)))
         .hint("resolve it, `git add` the files, then: cargo xtask rebase --continue")
         .hint("or drop this patch: cargo xtask rebase --skip")
         .hint("or abort the rebase; nothing has changed: cargo xtask rebase --abort")

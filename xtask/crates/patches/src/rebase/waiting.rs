@@ -81,7 +81,8 @@ fn none_waits(context: &Context, variant: &str) -> Error {
     let error = Error::usage(format!("no rebase of {variant} is in progress"));
     let waiting = disk::folders_in(&context.layout.rebases());
     let names = waiting.iter().filter_map(|folder| Some(conflict::read_state(folder).ok()??.variant));
-    names.fold(error, |error, name| error.hint(format!("one of {name} is: --variant {name}")))
+    let error = names.fold(error, |error, name| error.hint(format!("one of {name} is: --variant {name}")));
+    error.hint(format!("begin one: cargo xtask rebase --to REF --variant {variant}"))
 }
 
 fn with_state(

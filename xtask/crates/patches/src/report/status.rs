@@ -4,6 +4,9 @@ use espalier_core::config::overlay::Clash;
 use espalier_series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass, visible};
 use serde::Serialize;
 
+/// Completes a hint for the readers of a report, where it is not a line of its own.
+pub type Completes<'a> = &'a dyn Fn(&str) -> String;
+
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
 pub struct StatusReport {

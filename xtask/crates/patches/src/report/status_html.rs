@@ -4,7 +4,7 @@
 use espalier_core::day::day;
 use espalier_series::PatchClass;
 
-use super::status::{PatchStatus, StatusReport, UpstreamCommit, meaning};
+use super::status::{Completes, PatchStatus, StatusReport, UpstreamCommit, meaning};
 use super::status_html_body::{anchor, body};
 use super::status_text::{count, escape, number, short};
 
@@ -13,11 +13,11 @@ pub(super) const STYLE: &str = include_str!("status.css");
 /// Maximum number of dots in a lane; commits that are closer together share one.
 const DOTS: usize = 40;
 
-/// The whole page.
-pub fn html(report: &StatusReport) -> String {
+/// The whole page, with hints for its readers.
+pub fn html(report: &StatusReport, hint: Completes<'_>) -> String {
     let StatusReport { variant, upstream, pin, tip, .. } = report;
     let title = escape(&format!("{variant} on {upstream}: {} to {}", pin.name, tip.name));
-    let rows: String = report.patches.iter().map(|patch| row(report, patch)).collect();
+    let rows: String = report.patches.iter().map(|patch| row(report, patch, hint)).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>\n{STYLE}{}</style></head>\n\
@@ -115,7 +115,7 @@ fn axis(report: &StatusReport) -> String {
     )
 }
 
-fn row(report: &StatusReport, patch: &PatchStatus) -> String {
+fn row(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> String {
     format!(
         "<details class=\"patch {} is-{}\"><summary class=\"row\">\
          <h2 class=\"name\"><b>{}</b>{}</h2><span class=\"badge\">{}{}</span>{}</summary>\n\
@@ -127,7 +127,7 @@ fn row(report: &StatusReport, patch: &PatchStatus) -> String {
         patch.class.describe(),
         if patch.provisional { ", provisional" } else { "" },
         lane(report, patch, "", report.commit_page.as_deref()),
-        body(report, patch),
+        body(report, patch, hint),
         id = anchor(patch),
     )
 }

@@ -4,7 +4,7 @@ use espalier_core::day::day;
 use espalier_series::PatchClass;
 
 use super::cut::{first_hunks, first_lines, share};
-use super::status::{HunkText, PatchStatus, StatusReport, UpstreamCommit};
+use super::status::{Completes, HunkText, PatchStatus, StatusReport, UpstreamCommit};
 use super::status_text::{count, escape, short, what_is_the_matter};
 
 /// Size limit of all diffs together, in bytes: a page of 120 patches stays below 1 MB.
@@ -15,14 +15,14 @@ const MAX_DRIFT_BYTES: usize = 150_000;
 const COMMITS_LISTED: usize = 12;
 
 /// Renders the expanded part.
-pub(super) fn body(report: &StatusReport, patch: &PatchStatus) -> String {
+pub(super) fn body(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> String {
     let mut body = format!(
         "<p class=\"mono\">{} <a href=\"#{}\">link to this patch</a></p>",
         escape(&patch.file),
         anchor(patch)
     );
     if let Some(next) = patch.next {
-        body += &format!("<p class=\"next\">{}</p>", escape(next));
+        body += &format!("<p class=\"next\">{}</p>", escape(&hint(next)));
     }
     if !patch.blocked_by.is_empty() {
         body += &format!("<p>It needs {}.</p>", escape(&patch.blocked_by.join(", ")));
@@ -30,10 +30,10 @@ pub(super) fn body(report: &StatusReport, patch: &PatchStatus) -> String {
     if patch.provisional {
         body += "<p>Provisional: an earlier patch failed, and this one was tried without it.</p>";
     }
-    body + &drift(report, patch) + &commits(report, patch) + &diff(report, patch)
+    body + &drift(report, patch, hint) + &commits(report, patch) + &diff(report, patch)
 }
 
-fn drift(report: &StatusReport, patch: &PatchStatus) -> String {
+fn drift(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> String {
     if patch.class == PatchClass::Exact {
         return String::new();
     }
@@ -41,8 +41,10 @@ fn drift(report: &StatusReport, patch: &PatchStatus) -> String {
     let (shown, left) = first_lines(&all, share(MAX_DRIFT_BYTES, report.patches.len()));
     let more = match left {
         0 => String::new(),
-        // On a line of its own: in one that begins as a line of a patch, no command is completed.
-        left => format!("\n<p class=\"sub\">{left} more lines: <code>cargo xtask status --long</code></p>"),
+        left => {
+            let all = escape(&hint("cargo xtask status --long"));
+            format!("\n<p class=\"sub\">{left} more lines: <code>{all}</code></p>")
+        }
     };
     format!("<h3>{}</h3><pre>{}</pre>{more}", drift_heading(patch.class), escape(shown))
 }

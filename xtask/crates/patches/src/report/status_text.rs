@@ -3,14 +3,14 @@
 use espalier_core::config::overlay::in_the_way;
 use espalier_series::{PatchClass, PatchDrift};
 
-use super::status::{PatchStatus, StatusReport, UpstreamCommit, why_not_moved};
+use super::status::{Completes, PatchStatus, StatusReport, UpstreamCommit, why_not_moved};
 
 /// Number of shown commits that touched a patch's files: the newest, which are the most likely to be of interest.
 const COMMITS_SHOWN: usize = 5;
 
 /// Renders one line for each patch, with the responsible commit for those that are not exact, and the next step for
 /// each class.
-pub fn text(report: &StatusReport) -> String {
+pub fn text(report: &StatusReport, hint: Completes<'_>) -> String {
     let mut text = format!("{}\n\n{}{}", headline(report), table(report), overlays(report));
     let mut steps: Vec<(PatchClass, &str)> =
         report.patches.iter().filter_map(|patch| Some((patch.class, patch.next?))).collect();
@@ -20,7 +20,7 @@ pub fn text(report: &StatusReport) -> String {
         text += "\n";
     }
     for (class, step) in steps {
-        text += &format!("  {}: {step}\n", class.describe());
+        text += &format!("  {}: {}\n", class.describe(), hint(step));
     }
     if !report.next.is_empty() {
         text += "\n";

@@ -120,7 +120,7 @@ fn wanted_for_patch(
     if !waiting.is_empty() {
         text += &format!("\nWaiting for it: `{}`.\n", waiting.join("`, `"));
     }
-    let look = next_command("status", &same_tip(report, options));
+    let look = ui::named_hint(&next_command("status", &same_tip(report, options)));
     text +=
         &format!("\nSee it here with `{look}`. This issue is closed when upstream's tip is good again.\n");
     let short = culprit.get(..12).unwrap_or(&culprit);
@@ -133,7 +133,7 @@ fn wanted_for_level(report: &CanaryReport, options: &Options, level: Level) -> W
     let found = levels.iter().find(|found| found.level == level);
     let (says, details) = found.map_or(("", ""), |found| (found.says.as_str(), found.details.as_str()));
     let name = level.name();
-    let look = next_command(&format!("canary --until {name}"), &same_tip(report, options));
+    let look = ui::named_hint(&next_command(&format!("canary --until {name}"), &same_tip(report, options)));
     let text = format!(
         "Every patch of `{variant}` applies to {upstream}'s tip, and the level `{name}` does not pass.\n\n{}\n\
          See it here with `{look}`. This issue is closed when \

@@ -60,6 +60,11 @@ pub struct Options {
 
 /// Tries the tip. An environment error is reported as such: it says nothing about any patch, and no issue is touched.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    if options.until > Level::Status {
+        let flavors = context.flavors().map(drop);
+        let only_status = "or compare the patches only: the same command with --until status";
+        flavors.map_err(|error| error.hint(only_status))?;
+    }
     if options.dry_run {
         return Ok(plan(options));
     }
@@ -117,14 +122,15 @@ fn write_reports(
     report: &CanaryReport,
     github: Option<&Client>,
 ) -> Result<()> {
-    let markdown = canary::markdown(report, github.map(|client| client.workflow("pin-sync.yml")).as_deref());
+    let named = CanaryReport { next: report.next.as_deref().map(ui::named_hint), ..report.clone() };
+    let markdown = canary::markdown(&named, github.map(|client| client.workflow("pin-sync.yml")).as_deref());
     let markdown = ui::named(&markdown);
     if let Some(path) = &options.report {
         disk::write_atomically(path, markdown.as_bytes())?;
         context.ui.status("Wrote", path.display());
     }
     if let (Some(path), Some(found)) = (&options.html, &report.status) {
-        disk::write_atomically(path, ui::named(&status_html::html(found)).as_bytes())?;
+        disk::write_atomically(path, status_html::html(found, &ui::named_hint).as_bytes())?;
         context.ui.status("Wrote", path.display());
     }
     step_summary::append(&markdown)

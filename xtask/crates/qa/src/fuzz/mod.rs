@@ -17,7 +17,9 @@ use clap::{Args, Subcommand};
 use espalier_core::config::flavors::DEFAULT_FLAVOR;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
+use espalier_core::next_command::next_command;
 use espalier_core::sys::machine::disk;
+use espalier_core::ui;
 use plan::Round;
 use play::FuzzFixture;
 use report::{FuzzReport, RoundReport};
@@ -112,7 +114,8 @@ fn play_seeds(
     let patience = Duration::from_secs(u64::from(patience));
     let shown = program.display().to_string();
     let mut fixture = FuzzFixture::prepare(context, program, patience)?;
-    let mut report = FuzzReport::new(shown);
+    let command = next_command("fuzz servers", &[("--program", Some(&shown))]);
+    let mut report = FuzzReport::new(ui::hint(&command));
     for seed in seeds {
         let round = Round::draw(seed);
         context.ui.status("Playing", format!("seed {seed}: {:?}", round.server.theme));

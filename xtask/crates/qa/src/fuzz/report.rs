@@ -10,7 +10,8 @@ use super::judge::tally::{self, Tally};
 /// Report of all rounds.
 #[derive(Clone, Debug)]
 pub struct FuzzReport {
-    program: String,
+    /// The command that plays rounds with the same program, without their seed.
+    command: String,
     /// Rounds in the order in which they ran.
     pub rounds: Vec<RoundReport>,
 }
@@ -38,9 +39,9 @@ pub struct RoundReport {
 const SHOWN: usize = 3;
 
 impl FuzzReport {
-    /// Builds an empty report.
-    pub fn new(program: String) -> FuzzReport {
-        FuzzReport { program, rounds: Vec::new() }
+    /// Builds an empty report. `command` plays rounds with the same program.
+    pub fn new(command: String) -> FuzzReport {
+        FuzzReport { command, rounds: Vec::new() }
     }
 
     /// Number of findings.
@@ -56,7 +57,7 @@ impl FuzzReport {
     }
 
     fn replay(&self, seed: u64) -> String {
-        format!("cargo xtask fuzz servers --program {} --seed {seed} --rounds 1", self.program)
+        format!("{} --seed {seed} --rounds 1", self.command)
     }
 
     /// Returns one line per finding.
@@ -147,7 +148,7 @@ mod tests {
             took: Duration::from_secs(8),
             findings: vec![finding; 5],
         };
-        let report = FuzzReport { program: "llama-server".to_string(), rounds: vec![round] };
+        let report = FuzzReport { command: "fuzz".to_string(), rounds: vec![round] };
         let text = report.text();
         assert!(text.contains("--seed 9 --rounds 1") && text.contains("llama-server -np 2"), "{text}");
         assert!(text.contains("and 2 more") && text.ends_with("1 rounds, 5 findings"), "{text}");

@@ -30,6 +30,7 @@ use self::logits::Claim;
 use self::servers::{Chosen, Claimed, Off, promises};
 use crate::fuzz;
 use crate::serving::inputs;
+use crate::serving::probe::{self, Probe};
 
 /// Options of `gate`.
 #[derive(Clone, Debug, Default, Args)]
@@ -85,6 +86,19 @@ impl Part {
     fn is_for(self, variant: &Variant) -> bool {
         variant.kernels || !matches!(self, Part::Servers | Part::Weights)
     }
+}
+
+/// Probes that the gate compiles.
+pub const PROBES: [Probe; 2] = [Probe::Logits, Probe::Attention];
+
+/// Checks that the project has the source of a probe: without it, a gate would pass whatever was built.
+///
+/// # Errors
+///
+/// The source does not exist.
+pub fn find_probe(context: &Context, probe: Probe) -> Result<()> {
+    let found = probe::find(context, probe).map(drop);
+    found.map_err(|error| error.hint("or gate nothing: take `gate = ...` from the variant in `pins.toml`"))
 }
 
 /// Runs the requested parts.

@@ -132,7 +132,7 @@ pub fn text(report: &CanaryReport) -> String {
         text += &format!("\n{}:\n{}", level.name(), indented(details, "  "));
     }
     if let Some(next) = &report.next {
-        text += &format!("\nthe pin can move: {next}\n");
+        text += &format!("\nnext: the pin can move: {next}\n");
     }
     text.trim_end().to_string()
 }

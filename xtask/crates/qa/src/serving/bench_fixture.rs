@@ -10,6 +10,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::load::{self, Load};
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::net::server::{self, Server};
+use espalier_core::ui;
 use espalier_dist::packaged;
 use espalier_dist::plan::manifest::Manifest;
 use espalier_dist::plan::reference;
@@ -218,9 +219,8 @@ fn timed(manifest: Manifest) -> Result<Manifest> {
     if !reference::is_reference(flags) {
         return Ok(manifest);
     }
-    let what = format!(
-        "{variant}-{flavor} is a reference that `cargo xtask test` built: its server is compiled at -O1"
-    );
+    let built = ui::named_hint("`cargo xtask test` built");
+    let what = format!("{variant}-{flavor} is a reference that {built}: its server is compiled at -O1");
     Err(Error::usage(what).hint(packaged::build_command(variant, flavor)))
 }
 

@@ -21,9 +21,6 @@ pub enum Probe {
 }
 
 impl Probe {
-    /// Probes that the gate needs.
-    pub const OF_THE_GATE: [Probe; 2] = [Probe::Logits, Probe::Attention];
-
     /// Path relative to the root.
     fn source(self) -> &'static str {
         match self {
@@ -49,16 +46,13 @@ impl Probe {
     }
 }
 
-/// Returns a probe's source. Without it, a gate would pass whatever was built.
+/// Returns a probe's source.
 ///
 /// # Errors
 ///
 /// The source does not exist.
 pub fn find(context: &Context, probe: Probe) -> Result<PathBuf> {
-    context.file_of_espalier(probe.source()).map_err(|error| match Probe::OF_THE_GATE.contains(&probe) {
-        true => error.hint("or gate nothing: take `gate = ...` from the variant in `pins.toml`"),
-        false => error,
-    })
+    context.file_of_espalier(probe.source())
 }
 
 /// Compiles a probe against the packaged libraries of one variant, unless it is in `folder` and was compiled from the

@@ -27,8 +27,8 @@ use espalier_patches::report::status::{Place, StatusReport};
 use espalier_patches::status;
 use serde_json::json;
 
+use crate::gate;
 use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
-use crate::serving::probe::{self, Probe};
 
 /// Options of `sync`.
 #[derive(Clone, Debug, Args)]
@@ -62,9 +62,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let github = options.github.then(|| context.github()).transpose()?;
     let gated = checks::gated(&context.pins()?);
     if !gated.is_empty() {
-        for probe in Probe::OF_THE_GATE {
-            probe::find(context, probe)?;
-        }
+        gate::PROBES.into_iter().try_for_each(|probe| gate::find_probe(context, probe))?;
     }
     let (prepared, classes) = prepare(context, options)?;
     let staged = Context { locked: true, ..context.staged(&prepared.stage) };

@@ -80,7 +80,7 @@ fn a_good_tip_passes_every_level_and_the_pin_can_move() {
       contract  passed       2 files compile, syntax only
       build     passed       canary.paged-cpu-native is built and answers
 
-    the pin can move: cargo xtask sync --to 6b4da519dcf1ec4c5ccb1d34b6288ea5bd66f223 --from [BESIDE]/moved
+    next: the pin can move: cargo xtask sync --to 6b4da519dcf1ec4c5ccb1d34b6288ea5bd66f223 --from [BESIDE]/moved
     -- stderr --
           Trying fetch
         Fetching hello v1.0 from path [UPSTREAM]
@@ -139,7 +139,7 @@ fn an_overlay_file_in_the_way_is_drift_with_one_issue() {
     git::commit(&watched.upstream, "Note");
     let said = watched.keep_issues().code(1);
     let status = "  status    FAILED       3 of 3 patches are exact; 1 overlay file is in the way";
-    let next = format!("the pin can move: cargo xtask sync --to {good}");
+    let next = format!("next: the pin can move: cargo xtask sync --to {good}");
     for words in [status, "`overlay/extra/espalier/note.txt` would replace", next.as_str()] {
         assert!(said.stdout.contains(words), "{words}\n{said}");
     }

@@ -1,5 +1,9 @@
 //! The edit repository: its content, and the guarantee that work in it is never lost.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::SystemTime;
+
 use super::support::editing::{FailingEdit, edit, edit_folder, rebase, series, take_rich_series};
 use super::support::{Project, files, git};
 
@@ -10,8 +14,7 @@ fn made_with_one_commit_a_patch() {
     exit: 0
     -- stdout --
     target/espalier/edit/paged: made, 3 commits of paged
-      next: cd target/espalier/edit/paged
-      next: git rebase -i    # or commit, amend: any git tool
+      next: git -C target/espalier/edit/paged rebase -i    # or commit, amend: any git tool
       next: cargo xtask export paged    # writes the patches
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
@@ -54,8 +57,7 @@ fn again_it_is_there_already() {
     exit: 0
     -- stdout --
     target/espalier/edit/paged: there already, 3 commits of paged
-      next: cd target/espalier/edit/paged
-      next: git rebase -i    # or commit, amend: any git tool
+      next: git -C target/espalier/edit/paged rebase -i    # or commit, amend: any git tool
       next: cargo xtask export paged    # writes the patches
     -- stderr --
     ");
@@ -89,6 +91,14 @@ fn a_changed_series_is_recreated_when_nothing_is_lost() {
     assert_eq!(git::git(&folder, &["log", "-1", "--format=%s"]), "Say what is counted");
     assert_eq!(git::git(&folder, &["status", "--porcelain"]), "");
     assert_eq!(project.scratch(), [""; 0]);
+}
+
+/// Returns the files that differ, without the series that a refused `edit` offers to rebase commits onto.
+fn differences(before: &BTreeMap<String, SystemTime>, after: &BTreeMap<String, SystemTime>) -> Vec<String> {
+    let is_new_object = |path: &String| path.starts_with(".git/objects/") && !before.contains_key(path);
+    let mut found = files::differences(before, after);
+    found.retain(|path| path != ".git/refs/espalier/edit/next" && !is_new_object(path));
+    found
 }
 
 /// Every kind of work in the repository: each makes `edit` fail, whether or not the series changed too.
@@ -125,27 +135,126 @@ fn work_is_never_overwritten() {
         std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
         project.run(&["edit"]).code(4).says(&[says]);
         let after = files::times(&folder);
-        assert_eq!(files::differences(&before, &after), [""; 0], "{says}");
+        assert_eq!(differences(&before, &after), [""; 0], "{says}");
         project.run(&["edit", "--discard"]).success();
         assert_eq!(git::git(&folder, &["log", "-1", "--format=%s"]), "Say what is counted");
-        // Discarded work is moved to `edit-before`, where it stays until the repository is replaced again.
-        let kept = files::times(&project.path("target/espalier/edit-before/paged"));
-        assert_eq!(files::differences(&before, &kept), [""; 0], "{says}");
+        // Discarded work is moved to `edit-before`, where it stays until `gc` removes it.
+        let kept = files::times(&project.path("target/espalier/edit-before/paged.1"));
+        assert_eq!(differences(&before, &kept), [""; 0], "{says}");
     }
 }
 
-/// Files that git ignores belong to the user too: a build folder, a model.
+/// Files that a `.gitignore` of the series names belong to the user too: a build folder, a model. So does a commit that
+/// only the reflog has.
 #[test]
-fn the_repository_before_is_kept_whole() {
+fn every_repository_before_is_kept_whole() {
     let project = Project::new();
     let folder = edit(&project);
-    files::write(&folder.join(".git/info/exclude"), "build/\n");
+    files::write(&folder.join(".gitignore"), "build/\n");
+    git::commit(&folder, "Ignore what is built");
+    files::write(&folder.join("src/draft.c"), "int draft;\n");
+    git::commit(&folder, "Draft");
+    git::git(&folder, &["reset", "--quiet", "--hard", "HEAD~1"]);
+    project.run(&["export"]).success();
     files::write(&folder.join("build/hello"), "built\n");
-    std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
-    project.run(&["edit"]).success().says(&["Keeping target/espalier/edit-before/paged"]);
-    let before = project.path("target/espalier/edit-before/paged");
+    for round in ["1", "2"] {
+        project.run(&["trailers", "--overwrite", "--set", &format!("Drop-when: {round}")]).success();
+        let kept = format!("Keeping target/espalier/edit-before/paged.{round}: what was there");
+        project.run(&["edit"]).success().says(&[&kept]);
+    }
+    let before = project.path("target/espalier/edit-before/paged.1");
     assert!(before.join("build/hello").exists() && !folder.join("build").exists());
-    assert_eq!(git::git(&before, &["log", "-1", "--format=%s"]), "Greet dearly");
+    assert_eq!(git::git(&before, &["log", "-1", "--format=%s"]), "Ignore what is built");
+    assert_eq!(git::git(&before, &["log", "-1", "--format=%s", "HEAD@{1}"]), "Draft");
+    let said = project.run(&["gc"]).success().stdout;
+    assert!(said.contains("edit-before/paged.1: an edit repository that was replaced"), "{said}");
+    assert!(!before.exists() && folder.exists());
+}
+
+/// Every kind of work that `git status` does not report: the repository is replaced only on request, and what is there
+/// is kept.
+#[test]
+fn work_that_the_user_has_hidden_from_git_is_not_replaced() {
+    let flagged = |folder: &Path, flag: &str| {
+        files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+        git::git(folder, &["update-index", flag, "src/add.c"]);
+    };
+    let cases: [(&str, &str, &dyn Fn(&Path)); 5] = [
+        ("hidden from git: src/add.c", "src/add.c", &|folder| flagged(folder, "--skip-worktree")),
+        ("hidden from git: src/add.c", "src/add.c", &|folder| flagged(folder, "--assume-unchanged")),
+        ("ignored: src/new.c", "src/new.c", &|folder| {
+            files::write(&folder.join(".git/info/exclude"), "new.c\n");
+            files::write(&folder.join("src/new.c"), "right + left\n");
+        }),
+        ("ignored: notes.log", "notes.log", &|folder| {
+            files::write(&folder.join(".git/mine"), "*.log\n");
+            git::git(folder, &["config", "core.excludesFile", ".git/mine"]);
+            files::write(&folder.join("notes.log"), "right + left\n");
+        }),
+        ("changed: src/add.c", "src/add.c", &|folder| {
+            let path = folder.join("src/add.c");
+            git::git(folder, &["config", "core.trustctime", "false"]);
+            git::git(folder, &["config", "core.checkStat", "minimal"]);
+            let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+            files::edit(&path, "left + right", "right + left");
+            std::fs::File::options().append(true).open(&path).unwrap().set_modified(time).unwrap();
+        }),
+    ];
+    for (says, path, work) in cases {
+        let project = Project::new();
+        let folder = edit(&project);
+        work(&folder);
+        std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
+        project.run(&["edit"]).code(4).says(&[says, "cargo xtask edit paged --discard"]);
+        // `new` uses the repository as it is.
+        project.run(&["new", "Say more"]).success();
+        assert!(std::fs::read_to_string(folder.join(path)).unwrap().contains("right + left"), "{says}");
+        project.run(&["edit", "--discard"]).success();
+        let kept = project.read(&format!("target/espalier/edit-before/paged.1/{path}"));
+        assert!(kept.contains("right + left"), "{says}: {kept}");
+    }
+}
+
+/// A flag alone, and files that the series itself ignores, are no work.
+#[test]
+fn what_is_as_in_the_last_commit_is_replaced() {
+    let project = Project::new();
+    let folder = edit(&project);
+    files::write(&folder.join(".gitignore"), "build/\n");
+    git::commit(&folder, "Ignore what is built");
+    project.run(&["export"]).success();
+    files::write(&folder.join("build/hello"), "built\n");
+    git::git(&folder, &["update-index", "--skip-worktree", "src/add.c"]);
+    git::git(&folder, &["update-index", "--assume-unchanged", "src/count.c"]);
+    project.run(&["trailers", "--overwrite", "--set", "Drop-when: 1"]).success();
+    assert_eq!(project.run(&["--json", "edit"]).success().json()["made"], true);
+}
+
+/// Its metadata names the repository by its path, so that it cannot even be moved away.
+#[test]
+fn the_repository_of_another_work_tree_stays() {
+    let project = Project::new();
+    let folder = edit(&project);
+    let linked = project.beside("linked");
+    git::git(&folder, &["worktree", "add", "--quiet", "--detach", linked.to_str().unwrap()]);
+    files::edit(&linked.join("src/add.c"), "left + right", "right + left");
+    git::commit(&linked, "Add backwards");
+    // As long as the series is the same, nothing is replaced.
+    project.run(&["edit"]).success();
+    std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
+    insta::assert_snapshot!(project.run(&["edit"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/edit/paged` is the repository of other work trees too; nothing was changed
+      [BESIDE]/linked
+      next: once its commits are on edit/paged: git -C target/espalier/edit/paged worktree remove [BESIDE]/linked
+    ");
+    project.run(&["edit", "--discard"]).code(4);
+    assert_eq!(git::git(&linked, &["log", "-1", "--format=%s"]), "Add backwards");
+    git::git(&folder, &["worktree", "remove", linked.to_str().unwrap()]);
+    project.run(&["edit"]).success();
 }
 
 #[test]
@@ -160,12 +269,36 @@ fn the_refusal_says_how_to_go_on() {
     -- stderr --
     error: `target/espalier/edit/paged` has work that is in no patch; nothing was changed
       changed: src/add.c
-      next: continue it: cd target/espalier/edit/paged
-      next: keep it: cargo xtask export paged
-      next: discard it: cargo xtask edit paged --discard
+      next: look at it: git -C target/espalier/edit/paged status
+      next: commit them: git -C target/espalier/edit/paged add --all && git -C target/espalier/edit/paged commit
+      next: discard it: cargo xtask edit paged --discard    # it moves to target/espalier/edit-before/, until `gc` removes it
     ");
     git::git(&folder, &["checkout", "--quiet", "--detach"]);
     project.run(&["edit"]).code(4).says(&["no branch is checked out, not edit/paged"]);
+    git::git(&folder, &["checkout", "--quiet", "edit/paged"]);
+    git::git(&folder, &["stash"]);
+    git::git(&folder, &["branch", "mine"]);
+    // `export` keeps neither.
+    insta::assert_snapshot!(project.run(&["edit"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/edit/paged` has work that is in no patch; nothing was changed
+      kept: stash
+      kept: heads/mine
+      next: look at it: git -C target/espalier/edit/paged status
+      next: apply it: git -C target/espalier/edit/paged stash pop    # then commit it
+      next: save its commits: git -C target/espalier/edit/paged bundle create SOMEWHERE HEAD --all    # SOMEWHERE: an absolute path
+      next: discard it: cargo xtask edit paged --discard    # it moves to target/espalier/edit-before/, until `gc` removes it
+    ");
+    git::git(&folder, &["stash", "drop"]);
+    git::git(&folder, &["branch", "-D", "mine"]);
+    git::git(&folder, &["bisect", "start", "HEAD", "HEAD~1"]);
+    let ends = "next: end it: git -C target/espalier/edit/paged bisect reset\n";
+    project.run(&["edit"]).code(4).says(&["a bisect is in progress", ends]);
+    project.run(&["export"]).code(4).says(&["a bisect is in progress", ends]);
+    git::git(&folder, &["bisect", "reset"]);
     git::git(&folder, &["update-ref", "-d", "refs/espalier/edit/made"]);
     project.run(&["edit"]).code(4);
     project.run(&["new", "Say more"]).code(4);
@@ -257,8 +390,7 @@ fn new_offers_a_message() {
     exit: 0
     -- stdout --
     target/espalier/edit/paged: `git commit` offers the message
-      next: cd target/espalier/edit/paged
-      next: change files, then: git add --all && git commit    # fill the trailers in
+      next: change files there, then: git -C target/espalier/edit/paged add --all && git -C target/espalier/edit/paged commit    # fill the trailers in
       next: cargo xtask export paged    # writes the patch
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
@@ -321,19 +453,20 @@ fn new_refuses_a_subject() {
     assert!(!project.path("target").exists());
 }
 
-/// The printed command works from the current directory.
+/// The printed commands work from the current directory, one after the other.
 #[test]
 fn the_way_to_the_repository_from_elsewhere() {
     let project = Project::new();
-    let said = |folder: &std::path::Path| {
+    let said = |folder: &Path| {
         let mut command = project.command(&["edit"]);
         command.current_dir(folder);
         project.finish(command).success().stdout
     };
     project.run(&["edit"]).success();
-    assert!(said(&project.path("patches/paged")).contains("next: cd ../../target/espalier/edit/paged\n"));
-    assert!(said(project.root().parent().unwrap()).contains("next: cd project/target/espalier/edit/paged\n"));
-    assert!(said(&project.beside("home")).contains("next: cd [ROOT]/target/espalier/edit/paged\n"));
+    let git = |folder: &str| format!("next: git -C {folder}target/espalier/edit/paged rebase -i ");
+    assert!(said(&project.path("patches/paged")).contains(&git("../../")));
+    assert!(said(project.root().parent().unwrap()).contains(&git("project/")));
+    assert!(said(&project.beside("home")).contains(&git("[ROOT]/")));
     let build_in_ci = || {
         let mut command = project.command(&["build"]);
         command.current_dir(project.path("ci"));

@@ -9,12 +9,13 @@ const MARK: &str =
     "# Made by cargo xtask: all in here is generated, and is taken away without a question.\n*\n";
 
 /// Paths below `target/` that the test creates and `gc` removes.
-const GOES: [&str; 14] = [
+const GOES: [&str; 15] = [
     "espalier/applied/old.lock",
     "espalier/bench/result.json",
     "espalier/build/old-cpu-native/build.ninja",
     "espalier/cargo/old/file",
     "espalier/dist/paged-old/bin/llama-server",
+    "espalier/edit-before/paged.2/file",
     "espalier/gate/model.gguf",
     "espalier/images/paged-old/index.json",
     "espalier/logs/build-old.log",
@@ -65,6 +66,7 @@ fn each_kind_goes_or_stays() {
     for what in [
         "target/espalier/build/old-cpu-native: no such variant and flavor\n",
         "target/espalier/applied/old.lock: no such variant\n",
+        "target/espalier/edit-before/paged.2: an edit repository that was replaced\n",
         "target/espalier/ui/0000000000000000000000000000000000000000: the page of no pinned tree\n",
         "target/espalier/tools/cmake-0.1: another version is pinned\n",
         "target/toolchains/card-0123456789abcdef: `ci/toolchains.toml` says something else\n",

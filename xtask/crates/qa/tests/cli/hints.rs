@@ -10,7 +10,7 @@ use std::sync::{LazyLock, OnceLock};
 use makers::{ABOUT, GREETING_GOES, project_by_git};
 
 use super::support::upstream::{TAG, Upstream};
-use super::support::{Output, Project, files, program_path};
+use super::support::{Output, Project, files, git, program_path};
 
 mod all_covered;
 mod import_cases;
@@ -45,27 +45,23 @@ fn cases() -> impl Iterator<Item = &'static HintCase> {
         .flatten()
 }
 
-/// Returns the commands that a user would type after reading `said`: the whole hint, or the part after its colon.
-/// Commands after a `cd` are run in that folder; a command after `then` is run after the previous one; a flag is
-/// appended to the command that printed it.
+/// Returns the commands that a user would type after reading `said`: the whole hint, or the part after its colon. A
+/// command after `then` is run after the previous one; a flag is appended to the command that printed it. None of them
+/// changes the current folder: the others, and the paths in them, are for the folder in which they were printed.
 fn commands(case: &str, said: &Output) -> Vec<String> {
     let both = format!("{}\n{}", said.stdout, said.stderr);
-    let is_hint = |line: &&str| line.starts_with("next: ") || line.starts_with("the pin can move: ");
     let mut found: Vec<String> = Vec::new();
-    for hint in both.lines().map(str::trim).filter(is_hint) {
+    for hint in both.lines().map(str::trim).filter(|line| line.starts_with("next: ")) {
+        assert!(!hint.contains(": cd "), "{case}: {hint}");
         let Some(command) = command_in(case, hint) else { continue };
-        let before = match found.first() {
-            Some(first) if first.starts_with("cd ") => Some(first),
-            _ => found.last().filter(|_| hint.starts_with("next: then")),
-        };
+        let before = found.last().filter(|_| hint.starts_with("next: then"));
         found.push(before.map_or(String::new(), |before| format!("{before}\n")) + &command);
     }
     found
 }
 
 fn command_in(case: &str, hint: &str) -> Option<String> {
-    let starts =
-        ["cargo xtask ", "git ", "cd ", "mkdir ", "mv ", "rm "].map(|program| format!(": {program}"));
+    let starts = ["cargo xtask ", "git ", "mkdir ", "mv ", "rm "].map(|program| format!(": {program}"));
     if let Some(first) = starts.iter().filter_map(|start| hint.find(start)).min() {
         return hint.get(first + 2..).map(str::to_string);
     }
@@ -114,7 +110,10 @@ fn filled_in(command: &str) -> String {
         ("--variant NEW", "--variant new"),
         ("edit VARIANT", "edit paged"),
         ("SOMEWHERE", "../saved"),
-        ("git add --all &&", "echo 'int more;' > src/more.c && git add --all &&"),
+        (
+            "git -C target/espalier/edit/paged add --all &&",
+            "echo 'int more;' > target/espalier/edit/paged/src/more.c && git -C target/espalier/edit/paged add --all &&",
+        ),
         ("REPO", "'../the fork'"),
         ("--root DIR …", "--root DIR --from ../upstream --at v1.0 --variant my"),
         ("DIR", "../another"),
@@ -261,6 +260,49 @@ fn every_command_in_json_keeps_the_root_that_was_named() {
     }
     assert!(seen > 10, "{seen}");
     assert!(lost.is_empty(), "{}", lost.join("\n"));
+}
+
+/// With a relative root, the printed commands work one after the other, in the folder where they were printed.
+#[test]
+fn a_printed_sequence_is_for_one_folder() {
+    let project = Project::new();
+    let here = project.beside("");
+    let said = shell(&here, &project, "cargo xtask --root project edit").success();
+    let sequence = commands("edit", &said).join("\n");
+    assert!(sequence.contains("git -C project/target/espalier/edit/paged rebase -i"), "{said}");
+    shell(&here, &project, &format!("set -e\n{sequence}")).success();
+}
+
+/// A subject that looks like a command is content, in text and in JSON.
+#[test]
+fn content_that_looks_like_a_command_is_not_completed() {
+    const SUBJECT: &str = "doc: run cargo xtask lint && cargo xtask apply";
+    let project = Project::new();
+    shell(project.root(), &project, "cargo xtask edit").success();
+    let folder = project.path("target/espalier/edit/paged");
+    git::git(&folder, &["commit", "--quiet", "--allow-empty", "--message", SUBJECT]);
+    for (command, code) in
+        [(format!("new '{SUBJECT}' --dry-run"), 0), ("edit".to_string(), 4), ("export".to_string(), 4)]
+    {
+        for json in ["", "--json "] {
+            let said = shell(project.root(), &project, &format!("cargo xtask {json}--root . {command}"));
+            let both = format!("{}{}", said.stdout, said.stderr);
+            assert_eq!(said.code, Some(code), "{said}");
+            assert!(!both.contains("cargo xtask lint --root"), "{said}");
+            assert!(command == "edit" || both.contains(SUBJECT), "{said}");
+        }
+    }
+}
+
+/// The hints of a page are for the user who has it written.
+#[test]
+fn the_commands_of_a_page_keep_the_root_that_was_named() {
+    let project = makers::elsewhere(&[GREETING_GOES]);
+    let status = "cargo xtask --root . status --tip main --from \"../it's elsewhere\" --html page.html";
+    let said = shell(project.root(), &project, status);
+    assert_eq!(said.code, Some(1), "{said}");
+    let page = project.read("page.html");
+    assert!(page.contains("`cargo xtask rebase --root .` stops there"), "{page}");
 }
 
 /// `edit` takes the variant by position.

@@ -252,7 +252,7 @@ fn mistakes_are_reported() {
     project.run(&from("main")).code(2).says(&["`main` is not a range of commits"]);
     project.run(&from("main...side")).code(2).says(&["is not a range of commits"]);
     project.run(&from("none..main")).code(2).says(&["has no `none`"]);
-    project.run(&from("main..main")).code(1).says(&["there is nothing to import"]);
+    project.run(&from("main..main")).code(1).says(&["there is nothing to import", "next: name a range"]);
     project
         .run(&["import", "--from", "nowhere", RANGE, "--variant", "my"])
         .code(2)

@@ -50,7 +50,7 @@ fn what_is_built_and_what_is_left_out() {
     let said = project
         .run_build(&["test", "--long"])
         .success()
-        .says(&["Recorded under ci/proofs; next: `cargo xtask docs`, and commit both"]);
+        .says(&["Recorded under ci/proofs\n  next: cargo xtask docs    # then commit both"]);
     for line in [
         "left out: away: ",
         "left out: card: ",

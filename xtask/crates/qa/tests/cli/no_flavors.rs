@@ -19,6 +19,18 @@ fn nothing_to_build_is_a_fine_answer() {
     );
 }
 
+/// Nothing is fetched and compared first.
+#[test]
+fn the_canary_refuses_levels_that_build() {
+    let project = started();
+    for command in [&["canary"][..], &["canary", "--dry-run"], &["canary", "--until", "contract"]] {
+        let said = project.run(command).code(2);
+        said.says(&["there is no `ci/flavors.toml`", "the same command with --until status"]);
+    }
+    let plan = project.run(&["canary", "--dry-run", "--until", "status"]).success().stdout;
+    assert_eq!(plan.lines().count(), 2, "{plan}");
+}
+
 #[test]
 fn no_hint_names_a_file_that_never_was() {
     let project = started();

@@ -189,6 +189,7 @@ fn an_unknown_name_is_refused() {
 
     -- stderr --
     error: no rebase of paged is in progress
+      next: begin one: cargo xtask rebase --to REF --variant paged
     ");
 }
 

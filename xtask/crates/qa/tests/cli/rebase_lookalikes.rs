@@ -34,7 +34,7 @@ fn a_change_never_goes_into_a_lookalike() {
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: upstream changed the same lines
       it stopped applying at dea5d5005d4c Change upstream (Test Person)
-      next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
+      next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
@@ -85,7 +85,7 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
       src/twins.c: review it: the change fits, but maybe not where it was meant to go
         line 8: moved function: made for `int words_twin_left(int value) {`, would land in `int words_twin_right(int value) {`
       it stopped applying at 3df539e8caf6 Change upstream (Test Person)
-      next: cd target/espalier/rebase/hello/work    # git status, git diff and git mergetool work there
+      next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort

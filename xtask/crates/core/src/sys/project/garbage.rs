@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use crate::config::layout::Layout;
 use crate::error::Result;
-use crate::plan::gc::{GeneratedFile, LEFTOVERS, LISTED, TOOLCHAINS};
+use crate::plan::gc::{GeneratedFile, LEFTOVERS, LISTED, TOOLCHAINS, is_replaced_edit};
 use crate::sys::machine::{disk, ours};
 use crate::sys::project::long_stage;
 
@@ -54,11 +54,17 @@ pub fn remove(layout: &Layout, found: &GeneratedFile) -> Result<()> {
 }
 
 /// Returns the folder of an operation in progress that borrows the store's objects without a ref in the store; `None`
-/// if there is none.
+/// if there is none. Edit repositories that are garbage do not count.
 #[must_use]
 pub fn borrower(layout: &Layout) -> Option<PathBuf> {
-    let repositories = ["edit", "edit-before", "rebase"].map(|name| layout.generated().join(name));
-    let mut all = repositories.iter().flat_map(|folder| disk::folders_in(folder));
+    let before = layout.edits_before();
+    let name = |folder: &PathBuf| folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let is_garbage = |folder: &PathBuf| {
+        folder.starts_with(&before) && name(folder).is_some_and(|name| is_replaced_edit(&name))
+    };
+    let repositories = [layout.generated().join("edit"), before.clone(), layout.rebases()];
+    let all = repositories.iter().flat_map(|folder| disk::folders_in(folder));
+    let mut all = all.filter(|folder| !is_garbage(folder));
     let pending = || Some(layout.pending()).filter(|folder| disk::exists(folder));
     all.next().or_else(|| long_stage::owned(layout)).or_else(pending)
 }

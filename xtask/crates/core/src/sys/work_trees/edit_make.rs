@@ -20,7 +20,7 @@ pub struct EditPlace<'a> {
     pub variant: &'a str,
     /// Its folder.
     pub folder: PathBuf,
-    /// Destination of the repository that was in `folder` before.
+    /// Destination of the repository that was in `folder` before; nothing may be there.
     pub before: PathBuf,
     /// Scratch space on the same file system.
     pub scratch: PathBuf,
@@ -29,8 +29,19 @@ pub struct EditPlace<'a> {
 /// From `.git/objects` to the store, both below the generated folder.
 const TO_STORE: &str = "../../../../store.git/objects\n";
 
+/// Returns the next free place in `folder` for a repository of `variant` that is replaced, such as `paged.3`. A name
+/// has no dot, so the number cannot be a part of it.
+pub fn place_before(folder: &Path, variant: &str) -> PathBuf {
+    let number = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix(variant)?.strip_prefix('.')?.parse::<u64>().ok()
+    };
+    let last = disk::folders_in(folder).iter().filter_map(number).max();
+    folder.join(format!("{variant}.{}", last.map_or(1, |last| last.saturating_add(1))))
+}
+
 /// Creates the repository with the commits that `marks` name and everything they need. A repository already in the
-/// place is moved to `place.before`, replacing the one there.
+/// place is moved to `place.before`.
 pub fn make(store: &Store, place: &EditPlace<'_>, marks: &Marks) -> Result<EditRepo> {
     let aside = disk::scratch_folder(&place.scratch, "edit")?;
     init(aside.path(), place.variant).map_err(|error| write_failed(&error))?;
@@ -75,15 +86,11 @@ fn check_out(folder: &Path, tip: ObjectId) -> Result<()> {
         .map_err(|error| disk::blame_full_disk(folder, error))
 }
 
-/// Keeps one previous repository: a build folder that git ignores, a commit that only the reflog has, or the state
+/// Keeps the previous repository: a build folder that git ignores, a commit that only the reflog has, or the state
 /// before an unintended `--discard`. A kill between the two renames leaves no edit repository, and the next `edit`
 /// creates it.
 fn move_into_place(aside: tempfile::TempDir, place: &EditPlace<'_>) -> Result<()> {
     if disk::exists(&place.folder) {
-        let older = disk::scratch_folder(&place.scratch, "edit-older")?;
-        if disk::exists(&place.before) {
-            ours::rename(&place.before, &older.path().join("older"))?;
-        }
         rename(&place.folder, &place.before)?;
     }
     rename(aside.path(), &place.folder)?;
@@ -95,4 +102,23 @@ fn move_into_place(aside: tempfile::TempDir, place: &EditPlace<'_>) -> Result<()
 fn rename(from: &Path, to: &Path) -> Result<()> {
     to.parent().map_or(Ok(()), disk::create_folder)?;
     ours::rename(from, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place_before;
+
+    #[test]
+    fn a_replaced_repository_never_takes_the_place_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let next = |variant: &str| {
+            let place = place_before(folder.path(), variant);
+            place.file_name().unwrap().to_str().unwrap().to_string()
+        };
+        assert_eq!(next("paged"), "paged.1");
+        for name in ["paged", "paged.2", "paged.10", "paged.x", "paged-2.40", "other.50"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        assert_eq!([next("paged"), next("paged-2"), next("new")], ["paged.11", "paged-2.41", "new.1"]);
+    }
 }

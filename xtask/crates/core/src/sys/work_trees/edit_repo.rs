@@ -9,6 +9,7 @@ use git2::{Repository, RepositoryState};
 
 use super::edit_ignored::keep_out;
 use crate::error::{Error, Result};
+use crate::next_command::git_in;
 use crate::sys::git::command::git;
 use crate::sys::git::commit_text::{self, CommitText};
 use crate::sys::git::ids::{object_id, oid};
@@ -32,14 +33,25 @@ pub struct Marks {
 
 impl Marks {
     /// Returns each commit with the full name of its ref.
-    pub fn refs(&self) -> [(String, ObjectId); 4] {
-        [("pin", self.pin), ("border", self.border), ("series", self.series), ("made", self.made)]
+    pub fn refs(&self) -> [(String, ObjectId); 5] {
+        let Marks { pin, border, series, made } = *self;
+        // No other series is offered.
+        [("pin", pin), ("border", border), ("series", series), ("made", made), (NEXT, series)]
             .map(|(name, id)| (format!("{MARKS}{name}"), id))
     }
 }
 
 /// Prefix of our refs.
 pub const MARKS: &str = "refs/espalier/edit/";
+
+/// An operation that a git command left unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The operation, such as `a rebase`.
+    pub name: &'static str,
+    /// The arguments with which git ends it.
+    pub end: &'static str,
+}
 
 /// An edit repository.
 pub struct EditRepo {
@@ -99,25 +111,36 @@ impl EditRepo {
         self.folder.join(".git")
     }
 
+    /// Returns the start of a git command in this repository, for hints.
+    pub fn git_words(&self) -> String {
+        git_in(&self.folder.display().to_string())
+    }
+
     /// Returns the branch that is exported.
     pub fn branch(&self) -> &str {
         &self.branch
     }
 
-    /// Returns the operation that a git command left unfinished, such as `a rebase`.
-    pub fn unfinished(&self) -> Option<&'static str> {
-        match self.repo.state() {
-            RepositoryState::Clean => None,
-            RepositoryState::Merge => Some("a merge"),
-            RepositoryState::Revert | RepositoryState::RevertSequence => Some("a revert"),
-            RepositoryState::CherryPick | RepositoryState::CherryPickSequence => Some("a cherry-pick"),
-            RepositoryState::Bisect => Some("a bisect"),
+    /// Returns the operation that a git command left unfinished.
+    pub fn unfinished(&self) -> Option<Unfinished> {
+        let (name, end) = match self.repo.state() {
+            RepositoryState::Clean => return None,
+            RepositoryState::Merge => ("a merge", "merge --continue    # or --abort"),
+            RepositoryState::Revert | RepositoryState::RevertSequence => {
+                ("a revert", "revert --continue    # or --abort")
+            }
+            RepositoryState::CherryPick | RepositoryState::CherryPickSequence => {
+                ("a cherry-pick", "cherry-pick --continue    # or --abort")
+            }
+            // It changes nothing that could be continued or aborted.
+            RepositoryState::Bisect => ("a bisect", "bisect reset"),
             RepositoryState::Rebase
             | RepositoryState::RebaseInteractive
             | RepositoryState::RebaseMerge
-            | RepositoryState::ApplyMailboxOrRebase => Some("a rebase"),
-            RepositoryState::ApplyMailbox => Some("an am"),
-        }
+            | RepositoryState::ApplyMailboxOrRebase => ("a rebase", "rebase --continue    # or --abort"),
+            RepositoryState::ApplyMailbox => ("an am", "am --continue    # or --abort"),
+        };
+        Some(Unfinished { name, end })
     }
 
     /// Returns what is checked out instead of the exported branch; `None` if the branch is.
@@ -139,12 +162,11 @@ impl EditRepo {
 
     /// Returns our refs; `None` if one of them is missing.
     pub fn marks(&self) -> Option<Marks> {
-        let read = |name: &str| self.repo.refname_to_id(&format!("{MARKS}{name}")).ok();
         Some(Marks {
-            pin: object_id(read("pin")?),
-            border: object_id(read("border")?),
-            series: object_id(read("series")?),
-            made: object_id(read("made")?),
+            pin: self.mark("pin")?,
+            border: self.mark("border")?,
+            series: self.mark("series")?,
+            made: self.mark("made")?,
         })
     }
 
@@ -152,6 +174,48 @@ impl EditRepo {
     pub fn set_ref(&self, name: &str, id: ObjectId) -> Result<()> {
         let set = self.repo.reference(name, oid(id), true, "espalier");
         set.map(drop).map_err(|error| crate::sys::git::store::write_failed(&error))
+    }
+
+    /// Sets all marks.
+    pub fn set_marks(&self, marks: &Marks) -> Result<()> {
+        marks.refs().iter().try_for_each(|(name, id)| self.set_ref(name, *id))
+    }
+
+    /// Writes the series on disk, whose last commit is `series`, as `espalier/edit/next`: `git rebase` can then move
+    /// the user's commits onto it.
+    pub fn offer_series(&self, store: &Store, series: ObjectId) -> Result<()> {
+        self.write_commit(store, series)?;
+        self.set_ref(&format!("{MARKS}{NEXT}"), series)
+    }
+
+    /// Returns the commit that the user's own commits follow: the last series that was offered, if they were rebased
+    /// onto it, or the one that the repository was created from.
+    pub fn base_of_own(&self) -> Option<ObjectId> {
+        let next = self.mark(NEXT).filter(|next| self.is_rebased_onto(*next));
+        next.or_else(|| self.mark("made"))
+    }
+
+    /// Whether the branch still contains `commit`.
+    pub fn has(&self, commit: ObjectId) -> bool {
+        self.tip().is_some_and(|tip| self.contains(tip, commit))
+    }
+
+    /// Whether the branch was rebased onto `series`, which was offered. That the branch contains it is not enough: it
+    /// also contains a series that only lost its last patches, together with the commits of those.
+    pub fn is_rebased_onto(&self, series: ObjectId) -> bool {
+        let Some(made) = self.mark("made") else { return false };
+        self.mark(NEXT) == Some(series)
+            && self.has(series)
+            && (self.contains(series, made) || !self.has(made))
+    }
+
+    /// Whether `ancestor` is `commit` or one of its ancestors.
+    fn contains(&self, commit: ObjectId, ancestor: ObjectId) -> bool {
+        commit == ancestor || self.repo.graph_descendant_of(oid(commit), oid(ancestor)).unwrap_or(false)
+    }
+
+    fn mark(&self, name: &str) -> Option<ObjectId> {
+        self.repo.refname_to_id(&format!("{MARKS}{name}")).ok().map(object_id)
     }
 
     /// Writes a commit that was created in memory, with every object that it needs and the store does not have on
@@ -165,7 +229,7 @@ impl EditRepo {
     pub(super) fn start_at(&self, marks: &Marks) -> Result<()> {
         let branch = format!("refs/heads/{}", self.branch);
         self.set_ref(&branch, marks.made)?;
-        marks.refs().iter().try_for_each(|(name, id)| self.set_ref(name, *id))
+        self.set_marks(marks)
     }
 
     /// Returns refs that the user created: branches, tags, the stash.
@@ -181,12 +245,13 @@ impl EditRepo {
         Ok(found)
     }
 
-    /// Returns files that differ from the last commit, in the index or on disk, or are untracked; files that the
-    /// tree's own `.gitignore` names do not count. Runs git, which reads every format of its index.
+    /// Returns files that differ from the last commit, in the index or on disk, or are untracked, as far as the user
+    /// has not hidden them from git: see [`super::edit_hidden`]. Runs git, which reads every format of its index.
     pub fn changed_files(&self) -> Result<Vec<String>> {
         keep_out(&self.git_dir())?;
         let said = self
             .git()
+            .args(COMPARE_FULLY.iter().flat_map(|setting| ["-c", *setting]))
             .args(["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"])
             .arg("--ignore-submodules=none")
             .success()?;
@@ -269,10 +334,20 @@ impl EditRepo {
         ours::rename(&copy, &settings)
     }
 
-    fn git(&self) -> crate::sys::machine::process::Run {
-        git(&self.git_dir()).arg(format!("--work-tree={}", self.folder.display()))
+    /// Returns a `git` command on this repository, in its work tree: in a folder of it, git would list only that one.
+    pub(super) fn git(&self) -> crate::sys::machine::process::Run {
+        git(&self.git_dir())
+            .current_folder(&self.folder)
+            .arg(format!("--work-tree={}", self.folder.display()))
     }
 }
+
+/// Name of our ref with the series that the user's commits can be rebased onto.
+const NEXT: &str = "next";
+
+/// Settings that override those of the repository with which `git status` takes a changed file for an unchanged one.
+const COMPARE_FULLY: [&str; 4] =
+    ["core.checkStat=default", "core.ignoreStat=false", "core.trustctime=true", "core.untrackedCache=false"];
 
 const OFFERED: &str = "espalier-commit-template";
 

@@ -1,6 +1,7 @@
 //! Our repositories and work trees, in which people and git work: edits, rebases, imports, the applied tree.
 
 pub mod conflict_tree;
+pub mod edit_hidden;
 mod edit_ignored;
 pub mod edit_make;
 pub mod edit_overlay;

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
+use espalier_core::next_command::next_command;
+use espalier_core::ui;
 
 use self::judge::Budget;
 use self::plan::Round;
@@ -72,7 +74,9 @@ fn play_seeds(
         false => names.iter().map(|name| plan::family(name)).collect::<Result<_>>()?,
     };
     let budget = Budget::with_patience(Duration::from_secs(u64::from(patience)));
-    let mut report = RequestFuzzReport::new(program.display().to_string());
+    let shown = program.display().to_string();
+    let command = next_command("fuzz requests", &[("--program", Some(&shown))]);
+    let mut report = RequestFuzzReport::new(ui::hint(&command));
     let fixture = RequestFuzzFixture::prepare(context, program, budget)?;
     for seed in seeds {
         let round = Round::draw(seed, &families);

@@ -10,7 +10,8 @@ use crate::fuzz::judge::Finding;
 /// Report of all rounds.
 #[derive(Clone, Debug)]
 pub struct RequestFuzzReport {
-    program: String,
+    /// The command that plays rounds with the same program, without their families and seed.
+    command: String,
     /// Rounds in the order in which they ran.
     pub rounds: Vec<RequestRoundReport>,
 }
@@ -82,9 +83,9 @@ impl RequestRoundReport {
 }
 
 impl RequestFuzzReport {
-    /// Builds an empty report.
-    pub fn new(program: String) -> RequestFuzzReport {
-        RequestFuzzReport { program, rounds: Vec::new() }
+    /// Builds an empty report. `command` plays rounds with the same program.
+    pub fn new(command: String) -> RequestFuzzReport {
+        RequestFuzzReport { command, rounds: Vec::new() }
     }
 
     /// Number of findings.
@@ -94,10 +95,7 @@ impl RequestFuzzReport {
 
     fn replay(&self, round: &RequestRoundReport) -> String {
         let families: String = round.chosen.iter().map(|name| format!(" --family {name}")).collect();
-        format!(
-            "cargo xtask fuzz requests --program {}{families} --seed {} --rounds 1",
-            self.program, round.seed
-        )
+        format!("{}{families} --seed {} --rounds 1", self.command, round.seed)
     }
 
     /// Returns one line per finding.
@@ -171,8 +169,7 @@ mod tests {
 
     #[test]
     fn a_round_says_where_its_family_ended() {
-        let report =
-            RequestFuzzReport { program: "llama-server".to_string(), rounds: vec![round(Vec::new())] };
+        let report = RequestFuzzReport { command: "fuzz".to_string(), rounds: vec![round(Vec::new())] };
         let text = report.text();
         assert!(
             text.contains("answered up to 4096, 400 at 8192: too many prompts; slowest 1.50 s"),
@@ -190,8 +187,7 @@ mod tests {
             expected: "at most 300 MiB".to_string(),
             came: "900 MiB".to_string(),
         };
-        let report =
-            RequestFuzzReport { program: "llama-server".to_string(), rounds: vec![round(vec![finding])] };
+        let report = RequestFuzzReport { command: "fuzz".to_string(), rounds: vec![round(vec![finding])] };
         assert!(report.text().contains("--family prompts --seed 9 --rounds 1"), "{}", report.text());
         assert!(report.lines()[0].contains("memory: prompts: expected at most 300 MiB; got 900 MiB"));
         assert!(report.findings_of_last().unwrap().starts_with("seed 9, prompts"));

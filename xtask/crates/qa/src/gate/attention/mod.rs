@@ -26,6 +26,7 @@ pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
         let text = format!("attention: no patch of {variant} computes it");
         return Ok(Outcome::ok(text, json!({ "attention": [] })));
     }
+    super::find_probe(context, Probe::Attention)?;
     let folder = context.layout.generated().join("gate");
     disk::create_folder(&folder)?;
     context.ui.status("Comparing", "attention with double precision, on both builds");

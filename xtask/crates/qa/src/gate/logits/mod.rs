@@ -117,6 +117,7 @@ struct Gate {
 
 impl Gate {
     fn prepare(context: &Context, reference: &str, variant: &str) -> Result<Gate> {
+        super::find_probe(context, Probe::Logits)?;
         let folder = context.layout.generated().join("gate");
         disk::create_folder(&folder)?;
         context.ui.status("Building", "the probe against both builds");

@@ -102,6 +102,13 @@ pub const CASES: &[HintCase] = &[
         hints: &[("cargo xtask init --help", 0), ("cargo xtask edit", 0)],
     },
     HintCase {
+        name: "import of an empty range",
+        make: with_fork,
+        command: "import --from '../the fork' main..main --variant my",
+        place: Place::Here,
+        hints: &[("cargo xtask import --help", 0)],
+    },
+    HintCase {
         name: "import of nothing",
         make: started,
         command: "import ../nowhere",

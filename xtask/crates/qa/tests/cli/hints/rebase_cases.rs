@@ -15,7 +15,7 @@ pub const CASES: &[HintCase] = &[
         command: "rebase --to main",
         place: Place::Here,
         hints: &[
-            ("cd target/espalier/rebase/hello/work", 0),
+            ("git -C target/espalier/rebase/hello/work status", 0),
             ("cargo xtask rebase --continue", 4),
             ("cargo xtask rebase --skip", 4),
             ("cargo xtask rebase --abort", 0),
@@ -43,7 +43,7 @@ pub const CASES: &[HintCase] = &[
         command: "rebase --variant child --to main --from \"../it's elsewhere\"",
         place: Place::Here,
         hints: &[
-            ("cd target/espalier/rebase/hello/work", 0),
+            ("git -C target/espalier/rebase/hello/work status", 0),
             ("cargo xtask rebase --variant child --continue", 4),
             ("cargo xtask rebase --variant child --skip", 4),
             ("cargo xtask rebase --variant child --abort", 0),
@@ -55,7 +55,7 @@ pub const CASES: &[HintCase] = &[
         command: "rebase --variant child",
         place: Place::Here,
         hints: &[
-            ("cd target/espalier/rebase/hello/work", 0),
+            ("git -C target/espalier/rebase/hello/work status", 0),
             ("cargo xtask rebase --variant child --continue", 4),
             ("cargo xtask rebase --variant child --skip", 0),
             ("cargo xtask rebase --variant child --abort", 0),
@@ -76,6 +76,13 @@ pub const CASES: &[HintCase] = &[
         name: "a rebase without a target of a series that extends none",
         make: Project::new,
         command: "rebase",
+        place: Place::Clone,
+        hints: &[("cargo xtask rebase --to REF --variant paged", 0)],
+    },
+    HintCase {
+        name: "a rebase that was not begun",
+        make: Project::new,
+        command: "rebase --continue",
         place: Place::Clone,
         hints: &[("cargo xtask rebase --to REF --variant paged", 0)],
     },

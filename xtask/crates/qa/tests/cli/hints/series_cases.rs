@@ -29,7 +29,7 @@ pub const CASES: &[HintCase] = &[
         command: "edit",
         place: Place::Here,
         hints: &[
-            ("cd target/espalier/edit/paged", 0),
+            ("git -C target/espalier/edit/paged status", 0),
             ("cargo xtask export paged", 0),
             ("cargo xtask edit paged --discard", 0),
         ],
@@ -49,7 +49,64 @@ pub const CASES: &[HintCase] = &[
         make: parent_went_on,
         command: "export child",
         place: Place::Here,
-        hints: &[("git stash push --include-untracked && cargo", 0), ("cargo xtask edit child --discard", 0)],
+        hints: &[("cargo xtask edit child", 4)],
+    },
+    HintCase {
+        name: "edit over commits and a new patch of the parent",
+        make: parent_went_on,
+        command: "edit child",
+        place: Place::Here,
+        hints: &[
+            ("git -C target/espalier/edit/child status", 0),
+            ("git -C target/espalier/edit/child rebase --onto espalier/edit/next", 0),
+            ("cargo xtask export child", 0),
+            ("cargo xtask edit child --discard", 0),
+        ],
+    },
+    HintCase {
+        name: "edit over everything that export does not keep",
+        make: || {
+            let project = edited();
+            let folder = project.path("target/espalier/edit/paged");
+            git::git(&folder, &["stash", "--include-untracked"]);
+            git::git(&folder, &["branch", "mine"]);
+            files::write(&folder.join("src/more.c"), "int much_more;\n");
+            project
+        },
+        command: "edit",
+        place: Place::Here,
+        hints: &[
+            ("git -C target/espalier/edit/paged status", 0),
+            ("git -C target/espalier/edit/paged add --all && git", 0),
+            ("git -C target/espalier/edit/paged stash pop", 1),
+            ("git -C target/espalier/edit/paged bundle create", 0),
+            ("cargo xtask edit paged --discard", 0),
+        ],
+    },
+    HintCase {
+        name: "edit over a bisect",
+        make: || with_work(|folder| drop(git::git(folder, &["bisect", "start", "HEAD", "HEAD~1"]))),
+        command: "edit",
+        place: Place::Here,
+        hints: &[
+            ("git -C target/espalier/edit/paged status", 0),
+            ("git -C target/espalier/edit/paged bisect reset", 0),
+            ("git -C target/espalier/edit/paged bundle create", 0),
+            ("cargo xtask edit paged --discard", 0),
+        ],
+    },
+    HintCase {
+        name: "edit over a repository with another work tree",
+        make: || {
+            let project = with_work(|folder| {
+                drop(git::git(folder, &["worktree", "add", "--quiet", "--detach", "../../../../../linked"]))
+            });
+            std::fs::remove_file(project.path("patches/paged/0003-greet-dearly.patch")).unwrap();
+            project
+        },
+        command: "edit",
+        place: Place::Here,
+        hints: &[("git -C target/espalier/edit/paged worktree remove", 0)],
     },
     HintCase {
         name: "export without an edit repository",
@@ -63,18 +120,14 @@ pub const CASES: &[HintCase] = &[
         make: Project::new,
         command: "edit",
         place: Place::Here,
-        hints: &[("cd target/espalier/edit/paged", 0), ("git rebase -i", 0), ("cargo xtask export paged", 0)],
+        hints: &[("git -C target/espalier/edit/paged rebase -i", 0), ("cargo xtask export paged", 0)],
     },
     HintCase {
         name: "new",
         make: Project::new,
         command: "new \"greet: say more\"",
         place: Place::Here,
-        hints: &[
-            ("cd target/espalier/edit/paged", 0),
-            ("git add --all && git", 0),
-            ("cargo xtask export paged", 0),
-        ],
+        hints: &[("git -C target/espalier/edit/paged add --all && git", 0), ("cargo xtask export paged", 0)],
     },
     HintCase {
         name: "edit of a variant without a series",
@@ -170,7 +223,7 @@ pub const CASES: &[HintCase] = &[
         },
         command: "export",
         place: Place::Here,
-        hints: &[("cargo xtask edit paged --discard", 0)],
+        hints: &[("cargo xtask edit paged", 0)],
     },
     HintCase {
         name: "export across the border",

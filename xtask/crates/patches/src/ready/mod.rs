@@ -1,16 +1,18 @@
 //! Preparing the edit repository for work, without losing work that is there.
 
+mod work;
+
 use espalier_core::config::pins::{Pins, Variant};
 use espalier_core::context::Context;
-use espalier_core::error::{Error, Kind, Result};
-use espalier_core::next_command::quoted;
+use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::work_trees::edit_make::{self, EditPlace};
 use espalier_core::sys::work_trees::edit_overlay;
 use espalier_core::sys::work_trees::edit_repo::{EditRepo, Marks};
+use work::Work;
 
-use super::commits::{SeriesCommits, make_commits};
+use crate::commits::{SeriesCommits, make_commits};
 
 /// Handling of work that is in the repository and in no patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,29 +42,58 @@ pub struct Ready {
 pub fn ready(context: &Context, store: &Store, pins: &Pins, variant: &Variant, when: When) -> Result<Ready> {
     let folder = context.layout.edit(&variant.name);
     let there = if when == When::Discard { None } else { EditRepo::open(&folder, &variant.name)? };
-    let marks = there.as_ref().and_then(EditRepo::marks);
-    let work = there.as_ref().map(work_of).transpose()?.unwrap_or_default();
-    if !work.is_empty() && (when == When::Refuse || marks.is_none()) {
-        return Err(refusal(context, variant, &work));
+    let series = make_commits(context, store, pins, variant);
+    let Some(repo) = there else { return make(context, store, variant, series?) };
+    let marks = match &series {
+        Ok(series) => up_to_date_marks(&repo, series)?,
+        Err(_) => repo.marks(),
+    };
+    let is_up_to_date = |series: &SeriesCommits| marks.is_some_and(|marks| is_current(&marks, series));
+    let found = work::of(&repo)?;
+    if !found.is_empty() && (when == When::Refuse || marks.is_none()) {
+        let changed = series.as_ref().ok().filter(|series| marks.is_some() && !is_up_to_date(series));
+        return Err(found.refusal(context, variant, (store, &repo), changed));
     }
-    let series = make_commits(context, store, pins, variant)?;
-    if let (Some(repo), Some(marks)) = (there, marks)
-        && (!work.is_empty() || is_current(&marks, &series))
-    {
-        link_overlay(context, &repo, &series)?;
-        return Ok(Ready { repo, series, marks, made: false });
+    let series = series?;
+    let is_used = is_up_to_date(&series) || !found.is_empty();
+    let hidden = if is_used { Work::default() } else { work::hidden(&repo)? };
+    if !hidden.is_empty() && when == When::Refuse {
+        work::refuse_linked(context, variant)?;
+        return Err(hidden.refusal(context, variant, (store, &repo), None));
     }
-    let marks = Marks { pin: series.pin, border: series.border, series: series.tip, made: series.tip };
-    let before = context.layout.edit_before(&variant.name);
-    let place = EditPlace { variant: &variant.name, folder, before, scratch: context.layout.scratch() };
-    context.ui.status("Making", context.layout.show(&place.folder));
+    let marks = marks.filter(|_| is_used || !hidden.is_empty());
+    let Some(marks) = marks else { return make(context, store, variant, series) };
+    link_overlay(context, &repo, &series)?;
+    Ok(Ready { repo, series, marks, made: false })
+}
+
+/// Creates the repository; one that is there is kept as a whole elsewhere.
+fn make(context: &Context, store: &Store, variant: &Variant, series: SeriesCommits) -> Result<Ready> {
+    let layout = &context.layout;
+    let folder = layout.edit(&variant.name);
+    work::refuse_linked(context, variant)?;
+    let before = edit_make::place_before(&layout.edits_before(), &variant.name);
+    let place = EditPlace { variant: &variant.name, folder, before, scratch: layout.scratch() };
+    context.ui.status("Making", layout.show(&place.folder));
     let is_there = disk::exists(&place.folder);
+    let marks = series.marks();
     let repo = edit_make::make(store, &place, &marks)?;
     link_overlay(context, &repo, &series)?;
     if is_there {
-        context.ui.status("Keeping", format!("{}: what was there", context.layout.show(&place.before)));
+        let before = layout.show(&place.before);
+        context.ui.status("Keeping", format!("{before}: what was there, until `gc` removes it"));
     }
     Ok(Ready { repo, series, marks, made: true })
+}
+
+/// Returns the marks. If the user has rebased the branch onto the series on disk, they are moved there first.
+fn up_to_date_marks(repo: &EditRepo, series: &SeriesCommits) -> Result<Option<Marks>> {
+    let marks = repo.marks();
+    if marks.is_none_or(|marks| is_current(&marks, series)) || !repo.is_rebased_onto(series.tip) {
+        return Ok(marks);
+    }
+    repo.set_marks(&series.marks())?;
+    Ok(Some(series.marks()))
 }
 
 /// Links the overlay: without it, a build there with kernels would lack what the patches call.
@@ -81,43 +112,6 @@ fn link_overlay(context: &Context, repo: &EditRepo, series: &SeriesCommits) -> R
 /// Whether the repository was created from the current series on disk.
 fn is_current(marks: &Marks, series: &SeriesCommits) -> bool {
     marks.series == series.tip && marks.border == series.border && marks.pin == series.pin
-}
-
-/// Describes the work in the repository that is in no patch; empty if nothing would be lost.
-pub fn work_of(repo: &EditRepo) -> Result<Vec<String>> {
-    let mut work = Vec::new();
-    if let Some(name) = repo.unfinished() {
-        work.push(format!("{name} is in progress"));
-    } else if let Some(name) = repo.elsewhere() {
-        work.push(format!("{name} is checked out, not {}", repo.branch()));
-    }
-    let made = repo.marks().map(|marks| marks.made);
-    if made.is_none() || repo.tip() != made {
-        work.push(format!("{} has commits that are in no patch", repo.branch()));
-    }
-    work.extend(shown("changed", &repo.changed_files()?));
-    work.extend(shown("kept", &repo.own_refs()?));
-    Ok(work)
-}
-
-const SHOWN: usize = 10;
-
-fn shown(label: &str, names: &[String]) -> Vec<String> {
-    let mut lines: Vec<String> = names.iter().take(SHOWN).map(|name| format!("{label}: {name}")).collect();
-    if names.len() > SHOWN {
-        lines.push(format!("{label}: {} more", names.len() - SHOWN));
-    }
-    lines
-}
-
-fn refusal(context: &Context, variant: &Variant, work: &[String]) -> Error {
-    let name = &variant.name;
-    let folder = context.layout.show(&context.layout.edit(name));
-    Error::new(Kind::Conflict, format!("`{folder}` has work that is in no patch; nothing was changed"))
-        .detail(work.join("\n"))
-        .hint(format!("continue it: cd {}", quoted(&folder)))
-        .hint(format!("keep it: cargo xtask export {name}"))
-        .hint(format!("discard it: cargo xtask edit {name} --discard"))
 }
 
 /// Returns the folder of a variant's own patches.
