@@ -75,7 +75,8 @@ pub use lint::trailers::{PLACEHOLDER, is_valid_trailer};
 pub use lint::trailers_edit::{SetWhich, add_trailers, set_trailer};
 pub use loose::hunk_places::FileHere;
 pub use loose::line_ends::{Adapted, LineEnds, OtherLineEnds, with_line_ends_of_files};
-pub use loose::placed_hunks::{LooseReading, PlacedHunks, place_hunks};
+pub use loose::lost_changes::{LostChange, LostKind, lost_changes};
+pub use loose::placed_hunks::{FileAfter, LooseReading, PlacedHunks, place_hunks};
 pub use loose::strip_count::{named_paths, stated_strip};
 pub use loose::tolerated::{Tolerated, tolerate};
 pub use model::arrivals::{Arrival, Arrivals};
@@ -95,6 +96,7 @@ pub use read::authorship::{Authorship, authorship, find_author, find_date, read_
 pub use read::dep3::{DiffHeader, fields_in_mail_header, read_diff_header, status_in_body};
 pub use read::hg_header::{HgHeader, read_hg_header};
 pub use read::loose_diff::{before_diff, has_diff, is_context_diff, stated_blobs};
+pub use read::mbox::{begins_with_mail, whole_mails};
 pub use read::parse::{PATCH_SIZE_LIMIT, parse};
 pub use read::parse_error::{ParseError, Refusal};
 pub use read::patch_message::patch_message;

@@ -3,13 +3,16 @@
 use crate::read::hunk_header::{HunkHeader, Range};
 
 /// A line of a diff.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiffLine {
     /// A line of the file, after its sign.
     Content,
     /// `@@ -1,2 +1,3 @@`.
     HunkHead,
-    /// A line above the hunks, or the marker for a line without a line feed.
+    /// A line that states which file is changed: `diff --git`, the lines that git writes below it, `---` and `+++`.
+    /// Only a split into parts distinguishes it from [`DiffLine::Other`].
+    Header,
+    /// Any other line outside of the hunks, or the marker for a line without a line feed.
     Other,
 }
 
@@ -23,7 +26,7 @@ pub(crate) struct HunkLines {
 }
 
 impl HunkLines {
-    /// Returns the kind of the next line of the diff.
+    /// Returns the kind of the next line of the diff; it is never [`DiffLine::Header`].
     pub fn next(&mut self, line: &[u8]) -> DiffLine {
         if (self.old > 0 || self.new > 0) && !line.starts_with(b"\\") {
             self.old -= u64::from(!line.starts_with(b"+")).min(self.old);

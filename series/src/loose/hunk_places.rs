@@ -6,7 +6,9 @@
 //! place is certain. The beginning of the file counts as a hunk that did not move. A hunk that was at the end of the
 //! file stays there.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use super::loose_hunk::{LooseHunk, Place};
 use crate::model::printable::printable;
@@ -22,6 +24,8 @@ const PLACES_SHOWN: usize = 4;
 const LEAST_CONTEXT: usize = 1;
 /// Maximum number of places whose enclosing methods are looked up: each takes a separate search.
 const METHODS_LIMIT: usize = 100;
+/// Maximum number of places that are kept for later hunks.
+const PLACES_KEPT: usize = 1 << 20;
 
 /// A file that a diff changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +44,37 @@ pub(super) struct File<'f> {
     functions: FunctionMap<'f>,
     is_base: bool,
     may_fuzz: bool,
+    searches: RefCell<Searches>,
+}
+
+/// The results of earlier searches. Each hunk is looked up more than once, and the hunks of a generated diff are often
+/// alike: in a file of equal lines, each search would list all of them again.
+#[derive(Default)]
+struct Searches {
+    /// The places of a run of lines, by the ids of the lines.
+    places: HashMap<Vec<u32>, Rc<[usize]>>,
+    /// Number of places in all of them.
+    kept: usize,
+}
+
+impl Searches {
+    fn places_of(&mut self, lines: Vec<u32>, index: &LineIndex<'_>) -> Rc<[usize]> {
+        if let Some(known) = self.places.get(&lines) {
+            return Rc::clone(known);
+        }
+        let places: Rc<[usize]> = find_all(&index.ids, &lines, usize::MAX).into();
+        if self.kept + places.len() <= PLACES_KEPT {
+            self.kept += places.len();
+            self.places.insert(lines, Rc::clone(&places));
+        }
+        places
+    }
 }
 
 /// The decision about one hunk.
 pub(super) struct Decision {
+    /// The line of its place, from 0.
+    pub start: Option<usize>,
     /// The header for its place; `None` if it has no place, or git finds the place by itself.
     pub header: Option<Vec<u8>>,
     /// The note for the user.
@@ -63,14 +94,14 @@ pub(super) struct Decisions {
 /// A hunk with the places at which it fits.
 struct Candidate<'h, 'a> {
     hunk: &'h LooseHunk<'a>,
-    /// The first lines of the places, compared with as much context as fits anywhere.
-    fits: Vec<usize>,
+    /// The first lines of the places, compared with as much context as fits anywhere, in order.
+    fits: Rc<[usize]>,
     /// Numbers of context lines ignored above and below.
     trimmed: [usize; 2],
     /// Number of lines compared.
     size: usize,
-    /// The places in the function that its header names; all places if none is in it.
-    choices: Vec<usize>,
+    /// The places in the function that its header names; all places if none is in it. In order.
+    choices: Rc<[usize]>,
     section: Section,
     /// Whether it was made at the end of a file, and fits at the end of this one.
     is_at_end: bool,
@@ -89,13 +120,20 @@ enum Section {
 
 /// A hunk whose place is known, or the beginning of the file.
 #[derive(Clone, Copy, Default)]
-struct Anchor {
-    stated: usize,
+pub(super) struct Anchor {
+    /// Number of lines above it in the old file, by its header.
+    pub stated: usize,
     /// Number of lines from the place that its header states to the actual one.
-    offset: i64,
+    pub offset: i64,
 }
 
 impl Candidate<'_, '_> {
+    /// Returns the choices that end at or above line `limit`.
+    fn choices_above(&self, limit: usize) -> &[usize] {
+        let count = self.choices.partition_point(|start| *start + self.size <= limit);
+        self.choices.get(..count).unwrap_or_default()
+    }
+
     fn at(&self, start: usize) -> Anchor {
         let stated = self.hunk.stated;
         Anchor { stated, offset: signed(start) - signed(stated + self.trimmed[0]) }
@@ -135,9 +173,9 @@ impl<'h, 'a> Placed<'h, 'a> {
         self.last = candidate.at(start);
     }
 
-    /// Returns whether all of them end at or before `start`.
-    fn are_above(&self, start: usize) -> bool {
-        self.lines.last_key_value().is_none_or(|(_, end)| *end <= start)
+    /// Returns the first line below all of them.
+    fn end(&self) -> usize {
+        self.lines.last_key_value().map_or(0, |(_, end)| *end)
     }
 
     /// Returns whether `size` lines from `start` on overlap none of them: git never changes a line twice.
@@ -176,8 +214,7 @@ struct Below {
 impl Below {
     /// Returns the constraints for the hunk above `candidate`.
     fn with(self, candidate: &Candidate<'_, '_>) -> Below {
-        let leaves_lines = |start: &&usize| **start + candidate.size <= self.limit;
-        let last = candidate.choices.iter().rfind(leaves_lines).copied();
+        let last = candidate.choices_above(self.limit).last().copied();
         Below { limit: last.unwrap_or(self.limit), anchor: candidate.anchor().or(self.anchor) }
     }
 }
@@ -185,7 +222,8 @@ impl Below {
 impl<'f> File<'f> {
     pub fn new(path: &[u8], here: &FileHere, index: &'f LineIndex<'f>, may_fuzz: bool) -> File<'f> {
         let language = Language::of(path, &here.content);
-        File { index, functions: FunctionMap::new(&index.lines, language), is_base: here.is_base, may_fuzz }
+        let functions = FunctionMap::new(&index.lines, language);
+        File { index, functions, is_base: here.is_base, may_fuzz, searches: RefCell::default() }
     }
 
     /// Decides the place of each of `hunks`, which are in order.
@@ -194,14 +232,15 @@ impl<'f> File<'f> {
         let mut belows = Vec::with_capacity(hunks.len());
         for hunk in hunks.iter().rev() {
             belows.push(below);
-            below = below.with(&self.candidate(hunk, &|_, _| true));
+            below = below.with(&self.candidate(hunk, None));
         }
         let mut placed = Placed::default();
         let mut decisions = Vec::with_capacity(hunks.len());
         for (hunk, below) in hunks.iter().zip(belows.into_iter().rev()) {
-            let mut candidate = self.candidate(hunk, &|_, _| true);
+            let mut candidate = self.candidate(hunk, None);
             if !candidate.fits.iter().any(|start| placed.leave_free(*start, candidate.size)) {
-                candidate = self.candidate(hunk, &|start, size| placed.leave_free(start, size));
+                let is_free = |start: usize, size: usize| placed.leave_free(start, size);
+                candidate = self.candidate(hunk, Some(&is_free));
             }
             let anchors = Anchors { above: placed.last, below: below.anchor };
             let start = choose(&candidate, &placed, anchors, below.limit);
@@ -228,37 +267,35 @@ impl<'f> File<'f> {
         };
         let has_choice = candidate.fits.len() > 1;
         Decision {
+            start,
             header: start.filter(|_| has_choice).map(header),
-            report: start.and_then(|start| self.report(candidate, start, anchors, placed.are_above(start))),
+            report: start.and_then(|start| self.report(candidate, start, anchors, placed.end() <= start)),
             is_elsewhere: candidate.section == Section::Elsewhere,
         }
     }
 
     /// Returns the places for `hunk` for which `free` returns true; it is called with the first line and the number of
-    /// lines.
-    fn candidate<'h, 'a>(
-        &self,
-        hunk: &'h LooseHunk<'a>,
-        free: &dyn Fn(usize, usize) -> bool,
-    ) -> Candidate<'h, 'a> {
+    /// lines. Without it, all places are returned.
+    fn candidate<'h, 'a>(&self, hunk: &'h LooseHunk<'a>, free: Option<IsFree<'_>>) -> Candidate<'h, 'a> {
         let mut candidate = self.fits(hunk, free);
         let [above, _] = candidate.trimmed;
         let section = hunk.section_below(above);
-        candidate.choices = self.in_section(section, &candidate.fits);
-        let is_at_its_line = self.is_base && above == 0 && candidate.fits.contains(&hunk.stated);
+        candidate.choices = self.in_section(section, &candidate.fits).into();
+        let is_among = |places: &[usize]| places.binary_search(&hunk.stated).is_ok();
+        let is_at_its_line = self.is_base && above == 0 && is_among(&candidate.fits);
         // Unless the hunk was edited by hand and kept its `index` line: its own line is then in another function.
-        if is_at_its_line && (candidate.choices.is_empty() || candidate.choices.contains(&hunk.stated)) {
-            return Candidate { choices: vec![hunk.stated], ..candidate };
+        if is_at_its_line && (candidate.choices.is_empty() || is_among(&candidate.choices)) {
+            return Candidate { choices: Rc::from([hunk.stated]), ..candidate };
         }
         if !candidate.choices.is_empty() {
             candidate.section = Section::Found;
         } else {
-            candidate.choices.clone_from(&candidate.fits);
+            candidate.choices = Rc::clone(&candidate.fits);
             let is_known = self.knows_section(section) && !hunk.shows_function(above);
             candidate.section = if is_known { Section::Elsewhere } else { Section::Unknown };
         }
         if let Some(last) = self.last_place(&candidate) {
-            candidate.choices = vec![last];
+            candidate.choices = Rc::from([last]);
             candidate.is_at_end = true;
         }
         candidate
@@ -274,11 +311,7 @@ impl<'f> File<'f> {
 
     /// Returns all places that are `free`, with as much context as fits anywhere; context is reduced the way git does
     /// it.
-    fn fits<'h, 'a>(
-        &self,
-        hunk: &'h LooseHunk<'a>,
-        free: &dyn Fn(usize, usize) -> bool,
-    ) -> Candidate<'h, 'a> {
+    fn fits<'h, 'a>(&self, hunk: &'h LooseHunk<'a>, free: Option<IsFree<'_>>) -> Candidate<'h, 'a> {
         let expected: Vec<&[u8]> = hunk.expected().collect();
         let (mut leading, mut trailing) = (hunk.leading(), hunk.trailing());
         let (all_leading, all_trailing) = (leading, trailing);
@@ -286,7 +319,9 @@ impl<'f> File<'f> {
             let (above, below) = (all_leading - leading, all_trailing - trailing);
             let shortened = expected.get(above..expected.len() - below).unwrap_or_default();
             let mut starts = self.find(shortened);
-            starts.retain(|start| free(*start, shortened.len()));
+            if let Some(is_free) = free {
+                starts = starts.iter().copied().filter(|start| is_free(*start, shortened.len())).collect();
+            }
             let starts = if above + below == 0 { self.anchored(hunk, starts) } else { starts };
             let is_enough = leading <= LEAST_CONTEXT && trailing <= LEAST_CONTEXT;
             if !starts.is_empty() || is_enough || !self.may_fuzz {
@@ -301,32 +336,36 @@ impl<'f> File<'f> {
             fits,
             trimmed,
             size,
-            choices: Vec::new(),
+            choices: Rc::default(),
             section: Section::Unknown,
             is_at_end: false,
         }
     }
 
-    fn find(&self, lines: &[&[u8]]) -> Vec<usize> {
+    /// Returns the places of a run of lines, in order.
+    pub(super) fn find(&self, lines: &[&[u8]]) -> Rc<[usize]> {
         let ids = self.index.ids_of(lines.iter().copied());
-        ids.map(|ids| find_all(&self.index.ids, &ids, usize::MAX)).unwrap_or_default()
+        ids.map(|ids| self.searches.borrow_mut().places_of(ids, self.index)).unwrap_or_default()
     }
 
     /// Filters `starts`: a hunk without context below belongs at the end of the file, and one for line 1 at its
     /// beginning. If none is left, reduced context allows all of them.
-    fn anchored(&self, hunk: &LooseHunk<'_>, starts: Vec<usize>) -> Vec<usize> {
+    fn anchored(&self, hunk: &LooseHunk<'_>, starts: Rc<[usize]>) -> Rc<[usize]> {
         let (at_begin, at_end) = (hunk.stated == 0, hunk.trailing() == 0);
+        if !at_begin && !at_end {
+            return starts;
+        }
         let size = hunk.expected().count();
         let is_anchored =
             |start: &usize| (!at_begin || *start == 0) && (!at_end || start + size == self.index.lines.len());
-        let anchored: Vec<usize> = starts.iter().copied().filter(is_anchored).collect();
+        let anchored: Rc<[usize]> = starts.iter().copied().filter(is_anchored).collect();
         if anchored.is_empty() && self.may_fuzz { starts } else { anchored }
     }
 
     /// Returns those of `starts` that are in the function `section`: by the rule of git and `diff -p`, for which the
     /// last line that is not indented names it; else by rules for the language, which skip labels and recognize
     /// methods.
-    fn in_section(&self, section: &[u8], starts: &[usize]) -> Vec<usize> {
+    pub(super) fn in_section(&self, section: &[u8], starts: &[usize]) -> Vec<usize> {
         let functions = &self.functions;
         let is_around = |at: &usize| is_section(section, functions.text(*at));
         let rules: [&dyn Fn(usize) -> bool; 4] = [
@@ -403,17 +442,21 @@ impl<'f> File<'f> {
     }
 }
 
+/// Tells whether a number of lines, from a first one on, is free.
+type IsFree<'f> = &'f dyn Fn(usize, usize) -> bool;
+
 /// The nearest placed hunk above and the nearest certain one below.
 #[derive(Clone, Copy)]
-struct Anchors {
-    above: Anchor,
+pub(super) struct Anchors {
+    /// The nearest one above, or the beginning of the file.
+    pub above: Anchor,
     /// The nearest one below whose place is certain.
-    below: Option<Anchor>,
+    pub below: Option<Anchor>,
 }
 
 impl Anchors {
     /// Returns the one that is nearer to line `stated` in the file that the diff was made from.
-    fn nearer(self, stated: usize) -> Anchor {
+    pub(super) fn nearer(self, stated: usize) -> Anchor {
         let distance_above = stated.abs_diff(self.above.stated);
         let is_nearer = |below: &Anchor| below.stated >= stated && below.stated - stated < distance_above;
         self.below.filter(is_nearer).unwrap_or(self.above)
@@ -451,20 +494,28 @@ fn choose(
 ) -> Option<usize> {
     let stated = candidate.hunk.stated;
     let expected = signed(stated + candidate.trimmed[0]) + anchors.nearer(stated).offset;
-    let nearest = |places: &[usize], is_possible: &dyn Fn(usize) -> bool| {
-        let possible = places.iter().copied().filter(|start| is_possible(*start));
-        possible.min_by_key(|start| signed(*start).abs_diff(expected))
+    let begin = candidate.choices.partition_point(|start| *start < placed.end());
+    let below_others = candidate.choices.get(begin..).unwrap_or_default();
+    let between = candidate.choices_above(limit).get(begin..).unwrap_or_default();
+    let nearest_free = |places: &[usize]| {
+        let free = places.iter().copied().filter(|start| placed.leave_free(*start, candidate.size));
+        free.min_by_key(|start| signed(*start).abs_diff(expected))
     };
-    let is_free = |start: usize| placed.leave_free(start, candidate.size);
-    let fits_above = |start: usize| placed.are_above(start) && start + candidate.size <= limit;
-    nearest(&candidate.choices, &fits_above)
-        .or_else(|| nearest(&candidate.choices, &|start| placed.are_above(start)))
-        .or_else(|| nearest(&candidate.choices, &is_free))
-        .or_else(|| nearest(&candidate.fits, &is_free))
+    nearest(between, expected)
+        .or_else(|| nearest(below_others, expected))
+        .or_else(|| nearest_free(&candidate.choices))
+        .or_else(|| nearest_free(&candidate.fits))
+}
+
+/// Returns the one of `places`, which are in order, that is nearest to `expected`.
+fn nearest(places: &[usize], expected: i64) -> Option<usize> {
+    let next = places.partition_point(|start| signed(*start) < expected);
+    let around = places.iter().copied().skip(next.saturating_sub(1)).take(2);
+    around.min_by_key(|start| signed(*start).abs_diff(expected))
 }
 
 /// Formats lines as `line 1`, `lines 1 and 2`; of many, the first ones.
-fn lines(starts: &[usize]) -> String {
+pub(super) fn lines(starts: &[usize]) -> String {
     let shown: Vec<String> = starts.iter().take(PLACES_SHOWN).map(|start| (start + 1).to_string()).collect();
     match (&shown[..], starts.len() - shown.len()) {
         ([only], _) => format!("line {only}"),

@@ -7,12 +7,16 @@
 //! If git has the blob that the diff names, it applies the hunks to that blob and merges the result with the file; only
 //! if they do not fit the blob, it applies them to the file. So the hunks are placed in the blob if all of them fit
 //! there, and otherwise in the file, without the `index` line, so that git cannot merge.
+//!
+//! The content of each file after that is part of the result, so that git's result can be compared with it: a note on the
+//! place of a hunk is true only if they are equal.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::diff_parts::{DiffPart, parts_of};
 use super::hunk_lines::DiffLine;
-use super::hunk_places::{File, FileHere};
+use super::hunk_places::{Decision, File, FileHere};
+use super::look_alikes::uncertain;
 use super::loose_hunk::LooseHunk;
 use crate::model::printable::printable;
 use crate::text::line_index::LineIndex;
@@ -26,6 +30,31 @@ pub struct LooseReading {
     pub reverse: bool,
     /// Whether a hunk may be applied with less context, as git's `-C1` allows.
     pub may_fuzz: bool,
+    /// Whether to look for hunks that may belong to another place ([`PlacedHunks::uncertain`]).
+    pub finds_uncertain: bool,
+}
+
+/// A file after a diff.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum FileAfter {
+    /// This content. A file without any may also be gone.
+    Content(Vec<u8>),
+    /// The result of a merge by git.
+    Merged,
+    /// Not known: a hunk has no place, or the file is gone or has moved.
+    #[default]
+    Unknown,
+}
+
+impl FileAfter {
+    /// Returns whether git changed the file as expected: it has `content` now, and was merged or not (`is_merged`).
+    pub fn is_result(&self, content: Option<&[u8]>, is_merged: bool) -> bool {
+        match self {
+            FileAfter::Content(expected) => content.unwrap_or_default() == expected,
+            FileAfter::Merged => is_merged,
+            FileAfter::Unknown => true,
+        }
+    }
 }
 
 /// A diff whose hunks have the line numbers of their places.
@@ -39,6 +68,11 @@ pub struct PlacedHunks {
     pub is_elsewhere: bool,
     /// Hunks that cannot be placed: they have no context. git puts them at the end of the file if that fits.
     pub without_context: Vec<String>,
+    /// Hunks that fit, but may belong to another place, with both; found on request
+    /// ([`LooseReading::finds_uncertain`]).
+    pub uncertain: Vec<String>,
+    /// The changed files as they are after it, if git applies each hunk at its place, by path.
+    pub files: Vec<(Vec<u8>, FileAfter)>,
 }
 
 /// Places the hunks of `diff` in the existing files. `file_of` is called with a path and the blob that the diff was
@@ -55,18 +89,14 @@ pub fn place_hunks(
         parts.reverse();
     }
     let twice = changed_twice(&parts, reading);
-    let mut changed: HashMap<Vec<u8>, Option<Vec<u8>>> = HashMap::new();
+    let mut changed = ChangedFiles::default();
     let mut texts: Vec<Vec<u8>> = Vec::new();
     let mut all = PlacedHunks::default();
     for part in &parts {
-        let paths = part.paths(reading.strip, reading.reverse);
-        let stated = part.stated_blob(reading.reverse);
-        let here = paths.iter().find_map(|path| match changed.get(path) {
-            Some(content) => Some((path, FileHere { content: content.clone()?, is_base: false, base: None })),
-            None => Some((path, file_of(path, stated)?)),
-        });
+        let here = changed.file_of(part, reading, &mut file_of);
         let placed = match &here {
             Some((path, file)) => {
+                let paths = part.paths(reading.strip, reading.reverse);
                 let is_only_part = !paths.iter().any(|path| twice.contains(path));
                 place_part(part, reading, path, file, is_only_part)
             }
@@ -75,19 +105,62 @@ pub fn place_hunks(
                 ..PlacedPart::default()
             },
         };
-        let old = here.map(|(path, _)| path).filter(|_| !part.is_copy());
-        for path in old.into_iter().chain(paths.last()) {
-            changed.insert(path.clone(), placed.content.clone());
-        }
+        changed.record(part, reading, here.as_ref().map(|(path, _)| path.as_slice()), placed.after);
         texts.push(placed.text);
         all.notes.extend(placed.notes);
         all.is_elsewhere |= placed.is_elsewhere;
+        all.uncertain.extend(placed.uncertain);
         all.without_context.extend(without_context(part, reading.strip, reading.reverse));
     }
     if reading.reverse {
         texts.reverse();
     }
-    PlacedHunks { diff: texts.concat(), ..all }
+    PlacedHunks { diff: texts.concat(), files: changed.0.into_iter().collect(), ..all }
+}
+
+/// The files as the parts so far leave them, by path.
+#[derive(Default)]
+struct ChangedFiles(BTreeMap<Vec<u8>, FileAfter>);
+
+impl ChangedFiles {
+    /// Returns the file that `part` changes, and its path; `None` if there is none, or it is not known.
+    fn file_of(
+        &self,
+        part: &DiffPart<'_>,
+        reading: LooseReading,
+        file_of: &mut impl FnMut(&[u8], Option<&str>) -> Option<FileHere>,
+    ) -> Option<(Vec<u8>, FileHere)> {
+        let stated = part.stated_blob(reading.reverse);
+        // git copies and renames a file as it was before the whole diff.
+        let is_original = part.is_copy() || part.is_rename();
+        part.paths(reading.strip, reading.reverse).into_iter().find_map(|path| {
+            let file = match self.0.get(&path).filter(|_| !is_original) {
+                Some(FileAfter::Content(content)) => {
+                    FileHere { content: content.clone(), is_base: false, base: None }
+                }
+                Some(_) => return None,
+                None => file_of(&path, stated)?,
+            };
+            Some((path, file))
+        })
+    }
+
+    /// Records that `part` changes the file at `before`, if there is one, to `after`.
+    fn record(
+        &mut self,
+        part: &DiffPart<'_>,
+        reading: LooseReading,
+        before: Option<&[u8]>,
+        after: FileAfter,
+    ) {
+        let path = part.path_after(reading.strip, reading.reverse, before);
+        if let Some(before) = before.filter(|before| !part.is_copy() && path.as_deref() != Some(*before)) {
+            self.0.insert(before.to_vec(), FileAfter::Unknown);
+        }
+        if let Some(path) = path {
+            self.0.insert(path, after);
+        }
+    }
 }
 
 /// Returns the paths that more than one part has.
@@ -109,7 +182,7 @@ fn hunks_of<'a>(part: &DiffPart<'a>, reverse: bool) -> impl Iterator<Item = (usi
 
 fn without_context(part: &DiffPart<'_>, strip: u32, reverse: bool) -> Vec<String> {
     let paths = part.paths(strip, reverse);
-    let path = paths.last().map(|path| printable(path)).unwrap_or_default();
+    let path = paths.first().map(|path| printable(path)).unwrap_or_default();
     let hunks = (1..).zip(hunks_of(part, reverse)).filter(|(_, (_, hunk))| hunk.lacks_context());
     hunks.map(|(number, _)| format!("{path}: hunk #{number} {WITHOUT_CONTEXT}")).collect()
 }
@@ -123,8 +196,8 @@ struct PlacedPart {
     text: Vec<u8>,
     notes: Vec<String>,
     is_elsewhere: bool,
-    /// The file after it; `None` if a hunk has no place, or git merges.
-    content: Option<Vec<u8>>,
+    uncertain: Vec<String>,
+    after: FileAfter,
 }
 
 /// Places the hunks of `part` in the base of the file if git can merge from it, otherwise in the file. The content after
@@ -136,15 +209,15 @@ fn place_part(
     here: &FileHere,
     is_only_part: bool,
 ) -> PlacedPart {
-    let Some(base) = here.base.as_ref().filter(|_| part.has_hunks()) else {
+    if !part.has_hunks() || (here.base.is_none() && is_only_part) {
         return place_in(part, reading, path, here);
-    };
-    if is_only_part && part.is_of_git() {
+    }
+    if let Some(base) = here.base.as_ref().filter(|_| is_only_part && part.is_of_git()) {
         let base = FileHere { content: base.clone(), is_base: true, base: None };
         let placed = place_in(part, reading, path, &base);
-        if placed.content.is_some() {
+        if matches!(placed.after, FileAfter::Content(_)) {
             let notes = placed.notes.into_iter().map(|note| note + OF_THE_BLOB).collect();
-            return PlacedPart { content: None, notes, ..placed };
+            return PlacedPart { after: FileAfter::Merged, notes, ..placed };
         }
     }
     place_in(&part.without_index(), reading, path, here)
@@ -155,14 +228,20 @@ const OF_THE_BLOB: &str = " (lines of the blob that its `index` line names)";
 fn place_in(part: &DiffPart<'_>, reading: LooseReading, path: &[u8], here: &FileHere) -> PlacedPart {
     let (heads, hunks): (Vec<usize>, Vec<LooseHunk<'_>>) = hunks_of(part, reading.reverse).unzip();
     let index = LineIndex::new(&here.content);
-    let decisions = File::new(path, here, &index, reading.may_fuzz).decide(&hunks, reading.reverse);
-    let mut placed = PlacedPart { content: decisions.content, ..PlacedPart::default() };
+    let file = File::new(path, here, &index, reading.may_fuzz);
+    let decisions = file.decide(&hunks, reading.reverse);
+    let after = decisions.content.map_or(FileAfter::Unknown, FileAfter::Content);
+    let mut placed = PlacedPart { after, ..PlacedPart::default() };
+    let named = |number: usize, said: &str| format!("{}: hunk #{number} {said}", printable(path));
+    if reading.finds_uncertain {
+        let uncertain = uncertain_of(&file, &hunks, &decisions.hunks);
+        placed.uncertain = uncertain.iter().map(|(at, said)| named(at + 1, said)).collect();
+    }
     let mut headers: HashMap<usize, Vec<u8>> = HashMap::new();
     for (number, (at, decision)) in (1..).zip(heads.into_iter().zip(decisions.hunks)) {
         headers.extend(decision.header.map(|header| (at, header)));
         placed.is_elsewhere |= decision.is_elsewhere;
-        let note = decision.report.map(|report| format!("{}: hunk #{number} {report}", printable(path)));
-        placed.notes.extend(note);
+        placed.notes.extend(decision.report.map(|report| named(number, &report)));
     }
     for (at, line) in part.lines.iter().enumerate() {
         placed.text.extend(headers.get(&at).map_or(line.bytes, Vec::as_slice));
@@ -170,9 +249,15 @@ fn place_in(part: &DiffPart<'_>, reading: LooseReading, path: &[u8], here: &File
     placed
 }
 
+/// Returns the hunks whose place is not certain, by index; none unless all have a place.
+fn uncertain_of(file: &File<'_>, hunks: &[LooseHunk<'_>], decisions: &[Decision]) -> Vec<(usize, String)> {
+    let starts: Option<Vec<usize>> = decisions.iter().map(|decision| decision.start).collect();
+    starts.map(|starts| uncertain(file, hunks, &starts)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{FileHere, LooseReading, PlacedHunks, place_hunks};
+    use super::{FileAfter, FileHere, LooseReading, PlacedHunks, place_hunks};
 
     const TWINS: &str =
         "int one() {\n    a();\n    b();\n    c();\n}\n\nint two() {\n    a();\n    b();\n    c();\n}\n";
@@ -184,7 +269,7 @@ mod tests {
 
     /// The file is the base of a diff that names the blob `ba5e`.
     fn place_diff(file: &str, diff: &str, may_fuzz: bool) -> PlacedHunks {
-        let reading = LooseReading { strip: 1, reverse: false, may_fuzz };
+        let reading = LooseReading { strip: 1, reverse: false, may_fuzz, finds_uncertain: false };
         place_hunks(diff.as_bytes(), reading, |path, blob| {
             let is_base = blob == Some("ba5e");
             (path == b"x.c").then(|| FileHere { content: file.as_bytes().to_vec(), is_base, base: None })
@@ -198,7 +283,7 @@ mod tests {
     }
 
     fn place_from_base(file: &str, base: &str, diff: &str) -> PlacedHunks {
-        let reading = LooseReading { strip: 1, reverse: false, may_fuzz: false };
+        let reading = LooseReading { strip: 1, reverse: false, may_fuzz: false, finds_uncertain: false };
         let [content, base] = [file, base].map(|text| text.as_bytes().to_vec());
         let here = FileHere { content, is_base: false, base: Some(base) };
         place_hunks(diff.as_bytes(), reading, |path, _| (path == b"x.c").then(|| here.clone()))
@@ -488,5 +573,114 @@ mod tests {
             "diff --git a/x.c b/x.c\nindex ba5e..ab1e\n--- a/x.c\n+++ b/x.c\n@@ -2,3 +2,3 @@ int two() {{\n{CHANGE}"
         );
         assert_eq!(header(&place_diff(TWINS, &diff, false), 1), "@@ -8,3 +8,3 @@ int two() {");
+    }
+
+    #[test]
+    fn a_file_without_hunks_does_not_take_part_in_a_merge() {
+        let base = format!("int x;\n{TWINS}");
+        let hunk = format!("@@ -9,3 +9,3 @@ int two() {{\n{CHANGE}");
+        let empty = "diff --git a/empty b/empty\nnew file mode 100644\nindex 0000000..e69de29\n";
+        let diff = format!("{empty}{INDEX}--- a/x.c\n+++ b/x.c\n{hunk}");
+        let placed = place_from_base(TWINS, &base, &diff);
+        assert_eq!((header(&placed, 1).as_str(), placed.notes.len()), ("@@ -9,3 +9,3 @@ int two() {", 0));
+        assert_eq!(placed.files, [(b"x.c".to_vec(), FileAfter::Merged)]);
+        assert_eq!(placed.diff, diff.as_bytes());
+    }
+
+    #[test]
+    fn the_content_of_each_file_is_known() {
+        let change = format!("--- a/x.c\n+++ b/x.c\n@@ -8,3 +8,3 @@\n{CHANGE}");
+        let two = TWINS.find("int two").unwrap();
+        let wanted = TWINS[..two].to_owned() + &TWINS[two..].replace("b();", "d();");
+        let placed = place_diff(TWINS, &change, false);
+        assert_eq!(placed.files, [(b"x.c".to_vec(), FileAfter::Content(wanted.into_bytes()))]);
+        let lines: String = TWINS.lines().map(|line| format!("-{line}\n")).collect();
+        let gone = format!("--- a/x.c\n+++ /dev/null\n@@ -1,11 +0,0 @@\n{lines}");
+        assert_eq!(place_diff(TWINS, &gone, false).files, [(b"x.c".to_vec(), FileAfter::Unknown)]);
+        let nowhere = change.replace("a();", "z();");
+        assert_eq!(place_diff(TWINS, &nowhere, false).files, [(b"x.c".to_vec(), FileAfter::Unknown)]);
+    }
+
+    #[test]
+    fn another_result_than_the_expected_one_is_found() {
+        let content = |text: &str| FileAfter::Content(text.as_bytes().to_vec());
+        assert!(content("a").is_result(Some(b"a"), false) && content("").is_result(None, false));
+        assert!(!content("a").is_result(Some(b"b"), true) && !content("a").is_result(None, false));
+        assert!(
+            FileAfter::Merged.is_result(Some(b"a"), true) && !FileAfter::Merged.is_result(Some(b"a"), false)
+        );
+        assert!(FileAfter::Unknown.is_result(Some(b"a"), false));
+    }
+
+    #[test]
+    fn a_copy_is_made_from_the_file_before_the_diff() {
+        let change = "diff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n@@ -1,2 +1,2 @@\n-int one() {\n+int six() {\n     a();\n";
+        let copy = "diff --git a/y.c b/y.c\nsimilarity index 90%\ncopy from x.c\ncopy to y.c\n--- a/x.c\n+++ b/y.c\n";
+        let diff = format!("{change}{copy}@@ -2,3 +2,3 @@ int one() {{\n{CHANGE}");
+        let placed = place_diff(TWINS, &diff, false);
+        assert_eq!(header(&placed, 2), "@@ -2,3 +2,3 @@ int one() {");
+        let after = |text: String| FileAfter::Content(text.into_bytes());
+        let six = after(TWINS.replace("int one", "int six"));
+        let wanted = [(b"x.c".to_vec(), six), (b"y.c".to_vec(), after(TWINS.replacen("b();", "d();", 1)))];
+        assert_eq!(placed.files, wanted);
+    }
+
+    #[test]
+    fn a_file_that_is_changed_twice_is_never_merged() {
+        let change = |hunk: &str| format!("{INDEX}--- a/x.c\n+++ b/x.c\n{hunk}");
+        let first = change("@@ -1,2 +1,2 @@\n-int one() {\n+int six() {\n     a();\n");
+        let second = change(&format!("@@ -8,3 +8,3 @@ int two() {{\n{CHANGE}"));
+        let placed = place_from_base(TWINS, &format!("int x;\n{TWINS}"), &(first + &second));
+        assert!(!has_index(&placed), "{placed:?}");
+        assert!(matches!(&placed.files[..], [(_, FileAfter::Content(_))]), "{placed:?}");
+    }
+
+    /// Returns the hunks of which `file` may have the result elsewhere than they belong.
+    fn uncertain(file: &str, hunks: &str) -> Vec<String> {
+        let reading = LooseReading { strip: 1, reverse: true, may_fuzz: false, finds_uncertain: true };
+        let diff = format!("--- a/x.c\n+++ b/x.c\n{hunks}");
+        let here = FileHere { content: file.as_bytes().to_vec(), is_base: false, base: None };
+        place_hunks(diff.as_bytes(), reading, |_, _| Some(here.clone())).uncertain
+    }
+
+    #[test]
+    fn a_look_alike_that_has_the_result_is_not_the_place_of_the_hunk() {
+        let section = |name: &str, port: u32| format!("[{name}]\nhost=x\nport={port}\nuser=u\n\n");
+        let hunk = |line: usize| format!("@@ -{line},3 +{line},3 @@\n host=x\n-port=1\n+port=2\n user=u\n");
+        let both = section("a", 2) + &section("b", 5);
+        let note = "x.c: hunk #1 is for line 7, and its result is at line 2, which may be a look-alike: its context \
+                    is at lines 2 and 7";
+        assert_eq!(uncertain(&both, &hunk(7)), [note]);
+        assert_eq!(uncertain(&both, &hunk(2)), [""; 0]);
+        // It may have moved, if nothing looks like it.
+        assert_eq!(uncertain(&section("a", 2), &hunk(7)), [""; 0]);
+        // Also with other lines between the context.
+        let longer = section("a", 2) + &section("b", 5).replace("port=5", "port=5\npath=/");
+        assert_eq!(uncertain(&longer, &hunk(7)).len(), 1);
+    }
+
+    #[test]
+    fn a_hunk_that_certainly_moved_says_where_the_others_belong() {
+        let moved = "n\n".repeat(3)
+            + "first\ntop\nmid\nend\n[a]\nhost=x\nport=5\nuser=u\n\n[b]\nhost=x\nport=2\nuser=u\n\n";
+        let top = "@@ -2,3 +2,3 @@\n top\n-old\n+mid\n end\n";
+        let hunk = |line: usize| format!("@@ -{line},3 +{line},3 @@\n host=x\n-port=1\n+port=2\n user=u\n");
+        assert_eq!(uncertain(&moved, &(top.to_owned() + &hunk(11))), [""; 0]);
+        let of_the_other = uncertain(&moved, &(top.to_owned() + &hunk(6)));
+        assert!(of_the_other[0].starts_with("x.c: hunk #2 is for line 9, and its result is at line 14"));
+        // Alone, nothing tells how far it moved.
+        assert_eq!(uncertain(&moved, &hunk(11)).len(), 1);
+    }
+
+    #[test]
+    fn the_named_function_makes_a_place_certain_if_it_has_only_one() {
+        let two = TWINS.find("int two").unwrap();
+        let changed = TWINS[..two].to_owned() + &TWINS[two..].replace("b();", "d();");
+        let hunk = |section: &str| format!("@@ -4,3 +4,3 @@{section}\n{CHANGE}");
+        assert_eq!(uncertain(&changed, &hunk(" int two() {")), [""; 0]);
+        assert_eq!(uncertain(&changed, &hunk("")).len(), 1);
+        let cases = "int f(int k)\n{\n  case 1:\n    a();\n    x(2);\n    c();\n  case 2:\n    a();\n    x(5);\n    c();\n}\n";
+        let change = "@@ -8,3 +8,3 @@ int f(int k)\n     a();\n-    x(1);\n+    x(2);\n     c();\n";
+        assert_eq!(uncertain(cases, change).len(), 1);
     }
 }

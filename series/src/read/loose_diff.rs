@@ -1,6 +1,7 @@
 //! The text of a diff as other tools write it: the text before it, and the blobs it was made from.
 
 use super::mail::looks_like_diff;
+use super::missing_file::missing_file;
 
 /// Returns the text before the diff; all of the text if there is no diff.
 ///
@@ -27,13 +28,15 @@ pub fn before_diff(text: &[u8]) -> &[u8] {
 /// Returns whether a diff may begin with `line`, above the names of its files.
 fn opens_diff(line: &[u8]) -> bool {
     let starts: [&[u8]; 3] = [b"Index: ", b"=====", b"diff -"];
-    starts.iter().any(|start| line.starts_with(start)) || blobs_in(line).is_some()
+    // Prose has more than one word there.
+    let is_missing_file = missing_file(line).is_some_and(|path| !path.contains(&b' '));
+    starts.iter().any(|start| line.starts_with(start)) || blobs_in(line).is_some() || is_missing_file
 }
 
 /// Returns whether `line` may be between the begin of a diff and the names of its files: lines of CVS and diff(1).
 fn continues(line: &[u8]) -> bool {
-    let starts: [&[u8]; 5] = [b"RCS file: ", b"retrieving revision ", b"Binary files ", b"Only in ", b"*** "];
-    starts.iter().any(|start| line.starts_with(start))
+    let starts: [&[u8]; 3] = [b"RCS file: ", b"retrieving revision ", b"*** "];
+    starts.iter().any(|start| line.starts_with(start)) || missing_file(line).is_some()
 }
 
 /// Returns whether `line` is the rule that Subversion, CVS and quilt write below `Index:`; one that underlines a heading
@@ -96,6 +99,7 @@ mod tests {
             "diff -Nru a/x b/x\nBinary files a/x and b/x differ\ndiff -Nru a/y b/y\n--- a/y\n+++ b/y\n",
             "diff -c x.orig x\n*** x.orig\n--- x\n***************\n",
             "=====\n--- a/x\n+++ b/x\n",
+            "Only in b: new.c\nBinary files a/y z and b/y z differ\ndiff -ru a/x b/x\n--- a/x\n+++ b/x\n",
             &format!(
                 "Index: x\n{RULE}RCS file: /cvs/x,v\nretrieving revision 1.1\ndiff -u -r1.1 x\n--- x\n+++ x\n"
             ),
@@ -118,6 +122,7 @@ mod tests {
             "Index: look it up once\n",
             "Fix it\n======\n",
             "Only in debug builds: a crash\n",
+            "Only in tests: a crash\n",
         ] {
             let header = format!("{prose}Author: A <a@b>\n");
             let text = format!("{header}--- a/x\n+++ b/x\n");

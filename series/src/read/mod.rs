@@ -13,6 +13,8 @@ pub(crate) mod hunk;
 pub(crate) mod hunk_header;
 pub(crate) mod loose_diff;
 pub(crate) mod mail;
+pub(crate) mod mbox;
+pub(crate) mod missing_file;
 pub(crate) mod parse;
 pub(crate) mod parse_error;
 pub(crate) mod patch_message;

@@ -1,6 +1,7 @@
 //! Conversion of a commit message to a form that survives in a patch.
 
 use super::mail::{ends_message, looks_like_diff};
+use super::mbox::is_separator;
 
 /// Returns `message` with its first paragraph as one line, without control characters, and with a space before lines
 /// that would end the message when the patch is read. Also returns the number of those lines.
@@ -14,6 +15,7 @@ pub fn patch_message(message: &str) -> (String, usize) {
         .map(|line| {
             let is_end = ends_message(line.as_bytes())
                 || looks_like_diff(line.as_bytes())
+                || is_separator(line.as_bytes())
                 || ENDS_FOR_GIT.iter().any(|start| line.starts_with(start));
             moved += usize::from(is_end);
             if is_end { format!(" {line}") } else { plain_line(line) }
@@ -49,6 +51,10 @@ mod tests {
         assert_eq!(
             patch_message("a\n\ndiff -u shows it\nIndex: b\n"),
             ("a\n\n diff -u shows it\n Index: b\n".to_owned(), 2)
+        );
+        assert_eq!(
+            patch_message("a\n\nFrom 0123 Mon Sep 17 00:00:00 2001\nFrom me\n"),
+            ("a\n\n From 0123 Mon Sep 17 00:00:00 2001\nFrom me\n".to_owned(), 1)
         );
         assert_eq!(patch_message("").0, "Say nothing\n");
     }

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use espalier_series::{Applied, MemoryTree, Mode, PatchClass, PatchOutcome, parse, run_series};
+use espalier_series::{
+    Applied, FileAfter, FileHere, LooseReading, MemoryTree, Mode, PatchClass, PatchOutcome, parse,
+    place_hunks, run_series,
+};
 use git2::{ObjectType, Oid};
 
 use crate::support::{create, mail, modify};
@@ -62,4 +65,27 @@ fn patch_text(number: usize) -> String {
         diff.push_str(&modify(&format!("src/{}/{file}.c", file % 20), &old, &new, &hunk));
     }
     mail(&diff)
+}
+
+/// Each of the hunks fits at nearly every line.
+#[test]
+fn thousands_of_hunks_in_a_file_of_equal_lines() {
+    const HUNKS: usize = 4000;
+    let hunk = |at: usize| format!("@@ -{0},3 +{0},3 @@\n x\n-x\n+y\n x\n", 1 + at * 20);
+    let diff = format!("--- a/a.txt\n+++ b/a.txt\n{}", (0..HUNKS).map(hunk).collect::<String>());
+    let here = FileHere { content: "x\n".repeat(100_000).into_bytes(), is_base: false, base: None };
+    let reading = LooseReading { strip: 1, reverse: false, may_fuzz: false, finds_uncertain: false };
+    let start = Instant::now();
+    let placed = place_hunks(diff.as_bytes(), reading, |_, _| Some(here.clone()));
+    let took = start.elapsed();
+    let [(_, FileAfter::Content(content))] = &placed.files[..] else { panic!("{:?}", placed.files) };
+    let changed: Vec<usize> = (0..)
+        .zip(content.iter().step_by(2))
+        .filter(|(_, byte)| **byte == b'y')
+        .map(|(line, _)| line)
+        .collect();
+    assert_eq!(changed, (0..HUNKS).map(|at| 1 + at * 20).collect::<Vec<_>>());
+    println!("{HUNKS} hunks: {took:?}");
+    // Generous as above: listing every place again for each hunk took 10 s.
+    assert!(took.as_millis() < 3000, "{took:?}");
 }

@@ -46,6 +46,7 @@ mod cli {
     mod import_functions;
     mod import_layouts;
     mod import_line_ends;
+    mod import_lost;
     mod import_patches;
     mod installed;
     mod killed;

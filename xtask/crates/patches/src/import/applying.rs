@@ -12,6 +12,7 @@ use espalier_series::{Difference, find_author, find_date, is_context_diff, read_
 use super::left_out::LeftOut;
 use super::line_ends::apply_with_those_of_files;
 use super::loose::{Loose, LoosePatch};
+use super::lost::refuse_lost;
 use super::sequence::{PatchSequence, SequenceCommit};
 use super::strip_count::{Fitted, Places, fit, note_on};
 
@@ -19,7 +20,7 @@ use super::strip_count::{Fitted, Places, fit, note_on};
 ///
 /// # Errors
 ///
-/// All patches that do not apply, and all without an author.
+/// All changes that git would skip, all patches that do not apply, and all without an author.
 pub fn sequence_of(
     repo: &ImportRepo,
     loose: Loose,
@@ -30,6 +31,7 @@ pub fn sequence_of(
 ) -> Result<PatchSequence> {
     let mut sequence = PatchSequence::default();
     loose.others.into_iter().for_each(|(origin, why)| sequence.drop(origin, why));
+    refuse_lost(&loose.patches, left_out)?;
     refuse_nameless(&loose.patches, author)?;
     let (mut misfits, mut ways_out): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut tree = tree;

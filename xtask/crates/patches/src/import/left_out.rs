@@ -21,7 +21,7 @@ pub struct LeftOut<'a> {
 struct LeftOutPath {
     path: Vec<u8>,
     pinned: Option<Entry>,
-    /// Whether any imported tree differs from the pin at this path.
+    /// Whether any imported tree differs from the pin at this path, or a diff lacks the content of a file there.
     is_of_use: bool,
 }
 
@@ -62,6 +62,19 @@ impl<'a> LeftOut<'a> {
         self.store.write_tree(without)?;
         self.done.insert(tree, without);
         Ok(without)
+    }
+
+    /// Returns whether `path` is left out. That counts as an effect of the paths that it is in.
+    pub fn covers(&mut self, path: &[u8]) -> bool {
+        let mut is_covered = false;
+        for entry in &mut self.entries {
+            let rest = path.strip_prefix(entry.path.as_slice());
+            if rest.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/')) {
+                entry.is_of_use = true;
+                is_covered = true;
+            }
+        }
+        is_covered
     }
 
     /// Returns an error that names the paths that had no effect: they are probably a mistake.

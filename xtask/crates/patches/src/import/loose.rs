@@ -10,8 +10,8 @@ use espalier_core::sys::project::patch_files::{self, PatchFiles};
 use espalier_core::sys::work_trees::import_repo::ImportRepo;
 use espalier_core::sys::work_trees::patch_apply::{MailFile, ReadMail, not_utf8, read_mails};
 use espalier_series::{
-    DiffHeader, NotUtf8, Tolerated, before_diff, fields_in_mail_header, has_diff, is_useless, lossy,
-    printable, read_diff_header, read_hg_header, status_in_body, tolerate, utf8,
+    DiffHeader, NotUtf8, Tolerated, before_diff, begins_with_mail, fields_in_mail_header, has_diff,
+    is_useless, lossy, printable, read_diff_header, read_hg_header, status_in_body, tolerate, utf8,
 };
 
 /// One patch from elsewhere.
@@ -185,24 +185,13 @@ fn header_fields(file: MailFile<'_>) -> Result<Vec<String>> {
 
 /// Whether the text begins like an mbox, or with mail headers.
 fn is_mail(text: &[u8]) -> bool {
-    let head = lossy(before_diff(text));
-    if head.lines().next().is_some_and(begins_mail) {
+    if begins_with_mail(text) {
         return true;
     }
+    let head = lossy(before_diff(text));
     let headers: Vec<&str> = head.lines().take_while(|line| !line.trim().is_empty()).collect();
     let has = |key: &str| headers.iter().any(|line| line.to_ascii_lowercase().starts_with(key));
     has("from:") && has("subject:") && has("date:")
-}
-
-/// Whether a line begins a mail in an mbox, as git recognizes it: `From SENDER Mon Sep 17 00:00:00 2001`. A text may
-/// begin with `From https://example.org`.
-fn begins_mail(line: &str) -> bool {
-    const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let ["From", _, day, _, number, time, year, ..] = words[..] else { return false };
-    let is_time = time.contains(':') && time.split(':').all(|part| part.parse::<u8>().is_ok());
-    let is_date = number.parse::<u8>().is_ok() && is_time && year.parse::<u16>().is_ok();
-    DAYS.contains(&day) && is_date
 }
 
 impl LoosePatch {
@@ -285,7 +274,8 @@ mod tests {
         assert!(is_mail(b"Subject: x\nFrom: A <a@b>\nDate: now\n\nwords\n"));
         assert!(!is_mail(b"Description: x\nAuthor: A <a@b>\n--- a/x\n+++ b/x\n"));
         assert!(!is_mail(b"words\n\nFrom: A\nSubject: b\nDate: c\n"));
-        assert!(is_mail(b"From a@b.org Mon Sep 17 00:00:00 2001\n"));
+        assert!(is_mail(b"From a@b.org Mon Sep 17 00:00:00 2001\nSubject: x\n"));
+        assert!(!is_mail(b"From a@b.org Mon Sep 17 00:00:00 2001\n\nwords\n"));
         assert!(!is_mail(b"From https://example.org/commit/1\n\nkeep the port\n"));
         assert!(!is_mail(b"From now on the port is kept, as said at 00:00:00 2001\n"));
     }

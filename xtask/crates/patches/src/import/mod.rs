@@ -9,6 +9,7 @@ pub mod fork;
 pub mod left_out;
 pub mod line_ends;
 pub mod loose;
+mod lost;
 pub mod new_pin;
 mod outcome;
 pub mod patches;

@@ -91,6 +91,13 @@ fn stated(patch: &LoosePatch) -> Option<u32> {
     stated_strip(&patch.diff).or_else(|| patch.origin.starts_with("patch-").then_some(0))
 }
 
+/// Returns the strip counts that `patch` may have: the one that its queue, the user or its form states, otherwise those
+/// that are tried.
+pub fn possible_counts(patch: &LoosePatch) -> Vec<u32> {
+    let stated = patch.options.strip.or_else(|| stated(patch));
+    stated.map_or_else(|| COUNTS.to_vec(), |strip| vec![strip])
+}
+
 /// Returns the strip counts to try: first those of the first round, the next ones only if none of them fits.
 fn rounds(files: &StoreTree<'_>, patch: &LoosePatch, may_fuzz: bool) -> Result<Vec<Round>> {
     let count = |strip: u32| count_in(files, patch, strip);

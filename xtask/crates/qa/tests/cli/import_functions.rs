@@ -1,5 +1,8 @@
 //! A diff whose context fits at more than one place: its hunks go to the functions that they name.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use super::support::importing::started;
 use super::support::upstream::{TAG, Upstream};
 use super::support::{Output, Project, files, git};
@@ -188,4 +191,102 @@ fn a_stale_index_line_of_one_file_leaves_the_merge_of_another_alone() {
     assert!(notes(&output).contains(&note), "{output}");
     let text = std::fs::read_to_string(project.tree("my").join(file)).unwrap();
     assert!(text.contains("{ // in bytes\n") && text.contains("return length + 0;"), "{text}");
+}
+
+/// Parts of a diff by git for files without hunks: empty ones, a mode, and binary ones.
+fn without_hunks(project: &Project) -> Vec<(&'static str, String)> {
+    let fork = project.fork();
+    let made = |change: &dyn Fn()| {
+        git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
+        change();
+        git::git(&fork, &["add", "--all"]);
+        // A binary patch ends with a blank line.
+        git::git(&fork, &["diff", "--cached", "--binary"]) + "\n\n"
+    };
+    let logo = fork.join("data/logo.bin");
+    vec![
+        ("a new empty file", made(&|| files::write(&fork.join("empty.c"), ""))),
+        (
+            "a mode",
+            made(&|| {
+                std::fs::set_permissions(fork.join("src/ring.c"), Permissions::from_mode(0o755)).unwrap()
+            }),
+        ),
+        ("a changed binary file", made(&|| files::write(&logo, [0u8, 1, 255, 254, 10, 13]))),
+        ("a deleted binary file", made(&|| std::fs::remove_file(&logo).unwrap())),
+    ]
+}
+
+/// The second patch adds as many lines at the top as one function has to the next, and the third one was made before
+/// it, so git merges: the line of its hunk in the file is that of the other function in the blob.
+#[test]
+fn a_file_without_hunks_does_not_move_the_hunks_of_the_next_one() {
+    for (name, part) in without_hunks(&started()) {
+        let project = started();
+        let folder = project.beside("series");
+        files::write(&folder.join("0001-new.diff"), new_file(TWINS));
+        let (count, top) = (10, "+// top\n".repeat(10));
+        let top = format!(
+            "--- a/src/pair.c\n+++ b/src/pair.c\n@@ -1,2 +1,{} @@\n{top} int one() {{\n     a();\n",
+            count + 2
+        );
+        files::write(&folder.join("0002-top.diff"), format!("Top.\n\n{top}"));
+        files::write(&project.beside("pair.c"), TWINS);
+        let blob = git::git(&project.beside(""), &["hash-object", "--no-filters", "pair.c"]);
+        let change = format!(
+            "diff --git a/src/pair.c b/src/pair.c\nindex {blob}..123456789abc 100644\n--- a/src/pair.c\n+++ b/src/pair.c\n\
+             @@ -2,3 +2,3 @@ int one() {{\n{CHANGE}"
+        );
+        files::write(&folder.join("0003-change.diff"), format!("Change it.\n\n{part}{change}"));
+        let arguments = ["import", folder.to_str().unwrap(), "--json", "--author", "A <a@b>"];
+        let output = project.run(&arguments).success();
+        project.run(&["apply"]).success();
+        assert_eq!(imported(&project), "// top\n".repeat(count) + &changed(false), "{name}: {output}");
+        let notes = output.json()["patches"][2]["notes"].to_string();
+        assert!(notes.contains("git merged it") && !notes.contains("hunk #1"), "{name}: {notes}");
+    }
+}
+
+/// Imports a change of `file` beside another patch; the change is in a similar section only.
+#[track_caller]
+fn assert_not_taken_for_there(file: &str, text: &str, hunk: &str, places: &str) {
+    let project = started();
+    let folder = project.beside("series");
+    files::write(&folder.join("0001-new.diff"), new_file(text).replace("src/pair.c", file));
+    let change = format!("Change it.\n\n--- a/{file}\n+++ b/{file}\n{hunk}");
+    files::write(&folder.join("0002-change.diff"), change);
+    let output = project.run(&["import", folder.to_str().unwrap(), "--author", "A <a@b>"]).code(4);
+    output.says(&[&format!("{file}: hunk #1 {places}"), "1 of 2 patches do not apply; nothing was written"]);
+}
+
+#[test]
+fn a_change_that_only_a_similar_section_has_is_reported_with_both_places() {
+    let sections = "[a]\nhost=x\nport=2\nuser=u\n\n[b]\nhost=x\nport=5\nuser=u\n\n";
+    let note = "is for line 7, and its result is at line 2, which may be a look-alike: its context is at lines 2 and 7";
+    let hunk = "@@ -7,3 +7,3 @@\n host=x\n-port=1\n+port=2\n user=u\n";
+    assert_not_taken_for_there("c.conf", sections, hunk, note);
+
+    // `diff -u` names no function.
+    let function = |name: &str, call: &str| {
+        format!("int {name}()\n{{\n    a();\n    b();\n    {call}();\n    d();\n    e();\n}}\n\n")
+    };
+    let functions = function("one", "n2") + &function("two", "n5");
+    let note = "is for line 12, and its result is at line 3, ";
+    let hunk = "@@ -12,5 +12,5 @@\n     a();\n     b();\n-    n1();\n+    n2();\n     d();\n     e();\n";
+    assert_not_taken_for_there("src/two.c", &functions, hunk, note);
+
+    let case = |value: u32, call: u32| {
+        format!("  case {value}:\n    a();\n    b();\n    x({call});\n    c();\n    d();\n    break;\n")
+    };
+    let cases = format!("int f(int k)\n{{\n  switch (k) {{\n{}{}  }}\n}}\n", case(1, 2), case(2, 5));
+    let note = "is for line 12, and its result is at line 5, ";
+    let hunk = "@@ -12,5 +12,5 @@ int f(int k)\n     a();\n     b();\n-    x(1);\n+    x(2);\n     c();\n     d();\n";
+    assert_not_taken_for_there("src/f.c", &cases, hunk, note);
+}
+
+#[test]
+fn a_change_that_is_there_at_another_line_is_left_out() {
+    let text = format!("int x;\nint y;\n{}", changed(true));
+    let said = not_imported(&text, &format!("@@ -12,3 +12,3 @@ int two() {{\n{CHANGE}"));
+    assert!(said.contains("0002-change.diff: the pin, or a patch before it, has it already"), "{said}");
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use espalier_series::{
-    FileHere, LooseReading, NotUtf8, ObjectId, PlacedHunks, Tree, before_diff, place_hunks, printable,
+    FileAfter, FileHere, LooseReading, NotUtf8, ObjectId, PlacedHunks, Tree, before_diff, place_hunks,
+    printable, whole_mails,
 };
 use tempfile::TempDir;
 
@@ -44,7 +45,7 @@ pub struct MailFile<'a> {
     pub text: &'a [u8],
 }
 
-/// Parses the mails of `file`, one or many.
+/// Parses the mails of `file`, one or many. A message may have a line at which git would split the file.
 pub fn read_mails(repo: &ImportRepo, file: MailFile<'_>) -> Result<Vec<ReadMail>> {
     let scratch = repo.scratch("mail")?;
     let (mbox, folder) = (scratch.path().join("mbox"), scratch.path().join("split"));
@@ -57,10 +58,14 @@ pub fn read_mails(repo: &ImportRepo, file: MailFile<'_>) -> Result<Vec<ReadMail>
         run = run.arg("--keep-cr");
     }
     run.arg(format!("-o{}", folder.display())).arg("--").arg(&mbox).success()?;
-    disk::files_below(&folder)?
-        .iter()
-        .map(|mail| read_mail(repo, &folder.join(mail), file, &scratch))
-        .collect()
+    let parts = disk::files_below(&folder)?;
+    let parts = parts.iter().map(|part| disk::read(&folder.join(part))).collect::<Result<Vec<_>>>()?;
+    let mail = scratch.path().join("mail");
+    let read = |text: Vec<u8>| {
+        disk::write_atomically(&mail, &text)?;
+        read_mail(repo, &mail, file, &scratch)
+    };
+    whole_mails(parts).into_iter().map(read).collect()
 }
 
 fn read_mail(repo: &ImportRepo, mail: &Path, file: MailFile<'_>, scratch: &TempDir) -> Result<ReadMail> {
@@ -158,7 +163,7 @@ pub enum Applied {
     Tree(ObjectId, Placed),
     /// All of it is in the tree already.
     There,
-    /// It does not fit; the reasons, as reported by git.
+    /// It does not fit, or not certainly where it belongs; the reasons.
     Not(Vec<String>),
 }
 
@@ -170,36 +175,82 @@ pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) ->
     let mut first = Vec::new();
     for method in methods {
         indexed(repo, &index).args(["read-tree", &tree.to_string()]).success()?;
-        let PlacedHunks { diff: placed, notes, is_elsewhere, without_context } =
-            method.place(repo, tree, diff, how)?;
-        if !without_context.is_empty() {
-            return Ok(Applied::Not(without_context));
+        let placing = method.place(repo, tree, diff, how)?;
+        if !placing.without_context.is_empty() {
+            return Ok(Applied::Not(placing.without_context));
         }
-        let tried = git_apply(repo, &index, &placed, how, method)?;
+        let tried = git_apply(repo, &index, &placing.diff, how, method)?;
         if tried.status.success() {
             let written = indexed(repo, &index).arg("write-tree").success()?;
-            if is_elsewhere && is_there(repo, &index, tree, diff, how)? {
+            if placing.is_elsewhere && presence(repo, &index, tree, diff, how)? == Presence::There {
                 return Ok(Applied::There);
             }
-            let id = espalier_series::lossy(&written).trim().to_string();
-            let tree = id.parse::<ObjectId>().map_err(|error| Error::environment(error.to_string()))?;
-            let placed = placements(&tried.stderr);
-            return Ok(Applied::Tree(tree, Placed { hunks: [notes, placed.hunks].concat(), ..placed }));
+            return compared(repo, &written, placing, &tried.stderr);
         }
         if first.is_empty() {
             first = complaints(&tried.stderr);
         }
     }
-    let is_there = is_there(repo, &index, tree, diff, how)?;
-    Ok(if is_there { Applied::There } else { Applied::Not(first) })
+    Ok(match presence(repo, &index, tree, diff, how)? {
+        Presence::There => Applied::There,
+        Presence::Uncertain(why) => Applied::Not([first, why].concat()),
+        Presence::Missing => Applied::Not(first),
+    })
 }
 
-/// Returns whether `tree` has all of `diff`, each hunk in the function that its header names.
-fn is_there(repo: &ImportRepo, index: &Path, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<bool> {
+/// Returns the result of git, whose `write-tree` printed `written`: its tree, if each file in it is as `placing` has it.
+/// Otherwise git put a hunk elsewhere, and the notes on its place are wrong.
+fn compared(repo: &ImportRepo, written: &[u8], placing: PlacedHunks, said: &str) -> Result<Applied> {
+    let id = espalier_series::lossy(written).trim().to_string();
+    let tree = id.parse::<ObjectId>().map_err(|error| Error::environment(error.to_string()))?;
+    let placed = placements(said);
+    let files = StoreTree::new(&repo.store, tree)?;
+    let mut others = Vec::new();
+    for (path, after) in &placing.files {
+        let content = match files.entry(path)? {
+            Some(entry) if *after != FileAfter::Unknown => Some(files.blob(entry.id)?.into_owned()),
+            _ => None,
+        };
+        let shown = printable(espalier_series::lossy(path).as_bytes());
+        if !after.is_result(content.as_deref(), placed.merged.contains(&shown)) {
+            others.push(format!("{shown}: {OTHER_PLACES}"));
+        }
+    }
+    if !others.is_empty() {
+        return Ok(Applied::Not(others));
+    }
+    let hunks = [placing.notes, placed.hunks].concat();
+    Ok(Applied::Tree(tree, Placed { hunks, ..placed }))
+}
+
+const OTHER_PLACES: &str = "git changed other lines than those where the hunks belong";
+
+/// Whether a tree has the changes of a diff.
+#[derive(PartialEq, Eq)]
+enum Presence {
+    /// It has all of them, each where it belongs.
+    There,
+    /// It has all of them, but perhaps some only in a place that looks like theirs; those, with both places.
+    Uncertain(Vec<String>),
+    /// It lacks some.
+    Missing,
+}
+
+/// Returns whether `tree` has all of `diff`. git alone would find each hunk anywhere in its file.
+fn presence(
+    repo: &ImportRepo,
+    index: &Path,
+    tree: ObjectId,
+    diff: &[u8],
+    how: HowToApply,
+) -> Result<Presence> {
     indexed(repo, index).args(["read-tree", &tree.to_string()]).success()?;
     let back = HowToApply { reverse: !how.reverse, ..how };
-    let PlacedHunks { diff, is_elsewhere, .. } = CHECK.place(repo, tree, diff, back)?;
-    Ok(!is_elsewhere && git_apply(repo, index, &diff, back, &CHECK)?.status.success())
+    let PlacedHunks { diff, is_elsewhere, uncertain, .. } = CHECK.place(repo, tree, diff, back)?;
+    if is_elsewhere || !git_apply(repo, index, &diff, back, &CHECK)?.status.success() {
+        return Ok(Presence::Missing);
+    }
+    Ok(if uncertain.is_empty() { Presence::There } else { Presence::Uncertain(uncertain) })
 }
 
 /// One way to apply a diff.
@@ -209,20 +260,25 @@ struct ApplyMethod {
     merges: bool,
     /// Whether less context than the diff has is enough.
     may_fuzz: bool,
+    /// Whether each hunk has to be where it belongs for certain.
+    finds_uncertain: bool,
 }
 
 const METHODS: [ApplyMethod; 3] = [
-    ApplyMethod { option: "--3way", merges: true, may_fuzz: false },
-    ApplyMethod { option: "-C2", merges: false, may_fuzz: true },
-    ApplyMethod { option: "-C1", merges: false, may_fuzz: true },
+    ApplyMethod { option: "--3way", merges: true, may_fuzz: false, finds_uncertain: false },
+    ApplyMethod { option: "-C2", merges: false, may_fuzz: true, finds_uncertain: false },
+    ApplyMethod { option: "-C1", merges: false, may_fuzz: true, finds_uncertain: false },
 ];
-const CHECK: ApplyMethod = ApplyMethod { option: "--check", merges: false, may_fuzz: false };
+const CHECK: ApplyMethod =
+    ApplyMethod { option: "--check", merges: false, may_fuzz: false, finds_uncertain: true };
 
 impl ApplyMethod {
     /// Places the hunks in the text that git applies them to: the file, or the blob that it is merged from.
     fn place(&self, repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) -> Result<PlacedHunks> {
         let files = StoreTree::new(&repo.store, tree)?;
-        let reading = LooseReading { strip: how.strip, reverse: how.reverse, may_fuzz: self.may_fuzz };
+        let HowToApply { strip, reverse, .. } = how;
+        let ApplyMethod { may_fuzz, finds_uncertain, .. } = *self;
+        let reading = LooseReading { strip, reverse, may_fuzz, finds_uncertain };
         Ok(place_hunks(diff, reading, |path, blob| {
             let id = files.entry(path).ok().flatten()?.id;
             let is_base = blob.is_some_and(|blob| id.to_string().starts_with(blob));
