@@ -4,6 +4,9 @@
     python3 -m venv /tmp/sdk && /tmp/sdk/bin/pip install openai anthropic
     /tmp/sdk/bin/python ci/probe/api_types.py http://127.0.0.1:8080 [--embeddings http://127.0.0.1:8081]
 
+The chat template of the server must have tools, or the two cases that require a call are refused with 400:
+docs/reference/server-fixes.md has the command of such a server.
+
 Each answer and each event of a stream is read as plain JSON and walked beside the SDK's own model of it: a required
 field that is missing, a value of another type, and a field that the SDK does not know are reported, one line each.
 The SDKs themselves report none of this: they build their objects without validation.
