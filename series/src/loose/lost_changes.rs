@@ -204,7 +204,7 @@ mod tests {
     fn lines_that_no_hunk_counts_are_lost() {
         let below = "below all lines that `@@ -1,3 +1,3 @@ f` counts";
         let two = format!("b/x: 2 changed lines are outside of a hunk, {below}: `-4`, `+four`");
-        assert_eq!(lost(&format!("{HUNK}-4\n+four\n")), [two.clone()]);
+        assert_eq!(lost(&format!("{HUNK}-4\n+four\n")), std::slice::from_ref(&two));
         assert_eq!(lost(&format!("{HUNK} 4\n-4\n+four\n@@ -9 +9 @@\n-9\n+nine\n")), [two]);
         let many = lost(&format!("{HUNK}+a\n+b\n+c\n+d\n+e\n"));
         assert_eq!(

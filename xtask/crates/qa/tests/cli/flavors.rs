@@ -212,16 +212,17 @@ fn a_record_says_how_far_a_build_got_and_the_documents_follow() {
     assert!(
         project
             .read("README.md")
-            .contains("| `cpu-native` | the processor of the machine that builds it | declared |")
+            .contains("| `cpu-native` | the processor of the machine that builds it | 3 (declared) |")
     );
-    for (arguments, level) in
-        [(&["--configure-only"][..], "configured"), (&["--no-smoke"], "compiled"), (&[], "run")]
+    for (arguments, tier, level) in
+        [(&["--configure-only"][..], 3, "configured"), (&["--no-smoke"], 2, "compiled"), (&[], 1, "run")]
     {
         let command = [&["build", "--record"], arguments].concat();
         project.run_build(&command).success().says(&["Recorded paged-cpu-native", level]);
         project.run(&["docs", "--check"]).code(1).says(&["`README.md` is stale", "flavors.toml or a proof"]);
         project.run(&["docs"]).success();
-        let row = format!("| `cpu-native` | the processor of the machine that builds it | {level} |");
+        let row =
+            format!("| `cpu-native` | the processor of the machine that builds it | {tier} ({level}) |");
         assert!(project.read("README.md").contains(&row), "{}", project.read("README.md"));
     }
     let proof: serde_json::Value =
