@@ -14,7 +14,7 @@ pub fn refuse_lost(patches: &[LoosePatch], left_out: &mut LeftOut<'_>) -> Result
     for patch in patches {
         for change in lost_changes(&patch.diff) {
             let paths = paths_of(&change, patch);
-            if paths.iter().fold(false, |is_left_out, path| left_out.covers(path) || is_left_out) {
+            if paths.iter().filter(|path| left_out.covers(path)).count() > 0 {
                 continue;
             }
             lost.push(format!("{}: {}", patch.origin, change.what));

@@ -179,7 +179,8 @@ fn work_that_the_user_has_hidden_from_git_is_not_replaced() {
         files::edit(&folder.join("src/add.c"), "left + right", "right + left");
         git::git(folder, &["update-index", flag, "src/add.c"]);
     };
-    let cases: [(&str, &str, &dyn Fn(&Path)); 5] = [
+    type Hides<'a> = &'a dyn Fn(&Path);
+    let cases: [(&str, &str, Hides<'_>); 5] = [
         ("hidden from git: src/add.c", "src/add.c", &|folder| flagged(folder, "--skip-worktree")),
         ("hidden from git: src/add.c", "src/add.c", &|folder| flagged(folder, "--assume-unchanged")),
         ("ignored: src/new.c", "src/new.c", &|folder| {
