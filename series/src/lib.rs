@@ -92,6 +92,7 @@ pub use model::path_refusal::PathRefusal;
 pub use model::printable::{printable, visible, visible_json};
 pub use model::tree::{NewFile, Tree, TreeChange, TreeError};
 pub use model::utf8::{NotUtf8, lossy, utf8};
+pub use read::apply_options::ApplyOptions;
 pub use read::authorship::{Authorship, authorship, find_author, find_date, read_authorship};
 pub use read::dep3::{DiffHeader, fields_in_mail_header, read_diff_header, status_in_body};
 pub use read::hg_header::{HgHeader, read_hg_header};
@@ -101,9 +102,8 @@ pub use read::parse::{PATCH_SIZE_LIMIT, parse};
 pub use read::parse_error::{ParseError, Refusal};
 pub use read::patch_message::patch_message;
 pub use read::quilt::{QuiltEntry, is_packed, read_quilt_series};
-pub use read::recipe::{Named, fits, read_recipe};
+pub use read::recipe::{Named, Recipe, RecipeKind, Remark, fits, read_recipe};
 pub use read::refusals::{FileRefusal, refusals};
-pub use read::spec::read_spec;
 pub use read::subject::is_useless;
 pub use replay::origin::Origin;
 pub use replay::outcome::{

@@ -1,5 +1,6 @@
 //! Parsers of patches, mails and other series.
 
+pub(crate) mod apply_options;
 pub(crate) mod authorship;
 mod binary;
 mod checks;
@@ -22,5 +23,4 @@ pub(crate) mod quilt;
 pub(crate) mod quoted_path;
 pub(crate) mod recipe;
 pub(crate) mod refusals;
-pub(crate) mod spec;
 pub(crate) mod subject;

@@ -1,24 +1,15 @@
 //! Order files of patch queues: the patches, their order, and the options of each. quilt calls it `series`, Electron
 //! `.patches`, dpatch `00list`; StGit exports one for quilt.
 
+use super::apply_options::{ApplyOptions, Program, ReadOptions, not_carried_out, read_options};
+
 /// One line of an order file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuiltEntry {
     /// Path of the patch, relative to the file's folder.
     pub name: String,
-    /// Number of leading path components to strip (`-p`), if the line specifies it.
-    pub strip: Option<u32>,
-    /// Whether it is applied in reverse.
-    pub reverse: bool,
-    /// Whether all of its context has to match, as `-F0` requests.
-    pub is_strict: bool,
-}
-
-impl QuiltEntry {
-    /// Creates an entry without options.
-    pub fn plain(name: String) -> QuiltEntry {
-        QuiltEntry { name, strip: None, reverse: false, is_strict: false }
-    }
+    /// Settings for applying it.
+    pub options: ApplyOptions,
 }
 
 /// Reads an order file; `file` is its name, for messages. A `#` begins a comment where a word could begin.
@@ -52,50 +43,22 @@ pub(crate) fn without_comment(line: &str) -> &str {
     }
 }
 
-/// Options of patch(1) that do not affect where a hunk is applied.
-const HARMLESS: [&str; 14] = [
-    "-E",
-    "--remove-empty-files",
-    "-N",
-    "--forward",
-    "-s",
-    "--quiet",
-    "--silent",
-    "-t",
-    "--batch",
-    "-f",
-    "--force",
-    "-u",
-    "--unified",
-    "--no-backup-if-mismatch",
-];
-
 fn read_entry(line: &str) -> Result<QuiltEntry, String> {
-    let mut words = line.split_whitespace();
-    let mut entry = QuiltEntry::plain(words.next().unwrap_or_default().to_owned());
-    refuse_name(&entry.name)?;
-    while let Some(word) = words.next() {
-        let value = |prefix: &str| word.strip_prefix(prefix).map(str::to_owned);
-        if let Some(count) = value("--strip=").or_else(|| value("-p")) {
-            let count = if count.is_empty() { words.next().unwrap_or_default().to_owned() } else { count };
-            entry.strip = Some(strip(&count)?);
-        } else if let Some(lines) = value("--fuzz=").or_else(|| value("-F")) {
-            let lines = if lines.is_empty() { words.next().unwrap_or_default().to_owned() } else { lines };
-            entry.is_strict = lines.parse::<u32>().map_err(|_| format!("`-F{lines}` has no number"))? == 0;
-        } else if ["-R", "--reverse"].contains(&word) {
-            entry.reverse = true;
-        } else if !HARMLESS.contains(&word) {
-            return Err(format!("`{word}` is neither `-pN` nor `-R`, and changes what the patch does"));
-        }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (name, words) = words.split_first().ok_or("an empty line")?;
+    refuse_name(name)?;
+    let ReadOptions { options, input, operands, is_dry_run, not_followed, .. } =
+        read_options(Program::Patch, words)?;
+    if let Some(option) = not_followed.first() {
+        return Err(not_carried_out(option));
     }
-    Ok(entry)
-}
-
-fn strip(count: &str) -> Result<u32, String> {
-    match count {
-        "ab" => Ok(1),
-        count => count.parse().ok().filter(|count| *count < 100).ok_or(format!("`-p{count}` has no number")),
+    if let Some(word) = input.or(operands.first().copied()) {
+        return Err(format!("`{word}` is a second file; a line has one patch and its options"));
     }
+    if is_dry_run {
+        return Err("its options apply nothing".to_owned());
+    }
+    Ok(QuiltEntry { name: (*name).to_owned(), options })
 }
 
 fn refuse_name(name: &str) -> Result<(), String> {
@@ -113,18 +76,16 @@ pub fn is_packed(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{QuiltEntry, read_quilt_series};
+    use super::{ApplyOptions, QuiltEntry, read_quilt_series};
 
     #[test]
     fn reads_names_options_and_comments() {
         let text = "# all\n\n01-a.diff\nsub/b.patch -p0 # why\nc -p 2 -R\nd -pab\nfix-#12.patch\t# x\n\
-                    e --strip=3 --reverse -E\nf -F0\ng --fuzz=2 -s\r\n";
+                    e --strip=3 --reverse -E\nf -F0\ng --fuzz=2 -s\nh -Rp0\r\n";
         let entries = read_quilt_series("series", text).unwrap();
         let entry = |name: &str, strip, reverse, is_strict| QuiltEntry {
             name: name.to_owned(),
-            strip,
-            reverse,
-            is_strict,
+            options: ApplyOptions { strip, reverse, is_strict },
         };
         let wanted = [
             entry("01-a.diff", None, false, false),
@@ -135,16 +96,21 @@ mod tests {
             entry("e", Some(3), true, false),
             entry("f", None, false, true),
             entry("g", None, false, false),
+            entry("h", Some(0), true, false),
         ];
         assert_eq!(entries, wanted);
     }
 
     #[test]
     fn says_all_that_is_wrong() {
-        let text = "../a\n/b\nc/../d\na//b\nx.gz\ny -q\nz -p\ngood\n-x\nw -l\nv -F\n";
+        let text = "../a\n/b\nc/../d\na//b\nx.gz\ny -q\nz -p\ngood\n-x\nw -l\nv -F\nu t\n";
         let wrong = read_quilt_series("series", text).unwrap_err();
-        assert_eq!(wrong.len(), 10, "{wrong:#?}");
+        assert_eq!(wrong.len(), 11, "{wrong:#?}");
         assert_eq!(wrong[0], "series:1: `../a` is no path inside the folder");
-        assert_eq!(wrong[5], "series:6: `-q` is neither `-pN` nor `-R`, and changes what the patch does");
+        assert_eq!(wrong[5], "series:6: `-q` is not a known option of patch(1)");
+        assert_eq!(
+            wrong[8],
+            "series:10: `-l` changes what the patch does, which `import` does not carry out"
+        );
     }
 }

@@ -48,6 +48,7 @@ mod cli {
     mod import_line_ends;
     mod import_lost;
     mod import_patches;
+    mod import_recipes;
     mod installed;
     mod killed;
     mod killed_by_call;

@@ -1,6 +1,7 @@
 //! Patches from elsewhere as commits on the pin: git applies them, and every decision it had to make is reported.
 
 use espalier_core::error::{Error, Kind, Result};
+use espalier_core::next_command::quoted;
 use espalier_core::sys::git::history::changed_between;
 use espalier_core::sys::machine::clock;
 use espalier_core::sys::work_trees::import_repo::ImportRepo;
@@ -14,13 +15,14 @@ use super::line_ends::apply_with_those_of_files;
 use super::loose::{Loose, LoosePatch};
 use super::lost::refuse_lost;
 use super::sequence::{PatchSequence, SequenceCommit};
-use super::strip_count::{Fitted, Places, fit, note_on};
+use super::strip_count::{Fitted, Places, fit, note_on, other_places};
 
 /// Applies all patches in sequence to `tree`. `author` is used for patches that name no author.
 ///
 /// # Errors
 ///
-/// All changes that git would skip, all patches that do not apply, and all without an author.
+/// All changes that git would skip, all patches that do not apply, all without an author, and all that a recipe applies
+/// and that change nothing.
 pub fn sequence_of(
     repo: &ImportRepo,
     loose: Loose,
@@ -34,6 +36,7 @@ pub fn sequence_of(
     refuse_lost(&loose.patches, left_out)?;
     refuse_nameless(&loose.patches, author)?;
     let (mut misfits, mut ways_out): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut without_effect: Vec<&str> = Vec::new();
     let mut tree = tree;
     let mut progress = ui.progress("patches", Some(loose.patches.len() as u64), Unit::Steps);
     for (done, patch) in (1..).zip(&loose.patches) {
@@ -43,7 +46,12 @@ pub fn sequence_of(
                 misfits.push(format!("{}: {}", patch.origin, why.join("; ")));
                 ways_out.extend(way_out.filter(|way| !ways_out.contains(way)));
             }
+            // The build of a recipe would stop there.
+            Applied::There if patch.options.is_of_recipe => without_effect.push(&patch.origin),
             Applied::There => sequence.drop(patch.origin.clone(), THERE),
+            Applied::Tree(new, _) if new == tree && patch.options.is_of_recipe => {
+                without_effect.push(&patch.origin);
+            }
             Applied::Tree(new, _) if new == tree => sequence.drop(patch.origin.clone(), THERE),
             Applied::Tree(new, placed) => {
                 let new = left_out.without(new)?;
@@ -59,6 +67,7 @@ pub fn sequence_of(
         progress.set(done);
     }
     refuse_misfits(&misfits, loose.patches.len(), ways_out)?;
+    refuse_without_effect(&without_effect)?;
     Ok(sequence)
 }
 
@@ -102,7 +111,13 @@ fn apply_anyhow(repo: &ImportRepo, tree: ObjectId, patch: &LoosePatch) -> Result
         Fitted::Not(_) if is_context_diff(&patch.diff) => {
             Attempt::misfit(vec![format!("{CONTEXT_DIFF} {}", patch.quoted_file())], tried.way_out)
         }
-        Fitted::Not(_) => Attempt::misfit([why, tried.causes].concat(), tried.way_out),
+        Fitted::Not(_) => {
+            let Places { described, way_out } = match other_places(repo, tree, patch)? {
+                Some(places) => places,
+                None => return Ok(Attempt::misfit([why, tried.causes].concat(), tried.way_out)),
+            };
+            Attempt::misfit([why, vec![described]].concat(), Some(way_out))
+        }
     })
 }
 
@@ -141,6 +156,28 @@ fn refuse_misfits(misfits: &[String], patches: usize, ways_out: Vec<String>) -> 
         .fold(error, Error::hint)
         .hint("import onto the upstream commit that they were made for, then move: cargo xtask init --help")
         .hint("or take these files away, import the rest, and make them by hand: cargo xtask edit"))
+}
+
+/// Refuses patches of a recipe that change nothing: patch(1) would not apply them, so the recipe was made for another
+/// tree, or applies them in a way that was not followed.
+fn refuse_without_effect(origins: &[&str]) -> Result<()> {
+    if origins.is_empty() {
+        return Ok(());
+    }
+    let what = match origins.len() {
+        1 => "1 patch of the recipe changes nothing; nothing was written".to_string(),
+        count => format!("{count} patches of the recipe change nothing; nothing was written"),
+    };
+    let lines: Vec<String> = origins.iter().map(|origin| format!("{origin}: {THERE}")).collect();
+    let skips: Vec<String> = origins.iter().map(|origin| format!("--skip {}", quoted(origin))).collect();
+    Err(Error::new(Kind::Conflict, what)
+        .detail(lines.join("\n"))
+        .detail(
+            "the recipe was made for a tree without these changes, or it applies them in another way, for instance in \
+             reverse in a program that was not followed",
+        )
+        .hint("import onto the upstream commit that the recipe builds, then move: cargo xtask init --help")
+        .hint(format!("or leave them out: the same command with {}", skips.join(" "))))
 }
 
 const EPOCH: &str = "Thu, 1 Jan 1970 00:00:00 +0000";

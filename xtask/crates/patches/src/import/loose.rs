@@ -44,12 +44,14 @@ pub struct LoosePatch {
 /// Settings for applying a patch, as far as they are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatchOptions {
-    /// Number of leading path components to strip (`-p`), if its queue or the user sets it.
+    /// Number of leading path components to strip (`-p`), if its queue, the user or the format of its queue sets it.
     pub strip: Option<u32>,
     /// Whether it is applied in reverse.
     pub reverse: bool,
     /// Whether a hunk may be applied with less context if all of it does not fit.
     pub may_fuzz: bool,
+    /// Whether a recipe applies it: it then has to change something.
+    pub is_of_recipe: bool,
 }
 
 /// Patches in order, and the files that are not patches.
@@ -63,8 +65,8 @@ pub struct Loose {
     pub notes: Vec<String>,
 }
 
-/// Reads everything at `path`. `strip` is the number of leading path components to remove where the queue does not
-/// set it; `None` if the diffs decide.
+/// Reads everything at `path`. `strip` is the number of leading path components to remove where the queue or the recipe
+/// does not set it. Without it the format decides, and if it defines none, the diffs do.
 pub fn read(repo: &ImportRepo, path: &Path, strip: Option<u32>) -> Result<Loose> {
     let PatchFiles { patches, others, notes } = patch_files::find(path)?;
     let others = others.into_iter().map(|(name, why)| (printable(name.as_bytes()), why)).collect();
@@ -82,11 +84,12 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: Option<u32>) -> Result<Loose>
             loose.notes.push(format!("{name}: its last line had no line feed, which was added"));
         }
         let options = PatchOptions {
-            strip: patch.strip.or(strip),
+            strip: patch.strip.or(strip).or(patch.usual_strip),
             reverse: patch.reverse,
             // A diff is for patch(1), which applies it with less context unless the queue says otherwise; a mail is for
             // git, which does not.
             may_fuzz: patch.may_fuzz.unwrap_or(!is_mail(&text)),
+            is_of_recipe: patch.is_of_recipe,
         };
         loose.read_file(repo, MailFile { name: &name, path: &patch.path, text: &text }, options)?;
     }
@@ -95,6 +98,30 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: Option<u32>) -> Result<Loose>
 }
 
 impl Loose {
+    /// Leaves out the patches with these names, which are those of the report.
+    ///
+    /// # Errors
+    ///
+    /// The names that no patch has.
+    pub fn skip(&mut self, names: &[String]) -> Result<()> {
+        let has = |patch: &LoosePatch, name: &String| patch.origin == *name;
+        let is_unknown = |name: &&String| !self.patches.iter().any(|patch| has(patch, name));
+        let unknown: Vec<String> = names.iter().filter(is_unknown).map(|name| quoted(name)).collect();
+        if !unknown.is_empty() {
+            let known: Vec<&str> = self.patches.iter().map(|patch| patch.origin.as_str()).collect();
+            return Err(Error::usage(format!("`--skip` names no patch: {}", unknown.join(", ")))
+                .detail(format!("the patches are:\n{}", known.join("\n")))
+                .hint("write the name as this list has it"));
+        }
+        let patches = std::mem::take(&mut self.patches);
+        let (skipped, kept): (Vec<LoosePatch>, Vec<LoosePatch>) =
+            patches.into_iter().partition(|patch| names.iter().any(|name| has(patch, name)));
+        self.patches = kept;
+        let why = "`--skip` names it";
+        self.others.extend(skipped.into_iter().map(|patch| (patch.origin, why.to_string())));
+        Ok(())
+    }
+
     fn read_file(&mut self, repo: &ImportRepo, file: MailFile<'_>, options: PatchOptions) -> Result<()> {
         if !is_mail(file.text) {
             self.take(LoosePatch::from_diff(file, options)?);

@@ -60,9 +60,12 @@ pub struct Options {
     /// Author of patches that name none, `Name <address>`; default: you, from git's configuration.
     #[arg(long, value_name = "AUTHOR", conflicts_with = "from")]
     pub author: Option<String>,
-    /// Number of leading path components to strip where no queue sets it; default: the one that fits.
+    /// Number of leading path components to strip where no queue sets it; default: the format's, or the one that fits.
     #[arg(long, short = 'p', value_name = "N", conflicts_with = "from")]
     pub strip: Option<u32>,
+    /// Patch to leave out, as the report names it; repeatable.
+    #[arg(long, value_name = "PATCH", conflicts_with = "from")]
+    pub skip: Vec<String>,
     /// Append them to the variant's patches.
     #[arg(long)]
     pub append: bool,
@@ -90,7 +93,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         Some(from) => import.fork(from, &options.what),
         None => {
             let Ok(path) = absolute_path(&options.what);
-            import.patches(loose::read(repo, &path, options.strip)?)
+            let mut loose = loose::read(repo, &path, options.strip)?;
+            loose.skip(&options.skip)?;
+            import.patches(loose)
         }
     }
 }

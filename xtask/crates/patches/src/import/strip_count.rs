@@ -1,5 +1,6 @@
-//! Applying a patch whose number of leading path components to strip (`-p`) is not given: with the number that its form
-//! states, otherwise with the one with which it names files of the tree.
+//! Applying a patch with its number of leading path components to strip (`-p`). If neither its queue, the user nor the
+//! format of its queue sets it, it is the number that the form of the patch states, otherwise the one with which the patch
+//! names files of the tree.
 
 use espalier_core::error::Result;
 use espalier_core::sys::git::history::changed_between;
@@ -83,6 +84,33 @@ pub fn fit(
 pub fn note_on(patch: &LoosePatch, strip: u32) -> Option<String> {
     let stated = patch.options.strip.or_else(|| stated(patch));
     (stated != Some(strip)).then(|| format!("its paths fit with -p {strip}"))
+}
+
+/// Returns the places that `patch` names with other strip counts, if it names no file of `tree` with the one that is set.
+///
+/// # Errors
+///
+/// The tree cannot be read.
+pub fn other_places(repo: &ImportRepo, tree: ObjectId, patch: &LoosePatch) -> Result<Option<Places>> {
+    let Some(strip) = patch.options.strip else { return Ok(None) };
+    let files = StoreTree::new(&repo.store, tree)?;
+    if !count_in(&files, patch, strip)?.files.is_empty() {
+        return Ok(None);
+    }
+    let others =
+        COUNTS.into_iter().filter(|other| *other != strip).map(|other| count_in(&files, patch, other));
+    let mut others = others.collect::<Result<Vec<_>>>()?;
+    others.retain(|count| !count.files.is_empty());
+    let Some(first) = others.first().map(|count| count.strip) else { return Ok(None) };
+    let described: Vec<String> =
+        others.iter().map(|count| described(count, &Applied::Not(Vec::new()))).collect();
+    Ok(Some(Places {
+        described: format!("with -p {strip} it names no file; it names {}", described.join(", and ")),
+        way_out: format!(
+            "set the number that it was made for: -p{first} after its name in a `series` file, or the same command with \
+             -p {first} if no queue or recipe sets it"
+        ),
+    }))
 }
 
 /// Returns the strip count that the form of the patch states. Patches of the BSD and macOS ports, named `patch-FILE`,

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use espalier_series::{
-    Named, PATCH_SIZE_LIMIT, QuiltEntry, fits, is_packed, printable, read_quilt_series, read_recipe,
-    read_spec,
+    Named, PATCH_SIZE_LIMIT, QuiltEntry, Recipe, RecipeKind, Remark, fits, is_packed, printable,
+    read_quilt_series, read_recipe,
 };
 
 use crate::error::{Error, Result};
@@ -32,20 +32,24 @@ pub struct FoundPatch {
     pub path: PathBuf,
     /// Name for people: its path in the folder of the order file or recipe.
     pub name: String,
-    /// Number of leading components stripped from its paths, if its queue sets it.
+    /// Number of leading components stripped from its paths, if its queue or recipe sets it.
     pub strip: Option<u32>,
+    /// The number where that is not set, if the format of its queue or recipe defines one.
+    pub usual_strip: Option<u32>,
     /// Whether it is applied in reverse.
     pub reverse: bool,
     /// Whether it may apply with reduced context (fuzz), as with patch(1), if its queue sets it.
     pub may_fuzz: Option<bool>,
+    /// Whether a recipe applies it.
+    pub is_of_recipe: bool,
 }
 
 /// Names of order files: quilt's and StGit's, Electron's, dpatch's.
 const ORDER_FILES: [&str; 3] = ["series", ".patches", "00list"];
 /// Recipes that have the same name in every package: vcpkg, Nix, Alpine, Arch.
 const RECIPES: [&str; 5] = ["portfile.cmake", "package.nix", "default.nix", "APKBUILD", "PKGBUILD"];
-/// Endings of recipes that are named like the package: Yocto, Gentoo, RPM, Haiku.
-const RECIPE_ENDINGS: [&str; 6] = ["bb", "bbappend", "ebuild", "spec", "nix", "recipe"];
+/// Strip count of quilt, of `git am` and of dpatch, for order files.
+const OF_QUEUES: Option<u32> = Some(1);
 
 /// Finds patches at `path`: a file of patches, an order file, a recipe, or a folder that has one of them.
 pub fn find(path: &Path) -> Result<PatchFiles> {
@@ -61,12 +65,14 @@ pub fn find(path: &Path) -> Result<PatchFiles> {
     if ORDER_FILES.contains(&name.as_str()) || has_ending(path, &["series"]) {
         return ordered(path);
     }
-    if RECIPES.contains(&name.as_str()) || has_ending(path, &RECIPE_ENDINGS) {
-        let found = recipe(path)?;
+    if let Some(kind) = RecipeKind::of(&name) {
+        let found = recipe(path, kind)?;
         if found.patches.is_empty() {
-            return Err(Error::usage(format!("`{}` names no patch", path.display()))
-                .detail(found.notes.join("\n"))
-                .hint("name the folder of the patches instead"));
+            return Err(applies_none(path, &found).unwrap_or_else(|| {
+                Error::usage(format!("`{}` names no patch", path.display()))
+                    .detail(found.notes.join("\n"))
+                    .hint("name the folder of the patches instead")
+            }));
         }
         return Ok(found);
     }
@@ -99,28 +105,40 @@ fn find_in(folder: &Path) -> Result<PatchFiles> {
     }
 }
 
-/// Returns the patches of the recipe in `folder`, if one names patches that exist there. `notes` receives the notes on
+/// Returns the patches of the recipe in `folder`, if one applies patches that exist there. `notes` receives the notes on
 /// recipes that do not.
+///
+/// # Errors
+///
+/// Several recipes apply different patches, or the recipes only name patches that they do not apply: without a recipe,
+/// all patches of the folder would be taken.
 fn by_recipe(folder: &Path, files: &[PathBuf], notes: &mut Vec<String>) -> Result<Option<PatchFiles>> {
+    let kind_of = |file: &PathBuf| RecipeKind::of(&name_of(file));
+    let mut none = None;
     for file in RECIPES.map(|name| folder.join(name)).iter().filter(|file| file.is_file()) {
-        let found = recipe(file)?;
+        let Some(kind) = kind_of(file) else { continue };
+        let found = recipe(file, kind)?;
         if !found.patches.is_empty() {
             return Ok(Some(found));
         }
+        none = none.or_else(|| applies_none(file, &found));
         notes.extend(found.notes);
     }
     let mut named = Vec::new();
-    for file in files.iter().filter(|file| has_ending(file, &RECIPE_ENDINGS)) {
-        let found = recipe(file)?;
-        match found.patches.is_empty() {
-            true => notes.extend(found.notes),
-            false => named.push((file.clone(), found)),
+    for file in files.iter().filter(|file| !RECIPES.contains(&name_of(file).as_str())) {
+        let Some(kind) = kind_of(file) else { continue };
+        let found = recipe(file, kind)?;
+        if found.patches.is_empty() {
+            none = none.or_else(|| applies_none(file, &found));
+            notes.extend(found.notes);
+        } else {
+            named.push((file.clone(), found));
         }
     }
     // Recipes for several versions of one package often name the same patches.
     named.dedup_by(|(_, left), (_, right)| left.patches == right.patches);
     match named.len() {
-        0 => Ok(None),
+        0 => none.map_or(Ok(None), Err),
         1 => Ok(named.pop().map(|(_, found)| found)),
         _ => {
             let files: Vec<PathBuf> = named.into_iter().map(|(file, _)| file).collect();
@@ -128,6 +146,27 @@ fn by_recipe(folder: &Path, files: &[PathBuf], notes: &mut Vec<String>) -> Resul
             Err(several(what, &files))
         }
     }
+}
+
+/// Returns the error for a recipe that names patches which lie beside it and applies none of them.
+fn applies_none(file: &Path, found: &PatchFiles) -> Option<Error> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let is_there = |(name, _): &&(String, String)| folder.join(name).is_file();
+    let there: Vec<&(String, String)> = found.others.iter().filter(is_there).collect();
+    if there.is_empty() {
+        return None;
+    }
+    let lines: Vec<String> = there.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+    let names: Vec<String> = there.iter().map(|(name, _)| quoted(name)).collect();
+    let series = quoted(&folder.join("series").display().to_string());
+    Some(
+        Error::usage(format!("`{}` applies none of the patches beside it", file.display()))
+            .detail([lines, found.notes.clone()].concat().join("\n"))
+            .hint(format!(
+                "list those to import in their order, then import that file: printf '%s\\n' {} >{series}",
+                names.join(" ")
+            )),
+    )
 }
 
 fn several(what: String, paths: &[PathBuf]) -> Error {
@@ -267,23 +306,24 @@ fn in_queue(folder: &Path, name: &str, entry: &QuiltEntry) -> FoundPatch {
     FoundPatch {
         path: folder.join(name),
         name: name.to_string(),
-        strip: entry.strip,
-        reverse: entry.reverse,
-        may_fuzz: Some(!entry.is_strict),
+        strip: entry.options.strip,
+        usual_strip: OF_QUEUES,
+        reverse: entry.options.reverse,
+        may_fuzz: Some(!entry.options.is_strict),
+        is_of_recipe: false,
     }
 }
 
 fn found_patch(path: PathBuf, name: String) -> FoundPatch {
-    FoundPatch { path, name, strip: None, reverse: false, may_fuzz: None }
-}
-
-/// Returns the patches that the recipe `file` names, and notes for the user.
-fn named_in(file: &Path) -> Result<(Vec<Named>, Vec<String>)> {
-    if has_ending(file, &["spec"]) {
-        return Ok((read_spec(&text_of(file)?), Vec::new()));
+    FoundPatch {
+        path,
+        name,
+        strip: None,
+        usual_strip: None,
+        reverse: false,
+        may_fuzz: None,
+        is_of_recipe: false,
     }
-    let RecipeText { text, notes, .. } = RecipeText::read(file)?;
-    Ok((read_recipe(&text), notes))
 }
 
 /// Returns the patches in `folder`, which contains a recipe, and below it.
@@ -292,49 +332,131 @@ fn candidates_for(folder: &Path) -> Result<Vec<String>> {
     Ok(files.iter().filter(|file| is_patch(file)).map(|file| file.display().to_string()).collect())
 }
 
-/// Returns the patches that `file` names, in its order; none if it names no patch that exists beside it.
-fn recipe(file: &Path) -> Result<PatchFiles> {
+/// Returns the patches that `file` applies, in its order; none if it applies no patch that exists beside it.
+///
+/// # Errors
+///
+/// A command of the recipe cannot be followed.
+fn recipe(file: &Path, kind: RecipeKind) -> Result<PatchFiles> {
+    let text = RecipeText::read(file, kind)?;
     let folder = file.parent().unwrap_or(Path::new(""));
-    let name = name_of(file);
+    let said = |remarks: Vec<Remark>| -> Vec<String> { remarks.iter().map(|it| text.shown(it)).collect() };
+    let Recipe { patches, notes } = read_recipe(kind, &text.text).map_err(|wrong| {
+        Error::usage(format!("`{}` cannot be followed", file.display()))
+            .detail(said(wrong).join("\n"))
+            .hint(format!(
+                "list what it applies, with `-pN` and `-R`, and import that file: printf '%s\\n' 'NAME.patch -p1' >{}",
+                quoted(&folder.join("series").display().to_string())
+            ))
+    })?;
+    let notes = text.notes.iter().cloned().chain(said(notes)).collect();
     let candidates = candidates_for(folder)?;
-    let (all, notes) = named_in(file)?;
-    let (mut found, mut left_out) = (PatchFiles { notes, ..PatchFiles::default() }, Vec::new());
-    for named in all {
-        if let Some(why) = named.left_out {
-            found.others.push((named.pattern.clone(), why.to_string()));
-            left_out.push(named.pattern);
-            continue;
+    let found = PatchFiles { notes, ..PatchFiles::default() };
+    let mut lookup = Lookup { file, folder, name: name_of(file), candidates, found };
+    for named in patches.iter().filter(|named| named.left_out.is_none()) {
+        lookup.take(named)?;
+    }
+    for named in &patches {
+        if let Some(why) = &named.left_out {
+            lookup.leave_out(named, why);
         }
-        let fitting = fitting(&named.pattern, &candidates, &name);
-        match &fitting[..] {
-            [] => found.others.push((named.pattern, format!("`{name}` names it, and it is not there"))),
-            [one] if found.patches.iter().any(|patch| patch.name == **one) => {}
-            [one] => found.patches.push(FoundPatch {
-                strip: named.strip,
-                reverse: named.reverse,
-                may_fuzz: Some(!named.is_strict),
-                ..found_patch(folder.join(one), (*one).to_string())
-            }),
+    }
+    lookup.finish()
+}
+
+/// The files that a recipe names, while they are looked up.
+struct Lookup<'a> {
+    file: &'a Path,
+    folder: &'a Path,
+    /// Name of the recipe.
+    name: String,
+    candidates: Vec<String>,
+    found: PatchFiles,
+}
+
+impl Lookup<'_> {
+    /// Adds the files that the recipe applies as `named`.
+    fn take(&mut self, named: &Named) -> Result<()> {
+        let files = self.files_of(named);
+        match &files[..] {
+            [] if is_packed(&named.pattern) && self.folder.join(&named.pattern).is_file() => {
+                let file = self.folder.join(&named.pattern);
+                return Err(Error::usage(format!("`{}` is packed", file.display())).hint("unpack it first"));
+            }
+            [] => {
+                let why = format!("`{}` names it, and it is not there", self.name);
+                self.found.others.push((named.pattern.clone(), why));
+            }
+            [one] => self.push(one, named),
+            several if named.is_glob => several.iter().for_each(|one| self.push(one, named)),
             several => {
-                let paths: Vec<String> = several.iter().map(|name| (*name).to_string()).collect();
-                return Err(Error::usage(format!(
-                    "`{}` names `{}`, which can be each of",
-                    file.display(),
-                    named.pattern
-                ))
-                .detail(paths.join("\n"))
-                .hint("name the folder of the patches instead"));
+                let what =
+                    format!("`{}` names `{}`, which can be each of", self.file.display(), named.pattern);
+                return Err(Error::usage(what)
+                    .detail(several.join("\n"))
+                    .hint("name the folder of the patches instead"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the files that fit, in natural order: a recipe also may apply one whose name is not that of a patch.
+    fn files_of(&self, named: &Named) -> Vec<String> {
+        let fitting = fitting(&named.pattern, &self.candidates, &self.name);
+        let mut files: Vec<String> = fitting.into_iter().map(str::to_string).collect();
+        let is_plain = !named.pattern.contains('*') && !is_packed(&named.pattern);
+        let is_inside = is_plain && !named.pattern.split('/').any(|part| part == ".." || part.is_empty());
+        if files.is_empty() && is_inside && self.folder.join(&named.pattern).is_file() {
+            files.push(named.pattern.clone());
+        }
+        files.sort_by(|left, right| in_natural_order(left, right));
+        files
+    }
+
+    /// Adds a file, unless it is applied the same way already.
+    fn push(&mut self, file: &str, named: &Named) {
+        let options = named.options;
+        let is_there = |patch: &FoundPatch| patch.name == file && patch.reverse == options.reverse;
+        if self.found.patches.iter().any(is_there) {
+            return;
+        }
+        self.found.patches.push(FoundPatch {
+            strip: options.strip,
+            usual_strip: named.usual_strip,
+            reverse: options.reverse,
+            may_fuzz: Some(!options.is_strict),
+            is_of_recipe: true,
+            ..found_patch(self.folder.join(file), file.to_string())
+        });
+    }
+
+    /// Lists the files of a patch that the recipe does not apply, unless it applies them under another name.
+    fn leave_out(&mut self, named: &Named, why: &str) {
+        let files = self.files_of(named);
+        let names = if files.is_empty() { vec![named.pattern.clone()] } else { files };
+        for name in names {
+            let is_applied = self.found.patches.iter().any(|patch| patch.name == name);
+            let is_listed = self.found.others.iter().any(|(other, _)| *other == name);
+            if !is_applied && !is_listed {
+                self.found.others.push((name, why.to_string()));
             }
         }
     }
-    if found.patches.is_empty() {
-        return Ok(found);
+
+    /// Adds the patches that the recipe does not name, and the note on the order.
+    fn finish(self) -> Result<PatchFiles> {
+        let Lookup { folder, name, mut found, .. } = self;
+        if found.patches.is_empty() {
+            return Ok(found);
+        }
+        let mut unnamed = unnamed_in(folder, &found.patches)?;
+        unnamed.retain(|unnamed| !found.others.iter().any(|(other, _)| other == unnamed));
+        found
+            .others
+            .extend(unnamed.into_iter().map(|unnamed| (unnamed, format!("`{name}` does not name it"))));
+        found.notes.push(format!("the order is that of `{name}`; conditions in it were not evaluated"));
+        Ok(found)
     }
-    let mut unnamed = unnamed_in(folder, &found.patches)?;
-    unnamed.retain(|unnamed| !left_out.iter().any(|pattern| fits(pattern, unnamed)));
-    found.others.extend(unnamed.into_iter().map(|unnamed| (unnamed, format!("`{name}` does not name it"))));
-    found.notes.push(format!("the order is that of `{name}`; conditions in it were not evaluated"));
-    Ok(found)
 }
 
 /// Returns the `candidates` that a recipe refers to by `pattern`. Yocto looks in a folder named like the recipe, then
@@ -379,12 +501,17 @@ const INCLUDE_DEPTH: usize = 8;
 /// Maximum size in bytes of a recipe together with the files that it requires.
 const RECIPE_LIMIT: usize = 4 << 20;
 
-/// The text of a recipe with each required file inlined, once. Yocto keeps what several versions share in such files.
+/// The text of a recipe. Yocto keeps what several versions share in files that a recipe requires; each is inlined once.
 struct RecipeText<'a> {
     recipe: &'a Path,
+    kind: RecipeKind,
     /// The folder of the recipe, without links: files outside it are not read.
     folder: PathBuf,
     text: String,
+    /// The place of each line of the text: an index of `names`, and the number of the line in that file.
+    places: Vec<(usize, usize)>,
+    /// The names of the files that have been read.
+    names: Vec<String>,
     /// The files that have been read, without links: a recipe may require itself.
     files: HashSet<PathBuf>,
     size: usize,
@@ -395,13 +522,16 @@ struct RecipeText<'a> {
 }
 
 impl<'a> RecipeText<'a> {
-    fn read(recipe: &'a Path) -> Result<RecipeText<'a>> {
+    fn read(recipe: &'a Path, kind: RecipeKind) -> Result<RecipeText<'a>> {
         let folder = recipe.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = without_links(folder.unwrap_or(Path::new(".")))?;
         let mut all = RecipeText {
             recipe,
+            kind,
             folder,
             text: String::new(),
+            places: Vec::new(),
+            names: Vec::new(),
             files: HashSet::new(),
             size: 0,
             unread: HashSet::new(),
@@ -425,16 +555,28 @@ impl<'a> RecipeText<'a> {
                 .detail(format!("the limit was passed in `{}`", file.display()))
                 .hint("name the folder of the patches instead"));
         }
-        for line in text.lines() {
-            match required(file, line) {
+        let name = self.names.len();
+        self.names.push(name_of(file));
+        for (number, line) in (1..).zip(text.lines()) {
+            match required(file, line).filter(|_| self.kind == RecipeKind::Yocto) {
                 Some(path) if self.may_read(file, line, &path, depth)? => self.add(&path, depth + 1)?,
                 _ => {
                     self.text += line;
                     self.text.push('\n');
+                    self.places.push((name, number));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Returns a remark on the text with its place in a file.
+    fn shown(&self, remark: &Remark) -> String {
+        let place = remark.line.and_then(|line| self.places.get(line.checked_sub(1)?));
+        match place.and_then(|(name, number)| Some((self.names.get(*name)?, number))) {
+            Some((name, number)) => format!("{name}:{number}: {}", remark.text),
+            None => format!("{}: {}", name_of(self.recipe), remark.text),
+        }
     }
 
     /// Returns whether `path`, which `line` of `file` requires, is to be read; adds a note if it is not.
@@ -538,7 +680,7 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{RECIPE_LIMIT, RecipeText, disk, in_natural_order};
+    use super::{RECIPE_LIMIT, RecipeKind, RecipeText, disk, in_natural_order};
 
     /// Writes files to a temporary folder.
     fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -554,7 +696,7 @@ mod tests {
         let recipe = "require hello.bb\nrequire ./hello.inc\nrequire hello.inc\nfile://a.patch\n";
         let folder = folder_of(&[("hello.bb", recipe), ("hello.inc", "require hello.bb\nfile://z.patch\n")]);
         let path = folder.path().join("hello.bb");
-        let RecipeText { text, notes, .. } = RecipeText::read(&path).unwrap();
+        let RecipeText { text, notes, .. } = RecipeText::read(&path, RecipeKind::Yocto).unwrap();
         assert_eq!((text.as_str(), notes.len()), ("file://z.patch\nfile://a.patch\n", 0));
     }
 
@@ -564,7 +706,7 @@ mod tests {
         let folder =
             folder_of(&[("hello.bb", "require a.inc\nrequire b.inc\n"), ("a.inc", &half), ("b.inc", &half)]);
         let path = folder.path().join("hello.bb");
-        let error = RecipeText::read(&path).err().unwrap().to_string();
+        let error = RecipeText::read(&path, RecipeKind::Yocto).err().unwrap().to_string();
         assert!(error.contains("hello.bb` and the files that it requires have more than"), "{error}");
         assert!(error.contains("b.inc`"), "{error}");
     }
@@ -576,7 +718,7 @@ mod tests {
         let recipe = format!("{line}{line}file://a.patch\n");
         let folder = folder_of(&[("hello.bb", &recipe)]);
         let path = folder.path().join("hello.bb");
-        let RecipeText { text, notes, .. } = RecipeText::read(&path).unwrap();
+        let RecipeText { text, notes, .. } = RecipeText::read(&path, RecipeKind::Yocto).unwrap();
         assert!(!text.contains("z.patch") && text.ends_with("file://a.patch\n"), "{text}");
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert!(notes[0].ends_with("which was not read: it is outside the folder of the recipe"));

@@ -4,7 +4,7 @@ use super::super::support::Project;
 use super::super::support::importing::empty_project;
 use super::makers::{
     fork_and_series, fork_and_started, fork_that_went_on, started, with_fork, with_patches_beside,
-    with_patches_there,
+    with_patches_there, with_port_that_is_there,
 };
 use super::{HintCase, Place};
 
@@ -107,6 +107,13 @@ pub const CASES: &[HintCase] = &[
         command: "import --from '../the fork' main..main --variant my",
         place: Place::Here,
         hints: &[("cargo xtask import --help", 0)],
+    },
+    HintCase {
+        name: "import of a recipe's patch that is there",
+        make: with_port_that_is_there,
+        command: "import ../port",
+        place: Place::Here,
+        hints: &[("cargo xtask init --help", 0), ("cargo xtask import ../port --skip there.patch", 0)],
     },
     HintCase {
         name: "import of nothing",

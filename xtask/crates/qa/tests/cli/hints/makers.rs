@@ -105,6 +105,22 @@ pub fn with_patches_beside(project: Project) -> Project {
     project
 }
 
+/// Creates `my` without patches. Beside it is a port with two patches; the pin has the change of the first one.
+pub fn with_port_that_is_there() -> Project {
+    let project = importing::started();
+    let write = |name: &str, text: &str| files::write(&project.beside("port").join(name), text);
+    let change = |from: &str, to: &str| {
+        format!(
+            "Description: name them\nAuthor: A <a@example.org>\n\n--- a/src/name.c\n+++ b/src/name.c\n@@ -3,3 +3,3 @@\n \
+             const char * words_name(void) {{\n-    return \"{from}\";\n+    return \"{to}\";\n }}\n"
+        )
+    };
+    write("PKGBUILD", "prepare() {\n  patch -p1 -i ../there.patch\n  patch -p1 -i ../new.patch\n}\n");
+    write("there.patch", &change("people", "world"));
+    write("new.patch", &change("world", "people"));
+    project
+}
+
 /// Creates an empty folder with a fork beside it.
 pub fn with_fork() -> Project {
     let project = empty_project();

@@ -1,0 +1,152 @@
+//! The patches of a recipe while it is read.
+
+use std::collections::{HashMap, HashSet};
+
+use super::pattern::{PatchWord, alternatives, last_component, patch_in};
+use super::{ApplyOptions, Named, Recipe, Remark};
+
+/// Maximum number of patches that a recipe may name.
+const PATCHES: usize = 10_000;
+
+/// Maximum number of notes on one recipe.
+const NOTES: usize = 50;
+
+/// The reason for leaving out a patch that has to be downloaded.
+pub(super) const DOWNLOADED: &str = "the recipe downloads it";
+
+/// The patches of a recipe and the remarks on it, as far as it has been read.
+#[derive(Default)]
+pub(super) struct Collected {
+    /// The patches that are applied, in order.
+    applied: Vec<Named>,
+    /// Their patterns, and whether they are applied in reverse: branches of a condition often apply the same ones.
+    seen: HashSet<(String, bool)>,
+    /// The patches that occur in the recipe, and whether they are downloaded.
+    named: Vec<(String, bool)>,
+    named_before: HashSet<String>,
+    /// Commands that name a patch and do something else with it, by its pattern.
+    other_commands: HashMap<String, String>,
+    /// The first command that applies patches which it does not name, as an index of `applied`, with its settings.
+    rest: Option<(usize, ApplyOptions, Option<u32>)>,
+    notes: Vec<Remark>,
+    wrong: Vec<Remark>,
+}
+
+impl Collected {
+    /// Adds a patch to those that are applied, unless it was applied the same way before.
+    pub fn apply_named(&mut self, named: Named) {
+        if self.applied.len() >= PATCHES {
+            return self.wrong(None, format!("it names more than {PATCHES} patches"));
+        }
+        if self.seen.insert((named.pattern.clone(), named.options.reverse)) {
+            self.applied.push(named);
+        }
+    }
+
+    /// Adds the patch that a word names to those that are applied.
+    pub fn apply(&mut self, patch: PatchWord<'_>, options: ApplyOptions, usual_strip: Option<u32>) {
+        let PatchWord { pattern, is_remote, is_glob, .. } = patch;
+        let left_out = is_remote.then(|| DOWNLOADED.to_owned());
+        self.apply_named(Named { pattern, is_glob, options, usual_strip, left_out });
+    }
+
+    /// Adds a patch that the recipe does not apply to the source.
+    pub fn leave_out(&mut self, patch: PatchWord<'_>, why: &str) {
+        let PatchWord { pattern, is_glob, .. } = patch;
+        let (options, left_out) = (ApplyOptions::default(), Some(why.to_owned()));
+        self.apply_named(Named { pattern, is_glob, options, usual_strip: None, left_out });
+    }
+
+    /// Adds all patches that no other command applies, for a command whose patches are not known.
+    pub fn apply_rest(&mut self, options: ApplyOptions, usual_strip: Option<u32>) {
+        if self.rest.is_none() {
+            self.rest = Some((self.applied.len(), options, usual_strip));
+        }
+    }
+
+    /// Notes that `word` occurs in the recipe, if it names patches.
+    pub fn name(&mut self, word: &str) {
+        for word in word.split_whitespace().flat_map(alternatives) {
+            if let Some(PatchWord { pattern, is_remote, is_glob: false, .. }) = patch_in(&word)
+                && last_component(&pattern).split('.').next() != Some("*")
+            {
+                self.name_pattern(pattern, is_remote);
+            }
+        }
+    }
+
+    /// Notes that a patch with this pattern occurs in the recipe.
+    pub fn name_pattern(&mut self, pattern: String, is_remote: bool) {
+        if self.named.len() >= PATCHES {
+            return self.wrong(None, format!("it names more than {PATCHES} patches"));
+        }
+        if self.named_before.insert(pattern.clone()) {
+            self.named.push((pattern, is_remote));
+        }
+    }
+
+    /// Records that `command` names a patch and was not followed.
+    pub fn name_in_command(&mut self, patch: PatchWord<'_>, command: String) {
+        self.other_commands.entry(last_component(&patch.pattern).to_owned()).or_insert(command);
+    }
+
+    /// Adds a note for the user.
+    pub fn note(&mut self, line: Option<usize>, text: String) {
+        let remark = match self.notes.len() {
+            ..NOTES => Remark { line, text },
+            NOTES => Remark { line: None, text: "more commands like these were not followed".to_owned() },
+            _ => return,
+        };
+        if !self.notes.contains(&remark) {
+            self.notes.push(remark);
+        }
+    }
+
+    /// Adds an error.
+    pub fn wrong(&mut self, line: Option<usize>, text: String) {
+        let remark = Remark { line, text };
+        if self.wrong.len() < NOTES && !self.wrong.contains(&remark) {
+            self.wrong.push(remark);
+        }
+    }
+
+    /// Leaves out the patches that are downloaded under the name by which a command applies them.
+    pub fn leave_out_downloads(&mut self) {
+        let remote = self.named.iter().filter(|(_, is_remote)| *is_remote);
+        let remote: HashSet<&str> = remote.map(|(pattern, _)| last_component(pattern)).collect();
+        for named in &mut self.applied {
+            if named.left_out.is_none() && remote.contains(last_component(&named.pattern)) {
+                named.left_out = Some(DOWNLOADED.to_owned());
+            }
+        }
+    }
+
+    /// Returns the recipe; `unapplied` is the reason for patches that no command applies.
+    ///
+    /// # Errors
+    ///
+    /// Everything that cannot be followed.
+    pub fn finish(self, unapplied: &str) -> Result<Recipe, Vec<Remark>> {
+        let Collected { applied: mut patches, named, other_commands, rest, notes, wrong, .. } = self;
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let known: HashSet<String> =
+            patches.iter().map(|patch| last_component(&patch.pattern).to_owned()).collect();
+        let others = named.into_iter().filter(|(pattern, _)| !known.contains(last_component(pattern)));
+        let (at, options, usual_strip) = rest.unwrap_or((patches.len(), ApplyOptions::default(), None));
+        let others: Vec<Named> = others
+            .map(|(pattern, is_remote)| {
+                let left_out = match other_commands.get(last_component(&pattern)) {
+                    _ if is_remote => Some(DOWNLOADED.to_owned()),
+                    _ if rest.is_some() => None,
+                    Some(command) => Some(format!("{unapplied}; `{command}` was not followed")),
+                    None => Some(unapplied.to_owned()),
+                };
+                Named { pattern, is_glob: false, options, usual_strip, left_out }
+            })
+            .collect();
+        drop(patches.splice(at..at, others));
+        Ok(Recipe { patches, notes })
+    }
+}
