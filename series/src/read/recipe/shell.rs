@@ -419,7 +419,7 @@ impl Parser<'_> {
             return self.push(Statement::Assign { name, is_added, words });
         }
         self.scanner.skip_blanks();
-        if self.current.words.first().is_some() && self.scanner.take(")") {
+        if !self.current.words.is_empty() && self.scanner.take(")") {
             let command = std::mem::take(&mut self.current);
             self.declared = command.words.into_iter().next_back();
         } else {
