@@ -14,7 +14,9 @@ fn espalier(script: Option<&str>, arguments: &[&str]) -> Output {
         let text = format!("printf '#!/bin/sh\\n%s\\n' '{script}' > \"$1\"; chmod 755 \"$1\"");
         shell(&text, &[&folder.path().join("espalier-qa")]);
     }
-    Command::new(program).args(arguments).env_clear().current_dir(folder.path()).output().unwrap()
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().env("GITHUB_TOKEN", "secret").current_dir(folder.path());
+    command.output().unwrap()
 }
 
 /// Runs `commands`, in which `$1` is the first of `paths`. Programs are written like this because one that another test
@@ -35,6 +37,29 @@ fn all_arguments_and_the_name_are_passed_on_and_the_exit_code_comes_back() {
     let output = espalier(Some(script), &arguments);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert_eq!(text(&output.stdout), "espalier:--json gate --only logits --root a b --no-such-option\n");
+}
+
+/// `canary --github` needs it.
+#[test]
+fn the_token_is_passed_on() {
+    let output = espalier(Some("echo \"$GITHUB_TOKEN\""), &["canary", "--github"]);
+    assert_eq!(text(&output.stdout), "secret\n", "{output:?}");
+}
+
+/// As with `nohup cargo xtask bench ... &` in a shell that ends.
+#[test]
+fn a_command_outlives_the_shell_that_started_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("espalier");
+    let (other, done) = (folder.path().join("espalier-qa"), folder.path().join("done"));
+    shell("cp \"$1\" \"$2\"", &[Path::new(env!("CARGO_BIN_EXE_espalier")), &program]);
+    shell("printf '#!/bin/sh\nsleep 1\n: > \"%s\"\n' \"$2\" > \"$1\"; chmod 755 \"$1\"", &[&other, &done]);
+    shell("\"$1\" bench burst >/dev/null 2>&1 & sleep 0.3", &[&program]);
+    let is_done = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        done.exists()
+    });
+    assert!(is_done, "the command was killed with its shell");
 }
 
 #[test]

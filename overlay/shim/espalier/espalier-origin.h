@@ -182,10 +182,10 @@ inline std::string espalier_origin(const common_params & params, const llama_con
         { "--kv-sinks",                    copies(ESPALIER_KV_SINKS) },
         // auto is on wherever the model and the device have flash attention, which is the same in the next server.
         { "-fa",                           params.flash_attn_type == LLAMA_FLASH_ATTN_TYPE_DISABLED ? "off" : "on" },
-        { "--swa-full",                    params.swa_full ? "on" : "off" },
+        { "--swa-full",                    params.swa_full && llama_model_n_swa(llama_get_model(ctx)) > 0 ? "on" : "off" },
         { "--attention",                   espalier_name_of(params.attention_type) },
-        { "--image-min-tokens",            std::to_string(params.image_min_tokens) },
-        { "--image-max-tokens",            std::to_string(params.image_max_tokens) },
+        { "--image-min-tokens",            std::to_string(params.mmproj.path.empty() ? -1 : params.image_min_tokens) },
+        { "--image-max-tokens",            std::to_string(params.mmproj.path.empty() ? -1 : params.image_max_tokens) },
         { "--rope-scaling",                std::to_string((int) params.rope_scaling_type) },
         { "--rope-freq-base",              string_format("%.9g", params.rope_freq_base) },
         { "--rope-freq-scale",             string_format("%.9g", params.rope_freq_scale) },

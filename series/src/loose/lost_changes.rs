@@ -60,7 +60,7 @@ pub fn lost_changes(diff: &[u8]) -> Vec<LostChange> {
                 // A deleted `-` looks the same; a change would go on below it.
                 let is_signature = line.bytes.trim_ascii_end() == b"--"
                     && !text_below.any(|(_, line)| line.bytes.starts_with(b"+"));
-                search.read_text(line.bytes, at == 0, is_signature);
+                search.read_text(line.bytes, at == 0, is_signature || is_above_diffstat(&lines[at..]));
             }
         }
         search.is_below_git_header = line.kind == DiffLine::Header && part.is_of_git();
@@ -189,6 +189,13 @@ fn is_change(line: &[u8]) -> bool {
     matches!(line.first(), Some(b'+' | b'-'))
 }
 
+/// Whether the first of `lines` is the `---` that `git log --stat` writes above a diffstat.
+fn is_above_diffstat(lines: &[(&DiffPart<'_>, PartLine<'_>)]) -> bool {
+    let is_stat = |line: &[u8]| line.starts_with(b" ") && line.windows(3).any(|part| part == b" | ");
+    lines.first().is_some_and(|(_, line)| line.bytes.trim_ascii_end() == b"---")
+        && lines.get(1).is_some_and(|(_, line)| is_stat(line.bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{LostKind, lost_changes};
@@ -198,6 +205,13 @@ mod tests {
     /// Returns the descriptions of what `diff` would lose.
     fn lost(diff: &str) -> Vec<String> {
         lost_changes(diff.as_bytes()).into_iter().map(|change| change.what).collect()
+    }
+
+    #[test]
+    fn the_line_above_a_diffstat_is_no_change() {
+        let stat = "---\n x | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n\n";
+        assert_eq!(lost(&format!("{HUNK}\ncommit 0123\n\n    Subject\n{stat}{HUNK}")), [""; 0]);
+        assert_eq!(lost(&format!("{HUNK}---\n+x\n")).len(), 1);
     }
 
     #[test]

@@ -72,11 +72,16 @@ pub(super) fn start(program: Program, quiet: bool) -> Result<Outcome> {
     let own =
         std::env::current_exe().map_err(|error| disk::explain("find", Path::new("this program"), &error))?;
     let other = own.with_file_name(NAME).with_extension(std::env::consts::EXE_EXTENSION);
+    // Behind an argument that only the other program knows, this one is not parsed here.
+    let quiet = quiet || std::env::args_os().any(|word| word == "--quiet" || word == "-q");
     match program {
         Program::CargoXtask => compile(&own, quiet)?,
         Program::Espalier => find(&other)?,
     }
     let run = process::Run::new(other).args(std::env::args_os().skip(1));
+    // It is this program, and the only one that gets them.
+    let tokens = process::TOKENS.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    let run = tokens.fold(run, |run, (name, value)| run.env(name, value));
     let code = run.env(CALLED_AS, program.words()).replace()?;
     Ok(Outcome { text: String::new(), json: serde_json::Value::Null, code })
 }
@@ -90,6 +95,8 @@ fn compile(own: &Path, quiet: bool) -> Result<()> {
     };
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let run = process::cargo_here().args(["build", "--locked", "--package", NAME, "--profile", profile]);
+    // `own` is in the folder of that target, if there is one.
+    let run = run.without_env("CARGO_BUILD_TARGET");
     let run = run.args([OsString::from("--manifest-path"), manifest.into()]);
     let run = run.args([OsString::from("--target-dir"), folder.parent().unwrap_or(folder).into()]);
     let run = if quiet { run.args(["--quiet"]) } else { run };

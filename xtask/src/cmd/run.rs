@@ -39,7 +39,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Err(packaged::not_built(&variant.name, flavor));
     }
     if packaged::is_reference(context, &variant.name, flavor)? == Some(true) {
-        let command = packaged::build_command(&variant.name, flavor);
+        let command = espalier_core::ui::hint(&packaged::build_command(&variant.name, flavor));
         context
             .ui
             .warn(format!("a reference that `cargo xtask test` built is slower; the product: {command}"));

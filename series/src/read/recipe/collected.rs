@@ -69,6 +69,8 @@ impl Collected {
         for word in word.split_whitespace().flat_map(alternatives) {
             if let Some(PatchWord { pattern, is_remote, is_glob: false, .. }) = patch_in(&word)
                 && last_component(&pattern).split('.').next() != Some("*")
+                // A suffix for backups, as of `%patch -b`.
+                && !last_component(&pattern).starts_with('.')
             {
                 self.name_pattern(pattern, is_remote);
             }
@@ -108,6 +110,15 @@ impl Collected {
         if self.wrong.len() < NOTES && !self.wrong.contains(&remark) {
             self.wrong.push(remark);
         }
+    }
+
+    /// Keeps the patches that are downloaded under a name: makepkg takes a file of this name beside the recipe before it
+    /// downloads one.
+    pub fn prefer_files(&mut self) {
+        let has_name = |named: &&mut Named| !named.pattern.contains("://");
+        self.applied.iter_mut().filter(has_name).for_each(|named| {
+            named.left_out.take_if(|why| why == DOWNLOADED);
+        });
     }
 
     /// Leaves out the patches that are downloaded under the name by which a command applies them.

@@ -20,7 +20,9 @@ pub(super) fn read_arch(text: &str) -> Collected {
     for function in ["prepare", "build", "check"].into_iter().chain(packages) {
         run.function(function);
     }
-    local_patches(run)
+    let mut collected = run.collected;
+    collected.prefer_files();
+    collected
 }
 
 /// Reads an `APKBUILD`. Without a `prepare()` of its own, abuild applies the patches of `source`.

@@ -159,10 +159,9 @@ fn loops_and_helpers_are_followed() {
     let source = "source=(\"x-$pkgver.tar.gz\" b.patch \"c.patch::https://x.org/c?raw\" a.patch)\n";
     let body = "prepare() {\n  local src\n  for src in \"${source[@]}\"; do\n    src=\"${src%%::*}\"\n    src=\"${src##*/}\"\n\
                     [[ $src = *.patch ]] || continue\n    patch -Np1 < \"../$src\"\n  done\n}\n";
-    let downloaded = "c.patch -p1: the recipe downloads it";
     assert_eq!(
         read(RecipeKind::Arch, &format!("{source}{body}")),
-        ["b.patch -p1", downloaded, "a.patch -p1"]
+        ["b.patch -p1", "c.patch -p1", "a.patch -p1"]
     );
     let helper = "_apply() {\n  for _patch in \"$@\"; do\n    patch -Nbp1 -i \"${srcdir}/$_patch\"\n  done\n}\n\
                   prepare() {\n  _apply \\\n    a.patch b.patch\n}\n";

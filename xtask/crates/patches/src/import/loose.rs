@@ -123,6 +123,7 @@ impl Loose {
     }
 
     fn read_file(&mut self, repo: &ImportRepo, file: MailFile<'_>, options: PatchOptions) -> Result<()> {
+        let file = MailFile { text: from_first_mail(file.text), ..file };
         if !is_mail(file.text) {
             self.take(LoosePatch::from_diff(file, options)?);
             return Ok(());
@@ -208,6 +209,16 @@ fn header_fields(file: MailFile<'_>) -> Result<Vec<String>> {
         Some(NotUtf8 { line: number, ..bad })
     });
     bad.map_or(Ok(fields), |bad| Err(not_utf8(file, &bad)))
+}
+
+/// Returns `text` without the notes above its first mail, if it has several mails.
+fn from_first_mail(text: &[u8]) -> &[u8] {
+    let mut starts =
+        (0..text.len()).filter(|at| (*at == 0 || text[at - 1] == b'\n') && begins_with_mail(&text[*at..]));
+    match (starts.next(), starts.next()) {
+        (Some(first), Some(_)) if first < before_diff(text).len() => &text[first..],
+        _ => text,
+    }
 }
 
 /// Whether the text begins like an mbox, or with mail headers.

@@ -119,20 +119,26 @@ fn stated(patch: &LoosePatch) -> Option<u32> {
     stated_strip(&patch.diff).or_else(|| patch.origin.starts_with("patch-").then_some(0))
 }
 
+/// Returns the count for git that means `strip` for patch(1), which takes `./a.c` for `a.c`.
+fn for_git(patch: &LoosePatch, strip: u32) -> u32 {
+    let paths = named_paths(&patch.diff, strip);
+    strip + u32::from(!paths.is_empty() && paths.iter().all(|path| path.starts_with(b"./")))
+}
+
 /// Returns the strip counts that `patch` may have: the one that its queue, the user or its form states, otherwise those
 /// that are tried.
 pub fn possible_counts(patch: &LoosePatch) -> Vec<u32> {
     let stated = patch.options.strip.or_else(|| stated(patch));
-    stated.map_or_else(|| COUNTS.to_vec(), |strip| vec![strip])
+    stated.map_or_else(|| COUNTS.to_vec(), |strip| vec![for_git(patch, strip)])
 }
 
 /// Returns the strip counts to try: first those of the first round, the next ones only if none of them fits.
 fn rounds(files: &StoreTree<'_>, patch: &LoosePatch, may_fuzz: bool) -> Result<Vec<Round>> {
     let count = |strip: u32| count_in(files, patch, strip);
     if let Some(strip) = patch.options.strip {
-        return Ok(vec![Round { counts: vec![count(strip)?], may_fuzz }]);
+        return Ok(vec![Round { counts: vec![count(for_git(patch, strip))?], may_fuzz }]);
     }
-    if let Some(strip) = stated(patch) {
+    if let Some(strip) = stated(patch).map(|strip| for_git(patch, strip)) {
         let first = count(strip)?;
         let is_there = !first.files.is_empty();
         let mut rounds = vec![Round { counts: vec![first], may_fuzz }];

@@ -119,7 +119,9 @@ pub fn hidden(repo: &EditRepo) -> Result<Work> {
         shown("ignored", &edit_hidden::untracked_files(repo)?),
         shown("linked work tree", &edit_hidden::linked_work_trees(repo.folder())),
     ];
-    Ok(Work { lines: lines.concat(), ..Work::default() })
+    let list =
+        format!("list it: {} ls-files -v --others --exclude-per-directory=.gitignore", repo.git_words());
+    Ok(Work { lines: lines.concat(), keep: vec![list], ..Work::default() })
 }
 
 /// Refuses to replace a repository that other work trees belong to: they would be left without one.

@@ -49,6 +49,19 @@ fn lines_that_a_hunk_does_not_count_are_refused() {
     import(&project, "fix.diff", CHANGE, &[]).success();
 }
 
+/// Distributions note there where the mails come from.
+#[test]
+fn mails_below_notes_are_all_imported() {
+    let project = started();
+    let back = "--- a/src/name.c\n+++ b/src/name.c\n@@ -1,5 +1,5 @@\n #include \"words.h\"\n \n \
+                const char * words_name(void) {\n-    return \"people\";\n+    return \"all\";\n }\n";
+    let second = mail("Why not.", back).replace("Name people", "Name all");
+    let text = format!("https://example.org/pull/1\n{}{second}", mail("Why.", CHANGE));
+    import(&project, "fix.patch", &text, &[]).success();
+    let patches = files::list(&project.path("patches/my"));
+    assert_eq!(patches, ["0001-name-people.patch", "0002-name-all.patch"]);
+}
+
 #[test]
 fn a_file_without_its_content_is_refused_unless_it_is_left_out() {
     for (text, line) in [

@@ -236,6 +236,18 @@ fn a_format_s_strip_count_is_not_guessed() {
     }
 }
 
+/// As patch(1) does: nixpkgs and pkgsrc have such patches.
+#[test]
+fn a_path_that_begins_with_a_dot_needs_no_component_more() {
+    let project = started();
+    let folder = queue(&project, "series", "name.diff -p0\n");
+    let file = folder.join("name.diff");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("--- src/", "--- ./src/").replace("+++ src/", "+++ ./src/")).unwrap();
+    import(&project, &folder, &[]).success();
+    assert_eq!(changed(&project), "src/name.c");
+}
+
 #[test]
 fn a_strip_count_that_fits_no_path_is_named_with_the_one_that_does() {
     let project = started();

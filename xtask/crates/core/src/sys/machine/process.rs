@@ -310,6 +310,7 @@ impl Run {
         #[cfg(unix)]
         {
             use std::os::unix::process::CommandExt;
+            outlive_parent(&mut self.command);
             let error = self.command.exec();
             Err(self.not_started(&error))
         }
@@ -472,6 +473,18 @@ fn die_with_parent(command: &mut Command) {
 
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_command: &mut Command) {}
+
+/// For a program that replaces this one, whose parent is not ours to follow: a shell can end before it.
+#[cfg(target_os = "linux")]
+fn outlive_parent(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    let set = || rustix::process::set_parent_process_death_signal(None).map_err(io::Error::from);
+    // SAFETY: the closure makes one prctl call, which is async-signal-safe, and allocates nothing.
+    unsafe { command.pre_exec(set) };
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn outlive_parent(_command: &mut Command) {}
 
 /// Returns a nested cargo: variables that the outer cargo set for us, which would change its fingerprints, are
 /// removed.
