@@ -15,6 +15,7 @@ use espalier_core::sys::project::run_lock::Access;
 use serde_json::{Value, json};
 
 use crate::health::Health;
+use crate::packaged::not_built;
 use crate::plan::image::documents::{Naming, Sealed, licences, tag};
 use crate::plan::image::{Layer, accounts};
 use crate::plan::manifest::Manifest;
@@ -129,10 +130,7 @@ impl<'a> Image<'a> {
         let runtime = base.runtime.as_ref();
         let runtime = runtime.map(|runtime| Ok::<_, Error>((runtime, named(&runtime.toolchain)?)));
         let package = context.layout.package(variant, flavor.name);
-        let not_built = || {
-            Error::usage(format!("{variant}-{} is not built", flavor.name))
-                .hint(format!("cargo xtask build --variant {variant} --flavor {}", flavor.name))
-        };
+        let not_built = || not_built(variant, flavor.name);
         let text = disk::read_if_there(&package.join(MANIFEST))?.ok_or_else(not_built)?;
         let manifest = serde_json::from_slice(&text).map_err(|error| {
             not_built().detail(format!("`{}`: {error}", context.layout.show(&package.join(MANIFEST))))

@@ -13,6 +13,7 @@ use espalier_core::sys::project::run_lock::Access;
 use espalier_patches::stack::Stack;
 use serde_json::json;
 
+use crate::packaged::not_built;
 use crate::plan::manifest::Manifest;
 use crate::plan::shipped::audit::Known;
 use crate::plan::shipped::release::{
@@ -178,11 +179,6 @@ fn only_for_one_machine(variant: &str, flavor: &str) -> Error {
     Error::usage(format!("only `{flavor}` is built, whose programs may not start on another processor"))
         .hint(format!("build one for all: cargo xtask build --variant {variant} --flavor cpu"))
         .hint(format!("or release it all the same: cargo xtask release --flavor {flavor}"))
-}
-
-fn not_built(variant: &str, flavor: &str) -> Error {
-    Error::usage(format!("{variant}-{flavor} is not built"))
-        .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}"))
 }
 
 fn write_archives(context: &Context, chosen: &[Chosen], to: &Path) -> Result<Vec<Archive>> {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::equipment::{self, Device};
 use super::which::Which;
+use crate::packaged::not_built;
 
 /// The build to test.
 #[derive(Clone, Debug)]
@@ -67,8 +68,7 @@ pub(super) fn server_of(context: &Context, variant: &str, flavor: &str) -> Resul
     if disk::is_program(&server) {
         return Ok(server);
     }
-    Err(Error::usage(format!("{variant}-{flavor} is not built"))
-        .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")))
+    Err(not_built(variant, flavor))
 }
 
 /// Returns the model of the smoke test.

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use espalier_core::error::{Error, Result};
+use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::Run;
 use espalier_core::ui::Unit;
 
 use super::{Build, Tools};
+use crate::packaged::not_built;
 use crate::plan::{ninja, reference};
 use crate::sys::compiler_cache::CompilerCache;
 use crate::sys::compilers;
@@ -76,9 +77,7 @@ impl Build<'_> {
     pub fn compile_tests(&self, targets: &[String]) -> Result<PathBuf> {
         let folder = self.build_folder();
         if !disk::exists(&folder.join("build.ninja")) {
-            let build =
-                format!("cargo xtask build --variant {} --flavor {}", self.variant.name, self.flavor.name);
-            return Err(Error::usage(format!("{} is not built", self.name())).hint(build));
+            return Err(not_built(&self.variant.name, self.flavor.name));
         }
         // Without a target Ninja would build everything.
         if !targets.is_empty() {
