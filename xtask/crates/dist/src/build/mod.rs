@@ -59,7 +59,7 @@ pub struct Options {
     /// Build once more, from nothing in another folder, and compare every byte of both packages.
     #[arg(long, conflicts_with_all = ["no_smoke", "configure_only", "record"])]
     pub twice: bool,
-    /// Compile all but ggml and libllama at -O1: enough to compare answers with, and never timed or shipped.
+    /// Compile all but ggml at -O1: enough to compare answers with, and never timed or shipped.
     #[arg(long, conflicts_with_all = ["record", "twice"])]
     pub reference: bool,
     /// Processors of the accelerator, separated by commas, instead of the flavor's own list.

@@ -19,11 +19,13 @@ pub const HINT: &str =
     "if the sources compile alone, add one of them to the exceptions in build/reference.rs";
 
 /// Read by CMake after each `project()`; the last calls in upstream's top folder change the targets. A compiler uses
-/// the last level that it is given, and logits come from `ggml` and `src` alone. In a build that is not a reference,
-/// only targets below `tests` are changed, so that nothing in its package is compiled again.
+/// the last level that it is given. `ggml` does the arithmetic on tensors, so it keeps the level of the product. The
+/// results of the other sources do not depend on the level: no flag allows a compiler to reorder their floating-point
+/// operations, and they are compiled for a base instruction set without fused ones on x86-64. In a build that is not a
+/// reference, only targets below `tests` are changed, so that nothing in its package is compiled again.
 pub const CMAKE: &str = "\
-# Compiles what is compared and never timed at -O1, several sources at a time: everything but ggml and libllama in a
-# reference build, upstream's tests in any other.
+# Compiles what is compared and never timed at -O1, several sources at a time: everything but ggml in a reference build,
+# upstream's tests in any other.
 # Names the entry, so that CMake does not warn of one that is not used.
 set(ESPALIER_REFERENCE ${ESPALIER_REFERENCE})
 if (NOT CMAKE_CURRENT_SOURCE_DIR STREQUAL CMAKE_SOURCE_DIR OR CMAKE_VERSION VERSION_LESS 3.19 OR MSVC)
@@ -33,7 +35,7 @@ endif()
 function(compile_faster folder)
     get_property(subfolders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
     foreach(subfolder IN LISTS subfolders)
-        if (NOT subfolder MATCHES \"^${CMAKE_SOURCE_DIR}/(ggml|src)(/|$)\")
+        if (NOT subfolder MATCHES \"^${CMAKE_SOURCE_DIR}/ggml(/|$)\")
             compile_faster(${subfolder})
         endif()
     endforeach()
@@ -55,6 +57,19 @@ function(compile_tests_faster)
     endif()
 endfunction()
 
+# Upstream compiles the models in `src` together, and everything else there alone.
+function(compile_together target)
+    if (TARGET ${target})
+        get_target_property(folder ${target} SOURCE_DIR)
+        get_target_property(sources ${target} SOURCES)
+        foreach(source IN LISTS sources)
+            get_filename_component(source ${source} ABSOLUTE BASE_DIR ${folder})
+            set_source_files_properties(
+                ${source} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION OFF)
+        endforeach()
+    endif()
+endfunction()
+
 # Sources that cannot be compiled with others of their target.
 function(compile_alone target)
     if (TARGET ${target})
@@ -69,6 +84,9 @@ if (NOT ESPALIER_REFERENCE)
     return()
 endif()
 cmake_language(DEFER CALL compile_faster ${CMAKE_SOURCE_DIR})
+cmake_language(DEFER CALL compile_together llama)
+# It defines a function that llama-graph.cpp defines too.
+cmake_language(DEFER CALL compile_alone llama llama-kv-cache-dsv4.cpp)
 # It specializes a template that the headers of others instantiate.
 cmake_language(DEFER CALL compile_alone llama-common json.cpp)
 # They refuse internal headers.
