@@ -124,6 +124,6 @@ fn as_json(found: &Diagnosis) -> Value {
         "verdict": found.verdict.to_string(),
         "there": found.there,
         "missing": found.missing,
-        "mend": found.fixes.iter().map(|fix| ui::hint(fix)).collect::<Vec<_>>(),
+        "fix": found.fixes.iter().map(|fix| ui::hint(fix)).collect::<Vec<_>>(),
     })
 }

@@ -35,7 +35,7 @@ pub fn runtime(folder: &Path, files: &BTreeMap<Inside, Inside>) -> Result<Layer<
             layer.insert(to.to_string(), sealed_tar::content(path)?);
         } else {
             return Err(Error::environment(format!("the toolchain has no `{from}`"))
-                .hint("mend `runtime` in ci/flavors.toml"));
+                .hint("fix `runtime` in ci/flavors.toml"));
         }
     }
     Ok(layer)

@@ -409,7 +409,7 @@ fn a_level_has_one_issue_and_is_closed_when_it_passes() {
     // A level that was not reached is not known to be good.
     watched.keep_issues().success();
     assert_eq!(watched.titles("open").len(), 1);
-    watched.upstream_does("Mend it", "include/words.h", "words_count(int *", "words_count(const char *");
+    watched.upstream_does("Fix it", "include/words.h", "words_count(int *", "words_count(const char *");
     keep().success();
     assert_eq!(watched.titles("closed").len(), 1);
 }

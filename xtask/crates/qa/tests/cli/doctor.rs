@@ -45,6 +45,8 @@ fn all_flavors_are_looked_at_and_that_is_no_verdict() {
     let json = registries.run(&["--json", "doctor"]).success().json();
     assert_eq!(json["flavors"]["gpu"]["verdict"], "missing");
     assert_eq!(json["flavors"].as_object().unwrap().len(), 2);
+    let fixes = json["flavors"]["gpu"]["fix"].as_array().unwrap();
+    assert!(fixes.iter().any(|line| line == "cargo xtask toolchain gpu"), "{json}");
 }
 
 /// Every flavor can be built without npm, but the consequence is reported.

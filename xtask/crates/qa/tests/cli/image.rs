@@ -87,7 +87,7 @@ fn a_runtime_lies_over_the_base() {
     imaging
         .run(&["image"])
         .code(3)
-        .says(&["error: the toolchain has no `bin/reloader`", "next: mend `runtime` in ci/flavors.toml"]);
+        .says(&["error: the toolchain has no `bin/reloader`", "next: fix `runtime` in ci/flavors.toml"]);
 }
 
 #[test]

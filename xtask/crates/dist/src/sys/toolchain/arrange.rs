@@ -46,7 +46,7 @@ impl Work<'_> {
                 "the packages of `{}` have no program `{program}`",
                 self.name
             ))
-            .hint("mend `programs` in ci/toolchains.toml")),
+            .hint("fix `programs` in ci/toolchains.toml")),
         }
     }
 

@@ -31,7 +31,7 @@ pub const CASES: &[HintCase] = &[
         ],
     },
     HintCase {
-        name: "lint that mends",
+        name: "lint that fixes",
         make: || {
             let project = Project::new();
             let name = |name: &str| project.path("patches/paged").join(name);
