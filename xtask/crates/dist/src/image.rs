@@ -15,7 +15,7 @@ use espalier_core::sys::project::run_lock::Access;
 use serde_json::{Value, json};
 
 use crate::health::Health;
-use crate::packaged::not_built;
+use crate::packaged::{build_command, not_built};
 use crate::plan::image::documents::{Naming, Sealed, licences, tag};
 use crate::plan::image::{Layer, accounts};
 use crate::plan::manifest::Manifest;
@@ -208,7 +208,7 @@ impl<'a> Image<'a> {
     }
 
     fn build_again(&self) -> String {
-        format!("cargo xtask build --variant {} --flavor {}", self.manifest.variant, self.flavor)
+        build_command(&self.manifest.variant, self.flavor)
     }
 
     fn layers(&self) -> Result<Layers> {

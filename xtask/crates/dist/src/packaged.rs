@@ -5,6 +5,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 
 use crate::plan::manifest::Manifest;
+pub use crate::plan::manifest::build_command;
 use crate::plan::reference;
 use crate::plan::shipped::MANIFEST;
 
@@ -36,9 +37,4 @@ pub fn is_reference(context: &Context, variant: &str, flavor: &str) -> Result<Op
 /// Returns the error of a command that needs the package.
 pub fn not_built(variant: &str, flavor: &str) -> Error {
     Error::usage(format!("{variant}-{flavor} is not built")).hint(build_command(variant, flavor))
-}
-
-/// Returns the command that builds the package.
-pub fn build_command(variant: &str, flavor: &str) -> String {
-    format!("cargo xtask build --variant {variant} --flavor {flavor}")
 }

@@ -13,7 +13,7 @@ use espalier_core::sys::project::run_lock::Access;
 use espalier_patches::stack::Stack;
 use serde_json::json;
 
-use crate::packaged::not_built;
+use crate::packaged::{build_command, not_built};
 use crate::plan::manifest::Manifest;
 use crate::plan::shipped::audit::Known;
 use crate::plan::shipped::release::{
@@ -177,7 +177,7 @@ fn wanted_flavors<'a>(flavors: &'a Flavors, names: &[Name]) -> Result<Vec<NamedF
 
 fn only_for_one_machine(variant: &str, flavor: &str) -> Error {
     Error::usage(format!("only `{flavor}` is built, whose programs may not start on another processor"))
-        .hint(format!("build one for all: cargo xtask build --variant {variant} --flavor cpu"))
+        .hint(format!("build one for all: {}", build_command(variant, "cpu")))
         .hint(format!("or release it all the same: cargo xtask release --flavor {flavor}"))
 }
 

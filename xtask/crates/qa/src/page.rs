@@ -100,7 +100,7 @@ fn refuse_without_page(context: &Context, variant: &str, flavor: &str) -> Result
     }
     let folder = context.layout.show(&context.layout.package(variant, flavor));
     Err(Error::usage(format!("the server in `{folder}` was built without the web page"))
-        .hint(format!("cargo xtask build --variant {variant} --flavor {flavor}")))
+        .hint(packaged::build_command(variant, flavor)))
 }
 
 /// Whether the packaged server was built without the page.

@@ -46,6 +46,11 @@ pub struct Stamp {
     pub files: BTreeMap<String, (u64, u128)>,
 }
 
+/// Returns the command that builds the package of a variant: the one place that writes it.
+pub fn build_command(variant: &str, flavor: &str) -> String {
+    format!("cargo xtask build --variant {variant} --flavor {flavor}")
+}
+
 /// Returns the cache entries without those that are paths on the build machine.
 pub fn portable_flags(entries: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let is_path = |value: &str| value.starts_with('/') || value.contains(":\\");

@@ -22,6 +22,7 @@ use espalier_core::next_command::next_command;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::threads::result_of;
 use espalier_core::sys::project::inputs::PatchFile;
+use espalier_dist::packaged;
 use espalier_patches::stack::Stack;
 use espalier_series::{Numerics, Patch};
 use serde_json::{Value, json};
@@ -242,11 +243,11 @@ fn merge(json: &mut Value, more: Value) {
 }
 
 fn hold_to_promises(context: &Context, variant: &str, options: &Options) -> Result<Outcome> {
-    let packaged = || context.layout.server(variant, DEFAULT_FLAVOR);
-    let program = options.program.clone().unwrap_or_else(packaged);
+    let built = || context.layout.server(variant, DEFAULT_FLAVOR);
+    let program = options.program.clone().unwrap_or_else(built);
     if !disk::exists(&program) {
         return Err(Error::usage(format!("there is no server `{}`", context.layout.show(&program)))
-            .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}")));
+            .hint(packaged::build_command(variant, DEFAULT_FLAVOR)));
     }
     context.file_of_espalier(SMOKE_MODEL)?;
     Ok(promises::outcome(&promises::look(context, &program, &options.promises)?))

@@ -186,7 +186,7 @@ fn not_built(variant: &str, test_server: TestServer) -> Error {
         "{variant}-{DEFAULT_FLAVOR} is not built, and the server under test `{}` needs it",
         test_server.name()
     ))
-    .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}"))
+    .hint(packaged::build_command(variant, DEFAULT_FLAVOR))
 }
 
 /// Reports a missing flag: the server itself would exit with its whole help text.
@@ -204,7 +204,7 @@ fn check_flag(context: &Context, ours: &str, test_server: TestServer) -> Result<
         "server under test `{}` cannot take part: the server of {ours}-{DEFAULT_FLAVOR} does not know `{flag}`",
         test_server.name()
     ))
-    .hint(format!("build one that does: cargo xtask build --variant {ours} --flavor {DEFAULT_FLAVOR}"))
+    .hint(format!("build one that does: {}", packaged::build_command(ours, DEFAULT_FLAVOR)))
     .hint(format!("or leave it out where the bench allows it: {}", others.join(" "))))
 }
 
@@ -233,10 +233,7 @@ fn builds(manifests: &[Manifest]) -> Result<Builds> {
             "{} is built from {} and {} from {}: their times cannot be compared",
             first.variant, first.pin, other.variant, other.pin
         ))
-        .hint(format!(
-            "cargo xtask build --variant {} && cargo xtask build --variant {}",
-            first.variant, other.variant
-        ))),
+        .hint([first, other].map(|one| packaged::build_command(&one.variant, &one.flavor)).join(" && "))),
     }
 }
 

@@ -7,6 +7,7 @@ use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::Run;
+use espalier_dist::packaged;
 use espalier_dist::sys::compilers;
 
 /// A program of `ci/probe/`.
@@ -65,8 +66,7 @@ pub fn build(context: &Context, probe: Probe, variant: &str, folder: &Path) -> R
     let source = find(context, probe)?;
     let package = context.layout.package(variant, DEFAULT_FLAVOR).join("lib");
     if !disk::exists(&package) {
-        return Err(Error::usage(format!("{variant}-{DEFAULT_FLAVOR} is not built"))
-            .hint(format!("cargo xtask build --variant {variant} --flavor {DEFAULT_FLAVOR}")));
+        return Err(packaged::not_built(variant, DEFAULT_FLAVOR));
     }
     let tree = context.layout.tree(variant);
     let headers = [tree.join("include"), tree.join("ggml/include")];

@@ -25,7 +25,6 @@ const NOT_IN_A_CASE: &[(&str, &str)] = &[
     ("smoke_operations.rs", "a build and an accelerator; smoke_operations.rs here types it"),
     ("build/prove.rs", "what a proof says was typed, and no hint"),
     ("long.rs", "the commands that it carries out itself"),
-    ("page.rs", "it needs a browser, and a server that is built with the page"),
     ("cmd/run.rs: use another one", "it needs a port that somebody has"),
     ("sys/compilers.rs", "a machine without a compiler"),
     ("config/toolchains/", "it downloads: doctor.rs here types it where the registries are made up"),
@@ -114,6 +113,14 @@ fn sites() -> Vec<Site> {
         sources(root).into_iter().flat_map(of_file).collect()
     };
     files::sources_of_the_tool().iter().flat_map(in_folder).collect()
+}
+
+#[test]
+fn the_command_that_builds_a_package_is_written_once() {
+    let sites = sites();
+    let is_build = |site: &&Site| site.line.contains("cargo xtask build --variant {");
+    let files: Vec<&String> = sites.iter().filter(is_build).map(|site| &site.file).collect();
+    assert_eq!(files, ["plan/manifest.rs"], "call `packaged::build_command`");
 }
 
 #[test]

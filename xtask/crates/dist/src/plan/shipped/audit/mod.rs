@@ -14,7 +14,7 @@ use super::provenance::Statement;
 use super::{
     CRATE_LICENCES, Contents, MANIFEST, PAGE_LICENCES, PROVENANCE, PatchNote, SBOM, UPSTREAM_LICENCES,
 };
-use crate::plan::manifest::Manifest;
+use crate::plan::manifest::{Manifest, build_command};
 use crate::plan::reference::is_reference;
 
 /// Facts from the repository.
@@ -56,7 +56,7 @@ pub fn audit(contents: &Contents, known: &Known) -> Audit {
 }
 
 fn reference(manifest: &Manifest) -> Option<String> {
-    let build = format!("cargo xtask build --variant {} --flavor {}", manifest.variant, manifest.flavor);
+    let build = build_command(&manifest.variant, &manifest.flavor);
     let what = format!(
         "it is a reference for comparisons, compiled at -O1; `{build}` makes the one that can be shipped"
     );
