@@ -63,13 +63,17 @@ pub struct Cli<C: Commands> {
     program: Program,
 }
 
-/// The commands of a program.
+/// The commands on the command line of a program.
 pub trait Commands: Subcommand + Debug {
-    /// Whether another program has the command.
-    fn is_elsewhere(&self) -> bool {
-        false
-    }
+    /// Those that it carries out itself.
+    type Own: OwnCommands;
 
+    /// Returns the command; `None` if it is one of `espalier-qa`, which this program only starts.
+    fn own(&self) -> Option<&Self::Own>;
+}
+
+/// The commands that a program carries out itself.
+pub trait OwnCommands {
     /// Whether the command only reports: it writes nothing in the project, and files generated on the way may vanish.
     fn writes_nothing(&self) -> bool;
 
@@ -78,7 +82,7 @@ pub trait Commands: Subcommand + Debug {
     /// # Errors
     ///
     /// Those of the command.
-    fn run(self, context: &Context, program: Program) -> Result<Outcome>;
+    fn run(&self, context: &Context, program: Program) -> Result<Outcome>;
 }
 
 /// The commands of `cargo xtask` and `espalier`.
@@ -93,18 +97,12 @@ pub enum Everyday {
 }
 
 impl Commands for Everyday {
-    fn is_elsewhere(&self) -> bool {
-        matches!(self, Everyday::Checks(_))
-    }
+    type Own = Command;
 
-    fn writes_nothing(&self) -> bool {
-        matches!(self, Everyday::Own(command) if command.writes_nothing())
-    }
-
-    fn run(self, context: &Context, program: Program) -> Result<Outcome> {
+    fn own(&self) -> Option<&Command> {
         match self {
-            Everyday::Own(command) => command.run(context, program),
-            Everyday::Checks(_) => checks::start(program, false),
+            Everyday::Own(command) => Some(command),
+            Everyday::Checks(_) => None,
         }
     }
 }
@@ -164,7 +162,7 @@ pub enum Command {
     Run(run::Options),
 }
 
-impl Commands for Command {
+impl OwnCommands for Command {
     fn writes_nothing(&self) -> bool {
         match self {
             Command::Status(_) | Command::Bisect(_) | Command::Newest(_) => true,
@@ -174,33 +172,33 @@ impl Commands for Command {
         }
     }
 
-    fn run(self, context: &Context, _program: Program) -> Result<Outcome> {
+    fn run(&self, context: &Context, _program: Program) -> Result<Outcome> {
         match self {
-            Command::Fetch(options) => fetch::run(context, &options),
-            Command::Apply(options) => apply::run(context, &options),
-            Command::Lock(options) => lock::run(context, &options),
-            Command::Lint(options) => lint::run(context, &options),
-            Command::Status(options) => status::run(context, &options),
-            Command::Edit(options) => edit::run(context, &options),
-            Command::Export(options) => export::run(context, &options),
-            Command::Init(options) => init::run(context, &options),
-            Command::Import(options) => import::run(context, &options),
-            Command::Trailers(options) => trailers::run(context, &options),
-            Command::New(options) => new::run(context, &options),
-            Command::Bisect(options) => bisect::run(context, &options),
-            Command::Newest(options) => newest::run(context, &options),
-            Command::Rebase(options) => rebase::run(context, &options),
-            Command::Build(options) => build::run(context, &options),
-            Command::Toolchain(options) => toolchain::run(context, &options),
-            Command::Model(options) => model::run(context, &options),
-            Command::Doctor(options) => doctor::run(context, &options),
-            Command::Gc(options) => gc::run(context, &options),
-            Command::Matrix(options) => matrix::run(context, &options),
-            Command::Verify(options) => verify::run(context, &options),
-            Command::Release(options) => release::run(context, &options),
-            Command::Image(options) => image::run(context, &options),
-            Command::Smoke(options) => smoke::run(context, &options),
-            Command::Run(options) => run::run(context, &options),
+            Command::Fetch(options) => fetch::run(context, options),
+            Command::Apply(options) => apply::run(context, options),
+            Command::Lock(options) => lock::run(context, options),
+            Command::Lint(options) => lint::run(context, options),
+            Command::Status(options) => status::run(context, options),
+            Command::Edit(options) => edit::run(context, options),
+            Command::Export(options) => export::run(context, options),
+            Command::Init(options) => init::run(context, options),
+            Command::Import(options) => import::run(context, options),
+            Command::Trailers(options) => trailers::run(context, options),
+            Command::New(options) => new::run(context, options),
+            Command::Bisect(options) => bisect::run(context, options),
+            Command::Newest(options) => newest::run(context, options),
+            Command::Rebase(options) => rebase::run(context, options),
+            Command::Build(options) => build::run(context, options),
+            Command::Toolchain(options) => toolchain::run(context, options),
+            Command::Model(options) => model::run(context, options),
+            Command::Doctor(options) => doctor::run(context, options),
+            Command::Gc(options) => gc::run(context, options),
+            Command::Matrix(options) => matrix::run(context, options),
+            Command::Verify(options) => verify::run(context, options),
+            Command::Release(options) => release::run(context, options),
+            Command::Image(options) => image::run(context, options),
+            Command::Smoke(options) => smoke::run(context, options),
+            Command::Run(options) => run::run(context, options),
         }
     }
 }
@@ -226,22 +224,16 @@ impl<C: Commands> Cli<C> {
     ///
     /// There is no project here, or those of the command.
     pub fn run(self) -> Result<Outcome> {
-        if self.command.is_elsewhere() {
-            return checks::start(self.program, self.quiet);
-        }
+        let Some(command) = self.command.own() else { return checks::start(self.program, self.quiet) };
         let mut context = self.context()?;
         // Lives as long as the command.
-        let elsewhere = self
-            .command
-            .writes_nothing()
-            .then(|| root::generated_elsewhere(&context.layout))
-            .transpose()?
-            .flatten();
+        let generated = || root::generated_elsewhere(&context.layout);
+        let elsewhere = command.writes_nothing().then(generated).transpose()?.flatten();
         if let Some(folder) = &elsewhere {
             context.ui.status("Working", "in a folder that vanishes: nothing can be written in the project");
             context.layout = context.layout.generating_in(folder.path().join("espalier"));
         }
-        self.command.run(&context, self.program).map_err(|error| context.layout.show_in(error))
+        command.run(&context, self.program).map_err(|error| context.layout.show_in(error))
     }
 
     fn context(&self) -> Result<Context> {

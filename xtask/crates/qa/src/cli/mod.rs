@@ -6,7 +6,7 @@ use clap::Subcommand;
 use espalier_core::called::Program;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use xtask::cli::{Command, Commands};
+use xtask::cli::{Command, Commands, OwnCommands};
 
 use crate::{bench, canary, completions, docs, fuzz, gate, long, man, page, sync, test};
 
@@ -49,11 +49,19 @@ pub enum Checks {
 }
 
 impl Commands for All {
+    type Own = All;
+
+    fn own(&self) -> Option<&All> {
+        Some(self)
+    }
+}
+
+impl OwnCommands for All {
     fn writes_nothing(&self) -> bool {
         matches!(self, All::Everyday(command) if command.writes_nothing())
     }
 
-    fn run(self, context: &Context, program: Program) -> Result<Outcome> {
+    fn run(&self, context: &Context, program: Program) -> Result<Outcome> {
         match self {
             All::Everyday(command) => command.run(context, program),
             All::Checks(command) => command.run(context, program),
@@ -62,18 +70,18 @@ impl Commands for All {
 }
 
 impl Checks {
-    fn run(self, context: &Context, program: Program) -> Result<Outcome> {
+    fn run(&self, context: &Context, program: Program) -> Result<Outcome> {
         match self {
-            Checks::Sync(options) => sync::run(context, &options),
-            Checks::Canary(options) => canary::run(context, &options),
-            Checks::Page(options) => page::run(context, &options),
-            Checks::Test(options) if options.long => long::run(context, &options),
-            Checks::Test(options) => test::run(context, &options, &reference::markdown()),
-            Checks::Gate(options) => gate::run(context, &options),
-            Checks::Fuzz(what) => fuzz::run(context, &what),
-            Checks::Bench(what) => bench::run(context, &what),
-            Checks::Docs(options) => docs::run(context, &options, &reference::markdown()),
-            Checks::Man(options) => man::run(&options, &reference::pages(program)),
+            Checks::Sync(options) => sync::run(context, options),
+            Checks::Canary(options) => canary::run(context, options),
+            Checks::Page(options) => page::run(context, options),
+            Checks::Test(options) if options.long => long::run(context, options),
+            Checks::Test(options) => test::run(context, options, &reference::markdown()),
+            Checks::Gate(options) => gate::run(context, options),
+            Checks::Fuzz(what) => fuzz::run(context, what),
+            Checks::Bench(what) => bench::run(context, what),
+            Checks::Docs(options) => docs::run(context, options, &reference::markdown()),
+            Checks::Man(options) => man::run(options, &reference::pages(program)),
             Checks::Completions(options) => {
                 Ok(completions::run(&reference::completions(options.shell, program)))
             }
