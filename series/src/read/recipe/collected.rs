@@ -12,16 +12,54 @@ const PATCHES: usize = 10_000;
 const NOTES: usize = 50;
 
 /// The reason for leaving out a patch that has to be downloaded.
-pub(super) const DOWNLOADED: &str = "the recipe downloads it";
+const DOWNLOADED: &str = "the recipe downloads it";
+
+/// Which patches the build system of a recipe downloads. One that it downloads is left out: the file is not here.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Downloads {
+    /// Those that a URL names.
+    #[default]
+    Urls,
+    /// makepkg: those that only a URL names. For `NAME::URL` it takes a file NAME beside the recipe first.
+    UrlsWithoutName,
+    /// abuild, Portage and haikuporter: those that a URL names, also where a command applies them by the file's name.
+    UrlsAndTheirNames,
+}
+
+/// The decision which patches of a recipe are downloaded, for those that it applies and those that it only names.
+struct Downloaded {
+    downloads: Downloads,
+    /// The names of all files that URLs in the recipe name.
+    names: HashSet<String>,
+}
+
+impl Downloaded {
+    fn new(downloads: Downloads, named: &[(String, bool)]) -> Downloaded {
+        let remote = named.iter().filter(|(_, is_remote)| *is_remote);
+        let names = remote.map(|(pattern, _)| last_component(pattern).to_owned()).collect();
+        Downloaded { downloads, names }
+    }
+
+    /// Returns the reason for leaving a patch out, if it is downloaded; `is_remote`: whether a URL names it.
+    fn reason(&self, pattern: &str, is_remote: bool) -> Option<String> {
+        let is_downloaded = match self.downloads {
+            Downloads::Urls => is_remote,
+            Downloads::UrlsWithoutName => is_remote && pattern.contains("://"),
+            Downloads::UrlsAndTheirNames => is_remote || self.names.contains(last_component(pattern)),
+        };
+        is_downloaded.then(|| DOWNLOADED.to_owned())
+    }
+}
 
 /// The patches of a recipe and the remarks on it, as far as it has been read.
 #[derive(Default)]
 pub(super) struct Collected {
-    /// The patches that are applied, in order.
-    applied: Vec<Named>,
+    downloads: Downloads,
+    /// The patches that are applied, in order, and whether a URL names them.
+    applied: Vec<(Named, bool)>,
     /// Their patterns, and whether they are applied in reverse: branches of a condition often apply the same ones.
     seen: HashSet<(String, bool)>,
-    /// The patches that occur in the recipe, and whether they are downloaded.
+    /// The patches that occur in the recipe, and whether a URL names them.
     named: Vec<(String, bool)>,
     named_before: HashSet<String>,
     /// Commands that name a patch and do something else with it, by its pattern.
@@ -33,21 +71,29 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    /// Adds a patch to those that are applied, unless it was applied the same way before.
+    /// Creates an empty collection for a build system that downloads these patches.
+    pub fn with(downloads: Downloads) -> Collected {
+        Collected { downloads, ..Collected::default() }
+    }
+
+    /// Adds a patch, which no URL names, to those that are applied, unless it was applied the same way before.
     pub fn apply_named(&mut self, named: Named) {
+        self.push(named, false);
+    }
+
+    fn push(&mut self, named: Named, is_remote: bool) {
         if self.applied.len() >= PATCHES {
             return self.wrong(None, format!("it names more than {PATCHES} patches"));
         }
         if self.seen.insert((named.pattern.clone(), named.options.reverse)) {
-            self.applied.push(named);
+            self.applied.push((named, is_remote));
         }
     }
 
     /// Adds the patch that a word names to those that are applied.
     pub fn apply(&mut self, patch: PatchWord<'_>, options: ApplyOptions, usual_strip: Option<u32>) {
         let PatchWord { pattern, is_remote, is_glob, .. } = patch;
-        let left_out = is_remote.then(|| DOWNLOADED.to_owned());
-        self.apply_named(Named { pattern, is_glob, options, usual_strip, left_out });
+        self.push(Named { pattern, is_glob, options, usual_strip, left_out: None }, is_remote);
     }
 
     /// Adds a patch that the recipe does not apply to the source.
@@ -112,48 +158,36 @@ impl Collected {
         }
     }
 
-    /// Keeps the patches that are downloaded under a name: makepkg takes a file of this name beside the recipe before it
-    /// downloads one.
-    pub fn prefer_files(&mut self) {
-        let has_name = |named: &&mut Named| !named.pattern.contains("://");
-        self.applied.iter_mut().filter(has_name).for_each(|named| {
-            named.left_out.take_if(|why| why == DOWNLOADED);
-        });
-    }
-
-    /// Leaves out the patches that are downloaded under the name by which a command applies them.
-    pub fn leave_out_downloads(&mut self) {
-        let remote = self.named.iter().filter(|(_, is_remote)| *is_remote);
-        let remote: HashSet<&str> = remote.map(|(pattern, _)| last_component(pattern)).collect();
-        for named in &mut self.applied {
-            if named.left_out.is_none() && remote.contains(last_component(&named.pattern)) {
-                named.left_out = Some(DOWNLOADED.to_owned());
-            }
-        }
-    }
-
     /// Returns the recipe; `unapplied` is the reason for patches that no command applies.
     ///
     /// # Errors
     ///
     /// Everything that cannot be followed.
     pub fn finish(self, unapplied: &str) -> Result<Recipe, Vec<Remark>> {
-        let Collected { applied: mut patches, named, other_commands, rest, notes, wrong, .. } = self;
+        let Collected { downloads, applied, named, other_commands, rest, notes, wrong, .. } = self;
         if !wrong.is_empty() {
             return Err(wrong);
         }
+        let downloaded = Downloaded::new(downloads, &named);
+        let decided = |(mut patch, is_remote): (Named, bool)| {
+            if patch.left_out.is_none() {
+                patch.left_out = downloaded.reason(&patch.pattern, is_remote);
+            }
+            patch
+        };
+        let mut patches: Vec<Named> = applied.into_iter().map(decided).collect();
         let known: HashSet<String> =
             patches.iter().map(|patch| last_component(&patch.pattern).to_owned()).collect();
         let others = named.into_iter().filter(|(pattern, _)| !known.contains(last_component(pattern)));
         let (at, options, usual_strip) = rest.unwrap_or((patches.len(), ApplyOptions::default(), None));
         let others: Vec<Named> = others
             .map(|(pattern, is_remote)| {
-                let left_out = match other_commands.get(last_component(&pattern)) {
-                    _ if is_remote => Some(DOWNLOADED.to_owned()),
+                let why_not_applied = || match other_commands.get(last_component(&pattern)) {
                     _ if rest.is_some() => None,
                     Some(command) => Some(format!("{unapplied}; `{command}` was not followed")),
                     None => Some(unapplied.to_owned()),
                 };
+                let left_out = downloaded.reason(&pattern, is_remote).or_else(why_not_applied);
                 Named { pattern, is_glob: false, options, usual_strip, left_out }
             })
             .collect();

@@ -1,7 +1,7 @@
 //! Recipes that are shell scripts: those of Alpine, Arch, Gentoo and Haiku.
 
 use super::ApplyOptions;
-use super::collected::Collected;
+use super::collected::{Collected, Downloads};
 use super::script::{Builtins, NoBuiltins, Run};
 use super::shell::{Command, Script};
 use crate::read::apply_options::{Program, read_options};
@@ -12,7 +12,7 @@ const USUAL: Option<u32> = Some(1);
 /// Reads a `PKGBUILD`: `prepare()` and the functions after it apply patches, each with its own command.
 pub(super) fn read_arch(text: &str) -> Collected {
     let script = Script::parse(text);
-    let mut run = Run::new(&script, &NoBuiltins, Collected::default());
+    let mut run = Run::new(&script, &NoBuiltins, Collected::with(Downloads::UrlsWithoutName));
     run.top();
     let mut packages: Vec<&str> = script.functions.keys().map(String::as_str).collect();
     packages.retain(|name| name.starts_with("package"));
@@ -20,22 +20,20 @@ pub(super) fn read_arch(text: &str) -> Collected {
     for function in ["prepare", "build", "check"].into_iter().chain(packages) {
         run.function(function);
     }
-    let mut collected = run.collected;
-    collected.prefer_files();
-    collected
+    run.collected
 }
 
 /// Reads an `APKBUILD`. Without a `prepare()` of its own, abuild applies the patches of `source`.
 pub(super) fn read_alpine(text: &str) -> Collected {
     let script = Script::parse(text);
-    let mut run = Run::new(&script, &Alpine, Collected::default());
+    let mut run = Run::new(&script, &Alpine, Collected::with(Downloads::UrlsAndTheirNames));
     run.top();
     for function in ["unpack", "prepare", "build", "check", "package"] {
         if !run.function(function) && function == "prepare" {
             default_prepare(&mut run);
         }
     }
-    local_patches(run)
+    run.collected
 }
 
 struct Alpine;
@@ -71,7 +69,7 @@ fn default_prepare(run: &mut Run<'_>) {
 /// Reads an ebuild. Without a `src_prepare()` of its own, the patches of `PATCHES` are applied.
 pub(super) fn read_gentoo(text: &str) -> Collected {
     let script = Script::parse(text);
-    let mut run = Run::new(&script, &Gentoo, Collected::default());
+    let mut run = Run::new(&script, &Gentoo, Collected::with(Downloads::UrlsAndTheirNames));
     run.set("PATCHES", Vec::new());
     run.top();
     run.function("src_unpack");
@@ -85,7 +83,7 @@ pub(super) fn read_gentoo(text: &str) -> Collected {
     for function in ["src_configure", "src_compile", "src_test", "src_install"] {
         run.function(function);
     }
-    local_patches(run)
+    run.collected
 }
 
 struct Gentoo;
@@ -111,7 +109,7 @@ fn apply_patches(run: &mut Run<'_>) {
 /// Reads a recipe of Haiku: the patches of `PATCHES`, then what its functions apply. `PATCHES_2` is for another source.
 pub(super) fn read_haiku(text: &str) -> Collected {
     let script = Script::parse(text);
-    let mut run = Run::new(&script, &NoBuiltins, Collected::default());
+    let mut run = Run::new(&script, &NoBuiltins, Collected::with(Downloads::UrlsAndTheirNames));
     run.top();
     run.apply_variable("PATCHES", ApplyOptions::default(), USUAL, |_| true);
     for function in ["PATCH", "BUILD", "INSTALL", "TEST"] {
@@ -124,11 +122,5 @@ pub(super) fn read_haiku(text: &str) -> Collected {
             run.leave_out_variable(&name, &why);
         }
     }
-    local_patches(run)
-}
-
-fn local_patches(run: Run<'_>) -> Collected {
-    let mut collected = run.collected;
-    collected.leave_out_downloads();
-    collected
+    run.collected
 }

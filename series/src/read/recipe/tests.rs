@@ -182,6 +182,31 @@ fn loops_and_helpers_are_followed() {
     assert_eq!(read(RecipeKind::Arch, endless), ["x.patch"]);
 }
 
+/// Whether a patch is applied by its name, by a list that is not known, or not at all.
+#[test]
+fn each_build_system_downloads_by_one_rule() {
+    let left_out = |name: &str| format!("{name}: the recipe downloads it");
+    let source = "source=(a.patch \"c.patch::https://x.org/c?raw\" https://x.org/d.patch)\n";
+    let all = "prepare() {\n  while read -r p; do patch -p0 -i $p; done < list\n}\n";
+    assert_eq!(
+        read(RecipeKind::Arch, &format!("{source}{all}")),
+        ["a.patch -p0", "c.patch -p0", &left_out("https://x.org/d.patch -p0")]
+    );
+    assert_eq!(
+        read(
+            RecipeKind::Arch,
+            &format!("{source}prepare() {{\n  patch -i c.patch\n  patch -i a.patch\n}}\n")
+        ),
+        ["c.patch", "a.patch", &left_out("https://x.org/d.patch")]
+    );
+    let source = "source=\"a.patch c.patch::https://x.org/c?raw https://x.org/d.patch\"\n";
+    let by_name = "prepare() {\n\tpatch -i \"$srcdir\"/d.patch\n\tpatch -i a.patch\n}\n";
+    assert_eq!(
+        read(RecipeKind::Alpine, &format!("{source}{by_name}")),
+        [left_out("*/d.patch"), "a.patch".to_owned(), left_out("c.patch")]
+    );
+}
+
 #[test]
 fn a_command_that_is_not_understood_is_never_passed_over() {
     let unknown = "source=(a.patch b.patch)\nprepare() {\n  patch -p1 -i ../b.patch\n  while read -r p; do patch -p0 -i $p; done < list\n}\n";
@@ -268,7 +293,7 @@ fn a_yocto_recipe() {
             "0002-b.patch (1)",
             "a.diff -p2",
             "no.patch: the recipe does not apply it (`apply=no`)",
-            "https://x.org/c.patch: the recipe downloads it",
+            "https://x.org/c.patch (1): the recipe downloads it",
             "d.patch (1)",
         ]
     );

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::ApplyOptions;
-use super::collected::{Collected, DOWNLOADED};
+use super::collected::Collected;
 use super::pattern::{PatchWord, alternatives, identifier, patch_in, variable_in};
 use super::script::{NoBuiltins, Run};
 use super::shell::Script;
@@ -219,7 +219,7 @@ fn expand(
 /// Collects a patch of `SRC_URI` with its parameters.
 fn apply_source(patch: PatchWord<'_>, collected: &mut Collected) {
     let mut options = ApplyOptions::default();
-    let mut left_out = patch.is_remote.then_some(DOWNLOADED);
+    let mut left_out = None;
     for (key, value) in &patch.parameters {
         match *key {
             "striplevel" | "pnum" => match value.parse() {
