@@ -1,7 +1,10 @@
 //! Configuration: the size of a pool without `-c`, the environment variables of options, and the log line about the
 //! cache.
 
+use std::path::Path;
+
 use espalier_core::error::Result;
+use espalier_core::sys::machine::disk;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
@@ -86,6 +89,20 @@ pub fn values_of_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let server = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)])?;
         let paged = props(&server)?.get("kv_pool").is_some();
         fixture.must(!paged, || format!("{name}={value}: the cache is paged"));
+    }
+    Ok(())
+}
+
+/// A switch has the value that `config.ini` sets, not only its presence.
+pub fn switches_in_config(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let folder = fixture.empty_folder("config")?;
+    let config = Path::new(&folder).join("llama.cpp/config.ini");
+    for (value, is_paged) in [("on", true), ("off", false)] {
+        disk::write_atomically(&config, format!("kv-paged = {value}\n").as_bytes())?;
+        let variables = [("XDG_CONFIG_HOME", folder.as_str())];
+        let server = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &variables)?;
+        let found = props(&server)?.get("kv_pool").is_some();
+        fixture.must(found == is_paged, || format!("kv-paged = {value} in config.ini: paged is {found}"));
     }
     Ok(())
 }

@@ -124,6 +124,7 @@ const PROMISES: &[Promise] = &[
     promise("refused-restores-keep-the-sequence", refusals::refused_restores_keep_the_sequence),
     promise("refused-while-asleep", refusals::refused_while_asleep),
     promise("values-of-variables", configured::values_of_variables),
+    promise("switches-in-config", configured::switches_in_config),
     promise("batch-keys-take-turns", turns::batch_keys_take_turns),
     promise("copies-push-nothing-out", turns::copies_push_nothing_out),
     promise("dropped-sequences", turns::dropped_sequences_are_looked_up),
