@@ -1,7 +1,7 @@
 //! Features of the paged server whose failure the gate must detect: for each a correct fake server, and one fault after
 //! the other. Each fault fails its own check, for its own reason.
 
-use super::support::gating::{fakes, held};
+use super::support::gating::{fakes, gate_servers, gated, held};
 use super::support::{files, llama_server};
 
 /// Every fault has a check that detects it, and a line in the table of docs/design/gate.md.
@@ -15,6 +15,27 @@ fn every_fault_is_tried_and_written_down() {
         assert!(table.contains(&format!("`{fault}`")), "docs/design/gate.md does not name `{fault}`");
         assert!(tests.iter().any(|text| text.contains(fault)), "no test has `{fault}`");
     }
+}
+
+/// A check without a row has no fault that it is known to detect.
+#[test]
+fn every_check_has_a_row_in_the_table_of_faults() {
+    let said = gate_servers(&gated(), "unknown").code(2);
+    let known = said.stderr.lines().find_map(|line| line.trim().strip_prefix("next: use one of: ")).unwrap();
+    let page = std::fs::read_to_string(files::of_this_repository("docs/design/gate.md")).unwrap();
+    let (_, section) = page.split_once("\n## Servers\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let first_cells = section.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim);
+    let rows: Vec<&str> = first_cells.filter(|cell| !["", "check", "---"].contains(cell)).collect();
+    assert_eq!(rows, known.split(", ").collect::<Vec<_>>());
+}
+
+#[test]
+fn residual_windows_in_f16() {
+    let all =
+        "trained f16, 1 sequence, -ctk, turbo2, -ctv, turbo2, --kv-recent, 65536: request 0: token 3 is not";
+    let parts = "copies of some cells, a prompt in parts: request 0: token 3 is not stock's";
+    held("copies", &[("", "reads the quantized cache", all), ("", "recycles a row too early", parts)]);
 }
 
 #[test]

@@ -122,9 +122,12 @@ pub fn choose(hash: u64, place: usize, config: &Config) -> Choice {
     let is_wrong =
         config.breaks("a wrong token", true) || config.breaks("another token", false) || attends_otherwise;
     let drafted = config.has("--spec-type") && config.is_broken("accepts wrong drafts");
+    let reads_quants =
+        config.value("--kv-recent") == Some("65536") && config.is_broken("reads the quantized cache");
+    let lacks_a_row = config.has("-ub") && config.is_broken("recycles a row too early");
     let token = match is_tie {
         true if config.breaks("ties", true) => second,
-        true if is_wrong || drafted => 299,
+        true if is_wrong || drafted || reads_quants || lacks_a_row => 299,
         _ => first,
     };
     let moved = match place {
