@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-const TABLE: &str = include_str!("../../../docs/design/kv-parity.md");
+const TABLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/design/kv-parity.md"));
 const FILES: [(&str, &str); 5] = [
     ("parity_events", include_str!("parity_events.rs")),
     ("parity_hashes", include_str!("parity_hashes.rs")),

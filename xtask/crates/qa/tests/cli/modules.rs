@@ -62,6 +62,29 @@ fn modules_import_only_what_the_tables_allow() {
     }
 }
 
+/// A file outside of the crate is named from the crate's folder (`CARGO_MANIFEST_DIR`): the module that includes it can
+/// be moved, and what a crate needs from elsewhere can be searched for.
+#[test]
+fn included_files_are_in_the_crate_or_named_from_its_folder() {
+    for folder in CRATES.into_iter().chain(["xtask/crates/modelgen", "health"]) {
+        for sources in ["src", "tests"].map(|below| root().join(folder).join(below)) {
+            for file in files::list(&sources).iter().filter(|file| file.ends_with(".rs")) {
+                let text = std::fs::read_to_string(sources.join(file)).unwrap();
+                // From the folder of the file to that of the crate.
+                let most = 1 + file.matches('/').count();
+                let outside = included(&text).find(|path| path.matches("../").count() > most);
+                assert_eq!(outside, None, "{}", sources.join(file).display());
+            }
+        }
+    }
+}
+
+/// Returns the paths in `include_str!` and `include_bytes!`.
+fn included(text: &str) -> impl Iterator<Item = &str> {
+    let names = ["include_str!(\"", "include_bytes!(\""];
+    names.into_iter().flat_map(move |name| text.split(name).skip(1)).filter_map(|rest| rest.split('"').next())
+}
+
 /// Returns the imports among the submodules of `outer`, without its `mod.rs`.
 fn inside_of(
     outer: &str,
