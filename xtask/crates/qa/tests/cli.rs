@@ -24,6 +24,7 @@ mod cli {
     mod edited_tree;
     mod encodings;
     mod export;
+    mod export_changed;
     mod fetch;
     mod fetch_fails;
     mod fetch_npm;

@@ -26,6 +26,16 @@ pub fn names(project: &Project) -> Vec<String> {
     series(project).into_keys().collect()
 }
 
+/// Asserts that lock, series and edit repository agree, and that a second run has nothing to do.
+pub fn assert_settled(project: &Project) {
+    project.run(&["lock", "--check"]).success();
+    let before = series(project);
+    assert!(project.run(&["export"]).success().stdout.contains("nothing changed"));
+    assert_eq!(series(project), before);
+    assert_eq!(project.run(&["--json", "edit"]).success().json()["made"], false);
+    assert_eq!(project.scratch(), [""; 0]);
+}
+
 /// Returns the folder of a variant's edit repository.
 pub fn edit_folder(project: &Project, variant: &str) -> PathBuf {
     project.path("target/espalier/edit").join(variant)
