@@ -45,6 +45,7 @@ mod cli {
     mod image;
     mod import_fork;
     mod import_functions;
+    mod import_headers;
     mod import_layouts;
     mod import_line_ends;
     mod import_lost;

@@ -1,15 +1,10 @@
 //! `import` of packages with recipes: which patches are applied, in which order, and with which options, is read from the
 //! commands of the recipe.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::support::importing::started;
-use super::support::{Output, Project, files};
-
-fn import(project: &Project, path: &Path, more: &[&str]) -> Output {
-    let author = ["--author", "A <a@example.org>"];
-    project.run(&[&["import", path.to_str().unwrap()], &author[..], more].concat())
-}
+use super::support::importing::{import, started};
+use super::support::{Project, files};
 
 /// Returns a change of the name, which is "world" at the pin.
 fn change(from: &str, to: &str) -> String {

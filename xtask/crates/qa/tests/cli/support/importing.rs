@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::upstream::{TAG, Upstream};
-use super::{Project, files, git};
+use super::{Output, Project, files, git};
 
 /// Creates a folder that is not a project yet.
 pub fn empty_project() -> Project {
@@ -22,6 +22,31 @@ pub fn started() -> Project {
     let from = Upstream::shared().repository();
     project.run(&["init", "--from", from.to_str().unwrap(), "--at", TAG, "--variant", "my"]).success();
     project
+}
+
+/// Imports `path` as the work of one author.
+pub fn import(project: &Project, path: &Path, more: &[&str]) -> Output {
+    let author = ["--author", "A <a@example.org>"];
+    project.run(&[&["import", path.to_str().unwrap()], &author[..], more].concat())
+}
+
+/// Returns a change of one line; a second one builds on the first.
+pub fn change(prefixes: [&str; 2], from: &str, to: &str) -> String {
+    let [old, new] = prefixes;
+    format!(
+        "--- {old}src/name.c\n+++ {new}src/name.c\n@@ -3,3 +3,3 @@\n const char * words_name(void) {{\n-    return \
+         \"{from}\";\n+    return \"{to}\";\n }}\n"
+    )
+}
+
+/// Returns the first change.
+pub fn first() -> String {
+    change(["a/", "b/"], "world", "people")
+}
+
+/// Returns a change that builds on the first one.
+pub fn second() -> String {
+    change(["a/", "b/"], "people", "folk")
 }
 
 /// Paths that `--leave-out` has to name for [`fork`].
