@@ -129,7 +129,7 @@ await check('open', async () => {
 	const answer = await page.goto(url);
 
 	expect(answer.status() === 200, `GET / answered ${answer.status()}`);
-	expect((answer.headers()['content-type'] ?? '').includes('text/html'), 'GET / is no HTML');
+	expect((answer.headers()['content-type'] ?? '').includes('text/html'), 'GET / is not HTML');
 	await composer().waitFor();
 });
 
@@ -143,7 +143,7 @@ await check('ask', async () => {
 
 	expect(lastSent().includes(FIRST), `sent was ${lastSent()}`);
 	expect(asked.at(-1).stream === true, 'no stream was asked for');
-	expect(texts >= 5, `${texts} texts of the answer were seen before the server was done, which is no stream`);
+	expect(texts >= 5, `${texts} texts of the answer were seen before the server was done: it is not a stream`);
 });
 
 await check('text-file', async () => {

@@ -70,24 +70,24 @@ def compare(value, annotation, path: str, report) -> None:
             report(WRONG, path, f"{value!r} is none of {', '.join(map(repr, arguments[:6]))}")
     elif origin in (list, typing.List, collections.abc.Iterable):
         if not isinstance(value, list):
-            report(WRONG, path, f"{value!r} is no list")
+            report(WRONG, path, f"{value!r} is not a list")
         else:
             for item in value:
                 compare(item, arguments[0], path + "[]", report)
     elif origin in (dict, typing.Dict, collections.abc.Mapping):
         if not isinstance(value, dict):
-            report(WRONG, path, f"{value!r} is no object")
+            report(WRONG, path, f"{value!r} is not an object")
     elif isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         compare_model(value, annotation, path, report)
     elif annotation is float:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            report(WRONG, path, f"{value!r} is no number")
+            report(WRONG, path, f"{value!r} is not a number")
     elif annotation is int:
         if isinstance(value, bool) or not (isinstance(value, int) or isinstance(value, float) and value.is_integer()):
-            report(WRONG, path, f"{value!r} is no integer")
+            report(WRONG, path, f"{value!r} is not an integer")
     elif isinstance(annotation, type) and annotation in (str, bool):
         if not isinstance(value, annotation):
-            report(WRONG, path, f"{value!r} is no {annotation.__name__}")
+            report(WRONG, path, f"{value!r} is not of type {annotation.__name__}")
     elif annotation is type(None):
         if value is not None:
             report(WRONG, path, f"{value!r} is not null")
@@ -95,7 +95,7 @@ def compare(value, annotation, path: str, report) -> None:
 
 def compare_model(value, model, path: str, report) -> None:
     if not isinstance(value, dict):
-        report(WRONG, path, f"{value!r} is no {model.__name__}")
+        report(WRONG, path, f"{value!r} is not of type {model.__name__}")
         return
     names = {field.alias or name: field for name, field in model.model_fields.items()}
     for name, field in names.items():

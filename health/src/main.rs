@@ -4,7 +4,7 @@
 //! It reads the server's own variables: `LLAMA_ARG_HOST`, `LLAMA_ARG_PORT` and `LLAMA_ARG_API_PREFIX`. A user who
 //! passes these as arguments instead has to set the environment too.
 
-#![allow(clippy::disallowed_methods, reason = "it is no part of the tool, and this is all that it does")]
+#![allow(clippy::disallowed_methods, reason = "it is not part of the tool, and this is all that it does")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -32,11 +32,11 @@ impl Question {
             Some(host) => host.to_string(),
         };
         let port = set("LLAMA_ARG_PORT").unwrap_or_else(|| "8080".to_string());
-        let port = port.parse().map_err(|_| format!("LLAMA_ARG_PORT is `{port}`, which is no port"))?;
+        let port = port.parse().map_err(|_| format!("LLAMA_ARG_PORT is `{port}`, which is not a port"))?;
         let path = set("LLAMA_ARG_API_PREFIX").unwrap_or_default() + "/health";
         match path.bytes().all(|byte| byte.is_ascii_graphic()) {
             true => Ok(Question { host, port, path }),
-            false => Err("LLAMA_ARG_API_PREFIX is no path".to_string()),
+            false => Err("LLAMA_ARG_API_PREFIX is not a path".to_string()),
         }
     }
 
@@ -67,7 +67,7 @@ impl Question {
                 count => answer.extend_from_slice(&part[..count]),
             }
         }
-        status(&answer).ok_or_else(|| "its answer is no HTTP".to_string())
+        status(&answer).ok_or_else(|| "its answer is not HTTP".to_string())
     }
 }
 

@@ -44,8 +44,8 @@ fn the_status_of_an_answer_is_reported() {
     let (said, request) = said_of(&[b"HTTP/1.1 200 OK\r\n\r\n{}"], PATIENCE);
     assert_eq!((said, request.lines().next()), (Ok(200), Some("GET /health HTTP/1.0")));
     assert_eq!(said_of(&[b"HTTP/1.1 50", b"3 Service Unavailable\r\n"], PATIENCE).0, Ok(503));
-    assert_eq!(said_of(&[b"SSH-2.0-OpenSSH\r\n"], PATIENCE).0, Err("its answer is no HTTP".into()));
-    assert_eq!(said_of(&[], PATIENCE).0, Err("its answer is no HTTP".into()));
+    assert_eq!(said_of(&[b"SSH-2.0-OpenSSH\r\n"], PATIENCE).0, Err("its answer is not HTTP".into()));
+    assert_eq!(said_of(&[], PATIENCE).0, Err("its answer is not HTTP".into()));
 }
 
 #[test]

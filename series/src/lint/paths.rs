@@ -17,8 +17,13 @@ pub(crate) fn check_source_only(patch: &Patch, rules: &LintRules) -> Vec<Finding
     let not_source = |path: &RepoPath| !is_source(path.as_bytes()) && !rules.allows(path.as_bytes());
     let hint =
         "take the file out of the patch with `cargo xtask edit` and `export`, or allow it in `ci/lint.toml`";
-    let mut found =
-        each_path(patch, not_source, LintRule::NotSource, |path| format!("`{path}` is no source"), hint);
+    let mut found = each_path(
+        patch,
+        not_source,
+        LintRule::NotSource,
+        |path| format!("`{path}` is not a source file"),
+        hint,
+    );
     found.extend(patch.files.iter().filter_map(|file| binary(patch, file, rules, hint)));
     found
 }

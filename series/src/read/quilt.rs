@@ -64,7 +64,7 @@ fn read_entry(line: &str) -> Result<QuiltEntry, String> {
 fn refuse_name(name: &str) -> Result<(), String> {
     let leaves = name.starts_with(['/', '-']) || name.split('/').any(|part| part == ".." || part.is_empty());
     if leaves || name.chars().any(char::is_control) {
-        return Err(format!("`{}` is no path inside the folder", name.escape_debug()));
+        return Err(format!("`{}` is not a path inside the folder", name.escape_debug()));
     }
     if is_packed(name) { Err(format!("`{name}` is packed: unpack it first")) } else { Ok(()) }
 }
@@ -106,7 +106,7 @@ mod tests {
         let text = "../a\n/b\nc/../d\na//b\nx.gz\ny -q\nz -p\ngood\n-x\nw -l\nv -F\nu t\n";
         let wrong = read_quilt_series("series", text).unwrap_err();
         assert_eq!(wrong.len(), 11, "{wrong:#?}");
-        assert_eq!(wrong[0], "series:1: `../a` is no path inside the folder");
+        assert_eq!(wrong[0], "series:1: `../a` is not a path inside the folder");
         assert_eq!(wrong[5], "series:6: `-q` is not a known option of patch(1)");
         assert_eq!(
             wrong[8],

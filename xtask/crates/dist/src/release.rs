@@ -103,7 +103,7 @@ fn check(options: &Options) -> Result<()> {
         .hint("change `version` in `[workspace.package]` of `Cargo.toml`, or the tag"));
     }
     match options.url.as_deref().filter(|url| !is_url(url)) {
-        Some(url) => Err(Error::usage(format!("`{url}` is no plain https URL"))),
+        Some(url) => Err(Error::usage(format!("`{url}` is not a plain https URL"))),
         None => Ok(()),
     }
 }

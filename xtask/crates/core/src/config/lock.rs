@@ -154,7 +154,7 @@ impl LockedVariant {
     fn tree_after(&self, patch: Option<&LockedPatch>) -> Result<ObjectId> {
         let (after, id) = patch.map_or(("no patch", &self.base), |patch| (&*patch.file, &patch.tree));
         id.parse().map_err(|_| {
-            regenerate(Error::usage(format!("`{id}` is locked as the tree after {after}, and is no id")))
+            regenerate(Error::usage(format!("`{id}` is locked as the tree after {after}, and is not an id")))
         })
     }
 
@@ -262,7 +262,7 @@ mod tests {
             variant.patches[0].tree = damaged.to_string();
             let error = variant.series_tree().unwrap_err().to_string();
             let said = format!(
-                "error: `{damaged}` is locked as the tree after patches/p/0001-a.patch, and is no id"
+                "error: `{damaged}` is locked as the tree after patches/p/0001-a.patch, and is not an id"
             );
             assert!(error.starts_with(&said) && error.contains("next: cargo xtask lock"), "{error}");
         }

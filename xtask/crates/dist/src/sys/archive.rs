@@ -130,7 +130,7 @@ fn checked<R: Read>(entry: &tar::Entry<'_, R>) -> std::result::Result<(String, b
         _ => Kind::Other,
     };
     if path.chars().any(char::is_control) || path.starts_with('/') {
-        return Err(Refusal::Hostile(format!("`{}` is no path inside of a folder", path.escape_debug())));
+        return Err(Refusal::Hostile(format!("`{}` is not a path inside a folder", path.escape_debug())));
     }
     if entry.header().mode()? & 0o7000 != 0 {
         return Err(Refusal::Hostile(format!("`{path}` would run as somebody else")));
@@ -228,11 +228,11 @@ mod tests {
         use tar::EntryType;
         let of_kind = |kind| member("p/a", kind, 0o644, b"");
         let cases: [(&str, Vec<Vec<u8>>); 14] = [
-            ("`p/../../a` is no path inside", vec![file("p/../../a")]),
-            ("`../a` is no path inside", vec![file("../a")]),
-            ("`/etc/a` is no path inside", vec![file("/etc/a")]),
-            ("is no path inside", vec![file("p/a\nb")]),
-            ("is no path inside", vec![file("p\\a")]),
+            ("`p/../../a` is not a path inside", vec![file("p/../../a")]),
+            ("`../a` is not a path inside", vec![file("../a")]),
+            ("`/etc/a` is not a path inside", vec![file("/etc/a")]),
+            ("is not a path inside", vec![file("p/a\nb")]),
+            ("is not a path inside", vec![file("p\\a")]),
             ("`p/a` is a link", vec![of_kind(EntryType::Symlink)]),
             ("`p/a` is a link", vec![of_kind(EntryType::Link)]),
             ("`p/a` is neither a file", vec![of_kind(EntryType::Char)]),
@@ -259,7 +259,7 @@ mod tests {
         assert!(said_of(&second).contains("something stands behind its end"));
         // The first part has no end marker, so a second one continues the same tar.
         let joined = [zipped(&file("p/a")), archive(&[file("p/../b")])].concat();
-        assert!(said_of(&joined).contains("`p/../b` is no path inside"), "{}", said_of(&joined));
+        assert!(said_of(&joined).contains("`p/../b` is not a path inside"), "{}", said_of(&joined));
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn linked_in(layer: &Layer<PathBuf>) -> Result<Vec<Named>> {
             Content::File(file) => file.clone(),
             _ => continue,
         };
-        let damaged = |why: String| Error::no(format!("`{path}` is no program that can be read: {why}"));
+        let damaged = |why: String| Error::no(format!("`{path}` is not a program that can be read: {why}"));
         if let Some(linked) = linked::read(&disk::read(&file)?).map_err(damaged)? {
             found.push((path.clone(), linked));
         }

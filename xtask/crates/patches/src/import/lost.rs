@@ -48,7 +48,7 @@ fn ways_out(change: &LostChange, patch: &LoosePatch, paths: &[Vec<u8>]) -> Vec<S
             format!(
                 "correct the header of the hunk, or count its lines again: recountdiff {file} >counted.patch"
             ),
-            "or delete these lines from the file, if they are no part of a change".to_string(),
+            "or delete these lines from the file, if they are not part of a change".to_string(),
         ],
         LostKind::File(_) => {
             // Of several, the second one is without a prefix.

@@ -169,7 +169,7 @@ fn pin_move<'a>(
 ) -> Result<PinMove<'a>> {
     let name = state.to.name.clone();
     let revision = Revision::parse(&name).ok_or_else(|| {
-        Error::environment(format!("the record of the rebase goes to `{name}`, which is no name"))
+        Error::environment(format!("the record of the rebase goes to `{name}`, which is not a name"))
     })?;
     let tip = Tip { name, revision, commit: state.tip_commit()?, tree: state.tip_tree()? };
     load_with_tip(context, pins, store, pins.variant(Some(&state.variant))?, |_| Ok(tip))
@@ -206,7 +206,10 @@ fn solved(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Resul
             )));
     }
     for path in &resolved.untracked {
-        here.series_move.context.ui.warn(format!("`{path}` is not known to git and is no part of the patch"));
+        here.series_move
+            .context
+            .ui
+            .warn(format!("`{path}` is not known to git and is not part of the patch"));
     }
     resolutions::learn(repo, &layout.resolutions())?;
     let commit = repo.commit_patch(here.patch, resolved.tree, head)?;

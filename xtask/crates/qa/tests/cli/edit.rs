@@ -320,7 +320,7 @@ fn a_repository_that_is_none() {
     -- stdout --
 
     -- stderr --
-    error: `target/espalier/edit/paged` is no git repository that can be read
+    error: `target/espalier/edit/paged` is not a git repository that can be read
       could not find repository at 'target/espalier/edit/paged'
       next: move it away, when something in it is worth keeping
       next: discard it: cargo xtask edit paged --discard

@@ -125,7 +125,7 @@ fn a_line_like_the_first_one_of_a_mail_stays_in_the_message() {
 fn a_mail_below_the_diff_of_another_patch_is_refused() {
     let second = CHANGE.replace("people", "folk").replace("world", "people");
     let below = format!("fix.patch: b/src/name.c: a mail begins below it: `{}`", FROM.trim_end());
-    // The first one is no mail, or the second one has no header.
+    // The first one is not a mail, or the second one has no header.
     for text in [
         format!("Name people.\n\n{CHANGE}{}", mail("Why.", &second)),
         format!("{}{FROM}\nWhy.\n---\n{second}", mail("Why.", CHANGE)),

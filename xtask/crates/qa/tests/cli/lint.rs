@@ -71,7 +71,7 @@ fn every_finding_has_a_place_and_a_hint() {
       next: say in each what only it does, or make one patch of the two with `cargo xtask edit` and `export`
     patches/paged/0005-add-a-note.patch:6: `Upstream-Status: Soon` is not allowed [trailer-value]
       next: write `Pending`, `Submitted <URL>`, `Inappropriate <why>` or `Backport <commit>`, or as Yocto does, with `[details]`
-    patches/paged/0005-add-a-note.patch:13: `docs/add.md` is no source [not-source]
+    patches/paged/0005-add-a-note.patch:13: `docs/add.md` is not a source file [not-source]
       next: take the file out of the patch with `cargo xtask edit` and `export`, or allow it in `ci/lint.toml`
     patches/paged/0005-xxx.patch:1: number 0005 is taken by 0005-add-a-note.patch [number-twice]
       next: number the series from 0001 without gaps: cargo xtask lint --fix
@@ -100,7 +100,7 @@ fn findings_are_data() {
       "file": "patches/paged/0005-add-a-note.patch",
       "hint": "take the file out of the patch with `cargo xtask edit` and `export`, or allow it in `ci/lint.toml`",
       "line": 13,
-      "message": "`docs/add.md` is no source",
+      "message": "`docs/add.md` is not a source file",
       "rule": "not-source"
     }
     "#);
@@ -279,8 +279,8 @@ fn unreadable_files_and_files_for_git_are_not_sources() {
     });
     let said = project.run(&["lint"]).code(1).stdout;
     for path in [
-        "`.gitattributes` is no source",
-        "`sub/.gitmodules` is no source",
+        "`.gitattributes` is not a source file",
+        "`sub/.gitmodules` is not a source file",
         "`data/logo.bin` is changed as a binary",
     ] {
         assert!(said.contains(path), "{said}");

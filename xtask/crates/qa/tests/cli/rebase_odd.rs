@@ -118,7 +118,7 @@ fn a_replaced_binary_is_named() {
                  its conflicts were resolved by hand
 
     warning: patches undo what upstream did since the old pin:
-      0001-change-something.patch replaces data/logo.bin, which is no text, and upstream changed it too
+      0001-change-something.patch replaces data/logo.bin, which is binary, and upstream changed it too
     -- stderr --
     ");
     moving.assert_moved();

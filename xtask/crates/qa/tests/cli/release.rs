@@ -87,7 +87,7 @@ fn what_is_not_there_or_not_what_it_says_is_no_release() {
     project.run(&["release", "--variant", "x"]).code(2).says(&["there is no variant `x`"]);
     project.run(&["release", "--tag", "v9.9.9"]).code(2).says(&["the tag `v9.9.9` is not `v"]);
     project.run(&["release", "--tag", &format!("v{VERSION}")]).code(2).says(&["`CHANGELOG.md` has no entry"]);
-    project.run(&["release", "--url", "https://x/'; rm -rf '"]).code(2).says(&["is no plain https URL"]);
+    project.run(&["release", "--url", "https://x/'; rm -rf '"]).code(2).says(&["is not a plain https URL"]);
     change(&project.path(PACKAGE), "sbom.cdx.json", |bom| bom["version"] = 2.into());
     project.run(&["release"]).code(1).says(&["is not what it says", "next: build paged-cpu-native again"]);
     assert_eq!(before, files::times(&project.path(RELEASE)));

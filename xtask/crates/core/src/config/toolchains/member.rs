@@ -49,7 +49,7 @@ fn inside(path: &str) -> Result<&str, String> {
         return Ok("");
     }
     if plain.split('/').any(leads_out) || plain.contains(['\\', '\0']) {
-        return Err(format!("`{path}` is no path inside of a folder"));
+        return Err(format!("`{path}` is not a path inside a folder"));
     }
     Ok(plain)
 }

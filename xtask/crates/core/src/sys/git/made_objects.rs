@@ -36,7 +36,7 @@ impl Writer<'_> {
             let value = lines.find_map(|line| line.strip_prefix(key.as_bytes()))?;
             std::str::from_utf8(value).ok()?.parse().ok()
         };
-        let tree = header("tree ").ok_or_else(|| Error::environment(format!("{id} is no commit")))?;
+        let tree = header("tree ").ok_or_else(|| Error::environment(format!("{id} is not a commit")))?;
         self.write_tree(tree)?;
         self.write(ObjectKind::Commit, id, &text)?;
         Ok(header("parent "))

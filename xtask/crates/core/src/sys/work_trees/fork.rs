@@ -46,7 +46,7 @@ impl ForkPlace {
                 .hint("name a clone on this machine: --from PATH"));
         }
         if from.starts_with('-') {
-            return Err(Error::usage(format!("`{from}` is no repository")));
+            return Err(Error::usage(format!("`{from}` is not a repository")));
         }
         let path = (!is_url).then(|| root.join(from));
         if let Some(path) = path.as_deref().filter(|path| !disk::exists(path)) {

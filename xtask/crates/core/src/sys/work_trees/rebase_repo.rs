@@ -46,7 +46,7 @@ impl RebaseRepo {
     pub fn open(folder: &Path) -> Result<RebaseRepo> {
         let work = folder.join("work");
         if !disk::exists(&work.join(".git/HEAD")) {
-            return Err(Error::environment(format!("`{}` is no git work tree any more", work.display()))
+            return Err(Error::environment(format!("`{}` is no longer a git work tree", work.display()))
                 .hint("cargo xtask rebase --abort    # nothing in your project has changed"));
         }
         Ok(RebaseRepo { store: Store::open(&work.join(".git"))?, work })

@@ -142,7 +142,7 @@ main() {
     done
     [ -n "$base" ] || { usage >&2; exit 2; }
     [ -n "${HOME:-}" ] || fail "HOME is not set, and names the folder to install into"
-    case "$variant$flavor" in *[!A-Za-z0-9._-]*) fail "that is no name of a variant or a flavor" ;; esac
+    case "$variant$flavor" in *[!A-Za-z0-9._-]*) fail "that is not the name of a variant or a flavor" ;; esac
     has sha256sum || has shasum || fail "neither sha256sum nor shasum is here: nothing can be verified" "install coreutils"
     has tar || fail "tar is not here" "install tar"
     find_platform

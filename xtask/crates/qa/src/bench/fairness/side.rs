@@ -39,7 +39,7 @@ impl Side {
             )
         };
         if !disk::is_program(program) {
-            return Err(wrong("is no program"));
+            return Err(wrong("is not a program"));
         }
         let flag = TestServer::Paged.needed_flag().unwrap_or_default();
         if !server::help_of(program)?.contains(flag) {
@@ -92,6 +92,6 @@ mod tests {
     #[test]
     fn what_is_no_program_is_named() {
         let error = Side::find("before", Path::new("no-such-server")).unwrap_err();
-        assert!(error.what.contains("`no-such-server` is no program"), "{error}");
+        assert!(error.what.contains("`no-such-server` is not a program"), "{error}");
     }
 }

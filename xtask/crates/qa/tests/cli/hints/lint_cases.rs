@@ -13,7 +13,7 @@ pub const CASES: &[HintCase] = &[
         hints: &[("cargo xtask docs", 0)],
     },
     HintCase {
-        name: "lint of names and what is no source",
+        name: "lint of names and what is not a source file",
         make: || {
             let project = Project::new();
             project.take_patch(|fork| files::edit(&fork.join("README.md"), "Hello", "Hi"));

@@ -14,7 +14,7 @@ pub const CASES: &[HintCase] = &[
         hints: &[("cargo xtask rebase --to", 0)],
     },
     HintCase {
-        name: "newest in a repository that is no source, in a folder with a blank and a quote in its name",
+        name: "newest in a repository that is not a source, in a folder with a blank and a quote in its name",
         make: || elsewhere(&[ABOUT]),
         command: "newest --variant paged --tip main --from \"../it's elsewhere\"",
         place: Place::Clone,
