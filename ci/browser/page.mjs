@@ -35,7 +35,7 @@ page.on('pageerror', (error) => complaints.push(`error in the page: ${error.mess
 // Of the worker's requests too.
 context.on('request', (request) => {
 	if (!request.url().startsWith(url) && !/^(data|blob):/.test(request.url())) {
-		complaints.push(`asked somebody else: ${request.url()}`);
+		complaints.push(`request to another host: ${request.url()}`);
 	}
 
 	if (request.url().endsWith('/chat/completions')) asked.push(request.postDataJSON());

@@ -1,6 +1,6 @@
 //! The checked-in C header and the Rust exports agree.
 //!
-//! One test compares the names in both. The others compile `border.c` against the header and the static library, run
+//! One test compares the names in both. The others compile `ffi.c` against the header and the static library, run
 //! it, and compare values, layouts and behaviour.
 //!
 //! One more runs the program under valgrind's memcheck if there is a `valgrind` in `PATH`; else it reports that it was
@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! cargo test --package espalier-kernels --test header
-//! valgrind --leak-check=full target/tmp/border-program
+//! valgrind --leak-check=full target/tmp/ffi-program
 //! ```
 
 // The ban on starting processes is for the orchestrator; these tests need a C compiler.
@@ -53,9 +53,9 @@ fn header_declares_exactly_the_exports() {
 
 #[test]
 fn every_declared_function_is_called_by_the_c_program() {
-    let program = include_str!("border.c");
+    let program = include_str!("ffi.c");
     for name in declared_functions(HEADER) {
-        assert!(program.contains(&format!("{name}(")), "border.c does not call `{name}`");
+        assert!(program.contains(&format!("{name}(")), "ffi.c does not call `{name}`");
     }
 }
 
@@ -152,7 +152,7 @@ fn numbers_and_layouts_of_the_pool_agree() {
         assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
     }
     let compared = printed.keys().filter(|name| name.contains("pool") && !name.starts_with("pool."));
-    assert_eq!(compared.count(), expected.len(), "border.c prints what nobody compares");
+    assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn numbers_and_layouts_of_the_scheduler_agree() {
     }
     let compared =
         printed.keys().filter(|name| name.contains(".schedule_") && !name.starts_with("scheduler."));
-    assert_eq!(compared.count(), expected.len(), "border.c prints what nobody compares");
+    assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn numbers_and_layouts_of_attention_agree() {
         assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
     }
     let compared = printed.keys().filter(|name| name.contains(".attention"));
-    assert_eq!(compared.count(), expected.len(), "border.c prints what nobody compares");
+    assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
 }
 
 #[test]
@@ -432,7 +432,7 @@ struct FfiRun {
 fn run_ffi_program(variables: &[(&str, &str)]) -> FfiRun {
     let mut command = Command::new(ffi_program());
     command.env_remove("ESPALIER_ENABLE").env_remove("ESPALIER_DISABLE").envs(variables.iter().copied());
-    let output = command.output().expect("the compiled border program starts");
+    let output = command.output().expect("the compiled program starts");
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("the program prints ASCII");
     let values = text.lines().filter_map(|line| line.split_once(' '));
@@ -450,7 +450,7 @@ fn ffi_program() -> &'static Path {
 
 fn compile_ffi_program() -> PathBuf {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("border-program");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ffi-program");
     // Parsed as make does: a program and its arguments, such as `ccache gcc`.
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let mut words = compiler.split_whitespace();
@@ -458,7 +458,7 @@ fn compile_ffi_program() -> PathBuf {
         .args(words)
         .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"])
         .arg(crate_dir.join("include"))
-        .arg(crate_dir.join("tests/border.c"))
+        .arg(crate_dir.join("tests/ffi.c"))
         .arg(static_library())
         .args(["-lpthread", "-ldl", "-lm", "-o"])
         .arg(&program)

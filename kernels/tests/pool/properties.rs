@@ -403,7 +403,7 @@ impl Model {
             if live.is_empty() {
                 break;
             }
-            assert!(round < SEQUENCES, "nobody goes on: {live:?}");
+            assert!(round < SEQUENCES, "no sequence progresses: {live:?}");
             let progressing: Vec<i32> = live.into_iter().filter(|at| self.advance(*at)).collect();
             assert!(!progressing.is_empty(), "everybody waits");
         }

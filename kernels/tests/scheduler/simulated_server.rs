@@ -241,7 +241,7 @@ impl SimulatedServer {
         let runs = |run: &&Run| run.stage == Stage::Runs || run.awaits_first_choice;
         let waiting = self.slots.iter().flatten().filter(|run| !runs(run)).count();
         let running = self.slots.iter().flatten().filter(runs).count();
-        assert!(waiting == 0 || running > 0, "{waiting} wait and nobody runs");
+        assert!(waiting == 0 || running > 0, "{waiting} requests wait and none runs");
     }
 
     /// Checks that only a request that waits for a prefix is bypassed.

@@ -80,7 +80,7 @@ impl Refusal {
             Refusal::BadMailHeader => "a mail header is malformed or missing",
             Refusal::BadEncodedWord => "a mail header has an encoded word that cannot be decoded",
             Refusal::ControlCharacterInHeader => "a mail header has a tab or another control character",
-            Refusal::BadAuthor => "the author is nobody that a commit can have",
+            Refusal::BadAuthor => "the author is not one that a commit can have",
             Refusal::BadDate => "the date is none that a commit can have",
             Refusal::UnsupportedTransferEncoding => "the mail body is encoded",
             Refusal::MessageNotUtf8 => "the commit message is not UTF-8",

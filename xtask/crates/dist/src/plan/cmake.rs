@@ -157,7 +157,7 @@ mod tests {
         assert!(arguments.contains(&"-DLLAMA_BUILD_COMMIT=v0.5.0".to_string()));
         let at_commit = configure_at("0424752fbbc3bb01469ec830a30f2bc035497cd4", false);
         assert!(at_commit.contains(&"-DLLAMA_BUILD_COMMIT=0424752fbbc3".to_string()));
-        assert!(arguments.contains(&"-DGIT_EXE=OFF".to_string()), "git would name a commit of ours");
+        assert!(arguments.contains(&"-DGIT_EXE=OFF".to_string()), "git would name our commit");
         assert!(!arguments.iter().any(|argument| argument.contains("ESPALIER")));
         assert!(configure(true).contains(&"-DESPALIER_KERNELS=/k.a".to_string()));
     }

@@ -133,7 +133,7 @@ fn checked<R: Read>(entry: &tar::Entry<'_, R>) -> std::result::Result<(String, b
         return Err(Refusal::Hostile(format!("`{}` is not a path inside a folder", path.escape_debug())));
     }
     if entry.header().mode()? & 0o7000 != 0 {
-        return Err(Refusal::Hostile(format!("`{path}` would run as somebody else")));
+        return Err(Refusal::Hostile(format!("`{path}` would run as another user")));
     }
     let inside = place(&path, kind).map_err(Refusal::Hostile)?;
     Ok((inside.to_string(), kind == Kind::Folder))
@@ -237,7 +237,7 @@ mod tests {
             ("`p/a` is a link", vec![of_kind(EntryType::Link)]),
             ("`p/a` is neither a file", vec![of_kind(EntryType::Char)]),
             ("`p/a` is neither a file", vec![of_kind(EntryType::Fifo)]),
-            ("`p/a` would run as somebody else", vec![member("p/a", EntryType::Regular, 0o4755, b"")]),
+            ("`p/a` would run as another user", vec![member("p/a", EntryType::Regular, 0o4755, b"")]),
             ("`p/A` is in it twice", vec![file("p/a"), file("p/A")]),
             ("it has several folders at its top", vec![file("p/a"), file("q/a")]),
             ("it has no folders at its top", vec![]),

@@ -164,7 +164,7 @@ pub fn next_step(class: PatchClass) -> Option<&'static str> {
         }
         PatchClass::TargetDeleted => "find where upstream does this now, or drop the patch",
         PatchClass::Blocked => "solve the patch that blocks it first",
-        PatchClass::Refused => "do not trust it: make it anew from a commit",
+        PatchClass::Refused => "do not trust it: recreate it from a commit",
     })
 }
 

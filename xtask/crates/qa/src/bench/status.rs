@@ -53,7 +53,7 @@ fn outcome(all: &[Times; 3]) -> Outcome {
          | what | total | per commit |\n|---|--:|--:|\n\
          | every commit, in this process | {:.2} s | {:.3} ms |\n\
          | the whole command `bisect` | {:.2} s | {:.3} ms |\n\
-         | commits judged alone, each anew | | {:.1} ms |\n",
+         | commits judged one at a time, without reuse | | {:.1} ms |\n",
         SIZE.patches,
         SIZE.after_pin,
         SIZE.files,

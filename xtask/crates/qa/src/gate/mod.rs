@@ -329,13 +329,13 @@ fn outcome_of_servers(compared: &servers::Compared, sides: &Sides<'_>, is_whole:
     let Sides { reference, variant, .. } = *sides;
     if compared.failures.is_empty() && (compared.same > 0 || !is_whole) {
         let text = format!(
-            "paged servers: {} answers in stock's tokens, {} left them at a near tie (stock its own: {})",
+            "paged servers: {} answers in stock's tokens, {} left them at a tie within tolerance (stock its own: {})",
             compared.same, compared.ties, compared.stock
         );
         return Ok(Outcome::ok(text, json!({ "servers": compared.to_json() })));
     }
     let what = format!(
-        "the servers of {variant} and {reference} answer differently: {} answers the same, {} near ties, {} wrong",
+        "the servers of {variant} and {reference} answer differently: {} answers the same, {} ties within tolerance, {} wrong",
         compared.same,
         compared.ties,
         compared.failures.len()

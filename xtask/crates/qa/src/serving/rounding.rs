@@ -47,7 +47,7 @@ impl Rounding {
         let most = MOST_NEAR_TIES.max(stock.rate() * AS_OFTEN_AS_STOCK);
         (self.rate() > most).then(|| {
             format!(
-                "{:.1} % of the answers differ from stock's at a near tie; expected at most {:.1} %: stock leaves its own in {stock}",
+                "{:.1} % of the answers differ from stock's at a tie within tolerance; expected at most {:.1} %: stock leaves its own in {stock}",
                 self.rate() * 100.0,
                 most * 100.0,
             )

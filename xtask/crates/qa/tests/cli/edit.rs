@@ -343,7 +343,7 @@ fn a_variant_without_a_series() {
       next: or name a variant that has one: cargo xtask edit VARIANT
     "#);
     project.run(&["export", "stock"]).code(2);
-    project.run(&["edit", "nobody"]).code(2);
+    project.run(&["edit", "unknown"]).code(2);
 }
 
 #[test]

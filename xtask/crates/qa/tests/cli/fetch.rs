@@ -156,7 +156,7 @@ fn json_says_the_same_to_machines() {
 fn what_a_caller_set_for_git_does_not_matter() {
     let project = Project::new();
     let mut command = project.command(&["fetch"]);
-    let hostile = project.beside("somebody-elses-repository");
+    let hostile = project.beside("another-repository");
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY", "GIT_INDEX_FILE"] {
         command.env(name, &hostile);
     }

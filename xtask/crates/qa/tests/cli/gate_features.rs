@@ -94,7 +94,7 @@ fn preemption_of_streams_and_prompts() {
     held(
         "preemption",
         &[
-            ("", "preempts nobody", "preemption: no request was preempted"),
+            ("", "preempts no request", "preemption: no request was preempted"),
             ("", "resumes otherwise", "preemption: a request that outgrows the pool: token "),
             ("", "refuses who outgrows", "preemption: a request that outgrows the pool returned 500"),
         ],

@@ -6,7 +6,10 @@ use super::support::gating::{fakes, gate_servers, gated, held, red, say_numerics
 #[test]
 fn servers_that_answer_alike_pass() {
     let said = gate_servers(&fakes("", ""), "answers").success();
-    assert!(said.stdout.contains("answers in stock's tokens, 0 left them at a near tie"), "{said}");
+    assert!(
+        said.stdout.contains("answers in stock's tokens, 0 left them at a tie within tolerance"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -29,7 +32,9 @@ fn a_token_that_is_stocks_by_luck_is_seen() {
 fn too_many_ties_fail() {
     let said = gate_servers(&fakes("", "ties"), "answers").code(1);
     assert!(
-        said.stderr.contains("of the answers differ from stock's at a near tie; expected at most 11.1 %"),
+        said.stderr.contains(
+            "of the answers differ from stock's at a tie within tolerance; expected at most 11.1 %"
+        ),
         "{said}"
     );
     assert!(!said.stderr.contains("is not stock's"), "{said}");

@@ -102,7 +102,7 @@ fn a_feature_is_on_in_ours_and_off_in_stock() {
     // What passes on ours does not run on stock, unless it has cases.
     asks("stock", "exit 1", "enable = \"fast\"\n").success();
     let said = asks("stock", is_off, "enable = \"fast\"\ncases = true\n").code(1);
-    assert!(said.stderr.contains("programs: test-alloc: told of no case on stock"), "{said}");
+    assert!(said.stderr.contains("programs: test-alloc: reported no case on stock"), "{said}");
     assert!(!said.stderr.contains("test-alloc: failed"), "{said}");
     red(asks("paged", is_on, ""), &["programs: test-alloc: passed on stock, failed (exit"]);
 }
@@ -127,7 +127,7 @@ fn a_run_whose_arguments_name_no_case_any_more_is_seen() {
         let path = format!("target/espalier/build/{variant}-cpu-native/bin/test-backend-ops");
         project.edit(&path, "say n=1 1\n", "");
     }
-    red(gate_suites(&project), &["programs: test-backend-ops attention: told of no case on stock"]);
+    red(gate_suites(&project), &["programs: test-backend-ops attention: reported no case on stock"]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ const BREAKS: [(&str, &str); 7] = [
     ("shares nothing", "paged, 1 slot: no prompt token was found in the cache"),
     ("holds a block", "blocks are in use after all requests ended"),
     ("evicts nothing", "paged, small pool, 8 clients: nothing was evicted"),
-    ("preempts nobody", "paged, small pool, 8 clients: no request was preempted"),
+    ("preempts no request", "paged, small pool, 8 clients: no request was preempted"),
 ];
 
 #[test]

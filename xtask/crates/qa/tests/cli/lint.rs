@@ -253,7 +253,7 @@ fn authors_and_dates_that_no_commit_can_have() {
     let cases = [
         ("Date: Thu, 2 Jan 2020 03:04:05 +0000", "Date: yesterday", "the date is none"),
         ("Date: Thu, 2 Jan 2020", "Date: Thu, 2 Jan 1902", "the date is none"),
-        ("From: Test Person <test@espalier.invalid>", "From: nobody", "the author is nobody"),
+        ("From: Test Person <test@espalier.invalid>", "From: nobody", "the author is not one"),
         ("Subject: [PATCH 1/3] Add a note", "Subject: [PATCH 1/3] Add\ta note", "has a tab"),
     ];
     for (from, to, why) in cases {

@@ -15,7 +15,7 @@ fn nothing_to_build_is_a_fine_answer() {
     project.run(&["gc"]).success();
     assert!(
         project.path("target/espalier/dist/my-cpu/bin/llama-server").exists(),
-        "nobody knows what is of use"
+        "it is not known which builds are used"
     );
 }
 

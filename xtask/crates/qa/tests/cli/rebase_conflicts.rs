@@ -65,7 +65,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
     -- stderr --
     error: these files have unresolved conflicts
       target/espalier/rebase/hello/work/src/greet.c
-      next: git -C target/espalier/rebase/hello/work add src/greet.c    # or `git rm`, when it shall go
+      next: git -C target/espalier/rebase/hello/work add src/greet.c    # or `git rm`, to delete it
       next: cargo xtask rebase --continue
     ");
     git::git(&moving.work(), &["add", "src/greet.c"]);

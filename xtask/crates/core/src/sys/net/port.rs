@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn its_server_listens_ends_and_listens_again_while_it_stays_reserved() {
         let port = ReservedPort::new().unwrap();
-        assert!(is_refused(port.number()), "nobody listens yet");
+        assert!(is_refused(port.number()), "no server listens yet");
         for _ in 0..2 {
             let server = TcpListener::bind((Ipv4Addr::LOCALHOST, port.number())).unwrap();
             assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())).is_ok());

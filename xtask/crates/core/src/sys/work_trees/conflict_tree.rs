@@ -197,7 +197,7 @@ fn refuse_unmerged(index: &Index, shown_as: &str) -> Result<()> {
     let paths = unmerged_paths(index)?;
     let Some(first) = paths.first() else { return Ok(()) };
     let error = waits("these files have unresolved conflicts".to_string())
-        .hint(format!("{}    # or `git rm`, when it shall go", add_command(shown_as, first)))
+        .hint(format!("{}    # or `git rm`, to delete it", add_command(shown_as, first)))
         .hint("cargo xtask rebase --continue");
     Err(paths.iter().fold(error, |error, path| error.detail(format!("{shown_as}/{}", printable(path)))))
 }

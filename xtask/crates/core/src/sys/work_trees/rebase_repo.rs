@@ -72,7 +72,7 @@ impl RebaseRepo {
     pub fn commit_patch(&self, patch: &Patch, tree: ObjectId, parent: ObjectId) -> Result<ObjectId> {
         let author = authorship(patch).map(|author| author.ident()).map_err(|why| {
             Error::usage(format!("`{}` cannot become a commit: {why}", patch.name))
-                .hint("write it anew with git: docs/guides/change-a-patch.md says how")
+                .hint("write it again with git: docs/guides/change-a-patch.md says how")
         })?;
         self.store.write_tree(tree)?;
         let text = commit_text_by(&author, &tree.to_string(), Some(parent), &patch.message());

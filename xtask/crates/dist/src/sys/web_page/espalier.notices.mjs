@@ -22,7 +22,7 @@ function packagesOfWorkers() {
 		.map((name) => join(process.cwd(), PACKAGES, name));
 }
 
-/** Folders of upstream's own sources that hold somebody else's code, by their licence. */
+/** Folders of upstream's own sources with code of other projects, by their licence. */
 function vendored(folder) {
 	const entries = readdirSync(folder, { withFileTypes: true });
 	const below = entries.filter((entry) => entry.isDirectory()).flatMap((entry) => vendored(join(folder, entry.name)));

@@ -119,7 +119,7 @@ fn number(of: &Value, key: &str) -> Result<f64, String> {
 }
 
 fn whole(of: &Value, key: &str) -> Result<u64, String> {
-    of[key].as_u64().ok_or_else(|| format!("no whole number `{key}` in {of}"))
+    of[key].as_u64().ok_or_else(|| format!("no integer `{key}` in {of}"))
 }
 
 impl KvQualityRun {

@@ -78,7 +78,7 @@ fn title(overload: &Overload) -> String {
     let Overload { options, slots, cells, threads, builds, tolerance, .. } = overload;
     format!(
         "{} clients for {} min, seed {}: -np {slots} --kv-paged -c {cells}, -t {threads}, llama.cpp {}\n\
-         a near tie is a token less likely by at most {tolerance:.3}; memory may grow by {:.0} MiB",
+         a tie within tolerance is a token less likely by at most {tolerance:.3}; memory may grow by {:.0} MiB",
         options.clients,
         options.minutes,
         options.seed,
@@ -91,7 +91,7 @@ fn rows(overload: &Overload) -> [(&'static str, String); 13] {
     let Overload { tally, pool, hits, memory, .. } = overload;
     [
         ("answers that are stock's", tally.same.to_string()),
-        ("left stock's at a near tie", tally.ties.to_string()),
+        ("left stock's at a tie within tolerance", tally.ties.to_string()),
         ("stock left its own", overload.stock.to_string()),
         ("wrong", tally.wrong.to_string()),
         ("errors", tally.errors.to_string()),
@@ -185,12 +185,12 @@ mod tests {
     fn the_table() {
         insta::assert_snapshot!(text(&example()), @"
         24 clients for 2 min, seed 1: -np 8 --kv-paged -c 1024, -t 2, llama.cpp v1
-        a near tie is a token less likely by at most 0.050; memory may grow by 32 MiB
+        a tie within tolerance is a token less likely by at most 0.050; memory may grow by 32 MiB
 
         | what | |
         |---|--:|
         | answers that are stock's | 900 |
-        | left stock's at a near tie | 5 |
+        | left stock's at a tie within tolerance | 5 |
         | stock left its own | 4 of 40 |
         | wrong | 0 |
         | errors | 0 |
@@ -224,7 +224,10 @@ mod tests {
         assert_eq!(unmeasured, "the server's memory was not measured: whether it grows is unknown");
         assert_eq!(with(|one| one.tally.ties = 150), "", "stock leaves a tenth of its own");
         let tied = with(|one| one.tally.ties = 200);
-        assert!(tied.starts_with("18.2 % of the answers differ from stock's at a near tie"), "{tied}");
+        assert!(
+            tied.starts_with("18.2 % of the answers differ from stock's at a tie within tolerance"),
+            "{tied}"
+        );
     }
 
     #[test]

@@ -187,7 +187,7 @@ fn test_servers(options: &Options) -> Result<Vec<TestServer>> {
     let found: Vec<TestServer> =
         chosen(&options.only).into_iter().filter(|one| those.contains(one)).collect();
     if found.is_empty() {
-        return Err(Error::usage("no contestant is left: this bench compares stock-unified and ours")
+        return Err(Error::usage("no server under test is left: this bench compares stock-unified and ours")
             .hint("cargo xtask bench paged-decode --only stock-unified --only paged"));
     }
     Ok(found)

@@ -141,7 +141,7 @@ mod tests {
         let pieces = pieces();
         let expected = expected(&pieces);
         assert_eq!(expected.wrong_token(&[1, 2, 3]), None);
-        assert_eq!(expected.wrong_token(&[1, 8, 5]), None, "a near tie");
+        assert_eq!(expected.wrong_token(&[1, 8, 5]), None, "a tie within tolerance");
         assert!(expected.wrong_token(&[1, 2, 7]).unwrap().contains("token 2 of 3"));
         assert!(expected.wrong_token(&[1, 2]).is_some(), "a short answer");
     }
@@ -151,7 +151,7 @@ mod tests {
         let pieces = pieces();
         let expected = expected(&pieces);
         assert_eq!(expected.wrong_text("abcdef"), None);
-        assert_eq!(expected.wrong_text("abxy"), None, "a near tie at the second token");
+        assert_eq!(expected.wrong_text("abxy"), None, "a tie within tolerance at the second token");
         assert!(expected.wrong_text("abcdxf").unwrap().contains("from byte 4 on"));
         assert!(expected.wrong_text("xb").is_some() && expected.wrong_text("abcdefg").is_some());
         assert!(expected.wrong_text("abcd").is_some(), "a short answer");

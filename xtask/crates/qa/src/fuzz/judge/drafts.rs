@@ -102,6 +102,6 @@ mod tests {
             judge(&round(), &Evidence { played, witnesses, ..Evidence::default() }).len()
         };
         assert_eq!((judged(9, 2), judged(17, 2)), (0, 1));
-        assert_eq!(judged(17, 3), 0, "after a near tie other tokens are drafted");
+        assert_eq!(judged(17, 3), 0, "after a tie within tolerance other tokens are drafted");
     }
 }

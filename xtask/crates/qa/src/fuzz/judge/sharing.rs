@@ -67,7 +67,7 @@ impl<'a> Asked<'a> {
         });
         let best = others.map(|other| (self.common(other), other)).max_by_key(|(most, _)| *most);
         match best {
-            None => (0, "nobody who may share with it has asked anything".to_string()),
+            None => (0, "no request that may share with it was sent".to_string()),
             Some((most, other)) => (most, format!("the most in common has {}", other.played.name())),
         }
     }

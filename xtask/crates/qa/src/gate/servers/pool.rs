@@ -153,7 +153,7 @@ pub fn check_preempted_prompt(fixture: &mut Fixture<'_>) -> Result<()> {
 
 /// Sends the last request after the others run: the latest arrival is preempted first.
 fn answers_with_the_last_one_last(server: &Server, requests: &[Value]) -> Result<Vec<(u16, Value)>> {
-    let (last, others) = requests.split_last().ok_or_else(|| Error::usage("nobody asks"))?;
+    let (last, others) = requests.split_last().ok_or_else(|| Error::usage("there are no requests"))?;
     std::thread::scope(|threads| {
         let others_answers = threads.spawn(|| server.post_at_once("/completion", others));
         wait_for_running(server, others.len())?;

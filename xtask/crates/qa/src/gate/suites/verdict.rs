@@ -140,7 +140,7 @@ impl Held {
         };
         format!(
             "{side}: {tests} outcomes compared ({passed} passed), {expected} differ as listed, {flaky} by luck, \
-             {own} of ours alone passed{alone}"
+             {own} own cases passed{alone}"
         )
     }
 
@@ -152,10 +152,10 @@ impl Held {
             format!("{side}: {test}: ends as on stock; take it from the list of differences in `{LIST}`")
         });
         let silent = self.silent.iter().map(|program| {
-            format!("{side}: {program}: told of no case on stock; check its arguments in `{LIST}`")
+            format!("{side}: {program}: reported no case on stock; check its arguments in `{LIST}`")
         });
         let unseen = self.unseen.iter().map(|part| {
-            format!("{side}: no case of ours has `{part}` in its name; see own-cases and server-tests.own in `{LIST}`")
+            format!("{side}: none of our cases has `{part}` in its name; see own-cases and server-tests.own in `{LIST}`")
         });
         let nothing =
             (self.passed + self.not_compared == 0).then(|| format!("{side}: no test passed on stock"));

@@ -25,7 +25,7 @@ const NOT_IN_A_CASE: &[(&str, &str)] = &[
     ("smoke_operations.rs", "a build and an accelerator; smoke_operations.rs here types it"),
     ("build/prove.rs", "what a proof says was typed, and no hint"),
     ("long.rs", "the commands that it carries out itself"),
-    ("cmd/run.rs: use another one", "it needs a port that somebody has"),
+    ("cmd/run.rs: use another one", "it needs a port that is in use"),
     ("sys/compilers.rs", "a machine without a compiler"),
     ("config/toolchains/", "it downloads: doctor.rs here types it where the registries are made up"),
     ("report/status_html_body.rs", "a page, which prints what `status` prints"),

@@ -98,14 +98,14 @@ pub const CASES: &[HintCase] = &[
         hints: &[("mv", 0), ("mv", 0), ("mv", 0)],
     },
     HintCase {
-        name: "a patch that nobody can read",
+        name: "a patch that cannot be read",
         make: || dropped_into("patches/my"),
         command: "apply",
         place: Place::Clone,
         hints: &[("cargo xtask lint", 1)],
     },
     HintCase {
-        name: "trailers that nobody knows",
+        name: "unknown trailers",
         make: with_child,
         command: "trailers child --set \"Signed-off-by: me\"",
         place: Place::Clone,

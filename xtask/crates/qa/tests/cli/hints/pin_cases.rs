@@ -74,7 +74,7 @@ pub const CASES: &[HintCase] = &[
         hints: &[("git rev-parse v1.0^{tree}", 0), ("cargo xtask fetch --from PATH", 1)],
     },
     HintCase {
-        name: "a commit that nobody has",
+        name: "a commit that no source has",
         make: || elsewhere(&[ABOUT]),
         command: "rebase --to v9 --from \"../it's elsewhere\"",
         place: Place::Clone,
@@ -127,7 +127,7 @@ pub const CASES: &[HintCase] = &[
         hints: &[],
     },
     HintCase {
-        name: "a lock that nobody can read",
+        name: "a lock that cannot be read",
         make: || {
             let project = Project::new();
             project.write("espalier.lock", "none\n");

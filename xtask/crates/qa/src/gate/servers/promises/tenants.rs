@@ -34,7 +34,7 @@ pub fn one_key_each(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let both = format!("{ALICE}\r\nauthorization: Bearer unknown-key");
     let (status, body) = ask_as(&server, &both, &question(1))?;
     fixture.must(status == 400, || {
-        format!("two keys, one of nobody's: returned {status} instead of 400: {body}")
+        format!("two keys, one of them unknown: returned {status} instead of 400: {body}")
     });
     let (status, body) = ask_as(&server, ALICE, &question(1))?;
     fixture.must(status == 200, || format!("one key: returned {status}: {body}"));

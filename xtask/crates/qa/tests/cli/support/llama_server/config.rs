@@ -38,7 +38,7 @@ pub const FAULTS: &[&str] = &[
     "wants a spare block",
     "finds what was evicted",
     "evicts nothing",
-    "preempts nobody",
+    "preempts no request",
     "preempts no prompt",
     "refuses who outgrows",
     "resumes otherwise",

@@ -194,7 +194,7 @@ impl Engine {
     /// `request` itself.
     fn allocate_block(&mut self, request: &mut Request) -> bool {
         while !self.pool.take(&mut request.held) {
-            let never = self.config.is_broken("preempts nobody");
+            let never = self.config.is_broken("preempts no request");
             if never || self.config.is_broken("preempts no prompt") && self.computes_a_prompt(request) {
                 self.pool.count += 1;
                 continue;
