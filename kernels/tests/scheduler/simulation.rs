@@ -72,7 +72,7 @@ fn a_large_prompt_waits_only_for_requests_that_were_running() {
         server.run_step(16);
     }
     let later = server.answered.iter().filter(|arrival| **arrival > 8 * 8).count();
-    assert_eq!(later, 0, "overtaken by {later}");
+    assert_eq!(later, 0, "bypassed by {later}");
 }
 
 /// A long stream with one batch key, and a steady arrival of requests with another one: each is answered while the

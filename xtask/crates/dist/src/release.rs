@@ -36,7 +36,7 @@ pub struct Options {
     /// Tag that it is published under; has to be the version, and `CHANGELOG.md` needs an entry of it.
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
-    /// Where the files will be, which install.sh then knows.
+    /// URL at which the files will be published, for install.sh.
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Print what would be done.

@@ -86,12 +86,12 @@ fn rows(kind: Option<usize>, judged: &[Judged<'_>]) -> Vec<Row> {
         Row::seconds(&what("waited, median"), median_of(waits).unwrap_or_default()),
         Row { what: what("waited, longest"), value: Some(longest.seconds), shown: longest.text() },
         Row {
-            what: what("overtaken at most by (slots taken when it came)"),
+            what: what("bypassed at most by (slots taken when it arrived)"),
             value: most.map(|one| one.bypassing as f64),
             shown: most.map_or(String::new(), |one| format!("{} ({})", one.bypassing, one.visit.taken)),
         },
         Row {
-            what: what("overtaken by more than were running"),
+            what: what("bypassed by more than were running"),
             value: None,
             shown: format!("{beyond} of {}", of_kind.len()),
         },
@@ -111,8 +111,7 @@ fn to_json(one: &Judged<'_>) -> Value {
 
 fn failures(judged: &[Judged<'_>], others: &[Heard]) -> Vec<String> {
     let beyond = judged.iter().filter(|one| one.is_beyond_the_bound()).count();
-    let words =
-        format!("{beyond} of {} large prompts were overtaken by more than were running", judged.len());
+    let words = format!("{beyond} of {} large prompts were bypassed by more than were running", judged.len());
     let errors = judged.iter().map(|one| &one.visit.heard).chain(others);
     let error = errors.filter_map(|heard| heard.error.clone()).next();
     (beyond > 0).then_some(words).into_iter().chain(error).collect()
@@ -154,7 +153,7 @@ mod tests {
             shown,
             ["2.70 s", "5.00 s, to the end", "3 (2)", "1 of 2", "0.05 s", "0.05 s", "0 (2)", "0 of 1"]
         );
-        assert_eq!(found.failures, ["1 of 3 large prompts were overtaken by more than were running"]);
+        assert_eq!(found.failures, ["1 of 3 large prompts were bypassed by more than were running"]);
     }
 
     #[test]
