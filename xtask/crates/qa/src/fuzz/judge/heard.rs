@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(
             (&heard.choices[0].tokens, &heard.choices[1].tokens),
             (&Some(vec![1, 3]), &None),
-            "not all are said"
+            "one token is missing"
         );
     }
 
