@@ -105,7 +105,7 @@ sum_of() {
     printf '%s' "$sums"
 }
 
-# Links to the programs; what is somebody else's stays.
+# Links to the programs; other files and links are left alone.
 link_programs() {
     mkdir -p "$links"
     for program in "$1"/bin/*; do
@@ -116,7 +116,7 @@ link_programs() {
             case "$(readlink "$link" || true)" in
                 "$to"/*) ;;
                 *)
-                    printf 'warning: %s is somebody else'\''s and stays as it is\n' "$link" >&2
+                    printf 'warning: %s was not created by this script and stays as it is\n' "$link" >&2
                     continue
                     ;;
             esac
