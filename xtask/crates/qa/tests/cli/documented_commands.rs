@@ -62,8 +62,8 @@ const FOLDERS: [&str; 3] = ["docs/guides", "docs/reference", "docs/design"];
 /// Generated from the command line itself; it has its own test.
 const GENERATED: &str = "docs/reference/commands.md";
 
-/// Returns the words of every documented command after `cargo xtask`, with the file that contains it.
-fn documented() -> Vec<(String, Vec<String>)> {
+/// Returns the pages for readers.
+fn pages() -> Vec<String> {
     let root = files::of_this_repository("");
     let mut pages = Vec::from(["README.md", "CONTRIBUTING.md", "docs/README.md"].map(String::from));
     for folder in FOLDERS {
@@ -71,11 +71,37 @@ fn documented() -> Vec<(String, Vec<String>)> {
         pages.extend(names.filter(|name| name.ends_with(".md") && name != GENERATED));
     }
     pages.sort();
+    pages
+}
+
+/// Returns the words of every documented command after `cargo xtask`, with the file that contains it.
+fn documented() -> Vec<(String, Vec<String>)> {
+    let root = files::of_this_repository("");
     let of_page = |page: &String| {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
         commands(&text).into_iter().map(|words| (page.clone(), words)).collect::<Vec<_>>()
     };
-    pages.iter().flat_map(of_page).collect()
+    pages().iter().flat_map(of_page).collect()
+}
+
+/// Each `--package NAME --test PROGRAM` names a test program of that package.
+#[test]
+fn documented_test_programs_are_there() {
+    let root = files::of_this_repository("");
+    let mut found = 0;
+    for page in pages() {
+        let text = std::fs::read_to_string(root.join(&page)).unwrap();
+        let words: Vec<&str> =
+            text.split_whitespace().map(|word| word.trim_matches(['`', '.', ','])).collect();
+        for words in words.windows(4).filter(|words| words[2] == "--test") {
+            let name = words[1].trim_start_matches("espalier-");
+            let folders = [root.join(name), root.join("xtask/crates").join(name)];
+            let program = |folder: &PathBuf| folder.join("tests").join(words[3]).with_extension("rs");
+            assert!(folders.iter().any(|folder| program(folder).exists()), "{page}: {}", words.join(" "));
+            found += 1;
+        }
+    }
+    assert!(found >= 2, "the pages are not read as they are written");
 }
 
 /// Returns the commands in code blocks, indented or fenced.

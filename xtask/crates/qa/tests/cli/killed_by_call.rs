@@ -1,5 +1,5 @@
 //! SIGKILL and faults at chosen system calls, which random moments rarely hit. Run manually, with `strace`:
-//! `ESPALIER_KILL_CALLS=1 cargo test -p xtask --test cli killed_by_call -- --nocapture`.
+//! `ESPALIER_KILL_CALLS=1 cargo test --package espalier-qa --test cli killed_by_call -- --nocapture`.
 
 use super::support::by_call::{again, try_all, unless_done, wanted};
 use super::support::editing::{self, edit_folder, rebase};
