@@ -11,6 +11,7 @@ use espalier_core::sys::git::collect;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::garbage;
 use espalier_core::sys::project::run_lock::Access;
+use espalier_core::sys::project::undo::Undo;
 use espalier_dist::sys::toolchain;
 use espalier_dist::web_page;
 use espalier_patches::apply;
@@ -109,6 +110,7 @@ fn needed(context: &Context, pins: &Pins, all: &[GeneratedFile]) -> Result<Neede
         toolchains: toolchains.toolchains.iter().filter_map(folder_name).collect(),
         models: models.models.iter().map(|(name, model)| model.folder(name)).collect(),
         edited: edited.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect(),
+        undo: Undo::prepare(&context.layout).is_ok(),
         variants,
     })
 }

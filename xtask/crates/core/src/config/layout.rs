@@ -8,6 +8,9 @@ use crate::error::Error;
 /// The tiny trained model of the smoke test, relative to the root.
 pub const SMOKE_MODEL: &str = "ci/models/espalier-draft.gguf";
 
+/// Name of the folder that [`Layout::undo`] returns.
+pub const UNDO: &str = "undo";
+
 /// The paths of one project.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -156,6 +159,11 @@ impl Layout {
     /// Folder of a decided change; the next command finishes it before it does anything else.
     pub fn pending(&self) -> PathBuf {
         self.generated().join("pending")
+    }
+
+    /// Record of the last change, with the files as they were before it.
+    pub fn undo(&self) -> PathBuf {
+        self.generated().join(UNDO)
     }
 
     /// Unfinished rebases, each in a folder with the name of the pin that moves.

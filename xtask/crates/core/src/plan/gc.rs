@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::config::layout::UNDO;
+
 /// A file or folder in one of our generated folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratedFile {
@@ -33,6 +35,8 @@ pub struct Needed {
     pub models: BTreeSet<String>,
     /// Trees in which a person has edited files.
     pub edited: BTreeSet<String>,
+    /// Whether the last change can be undone.
+    pub undo: bool,
 }
 
 /// Limits that select caches for removal.
@@ -116,6 +120,8 @@ fn fate(found: &GeneratedFile, needed: &Needed) -> Fate {
     let name = found.name.as_str();
     let keep = |set: &BTreeSet<String>, why| if set.contains(name) { Fate::Stays } else { Fate::Goes(why) };
     match found.folder.as_str() {
+        "" if name == UNDO && needed.undo => Fate::Stays,
+        "" if name == UNDO => Fate::Goes("the record of a change that cannot be undone any more"),
         "" => Fate::Goes(if name == "tmp" {
             "of a run that was killed"
         } else {
@@ -202,6 +208,7 @@ mod tests {
             toolchains: set(&["cuda-0123456789abcdef"]),
             models: set(&["tiny-0123456789abcdef"]),
             edited: set(&["mine"]),
+            undo: true,
         }
     }
 
@@ -210,7 +217,7 @@ mod tests {
         plan(found, needed, limits, 0).into_iter().map(path).collect()
     }
 
-    const STAY: [&str; 19] = [
+    const STAY: [&str; 20] = [
         "applied/paged.lock",
         "build/paged-cpu",
         "dist/paged-cpu",
@@ -230,6 +237,7 @@ mod tests {
         "toolchains/my-own",
         "toolchains/my-own-but-no-digest",
         "notes/of-mine",
+        "undo",
     ];
 
     const GO: [&str; 17] = [
@@ -263,6 +271,8 @@ mod tests {
         assert_eq!(gone, expected);
         let unknown = Needed { pages: None, ..needed() };
         assert_eq!(self::gone(&[found("ui/2222", 1, 0)], &unknown, Limits::default()), [""; 0]);
+        let stale = Needed { undo: false, ..needed() };
+        assert_eq!(self::gone(&[found("undo", 1, 0)], &stale, Limits::default()), ["/undo"]);
     }
 
     #[test]

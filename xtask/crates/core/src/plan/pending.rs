@@ -10,8 +10,11 @@ use crate::config::name::Name;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pending {
-    /// Description shown to the user.
+    /// Description shown to the user; of an undo, that of the undone change.
     pub what: String,
+    /// Whether it restores the state before that change.
+    #[serde(default)]
+    pub is_undo: bool,
     /// Every file of it.
     pub files: Vec<PendingFile>,
     /// Refs of edit repositories that move with the files.
@@ -47,6 +50,9 @@ pub struct PendingRef {
     pub name: String,
     /// The commit that it will point to.
     pub id: String,
+    /// The commit that it pointed to before; `None` if there was no such ref.
+    #[serde(default)]
+    pub old: Option<String>,
 }
 
 /// Action for one file.
@@ -61,6 +67,35 @@ pub enum Finish {
 }
 
 impl Pending {
+    /// Describes the change for messages.
+    pub fn describe(&self) -> String {
+        if self.is_undo { format!("the undo of {}", self.what) } else { self.what.clone() }
+    }
+
+    /// Returns the change that restores files and refs as they were before this one. A commit message that was offered
+    /// and a folder that was removed do not come back: commits and recorded resolutions have their content.
+    #[must_use]
+    pub fn reversed(&self) -> Pending {
+        let file = |file: &PendingFile| PendingFile {
+            path: file.path.clone(),
+            old: file.new.clone(),
+            new: file.old.clone(),
+        };
+        let moved = |moved: &PendingRef| {
+            let (id, old) = (moved.old.clone()?, Some(moved.id.clone()));
+            Some(PendingRef { id, old, ..moved.clone() })
+        };
+        Pending {
+            what: self.what.clone(),
+            is_undo: !self.is_undo,
+            files: self.files.iter().map(file).collect(),
+            refs: self.refs.iter().filter_map(moved).collect(),
+            offers_taken: Vec::new(),
+            remove_folders: Vec::new(),
+            exact_folders: self.exact_folders.clone(),
+        }
+    }
+
     /// The files whose content changes.
     pub fn changes(&self) -> impl Iterator<Item = &PendingFile> {
         self.files.iter().filter(|file| file.old != file.new)
@@ -103,9 +138,38 @@ mod tests {
     }
 
     #[test]
+    fn the_reverse_of_the_reverse_is_the_change() {
+        let name = Name::new("paged").unwrap();
+        let moved = |old: Option<&str>| PendingRef {
+            variant: name.clone(),
+            name: "refs/a".into(),
+            id: "22".into(),
+            old: old.map(String::from),
+        };
+        let change = Pending {
+            what: "the export of paged".into(),
+            is_undo: false,
+            files: vec![PendingFile { path: "a".into(), old: None, new: Some("11".into()) }],
+            refs: vec![moved(Some("21"))],
+            offers_taken: Vec::new(),
+            remove_folders: Vec::new(),
+            exact_folders: vec!["patches".into()],
+        };
+        let undo = change.reversed();
+        assert_eq!((undo.files[0].old.as_deref(), undo.files[0].new.as_deref()), (Some("11"), None));
+        assert_eq!((undo.refs[0].id.as_str(), undo.refs[0].old.as_deref()), ("21", Some("22")));
+        assert_eq!(undo.describe(), "the undo of the export of paged");
+        assert_eq!(undo.reversed(), change);
+        // A ref that did not exist has no commit to return to.
+        let made = Pending { refs: vec![moved(None)], ..change };
+        assert!(made.reversed().refs.is_empty());
+    }
+
+    #[test]
     fn paths_that_lead_elsewhere_are_found() {
         let removing = |path: &str| Pending {
             what: String::new(),
+            is_undo: false,
             files: Vec::new(),
             refs: Vec::new(),
             offers_taken: Vec::new(),

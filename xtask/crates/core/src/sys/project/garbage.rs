@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::config::layout::Layout;
+use crate::config::layout::{Layout, UNDO};
 use crate::error::Result;
 use crate::plan::gc::{GeneratedFile, LEFTOVERS, LISTED, TOOLCHAINS, is_replaced_edit};
 use crate::sys::machine::{disk, ours};
@@ -13,7 +13,7 @@ use crate::sys::project::long_stage;
 #[must_use]
 pub fn look(layout: &Layout) -> Vec<GeneratedFile> {
     let generated = layout.generated();
-    let whole = LEFTOVERS.iter().filter_map(|name| found(&generated, "", name));
+    let whole = LEFTOVERS.iter().chain([&UNDO]).filter_map(|name| found(&generated, "", name));
     let listed = LISTED.iter().map(|name| (*name, generated.join(name)));
     let listed = listed.chain([(TOOLCHAINS, layout.toolchains())]).flat_map(|(name, folder)| {
         names_in(&folder).into_iter().filter_map(move |entry| found(&folder, name, &entry))

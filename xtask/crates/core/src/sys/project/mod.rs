@@ -7,6 +7,8 @@ pub mod long_stage;
 pub mod patch_files;
 pub mod pending;
 pub mod pinned_models;
+mod record;
 pub mod root;
 pub mod run_lock;
 pub mod stage;
+pub mod undo;

@@ -3,14 +3,16 @@
 //! The new files are collected in a [stage](super::stage). Renaming it is the commit point: before it nothing has
 //! changed, after it the change will be finished, by this run or by the next one that takes the run lock. No command
 //! begins before a committed change is finished: the context of a command holds a [`Settled`](super::door::Settled),
-//! which only `settle` creates.
+//! which only `settle` creates. Once it is finished, its folder becomes the record from which [`undo`](super::undo)
+//! restores the state before it.
 
 use std::path::Path;
 
 use espalier_series::ObjectId;
 
 use super::inputs::is_patch;
-use crate::config::layout::Layout;
+use super::record;
+use crate::config::layout::{Layout, UNDO};
 use crate::error::{Error, Kind, Result};
 use crate::next_command::quoted;
 use crate::plan::pending::{Finish, Pending, PendingRef};
@@ -18,23 +20,19 @@ use crate::sys::machine::{disk, ours};
 use crate::sys::work_trees::edit_repo::EditRepo;
 use crate::ui::Ui;
 
-const MARKER: &str = "pending.json";
-
 /// Commits and performs the change whose files are in `stage`. The caller holds the run lock.
 pub(super) fn commit(layout: &Layout, stage: &Path, pending: &Pending) -> Result<()> {
     refuse_damaged(stage, pending)?;
     let changed = changed_meanwhile(layout, pending)?;
     if !changed.is_empty() {
-        return Err(Error::new(Kind::Conflict, format!("{} was changed meanwhile", pending.what))
+        return Err(Error::new(Kind::Conflict, format!("{} was changed meanwhile", pending.describe()))
             .detail(changed.join("\n"))
             .detail("nothing was written")
             .hint("run the same command again"));
     }
-    // The values are plain strings, so serialization cannot fail.
-    let marker = serde_json::to_vec_pretty(pending).unwrap_or_default();
-    disk::write_atomically(&stage.join(MARKER), &marker)?;
+    let pending = record::write(layout, stage, pending)?;
     ours::rename(stage, &layout.pending())?;
-    finish(layout, pending)
+    finish(layout, &pending)
 }
 
 /// Finishes the change that a killed run had committed to. The caller has just taken the run lock.
@@ -43,7 +41,7 @@ pub(super) fn finish_interrupted(layout: &Layout, ui: &Ui) -> Result<()> {
     if !disk::exists(&folder) {
         return Ok(());
     }
-    let pending = read(&folder)?;
+    let pending = record::read(&folder)?;
     for path in pending.files.iter().map(|file| layout.root().join(&file.path)) {
         // A run that was killed while writing here left its temporary file.
         let folder = path.parent().unwrap_or(layout.root());
@@ -54,22 +52,8 @@ pub(super) fn finish_interrupted(layout: &Layout, ui: &Ui) -> Result<()> {
     if !changed.is_empty() {
         return Err(waits(layout, &pending, &changed));
     }
-    ui.status("Finishing", format!("{}, which was interrupted", pending.what));
+    ui.status("Finishing", format!("{}, which was interrupted", pending.describe()));
     finish(layout, &pending)
-}
-
-fn read(folder: &Path) -> Result<Pending> {
-    let damaged = |why: String| {
-        Error::environment("the record of an interrupted change is damaged")
-            .detail(why)
-            .hint(format!("rm -rf {}    # then look at `git status`", quoted(&folder.display().to_string())))
-    };
-    let pending: Pending = serde_json::from_slice(&disk::read(&folder.join(MARKER))?)
-        .map_err(|error| damaged(error.to_string()))?;
-    match pending.stray_path() {
-        Some(path) => Err(damaged(format!("it names `{path}`"))),
-        None => Ok(pending),
-    }
 }
 
 fn finish(layout: &Layout, pending: &Pending) -> Result<()> {
@@ -91,9 +75,20 @@ fn finish(layout: &Layout, pending: &Pending) -> Result<()> {
     for path in &pending.remove_folders {
         ours::remove_folder(&layout.generated().join(path))?;
     }
-    // Renamed first, so that a half-removed folder is never mistaken for a committed change.
+    put_away(layout, pending)
+}
+
+/// Makes the finished change the one that can be undone, unless it changed no file. Folders are renamed before they are
+/// removed, so that a half-removed one is never mistaken for a committed change.
+fn put_away(layout: &Layout, pending: &Pending) -> Result<()> {
     let away = disk::scratch_folder(&layout.scratch(), "finished")?;
-    ours::rename(&folder, &away.path().join("finished"))
+    if pending.changes().next().is_none() {
+        return ours::rename(&layout.pending(), &away.path().join("finished"));
+    }
+    if disk::exists(&layout.undo()) {
+        ours::rename(&layout.undo(), &away.path().join(UNDO))?;
+    }
+    ours::rename(&layout.pending(), &layout.undo())
 }
 
 /// The edit repository may have been removed since: then there is no ref to move.
@@ -109,7 +104,7 @@ fn refuse_damaged(stage: &Path, pending: &Pending) -> Result<()> {
         if disk::digest_if_there(&stage.join(&file.path))? != file.new {
             return Err(Error::new(
                 Kind::Conflict,
-                format!("another command took the place of {}", pending.what),
+                format!("another command took the place of {}", pending.describe()),
             )
             .detail("nothing was written")
             .hint("run the same command again"));
@@ -127,18 +122,25 @@ fn changed_meanwhile(layout: &Layout, pending: &Pending) -> Result<Vec<String>> 
             changed.push(file.path.clone());
         }
     }
+    changed.extend(patches_added(layout, pending)?);
+    Ok(changed)
+}
+
+/// Returns the patches in an exact folder that are not in `pending`.
+pub(super) fn patches_added(layout: &Layout, pending: &Pending) -> Result<Vec<String>> {
+    let mut added = Vec::new();
     for folder in &pending.exact_folders {
         let path = layout.root().join(folder);
         let found = if disk::exists(&path) { disk::files_below(&path)? } else { Vec::new() };
         let patches = found.iter().filter(|file| is_patch(file));
         let paths = patches.map(|file| format!("{folder}/{}", file.display()));
-        changed.extend(paths.filter(|path| !pending.files.iter().any(|file| file.path == *path)));
+        added.extend(paths.filter(|path| !pending.files.iter().any(|file| file.path == *path)));
     }
-    Ok(changed)
+    Ok(added)
 }
 
 fn waits(layout: &Layout, pending: &Pending, changed: &[String]) -> Error {
-    let what = format!("{} was interrupted, and files of it were changed since", pending.what);
+    let what = format!("{} was interrupted, and files of it were changed since", pending.describe());
     let error = Error::new(Kind::Conflict, what)
         .detail(changed.join("\n"))
         .detail("it has to be finished first, and would overwrite them");
@@ -159,6 +161,7 @@ fn waits(layout: &Layout, pending: &Pending, changed: &[String]) -> Error {
 mod tests {
     use super::*;
     use crate::sys::project::inputs::{PatchFile, read_folder};
+    use crate::sys::project::record::MARKER;
     use crate::sys::project::stage::Stage;
     use crate::ui::Talk;
 

@@ -132,6 +132,7 @@ impl Stage {
             variant: variant.clone(),
             name,
             id: id.to_string(),
+            old: None,
         }));
     }
 
@@ -168,6 +169,7 @@ impl Stage {
         let files = paths.into_iter().map(file).filter(|file| file.old != file.new || is_exact(&file.path));
         Pending {
             what,
+            is_undo: false,
             files: files.collect(),
             refs: self.refs.clone(),
             offers_taken: self.offers_taken.clone(),

@@ -157,7 +157,7 @@ impl EditRepo {
 
     /// Returns the last commit of the branch; `None` if the branch was deleted.
     pub fn tip(&self) -> Option<ObjectId> {
-        self.repo.refname_to_id(&format!("refs/heads/{}", self.branch)).ok().map(object_id)
+        self.ref_target(&format!("refs/heads/{}", self.branch))
     }
 
     /// Returns our refs; `None` if one of them is missing.
@@ -168,6 +168,16 @@ impl EditRepo {
             series: self.mark("series")?,
             made: self.mark("made")?,
         })
+    }
+
+    /// Returns the commit that a ref points to, given by its full name; `None` if there is no such ref.
+    pub fn ref_target(&self, name: &str) -> Option<ObjectId> {
+        self.repo.refname_to_id(name).ok().map(object_id)
+    }
+
+    /// Whether the repository has a commit, reachable or not.
+    pub fn has_commit(&self, id: ObjectId) -> bool {
+        self.repo.find_commit(oid(id)).is_ok()
     }
 
     /// Moves one of our refs, given by its full name.
@@ -215,7 +225,7 @@ impl EditRepo {
     }
 
     fn mark(&self, name: &str) -> Option<ObjectId> {
-        self.repo.refname_to_id(&format!("{MARKS}{name}")).ok().map(object_id)
+        self.ref_target(&format!("{MARKS}{name}"))
     }
 
     /// Writes a commit that was created in memory, with every object that it needs and the store does not have on
