@@ -5,8 +5,8 @@ use espalier_core::config::lock::Lock;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::git::store::Store;
-use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::Access;
+use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::upstream::fetch::fetch_pin;
 use serde_json::json;
 
@@ -42,7 +42,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.check || context.locked {
         refuse_stale(&differences)?;
     } else {
-        disk::write_if_changed(&context.layout.lock(), fresh.render().as_bytes())?;
+        let mut stage = Stage::begin(&context.layout)?;
+        stage.write("espalier.lock", fresh.render().as_bytes())?;
+        stage.commit("the update of espalier.lock".to_string())?;
     }
     Ok(Outcome::ok(summary(&fresh, &differences), json!({ "lock": fresh, "changed": differences })))
 }

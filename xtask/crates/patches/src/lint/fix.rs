@@ -27,7 +27,7 @@ pub fn fix_all(context: &Context, pins: &Pins, dry_run: bool) -> Result<Vec<Stri
     let done: Vec<String> = all.iter().filter_map(|(file, fixed)| describe(file, fixed)).collect();
     if !done.is_empty() && !dry_run {
         lock_file::follow(context, &mut stage, all.iter().map(|(file, fixed)| (file, fixed)))?;
-        stage.commit("the fixes of the patches".to_string())?;
+        stage.commit("the fixes of lint".to_string())?;
     }
     Ok(done)
 }
