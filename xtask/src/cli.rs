@@ -25,7 +25,7 @@ use espalier_patches::{
 use self::checks::Checks;
 pub use self::entry::main_of;
 pub use self::program::command_of;
-use crate::cmd::{fetch, gc, init, model, run, smoke};
+use crate::cmd::{fetch, gc, init, model, run, smoke, undo};
 
 /// The exit codes, printed below `--help`.
 const EXIT_CODES: &str = "\
@@ -138,6 +138,8 @@ pub enum Command {
     Newest(newest::Options),
     /// Move a variant's series to another upstream commit, or onto the series that it extends.
     Rebase(rebase::Options),
+    /// Undo the last change of patches, pins and lock; a second time, make it again.
+    Undo(undo::Options),
     /// Build a variant: from the pin to a packaged server that has answered a prompt.
     Build(build::Options),
     /// Set up what a flavor is compiled with and runs on, from pinned packages, without root.
@@ -188,6 +190,7 @@ impl OwnCommands for Command {
             Command::Bisect(options) => bisect::run(context, options),
             Command::Newest(options) => newest::run(context, options),
             Command::Rebase(options) => rebase::run(context, options),
+            Command::Undo(options) => undo::run(context, options),
             Command::Build(options) => build::run(context, options),
             Command::Toolchain(options) => toolchain::run(context, options),
             Command::Model(options) => model::run(context, options),

@@ -6,4 +6,5 @@ pub mod init;
 pub mod model;
 pub mod run;
 pub mod smoke;
+pub mod undo;
 pub mod workflows;

@@ -104,6 +104,7 @@ mod cli {
     mod toolchain_fails;
     mod trailers;
     mod twice;
+    mod undo;
     mod verify;
     mod web_page;
     mod words;

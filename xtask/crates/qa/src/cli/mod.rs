@@ -178,6 +178,7 @@ mod tests {
             Command::Bisect(options) => both(options),
             Command::Newest(options) => both(options),
             Command::Rebase(options) => both(options),
+            Command::Undo(options) => both(options),
             Command::Build(options) => both(options),
             Command::Model(options) => both(options),
             Command::Doctor(options) => both(options),
@@ -221,6 +222,6 @@ mod tests {
             assert_eq!(default, parsed, "{}", words.join(" "));
             compared += 1;
         }
-        assert_eq!(compared, 24);
+        assert_eq!(compared, 25);
     }
 }

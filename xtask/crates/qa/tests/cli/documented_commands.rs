@@ -24,7 +24,7 @@ use How::{Parsed, Runs};
 const BUILT: &str = "needs a build";
 const MINUTES: &str = "takes minutes to hours";
 const ELSEWHERE: &str = "needs upstream's newest commits, or files of the reader's";
-const WAITS: &str = "goes on with what another command began";
+const WAITS: &str = "goes on with what another command began, or undoes it";
 
 /// The check of each command, by name. A documented command that is missing here fails the test, and so does an entry
 /// that is not documented.
@@ -50,6 +50,7 @@ const HOW: &[(&str, How)] = &[
     ("sync", Runs(&["--dry-run"])),
     ("test", Parsed(MINUTES)),
     ("trailers", Runs(&["--dry-run"])),
+    ("undo", Parsed(WAITS)),
     ("verify", Parsed(BUILT)),
 ];
 

@@ -67,6 +67,18 @@ fn an_export() {
 }
 
 #[test]
+fn an_undo() {
+    if !wanted() {
+        return;
+    }
+    let project = Project::new();
+    editing::take_rich_series(&project);
+    rebase(&editing::edit(&project), "1h;1d;2G");
+    project.run(&["export"]).success();
+    try_all("undo", &project, &["undo"], &unless_done(&project, &["undo"]));
+}
+
+#[test]
 fn an_import() {
     if !wanted() {
         return;

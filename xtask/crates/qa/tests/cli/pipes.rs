@@ -42,6 +42,7 @@ sync --to main --from UPSTREAM --dry-run
 test --list
 toolchain cpu-native --dry-run
 trailers --set Status:x --dry-run
+undo --dry-run
 verify no-such-package
 ";
 

@@ -130,6 +130,29 @@ pub const CASES: &[HintCase] = &[
         hints: &[("git -C target/espalier/edit/paged add --all && git", 0), ("cargo xtask export paged", 0)],
     },
     HintCase {
+        name: "undo",
+        make: || {
+            let project = Project::new();
+            project.run(&["lock"]).success();
+            project
+        },
+        command: "undo",
+        place: Place::Here,
+        hints: &[("cargo xtask undo", 0)],
+    },
+    HintCase {
+        name: "undo over a patch that was changed since",
+        make: || {
+            let project = Project::new();
+            project.run(&["trailers", "--set", "Drop-when: upstream has it"]).success();
+            project.edit("patches/paged/0001-greet-more-warmly.patch", "Greet more", "Greet much more");
+            project
+        },
+        command: "undo",
+        place: Place::Here,
+        hints: &[("mv patches/paged/0001-greet-more-warmly.patch", 0)],
+    },
+    HintCase {
         name: "edit of a variant without a series",
         make: Project::new,
         command: "edit stock",
