@@ -3,16 +3,18 @@
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
+use espalier_core::next_command::next_command;
 use espalier_core::sys::git::history::Commit;
 use espalier_core::sys::project::inputs::find_patch;
 use espalier_core::sys::project::run_lock::{self, Access};
+use espalier_core::sys::upstream::tip::Tip;
 use espalier_series::PatchClass;
 use serde_json::json;
 
 use crate::commit_property::Before;
 use crate::pinned_series::{Classes, PinnedSeries, UpToTip};
-use crate::range::Range;
 use crate::range::upstream_commit;
+use crate::range::{self, Range};
 use crate::report::bisect::{self, BisectReport, Break, PatchBisect, Turn};
 use crate::report::status::Place;
 
@@ -25,12 +27,20 @@ pub struct Options {
     /// One patch, by file name, path or number (the variant's own before its parents'); default: all.
     #[arg(long, value_name = "NNNN")]
     pub patch: Option<String>,
+    /// Judge every commit, even if the patches are not exact at the pin, or exact at the tip: finds breaks that were
+    /// fixed since.
+    #[arg(long)]
+    pub every_commit: bool,
     /// Print Markdown.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
 }
 
 /// Judges every commit since the pin; exits with 1 unless every patch is exact at all of them.
+///
+/// # Errors
+///
+/// The patches are not exact at the pin, or all of them are exact at the tip, unless every commit is to be judged.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let report = report(context, options)?;
@@ -45,6 +55,9 @@ pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
     let series = PinnedSeries::load(context, variant.as_deref())?;
     let wanted = wanted_patches(&series, options.patch.as_deref())?;
     let tip = series.tip(context, options.range.reference(), from.as_deref())?;
+    if !options.every_commit {
+        Ends { series: &series, wanted: &wanted, tip: &tip, options }.check()?;
+    }
     let history = series.required_history(&tip)?;
     context
         .ui
@@ -71,6 +84,90 @@ fn wanted_patches(series: &PinnedSeries, name: Option<&str>) -> Result<Vec<usize
             .detail(all.join("\n"))
             .hint("name one by its number: --patch 0001")
     })
+}
+
+/// The two ends of a search: the pin, which has to be good, and the tip, which has to be bad.
+struct Ends<'a> {
+    series: &'a PinnedSeries,
+    /// The indices of the selected patches.
+    wanted: &'a [usize],
+    tip: &'a Tip,
+    options: &'a Options,
+}
+
+impl Ends<'_> {
+    /// Requires that the selected patches are exact at the pin, and that one of them is not at the tip. Otherwise no
+    /// commit can be the one that broke them, and judging thousands would only show that.
+    fn check(&self) -> Result<()> {
+        let stack = &self.series.stack;
+        let (pin, tip) = (stack.pin.tree, self.tip.tree);
+        let [at_pin, at_tip] = range::classes_at_ends(&self.series.store, &stack.patches, pin, tip)?;
+        let bad = self.inexact(&at_pin);
+        if !bad.is_empty() {
+            return Err(self.good_end_is_bad(&bad));
+        }
+        if !self.inexact(&at_tip).is_empty() {
+            return Ok(());
+        }
+        Err(if pin == tip { self.ends_are_one() } else { self.bad_end_is_good() })
+    }
+
+    /// Returns a line for each selected patch that is not exact.
+    fn inexact(&self, classes: &[PatchClass]) -> Vec<String> {
+        let files = &self.series.stack.files;
+        let found = self.wanted.iter().filter_map(|at| Some((files.get(*at)?, classes.get(*at)?)));
+        let inexact = found.filter(|(_, class)| **class != PatchClass::Exact);
+        inexact.map(|(file, class)| format!("{}: {}", file.file, class.describe())).collect()
+    }
+
+    fn good_end_is_bad(&self, bad: &[String]) -> Error {
+        let pin = &self.series.stack.pin.revision;
+        let what = format!("the series is not exact at the good end, the pin {pin}; nothing was bisected");
+        Error::no(what)
+            .detail(bad.join("\n"))
+            .hint(self.explained("apply --check", &[], "what is wrong there"))
+            .hint(self.all_the_same())
+    }
+
+    fn bad_end_is_good(&self) -> Error {
+        let tip = &self.tip.name;
+        let patches = match self.wanted.len() {
+            1 => "the patch is".to_string(),
+            count => format!("all {count} patches are"),
+        };
+        let range = &self.options.range;
+        let flags = [("--tip", Some(range.reference())), ("--from", range.from.as_deref())];
+        Error::usage(format!("{patches} exact at the bad end, {tip}; there is nothing to bisect"))
+            .hint(self.explained("newest", &flags, "how far the pin can move"))
+            .hint(self.all_the_same())
+    }
+
+    fn ends_are_one(&self) -> Error {
+        let (tip, pin) = (&self.tip.name, &self.series.stack.pin.revision);
+        let flags = [("--tip", Some("REF")), ("--from", self.options.range.from.as_deref())];
+        Error::usage(format!(
+            "the bad end, {tip}, has the tree of the pin, {pin}; there is nothing to bisect"
+        ))
+        .hint(self.explained("bisect", &flags, "REF: a commit after the pin"))
+        .hint(self.all_the_same())
+    }
+
+    /// Returns a command about this variant, with an explanation behind it.
+    fn explained(&self, words: &str, flags: &[(&str, Option<&str>)], why: &str) -> String {
+        let variant = [("--variant", self.options.range.variant.as_deref())];
+        format!("{}    # {why}", next_command(words, &[&variant[..], flags].concat()))
+    }
+
+    fn all_the_same(&self) -> String {
+        let Options { range, patch, .. } = self.options;
+        let flags = [
+            ("--variant", range.variant.as_deref()),
+            ("--tip", range.tip.as_deref()),
+            ("--from", range.from.as_deref()),
+            ("--patch", patch.as_deref()),
+        ];
+        format!("or judge every commit all the same: {}", next_command("bisect --every-commit", &flags))
+    }
 }
 
 fn patch_bisect(series: &PinnedSeries, range: &Range, history: &[Commit], at: usize) -> Option<PatchBisect> {

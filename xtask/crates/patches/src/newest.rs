@@ -2,6 +2,7 @@
 //! fits.
 
 use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::config::overlay::Clash;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
@@ -57,7 +58,12 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
         .collect();
     let next = match inexact_at_pin.first() {
         Some(series) => Some(next_command("apply", &[("--variant", Some(series))])),
-        None => next_step(applies.as_ref(), &overlays, &options.range),
+        None => {
+            let stopped = all().zip(&search.ranges).find(|(_, range)| !applies_at_tip(range));
+            let stopped = stopped.map(|(series, _)| &series.stack.variant.name);
+            let other = stopped.filter(|name| **name != series.stack.variant.name);
+            next_step(applies.as_ref(), &overlays, &options.range, other)
+        }
     };
     Ok(NewestReport {
         next,
@@ -153,7 +159,17 @@ fn commits_behind(history: &[Commit], at: usize) -> usize {
     is_behind.into_iter().filter(|seen| *seen).count()
 }
 
-fn next_step(applies: Option<&Reach>, overlays: &[Clash], range: &UpToTip) -> Option<String> {
+fn applies_at_tip(range: &Range) -> bool {
+    range.at_tip().classes().all(PatchClass::applies)
+}
+
+/// Suggests the next command. `other` is the first variant that does not apply at the tip, if the named one does.
+fn next_step(
+    applies: Option<&Reach>,
+    overlays: &[Clash],
+    range: &UpToTip,
+    other: Option<&Name>,
+) -> Option<String> {
     let UpToTip { variant, tip, from } = range;
     let place = [("--variant", variant.as_deref()), ("--from", from.as_deref())];
     match applies {
@@ -166,6 +182,10 @@ fn next_step(applies: Option<&Reach>, overlays: &[Clash], range: &UpToTip) -> Op
             let to = Some(range.reference());
             Some(next_command("rebase --dry-run", &[&[("--to", to)], &place[..]].concat()))
         }
-        _ => Some(next_command("bisect", &[&[("--tip", tip.as_deref())], &place[..]].concat())),
+        _ => {
+            let variant = other.map(Name::as_str).or(variant.as_deref());
+            let flags = [("--tip", tip.as_deref()), ("--variant", variant), ("--from", from.as_deref())];
+            Some(next_command("bisect", &flags))
+        }
     }
 }

@@ -60,6 +60,22 @@ pub fn survey_tree(origin: &Origin<'_>, tree: &StoreTree<'_>, taken: &PatchSet) 
     Ok(survey_series(origin, tree, taken, Vec::new())?)
 }
 
+/// Returns the classes of the series at its base, the tree `pin`, and at `tip`. The commits in between are not read: a
+/// patch whose change upstream has in another form is not recognized as upstreamed.
+pub fn classes_at_ends(
+    store: &Store,
+    patches: &[Patch],
+    pin: ObjectId,
+    tip: ObjectId,
+) -> Result<[Vec<PatchClass>; 2]> {
+    let pin_tree = StoreTree::new(store, pin)?;
+    let tip_tree = StoreTree::in_range(store, tip, pin, tip)?;
+    let origin = origin(store, patches, &pin_tree)?;
+    let at_pin = survey_tree(&origin, &pin_tree, &PatchSet::default())?;
+    let at_tip = survey_tree(&origin, &tip_tree, &PatchSet::default())?;
+    Ok([&at_pin, &at_tip].map(|survey| survey.classes().collect()))
+}
+
 /// Surveys the series at every commit since its base, the tree `pin`.
 pub fn survey(store: &Store, patches: &[Patch], pin: ObjectId, history: &[Commit]) -> Result<Range> {
     let pin = StoreTree::new(store, pin)?;

@@ -69,7 +69,7 @@ fn each_patch_has_the_commits_that_broke_it() {
 fn a_fixed_patch_is_reported_as_fixed() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[GREETING_GOES, GREETING_IS_BACK, COUNT_MOVES]);
-    insta::assert_snapshot!(bisect(&project, &upstream, &["--patch", "0001"]), @r#"
+    insta::assert_snapshot!(bisect(&project, &upstream, &["--patch", "0001", "--every-commit"]), @r#"
     exit: 1
     -- stdout --
     paged: 1 of 1 patches do not stay exact over the 3 commits of hello from v1.0 to main
@@ -87,7 +87,7 @@ fn a_fixed_patch_is_reported_as_fixed() {
 fn nothing_breaks() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[("About", "README.md", "Hello", "Hello!")]);
-    insta::assert_snapshot!(bisect(&project, &upstream, &[]), @"
+    insta::assert_snapshot!(bisect(&project, &upstream, &["--every-commit"]), @"
     exit: 0
     -- stdout --
     paged: 0 of 3 patches do not stay exact over the 1 commit of hello from v1.0 to main
@@ -98,7 +98,69 @@ fn nothing_breaks() {
     -- stderr --
     ");
     // The tip is the pin itself, found in the project's own source, whose HEAD it is.
-    project.run(&["bisect"]).success();
+    project.run(&["bisect", "--every-commit"]).success();
+}
+
+/// The bad end has to be bad.
+#[test]
+fn a_series_that_is_exact_at_the_tip_is_not_bisected() {
+    let project = Project::new();
+    let about = ("About", "README.md", "Hello", "Hello!");
+    let upstream = moved_upstream(&project, &[GREETING_GOES, GREETING_IS_BACK, about]);
+    insta::assert_snapshot!(bisect(&project, &upstream, &[]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: all 3 patches are exact at the bad end, main; there is nothing to bisect
+      next: cargo xtask newest --tip main --from [BESIDE]/moved    # how far the pin can move
+      next: or judge every commit all the same: cargo xtask bisect --every-commit --tip main --from [BESIDE]/moved
+    ");
+    // Only the selected patch counts.
+    files::edit(&upstream.join("src/count.c"), COUNT_MOVES.2, COUNT_MOVES.3);
+    git::commit(&upstream, COUNT_MOVES.0);
+    bisect(&project, &upstream, &[]).code(1);
+    bisect(&project, &upstream, &["--patch", "2"]).code(1);
+    bisect(&project, &upstream, &["--patch", "1"]).code(2).says(&[
+        "the patch is exact at the bad end, main",
+        "cargo xtask bisect --every-commit --tip main --from [BESIDE]/moved --patch 1\n",
+    ]);
+    insta::assert_snapshot!(project.run(&["--quiet", "bisect"]), @"
+    exit: 2
+    -- stdout --
+
+    -- stderr --
+    error: the bad end, HEAD, has the tree of the pin, v1.0; there is nothing to bisect
+      next: cargo xtask bisect --tip REF    # REF: a commit after the pin
+      next: or judge every commit all the same: cargo xtask bisect --every-commit
+    ");
+}
+
+/// The good end has to be good: whatever made the patch inexact is not among the commits.
+#[test]
+fn a_series_that_is_not_exact_at_the_pin_is_not_bisected() {
+    let project = Project::new();
+    project.edit("patches/paged/0002-say-what-is-counted.patch", "// words", "// WORDS");
+    let upstream = moved_upstream(&project, &[GREETING_GOES]);
+    let said = bisect(&project, &upstream, &[]).code(1);
+    let lines: Vec<&str> = said.stderr.lines().collect();
+    assert_eq!(
+        lines[0],
+        "error: the series is not exact at the good end, the pin v1.0; nothing was bisected"
+    );
+    assert!(lines[1].starts_with("  patches/paged/0002-say-what-is-counted.patch: "), "{said}");
+    assert_eq!(
+        lines[2..],
+        [
+            "  next: cargo xtask apply --check    # what is wrong there",
+            "  next: or judge every commit all the same: cargo xtask bisect --every-commit --tip main --from \
+             [BESIDE]/moved",
+        ]
+    );
+    // Only the selected patch counts.
+    bisect(&project, &upstream, &["--patch", "1"]).code(1).says_nothing_of("error");
+    let json = bisect(&project, &upstream, &["--json", "--every-commit"]).code(1).json();
+    assert_ne!(json["patches"][1]["at_pin"], "exact");
 }
 
 /// Every series counts from 0001: a bare number selects one of the variant's own patches, and a parent's only if the
@@ -118,7 +180,8 @@ fn a_number_names_the_own_patch_before_a_parents() {
     git::commit(&edited, "Add a child");
     project.run(&["export", "child"]).success();
     let judged = |name: &str| {
-        let stdout = bisect(&project, &upstream, &["--variant", "child", "--patch", name]).success().stdout;
+        let more = ["--variant", "child", "--patch", name, "--every-commit"];
+        let stdout = bisect(&project, &upstream, &more).success().stdout;
         let found = stdout.lines().filter_map(|line| line.trim().strip_prefix("patches/")?.split_once(": "));
         found.map(|(file, _)| file.to_string()).collect::<Vec<_>>()
     };

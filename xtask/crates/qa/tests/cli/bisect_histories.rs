@@ -27,7 +27,7 @@ fn the_planted_culprit_is_found_in_every_history() {
     for seed in 1..=histories as u64 {
         let made = History::new(seed, STEPS);
         let project = made.project();
-        let report = project.run(&["--json", "bisect"]).code(1).json();
+        let report = project.run(&["--json", "bisect", "--every-commit"]).code(1).json();
         let counted = git::git(&project.beside("upstream"), &["rev-list", "--count", "v1.0..main"]);
         assert_eq!(report["commits"].to_string(), counted, "history {seed}");
         for victim in VICTIMS {

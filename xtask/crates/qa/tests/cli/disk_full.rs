@@ -207,9 +207,11 @@ fn a_look_at_a_new_tip_from_a_project_that_cannot_be_written() {
         }
         let before = files::list(project.root());
         let from = ["--from", upstream.to_str().unwrap()];
-        for command in
-            [&["status", "--tip", "main"][..], &["newest", "--tip", "main"], &["bisect", "--tip", "main"]]
-        {
+        for command in [
+            &["status", "--tip", "main"][..],
+            &["newest", "--tip", "main"],
+            &["bisect", "--tip", "main", "--every-commit"],
+        ] {
             let output = read_only(&project, &[command, &from].concat()).success();
             assert!(output.stderr.contains("Fetching hello main"), "{output}");
         }

@@ -172,3 +172,16 @@ fn newest_looks_at_every_series_on_the_pin() {
     );
     moving.project.run(&["rebase", "--to", commit, "--from", from]).success();
 }
+
+/// The command that `newest` prints is about a series that stops the move.
+#[test]
+fn newest_offers_a_bisect_of_the_series_that_breaks() {
+    let moving = Move::of(project(), counts_otherwise);
+    let from = moving.upstream.to_str().unwrap();
+    let said = moving.project.run(&["newest", "--tip", TIP, "--from", from]).code(1);
+    let next = format!("next: cargo xtask bisect --tip {TIP} --variant other --from [BESIDE]/newer");
+    assert!(said.stdout.contains(&next), "{said}");
+    let bisect = ["bisect", "--tip", TIP, "--from", from, "--variant"];
+    moving.project.run(&[&bisect[..], &["other"]].concat()).code(1).says_nothing_of("error");
+    moving.project.run(&[&bisect[..], &["paged"]].concat()).code(2);
+}

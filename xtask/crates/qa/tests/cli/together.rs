@@ -142,7 +142,7 @@ fn commands_that_read_go_on_beside_a_build() {
         &["apply", "--check"],
         &["apply", "--dry-run"],
         &["export", "--dry-run"],
-        &["bisect", "--tip", "v1.0"],
+        &["bisect", "--tip", "v1.0", "--every-commit"],
         &["newest", "--tip", "v1.0"],
         &["rebase", "--to", "v1.0", "--dry-run"],
         &["sync", "--to", "v1.0", "--dry-run"],

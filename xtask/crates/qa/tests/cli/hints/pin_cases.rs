@@ -94,10 +94,39 @@ pub const CASES: &[HintCase] = &[
     },
     HintCase {
         name: "bisect of a patch that is not there",
-        make: || elsewhere(&[ABOUT]),
+        make: || elsewhere(&[GREETING_GOES]),
         command: "bisect --tip main --from \"../it's elsewhere\" --patch 7",
         place: Place::Clone,
-        hints: &[("cargo xtask bisect --tip main --from \"../it's elsewhere\" --patch 0001", 0)],
+        hints: &[("cargo xtask bisect --tip main --from \"../it's elsewhere\" --patch 0001", 1)],
+    },
+    HintCase {
+        name: "bisect up to a tip that is good",
+        make: || elsewhere(&[ABOUT]),
+        command: "bisect --variant paged --tip main --from \"../it's elsewhere\"",
+        place: Place::Clone,
+        hints: &[
+            ("cargo xtask newest --variant paged --tip main", 0),
+            ("cargo xtask bisect --every-commit --variant paged --tip main", 0),
+        ],
+    },
+    HintCase {
+        name: "bisect up to the pin",
+        make: Project::new,
+        command: "bisect",
+        place: Place::Clone,
+        // There is no commit of this name.
+        hints: &[("cargo xtask bisect --tip REF", 3), ("cargo xtask bisect --every-commit", 0)],
+    },
+    HintCase {
+        name: "bisect of a patch that is not exact at its own pin",
+        make: || {
+            let project = elsewhere(&[GREETING_GOES]);
+            project.edit("patches/paged/0002-say-what-is-counted.patch", "// words", "// WORDS");
+            project
+        },
+        command: "bisect --tip main --from \"../it's elsewhere\"",
+        place: Place::Clone,
+        hints: &[("cargo xtask apply --check", 1), ("cargo xtask bisect --every-commit --tip main", 1)],
     },
     HintCase {
         name: "status --long at a tip",
