@@ -28,20 +28,22 @@ pub fn keep(
     actions.iter().map(|action| carry_out(context, client, report, action)).collect()
 }
 
+/// The comment is sent before the change that it explains: if a run fails in between, the issue is as it was, and the
+/// next run sends both. In the other order nothing would be left to do, and an issue could be closed without a reason.
 fn carry_out(context: &Context, client: &Client, report: &CanaryReport, action: &Action) -> Result<Value> {
     let (done, number) = match action {
         Action::Keep { number } => ("kept", *number),
         Action::Create { title, body } => ("created", client.create_issue(title, body, LABEL)?),
         Action::Update { number, title, body, reopen } => {
-            let fields = json!({ "title": title, "body": body, "state": "open" });
-            client.edit_issue(*number, &fields)?;
             let what = if *reopen { "It is back" } else { "What is wrong changed" };
             client.comment(*number, &format!("{what} at {}.", tip_words(report)))?;
+            let fields = json!({ "title": title, "body": body, "state": "open" });
+            client.edit_issue(*number, &fields)?;
             (if *reopen { "reopened" } else { "updated" }, *number)
         }
         Action::Close { number, why } => {
-            client.edit_issue(*number, &json!({ "state": "closed", "state_reason": "completed" }))?;
             client.comment(*number, why)?;
+            client.edit_issue(*number, &json!({ "state": "closed", "state_reason": "completed" }))?;
             ("closed", *number)
         }
     };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::support::github::{FakeGitHub, Incident, REPOSITORY};
+use super::support::moving::greet;
 use super::support::{Output, Project, files, git, program_path, upstream::Upstream};
 
 const TOKEN: &str = "ghs_verySecretToken0123456789";
@@ -48,6 +49,18 @@ impl Watched {
 
     fn run(&self, more: &[&str]) -> Output {
         self.project.finish(self.command(more))
+    }
+
+    /// Moves the project to upstream's tip, with the conflicts of the greeting resolved.
+    fn fix_series(&self) {
+        let from = self.upstream.display().to_string();
+        self.project.run(&["rebase", "--to", "main", "--from", &from]).code(4);
+        let work = self.project.path("target/espalier/rebase/hello/work");
+        for (words, code) in [("hi there", 4), ("hi there, dear", 0)] {
+            files::write(&work.join("src/greet.c"), greet(words));
+            git::git(&work, &["add", "src/greet.c"]);
+            self.project.run(&["rebase", "--continue"]).code(code);
+        }
     }
 
     /// Runs up to the level `status` and updates the issues.
@@ -294,15 +307,62 @@ fn it_is_closed_when_good_again_and_opens_when_it_is_back() {
     watched.greeting_is_back();
     watched.server.take_changes();
     watched.keep_issues().success();
-    assert_eq!(watched.server.take_changes(), ["PATCH /issues/1", "POST /issues/1/comments"]);
+    assert_eq!(watched.server.take_changes(), ["POST /issues/1/comments", "PATCH /issues/1"]);
     assert_eq!((watched.titles("open").len(), watched.titles("closed").len()), (0, 1));
     assert_eq!(watched.server.comments(), [(1, format!("Good again at hello `{}`.", watched.tip()))]);
     watched.keep_issues().success();
     assert_eq!(watched.server.take_changes(), [""; 0]);
     git::git(&watched.upstream, &["reset", "--quiet", "--hard", &broken]);
     watched.keep_issues().code(1);
-    assert_eq!(watched.server.take_changes(), ["PATCH /issues/1", "POST /issues/1/comments"]);
+    assert_eq!(watched.server.take_changes(), ["POST /issues/1/comments", "PATCH /issues/1"]);
     assert_eq!(watched.titles("open").len(), 1);
+}
+
+/// A break, a fix in the series, another break, a fix by upstream. Each run is repeated, and the second one changes
+/// nothing.
+#[test]
+fn a_break_has_one_issue_until_it_is_gone() {
+    let watched = watched();
+    let twice = |code: i32| {
+        watched.keep_issues().code(code);
+        let changes = watched.server.take_changes();
+        watched.keep_issues().code(code);
+        assert_eq!(watched.server.take_changes(), [""; 0]);
+        changes
+    };
+    let count = || (watched.titles("open").len(), watched.titles("closed").len());
+    assert_eq!(twice(0), [""; 0]);
+    watched.greeting_goes();
+    assert_eq!(twice(1), ["POST /issues"]);
+    watched.fix_series();
+    assert_eq!(twice(0), ["POST /issues/1/comments", "PATCH /issues/1"]);
+    let gone_at = |watched: &Watched| format!("Good again at hello `{}`.", watched.tip());
+    let first = gone_at(&watched);
+    assert_eq!((watched.server.comments(), count()), (vec![(1, first.clone())], (0, 1)));
+    watched.upstream_does("Say hey", "src/greet.c", "return \"hi\";", "return \"hey\";");
+    assert_eq!(twice(1), ["POST /issues"]);
+    assert_eq!(count(), (1, 1));
+    watched.upstream_does("Say hi again", "src/greet.c", "return \"hey\";", "return \"hi\";");
+    assert_eq!(twice(0), ["POST /issues/2/comments", "PATCH /issues/2"]);
+    assert_eq!((watched.server.comments(), count()), (vec![(1, first), (2, gone_at(&watched))], (0, 2)));
+}
+
+/// GitHub refuses the request that closes the issue, after it has taken the comment.
+#[test]
+fn no_issue_is_closed_without_its_comment() {
+    let watched = watched();
+    watched.greeting_goes();
+    watched.keep_issues().code(1);
+    watched.greeting_is_back();
+    let refused = Incident::Answer(403, "Retry-After: 600", "{}");
+    watched.server.next(&[Incident::None, Incident::None, Incident::None, refused]);
+    watched.keep_issues().code(3);
+    assert_eq!((watched.titles("open").len(), watched.server.comments().len()), (1, 1));
+    watched.keep_issues().success();
+    assert_eq!(watched.titles("closed").len(), 1);
+    watched.server.take_changes();
+    watched.keep_issues().success();
+    assert_eq!(watched.server.take_changes(), [""; 0]);
 }
 
 #[test]
@@ -329,7 +389,7 @@ fn a_changed_issue_is_rewritten_with_one_comment() {
     watched.server.take_changes();
     watched.upstream_does("Say hey", "src/greet.c", "return \"hi\";", "return \"hey\";");
     watched.keep_issues().code(1);
-    assert_eq!(watched.server.take_changes(), ["PATCH /issues/1", "POST /issues/1/comments"]);
+    assert_eq!(watched.server.take_changes(), ["POST /issues/1/comments", "PATCH /issues/1"]);
     assert!(watched.server.issues()[0]["body"].as_str().unwrap().contains("return \"hey\";"));
     watched.keep_issues().code(1);
     assert_eq!(watched.server.take_changes(), [""; 0]);
