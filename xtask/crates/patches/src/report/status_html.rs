@@ -4,24 +4,49 @@
 use espalier_core::day::day;
 use espalier_series::PatchClass;
 
+use super::cut::{first_letters, share};
 use super::status::{Completes, PatchStatus, StatusReport, UpstreamCommit, meaning};
-use super::status_html_body::{anchor, body};
+use super::status_html_body::{SUBJECT_LETTERS, anchor, body, diff, diff_limit};
 use super::status_text::{count, escape, number, short};
 
 pub(super) const STYLE: &str = include_str!("status.css");
 
+/// Maximum size of a page in bytes: what is left beside all other parts is for the diffs. A series of several hundred
+/// patches takes more, since each of them keeps a row.
+const MAX_PAGE_BYTES: usize = 1_000_000;
+/// Size limit of the lanes of all patches together, in bytes.
+const MAX_LANE_BYTES: usize = 280_000;
 /// Maximum number of dots in a lane; commits that are closer together share one.
 const DOTS: usize = 40;
+/// Maximum number of letters of a patch's subject.
+const PATCH_LETTERS: usize = 160;
+/// Maximum number of overlay files in the way that are shown.
+const OVERLAYS_SHOWN: usize = 40;
 
 /// The whole page, with hints for its readers.
 pub fn html(report: &StatusReport, hint: Completes<'_>) -> String {
+    let head = head(report);
+    let rows: Vec<String> = report.patches.iter().map(|patch| row(report, patch, hint)).collect();
+    let used = head.len() + END.len() + rows.iter().map(|row| row.len() + END_OF_ROW.len()).sum::<usize>();
+    let limit = diff_limit(report, MAX_PAGE_BYTES.saturating_sub(used));
+    let rows: String = rows
+        .iter()
+        .zip(&report.patches)
+        .map(|(row, patch)| row.clone() + &diff(patch, limit) + END_OF_ROW)
+        .collect();
+    format!("{head}{rows}{END}")
+}
+
+const END: &str = "</main>\n</body></html>\n";
+
+/// Everything above the rows.
+fn head(report: &StatusReport) -> String {
     let StatusReport { variant, upstream, pin, tip, .. } = report;
     let title = escape(&format!("{variant} on {upstream}: {} to {}", pin.name, tip.name));
-    let rows: String = report.patches.iter().map(|patch| row(report, patch, hint)).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>\n{STYLE}{}</style></head>\n\
-         <body>\n<main>\n<h1>{} <small>on {} {} \u{2192} {}</small></h1>\n{}{}{}{}{}{rows}</main>\n</body></html>\n",
+         <body>\n<main>\n<h1>{} <small>on {} {} \u{2192} {}</small></h1>\n{}{}{}{}{}",
         filter_rules(report),
         escape(variant),
         escape(upstream),
@@ -49,7 +74,12 @@ fn subtitle(report: &StatusReport) -> String {
 
 /// The overlay files that are in the way.
 fn overlays(report: &StatusReport) -> String {
-    report.overlays.iter().map(|clash| format!("<pre>{}</pre>\n", escape(&clash.to_string()))).collect()
+    let shown = report.overlays.iter().take(OVERLAYS_SHOWN);
+    let shown: String = shown.map(|clash| format!("<pre>{}</pre>\n", escape(&clash.to_string()))).collect();
+    match report.overlays.len().saturating_sub(OVERLAYS_SHOWN) {
+        0 => shown,
+        left => format!("{shown}<p class=\"sub\">and {left} more overlay files</p>\n"),
+    }
 }
 
 /// The filter chips: the selected one decides which class of rows is shown. It works by CSS alone.
@@ -82,8 +112,9 @@ fn legend(report: &StatusReport) -> String {
         );
     }
     if report.history.is_some() {
-        entries += "<dt>\u{25cf}</dt><dd>an upstream commit that changed a file of the patch; until the first one the line is \
-                    green, from there it has the colour of the class</dd>";
+        entries += "<dt>\u{25cf}</dt><dd>an upstream commit that changed a file of the patch, or several; of many dots, only \
+                    the newest name theirs; until the first one the line is green, from there it has the colour of the \
+                    class</dd>";
     }
     format!("<dl class=\"legend\">{entries}</dl>\n")
 }
@@ -115,15 +146,16 @@ fn axis(report: &StatusReport) -> String {
     )
 }
 
+/// The row of a patch, up to its diff.
 fn row(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> String {
     format!(
         "<details class=\"patch {} is-{}\"><summary class=\"row\">\
          <h2 class=\"name\"><b>{}</b>{}</h2><span class=\"badge\">{}{}</span>{}</summary>\n\
-         <div class=\"body\" id=\"{id}\">{}</div></details>\n",
+         <div class=\"body\" id=\"{id}\">{}",
         kind(patch.class),
         class_word(patch.class),
         escape(number(patch)),
-        escape(&patch.subject),
+        escape(&first_letters(&patch.subject, PATCH_LETTERS)),
         patch.class.describe(),
         if patch.provisional { ", provisional" } else { "" },
         lane(report, patch, "", report.commit_page.as_deref()),
@@ -131,6 +163,8 @@ fn row(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> Strin
         id = anchor(patch),
     )
 }
+
+const END_OF_ROW: &str = "</div></details>\n";
 
 /// The patch's timeline: neutral until a commit touches one of its files, then coloured by its current class.
 /// `place_in_picture` is its position in a larger picture; a dot links to its commit below `commit_page`.
@@ -141,22 +175,41 @@ pub(super) fn lane(
     commit_page: Option<&str>,
 ) -> String {
     let history = report.history.as_deref().unwrap_or_default();
-    let place = |at: usize| 100.0 * (at + 1) as f64 / history.len().max(1) as f64;
-    let first = patch.touched_by.first().map(|at| place(*at));
+    let first = patch.touched_by.first().map(|at| place(*at, history));
     let calm_until = first.unwrap_or(if patch.class == PatchClass::Exact { 100.0 } else { 0.0 });
-    let slot = |at: &usize| at * DOTS / history.len().max(1);
-    let dots: String = patch
-        .touched_by
-        .chunk_by(|left, right| slot(left) == slot(right))
-        .filter_map(|near| Some((place(*near.last()?), history.get(*near.last()?)?, near.len())))
-        .map(|(x, commit, near)| linked(commit_page, commit, dot(x, commit, near)))
-        .collect();
+    let dots = dots(report, patch, commit_page);
     format!(
         "<svg class=\"lane\"{place_in_picture} role=\"img\" aria-label=\"{}\">\
          <line x1=\"{calm_until:.2}%\" x2=\"100%\" y1=\"13\" y2=\"13\"/>\
          <line class=\"calm\" x1=\"0\" x2=\"{calm_until:.2}%\" y1=\"13\" y2=\"13\"/>{dots}</svg>",
         count(patch.touched_by.len())
     )
+}
+
+/// The dots of a lane, oldest first. The newest name their commit, as far as the lane's share of the page allows; the
+/// others are marks alone.
+fn dots(report: &StatusReport, patch: &PatchStatus, commit_page: Option<&str>) -> String {
+    let history = report.history.as_deref().unwrap_or_default();
+    let slot = |at: &usize| at * DOTS / history.len().max(1);
+    let groups: Vec<&[usize]> = patch.touched_by.chunk_by(|left, right| slot(left) == slot(right)).collect();
+    let mut left = share(MAX_LANE_BYTES, report.patches.len());
+    let mut dots = Vec::new();
+    for (older, group) in groups.into_iter().enumerate().rev() {
+        let Some((at, commit)) = group.last().and_then(|at| Some((*at, history.get(*at)?))) else { continue };
+        let x = place(at, history);
+        let (mark, named) = (mark(x), linked(commit_page, commit, dot(x, &words(commit, group.len()))));
+        // The older dots have to fit as well.
+        let is_named = named.len() + older * mark.len() <= left;
+        let drawn = if is_named { named } else { mark };
+        left = left.saturating_sub(drawn.len());
+        dots.push(drawn);
+    }
+    dots.into_iter().rev().collect()
+}
+
+/// The position of the commit with the index `at`, in percent of the lane.
+fn place(at: usize, history: &[UpstreamCommit]) -> f64 {
+    100.0 * (at + 1) as f64 / history.len().max(1) as f64
 }
 
 fn linked(commit_page: Option<&str>, commit: &UpstreamCommit, dot: String) -> String {
@@ -166,11 +219,21 @@ fn linked(commit_page: Option<&str>, commit: &UpstreamCommit, dot: String) -> St
     }
 }
 
-/// One commit, or the last of several that are close together.
-fn dot(x: f64, commit: &UpstreamCommit, near: usize) -> String {
+/// A dot that names its commit.
+fn dot(x: f64, words: &str) -> String {
+    format!("<circle cx=\"{x:.2}%\" cy=\"13\" r=\"6\"><title>{}</title></circle>", escape(words))
+}
+
+/// A dot that names none.
+fn mark(x: f64) -> String {
+    format!("<circle cx=\"{x:.2}%\" cy=\"13\" r=\"6\"/>")
+}
+
+/// Names a commit, or the last of several that are close together.
+fn words(commit: &UpstreamCommit, near: usize) -> String {
     let others = if near > 1 { format!("{}, the last: ", count(near)) } else { String::new() };
-    let words = format!("{others}{} {} ({})", short(commit), commit.subject, day(commit.seconds));
-    format!("<circle cx=\"{x:.2}%\" cy=\"13\" r=\"6\"><title>{}</title></circle>", escape(&words))
+    let subject = first_letters(&commit.subject, SUBJECT_LETTERS);
+    format!("{others}{} {subject} ({})", short(commit), day(commit.seconds))
 }
 
 /// The CSS class that gives a patch class its colour.
@@ -191,7 +254,85 @@ pub(super) fn kind(class: PatchClass) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::STYLE;
+    use super::{DOTS, MAX_PAGE_BYTES, STYLE, html};
+    use crate::report::status::{HunkText, PatchStatus, Place, StatusReport, UpstreamCommit, next_step};
+    use crate::report::status_svg::svg;
+    use espalier_series::PatchClass;
+
+    /// A report on a series of 120 patches whose files each of 1,000 commits changed, with long names everywhere.
+    fn long_report() -> StatusReport {
+        const COMMITS: usize = 1_000;
+        let place = |name: &str| Place { name: name.into(), tree: "0".repeat(40) };
+        let commit = |at: usize| UpstreamCommit {
+            id: format!("{at:040x}"),
+            subject: format!("server : fix <{at}> & \"{}\"", "x".repeat(300)),
+            author: "An Author ".repeat(20),
+            seconds: 1_577_934_245 + 3_600 * at as i64,
+        };
+        let hunk = |at: usize| HunkText {
+            path: "tools/server/server-context.cpp".into(),
+            header: format!("@@ -{at},7 +{at},37 @@ void server_context::run<T>(int value) {{"),
+            lines: vec!["+    std::vector<int> & values = take<int>(\"a\");".into(); 30],
+        };
+        let patch = |at: usize| PatchStatus {
+            file: format!("patches/paged/{:04}-{}.patch", at + 1, "slug-".repeat(10)),
+            subject: "server: say & do ".repeat(20),
+            class: PatchClass::Conflict,
+            provisional: true,
+            blocked_by: (0..at).map(|at| format!("{at:04}-{}.patch", "slug-".repeat(10))).collect(),
+            conflicts: vec!["src/server.cpp: upstream changed the <same> lines".into(); 200],
+            upstream: Vec::new(),
+            notes: Vec::new(),
+            files: Vec::new(),
+            touched_by: (0..COMMITS).collect(),
+            caused_by: Some(COMMITS - 1),
+            next: next_step(PatchClass::Conflict),
+            hunks: (0..30).map(hunk).collect(),
+        };
+        StatusReport {
+            variant: "paged".into(),
+            upstream: "llama.cpp".into(),
+            pin: place("v1"),
+            tip: place("v2"),
+            inexact_at_pin: false,
+            patches: (0..120).map(patch).collect(),
+            overlays: Vec::new(),
+            commit_page: Some("https://github.com/ggml-org/llama.cpp/commit/".into()),
+            next: Vec::new(),
+            history: Some((0..COMMITS).map(commit).collect()),
+        }
+    }
+
+    #[test]
+    fn the_page_and_the_picture_of_a_long_series_are_at_most_a_megabyte() {
+        let report = long_report();
+        let page = html(&report, &|hint: &str| hint.to_string());
+        assert!(page.len() <= MAX_PAGE_BYTES, "{} bytes", page.len());
+        assert!(page.len() > MAX_PAGE_BYTES / 10 * 9, "the rest is for the diffs: {} bytes", page.len());
+        for (part, times) in [
+            ("<details class=\"patch", 120),
+            ("<h3>The patch</h3>", 120),
+            ("more lines of the patch are left out", 120),
+            ("before these are left out", 120),
+            ("<circle", 120 * DOTS),
+        ] {
+            assert_eq!(page.matches(part).count(), times, "{part}");
+        }
+        assert!(page.matches("<title>").count() > 2 * 120, "each lane names its newest commits");
+        assert_eq!(page.matches("<details").count(), page.matches("</details>").count());
+        let picture = svg(&report);
+        assert!(picture.len() <= MAX_PAGE_BYTES, "{} bytes", picture.len());
+        assert_eq!(picture.matches("<circle").count(), 120 * DOTS);
+    }
+
+    #[test]
+    fn nothing_is_left_out_of_a_short_series() {
+        let mut report = long_report();
+        report.patches.truncate(3);
+        let page = html(&report, &|hint: &str| hint.to_string());
+        assert!(!page.contains("of the patch are left out"), "{} bytes", page.len());
+        assert_eq!(page.matches("<title>").count(), 1 + 3 * DOTS);
+    }
 
     /// The relative luminance of a colour, from 0 to 1 (WCAG 2.1).
     fn luminance(colour: &str) -> f64 {

@@ -1,20 +1,31 @@
-//! The expanded part of a row of the page: the next step, the drift, the commits, and the patch. Each has a size limit.
+//! The expanded part of a row of the page: the next step, the drift, the commits, and the patch. Each has a size limit,
+//! in bytes of the page.
 
 use espalier_core::day::day;
 use espalier_series::PatchClass;
 
-use super::cut::{first_hunks, first_lines, share};
+use super::cut::{fair_limit, first_hunks, first_letters, first_lines, last_parts, share};
 use super::status::{Completes, HunkText, PatchStatus, StatusReport, UpstreamCommit};
 use super::status_text::{count, escape, short, what_is_the_matter};
 
-/// Size limit of all diffs together, in bytes: a page of 120 patches stays below 1 MB.
-const MAX_DIFF_BYTES: usize = 300_000;
-/// Size limit of the drift of all patches together, in bytes.
-const MAX_DRIFT_BYTES: usize = 150_000;
+/// Size limit of the hunks of one patch: not every page with a large one has to be large.
+const MAX_DIFF_BYTES: usize = 100_000;
+/// Size limit of the drift of all patches together.
+const MAX_DRIFT_BYTES: usize = 140_000;
+/// Size limit of the listed commits of all patches together.
+const MAX_COMMIT_BYTES: usize = 200_000;
 /// Maximum number of listed commits that touched a patch's files.
 const COMMITS_LISTED: usize = 12;
+/// Maximum number of named patches that one needs.
+const BLOCKERS_NAMED: usize = 3;
+/// Maximum number of letters of an author's name.
+const AUTHOR_LETTERS: usize = 40;
+/// Maximum number of letters of a commit's subject.
+pub(super) const SUBJECT_LETTERS: usize = 100;
+/// Size of a diff without its hunks: its heading, and the note on what is left out.
+const DIFF_FRAME: usize = 300;
 
-/// Renders the expanded part.
+/// Renders the expanded part, up to the diff.
 pub(super) fn body(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> String {
     let mut body = format!(
         "<p class=\"mono\">{} <a href=\"#{}\">link to this patch</a></p>",
@@ -25,19 +36,25 @@ pub(super) fn body(report: &StatusReport, patch: &PatchStatus, hint: Completes<'
         body += &format!("<p class=\"next\">{}</p>", escape(&hint(next)));
     }
     if !patch.blocked_by.is_empty() {
-        body += &format!("<p>It needs {}.</p>", escape(&patch.blocked_by.join(", ")));
+        body += &format!("<p>It needs {}.</p>", escape(&blockers(patch)));
     }
     if patch.provisional {
         body += "<p>Provisional: an earlier patch failed, and this one was tried without it.</p>";
     }
-    body + &drift(report, patch, hint) + &commits(report, patch) + &diff(report, patch)
+    body + &drift(report, patch, hint) + &commits(report, patch)
+}
+
+fn blockers(patch: &PatchStatus) -> String {
+    let (named, others) = patch.blocked_by.split_at(patch.blocked_by.len().min(BLOCKERS_NAMED));
+    let others = (!others.is_empty()).then(|| format!(" and {} more", others.len()));
+    named.join(", ") + &others.unwrap_or_default()
 }
 
 fn drift(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> String {
     if patch.class == PatchClass::Exact {
         return String::new();
     }
-    let all = what_is_the_matter(patch);
+    let all = escape(&what_is_the_matter(patch));
     let (shown, left) = first_lines(&all, share(MAX_DRIFT_BYTES, report.patches.len()));
     let more = match left {
         0 => String::new(),
@@ -46,7 +63,7 @@ fn drift(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> Str
             format!("\n<p class=\"sub\">{left} more lines: <code>{all}</code></p>")
         }
     };
-    format!("<h3>{}</h3><pre>{}</pre>{more}", drift_heading(patch.class), escape(shown))
+    format!("<h3>{}</h3><pre>{shown}</pre>{more}", drift_heading(patch.class))
 }
 
 /// The heading of the drift; a patch that needs no decision is not described as failing.
@@ -64,17 +81,19 @@ fn commits(report: &StatusReport, patch: &PatchStatus) -> String {
         let line = commit_line(report, commit);
         text += &format!("<h3>{} since</h3><ul class=\"commits\">{line}</ul>", patch.class.describe());
     }
-    let earlier = patch.touched_by.len().saturating_sub(COMMITS_LISTED);
-    let lines: String =
-        report.commits_of(patch).skip(earlier).map(|commit| commit_line(report, commit)).collect();
-    if lines.is_empty() {
+    let all: Vec<&UpstreamCommit> = report.commits_of(patch).collect();
+    if all.is_empty() {
         return text;
     }
+    let newest = all.iter().skip(all.len().saturating_sub(COMMITS_LISTED));
+    let lines = newest.map(|commit| commit_line(report, commit)).collect();
+    let lines = last_parts(lines, share(MAX_COMMIT_BYTES, report.patches.len()));
     text += "<h3>Upstream commits that changed its files</h3>";
+    let earlier = all.len() - lines.len();
     if earlier > 0 {
         text += &format!("<p class=\"sub\">{} before these are left out.</p>", count(earlier));
     }
-    text + &format!("<ul class=\"commits\">{lines}</ul>")
+    text + &format!("<ul class=\"commits\">{}</ul>", lines.concat())
 }
 
 fn commit_line(report: &StatusReport, commit: &UpstreamCommit) -> String {
@@ -85,15 +104,30 @@ fn commit_line(report: &StatusReport, commit: &UpstreamCommit) -> String {
     };
     format!(
         "<li>{id} {} <span class=\"sub\">{}, {}</span></li>",
-        escape(&commit.subject),
-        escape(&commit.author),
+        escape(&first_letters(&commit.subject, SUBJECT_LETTERS)),
+        escape(&first_letters(&commit.author, AUTHOR_LETTERS)),
         day(commit.seconds)
     )
 }
 
-fn diff(report: &StatusReport, patch: &PatchStatus) -> String {
-    let (shown, left) = first_hunks(&patch.hunks, share(MAX_DIFF_BYTES, report.patches.len()));
-    let hunks: String = shown.iter().map(hunk).collect();
+/// Returns the size limit of the hunks of one patch, when the diffs of all patches may take `bytes` together.
+pub(super) fn diff_limit(report: &StatusReport, bytes: usize) -> usize {
+    let bytes = bytes.saturating_sub(DIFF_FRAME * report.patches.len());
+    let size = |hunk: &HunkText| {
+        framed(hunk, "").len() + hunk.lines.iter().map(|line| coloured(line).len()).sum::<usize>()
+    };
+    let needs = report.patches.iter().map(|patch| patch.hunks.iter().map(size).sum::<usize>());
+    fair_limit(needs.collect(), bytes).min(MAX_DIFF_BYTES)
+}
+
+/// Renders the hunks of the patch that fit into `limit` bytes.
+pub(super) fn diff(patch: &PatchStatus, limit: usize) -> String {
+    let (shown, left) =
+        first_hunks(&patch.hunks, limit, |hunk| framed(hunk, "").len(), |line| coloured(line).len());
+    let hunks: String = shown
+        .iter()
+        .map(|hunk| framed(hunk, &hunk.lines.iter().map(|line| coloured(line)).collect::<String>()))
+        .collect();
     let more = match left {
         0 => String::new(),
         left => format!(
@@ -104,8 +138,8 @@ fn diff(report: &StatusReport, patch: &PatchStatus) -> String {
     format!("<h3>The patch</h3>{hunks}{more}")
 }
 
-fn hunk(hunk: &HunkText) -> String {
-    let lines: String = hunk.lines.iter().map(|line| coloured(line)).collect();
+/// Renders a hunk that has these lines.
+fn framed(hunk: &HunkText, lines: &str) -> String {
     format!(
         "<details class=\"hunk\"><summary class=\"mono\">{} {}</summary><pre>{lines}</pre></details>",
         escape(&hunk.path),

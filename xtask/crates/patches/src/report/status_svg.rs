@@ -2,6 +2,7 @@
 
 use espalier_core::config::overlay::in_the_way;
 
+use super::cut::first_letters;
 use super::status::{PatchStatus, StatusReport};
 use super::status_html::{STYLE, kind, lane};
 use super::status_text::{count, escape, number};
@@ -85,7 +86,8 @@ fn row(report: &StatusReport, index: usize, patch: &PatchStatus) -> String {
         MARGIN + 14,
         escape(number(patch)),
         MARGIN + 56,
-        escape(&shortened(&patch.subject)),
+        // SVG does not wrap text.
+        escape(&first_letters(&patch.subject, LETTERS)),
         top + 6,
         BADGE + pill / 2,
         baseline - 1,
@@ -96,13 +98,4 @@ fn row(report: &StatusReport, index: usize, patch: &PatchStatus) -> String {
             None
         ),
     )
-}
-
-/// Truncates the subject, because SVG does not wrap text.
-fn shortened(subject: &str) -> String {
-    if subject.chars().count() <= LETTERS {
-        return subject.to_string();
-    }
-    let kept: String = subject.chars().take(LETTERS - 1).collect();
-    format!("{}\u{2026}", kept.trim_end())
 }
