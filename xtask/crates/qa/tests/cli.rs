@@ -65,6 +65,7 @@ mod cli {
     mod lint;
     mod lock;
     mod long;
+    mod long_history;
     mod matrix;
     mod model;
     mod modules;

@@ -5,7 +5,7 @@
 const PREFIX: &str = "ESPALIER_";
 
 /// Every known variable, with its reader and purpose.
-pub const KNOWN: [(&str, &str); 25] = [
+pub const KNOWN: [(&str, &str); 26] = [
     ("ESPALIER_CALLED_AS", "espalier-qa: the program that started it"),
     ("ESPALIER_ENABLE", "the server: features to switch on"),
     ("ESPALIER_DISABLE", "the server: features to switch off"),
@@ -28,6 +28,7 @@ pub const KNOWN: [(&str, &str); 25] = [
     ("ESPALIER_MERGE_HISTORY", "tests: a history to compare merges in"),
     ("ESPALIER_MERGE_PAIRS", "tests: merges to compare"),
     ("ESPALIER_HISTORIES", "tests: histories to search for culprits"),
+    ("ESPALIER_LONG_HISTORY", "tests: upstream commits over which memory is measured"),
     ("ESPALIER_SERIES", "tests: series to compare"),
     ("ESPALIER_MERGE_TRIPLES", "tests: merges to compare"),
     ("ESPALIER_ORACLE_MUTATIONS", "tests: mutated patches to compare"),

@@ -10,7 +10,7 @@ pub mod fairness;
 pub mod history;
 pub mod kernels;
 pub mod kv_quality;
-mod made_history;
+pub mod made_history;
 pub mod overload;
 pub mod paged_decode;
 pub mod rebase;
