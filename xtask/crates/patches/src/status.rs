@@ -94,7 +94,8 @@ pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
             vec![next_command("apply", &[("--variant", Some(&report.variant))])]
         }
         _ if report.exact() < report.patches.len() => {
-            next_steps(options, is_below_exact(context, &series, &report)?)
+            let steps = next_steps(options, is_below_exact(context, &series, &report)?);
+            steps.into_iter().chain(with_history(options, &report)).collect()
         }
         _ => Vec::new(),
     };
@@ -122,6 +123,18 @@ fn next_steps(options: &Options, is_below_exact: bool) -> Vec<String> {
         None => next_command("apply --check", &[("--variant", variant)]),
     };
     vec![next_command("status --long", &all), act]
+}
+
+/// Suggests the same report with upstream's commits, if the tip came without them: then it cannot name the one that broke
+/// a patch.
+fn with_history(options: &Options, report: &StatusReport) -> Option<String> {
+    let tip = options.tip.as_deref().filter(|_| report.history.is_none())?;
+    let flags = [("--variant", options.variant.as_deref()), ("--tip", Some(tip)), ("--from", Some("PATH"))];
+    let command = next_command("status", &flags);
+    Some(format!(
+        "{command}    # PATH: a clone with the commits since {}, to name the culprits",
+        report.pin.name
+    ))
 }
 
 /// Returns the report on a series at a tip that is in its store.

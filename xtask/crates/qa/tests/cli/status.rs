@@ -300,6 +300,9 @@ fn a_tip_without_its_history() {
     let from = bundle.display().to_string();
     let said = project.run(&["--quiet", "status", "--tip", "squashed", "--from", &from]).code(1);
     assert!(said.stdout.contains("no history available"), "{said}");
+    let next =
+        "next: cargo xtask status --tip squashed --from PATH    # PATH: a clone with the commits since v1.0";
+    assert!(said.stdout.contains(next), "{said}");
     let json = project.run(&["--json", "status", "--tip", "squashed", "--from", &from]).code(1).json();
     assert!(json["history"].is_null());
 }

@@ -1,7 +1,7 @@
 //! Hints about pins.
 
 use super::super::support::upstream::Upstream;
-use super::super::support::{Project, Source};
+use super::super::support::{Project, Source, git};
 use super::makers::{ABOUT, GREETING_GOES, elsewhere, project_by_git};
 use super::{HintCase, Place};
 
@@ -47,6 +47,25 @@ pub const CASES: &[HintCase] = &[
         command: "status --tip main --from \"../it's elsewhere\"",
         place: Place::Clone,
         hints: &[("cargo xtask status --long --tip main", 1), ("cargo xtask rebase --dry-run --to main", 4)],
+    },
+    HintCase {
+        name: "status at a tip without its history",
+        make: || {
+            let project = elsewhere(&[GREETING_GOES]);
+            let upstream = project.beside("it's elsewhere");
+            git::git(&upstream, &["checkout", "--quiet", "--orphan", "squashed"]);
+            git::commit(&upstream, "All at once");
+            git::git(&upstream, &["branch", "--quiet", "--force", "main", "squashed"]);
+            git::git(&upstream, &["bundle", "create", "--quiet", "../tip.bundle", "main"]);
+            project
+        },
+        command: "status --tip main --from ../tip.bundle",
+        place: Place::Clone,
+        hints: &[
+            ("cargo xtask status --long --tip main", 1),
+            ("cargo xtask rebase --dry-run --to main", 4),
+            ("cargo xtask status --tip main --from", 0),
+        ],
     },
     HintCase {
         name: "status of a patch that is not exact at its own pin",
