@@ -114,7 +114,7 @@ impl PinnedSeries {
         let what = format!("the commits of {upstream} between {revision} and {} are not available", tip.name);
         let with_sources = sources.iter().fold(Error::environment(what), |error, source| {
             let gives = match source {
-                Source::Npm { .. } => "has releases without their history",
+                Source::Package(_) => "has single commits without their history",
                 Source::Git { .. } => "would have them",
                 Source::Path { .. } => "has them only if it is a clone of both",
             };

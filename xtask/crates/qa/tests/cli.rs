@@ -28,6 +28,7 @@ mod cli {
     mod fetch;
     mod fetch_fails;
     mod fetch_npm;
+    mod fetch_pip;
     mod flavors;
     mod gate_attention;
     mod gate_features;

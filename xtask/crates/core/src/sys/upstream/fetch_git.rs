@@ -39,7 +39,7 @@ pub(in crate::sys) enum Served {
     Ref(String),
     /// Its id, an ancestor of a ref or id, or HEAD.
     Commit,
-    /// A mirror's name for one of its releases.
+    /// A package's name for one of its revisions, as in `pins.toml`.
     Release,
 }
 
@@ -337,7 +337,13 @@ fn step_back(repo: &Path, steps: &[Step]) -> std::result::Result<(), git2::Error
     set_incoming(repo, object_id(commit.id()))
 }
 
-fn set_incoming(repo: &Path, commit: ObjectId) -> std::result::Result<(), git2::Error> {
+/// Creates an empty bare repository, without the hooks of the user's template.
+pub(in crate::sys) fn create_empty(repo: &Path) -> Result<()> {
+    git(repo).args(["init", "--quiet", "--bare", "--template="]).arg(repo).success().map(drop)
+}
+
+/// Points [`INCOMING`] to a commit.
+pub(in crate::sys) fn set_incoming(repo: &Path, commit: ObjectId) -> std::result::Result<(), git2::Error> {
     let repo = Repository::open_bare(repo)?;
     repo.find_commit(oid(commit))?;
     repo.reference(INCOMING, oid(commit), true, "espalier").map(drop)

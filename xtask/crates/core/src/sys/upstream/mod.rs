@@ -2,7 +2,7 @@
 
 pub mod fetch;
 pub(in crate::sys) mod fetch_git;
-mod fetch_npm;
 pub(in crate::sys) mod named_commit;
+mod package;
 mod short_id;
 pub mod tip;

@@ -105,7 +105,7 @@ impl Search<'_> {
         let store = self.fetcher.store;
         let commit = store.adopt_commit(&arrival.quarantine)?;
         let named = match &arrival.served {
-            // A mirror's names of releases are upstream's.
+            // The names in `versions` are upstream's.
             Served::Release => Revision::parse(self.reference.release()),
             Served::Ref(name) => self.reference.as_tag(name),
             Served::Commit => None,
@@ -145,7 +145,7 @@ impl Search<'_> {
     /// Whether the name is immutable: a full id, or a release that a mirror knows.
     fn is_fixed(self) -> bool {
         let is_release = |source: &Source| match source {
-            Source::Npm { versions, .. } => versions.contains_key(self.reference.release()),
+            Source::Package(package) => package.version_of(self.reference.release()).is_some(),
             _ => false,
         };
         self.reference.full_id().is_some() || self.is_pin() || self.ask.pin.sources.iter().any(is_release)

@@ -20,6 +20,7 @@ pub mod program_path;
 pub mod project;
 pub mod random;
 pub mod registries;
+pub mod sdist;
 pub mod sealing;
 pub mod stacked;
 pub mod suites;
