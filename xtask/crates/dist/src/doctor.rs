@@ -1,10 +1,11 @@
 //! `cargo xtask doctor`: the flavors that this machine can build, what is missing, and how to install it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use espalier_core::config::flavors::platform::Platform;
 use espalier_core::config::name::Name;
+use espalier_core::config::pins::{Pins, Source};
 use espalier_core::config::toolchains::Toolchains;
 use espalier_core::config::toolchains::diagnosis::{Diagnosis, Machine, Readiness, diagnose, install_line};
 use espalier_core::context::{Context, Outcome};
@@ -47,15 +48,18 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let is_no = options.flavor.is_some() && found.values().any(|found| found.verdict != Readiness::Ready);
     let texts = found.iter().map(|(name, found)| as_text(name, found));
     let none = flavors.flavors.is_empty().then(|| NO_FLAVORS.to_string());
-    let npm = disk::find_program("npm");
-    let lacks = npm.is_none().then(|| format!("  lacks    npm: {WITHOUT_NPM}"));
+    let pins = context.pins()?;
+    let npm = disk::find_program("npm").is_some();
+    // Starts Python, so only if a source needs it.
+    let pip = without(&pins, "pip").is_none() || tools::has_pip();
+    let lacks = lacks(&pins, npm, pip);
     let lines = std::iter::once(about(&machine)).chain(lacks).chain(texts).chain(none);
     let text = lines.collect::<Vec<_>>().join("\n");
     let flavors: BTreeMap<_, _> = found.iter().map(|(name, found)| (name.as_str(), as_json(found))).collect();
     Ok(Outcome {
         text,
         json: json!({
-            "host": host(&machine), "basics": basics(&machine), "npm": npm.is_some(), "flavors": flavors,
+            "host": host(&machine), "basics": basics(&machine), "npm": npm, "flavors": flavors,
         }),
         code: u8::from(is_no),
     })
@@ -63,9 +67,31 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 const NO_FLAVORS: &str = "no flavors: this project has no `ci/flavors.toml`, and builds nothing";
 
-/// No flavor needs npm; this is the consequence of its absence.
-const WITHOUT_NPM: &str =
-    "builds have no chat page at `/`, and upstream can be fetched from its git host only";
+/// Returns a line for each client of a registry that this machine lacks, with the consequences. No flavor needs one.
+fn lacks(pins: &Pins, has_npm: bool, has_pip: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !has_npm {
+        let page = "builds have no chat page at `/`".to_string();
+        let consequences: Vec<String> = std::iter::once(page).chain(without(pins, "npm")).collect();
+        lines.push(format!("  lacks    npm: {}", consequences.join(", and ")));
+    }
+    if let Some(consequence) = without(pins, "pip").filter(|_| !has_pip) {
+        lines.push(format!("  lacks    pip: {consequence}"));
+    }
+    lines
+}
+
+/// Returns the consequence for fetching upstream if `client` is missing; `None` if no source needs it.
+fn without(pins: &Pins, client: &str) -> Option<String> {
+    let sources = pins.pins.values().flat_map(|pin| &pin.sources);
+    let names = sources.filter_map(|source| match source {
+        Source::Package(package) if package.client() == client => Some(package.name.as_str()),
+        _ => None,
+    });
+    let names: BTreeSet<&str> = names.collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    (!names.is_empty()).then(|| format!("upstream cannot be fetched from {client} {}", names.join(", ")))
+}
 
 /// Package managers for which a toolchain may list the packages that need root to install.
 const MANAGERS: [&str; 5] = ["apt-get", "dnf", "pacman", "brew", "winget"];
@@ -126,4 +152,39 @@ fn as_json(found: &Diagnosis) -> Value {
         "missing": found.missing,
         "fix": found.fixes.iter().map(|fix| ui::hint(fix)).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use espalier_core::config::snippet::SourceText;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_client_is_reported_with_its_consequences() {
+        let lines = |sources: &str, npm: bool, pip: bool| {
+            let text = format!(
+                "default-variant = \"a\"\n[pins.a]\nupstream = \"u\"\ntag = \"v1\"\ntree = \"{}\"\n\
+                 sources = [{sources}]\n[variants.a]\npin = \"a\"\n",
+                "1".repeat(40)
+            );
+            let pins = Pins::parse(SourceText { name: "pins.toml", text: &text }).unwrap();
+            lacks(&pins, npm, pip)
+        };
+        let digest = "ab".repeat(32);
+        let package = "member = \"m\", versions = { \"v1\" = \"1.0\" }";
+        let both = format!(
+            "{{ npm = \"n\", {package} }}, {{ pip = \"p\", {package}, sha256 = {{ \"1.0\" = \"{digest}\" }} }}"
+        );
+        let page = "  lacks    npm: builds have no chat page at `/`";
+        assert_eq!(lines("", false, false), [page]);
+        assert_eq!(lines(&both, true, true), [""; 0]);
+        assert_eq!(
+            lines(&both, false, false),
+            [
+                &*format!("{page}, and upstream cannot be fetched from npm n"),
+                "  lacks    pip: upstream cannot be fetched from pip p",
+            ]
+        );
+    }
 }
