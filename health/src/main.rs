@@ -1,6 +1,9 @@
 //! Health check of a container's server. Exits with 0 if its `/health` answers 200, else with 1 and a line with the
 //! reason.
 //!
+//! It has its own HTTP client, the second in this repository: an image has no shell and no curl, and the program is
+//! compiled for it alone, so it depends on no crate. It needs only the status line of one response.
+//!
 //! It reads the server's own variables: `LLAMA_ARG_HOST`, `LLAMA_ARG_PORT` and `LLAMA_ARG_API_PREFIX`. A user who
 //! passes these as arguments instead has to set the environment too.
 
