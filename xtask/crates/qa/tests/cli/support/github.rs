@@ -2,12 +2,13 @@
 //! GitHub's failures on demand.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+
+use super::llama_server::http::{read_texts, reply_text};
 
 /// The handling of one request.
 #[derive(Clone, Debug)]
@@ -176,25 +177,7 @@ impl FakeGitHub {
 }
 
 fn read_request(stream: &TcpStream) -> Option<(String, String, Seen)> {
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    loop {
-        let before = head.len();
-        reader.read_line(&mut head).ok()?;
-        if head.len() == before {
-            return None;
-        }
-        if head.ends_with("\r\n\r\n") {
-            break;
-        }
-    }
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
-    });
-    let mut body = vec![0; length.unwrap_or(0)];
-    reader.read_exact(&mut body).ok()?;
-    let body = String::from_utf8(body).unwrap();
+    let (head, body) = read_texts(stream)?;
     let mut words = head.split_whitespace().map(String::from);
     let (method, target) = (words.next()?, words.next()?);
     let path = target.split('?').next().unwrap_or_default();
@@ -208,12 +191,7 @@ fn read_request(stream: &TcpStream) -> Option<(String, String, Seen)> {
 
 fn reply(mut stream: TcpStream, status: u16, headers: &str, body: &str) {
     let headers = if headers.is_empty() { String::new() } else { format!("{headers}\r\n") };
-    let length = body.len();
-    // Some tests close the connection early.
-    let _ = write!(
-        stream,
-        "HTTP/1.1 {status} Some Reason\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    );
+    reply_text(&mut stream, status, &headers, body);
 }
 
 fn answer(state: &mut State, method: &str, target: &str, body: &Value) -> (u16, Value) {
