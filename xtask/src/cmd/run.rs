@@ -6,7 +6,7 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::Run;
-use espalier_core::sys::net::loopback;
+use espalier_core::sys::net::port;
 use espalier_core::sys::project::pinned_models;
 use espalier_dist::packaged;
 use espalier_dist::which::Which;
@@ -45,7 +45,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             .warn(format!("a reference that `cargo xtask test` built is slower; the product: {command}"));
     }
     let (host, port) = listens_on(&options.arguments);
-    if !loopback::port_is_free(&host, port) {
+    if !port::is_free(&host, port) {
         let next = port.checked_add(1).unwrap_or(8080);
         return Err(Error::environment(format!("port {port} on {host} is in use"))
             .hint(format!("use another one: cargo xtask run -- --port {next}"))

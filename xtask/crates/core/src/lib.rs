@@ -10,6 +10,7 @@ pub mod config;
 pub mod context;
 pub mod day;
 pub mod error;
+pub mod http;
 pub mod next_command;
 pub mod plan;
 pub mod random;

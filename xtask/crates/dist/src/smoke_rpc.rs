@@ -9,8 +9,7 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::{Started, ending};
-use espalier_core::sys::net::loopback;
-use espalier_core::sys::net::port::ReservedPort;
+use espalier_core::sys::net::port::{self, ReservedPort};
 use espalier_core::sys::net::server::{Server, last_words};
 use serde_json::{Value, json};
 
@@ -100,7 +99,7 @@ impl Pair {
         let run = self.device.run(&self.worker).args(["--threads", "2", "--host", "127.0.0.1", "--port"]);
         let worker = run.arg(port.number().to_string()).start_logged(&self.worker_log)?;
         let begin = Instant::now();
-        while !loopback::is_listening(port.number()) {
+        while !port::is_listening(port.number()) {
             let failed = |what: String| Err(Error::no(what).detail(last_words(&self.worker_log)));
             if let Some(status) = worker.ended() {
                 return failed(format!("`ggml-rpc-server` ended before it listened: {}", ending(status)));

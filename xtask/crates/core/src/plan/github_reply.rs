@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::http::parse_head;
 
 /// A reply as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,13 +39,8 @@ impl Reply {
     pub fn new(head: &str, body: Vec<u8>) -> Reply {
         let head = head.replace("\r\n", "\n");
         let block = head.trim_end().rsplit("\n\n").next().unwrap_or_default();
-        let status = block.split_whitespace().nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
-        let headers = block
-            .lines()
-            .filter_map(|line| line.split_once(':'))
-            .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_string()))
-            .collect();
-        Reply { status, headers, body }
+        let (status, headers) = parse_head(block);
+        Reply { status: status.unwrap_or(0), headers, body }
     }
 
     fn header(&self, name: &str) -> Option<&str> {

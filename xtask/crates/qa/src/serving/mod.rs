@@ -17,6 +17,7 @@ pub mod prompts;
 pub mod reference;
 pub mod rounding;
 pub mod spread;
+pub mod streamed;
 pub mod switches;
 pub mod test_server;
 pub mod verdict;

@@ -1,7 +1,6 @@
 //! HTTP: servers on the loopback, and other hosts through curl.
 
+pub mod client;
 pub mod curl;
-pub mod exchange;
-pub mod loopback;
 pub mod port;
 pub mod server;

@@ -1,4 +1,4 @@
-//! Ports of the loopback for the servers that this tool starts.
+//! Ports of the loopback, above all for the servers that this tool starts.
 //!
 //! Asking the system for a free port, closing the socket and passing the number on is a race: until the server binds
 //! it, and again once the server has ended, the system may give the number to any other program, whose answers would
@@ -6,9 +6,22 @@
 //! long as the port is in use: the system never hands out a bound port as a free one, and refuses connections to a
 //! port without a listener.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use crate::error::{Error, Result};
+
+/// Whether a program of this machine accepts connections on `port`.
+pub fn is_listening(port: u16) -> bool {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+/// Whether `host:port` is free; a host that is not one of our addresses counts as free.
+pub fn is_free(host: &str, port: u16) -> bool {
+    match TcpListener::bind((host, port)) {
+        Ok(_) => true,
+        Err(error) => error.kind() != std::io::ErrorKind::AddrInUse,
+    }
+}
 
 /// A port of the loopback that no other program gets while this value lives. One server may listen on it.
 #[derive(Debug)]
@@ -78,7 +91,6 @@ mod held {
 #[cfg(all(test, unix))]
 mod tests {
     use std::io::ErrorKind;
-    use std::net::{TcpListener, TcpStream};
 
     use super::*;
 

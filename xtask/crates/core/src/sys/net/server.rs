@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::exchange::{self, Exchange, Leave, Question};
-use super::loopback::{self, Caller, Held, Volley};
+use super::client::{Client, Held, Volley};
 use super::port::ReservedPort;
 use crate::error::{Error, Kind, Result};
+use crate::http::{Disconnect, Ending, Request, Response};
 use crate::sys::machine::process::{Finished, Run, Started, ending};
 use crate::sys::machine::threads::result_of;
 use crate::sys::machine::{disk, memory, process, processor_time};
@@ -18,7 +18,7 @@ use crate::sys::machine::{disk, memory, process, processor_time};
 /// has ended, no other program can answer in its place.
 pub struct Server {
     started: Started,
-    base: String,
+    client: Client,
     log: PathBuf,
     _port: ReservedPort,
 }
@@ -29,15 +29,15 @@ impl Server {
         let port = ReservedPort::new()?;
         let run = run.args(["--host", "127.0.0.1", "--port"]).arg(port.number().to_string());
         let started = run.start_logged(log)?;
-        let base = format!("http://127.0.0.1:{}", port.number());
-        let server = Server { started, base, log: log.to_path_buf(), _port: port };
+        let client = Client::on_port(port.number());
+        let server = Server { started, client, log: log.to_path_buf(), _port: port };
         server.wait_until_ready().map_err(|error| error.detail(last_words(log)))?;
         Ok(server)
     }
 
     /// Returns its address: `http://127.0.0.1:PORT`.
-    pub fn base(&self) -> &str {
-        &self.base
+    pub fn base(&self) -> String {
+        self.client.base()
     }
 
     fn wait_until_ready(&self) -> Result<()> {
@@ -57,87 +57,81 @@ impl Server {
         Err(Error::no(format!("the server was not ready after {} seconds", READY_LIMIT.as_secs())))
     }
 
-    /// Sends a request with the URL of `path`. If a server on this machine does not answer, it has failed: the
-    /// network cannot be the cause. A server that has exited gets no request: a listener on its port would be another
-    /// program.
-    fn ask<T>(&self, path: &str, ask: impl FnOnce(&str) -> Result<T>) -> Result<T> {
+    /// Asks for `path`. If a server on this machine does not answer, it has failed: the network cannot be the cause. A
+    /// server that has exited gets no request: a listener on its port would be another program.
+    fn ask<T>(&self, path: &str, ask: impl FnOnce(Client) -> Result<T>) -> Result<T> {
         let answer = match self.started.ended() {
             Some(status) => Err(Error::no(format!("{path}: the server has ended: {}", ending(status)))),
-            None => ask(&format!("{}{path}", self.base)),
+            None => ask(self.client),
         };
         answer.map_err(|error| Error { kind: Kind::No, ..error }.detail(last_words(&self.log)))
     }
 
+    /// Sends a request and waits at most `limit` for the whole response.
+    pub fn request(&self, request: &Request, limit: Duration) -> Result<Response> {
+        self.ask(&request.path, |client| client.request(request, limit))
+    }
+
+    /// As [`Server::request`]: returns the status code and the JSON body (null if it is not JSON).
+    pub fn json(&self, request: &Request, limit: Duration) -> Result<(u16, Value)> {
+        self.request(request, limit).map(|response| response.status_and_json())
+    }
+
     /// GET `path`: returns the status code and the JSON body (null if it is not JSON).
     pub fn get(&self, path: &str) -> Result<(u16, Value)> {
-        self.ask(path, loopback::get)
+        self.json(&Request::get(path), ANSWER_LIMIT)
     }
 
     /// POST `body` to `path`: returns the status code and the JSON body (null if it is not JSON).
     pub fn post(&self, path: &str, body: &Value) -> Result<(u16, Value)> {
-        self.ask(path, |url| loopback::post(url, body))
+        self.json(&Request::post(path, body), ANSWER_LIMIT)
     }
 
     /// As [`Server::post`], with an API key.
     pub fn post_as(&self, key: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
-        self.ask(path, |url| loopback::post_as(key, url, body))
+        self.json(&Request::post(path, body).with_key(Some(key)), ANSWER_LIMIT)
     }
 
-    /// POSTs `text`, which is JSON in any formatting: returns the status code and the JSON body (null if it is not
-    /// JSON).
-    pub fn post_text(&self, path: &str, text: &str, caller: Caller<'_>) -> Result<(u16, Value)> {
-        self.ask(path, |url| loopback::post_text(url, text, caller))
-    }
-
-    /// GET `path`: returns the status code and the body as text.
-    pub fn get_text(&self, path: &str, caller: Caller<'_>) -> Result<(u16, String)> {
-        self.ask(path, |url| loopback::get_text(url, caller))
-    }
-
-    /// POSTs `text` and passes each line of the answer to `look` as it arrives, until `look` stops or the answer
-    /// ends. Returns the status code.
-    pub fn read_lines(
+    /// Sends a request for a stream and passes each event to `look` as it arrives, until `look` stops or the response
+    /// ends. Returns the status code and, if there was no stream, the JSON body.
+    pub fn follow(
         &self,
-        path: &str,
-        body: &Value,
-        caller: Caller<'_>,
-        look: impl FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<u16> {
-        self.ask(path, |url| loopback::post_and_read_lines(url, &body.to_string(), caller, look))
+        request: &Request,
+        limit: Duration,
+        look: impl FnMut(&Value) -> ControlFlow<()>,
+    ) -> Result<(u16, Value)> {
+        self.ask(&request.path, |client| client.follow(request, limit, look))
     }
 
-    /// POSTs `body` to `path` and disconnects as soon as the answer begins.
+    /// Sends a request and records the response until the client disconnects; `most_silence` is the longest allowed
+    /// time without a byte.
+    pub fn send(&self, request: &Request, disconnect: Disconnect, most_silence: Duration) -> Response {
+        match self.started.ended() {
+            Some(status) => {
+                Response::none(Ending::Broken(format!("the server has ended: {}", ending(status))))
+            }
+            None => self.client.send(request, disconnect, most_silence),
+        }
+    }
+
+    /// POSTs `body` to `path` and disconnects as soon as the response begins.
     pub fn post_and_hang_up(&self, path: &str, body: &Value) -> Result<()> {
-        self.ask(path, |url| loopback::post_and_hang_up(url, body))
+        match self.send(&Request::post(path, body), Disconnect::AfterEvents(0), VOLLEY_LIMIT).ending {
+            Ending::Broken(why) => Err(Error::no(format!("{path}: {why}")).detail(last_words(&self.log))),
+            _ => Ok(()),
+        }
     }
 
     /// POSTs `body` to `path` and disconnects after `patience`, whatever has arrived by then.
     pub fn post_and_leave(&self, path: &str, body: &Value, patience: Duration) -> Result<()> {
-        self.ask(path, |url| loopback::post_and_leave(url, body, patience))
+        let _held = self.post_and_hold(path, body)?;
+        std::thread::sleep(patience);
+        Ok(())
     }
 
     /// POSTs `body` to `path` and keeps the connection open, reading nothing, until the result is dropped.
     pub fn post_and_hold(&self, path: &str, body: &Value) -> Result<Held> {
-        self.ask(path, |url| loopback::post_and_hold(url, body))
-    }
-
-    /// POSTs `body`, which requests a stream, and passes each event to `look` until it stops; then closes the
-    /// connection. Returns the status code and, if there was no stream, the JSON body.
-    pub fn follow(
-        &self,
-        path: &str,
-        body: &Value,
-        look: impl FnMut(&Value) -> ControlFlow<()>,
-    ) -> Result<(u16, Value)> {
-        self.ask(path, |url| loopback::post_and_follow(url, body, VOLLEY_LIMIT, look))
-    }
-
-    /// Sends a request and returns every byte received; `most_silence` is the longest allowed time without one.
-    pub fn exchange(&self, question: &Question, leave: Leave, most_silence: Duration) -> Exchange {
-        match self.started.ended() {
-            Some(status) => Exchange::never(format!("the server has ended: {}", ending(status))),
-            None => exchange::ask(self.base.trim_start_matches("http://"), question, leave, most_silence),
-        }
+        self.ask(path, |client| client.hold(&Request::post(path, body)))
     }
 
     /// Describes how it ended; `None` while it runs.
@@ -177,12 +171,13 @@ impl Server {
 
     /// POSTs all `bodies` to `path` at once.
     pub fn post_at_once(&self, path: &str, bodies: &[Value]) -> Result<Volley> {
-        self.ask(path, |url| loopback::post_at_once(url, bodies, VOLLEY_LIMIT))
+        self.post_at_once_within(path, bodies, VOLLEY_LIMIT)
     }
 
     /// POSTs all `bodies` to `path` at once and waits at most `limit`.
     pub fn post_at_once_within(&self, path: &str, bodies: &[Value], limit: Duration) -> Result<Volley> {
-        self.ask(path, |url| loopback::post_at_once(url, bodies, limit))
+        let requests: Vec<Request> = bodies.iter().map(|body| Request::post(path, body)).collect();
+        self.ask(path, |client| client.at_once(&requests, limit))
     }
 
     /// As `post_at_once`; calls `look` repeatedly until the last answer has arrived.
@@ -217,6 +212,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Loading a small model takes well under a second on an idle machine.
 const READY_LIMIT: Duration = Duration::from_secs(60);
+
+/// A tiny model answers at once; this limit is for a busy machine.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// It takes seconds on an idle machine; this limit is for a busy or slow one.
 const VOLLEY_LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -300,8 +298,7 @@ mod tests {
         std::thread::spawn(move || answer_all(&another, 503));
         let error = server.get("/props").unwrap_err().to_string();
         assert!(error.contains("/props: the server has ended: exit code 7"), "{error}");
-        let question = Question { method: "GET", path: "/props".into(), ..Question::default() };
-        let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(20));
-        assert_eq!(exchange.ending, exchange::Ending::Broken("the server has ended: exit code 7".into()));
+        let response = server.send(&Request::get("/props"), Disconnect::Never, Duration::from_secs(20));
+        assert_eq!(response.ending, Ending::Broken("the server has ended: exit code 7".into()));
     }
 }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::heard::{Heard, Span};
 use super::report::{Measured, Row};
+use super::spans::{self, Span};
 use super::traffic::SLOTS;
 use crate::bench::timing::median_of;
+use crate::serving::streamed::StreamedResponse;
 
 /// Requests sent at least this long apart surely reach the server in the order in which they were sent.
 const SURELY_LATER: Duration = Duration::from_millis(20);
@@ -21,20 +22,21 @@ pub(super) struct Visit {
     pub(super) taken: usize,
     /// Time at which its client had waited long enough, and the others were held back.
     pub(super) patience_ends: Duration,
-    /// The events that its client received.
-    pub(super) heard: Heard,
+    /// The response.
+    pub(super) response: StreamedResponse,
 }
 
 impl Visit {
     fn wait(&self) -> Span {
-        self.heard.wait(self.patience_ends)
+        spans::wait(&self.response, self.patience_ends)
     }
 
     /// Returns the number of requests that were sent later and got their first token earlier.
-    fn bypassing(&self, others: &[Heard]) -> usize {
-        let until = self.heard.first().unwrap_or(Duration::MAX).min(self.patience_ends);
-        let bypasses = |other: &&Heard| {
-            other.sent >= self.heard.sent + SURELY_LATER && other.first().is_some_and(|first| first < until)
+    fn bypassing(&self, others: &[StreamedResponse]) -> usize {
+        let until = self.response.first_token().unwrap_or(Duration::MAX).min(self.patience_ends);
+        let bypasses = |other: &&StreamedResponse| {
+            other.sent >= self.response.sent + SURELY_LATER
+                && other.first_token().is_some_and(|first| first < until)
         };
         others.iter().filter(bypasses).count()
     }
@@ -54,7 +56,7 @@ impl Judged<'_> {
 }
 
 /// Returns rows for each requested slot, and for prompts that requested none.
-pub(super) fn judge(visits: &[Visit], others: &[Heard]) -> Measured {
+pub(super) fn judge(visits: &[Visit], others: &[StreamedResponse]) -> Measured {
     let judge = |visit| Judged { visit, bypassing: visit.bypassing(others) };
     let judged: Vec<Judged<'_>> = visits.iter().map(judge).collect();
     Measured {
@@ -75,7 +77,7 @@ fn name(kind: Option<usize>) -> String {
 
 fn rows(kind: Option<usize>, judged: &[Judged<'_>]) -> Vec<Row> {
     let of_kind: Vec<&Judged<'_>> = judged.iter().filter(|one| one.visit.slot == kind).collect();
-    let Some(longest) = super::heard::longest(of_kind.iter().map(|one| one.visit.wait())) else {
+    let Some(longest) = spans::longest(of_kind.iter().map(|one| one.visit.wait())) else {
         return Vec::new();
     };
     let what = |words: &str| format!("{}: {words}", name(kind));
@@ -105,36 +107,36 @@ fn to_json(one: &Judged<'_>) -> Value {
         "wait": one.visit.wait().json(),
         "overtakers": one.bypassing,
         "is_beyond_the_bound": one.is_beyond_the_bound(),
-        "answered_in_slot": one.visit.heard.slot,
+        "answered_in_slot": one.visit.response.slot,
     })
 }
 
-fn failures(judged: &[Judged<'_>], others: &[Heard]) -> Vec<String> {
+fn failures(judged: &[Judged<'_>], others: &[StreamedResponse]) -> Vec<String> {
     let beyond = judged.iter().filter(|one| one.is_beyond_the_bound()).count();
     let words = format!("{beyond} of {} large prompts were bypassed by more than were running", judged.len());
-    let errors = judged.iter().map(|one| &one.visit.heard).chain(others);
-    let error = errors.filter_map(|heard| heard.error.clone()).next();
+    let errors = judged.iter().map(|one| &one.visit.response).chain(others);
+    let error = errors.filter_map(|response| response.error.clone()).next();
     (beyond > 0).then_some(words).into_iter().chain(error).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::fairness::heard::tests::heard;
+    use crate::bench::fairness::spans::tests::response;
 
     fn visit(slot: Option<usize>, sent: u64, first: u64) -> Visit {
         let patience_ends = Duration::from_millis(sent + 5000);
-        Visit { slot, taken: 2, patience_ends, heard: heard(3, sent, &[first], Some(first)) }
+        Visit { slot, taken: 2, patience_ends, response: response(3, sent, &[first], Some(first)) }
     }
 
-    fn others() -> Vec<Heard> {
+    fn others() -> Vec<StreamedResponse> {
         vec![
-            heard(0, 900, &[1100], Some(1300)),  // sent before it
-            heard(0, 1010, &[1100], Some(1300)), // at the same time
-            heard(0, 1100, &[1200], None),
-            heard(1, 1200, &[1300], Some(1400)),
-            heard(2, 1300, &[2000], Some(2100)),
-            heard(2, 1300, &[7000], Some(7100)),
+            response(0, 900, &[1100], Some(1300)),  // sent before it
+            response(0, 1010, &[1100], Some(1300)), // at the same time
+            response(0, 1100, &[1200], None),
+            response(1, 1200, &[1300], Some(1400)),
+            response(2, 1300, &[2000], Some(2100)),
+            response(2, 1300, &[7000], Some(7100)),
         ]
     }
 
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn an_error_is_a_failure() {
         let mut refused = visit(None, 0, 10);
-        refused.heard.error = Some("503".to_string());
+        refused.response.error = Some("503".to_string());
         assert_eq!(judge(&[refused], &[]).failures, ["503"]);
     }
 }

@@ -52,7 +52,7 @@ fn visit(server: &Server, state: &ScenarioState, slot: Option<usize>, number: us
             std::thread::sleep(Duration::from_millis(2));
         }
         state.hold_back(false);
-        Ok(Visit { slot, taken, patience_ends, heard: traffic::joined(client)? })
+        Ok(Visit { slot, taken, patience_ends, response: traffic::joined(client)? })
     })
 }
 

@@ -2,10 +2,10 @@
 //! streams, bypasses of requests by later ones, and the overhead of waiting requests for running ones.
 
 mod bypass;
-mod heard;
 mod large;
 mod report;
 mod side;
+mod spans;
 mod streams;
 mod token_times;
 mod traffic;

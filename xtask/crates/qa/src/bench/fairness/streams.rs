@@ -6,19 +6,20 @@ use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
-use super::heard::{Heard, Span, longest};
 use super::report::{Measured, Row};
+use super::spans::{Span, longest, silence, wait};
 use super::traffic::{self, SLOTS};
 use super::watched::{self, Watched};
+use crate::serving::streamed::StreamedResponse;
 
 /// Runs the clients for `seconds`, and then watches one stream in each slot.
 pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {
     let length = Duration::from_secs(seconds.into());
-    let (heard, (end, watched)) = traffic::beside(server, |state| {
+    let (responses, (end, watched)) = traffic::beside(server, |state| {
         std::thread::sleep(length);
         Ok((state.now(), watched::watch_all(server, state)?))
     })?;
-    Ok(Streams::of(&heard, end, &watched).measured())
+    Ok(Streams::of(&responses, end, &watched).measured())
 }
 
 /// The clients' throughput and the longest stalls.
@@ -43,13 +44,13 @@ struct Slot {
 
 impl Streams {
     /// Evaluates the streams. Events after `end` count only for the watched ones.
-    fn of(heard: &[Heard], end: Duration, watched: &[Watched]) -> Streams {
+    fn of(responses: &[StreamedResponse], end: Duration, watched: &[Watched]) -> Streams {
         let within = |time: &Duration| *time <= end;
-        let finished = heard.iter().filter(|one| one.ended.as_ref().is_some_and(within)).count();
-        let tokens = heard.iter().flat_map(|one| &one.tokens).filter(|time| within(time)).count();
-        let all = heard.iter().chain(watched.iter().map(|one| &one.heard));
+        let finished = responses.iter().filter(|one| one.ended.as_ref().is_some_and(within)).count();
+        let tokens = responses.iter().flat_map(|one| &one.arrivals).filter(|time| within(time)).count();
+        let all = responses.iter().chain(watched.iter().map(|one| &one.response));
         Streams {
-            slots: (0..SLOTS).map(|slot| Slot::of(heard, slot, end, watched)).collect(),
+            slots: (0..SLOTS).map(|slot| Slot::of(responses, slot, end, watched)).collect(),
             finished: finished as f64 / end.as_secs_f64(),
             tokens: tokens as f64 / end.as_secs_f64(),
             errors: all.filter_map(|one| one.error.clone()).collect(),
@@ -106,11 +107,11 @@ impl Streams {
 }
 
 impl Slot {
-    fn of(heard: &[Heard], slot: usize, end: Duration, watched: &[Watched]) -> Slot {
-        let here = || heard.iter().filter(move |one| one.slot == Some(slot) && one.sent <= end);
+    fn of(responses: &[StreamedResponse], slot: usize, end: Duration, watched: &[Watched]) -> Slot {
+        let here = || responses.iter().filter(move |one| one.slot == Some(slot) && one.sent <= end);
         Slot {
-            silence: longest(here().filter_map(|one| one.silence(end))),
-            wait: longest(here().map(|one| one.wait(end))),
+            silence: longest(here().filter_map(|one| silence(one, end))),
+            wait: longest(here().map(|one| wait(one, end))),
             watched: longest(watched.iter().filter(|one| one.slot == slot).filter_map(Watched::silence)),
         }
     }
@@ -119,20 +120,20 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::fairness::heard::tests::heard;
+    use crate::bench::fairness::spans::tests::response;
 
     fn example() -> Streams {
-        let mut refused = heard(0, 0, &[], None);
+        let mut refused = response(0, 0, &[], None);
         (refused.slot, refused.error) = (None, Some("no".to_string()));
         let all = vec![
-            heard(0, 0, &[100, 200], Some(200)),
-            heard(0, 200, &[900, 950], Some(950)),
-            heard(3, 0, &[100, 3000], Some(3000)),
+            response(0, 0, &[100, 200], Some(200)),
+            response(0, 200, &[900, 950], Some(950)),
+            response(3, 0, &[100, 3000], Some(3000)),
             refused,
         ];
         let watched = Watched {
             slot: 2,
-            heard: heard(2, 3000, &[3100, 9000], Some(9000)),
+            response: response(2, 3000, &[3100, 9000], Some(9000)),
             patience_ends: Duration::from_secs(8),
         };
         Streams::of(&all, Duration::from_secs(2), &[watched])

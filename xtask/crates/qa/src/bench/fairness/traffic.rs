@@ -1,16 +1,16 @@
 //! The clients: each sends a request, reads its answer to the end, and sends the next.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use espalier_core::error::{Error, Result};
+use espalier_core::sys::net::client::stop_if;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
-use super::heard::Heard;
 use crate::serving::cases;
+use crate::serving::streamed::{self, StreamedResponse};
 
 /// Number of slots of the server.
 pub(super) const SLOTS: usize = 4;
@@ -58,11 +58,11 @@ impl ScenarioState {
     }
 }
 
-/// Runs the clients while `meanwhile` runs; returns its result and the events that they received.
+/// Runs the clients while `meanwhile` runs; returns their responses and its result.
 pub(super) fn beside<T>(
     server: &Server,
     meanwhile: impl FnOnce(&ScenarioState) -> Result<T>,
-) -> Result<(Vec<Heard>, T)> {
+) -> Result<(Vec<StreamedResponse>, T)> {
     let state = ScenarioState {
         begin: Instant::now(),
         is_over: AtomicBool::new(false),
@@ -74,8 +74,8 @@ pub(super) fn beside<T>(
         let clients: Vec<_> = (0..CLIENTS).map(send).collect();
         let result = meanwhile(state);
         state.is_over.store(true, Ordering::Relaxed);
-        let heard = clients.into_iter().map(joined).collect::<Result<Vec<Vec<Heard>>>>()?;
-        Ok((heard.concat(), result?))
+        let responses = clients.into_iter().map(joined).collect::<Result<Vec<Vec<_>>>>()?;
+        Ok((responses.concat(), result?))
     })
 }
 
@@ -84,16 +84,16 @@ pub(super) fn joined<T>(client: ScopedJoinHandle<'_, T>) -> Result<T> {
     client.join().map_err(|_| Error::environment("a client thread of the bench panicked"))
 }
 
-fn run_client(number: usize, server: &Server, state: &ScenarioState) -> Vec<Heard> {
+fn run_client(number: usize, server: &Server, state: &ScenarioState) -> Vec<StreamedResponse> {
     let mut all = Vec::new();
     let mut errors = 0;
     while errors < MOST_ERRORS && state.may_send() {
         // Distinct prompts, so that nothing is shared.
         let (length, predict) = ORDINARY;
         let prompt = cases::numbered_prompt((number * 1_000_000 + all.len()) as u64, length);
-        let heard = ask(server, state, &stream_of(&prompt, predict), &AtomicBool::new(false));
-        errors += usize::from(heard.error.is_some());
-        all.push(heard);
+        let response = ask(server, state, &stream_of(&prompt, predict), &AtomicBool::new(false));
+        errors += usize::from(response.error.is_some());
+        all.push(response);
     }
     all
 }
@@ -106,36 +106,21 @@ pub(super) fn stream_of(prompt: &[u32], predict: usize) -> Value {
     request
 }
 
-/// Reads the answer to the end; sets `has_begun` when the first token arrives.
-pub(super) fn ask(server: &Server, state: &ScenarioState, request: &Value, has_begun: &AtomicBool) -> Heard {
-    let mut heard = Heard { sent: state.now(), ..Heard::default() };
-    let look = |event: &Value| {
-        note(&mut heard, event, state.now());
-        has_begun.store(!heard.tokens.is_empty(), Ordering::Relaxed);
-        match heard.ended.is_some() || heard.error.is_some() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    };
-    let answered = server.follow("/completion", request, look);
-    let refusal = match answered {
-        Err(error) => Some(error.to_string()),
-        Ok((200, _)) if heard.ended.is_some() => None,
-        Ok((200, _)) => Some(format!("the stream ended after {} tokens", heard.tokens.len())),
-        Ok((status, body)) => Some(format!("returned {status}: {body}")),
-    };
-    heard.error = heard.error.or(refusal);
-    heard
-}
-
-fn note(heard: &mut Heard, event: &Value, now: Duration) {
-    let tokens = event["tokens"].as_array().map_or(0, Vec::len);
-    heard.tokens.extend(std::iter::repeat_n(now, tokens));
-    heard.error = heard.error.take().or_else(|| event.get("error").map(Value::to_string));
-    if event["stop"] == true {
-        heard.ended = Some(now);
-        heard.slot = event["id_slot"].as_u64().and_then(|slot| usize::try_from(slot).ok());
-    }
+/// Reads the response to its end; sets `has_begun` when the first token arrives.
+pub(super) fn ask(
+    server: &Server,
+    state: &ScenarioState,
+    request: &Value,
+    has_begun: &AtomicBool,
+) -> StreamedResponse {
+    let mut response = StreamedResponse::default();
+    let received = response.receive(server, request, streamed::LIMIT, state.begin, |response| {
+        has_begun.store(!response.tokens.is_empty(), Ordering::Relaxed);
+        stop_if(response.ended.is_some() || response.error.is_some())
+    });
+    let problem = received.map_or_else(|error| Some(error.to_string()), |()| response.problem());
+    response.error = response.error.or(problem);
+    response
 }
 
 /// Returns the number of busy slots.
@@ -159,10 +144,7 @@ pub(super) fn until_taken(server: &Server, count: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::bench::fairness::heard::Heard;
 
     #[test]
     fn three_requests_fit_and_four_do_not() {
@@ -170,18 +152,5 @@ mod tests {
         assert_eq!((prompt + predicted).div_ceil(cases::BLOCK), 5);
         assert_eq!(((prompt + 1).div_ceil(cases::BLOCK), CELLS / cases::BLOCK), (4, 16));
         const { assert!(CLIENTS > SLOTS) };
-    }
-
-    #[test]
-    fn the_last_event_says_the_slot() {
-        let mut heard = Heard::default();
-        let at = Duration::from_secs;
-        note(&mut heard, &json!({ "tokens": [7], "stop": false, "id_slot": -1 }), at(1));
-        note(&mut heard, &Value::Null, at(2));
-        assert_eq!((heard.tokens.len(), heard.slot, heard.ended), (1, None, None));
-        note(&mut heard, &json!({ "tokens": [], "stop": true, "id_slot": 3 }), at(3));
-        assert_eq!((heard.tokens.len(), heard.slot, heard.ended), (1, Some(3), Some(at(3))));
-        note(&mut heard, &json!({ "error": { "code": 500 } }), at(4));
-        assert_eq!(heard.error.as_deref(), Some(r#"{"code":500}"#));
     }
 }

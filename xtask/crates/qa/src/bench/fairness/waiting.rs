@@ -1,13 +1,14 @@
 //! The scenario `waiting`: one long stream, and prompts that cannot fit while it runs.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use espalier_core::error::{Error, Result};
-use espalier_core::sys::net::loopback::Held;
+use espalier_core::http::Request;
+use espalier_core::sys::net::client::{Held, stop_if};
 use espalier_core::sys::net::server::Server;
 use espalier_modelgen::ModelSpec;
 
@@ -17,6 +18,7 @@ use super::token_times::{self, OfModel, Pair, Part};
 use super::traffic::{joined, stream_of, until_taken};
 use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::cases;
+use crate::serving::streamed;
 
 /// Numbers of waiting requests, ascending: later ones are added to those that wait already.
 const WAITING: [usize; 2] = [8, 32];
@@ -144,14 +146,12 @@ impl Stream {
     fn listen(&self, server: &Server) -> Result<()> {
         let begin = Instant::now();
         let request = stream_of(&cases::numbered_prompt(0, STREAM_PROMPT), PREDICTED);
-        let answered = server.follow("/completion", &request, |event| {
+        let request = Request::post("/completion", request);
+        let answered = server.follow(&request, streamed::LIMIT, |event| {
             if event["stop"] == false {
                 self.with_times(|times| times.push(begin.elapsed()));
             }
-            match self.is_enough.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
+            stop_if(self.is_enough.load(Ordering::Relaxed))
         });
         self.has_ended.store(true, Ordering::Relaxed);
         match answered? {

@@ -7,9 +7,10 @@ use std::time::Duration;
 use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
 
-use super::heard::{Heard, Span};
+use super::spans::{self, Span};
 use super::traffic::{self, SLOTS, ScenarioState};
 use crate::serving::cases;
+use crate::serving::streamed::StreamedResponse;
 
 /// Seven blocks of sixteen, and eight when the two others have taken their fifth ones.
 const PROMPT: usize = 400;
@@ -21,14 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// One stream, and the time at which the others were held back so that it could end.
 pub(super) struct Watched {
     pub(super) slot: usize,
-    pub(super) heard: Heard,
+    pub(super) response: StreamedResponse,
     pub(super) patience_ends: Duration,
 }
 
 impl Watched {
     /// Returns the longest time between two tokens.
     pub(super) fn silence(&self) -> Option<Span> {
-        self.heard.silence(self.patience_ends)
+        spans::silence(&self.response, self.patience_ends)
     }
 }
 
@@ -47,9 +48,9 @@ fn watch(server: &Server, state: &ScenarioState, slot: usize) -> Result<Watched>
         let began = &began;
         let send = |number: usize| {
             threads.spawn(move || {
-                let heard = traffic::ask(server, state, &request(slot, number), &began[number]);
+                let response = traffic::ask(server, state, &request(slot, number), &began[number]);
                 began[number].store(true, Ordering::Relaxed);
-                heard
+                response
             })
         };
         let others = [1, 2].map(send);
@@ -63,7 +64,7 @@ fn watch(server: &Server, state: &ScenarioState, slot: usize) -> Result<Watched>
         }
         state.hold_back(true);
         others.into_iter().try_for_each(|other| traffic::joined(other).map(drop))?;
-        Ok(Watched { slot, heard: traffic::joined(client)?, patience_ends })
+        Ok(Watched { slot, response: traffic::joined(client)?, patience_ends })
     })
 }
 

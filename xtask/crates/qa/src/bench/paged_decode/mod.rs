@@ -12,8 +12,8 @@ use std::time::Duration;
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
+use espalier_core::http::Request;
 use espalier_core::sys::machine::load;
-use espalier_core::sys::net::loopback::Caller;
 use espalier_core::sys::net::server::Server;
 use espalier_modelgen::ModelSpec;
 use report::{Case, PagedDecodeRun, Rates, Sample};
@@ -237,14 +237,14 @@ fn prompts(options: &Options, requests: usize, family: u64) -> Prompts {
 
 fn ask_one_by_one(server: &Server, prompts: Prompts) -> Result<Vec<Answer>> {
     let ask = |body: &Value| {
-        let (status, answer) = server.post_text("/completion", &body.to_string(), PATIENT)?;
+        let (status, answer) = server.json(&Request::post("/completion", body), LIMIT)?;
         answer::parse(status, &answer)
     };
     prompts.bodies_by_slot().iter().map(ask).collect()
 }
 
 /// Stock needs minutes for tens of thousands of tokens.
-const PATIENT: Caller<'static> = Caller { key: None, limit: Duration::from_secs(1800) };
+const LIMIT: Duration = Duration::from_secs(1800);
 
 fn pool_of(server: &Server) -> Result<Option<Pool>> {
     Pool::if_paged(&server.get("/props")?.1)

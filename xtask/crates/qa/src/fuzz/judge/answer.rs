@@ -1,6 +1,6 @@
 //! Oracle for complete answers: the reference's tokens, or its text if the API reports no tokens.
 
-use super::heard::{Choice, Heard};
+use super::completion::{Choice, Completion};
 use super::{Finding, Played, Reference, finding};
 use crate::fuzz::plan::actions::Generate;
 use crate::serving::verdict::{self, Answer, AnswerVerdict};
@@ -12,17 +12,17 @@ const VECTOR_TOLERANCE: f64 = 2e-3;
 pub fn judge(
     played: &Played,
     generate: &Generate,
-    heard: &Heard,
+    completion: &Completion,
     reference: &Reference,
     tolerance: f64,
 ) -> Vec<Finding> {
     let Some(answer) = &reference.answer else { return Vec::new() };
     let expected = Expected { answer: answer.first(generate.predict), pieces: &reference.pieces, tolerance };
-    if heard.choices.len() != generate.choices {
-        let came = format!("{} answers", heard.choices.len());
+    if completion.choices.len() != generate.choices {
+        let came = format!("{} answers", completion.choices.len());
         return vec![finding("answer", played, format!("{} answers", generate.choices), came)];
     }
-    let wrong = heard.choices.iter().filter_map(|choice| expected.what_is_wrong_with(choice));
+    let wrong = completion.choices.iter().filter_map(|choice| expected.what_is_wrong_with(choice));
     wrong
         .map(|came| finding("answer", played, "the tokens of the same server unpaged, asked alone", came))
         .collect()
@@ -104,8 +104,8 @@ impl Expected<'_> {
 
 /// Checks that an embedding matches the reference.
 pub fn judge_vector(played: &Played, reference: &Reference) -> Option<Finding> {
-    let (status, body) = Heard::status_and_body(&played.exchange);
-    let expected = reference.vector.as_ref().filter(|_| status == Some(200))?;
+    let expected = reference.vector.as_ref().filter(|_| played.response.status == Some(200))?;
+    let body = played.response.json();
     let vector: Vec<f64> = serde_json::from_value(body["data"][0]["embedding"].clone()).unwrap_or_default();
     let came = wrong_vector(expected, &vector)?;
     Some(finding("answer", played, "the vector of the same server unpaged", came))

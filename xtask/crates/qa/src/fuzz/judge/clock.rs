@@ -31,7 +31,7 @@ fn tenant_of(played: &Played) -> Option<usize> {
 }
 
 fn median<'a>(played: impl Iterator<Item = &'a Played>) -> Option<f64> {
-    let mut times: Vec<f64> = played.map(|one| one.exchange.took.as_secs_f64() * 1000.0).collect();
+    let mut times: Vec<f64> = played.map(|one| one.response.took.as_secs_f64() * 1000.0).collect();
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied()
 }
@@ -51,7 +51,7 @@ mod tests {
             let ask = |tenant: usize, time: u64| {
                 let mut played = samples::played(samples::generate());
                 played.action.key = Some(tenant);
-                played.exchange.took = Duration::from_millis(time);
+                played.response.took = Duration::from_millis(time);
                 played
             };
             let played = (0..3).flat_map(|_| [ask(0, 40), ask(1, foreign)]).collect();

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use espalier_core::sys::net::exchange::Ending;
+use espalier_core::http::Ending;
 
-use super::heard::Heard;
-use super::{Evidence, Finding, Played, finding, http, judge_answer, shorten};
+use super::{Evidence, Finding, Played, finding, judge_answer, shorten};
 use crate::fuzz::plan::actions::{ConversationAction, Order, What};
 
 /// State of one key's conversation id that the server must have.
@@ -17,7 +16,7 @@ enum Session<'a> {
     /// The client disconnected before the head of the answer arrived, or was refused.
     Unknown,
     /// The body as far as it arrived, and whether it is complete.
-    Begun { by: &'a Played, body: Vec<u8>, is_whole: bool },
+    Begun { by: &'a Played, body: &'a [u8], is_whole: bool },
 }
 
 /// Checks every resumable stream. In each act a key's id is used by one client only, so the state of a stream follows
@@ -48,14 +47,14 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn begun_by(played: &Played) -> Session<'_> {
-    let has_come = matches!(played.exchange.ending, Ending::Closed | Ending::Left);
-    match http::decode(&played.exchange.bytes).filter(|reply| reply.status == 200 && has_come) {
-        Some(reply) => Session::Begun {
+    let response = &played.response;
+    match (response.status, &response.ending) {
+        (Some(200), Ending::Closed | Ending::Left) => Session::Begun {
             by: played,
-            is_whole: reply.is_whole && played.exchange.ending == Ending::Closed,
-            body: reply.body,
+            is_whole: response.is_whole && response.ending == Ending::Closed,
+            body: &response.body,
         },
-        None => Session::Unknown,
+        _ => Session::Unknown,
     }
 }
 
@@ -66,22 +65,19 @@ pub fn may_have_been_replaced(evidence: &Evidence, played: &Played) -> bool {
         What::Generate(generate) => generate.conversation.map(|id| (one.action.key, id)),
         _ => None,
     };
-    let left_early =
-        |one: &&Played| one.exchange.ending == Ending::Left && http::decode(&one.exchange.bytes).is_none();
+    let left_early = |one: &&Played| one.response.ending == Ending::Left && one.response.status.is_none();
     let mut earlier = evidence.played.iter().filter(|one| one.place < played.place).filter(left_early);
     conversation(played).is_some_and(|this| earlier.any(|one| conversation(one) == Some(this)))
 }
 
-impl Session<'_> {
-    fn follow(&mut self, action: ConversationAction, played: &Played) {
+impl<'a> Session<'a> {
+    fn follow(&mut self, action: ConversationAction, played: &'a Played) {
         match (&mut *self, action.order) {
             (Session::Begun { .. }, Order::End) => *self = Session::Absent,
             // A stream whose client disconnected is complete once it was resumed to its end.
             (Session::Begun { body, is_whole, .. }, Order::Resume) => {
-                if let Some(reply) =
-                    http::decode(&played.exchange.bytes).filter(|reply| reply.is_whole && reply.status == 200)
-                {
-                    (*body, *is_whole) = (reply.body, true);
+                if played.response.is_whole && played.response.status == Some(200) {
+                    (*body, *is_whole) = (&played.response.body[..], true);
                 }
             }
             _ => {}
@@ -95,24 +91,23 @@ fn wrong_with(action: ConversationAction, played: &Played, session: &Session<'_>
         Session::Unknown => return None,
         Session::Begun { .. } => true,
     };
-    let (status, found) = Heard::status_and_body(&played.exchange);
     // Unanswered requests are covered by another oracle.
-    let status = status?;
+    let status = played.response.status?;
     let (expected, came) = match (action.order, session) {
         (Order::Resume, Session::Begun { body, is_whole, .. }) => {
-            let reply = http::decode(&played.exchange.bytes)?;
-            let is_it =
-                status == 200 && if *is_whole { reply.body == *body } else { reply.body.starts_with(body) };
+            let found = &played.response.body;
+            let is_it = status == 200 && if *is_whole { found == body } else { found.starts_with(body) };
             if is_it {
                 return None;
             }
-            let come = format!("{status}: {}", espalier_series::lossy(&reply.body));
+            let come = format!("{status}: {}", played.response.text());
             ("the stream that this key started, byte by byte".to_string(), come)
         }
         (Order::Resume, _) if status == 404 => return None,
         (Order::Resume, _) => ("404: this key has no stream of that id".to_string(), status.to_string()),
         (Order::LookUp, _) => {
             let id = ConversationAction::id(action.conversation);
+            let found = played.response.json();
             let all = found.as_array()?;
             if all.len() == usize::from(is_there) && all.iter().all(|one| one["conversation_id"] == *id) {
                 return None;
@@ -132,14 +127,16 @@ fn wrong_answer(
     session: &Session<'_>,
 ) -> Vec<Finding> {
     let Session::Begun { by, .. } = session else { return Vec::new() };
-    if action.order != Order::Resume || Heard::status_and_body(&played.exchange).0 != Some(200) {
+    if action.order != Order::Resume || played.response.status != Some(200) {
         return Vec::new();
     }
-    judge_answer(evidence, &Played { exchange: played.exchange.clone(), ..(*by).clone() })
+    judge_answer(evidence, &Played { response: played.response.clone(), ..(*by).clone() })
 }
 
 #[cfg(test)]
 mod tests {
+    use espalier_core::http::Response;
+
     use super::*;
     use crate::fuzz::judge::samples;
     use crate::fuzz::plan::actions::Generate;
@@ -158,7 +155,7 @@ mod tests {
     fn at(number: usize, key: usize, what: What, status: u16, body: &str) -> Played {
         let mut played = samples::of_what(what);
         (played.place.2, played.action.key) = (number, Some(key));
-        played.exchange = samples::exchange(status, body);
+        played.response = samples::response(status, body);
         played
     }
 
@@ -181,7 +178,7 @@ mod tests {
     fn a_stream_may_be_replaced_by_a_request_whose_client_left_before_it() {
         let left = |number: usize, key: usize| {
             let mut played = start(number, key, "");
-            (played.exchange.bytes, played.exchange.ending) = (Vec::new(), Ending::Left);
+            played.response = Response::none(Ending::Left);
             played
         };
         let cut = |others: Vec<Played>| {
@@ -225,7 +222,7 @@ mod tests {
     fn a_client_that_went_away_finds_what_it_had_and_the_rest() {
         let resumed = |body: &str| {
             let mut left = start(0, 0, &HERS[..10]);
-            left.exchange.ending = Ending::Left;
+            left.response.ending = Ending::Left;
             findings(vec![left, order(1, 0, Order::Resume, 200, body)])
         };
         assert_eq!(resumed(HERS), 0);

@@ -1,7 +1,7 @@
 //! Oracle for drafts: what is drafted for an owner must not depend on what other owners sent, since `draft_n` and
 //! `draft_n_accepted` would reveal it.
 
-use super::heard::Heard;
+use super::completion::Completion;
 use super::{Evidence, Finding, Played, act_of, finding};
 use crate::fuzz::plan::Round;
 use crate::fuzz::plan::actions::{Api, Generate, What};
@@ -39,9 +39,10 @@ pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
     pairs
         .filter_map(|(played, witness)| {
             let generate = owner_of(played)?.1;
-            let asked = Heard::read(generate, &played.exchange);
-            let alone = Heard::read(generate, witness);
-            let tokens = |heard: &Heard| heard.choices.first().and_then(|choice| choice.tokens.clone());
+            let asked = Completion::read(generate, &played.response);
+            let alone = Completion::read(generate, witness);
+            let tokens =
+                |completion: &Completion| completion.choices.first().and_then(|choice| choice.tokens.clone());
             let is_same_answer = asked.is_whole && alone.is_whole && tokens(&asked)? == tokens(&alone)?;
             let drafted = (asked.numbers.drafted, alone.numbers.drafted);
             (is_same_answer && drafted.0 != drafted.1).then(|| {
@@ -62,16 +63,16 @@ mod tests {
     use super::*;
     use crate::fuzz::judge::samples;
 
-    fn answer(drafted: u64, accepted: u64, token: u64) -> espalier_core::sys::net::exchange::Exchange {
+    fn answer(drafted: u64, accepted: u64, token: u64) -> espalier_core::http::Response {
         let timings = format!("{{\"draft_n\":{drafted},\"draft_n_accepted\":{accepted}}}");
-        samples::exchange(200, &format!("{{\"tokens\":[1,{token}],\"timings\":{timings}}}"))
+        samples::response(200, &format!("{{\"tokens\":[1,{token}],\"timings\":{timings}}}"))
     }
 
     fn asked(number: u64, key: usize, salt: Option<usize>, drafted: u64) -> Played {
         let mut played = samples::played(Generate { salt, ..samples::generate() });
         played.place.2 = usize::try_from(number).unwrap();
         (played.action.key, played.sent) = (Some(key), Duration::from_secs(number));
-        played.exchange = answer(drafted, 5, 2);
+        played.response = answer(drafted, 5, 2);
         played
     }
 

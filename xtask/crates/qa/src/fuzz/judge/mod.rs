@@ -2,10 +2,9 @@
 
 mod answer;
 mod clock;
+mod completion;
 mod conversations;
 mod drafts;
-pub mod heard;
-pub mod http;
 pub mod log;
 mod metrics;
 mod numbers;
@@ -23,12 +22,11 @@ mod waits;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use espalier_core::sys::net::exchange::Exchange;
+use espalier_core::http::Response;
 use serde_json::{Value, json};
 
+use self::completion::Completion;
 pub use self::drafts::first_of_owners;
-use self::heard::Heard;
-pub use self::http::decode;
 pub use self::waits::{cost, longest_silence};
 use super::plan::actions::{Action, ConversationAction, What};
 use super::plan::server::{ADAPTERS, ServerPlan};
@@ -88,15 +86,15 @@ pub struct Played {
     /// Time it was sent, since the round began.
     pub sent: Duration,
     /// The actual result.
-    pub exchange: Exchange,
+    pub response: Response,
     /// Key of its reference in [`Evidence::references`].
     pub reference: Option<String>,
 }
 
 impl Played {
-    /// Time the exchange ended, since the round began.
+    /// Time the response ended, since the round began.
     fn end(&self) -> Duration {
-        self.sent + self.exchange.took
+        self.sent + self.response.took
     }
 }
 
@@ -134,7 +132,7 @@ pub struct Evidence {
     /// References by name.
     pub references: BTreeMap<String, Reference>,
     /// Answers of servers without earlier requests to the requests of [`first_of_owners`], in that order.
-    pub witnesses: Vec<Exchange>,
+    pub witnesses: Vec<Response>,
     /// Idle state after each act.
     pub rests: Vec<Rest>,
     /// Successive scrapes of `/metrics`.
@@ -234,16 +232,18 @@ fn judge_answer(evidence: &Evidence, played: &Played) -> Vec<Finding> {
     let reference = played.reference.as_ref().and_then(|name| evidence.references.get(name));
     match (&played.action.what, reference) {
         (What::Generate(generate), reference) => {
-            let heard = Heard::read(generate, &played.exchange);
-            if !heard.wrong.is_empty() && conversations::may_have_been_replaced(evidence, played) {
+            let completion = Completion::read(generate, &played.response);
+            if !completion.wrong.is_empty() && conversations::may_have_been_replaced(evidence, played) {
                 return findings;
             }
-            findings.extend(heard.wrong.iter().map(|wrong| {
+            findings.extend(completion.wrong.iter().map(|wrong| {
                 finding("stream", played, "a stream that its API's clients can read", wrong.clone())
             }));
-            if let Some(reference) = reference.filter(|_| heard.status == Some(200) && heard.is_whole) {
-                findings.extend(answer::judge(played, generate, &heard, reference, evidence.tolerance));
-                findings.extend(numbers::judge(played, generate, &heard, reference));
+            if let Some(reference) =
+                reference.filter(|_| completion.status == Some(200) && completion.is_whole)
+            {
+                findings.extend(answer::judge(played, generate, &completion, reference, evidence.tolerance));
+                findings.extend(numbers::judge(played, generate, &completion, reference));
             }
         }
         (What::Embed(_), Some(reference)) => findings.extend(answer::judge_vector(played, reference)),

@@ -1,12 +1,17 @@
 //! Oracle for the token counts in answers.
 
-use super::heard::Heard;
+use super::completion::Completion;
 use super::{Finding, Played, Reference, finding};
 use crate::fuzz::plan::actions::Generate;
 
 /// Checks the reported counts against the prompt and the answer.
-pub fn judge(played: &Played, generate: &Generate, heard: &Heard, reference: &Reference) -> Vec<Finding> {
-    let numbers = heard.numbers;
+pub fn judge(
+    played: &Played,
+    generate: &Generate,
+    completion: &Completion,
+    reference: &Reference,
+) -> Vec<Finding> {
+    let numbers = completion.numbers;
     let mut findings = Vec::new();
     let mut hold = |what: &str, expected: u64, came: Option<u64>| {
         if came.is_some_and(|came| came != expected) {
@@ -17,7 +22,7 @@ pub fn judge(played: &Played, generate: &Generate, heard: &Heard, reference: &Re
     if generate.choices == 1 {
         let timed = numbers.timed.map(|(cached, computed)| cached + computed);
         hold("cache_n + prompt_n", reference.prompt_tokens, timed);
-        let tokens = heard.choices.first().and_then(|choice| choice.tokens.as_ref());
+        let tokens = completion.choices.first().and_then(|choice| choice.tokens.as_ref());
         if let Some(tokens) = tokens {
             hold("tokens of the answer", tokens.len() as u64, numbers.completion);
         }
@@ -31,15 +36,15 @@ pub fn judge(played: &Played, generate: &Generate, heard: &Heard, reference: &Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzz::judge::heard::{Choice, Numbers};
+    use crate::fuzz::judge::completion::{Choice, Numbers};
     use crate::fuzz::judge::samples;
 
     fn findings(numbers: Numbers) -> usize {
         let choices = vec![Choice { tokens: Some(vec![1, 2, 3]), ..Choice::default() }];
-        let heard = Heard { numbers, choices, ..Heard::default() };
+        let completion = Completion { numbers, choices, ..Completion::default() };
         let reference = Reference { prompt_tokens: 100, ..Reference::default() };
         let played = samples::played(samples::generate());
-        judge(&played, &samples::generate(), &heard, &reference).len()
+        judge(&played, &samples::generate(), &completion, &reference).len()
     }
 
     #[test]

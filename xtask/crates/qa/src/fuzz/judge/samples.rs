@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use espalier_core::sys::net::exchange::{Ending, Exchange, Leave};
+use espalier_core::http::{Disconnect, Ending, Response};
 
 use super::Played;
 use crate::fuzz::plan::actions::{Action, Generate, What};
@@ -13,11 +13,12 @@ pub fn generate() -> Generate {
     Generate::plain(Prompt { family: 1, kept: 100, rest: 0, own: 0, images: Vec::new() }, 3)
 }
 
-pub fn exchange(status: u16, body: &str) -> Exchange {
+pub fn response(status: u16, body: &str) -> Response {
     let head = format!("HTTP/1.1 {status} OK\r\nContent-Length: {}\r\n\r\n", body.len());
-    let bytes = format!("{head}{body}").into_bytes();
-    let took = Duration::from_millis(50);
-    Exchange { arrivals: vec![(took, bytes.len())], bytes, took, ending: Ending::Closed }
+    let mut response = Response::none(Ending::Closed);
+    response.took = Duration::from_millis(50);
+    response.push(format!("{head}{body}").as_bytes(), response.took);
+    response
 }
 
 pub fn played(generate: Generate) -> Played {
@@ -27,10 +28,10 @@ pub fn played(generate: Generate) -> Played {
 pub fn of_what(what: What) -> Played {
     Played {
         place: (0, 0, 0),
-        action: Action { pause: Duration::ZERO, key: None, what, leave: Leave::Never },
+        action: Action { pause: Duration::ZERO, key: None, what, leave: Disconnect::Never },
         own_scales: [1.0, 1.0],
         sent: Duration::ZERO,
-        exchange: exchange(200, "{}"),
+        response: response(200, "{}"),
         reference: None,
     }
 }

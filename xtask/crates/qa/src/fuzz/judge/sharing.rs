@@ -1,7 +1,7 @@
 //! Oracle for prefix caching: tokens found in the cache must have been computed for the same tenant, salt and adapters,
 //! by another request.
 
-use super::heard::Heard;
+use super::completion::Completion;
 use super::{Evidence, Finding, Played, Reference, finding};
 use crate::fuzz::plan::Round;
 use crate::fuzz::plan::actions::{Generate, What};
@@ -46,7 +46,7 @@ impl<'a> Asked<'a> {
     }
 
     fn judge(&self, all: &[Asked<'_>]) -> Option<Finding> {
-        let found = Heard::read(self.generate, &self.played.exchange).numbers.found()?;
+        let found = Completion::read(self.generate, &self.played.response).numbers.found()?;
         let (most, why) = self.most(all);
         (found > most).then(|| {
             let expected = format!("at most {most} cached tokens: {why}");
@@ -95,7 +95,7 @@ mod tests {
         let mut played = Played {
             place: (0, 0, number),
             sent: Duration::from_secs(number as u64),
-            exchange: samples::exchange(200, &body),
+            response: samples::response(200, &body),
             reference: Some("prompt".to_string()),
             ..samples::played(generate)
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::heard::Heard;
+use super::completion::Completion;
 use super::{Evidence, Finding, Played, act_of, finding};
 use crate::fuzz::plan::Round;
 use crate::fuzz::plan::actions::{SlotAction, What};
@@ -28,7 +28,7 @@ pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
     let mut findings = Vec::new();
     for played in alone {
         match &played.action.what {
-            What::Generate(generate) => match Heard::read(generate, &played.exchange).slot {
+            What::Generate(generate) => match Completion::read(generate, &played.response).slot {
                 Some(slot) => {
                     left.slots.insert(slot, played.action.key);
                 }
@@ -36,8 +36,8 @@ pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
                 None => left.slots.clear(),
             },
             What::Slot(slot) => {
-                let (status, body) = Heard::status_and_body(&played.exchange);
-                if status == Some(200) {
+                if played.response.status == Some(200) {
+                    let body = played.response.json();
                     findings.extend(left.wrong_with(*slot, played, &body));
                     left.follow(*slot, played.action.key, &body);
                 }
@@ -96,13 +96,13 @@ mod tests {
 
     fn findings(saver: usize) -> usize {
         let mut asked = samples::played(samples::generate());
-        asked.exchange = samples::exchange(200, "{\"id_slot\":1,\"tokens\":[]}");
+        asked.response = samples::response(200, "{\"id_slot\":1,\"tokens\":[]}");
         asked.action.key = Some(0);
         let save = SlotAction { slot: 1, action: "save", owner: saver, file: 0 };
         let mut saved = samples::of_what(What::Slot(save));
         saved.place = (0, 0, 1);
         saved.action.key = Some(saver);
-        saved.exchange = samples::exchange(200, "{\"n_saved\":100}");
+        saved.response = samples::response(200, "{\"n_saved\":100}");
         let evidence = Evidence { played: vec![asked, saved], ..Evidence::default() };
         judge(&samples::round(1), &evidence).len()
     }
@@ -116,7 +116,7 @@ mod tests {
         let play = |(number, (key, action, body)): (usize, &(usize, &'static str, &str))| {
             let mut played = samples::of_what(What::Slot(SlotAction { slot: 0, action, owner: 0, file: 0 }));
             (played.place, played.action.key) = ((0, 0, number), Some(*key));
-            played.exchange = samples::exchange(200, body);
+            played.response = samples::response(200, body);
             played
         };
         let played = orders.iter().enumerate().map(play).collect();

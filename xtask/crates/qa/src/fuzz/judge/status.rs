@@ -1,9 +1,9 @@
 //! Oracle for the status: 200; 400 for requests that are invalid or can never fit into the pool; 503 only if a request
 //! alone outgrows the pool.
 
-use espalier_core::sys::net::exchange::Ending;
+use espalier_core::http::Ending;
 
-use super::heard::Heard;
+use super::completion::Completion;
 use super::{Evidence, Finding, Played, finding};
 use crate::fuzz::plan::actions::{Generate, Mistake, Order, SlotAction, What};
 use crate::fuzz::plan::server::ServerPlan;
@@ -11,20 +11,17 @@ use crate::serving::cases::BLOCK;
 
 /// Checks that the status is one that the action may have.
 pub fn judge(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<Finding> {
-    let Played { action, exchange, .. } = played;
+    let Played { action, response, .. } = played;
     let (status, error) = match &action.what {
         What::Generate(generate) => {
-            let heard = Heard::read(generate, exchange);
-            (heard.status, heard.error.unwrap_or_default())
+            let completion = Completion::read(generate, response);
+            (completion.status, completion.error.unwrap_or_default())
         }
-        _ => {
-            let (status, body) = Heard::status_and_body(exchange);
-            (status, body.to_string())
-        }
+        _ => (response.status, response.json().to_string()),
     };
     let allowed = allowed(server, played, evidence);
     let expected = || format!("one of {allowed:?}");
-    match (status, &exchange.ending) {
+    match (status, &response.ending) {
         (Some(status), _) if allowed.contains(&status) => Vec::new(),
         (Some(status), _) => vec![finding("status", played, expected(), format!("{status}: {error}"))],
         (None, Ending::Left | Ending::Silent) => Vec::new(),
@@ -76,7 +73,7 @@ fn has_saved(one: &Played, key: Option<usize>, file: SlotAction) -> bool {
     let is_it =
         |slot: &SlotAction| slot.action == "save" && (slot.owner, slot.file) == (file.owner, file.file);
     let What::Slot(slot) = &one.action.what else { return false };
-    is_it(slot) && one.action.key == key && Heard::status_and_body(&one.exchange).0 == Some(200)
+    is_it(slot) && one.action.key == key && one.response.status == Some(200)
 }
 
 /// Returns the permitted statuses of a slot action. The slot's sequence may be another tenant's, and a file that its
@@ -101,8 +98,8 @@ mod tests {
     use crate::fuzz::plan::Round;
 
     fn judged(server: &ServerPlan, what: What, status: u16) -> usize {
-        let exchange = samples::exchange(status, "{}");
-        let mut played = Played { exchange, ..samples::of_what(what) };
+        let response = samples::response(status, "{}");
+        let mut played = Played { response, ..samples::of_what(what) };
         played.action.key = Some(0);
         judge(server, &played, &Evidence::default()).len()
     }
@@ -144,7 +141,7 @@ mod tests {
         let of_file = |action| What::Slot(SlotAction { slot: 0, action, owner: 1, file: 0 });
         let judged = |saver: Option<usize>, status| {
             let mut restored = samples::of_what(of_file("restore"));
-            restored.exchange = samples::exchange(status, "{}");
+            restored.response = samples::response(status, "{}");
             restored.action.key = Some(0);
             restored.sent = std::time::Duration::from_secs(1);
             let mut saved = samples::of_what(of_file("save"));

@@ -1,5 +1,6 @@
 //! Parser and oracle for streams, as strict as clients: the form of each line, the beginning and the end.
 
+use espalier_core::http::{Line, Lines};
 use serde_json::Value;
 
 use crate::fuzz::plan::actions::Api;
@@ -15,25 +16,24 @@ pub struct Stream {
 
 /// Parses a stream; with `is_whole` it must be complete.
 pub fn read(api: Api, choices: usize, body: &[u8], is_whole: bool) -> Stream {
-    let text = espalier_series::lossy(body);
     let mut stream = Stream::default();
-    let mut name = None;
-    let mut is_done = false;
+    let (mut lines, mut name, mut is_done) = (Lines::default(), None, false);
     // A line without a newline was truncated when the client disconnected.
-    for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+    while let Some(line) = lines.next_line(body) {
         let line = line.trim_end();
-        if let Some(event) = line.strip_prefix("event:") {
-            name = Some(event.trim().to_string());
-        } else if let Some(data) = line.strip_prefix("data:").or_else(|| line.strip_prefix("error:")) {
-            if is_done {
-                stream.wrong.push(format!("after the end: {line}"));
+        match (Line::parse(line), line.strip_prefix("error:").map(str::trim)) {
+            (Line::Ignored, _) => {}
+            (Line::Name(event), _) => name = Some(event.to_string()),
+            (Line::Data(data), _) | (Line::Other(_), Some(data)) => {
+                if is_done {
+                    stream.wrong.push(format!("after the end: {line}"));
+                }
+                match data {
+                    "[DONE]" => is_done = true,
+                    data => stream.take(data, name.take()),
+                }
             }
-            match data.trim() {
-                "[DONE]" => is_done = true,
-                data => stream.take(data, name.take()),
-            }
-        } else if !line.is_empty() && !line.starts_with(':') {
-            stream.wrong.push(format!("a line that is not an event: {line}"));
+            (Line::Other(_), None) => stream.wrong.push(format!("a line that is not an event: {line}")),
         }
     }
     if stream.refusal().is_none() {

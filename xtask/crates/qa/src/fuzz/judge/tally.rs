@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::heard::Heard;
+use super::completion::Completion;
 use super::{Evidence, Played};
 use crate::fuzz::plan::actions::{Order, What};
 
@@ -24,18 +24,18 @@ pub fn of(evidence: &Evidence) -> Tally {
 }
 
 fn counts_of(evidence: &Evidence, played: &Played) -> Vec<(&'static str, u64)> {
-    let (status, body) = Heard::status_and_body(&played.exchange);
+    let (status, body) = (played.response.status, played.response.json());
     let is_ok = status == Some(200);
     match &played.action.what {
         What::Generate(generate) => {
-            let heard = Heard::read(generate, &played.exchange);
+            let completion = Completion::read(generate, &played.response);
             let has_reference =
                 played.reference.as_ref().is_some_and(|name| evidence.references.contains_key(name));
-            let is_judged = heard.is_whole && heard.status == Some(200) && has_reference;
-            let (drafted, accepted) = heard.numbers.drafted;
+            let is_judged = completion.is_whole && completion.status == Some(200) && has_reference;
+            let (drafted, accepted) = completion.numbers.drafted;
             vec![
                 ("answers judged", u64::from(is_judged)),
-                ("tokens found in a cache", heard.numbers.found().unwrap_or(0)),
+                ("tokens found in a cache", completion.numbers.found().unwrap_or(0)),
                 ("tokens drafted", drafted),
                 ("tokens accepted", accepted),
             ]
@@ -81,7 +81,7 @@ mod tests {
     fn what_happened_is_counted_and_what_did_not_is_left_out() {
         let restore = What::Slot(SlotAction { slot: 0, action: "restore", owner: 0, file: 0 });
         let with = |status, body: &str| Played {
-            exchange: samples::exchange(status, body),
+            response: samples::response(status, body),
             ..samples::of_what(restore.clone())
         };
         let played = vec![with(200, "{\"n_restored\":5}"), with(200, "{\"n_restored\":0}"), with(403, "{}")];

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use espalier_core::sys::net::exchange::{Ending, Leave};
+use espalier_core::http::{Disconnect, Ending};
 
-use super::heard::Heard;
+use super::completion::Completion;
 use super::{Evidence, Finding, Played, finding};
 use crate::fuzz::plan::Round;
 use crate::fuzz::plan::actions::What;
@@ -52,8 +52,8 @@ pub fn cost(what: &What) -> u64 {
 
 /// Checks that no client waits without data for longer than allowed, and that no request is bypassed by many.
 pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Finding> {
-    let silent = evidence.played.iter().filter(|one| one.exchange.ending == Ending::Silent).map(|one| {
-        let came = format!("{} bytes, then nothing for longer than that", one.exchange.bytes.len());
+    let silent = evidence.played.iter().filter(|one| one.response.ending == Ending::Silent).map(|one| {
+        let came = format!("{} bytes, then nothing for longer than that", one.response.bytes.len());
         let patience = patience.as_secs();
         finding(
             "wait",
@@ -81,17 +81,17 @@ fn is_free(round: &Round, played: &Played) -> bool {
     let What::Generate(generate) = &played.action.what else { return false };
     let shows_its_first_token = generate.stream || generate.predict <= SOON;
     let may_begin = generate.slot.is_none() && round.server.prefill_budget.is_none();
-    shows_its_first_token && may_begin && played.action.leave == Leave::Never
+    shows_its_first_token && may_begin && played.action.leave == Disconnect::Never
 }
 
 /// Returns the time at which the first token or the whole answer arrived.
 fn first_token(played: &Played) -> Option<Duration> {
     let What::Generate(generate) = &played.action.what else { return None };
-    if Heard::read(generate, &played.exchange).status != Some(200) {
+    if Completion::read(generate, &played.response).status != Some(200) {
         return None;
     }
     // The first event may be the start event without a token.
-    let arrivals = &played.exchange.arrivals;
+    let arrivals = &played.response.arrivals;
     let first = if generate.stream { arrivals.get(1).or(arrivals.first()) } else { arrivals.last() };
     first.map(|(time, _)| played.sent + *time)
 }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn silence_is_found() {
         let mut played = samples::played(samples::generate());
-        played.exchange.ending = Ending::Silent;
+        played.response.ending = Ending::Silent;
         let evidence = Evidence { played: vec![played], ..Evidence::default() };
         assert_eq!(judge(&samples::round(0), &evidence, Duration::from_secs(20)).len(), 1);
     }
@@ -115,7 +115,7 @@ mod tests {
             let mut played = samples::played(samples::generate());
             played.place.2 = number;
             played.sent = Duration::from_secs(number as u64);
-            played.exchange.arrivals[0].0 = Duration::from_secs(took);
+            played.response.arrivals[0].0 = Duration::from_secs(took);
             played
         };
         let mut round = samples::round(0);

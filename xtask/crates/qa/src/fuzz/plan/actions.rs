@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use espalier_core::sys::net::exchange::Leave;
+use espalier_core::http::Disconnect;
 
 use super::dice::Dice;
 use super::prompts::{MOST_PREDICTED, Prompt};
@@ -18,7 +18,7 @@ pub struct Action {
     /// The request.
     pub what: What,
     /// Condition on which the client disconnects.
-    pub leave: Leave,
+    pub leave: Disconnect,
 }
 
 /// A request of any kind.
@@ -205,13 +205,13 @@ impl What {
         }
     }
 
-    fn draw_leave(&self, dice: &mut Dice) -> Leave {
-        let What::Generate(generate) = self else { return Leave::Never };
+    fn draw_leave(&self, dice: &mut Dice) -> Disconnect {
+        let What::Generate(generate) = self else { return Disconnect::Never };
         match dice.below(100) {
-            0..4 => Leave::AfterTime(Duration::ZERO),
-            4..12 => Leave::AfterTime(Duration::from_millis(dice.below(120) as u64)),
-            12..22 if generate.stream => Leave::AfterEvents(dice.below(generate.predict + 1)),
-            _ => Leave::Never,
+            0..4 => Disconnect::AfterTime(Duration::ZERO),
+            4..12 => Disconnect::AfterTime(Duration::from_millis(dice.below(120) as u64)),
+            12..22 if generate.stream => Disconnect::AfterEvents(dice.below(generate.predict + 1)),
+            _ => Disconnect::Never,
         }
     }
 }

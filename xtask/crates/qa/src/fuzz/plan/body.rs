@@ -1,6 +1,6 @@
 //! Conversion of actions to HTTP requests of their APIs.
 
-use espalier_core::sys::net::exchange::Question;
+use espalier_core::http::Request;
 use serde_json::{Value, json};
 
 use super::actions::{Action, Api, ConversationAction, Generate, Mistake, Order, SlotAction, What};
@@ -10,23 +10,25 @@ use crate::serving::cases;
 use crate::serving::image;
 
 /// Builds the HTTP request of an action; `marker` is the server's placeholder for an image.
-pub fn question(action: &Action, server: &ServerPlan, marker: &str) -> Question {
-    let key = action.key.map(|key| KEYS[key].to_string());
-    let conversation = match &action.what {
-        What::Generate(generate) => generate.conversation.map(ConversationAction::id),
-        _ => None,
-    };
-    let (path, body) = match &action.what {
-        What::Generate(generate) => (generate.api.path().to_string(), of_generate(generate, server, marker)),
-        What::Conversation(one) => {
-            return of_conversation(one.order, &ConversationAction::id(one.conversation), key);
+pub fn request(action: &Action, server: &ServerPlan, marker: &str) -> Request {
+    let request = match &action.what {
+        What::Generate(generate) => {
+            let request = Request::post(generate.api.path(), of_generate(generate, server, marker));
+            match generate.conversation.map(ConversationAction::id) {
+                Some(id) => request.with_header(CONVERSATION_ID, id),
+                None => request,
+            }
         }
-        What::Embed(prompt) => ("/v1/embeddings".to_string(), of_embedding(prompt).to_string()),
+        What::Conversation(one) => of_conversation(one.order, &ConversationAction::id(one.conversation)),
+        What::Embed(prompt) => Request::post("/v1/embeddings", of_embedding(prompt)),
         What::Slot(slot) => of_slot(slot),
         What::Mistake(mistake, prompt) => of_mistake(*mistake, prompt, server),
     };
-    Question { method: "POST", path, key, conversation, body, ..Question::default() }
+    request.with_key(action.key.map(|key| KEYS[key]))
 }
+
+/// The header that makes a stream resumable.
+pub const CONVERSATION_ID: &str = "X-Conversation-Id";
 
 /// Body of an embedding request for token ids.
 pub fn of_embedding(prompt: &Prompt) -> Value {
@@ -109,25 +111,22 @@ fn escape(generate: &Generate, body: String) -> String {
     }
 }
 
-fn of_slot(slot: &SlotAction) -> (String, String) {
+fn of_slot(slot: &SlotAction) -> Request {
     let path = format!("/slots/{}?action={}", slot.slot, slot.action);
-    (path, json!({ "filename": slot.file_name() }).to_string())
+    Request::post(path, json!({ "filename": slot.file_name() }))
 }
 
 /// Builds a request for the resumable stream `id`.
-pub fn of_conversation(order: Order, id: &str, key: Option<String>) -> Question {
-    let stream = format!("/v1/stream?conv_id={id}");
-    let (method, path, body) = match order {
-        Order::Resume => ("GET", stream, String::new()),
-        Order::End => ("DELETE", stream, String::new()),
-        Order::LookUp => {
-            ("POST", "/v1/streams/lookup".to_string(), json!({ "conversation_ids": [id] }).to_string())
-        }
-    };
-    Question { method, path, key, body, ..Question::default() }
+pub fn of_conversation(order: Order, id: &str) -> Request {
+    let stream = Request::get(format!("/v1/stream?conv_id={id}"));
+    match order {
+        Order::Resume => stream,
+        Order::End => Request { method: "DELETE", ..stream },
+        Order::LookUp => Request::post("/v1/streams/lookup", json!({ "conversation_ids": [id] })),
+    }
 }
 
-fn of_mistake(mistake: Mistake, prompt: &Prompt, server: &ServerPlan) -> (String, String) {
+fn of_mistake(mistake: Mistake, prompt: &Prompt, server: &ServerPlan) -> Request {
     let mut body = cases::request_for(&prompt.tokens(), 4);
     if server.vision {
         body["prompt"] = prompt.text(server).into();
@@ -149,8 +148,8 @@ fn of_mistake(mistake: Mistake, prompt: &Prompt, server: &ServerPlan) -> (String
         }
         Mistake::Infill => {
             let body = json!({ "input_prefix": "a", "input_suffix": "b", "n_predict": 4 });
-            return ("/infill".to_string(), body.to_string());
+            return Request::post("/infill", body);
         }
     }
-    ("/completion".to_string(), body.to_string())
+    Request::post("/completion", body)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use espalier_core::sys::net::exchange::Leave;
+use espalier_core::http::Disconnect;
 
 use super::Act;
 use super::actions::{Action, Generate, What};
@@ -22,7 +22,7 @@ pub fn act(server: &ServerPlan, seed: u64) -> Act {
             salt: (!server.keys).then_some(tenant),
             ..Generate::plain(prompt.clone(), 1)
         }),
-        leave: Leave::Never,
+        leave: Disconnect::Never,
     };
     let pair = |number: u64| {
         let family = seed.wrapping_mul(64) + number;

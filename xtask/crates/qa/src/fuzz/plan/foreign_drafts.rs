@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use espalier_core::sys::net::exchange::Leave;
+use espalier_core::http::Disconnect;
 
 use super::Act;
 use super::actions::{Action, Generate, What};
@@ -50,5 +50,5 @@ fn ask_in_turn(dice: &mut Dice, server: &ServerPlan, seed: u64, number: usize) -
 
 fn ask(prompt: &Prompt, key: usize, salt: Option<usize>, slot: usize) -> Action {
     let generate = Generate { salt, slot: Some(slot), ..Generate::plain(prompt.clone(), MOST_PREDICTED) };
-    Action { pause: Duration::ZERO, key: Some(key), what: What::Generate(generate), leave: Leave::Never }
+    Action { pause: Duration::ZERO, key: Some(key), what: What::Generate(generate), leave: Disconnect::Never }
 }

@@ -126,7 +126,7 @@ fn divide_conversations(clients: &mut [Vec<Action>]) {
 /// Keeps the client connected: after a disconnect the state that a single client leaves behind would be unknown.
 fn stay(action: &mut Action) {
     if matches!(action.what, What::Generate(_)) {
-        action.leave = espalier_core::sys::net::exchange::Leave::Never;
+        action.leave = espalier_core::http::Disconnect::Never;
     }
 }
 

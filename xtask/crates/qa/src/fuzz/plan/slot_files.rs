@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use espalier_core::sys::net::exchange::Leave;
+use espalier_core::http::Disconnect;
 
 use super::actions::{Action, Generate, SlotAction, What};
 use super::dice::Dice;
@@ -47,5 +47,5 @@ fn save_and_ask(dice: &mut Dice, server: &ServerPlan, key: usize, seed: u64, num
 }
 
 fn of(key: usize, what: What) -> Action {
-    Action { pause: Duration::ZERO, key: Some(key), what, leave: Leave::Never }
+    Action { pause: Duration::ZERO, key: Some(key), what, leave: Disconnect::Never }
 }

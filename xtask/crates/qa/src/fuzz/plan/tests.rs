@@ -1,4 +1,4 @@
-use espalier_core::sys::net::exchange::Leave;
+use espalier_core::http::Disconnect;
 
 use super::actions::{Api, Generate, Mistake, Order};
 use super::server::{COPIES, Drafts, Files, Unpageable};
@@ -62,9 +62,9 @@ fn every_kind_of_action_comes() {
     for kind in [Mistake::Grammar, Mistake::Salt, Mistake::TooLong, Mistake::Infill] {
         assert!(all.iter().any(|action| matches!(&action.what, What::Mistake(one, _) if *one == kind)));
     }
-    assert!(has(|action| action.leave == Leave::AfterTime(std::time::Duration::ZERO)));
-    assert!(has(|action| matches!(action.leave, Leave::AfterEvents(0))));
-    assert!(has(|action| matches!(action.leave, Leave::AfterEvents(3..))));
+    assert!(has(|action| action.leave == Disconnect::AfterTime(std::time::Duration::ZERO)));
+    assert!(has(|action| matches!(action.leave, Disconnect::AfterEvents(0))));
+    assert!(has(|action| matches!(action.leave, Disconnect::AfterEvents(3..))));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn an_escaped_name_is_still_the_same_json() {
     let rounds = rounds();
     let (server, action, _) =
         *generates(&rounds).iter().find(|(_, _, one)| one.escaped && one.salt.is_some()).expect("one comes");
-    let body = body::question(action, server, "").body;
+    let body = body::request(action, server, "").body;
     assert!(body.contains("cache_\\u0073alt") && !body.contains("cache_salt"));
     let parsed: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert!(parsed["cache_salt"].is_string());

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use espalier_core::sys::net::exchange::Ending;
+use espalier_core::http::Ending;
 use espalier_core::sys::net::server::Server;
 
 use super::{RoundState, get};
@@ -83,20 +83,20 @@ impl Crowd<'_> {
     }
 
     fn play_action(&self, place: (usize, usize, usize), action: &Action, shared: &Shared) -> Played {
-        let question = body::question(action, &self.round.server, &self.round_state.marker);
+        let request = body::request(action, &self.round.server, &self.round_state.marker);
         let cost = cost(&action.what);
         let open = shared.open.fetch_add(cost, Ordering::Relaxed) + cost;
         let sent = self.round_state.begin.elapsed();
-        let exchange = self.server.exchange(
-            &question,
+        let response = self.server.send(
+            &request,
             action.leave,
             longest_silence(&self.round.server, self.patience, open, self.round_state.pace),
         );
         shared.open.fetch_sub(cost, Ordering::Relaxed);
-        if exchange.ending == Ending::Silent {
+        if response.ending == Ending::Silent {
             shared.is_over.store(true, Ordering::Relaxed);
         }
         let own_scales = self.round.acts[self.number].own_scales;
-        Played { place, action: action.clone(), own_scales, sent, exchange, reference: None }
+        Played { place, action: action.clone(), own_scales, sent, response, reference: None }
     }
 }

@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 use espalier_core::config::layout::SMOKE_MODEL;
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
+use espalier_core::http::{Disconnect, Request};
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::machine::{disk, ours};
-use espalier_core::sys::net::exchange::{Leave, Question};
 use espalier_core::sys::net::server::Server;
 use espalier_modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
 use serde_json::json;
 
 use self::crowd::Crowd;
 use self::references::References;
-use super::judge::{self, Evidence, decode};
+use super::judge::{self, Evidence};
 use super::plan::Round;
 use super::plan::body;
 use super::plan::server::{COPIES, Files, KEYS, ServerPlan};
@@ -138,7 +138,7 @@ impl FuzzFixture {
     ) -> bool {
         let act = &round.acts[number];
         if round.server.adapters {
-            server.exchange(&swap(&round.server, &act.own_scales), Leave::Never, self.patience);
+            server.send(&swap(&round.server, &act.own_scales), Disconnect::Never, self.patience);
         }
         if act.after_sleep {
             std::thread::sleep(NAP);
@@ -154,13 +154,13 @@ impl FuzzFixture {
 
     /// Repeats each owner's first request, each on a fresh server without earlier requests.
     fn ask_witnesses(&self, round: &Round, evidence: &mut Evidence) -> Result<()> {
-        let first: Vec<Question> = judge::first_of_owners(round, evidence)
-            .map(|played| body::question(&played.action, &round.server, ""))
+        let first: Vec<Request> = judge::first_of_owners(round, evidence)
+            .map(|played| body::request(&played.action, &round.server, ""))
             .collect();
-        for question in first {
+        for request in first {
             let log = self.folder.path().join("witness.log");
             let server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
-            evidence.witnesses.push(server.exchange(&question, Leave::Never, self.patience));
+            evidence.witnesses.push(server.send(&request, Disconnect::Never, self.patience));
         }
         Ok(())
     }
@@ -209,44 +209,33 @@ fn pace_of(server: &Server, plan: &ServerPlan) -> f64 {
     let mut body = cases::cold(cases::request_for(&[], ANSWER));
     body["prompt"] = if plan.vision { "x".repeat(TOKENS).into() } else { json!(vec![7; TOKENS]) };
     body["cache_salt"] = "pace".into();
-    let key = plan.keys.then(|| KEYS[0].to_string());
-    let question = Question {
-        method: "POST",
-        path: "/completion".to_string(),
-        key,
-        body: body.to_string(),
-        ..Question::default()
-    };
-    let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(60));
-    exchange.took.as_secs_f64() / (TOKENS + ANSWER) as f64
+    let request = Request::post("/completion", body).with_key(key_of(plan));
+    let response = server.send(&request, Disconnect::Never, Duration::from_secs(60));
+    response.took.as_secs_f64() / (TOKENS + ANSWER) as f64
 }
 
-fn swap(server: &ServerPlan, scales: &[f64]) -> Question {
-    Question {
-        method: "POST",
-        path: "/lora-adapters".to_string(),
-        key: server.keys.then(|| KEYS[0].to_string()),
-        body: body::lora(scales).to_string(),
-        ..Question::default()
-    }
+fn swap(server: &ServerPlan, scales: &[f64]) -> Request {
+    Request::post("/lora-adapters", body::lora(scales)).with_key(key_of(server))
+}
+
+/// Returns an API key, if the server uses keys.
+fn key_of(plan: &ServerPlan) -> Option<&'static str> {
+    plan.keys.then_some(KEYS[0])
 }
 
 /// Sends a GET request with an API key, if the server uses keys.
 fn get(server: &Server, plan: &ServerPlan, path: &str) -> Option<String> {
-    get_as(server, plan.keys.then_some(KEYS[0]), path)
+    get_as(server, key_of(plan), path)
 }
 
 fn get_as(server: &Server, key: Option<&str>, path: &str) -> Option<String> {
-    let key = key.map(str::to_string);
-    let question =
-        Question { method: "GET", path: path.to_string(), key, body: String::new(), ..Question::default() };
-    let exchange = server.exchange(&question, Leave::Never, Duration::from_secs(10));
-    let reply = decode(&exchange.bytes).filter(|reply| reply.status == 200)?;
-    Some(espalier_series::lossy(&reply.body).into_owned())
+    let request = Request::get(path).with_key(key);
+    let response = server.send(&request, Disconnect::Never, Duration::from_secs(10));
+    (response.status == Some(200)).then(|| response.text())
 }
 
 fn get_json(server: &Server, plan: &ServerPlan, path: &str) -> serde_json::Value {
-    get_json_as(server, plan.keys.then_some(KEYS[0]), path)
+    get_json_as(server, key_of(plan), path)
 }
 
 fn get_json_as(server: &Server, key: Option<&str>, path: &str) -> serde_json::Value {

@@ -60,7 +60,7 @@ impl RequestRoundReport {
             }
             _ => {}
         }
-        self.slowest = self.slowest.max(one.exchange.took);
+        self.slowest = self.slowest.max(one.response.took);
         self.other = self.other.max(one.other.longest);
         self.growth = self.growth.max(one.peak.saturating_sub(rest));
     }

@@ -3,17 +3,18 @@
 //! Nothing is timed. The server reports after each step how much of the prompt is computed, and a decoding request gets
 //! a token in each of these steps, so the steps are counted.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::threads::result_of;
+use espalier_core::sys::net::client::stop_if;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;
 use crate::serving::cases;
+use crate::serving::streamed::{self, StreamedResponse};
 
 /// Prompt tokens per step.
 const BUDGET: usize = 16;
@@ -134,20 +135,16 @@ fn follow_stream(
     begins: mpsc::Sender<()>,
     is_over: &AtomicBool,
 ) -> Result<Vec<i64>> {
-    let mut tokens = Vec::new();
-    let look = |event: &Value| {
-        tokens.extend(tokens_of(event));
-        if !tokens.is_empty() {
+    let response = StreamedResponse::follow(server, request, streamed::LIMIT, |response| {
+        if !response.tokens.is_empty() {
             // Only the first send matters; later ones fail if the receiver is gone.
             let _ = begins.send(());
         }
-        match event["stop"] == true || (is_over.load(Ordering::Relaxed) && tokens.len() >= COMPARED) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    };
-    must_be_stream("the stream", server.follow("/completion", request, look)?)?;
-    Ok(tokens)
+        let has_enough = is_over.load(Ordering::Relaxed) && response.tokens.len() >= COMPARED;
+        stop_if(response.ended.is_some() || has_enough)
+    })?;
+    must_be_stream("the stream", &response)?;
+    Ok(response.tokens)
 }
 
 fn send_long(server: &Server, long: &Value) -> Result<Option<Meeting>> {
@@ -156,35 +153,28 @@ fn send_long(server: &Server, long: &Value) -> Result<Option<Meeting>> {
         request[key] = value;
     }
     let before = streamed(server)?;
-    let (mut processed, mut answer) = (vec![0], Vec::new());
-    let answered = server.follow("/completion", &request, |event| {
-        match event["prompt_progress"]["processed"].as_u64() {
-            Some(tokens) => processed.push(tokens),
-            None => answer.extend(tokens_of(event)),
-        }
-        ControlFlow::Continue(())
+    let mut processed = vec![0];
+    let response = StreamedResponse::follow(server, &request, streamed::LIMIT, |response| {
+        processed.extend(response.last["prompt_progress"]["processed"].as_u64());
+        stop_if(false)
     })?;
-    must_be_stream("the long prompt", answered)?;
+    must_be_stream("the long prompt", &response)?;
     let after = streamed(server)?;
     let steps = processed.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).filter(|step| *step > 0);
     Ok(before.zip(after).map(|(before, after)| Meeting {
         steps: steps.collect(),
-        answer,
+        answer: response.tokens,
         streamed_meanwhile: after - before,
         ..Meeting::default()
     }))
 }
 
 /// Returns an error if the request was refused, which would say nothing about a budget.
-fn must_be_stream(what: &str, (status, body): (u16, Value)) -> Result<()> {
+fn must_be_stream(what: &str, StreamedResponse { status, last, .. }: &StreamedResponse) -> Result<()> {
     match status {
         200 => Ok(()),
-        _ => Err(Error::no(format!("{what} returned {status}: {body}"))),
+        _ => Err(Error::no(format!("{what} returned {status}: {last}"))),
     }
-}
-
-fn tokens_of(event: &Value) -> impl Iterator<Item = i64> + '_ {
-    event["tokens"].as_array().into_iter().flatten().filter_map(Value::as_i64)
 }
 
 /// Returns the stream's number of tokens as the server counts them; `None` when it has ended.

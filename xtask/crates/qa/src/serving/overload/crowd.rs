@@ -1,14 +1,14 @@
 //! The clients: each sends a request, waits or disconnects, and repeats until the end condition is met.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use espalier_core::sys::net::client::stop_if;
 use espalier_core::sys::net::server::Server;
-use serde_json::Value;
 
 use super::tally::Tally;
 use super::traffic::{self, Client, Patience, Visit};
+use crate::serving::streamed::{self, StreamedResponse};
 use crate::serving::verdict::Answer;
 
 /// The clients of a run, their expected answers, and the end condition.
@@ -105,40 +105,19 @@ impl Crowd<'_> {
             Patience::Tokens(tokens) => tokens,
             Patience::Whole => usize::MAX,
         };
-        match follow(server, &request, wait_for) {
-            Ok(Heard { tokens, is_whole: true }) => {
-                tally.answer(&name, stock, &tokens, visit.predict, self.tolerance);
-            }
-            Ok(Heard { .. }) => tally.left += 1,
-            Err(words) => tally.error(format!("{name}: {words}")),
+        let has_enough = |response: &StreamedResponse| response.tokens.len() >= wait_for;
+        let received = StreamedResponse::follow(server, &request, streamed::LIMIT, |response| {
+            stop_if(response.ended.is_some() || response.error.is_some() || has_enough(response))
+        });
+        let response = match received {
+            Ok(response) => response,
+            Err(error) => return tally.error(format!("{name}: {error}")),
+        };
+        let has_left = response.status == 200 && response.error.is_none() && has_enough(&response);
+        match response.problem() {
+            None => tally.answer(&name, stock, &response.tokens, visit.predict, self.tolerance),
+            Some(_) if has_left => tally.left += 1,
+            Some(words) => tally.error(format!("{name}: {words}")),
         }
-    }
-}
-
-/// The data that a client had received when it stopped reading.
-struct Heard {
-    tokens: Vec<i64>,
-    is_whole: bool,
-}
-
-/// Reads until `wait_for` tokens have arrived, or the answer is complete.
-fn follow(server: &Server, request: &Value, wait_for: usize) -> Result<Heard, String> {
-    let mut heard = Heard { tokens: Vec::new(), is_whole: false };
-    let mut refusal = None;
-    let look = |event: &Value| {
-        heard.tokens.extend(event["tokens"].as_array().into_iter().flatten().filter_map(Value::as_i64));
-        heard.is_whole = event["stop"] == true;
-        refusal = event.get("error").map(Value::to_string);
-        match heard.is_whole || refusal.is_some() || heard.tokens.len() >= wait_for {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    };
-    let answered = server.follow("/completion", request, look).map_err(|error| error.to_string())?;
-    match (answered, refusal) {
-        ((200, _), None) if heard.is_whole || heard.tokens.len() >= wait_for => Ok(heard),
-        ((200, _), None) => Err(format!("the stream ended after {} tokens", heard.tokens.len())),
-        ((_, _), Some(refusal)) => Err(refusal),
-        ((status, body), None) => Err(format!("returned {status}: {body}")),
     }
 }

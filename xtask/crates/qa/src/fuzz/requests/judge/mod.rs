@@ -5,11 +5,11 @@ mod tests;
 
 use std::time::Duration;
 
-use espalier_core::sys::net::exchange::{Ending, Exchange};
+use espalier_core::http::{Ending, Response};
 use serde_json::Value;
 
 use super::plan::Round;
-use crate::fuzz::judge::{Finding, decode, log};
+use crate::fuzz::judge::{Finding, log};
 
 /// Budget of one request.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +55,8 @@ pub struct Observation {
     pub size: usize,
     /// Length of the body in bytes.
     pub body: usize,
-    /// The recorded exchange.
-    pub exchange: Exchange,
+    /// The recorded response.
+    pub response: Response,
     /// Whether the client disconnected on purpose.
     pub left: bool,
     /// Observations of the other client.
@@ -72,11 +72,10 @@ pub struct Observation {
 impl Observation {
     /// Returns the status and the text of the error, if a response arrived.
     pub fn status(&self) -> Option<(u16, String)> {
-        let reply = decode(&self.exchange.bytes)?;
-        let text = espalier_series::lossy(&reply.body).into_owned();
+        let text = self.response.text();
         let body: Value = serde_json::from_str(&text).unwrap_or_default();
         let message = body["error"]["message"].as_str().map(str::to_string);
-        Some((reply.status, message.unwrap_or(text)))
+        Some((self.response.status?, message.unwrap_or(text)))
     }
 
     /// Whether the request was refused (4xx); then larger ones will be too.
@@ -153,8 +152,8 @@ fn memory(evidence: &Evidence, one: &Observation, budget: &Budget) -> Wrong {
 }
 
 fn time(one: &Observation, budget: &Budget) -> Wrong {
-    let is_whole = decode(&one.exchange.bytes).is_some_and(|reply| reply.is_whole);
-    let is_late = !one.left && !is_whole && matches!(one.exchange.ending, Ending::Left | Ending::Silent);
+    let is_whole = one.response.is_whole;
+    let is_late = !one.left && !is_whole && matches!(one.response.ending, Ending::Left | Ending::Silent);
     is_late.then(|| {
         (format!("an answer within {:.0} s", budget.answer.as_secs_f64()), "none until then".to_string())
     })
@@ -163,7 +162,7 @@ fn time(one: &Observation, budget: &Budget) -> Wrong {
 /// Accepts 200, 4xx, and 501 for endpoints the server was not started for.
 fn status(one: &Observation) -> Wrong {
     let expected = || "200, 4xx or 501".to_string();
-    match (one.status(), &one.exchange.ending) {
+    match (one.status(), &one.response.ending) {
         (Some((200 | 400..=499 | 501, _)), _) | (None, Ending::Left | Ending::Silent) => None,
         (Some((status, message)), _) => Some((expected(), format!("{status}: {}", shorten(&message)))),
         (None, ending) => Some((expected(), format!("no answer: {ending:?}"))),
@@ -176,7 +175,7 @@ const VAGUE: [&str; 5] = ["failed to parse grammar", "std::", "bad_alloc", "basi
 /// Checks that a 4xx response explains itself. Refusals by the HTTP library, which have no body, are exempt.
 fn message(one: &Observation) -> Wrong {
     let (status, message) = one.status()?;
-    let has_body = decode(&one.exchange.bytes).is_some_and(|reply| !reply.body.is_empty());
+    let has_body = !one.response.body.is_empty();
     let is_vague = message.trim().is_empty() || VAGUE.iter().any(|vague| message.contains(vague));
     let is_wrong = (400..500).contains(&status) && has_body && is_vague;
     let came = || format!("{status}: {:?}", shorten(&message));

@@ -5,21 +5,18 @@ use super::*;
 
 const GOOD: &str = "{\"content\":\"x\"}";
 
-fn exchange(status: u16, body: &str) -> Exchange {
+fn response(status: u16, body: &str) -> Response {
     let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n", body.len());
-    Exchange {
-        bytes: format!("{head}{body}").into_bytes(),
-        arrivals: Vec::new(),
-        took: Duration::from_millis(5),
-        ending: Ending::Closed,
-    }
+    let mut response = Response::none(Ending::Closed);
+    response.push(format!("{head}{body}").as_bytes(), Duration::from_millis(5));
+    response
 }
 
 fn observation(status: u16, body: &str) -> Observation {
     Observation {
         size: 4,
         body: 100,
-        exchange: exchange(status, body),
+        response: response(status, body),
         left: false,
         other: Other { asked: 3, longest: Duration::from_millis(9), failed: None },
         peak: 50 << 20,
@@ -67,8 +64,7 @@ fn a_server_that_was_killed_for_its_memory_is_found_once() {
 
 #[test]
 fn no_answer_in_time_is_found_unless_the_client_left() {
-    let silent =
-        |one: &mut Observation| (one.exchange.bytes, one.exchange.ending) = (Vec::new(), Ending::Left);
+    let silent = |one: &mut Observation| one.response = Response::none(Ending::Left);
     assert_eq!(oracles(|one, _| silent(one)), ["time"]);
     assert_eq!(
         oracles(|one, _| {
@@ -83,8 +79,7 @@ fn no_answer_in_time_is_found_unless_the_client_left() {
 fn an_error_of_the_server_and_a_broken_connection_are_found() {
     assert_eq!(oracles(|one, _| *one = observation(500, "{}")), ["status"]);
     assert_eq!(oracles(|one, _| *one = observation(501, "{}")), [""; 0]);
-    let broken =
-        |one: &mut Observation| (one.exchange.bytes, one.exchange.ending) = (Vec::new(), Ending::Closed);
+    let broken = |one: &mut Observation| one.response = Response::none(Ending::Closed);
     assert_eq!(oracles(|one, _| broken(one)), ["status"]);
 }
 
@@ -111,7 +106,7 @@ fn work_ends_and_answers_stay() {
 #[test]
 fn a_server_that_ends_is_found_once_with_what_it_was_asked() {
     let end = |one: &mut Observation, evidence: &mut Evidence| {
-        (one.exchange.bytes, one.reference) = (Vec::new(), None);
+        (one.response, one.reference) = (Response::none(Ending::Closed), None);
         evidence.ended = Some("signal 11".to_string());
     };
     assert_eq!(oracles(end), ["server"]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use espalier_core::sys::net::exchange::{Pacing, Question};
+use espalier_core::http::{Pacing, Request};
 use serde_json::{Map, Value, json};
 
 use super::copies;
@@ -171,14 +171,14 @@ fn completion_text(value: &str) -> Sent {
 
 fn with_headers(headers: impl IntoIterator<Item = (String, String)>) -> Sent {
     let mut sent = completion_text("1");
-    sent.question.headers = headers.into_iter().collect();
+    sent.request.headers = headers.into_iter().collect();
     sent
 }
 
 /// Builds a request that is sent in `parts` parts, a tenth of a second apart.
 fn slow(parts: usize) -> Sent {
-    let plain = completion_text("1").question;
+    let plain = completion_text("1").request;
     let bytes = plain.body.len().div_ceil(parts).max(1);
     let pacing = Some(Pacing { bytes, pause: Duration::from_millis(100) });
-    Sent { question: Question { pacing, ..plain }, json: None }
+    Sent { request: Request { pacing, ..plain }, json: None }
 }

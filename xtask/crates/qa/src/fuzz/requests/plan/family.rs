@@ -1,6 +1,6 @@
 //! Request families: requests of one kind, parameterized by size.
 
-use espalier_core::sys::net::exchange::Question;
+use espalier_core::http::Request;
 use serde_json::Value;
 
 /// A kind of request, parameterized by size.
@@ -55,7 +55,7 @@ pub enum Duty {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
     /// Method, path, headers and pacing; its body is empty if `json` is set.
-    pub question: Question,
+    pub request: Request,
     /// A JSON body.
     pub json: Option<Value>,
 }
@@ -63,15 +63,12 @@ pub struct Sent {
 impl Sent {
     /// Builds a POST of `json` to `path`.
     pub fn post(path: &str, json: Value) -> Sent {
-        Sent {
-            question: Question { method: "POST", path: path.to_string(), ..Question::default() },
-            json: Some(json),
-        }
+        Sent { request: Request::post(path, ""), json: Some(json) }
     }
 
     /// Builds a request whose body need not be JSON.
     pub fn raw(method: &'static str, path: String, body: String) -> Sent {
-        Sent { question: Question { method, path, body, ..Question::default() }, json: None }
+        Sent { request: Request { method, path, body, ..Request::default() }, json: None }
     }
 
     /// Adds those of `fields` that the body does not have.
@@ -84,10 +81,10 @@ impl Sent {
     }
 
     /// Serializes the body and returns the request.
-    pub fn into_question(self) -> Question {
+    pub fn into_request(self) -> Request {
         match self.json {
-            Some(json) => Question { body: json.to_string(), ..self.question },
-            None => self.question,
+            Some(json) => Request { body: json.to_string(), ..self.request },
+            None => self.request,
         }
     }
 }

@@ -9,7 +9,7 @@ pub mod patterns;
 pub mod schemas;
 
 use espalier_core::error::{Error, Result};
-use espalier_core::sys::net::exchange::Question;
+use espalier_core::http::Request;
 use serde_json::Value;
 
 use self::carriers::Carrier;
@@ -99,9 +99,9 @@ impl Round {
     }
 
     /// Builds the request of a size; `None` if its body would be too large.
-    pub fn request(&self, size: usize) -> Option<Question> {
+    pub fn request(&self, size: usize) -> Option<Request> {
         let most = self.family.most_body.unwrap_or(MOST_BODY);
-        Some(self.draft(size).into_question()).filter(|question| question.body.len() <= most)
+        Some(self.draft(size).into_request()).filter(|request| request.body.len() <= most)
     }
 
     fn draft(&self, size: usize) -> Sent {

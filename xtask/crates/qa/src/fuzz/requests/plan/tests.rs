@@ -65,10 +65,10 @@ fn bodies_are_json_unless_their_family_is_about_that() {
     let all = all();
     for seed in 0..2 * all.len() as u64 {
         let round = Round::draw(seed, &all);
-        let question = round.request(4).unwrap();
-        let is_json = serde_json::from_str::<Value>(&question.body).is_ok();
-        let is_about_json = ["open-arrays"].contains(&round.family.name) || question.method == "GET";
-        assert!(is_json || is_about_json, "{}: {}", round.words(), question.body);
+        let request = round.request(4).unwrap();
+        let is_json = serde_json::from_str::<Value>(&request.body).is_ok();
+        let is_about_json = ["open-arrays"].contains(&round.family.name) || request.method == "GET";
+        assert!(is_json || is_about_json, "{}: {}", round.words(), request.body);
     }
 }
 
@@ -77,7 +77,7 @@ fn a_body_that_is_too_large_is_not_sent() {
     let plain = |name: &str| Round::draw(0, &[family(name).unwrap()]);
     let (prompt, body) = (plain("long-prompt"), plain("body-length"));
     assert!(prompt.request(1 << 20).is_some() && prompt.request(1 << 21).is_none());
-    assert!(body.request(1 << 23).is_some_and(|question| question.body.len() > MOST_BODY));
+    assert!(body.request(1 << 23).is_some_and(|request| request.body.len() > MOST_BODY));
     assert!(LARGEST_REFUSED < 1 << body.family.most, "the server's own limit is passed");
 }
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use espalier_core::config::layout::SMOKE_MODEL;
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
+use espalier_core::http::{Disconnect, Request};
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::machine::{disk, ours};
-use espalier_core::sys::net::exchange::{Exchange, Leave, Question};
 use espalier_core::sys::net::server::{Server, help_of};
 use serde_json::{Value, json};
 
@@ -19,7 +19,6 @@ use self::watch::Watched;
 use super::judge::{self, Budget, Evidence, Observation};
 use super::plan::Round;
 use super::plan::family::Duty;
-use crate::fuzz::judge::decode;
 use crate::serving::switches;
 
 /// Fixture in which rounds run.
@@ -77,8 +76,8 @@ impl RequestFuzzFixture {
         let rest = server.resident_bytes().unwrap_or_default();
         let mut evidence = Evidence { rest, reference: answered, ..Evidence::default() };
         for size in round.sizes() {
-            let Some(question) = round.request(size) else { break };
-            let one = self.observe(&server, round, size, &question, rest);
+            let Some(request) = round.request(size) else { break };
+            let one = self.observe(&server, round, size, &request, rest);
             let is_over =
                 one.is_refused() || !judge::judge_one(round, &evidence, &one, &self.budget).is_empty();
             evidence.observations.push(one);
@@ -96,24 +95,24 @@ impl RequestFuzzFixture {
         server: &Server,
         round: &Round,
         size: usize,
-        question: &Question,
+        request: &Request,
         rest: u64,
     ) -> Observation {
-        let body = question.body.len();
+        let body = request.body.len();
         let limit = self.budget.most_memory(rest, body);
         let leave = match round.leaves {
-            true => Leave::AfterTime(EARLY),
-            false => Leave::WhenAnswered(self.budget.answer),
+            true => Disconnect::AfterTime(EARLY),
+            false => Disconnect::WhenAnswered(self.budget.answer),
         };
         let plain = plain(round.duty());
-        let ask = || server.exchange(question, leave, self.budget.answer);
-        let Watched { exchange, other, peak } = watch::during(server, &plain, &self.budget, limit, ask);
-        let rested = match exchange.took > SHORT || round.leaves {
+        let ask = || server.send(request, leave, self.budget.answer);
+        let Watched { response, other, peak } = watch::during(server, &plain, &self.budget, limit, ask);
+        let rested = match response.took > SHORT || round.leaves {
             true => rest_of(server, self.budget.other),
             false => Some(Duration::ZERO),
         };
         let reference = reference(server, round.duty());
-        Observation { size, body, exchange, left: round.leaves, other, peak, rested, reference }
+        Observation { size, body, response, left: round.leaves, other, peak, rested, reference }
     }
 }
 
@@ -131,22 +130,17 @@ fn plain_json(duty: Duty) -> (&'static str, Value, &'static str) {
     }
 }
 
-fn plain(duty: Duty) -> Question {
+fn plain(duty: Duty) -> Request {
     let (path, json, _) = plain_json(duty);
-    Question { method: "POST", path: path.to_string(), body: json.to_string(), ..Question::default() }
+    Request::post(path, json)
 }
 
 /// Timeout for the reference answer: the server may still be finishing earlier work.
 const REFERENCE: Duration = Duration::from_secs(20);
 
 fn reference(server: &Server, duty: Duty) -> Option<Value> {
-    let exchange = server.exchange(&plain(duty), Leave::Never, REFERENCE);
-    answer_of(&exchange)?.pointer(plain_json(duty).2).cloned()
-}
-
-fn answer_of(exchange: &Exchange) -> Option<Value> {
-    let reply = decode(&exchange.bytes).filter(|reply| reply.status == 200)?;
-    serde_json::from_slice(&reply.body).ok()
+    let response = server.send(&plain(duty), Disconnect::Never, REFERENCE);
+    response.json().pointer(plain_json(duty).2).cloned().filter(|_| response.status == Some(200))
 }
 
 /// A server that uses less than this share of a core is idle. On a busy machine a working one gets little CPU time.

@@ -3,16 +3,15 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use espalier_core::sys::net::exchange::{Ending, Exchange, Leave, Question};
+use espalier_core::http::{Disconnect, Ending, Request, Response};
 use espalier_core::sys::net::server::Server;
 
 use super::super::judge::{Budget, Other};
-use crate::fuzz::judge::decode;
 
 /// Observations during the request.
 pub struct Watched {
-    /// The recorded exchange.
-    pub exchange: Exchange,
+    /// The recorded response.
+    pub response: Response,
     /// Observations of the other client.
     pub other: Other,
     /// Peak resident memory in bytes.
@@ -29,23 +28,23 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Sends a request while another client repeats `plain`. A server that exceeds `limit` bytes is killed at once.
 pub fn during(
     server: &Server,
-    plain: &Question,
+    plain: &Request,
     budget: &Budget,
     limit: u64,
-    ask: impl FnOnce() -> Exchange,
+    ask: impl FnOnce() -> Response,
 ) -> Watched {
     let (is_over, sampled) = (AtomicBool::new(false), AtomicU64::new(0));
     let is_exact = server.reset_peak();
-    let (exchange, other) = std::thread::scope(|threads| {
+    let (response, other) = std::thread::scope(|threads| {
         let other = threads.spawn(|| ask_meanwhile(server, plain, budget.other, &is_over));
         threads.spawn(|| guard(server, limit, &sampled, &is_over));
-        let exchange = ask();
+        let response = ask();
         is_over.store(true, Ordering::Relaxed);
-        (exchange, other.join().unwrap_or_default())
+        (response, other.join().unwrap_or_default())
     });
     let sampled = sampled.into_inner();
     let peak = server.peak_bytes().filter(|_| is_exact).map_or(sampled, |peak| peak.max(sampled));
-    Watched { exchange, other, peak }
+    Watched { response, other, peak }
 }
 
 fn guard(server: &Server, limit: u64, most: &AtomicU64, is_over: &AtomicBool) {
@@ -60,14 +59,14 @@ fn guard(server: &Server, limit: u64, most: &AtomicU64, is_over: &AtomicBool) {
 }
 
 /// Sends at least one request, and stops after the first that is not answered correctly.
-fn ask_meanwhile(server: &Server, plain: &Question, limit: Duration, is_over: &AtomicBool) -> Other {
+fn ask_meanwhile(server: &Server, plain: &Request, limit: Duration, is_over: &AtomicBool) -> Other {
     let mut other = Other::default();
     while other.asked == 0 || !is_over.load(Ordering::Relaxed) {
         std::thread::sleep(PAUSE);
-        let exchange = server.exchange(plain, Leave::WhenAnswered(limit), limit);
+        let response = server.send(plain, Disconnect::WhenAnswered(limit), limit);
         other.asked += 1;
-        other.longest = other.longest.max(exchange.took);
-        other.failed = failure(&exchange);
+        other.longest = other.longest.max(response.took);
+        other.failed = failure(&response);
         if other.failed.is_some() {
             break;
         }
@@ -75,10 +74,10 @@ fn ask_meanwhile(server: &Server, plain: &Question, limit: Duration, is_over: &A
     other
 }
 
-fn failure(exchange: &Exchange) -> Option<String> {
-    match (decode(&exchange.bytes), &exchange.ending) {
-        (Some(reply), _) if reply.status == 200 && reply.is_whole => None,
-        (Some(reply), _) => Some(format!("it got status {}", reply.status)),
+fn failure(response: &Response) -> Option<String> {
+    match (response.status, &response.ending) {
+        (Some(200), _) if response.is_whole => None,
+        (Some(status), _) => Some(format!("it got status {status}")),
         (None, Ending::Left | Ending::Silent) => Some("it was not answered".to_string()),
         (None, ending) => Some(format!("it got no answer: {ending:?}")),
     }

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use espalier_core::error::Result;
+use espalier_core::http::{Disconnect, Request};
 use espalier_core::sys::machine::threads::result_of;
-use espalier_core::sys::net::exchange::{Leave, Question};
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
@@ -233,14 +233,8 @@ fn refusals_and_counts_with(fixture: &mut PromiseFixture<'_>, paging: &str) -> R
 }
 
 fn head_of(server: &Server, request: &Value) -> String {
-    let question = Question {
-        method: "POST",
-        path: "/completion".into(),
-        key: None,
-        body: request.to_string(),
-        ..Question::default()
-    };
-    let bytes = server.exchange(&question, Leave::AfterTime(Duration::from_secs(5)), LIMIT).bytes;
+    let request = Request::post("/completion", request);
+    let bytes = server.send(&request, Disconnect::AfterTime(Duration::from_secs(5)), LIMIT).bytes;
     let text = espalier_series::lossy(&bytes).into_owned();
     text.split("\r\n\r\n").next().unwrap_or_default().to_string()
 }

@@ -3,24 +3,21 @@
 use std::time::Duration;
 
 use espalier_core::error::{Error, Result};
-use espalier_core::sys::net::loopback::Caller;
+use espalier_core::http::{Disconnect, Request};
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
 /// Timeout of a request. Everything here takes well under a second on an idle machine.
 pub const LIMIT: Duration = Duration::from_secs(15);
 
-/// A caller without an API key.
-pub const ANYBODY: Caller<'_> = Caller { key: None, limit: LIMIT };
-
 /// POSTs `body` to `path`.
 pub fn post(server: &Server, path: &str, body: &Value) -> Result<(u16, Value)> {
-    server.post_text(path, &body.to_string(), ANYBODY)
+    server.json(&Request::post(path, body), LIMIT)
 }
 
 /// Like [`post`], as the holder of an API key.
 pub fn post_as(server: &Server, key: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
-    server.post_text(path, &body.to_string(), Caller { key: Some(key), limit: LIMIT })
+    server.json(&Request::post(path, body).with_key(Some(key)), LIMIT)
 }
 
 /// Sends a completion request to `/completion`.
@@ -31,6 +28,17 @@ pub fn ask(server: &Server, body: &Value) -> Result<(u16, Value)> {
 /// Like [`ask`], as the holder of an API key.
 pub fn ask_as(server: &Server, key: &str, body: &Value) -> Result<(u16, Value)> {
     post_as(server, key, "/completion", body)
+}
+
+/// Sends a request and reads until the server closes the connection, or sends nothing for `most_silence`. Returns the
+/// status and the text of the response; status 0 if there is none.
+pub fn read_to_end(server: &Server, request: &Request, most_silence: Duration) -> (u16, String) {
+    server.send(request, Disconnect::Never, most_silence).status_and_text()
+}
+
+/// Returns the status and the text of `/metrics`.
+pub fn metrics(server: &Server) -> Result<(u16, String)> {
+    server.request(&Request::get("/metrics"), LIMIT).map(|response| response.status_and_text())
 }
 
 /// Returns a request for a greedy answer of `predict` tokens, without further fields.
@@ -51,7 +59,7 @@ pub fn with(mut request: Value, key: &str, value: impl Into<Value>) -> Value {
 ///
 /// If there is no such metric: a missing one must not be read as 0.
 pub fn metric(server: &Server, name: &str) -> Result<f64> {
-    let (status, text) = server.get_text("/metrics", ANYBODY)?;
+    let (status, text) = metrics(server)?;
     let number = metric_text(&text, name).and_then(|number| number.parse().ok());
     number.ok_or_else(|| Error::no(format!("/metrics, answered {status}, has no number `llamacpp:{name}`")))
 }

@@ -162,12 +162,12 @@ fn beside_a_neighbour(fixture: &mut PromiseFixture<'_>, server: &Server) -> Resu
     let in_slot = |text: &[u32], slot: usize| with(plain(text, 4), "id_slot", slot);
     must_be_answered(fixture, "alone", &ask(server, &in_slot(&first, 0))?);
     let neighbour = with(plain(&prompt(3, 200), 90), "id_slot", 1);
-    let (heard, answer) = meanwhile(server, &neighbour, |_| {
+    let (beside, answer) = meanwhile(server, &neighbour, |_| {
         let answer = ask(server, &in_slot(&second, 0))?;
         Ok(answer)
     })?;
     must_be_answered(fixture, "beside a neighbour", &answer);
-    fixture.must(heard.last.get("error").is_none(), || format!("its neighbour got {}", heard.last));
+    fixture.must(beside.last.get("error").is_none(), || format!("its neighbour got {}", beside.last));
     Ok(())
 }
 

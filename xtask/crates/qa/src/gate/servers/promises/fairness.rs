@@ -1,12 +1,12 @@
 //! Blocks are allocated in the order of arrival: no request starves while later ones are answered.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use espalier_core::error::{Error, Result};
+use espalier_core::http::Request;
 use espalier_core::sys::machine::threads::result_of;
-use espalier_core::sys::net::loopback::Caller;
+use espalier_core::sys::net::client::stop_if;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
@@ -16,6 +16,7 @@ use super::meanwhile::meanwhile;
 use super::tenants::MOMENT;
 use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
+use crate::serving::streamed::StreamedResponse;
 
 /// A pool of 16 blocks.
 const SMALL: [&str; 5] = ["-np", "4", "-c", "1024", "--kv-paged"];
@@ -86,21 +87,19 @@ impl Crowd {
     fn follow(&self, server: &Server, request: Value) -> Result<Seen> {
         let mut seen = Seen::default();
         let mut before = None;
-        server.read_lines("/completion", &with(request, "stream", true), PATIENT, |line| {
-            if line.starts_with("data:") {
-                let now = self.answered();
-                seen.bypassed = seen.bypassed.max(now - before.replace(now).unwrap_or(now));
-            }
-            seen.is_whole |= line.contains("\"stop\":true");
-            ControlFlow::Continue(())
+        let response = StreamedResponse::follow(server, &with(request, "stream", true), LONG_LIMIT, |_| {
+            let now = self.answered();
+            seen.bypassed = seen.bypassed.max(now - before.replace(now).unwrap_or(now));
+            stop_if(false)
         })?;
+        seen.is_whole = response.ended.is_some();
         Ok(seen)
     }
 
     fn go_on_asking(&self, server: &Server) -> Result<()> {
         while !self.is_over() {
-            let (status, body) =
-                server.post_text("/completion", &self.request_of_flood().to_string(), PATIENT)?;
+            let request = Request::post("/completion", self.request_of_flood());
+            let (status, body) = server.json(&request, LONG_LIMIT)?;
             if status != 200 {
                 return Err(Error::no(format!("one of the crowd returned {status}")).detail(body.to_string()));
             }
@@ -123,7 +122,7 @@ impl Crowd {
 }
 
 /// Long timeout: the checks count requests, which may take long on a busy machine.
-const PATIENT: Caller<'_> = Caller { key: None, limit: Duration::from_secs(60) };
+const LONG_LIMIT: Duration = Duration::from_secs(60);
 
 /// Number of answers beside a stream: with random weights each takes a while.
 const FEW: u64 = 70;
@@ -157,7 +156,7 @@ fn stream_before_a_crowd(server: &Server) -> Result<Seen> {
     let fill: Vec<Value> =
         (0..3).map(|slot| with(crowd.request((FLOOD, 320 - FLOOD - 1)), "id_slot", slot)).collect();
     std::thread::scope(|threads| {
-        let filling = threads.spawn(|| server.post_at_once_within("/completion", &fill, PATIENT.limit));
+        let filling = threads.spawn(|| server.post_at_once_within("/completion", &fill, LONG_LIMIT));
         until_used(server, 15)?;
         let request = with(crowd.request(BESIDE), "id_slot", 3);
         let stream = threads.spawn(|| crowd.follow(server, request));
@@ -214,13 +213,14 @@ pub fn largest_prefill_budget(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             .serve(Model::Trained, &["-np", "2", "-c", "8192", "--kv-paged", "--prefill-budget", budget])?;
         let stream = plain(&cases::numbered_prompt(1, 10), 3900);
         let long = with(plain(&cases::numbered_prompt(2, 1000), 1), "cache_prompt", false);
-        let (heard, (before, in_time)) = meanwhile(&server, &stream, |running| {
+        let (response, (before, in_time)) = meanwhile(&server, &stream, |running| {
             let before = !running.is_over();
             let (status, body): (u16, Value) = ask(&server, &long)?;
             fixture.must(status == 200, || format!("budget {budget}: the prompt returned {status}: {body}"));
             Ok((before, !running.is_over()))
         })?;
-        fixture.must(before, || format!("not reproduced: the stream ended after {} tokens", heard.tokens));
+        let tokens = response.tokens.len();
+        fixture.must(before, || format!("not reproduced: the stream ended after {tokens} tokens"));
         fixture.must(in_time, || format!("budget {budget}: the prompt waited until the stream was over"));
     }
     Ok(())

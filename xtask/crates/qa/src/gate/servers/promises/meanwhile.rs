@@ -1,15 +1,16 @@
 //! A stream that runs while other requests are sent: it holds blocks, or must not stall.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::threads::result_of;
+use espalier_core::sys::net::client::stop_if;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
-use super::asking::{ANYBODY, with};
+use super::asking::{LIMIT, with};
+use crate::serving::streamed::StreamedResponse;
 
 /// State of the stream, shared with the code that runs beside it.
 #[derive(Debug, Default)]
@@ -25,22 +26,13 @@ impl Running {
     }
 }
 
-/// Result of a stream.
-#[derive(Debug, Default)]
-pub struct Heard {
-    /// Number of tokens received.
-    pub tokens: usize,
-    /// The last event, or the response received instead of a stream.
-    pub last: Value,
-}
-
 /// Starts a stream of `/completion` and calls `act` after its first token. Then the client disconnects, unless the
 /// stream has ended by itself.
 pub fn meanwhile<T>(
     server: &Server,
     request: &Value,
     act: impl FnOnce(&Running) -> Result<T>,
-) -> Result<(Heard, T)> {
+) -> Result<(StreamedResponse, T)> {
     let request = with(request.clone(), "stream", true);
     let running = Running::default();
     let (begins, has_begun) = mpsc::channel();
@@ -50,33 +42,28 @@ pub fn meanwhile<T>(
         let begun = has_begun.recv();
         let acted = begun.is_ok().then(|| act(&running));
         running.may_leave.store(true, Ordering::SeqCst);
-        let heard = result_of(stream)?;
+        let response = result_of(stream)?;
         match acted {
-            Some(acted) => Ok((heard, acted?)),
-            None => Err(Error::no("a stream did not begin").detail(heard.last.to_string())),
+            Some(acted) => Ok((response, acted?)),
+            None => Err(Error::no("a stream did not begin").detail(response.last.to_string())),
         }
     })
 }
 
-fn follow(server: &Server, request: &Value, begins: mpsc::Sender<()>, running: &Running) -> Result<Heard> {
-    let mut heard = Heard::default();
+fn follow(
+    server: &Server,
+    request: &Value,
+    begins: mpsc::Sender<()>,
+    running: &Running,
+) -> Result<StreamedResponse> {
     let mut begins = Some(begins);
-    let look = |line: &str| {
-        let Ok(event) = serde_json::from_str::<Value>(line.strip_prefix("data:").unwrap_or(line)) else {
-            return ControlFlow::Continue(());
-        };
-        heard.tokens += event["tokens"].as_array().map_or(0, Vec::len);
-        if heard.tokens > 0 {
+    let received = StreamedResponse::follow(server, request, LIMIT, |response| {
+        if !response.tokens.is_empty() {
             // Signals the first token, once.
             begins.take().map(|begins| begins.send(()));
         }
-        heard.last = event;
-        match running.may_leave.load(Ordering::SeqCst) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    };
-    let read = server.read_lines("/completion", request, ANYBODY, look);
+        stop_if(running.may_leave.load(Ordering::SeqCst))
+    });
     running.is_over.store(true, Ordering::SeqCst);
-    read.map(|_| heard)
+    received
 }

@@ -1,20 +1,19 @@
 //! Meaning of the metrics: each token and each wait counts once, and times include pauses.
 
-use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
-
 use espalier_core::error::Result;
 use espalier_core::sys::machine::threads::result_of;
+use espalier_core::sys::net::client::stop_if;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
-use super::asking::{ANYBODY, ask, metric, metric_text, plain, with};
+use super::asking::{LIMIT, ask, metric, metric_text, metrics, plain, with};
 use super::fixture::{Model, PromiseFixture};
 use super::streams;
 use super::tenants::MOMENT;
 use crate::gate::servers::fixture::times_said;
 use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
+use crate::serving::streamed::StreamedResponse;
 
 /// Number of requests that fit into 16 blocks when they begin and not when they end, and their lengths in tokens.
 const RUNNING: u64 = 4;
@@ -24,34 +23,17 @@ const GROWN: usize = 400;
 /// Number of attempts to reproduce a situation on a busy machine.
 const TRIES: u64 = 5;
 
-/// A stream as its client saw it.
-struct Seen {
-    /// Time from the first token to the last event.
-    took: Duration,
-    last: Value,
-}
-
-fn follow(server: &Server, number: u64) -> Result<Seen> {
+fn follow(server: &Server, number: u64) -> Result<StreamedResponse> {
     let request = with(plain(&cases::numbered_prompt(number, PROMPT), GROWN), "stream", true);
-    let (mut first, mut last) = (None, Value::Null);
-    server.read_lines("/completion", &request, ANYBODY, |line| {
-        if let Ok(event) = serde_json::from_str::<Value>(line.strip_prefix("data:").unwrap_or(line)) {
-            if event["tokens"].as_array().is_some_and(|tokens| !tokens.is_empty()) {
-                first.get_or_insert_with(Instant::now);
-            }
-            last = event;
-        }
-        ControlFlow::Continue(())
-    })?;
-    Ok(Seen { took: first.map_or(Duration::ZERO, |first| first.elapsed()), last })
+    StreamedResponse::follow(server, &request, LIMIT, |_| stop_if(false))
 }
 
 /// Sends requests that together outgrow the pool, each with a new prompt, and repeats until one was preempted.
-fn outgrow(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<Vec<Seen>> {
+fn outgrow(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<Vec<StreamedResponse>> {
     let mut all = Vec::new();
     for volley in 0..TRIES {
         let numbers = (1..=RUNNING).map(|number| volley * RUNNING + number);
-        let seen: Vec<Result<Seen>> = std::thread::scope(|threads| {
+        let seen: Vec<Result<StreamedResponse>> = std::thread::scope(|threads| {
             let running: Vec<_> =
                 numbers.map(|number| threads.spawn(move || follow(server, number))).collect();
             running.into_iter().map(result_of).collect()
@@ -71,8 +53,8 @@ const SMALL: [&str; 6] = ["-np", "4", "-c", "1024", "--kv-paged", "--metrics"];
 /// after a preemption too.
 pub fn timings_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &SMALL)?;
-    for Seen { took, last } in outgrow(fixture, &server)? {
-        let timings = &last["timings"];
+    for response in outgrow(fixture, &server)? {
+        let timings = &response.last["timings"];
         let number = |name: &str| timings[name].as_f64().unwrap_or(f64::NAN);
         let prompt = number("prompt_n") + number("cache_n");
         fixture
@@ -81,7 +63,7 @@ pub fn timings_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> 
             format!("{GROWN} tokens are reported as {timings}")
         });
         // Half of it, because the client may be delayed where the server was not.
-        let milliseconds = took.as_secs_f64() * 1000.0;
+        let milliseconds = response.decoding_time().as_secs_f64() * 1000.0;
         fixture.must(number("predicted_ms") >= milliseconds / 2.0, || {
             format!(
                 "{milliseconds:.0} ms passed from the first token to the last, said are {}",
@@ -96,8 +78,8 @@ pub fn timings_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> 
 pub fn hits_after_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &SMALL)?;
     let all = outgrow(fixture, &server)?;
-    for Seen { last, .. } in &all {
-        let found = &last["timings"]["cache_n"];
+    for response in &all {
+        let found = &response.last["timings"]["cache_n"];
         fixture.must(found == 0, || format!("a new prompt found {found} tokens"));
     }
     let mut found = streams::preempted_completion(fixture)?;
@@ -163,7 +145,7 @@ pub fn exact_sums(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut said: Vec<String> = Vec::new();
     for _ in 0..8 {
         ask(&server, &plain(&cases::numbered_prompt(1, 10), 1500))?;
-        let (_, text) = server.get_text("/metrics", ANYBODY)?;
+        let (_, text) = metrics(&server)?;
         let sum = metric_text(&text, name).unwrap_or_default();
         if sum.parse().is_ok_and(|seconds: f64| seconds >= 1.0) {
             said.push(sum.to_string());
@@ -185,7 +167,7 @@ pub fn deprecated_metrics(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
     ask(&server, &plain(&cases::numbered_prompt(1, 200), 1))?;
     ask(&server, &plain(&cases::numbered_prompt(1, 200), 1))?;
-    let (_, text) = server.get_text("/metrics", ANYBODY)?;
+    let (_, text) = metrics(&server)?;
     let pairs = deprecated_names(&text);
     fixture.must(pairs.len() == RENAMED, || format!("{} old names instead of {RENAMED}", pairs.len()));
     for (old, new) in &pairs {

@@ -1,48 +1,31 @@
 //! Tenant isolation of resources that outlive a request, other than slots: resumable streams and running completions.
 
-use std::ops::ControlFlow;
-
 use espalier_core::error::Result;
-use espalier_core::sys::net::exchange::{Leave, Question};
-use espalier_core::sys::net::loopback::Caller;
+use espalier_core::http::Request;
+use espalier_core::sys::net::client::stop_if;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
-use super::asking::{LIMIT, plain, post_as, with};
+use super::asking::{LIMIT, plain, post_as, read_to_end, with};
 use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, BOB, KEYS};
-use crate::fuzz::judge::http::decode;
 use crate::fuzz::plan::actions::Order;
-use crate::fuzz::plan::body::of_conversation;
+use crate::fuzz::plan::body::{CONVERSATION_ID, of_conversation};
 use crate::serving::cases;
 
 /// The conversation id that both tenants use.
 const CONVERSATION: &str = "chat-1";
 
-/// Returns the status and the body of an answer; status 0 if there is none.
-fn exchange(server: &Server, question: &Question) -> (u16, String) {
-    let bytes = server.exchange(question, Leave::Never, LIMIT).bytes;
-    decode(&bytes)
-        .map_or((0, String::new()), |reply| (reply.status, espalier_series::lossy(&reply.body).into_owned()))
-}
-
 /// Starts a stream with the conversation's id, and waits for its end.
 fn converse(server: &Server, key: &str, number: u64) -> (u16, String) {
     let request = with(plain(&cases::numbered_prompt(number, 20), 8), "stream", true);
     let request = with(request, "model", "tiny");
-    let question = Question {
-        method: "POST",
-        path: "/completion".to_string(),
-        key: Some(key.to_string()),
-        conversation: Some(CONVERSATION.to_string()),
-        body: request.to_string(),
-        ..Question::default()
-    };
-    exchange(server, &question)
+    let request = Request::post("/completion", request).with_key(Some(key));
+    read_to_end(server, &request.with_header(CONVERSATION_ID, CONVERSATION), LIMIT)
 }
 
 fn order(server: &Server, key: &str, order: Order) -> (u16, String) {
-    exchange(server, &of_conversation(order, CONVERSATION, Some(key.to_string())))
+    read_to_end(server, &of_conversation(order, CONVERSATION).with_key(Some(key)), LIMIT)
 }
 
 fn resume(server: &Server, key: &str) -> (u16, String) {
@@ -77,9 +60,9 @@ pub fn streams_behind_a_router(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server =
         fixture.serve_nothing(&["--models-dir", &folder, "--api-key", KEYS, "-np", "2", "-c", "2048"])?;
     // The first request waits until a child has loaded the model.
-    let patient = Caller { key: Some(ALICE), limit: 4 * LIMIT };
-    let first = with(plain(&cases::numbered_prompt(1, 20), 1), "model", "tiny").to_string();
-    let (status, body) = server.post_text("/completion", &first, patient)?;
+    let first = with(plain(&cases::numbered_prompt(1, 20), 1), "model", "tiny");
+    let first = Request::post("/completion", first).with_key(Some(ALICE));
+    let (status, body) = server.json(&first, 4 * LIMIT)?;
     fixture.must(status == 200, || format!("the model was not loaded: {status}: {body}"));
     streams_are_divided(fixture, &server);
     Ok(())
@@ -112,24 +95,15 @@ pub fn control(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         "messages": [{ "role": "user", "content": "one two three" }], "max_tokens": 1000, "stream": true,
     });
     let mut answers = Vec::new();
-    server.read_lines(
-        "/v1/chat/completions",
-        &request,
-        Caller { key: Some(ALICE), limit: LIMIT },
-        |line| {
-            let Some(event) =
-                line.strip_prefix("data: ").and_then(|text| serde_json::from_str::<Value>(text).ok())
-            else {
-                return ControlFlow::Continue(());
-            };
-            let order = json!({ "id": event["id"], "action": "reasoning_end" });
-            for key in [BOB, ALICE] {
-                let answer = post_as(&server, key, "/v1/chat/completions/control", &order);
-                answers.push(answer.map_or_else(|error| error.to_string(), |(_, body)| body.to_string()));
-            }
-            ControlFlow::Break(())
-        },
-    )?;
+    let request = Request::post("/v1/chat/completions", request).with_key(Some(ALICE));
+    server.follow(&request, LIMIT, |event| {
+        let order = json!({ "id": event["id"], "action": "reasoning_end" });
+        for key in [BOB, ALICE] {
+            let answer = post_as(&server, key, "/v1/chat/completions/control", &order);
+            answers.push(answer.map_or_else(|error| error.to_string(), |(_, body)| body.to_string()));
+        }
+        stop_if(true)
+    })?;
     fixture.must(answers.len() == 2, || format!("the stream had no event: {answers:?}"));
     let is_unknown =
         |answer: Option<&String>| answer.is_some_and(|answer| answer.contains("no active completion"));

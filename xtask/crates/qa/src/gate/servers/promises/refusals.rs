@@ -5,17 +5,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use espalier_core::error::Result;
+use espalier_core::http::{Disconnect, Request};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::threads::result_of;
-use espalier_core::sys::net::exchange::{Leave, Question};
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
-use super::asking::{ANYBODY, LIMIT, ask, plain, post, with};
+use super::asking::{LIMIT, ask, plain, post, read_to_end, with};
 use super::fixture::{Model, PromiseFixture};
 use super::meanwhile::meanwhile;
 use super::tenants::MOMENT;
-use crate::fuzz::judge::http::decode;
+use crate::fuzz::plan::body::CONVERSATION_ID;
 use crate::serving::cases;
 
 const PAGED_OR_NOT: [&str; 2] = ["--kv-paged", "--kv-unified"];
@@ -27,18 +27,10 @@ fn prompt(number: u64) -> Vec<u32> {
     cases::numbered_prompt(number, 20)
 }
 
-/// Returns the status and the text of the answer.
-fn exchange(server: &Server, body: &Value) -> (u16, String) {
-    let question = Question {
-        method: "POST",
-        path: "/completion".to_string(),
-        conversation: Some(CONVERSATION.to_string()),
-        body: body.to_string(),
-        ..Question::default()
-    };
-    let bytes = server.exchange(&question, Leave::Never, 4 * LIMIT).bytes;
-    decode(&bytes)
-        .map_or((0, String::new()), |reply| (reply.status, espalier_series::lossy(&reply.body).into_owned()))
+/// Sends a request of the conversation. Returns the status and the text of the response.
+fn converse(server: &Server, body: &Value) -> (u16, String) {
+    let request = Request::post("/completion", body).with_header(CONVERSATION_ID, CONVERSATION);
+    read_to_end(server, &request, 4 * LIMIT)
 }
 
 fn looked_up(server: &Server) -> Result<Value> {
@@ -67,17 +59,17 @@ fn streams_outlive_refusals_with(fixture: &mut PromiseFixture<'_>, paging: &str)
     let stream = with(plain(&prompt(1), 3000), "stream", true);
     std::thread::scope(|threads| {
         let server = &server;
-        let streamed = threads.spawn(move || exchange(server, &stream));
+        let streamed = threads.spawn(move || converse(server, &stream));
         wait_for_stream(server)?;
         let too_long = plain(&cases::numbered_prompt(9, 5000), 2);
-        let (status, body) = exchange(server, &too_long);
+        let (status, body) = converse(server, &too_long);
         fixture.must(status == 400, || format!("{paging}: a prompt that does not fit got {status}: {body}"));
         // Two requests with slots and one queued: the next exceeds the limit.
         let (_, queued) = meanwhile(server, &plain(&prompt(2), 3000), |_| {
             let queued = threads.spawn(move || ask(server, &plain(&prompt(3), 2)));
             std::thread::sleep(2 * MOMENT);
             for streams in [false, true] {
-                let (status, body) = exchange(server, &with(plain(&prompt(4), 2), "stream", streams));
+                let (status, body) = converse(server, &with(plain(&prompt(4), 2), "stream", streams));
                 fixture.must(status == 429, || format!("{paging}: one too many got {status}: {body}"));
             }
             Ok(queued)
@@ -107,9 +99,9 @@ pub fn waiting_replaces_its_stream(fixture: &mut PromiseFixture<'_>) -> Result<(
         let stream = with(plain(&cases::numbered_prompt(1, length), 3000), "stream", true);
         std::thread::scope(|threads| {
             let server = &server;
-            let streamed = threads.spawn(move || exchange(server, &stream));
+            let streamed = threads.spawn(move || converse(server, &stream));
             wait_for_stream(server)?;
-            let (status, body) = exchange(server, &plain(&cases::numbered_prompt(2, length), 2));
+            let (status, body) = converse(server, &plain(&cases::numbered_prompt(2, length), 2));
             fixture.must(status == 200, || format!("{what}: the later request got {status}: {body}"));
             let (_, body) = streamed.join().unwrap_or_default();
             fixture.must(!body.contains("\"stop\":true"), || {
@@ -134,13 +126,8 @@ pub fn slot_actions_are_bounded(fixture: &mut PromiseFixture<'_>) -> Result<()> 
         let holder = plain(&cases::numbered_prompt(1, 10), 16000);
         let (_, (head, waited, is_over)) = meanwhile(&server, &holder, |running| {
             let begin = Instant::now();
-            let question = Question {
-                method: "POST",
-                path: "/slots/0?action=save".to_string(),
-                body: json!({ "filename": "file" }).to_string(),
-                ..Question::default()
-            };
-            let bytes = server.exchange(&question, Leave::AfterTime(2 * BOUND), 2 * BOUND).bytes;
+            let request = Request::post("/slots/0?action=save", json!({ "filename": "file" }));
+            let bytes = server.send(&request, Disconnect::AfterTime(2 * BOUND), 2 * BOUND).bytes;
             Ok((espalier_series::lossy(&bytes).into_owned(), begin.elapsed(), running.is_over()))
         })?;
         fixture.must(!is_over, || format!("{paging}: not reproduced: the stream was over before"));
@@ -230,7 +217,7 @@ pub fn refused_while_asleep(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             return Ok(());
         }
     }
-    let (status, _) = server.post_text("/completion", "{", ANYBODY)?;
+    let (status, _) = server.json(&Request::post("/completion", "{"), LIMIT)?;
     let asleep = server.get("/props")?.1["is_sleeping"].clone();
     fixture.must(status == 400 && asleep == true, || {
         format!("a body that is not JSON: {status}, asleep: {asleep}")

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use espalier_core::error::{Error, Result};
+use espalier_core::http::Request;
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::net::exchange::{Leave, Question};
 use espalier_core::sys::net::server::Server;
 
-use super::asking::LIMIT;
+use super::asking::{LIMIT, read_to_end};
 use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, KEYS};
-use crate::fuzz::judge::http::decode;
 
 /// A method and a path, as in `GET /slots`.
 type Route = String;
@@ -53,14 +52,8 @@ fn status(server: &Server, route: &str, key: Option<&str>) -> u16 {
         _ => "GET",
     };
     let body = if method == "POST" { "{}" } else { "" }.to_string();
-    let question = Question {
-        method,
-        path: path.replace(":id_slot", "0"),
-        key: key.map(str::to_string),
-        body,
-        ..Question::default()
-    };
-    decode(&server.exchange(&question, Leave::Never, LIMIT).bytes).map_or(0, |reply| reply.status)
+    let request = Request { method, body, ..Request::get(path.replace(":id_slot", "0")) };
+    read_to_end(server, &request.with_key(key), LIMIT).0
 }
 
 /// Returns the routes of the table, and the access that it documents for requests without a key.

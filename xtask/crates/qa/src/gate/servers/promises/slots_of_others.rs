@@ -2,7 +2,7 @@
 //! content from any answer.
 
 use espalier_core::error::Result;
-use espalier_core::sys::net::loopback::Caller;
+use espalier_core::http::Request;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
@@ -92,8 +92,7 @@ pub fn slots_shown_to_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let server = keeping_as(fixture, model, mode)?;
         ask_as(&server, ALICE, &in_slot_0(question(1)))?;
         let shown = |key: &str| -> Result<Value> {
-            let text = server.get_text("/slots", Caller { key: Some(key), limit: LIMIT })?.1;
-            Ok(serde_json::from_str::<Value>(&text).unwrap_or_default()[0].take())
+            Ok(server.json(&Request::get("/slots").with_key(Some(key)), LIMIT)?.1[0].take())
         };
         let (hers, his) = (shown(ALICE)?, shown(BOB)?);
         fixture.must(hers["n_prompt_tokens"].as_u64() > Some(0), || {

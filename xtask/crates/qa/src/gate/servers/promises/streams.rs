@@ -1,12 +1,11 @@
 //! Streams of preempted requests: they pause, and differ in nothing else.
 
-use std::ops::ControlFlow;
-
 use espalier_core::error::Result;
+use espalier_core::http::{Disconnect, Line, Request};
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
-use super::asking::{ANYBODY, LIMIT, plain, with};
+use super::asking::{LIMIT, plain, with};
 use super::fixture::{Model, PromiseFixture};
 use crate::serving::cases;
 
@@ -90,10 +89,7 @@ pub fn preempted_completion(fixture: &mut PromiseFixture<'_>) -> Result<Vec<u64>
     let server = fixture.serve(Model::Random, &CROWDED)?;
     let lines = preempted(&server, &APIS[0])?;
     fixture.must(lines.is_some(), || "not reproduced: no prompt was preempted".to_string());
-    let found = |line: String| {
-        let event: Value = serde_json::from_str(line.strip_prefix("data: ")?).ok()?;
-        event.pointer("/timings/cache_n").and_then(Value::as_u64)
-    };
+    let found = |line: String| Line::parse(&line).json()?.pointer("/timings/cache_n").and_then(Value::as_u64);
     Ok(lines.into_iter().flatten().filter_map(found).collect())
 }
 
@@ -125,14 +121,11 @@ fn stream_in_a_crowd(server: &Server, api: &Api, prompt: &str) -> Result<Vec<Str
     std::thread::scope(|threads| {
         let crowd = threads.spawn(|| server.post_at_once_within("/completion", &neighbours, LIMIT));
         until_all_work(server)?;
-        let mut lines = Vec::new();
-        server.read_lines(api.path, &request, ANYBODY, |line| {
-            lines.push(line.to_string());
-            ControlFlow::Continue(())
-        })?;
+        let request = Request::post(api.path, &request);
+        let response = server.send(&request, Disconnect::AfterTime(LIMIT), LIMIT);
         // Another promise checks their answers.
         drop(crowd.join());
-        Ok(lines)
+        Ok(response.text().lines().map(str::to_string).collect())
     })
 }
 
@@ -166,13 +159,14 @@ fn what_is_wrong(api: &Api, lines: &[String]) -> Option<String> {
 /// Whether a line is valid in an event stream: empty, a comment, an event's name, or data that is an object without an
 /// error.
 fn is_expected(line: &str) -> bool {
-    let is_frame =
-        line.is_empty() || line.starts_with(':') || line.starts_with("event: ") || line == "data: [DONE]";
-    let data = line.strip_prefix("data: ").and_then(|data| serde_json::from_str::<Value>(data).ok());
-    is_frame && line != "event: error"
-        || data.is_some_and(|data| {
+    match Line::parse(line) {
+        Line::Ignored | Line::Data("[DONE]") => true,
+        Line::Name(name) => name != "error",
+        Line::Data(data) => serde_json::from_str::<Value>(data).is_ok_and(|data| {
             data.is_object() && data.get("error").is_none_or(Value::is_null) && data["type"] != "error"
-        })
+        }),
+        Line::Other(_) => false,
+    }
 }
 
 #[cfg(test)]

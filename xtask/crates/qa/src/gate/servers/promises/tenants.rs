@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use espalier_core::error::Result;
+use espalier_core::http::Request;
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::net::loopback::Caller;
+use espalier_core::sys::net::client::Client;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
-use super::asking::{ANYBODY, LIMIT, ask_as, plain, post_as, with};
+use super::asking::{LIMIT, ask_as, plain, post_as, with};
 use super::fixture::{Model, PromiseFixture};
 use crate::serving::cases;
 
@@ -41,9 +42,17 @@ pub fn one_key_each(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns a key's caller with a timeout that covers loading the model in a child.
-fn patient(key: &str) -> Caller<'_> {
-    Caller { key: Some(key), limit: 4 * LIMIT }
+/// Timeout that covers loading the model in a child.
+const LOADING: Duration = Duration::from_secs(60);
+
+/// Sends a completion request to a router, as the holder of an API key.
+fn ask_router(server: &Server, key: &str, request: &Value) -> Result<(u16, Value)> {
+    server.json(&Request::post("/completion", request).with_key(Some(key)), LOADING)
+}
+
+/// Returns the text that the holder of an API key sees at `path` of a router.
+fn seen(server: &Server, key: &str, path: &str) -> Result<String> {
+    server.request(&Request::get(path).with_key(Some(key)), LOADING).map(|response| response.text())
 }
 
 /// A router forwards the key, so that its children can tell tenants apart.
@@ -60,9 +69,9 @@ pub fn behind_a_router(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         "4096",
         "--kv-paged",
     ])?;
-    let request = with(question(1), "model", "tiny").to_string();
+    let request = with(question(1), "model", "tiny");
     for (what, key, found) in [("alice", ALICE, 0), ("alice again", ALICE, PROMPT - 1), ("bob", BOB, 0)] {
-        let answer = server.post_text("/completion", &request, patient(key))?;
+        let answer = ask_router(&server, key, &request)?;
         fixture.must_have_found(what, &answer, found);
     }
     Ok(())
@@ -75,9 +84,9 @@ pub fn children_know_of_several_keys(fixture: &mut PromiseFixture<'_>) -> Result
     let kept = ["-np", "1", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
     let router = ["--models-dir", &folder, "--api-key", KEYS, "--hf-token", "secret-token"];
     let server = fixture.serve_nothing(&[&router[..], &kept].concat())?;
-    let request = with(question(1), "model", "tiny").to_string();
-    server.post_text("/completion", &request, patient(ALICE))?;
-    let (_, shown) = server.get_text("/props?model=tiny", patient(BOB))?;
+    let request = with(question(1), "model", "tiny");
+    ask_router(&server, ALICE, &request)?;
+    let shown = seen(&server, BOB, "/props?model=tiny")?;
     fixture.must(shown.contains("kv_pool") && !shown.contains("hit_tokens"), || {
         format!("bob sees how much of alice's prompts was found: {shown}")
     });
@@ -88,12 +97,12 @@ pub fn children_know_of_several_keys(fixture: &mut PromiseFixture<'_>) -> Result
     let mut bytes = disk::read(&path)?;
     bytes.pop();
     disk::write_atomically(&path, &bytes)?;
-    server.post_text("/completion", &with(question(2), "model", "tiny").to_string(), patient(BOB))?;
+    ask_router(&server, BOB, &with(question(2), "model", "tiny"))?;
     let replaced = post_as(&server, BOB, "/slots/0?action=save", &save)?;
     fixture.must(replaced.0 == 403, || {
         format!("bob's save over a damaged file returned {}: {}", replaced.0, replaced.1)
     });
-    let (_, models) = server.get_text("/models", patient(BOB))?;
+    let models = seen(&server, BOB, "/models")?;
     fixture.must(
         models.contains("tiny") && !models.contains("secret-token") && !models.contains("--models-dir"),
         || format!("bob sees the operator's command line: {models}"),
@@ -102,7 +111,7 @@ pub fn children_know_of_several_keys(fixture: &mut PromiseFixture<'_>) -> Result
         ["authorization: Bearer unknown-key", "authorization: ", "Authorization: Bearer key-of-alice"]
     {
         let both = format!("{BOB}\r\n{second}");
-        let (status, body) = server.post_text("/completion", &request, patient(&both))?;
+        let (status, body) = ask_router(&server, &both, &request)?;
         fixture.must(status == 400, || format!("`{second}` beside bob's key: returned {status}: {body}"));
     }
     Ok(())
@@ -113,8 +122,8 @@ pub fn children_refuse_without_a_key(fixture: &mut PromiseFixture<'_>) -> Result
     let folder = fixture.folder_of_models("tiny.gguf")?;
     let server =
         fixture.serve_nothing(&["--models-dir", &folder, "--api-key", KEYS, "-np", "1", "-c", "2048"])?;
-    let request = with(question(1), "model", "tiny").to_string();
-    let (status, body) = server.post_text("/completion", &request, patient(ALICE))?;
+    let request = with(question(1), "model", "tiny");
+    let (status, body) = ask_router(&server, ALICE, &request)?;
     fixture.must(status == 200, || format!("through the router: returned {status}: {body}"));
     let said = fixture.said()?;
     let port = said.lines().find_map(|line| {
@@ -124,10 +133,9 @@ pub fn children_refuse_without_a_key(fixture: &mut PromiseFixture<'_>) -> Result
         fixture.must(false, || "not reproduced: the router logs no port of its child".to_string());
         return Ok(());
     };
-    let url = format!("http://127.0.0.1:{port}/completion");
     for (key, expected) in [(None, 401), (Some("unknown-key"), 401), (Some(BOB), 200)] {
-        let caller = Caller { key, limit: LIMIT };
-        let (status, _) = espalier_core::sys::net::loopback::post_text(&url, &request, caller)?;
+        let request = Request::post("/completion", &request).with_key(key);
+        let status = Client::on_port(port).request(&request, LIMIT)?.status.unwrap_or_default();
         fixture.must(status == expected, || format!("the child, with the key {key:?}: returned {status}"));
     }
     Ok(())
@@ -173,7 +181,7 @@ pub fn escaped_salt(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         format!(r#"{{"model":"m","max_tokens":1,"messages":[{{"role":"user","content":"{text}"}}]{salt}}}"#)
     };
     let found = |body: String| -> Result<Option<u64>> {
-        let (_, answer) = server.post_text("/v1/messages", &body, ANYBODY)?;
+        let (_, answer) = server.json(&Request::post("/v1/messages", body), LIMIT)?;
         Ok(answer.pointer("/usage/cache_read_input_tokens").and_then(Value::as_u64))
     };
     let (first, second) = ("one two three four ".repeat(40), "five six seven eight ".repeat(40));

@@ -1,16 +1,15 @@
-//! Answers as a client received them, independent of the API.
+//! Generated text as a client received it, independent of the API.
 
-use espalier_core::sys::net::exchange::{Ending, Exchange};
+use espalier_core::http::{Ending, Response};
 use serde_json::Value;
 
-use super::http;
 use super::stream;
 use crate::fuzz::plan::actions::{Api, Generate};
 use crate::serving::verdict;
 
-/// An answer as far as it arrived.
+/// A completion as far as it arrived.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Heard {
+pub struct Completion {
     /// The HTTP status, or the code of the error that ended a stream; `None` without either.
     pub status: Option<u16>,
     /// Text of the error.
@@ -53,28 +52,35 @@ pub struct Numbers {
     pub drafted: (u64, u64),
 }
 
-impl Heard {
+impl Completion {
     /// Parses the answer to a text-generation request.
-    pub fn read(generate: &Generate, exchange: &Exchange) -> Heard {
-        let Some(reply) = http::decode(&exchange.bytes) else { return Heard::default() };
-        let is_whole = exchange.ending == Ending::Closed && reply.is_whole;
-        if reply.status != 200 || !generate.stream {
-            let body = serde_json::from_slice(&reply.body).unwrap_or(Value::Null);
-            return Heard::of_body(generate, reply.status, &body, is_whole).without_some_tokens(generate);
+    pub fn read(generate: &Generate, response: &Response) -> Completion {
+        let Some(status) = response.status else { return Completion::default() };
+        let is_whole = response.ending == Ending::Closed && response.is_whole;
+        if status != 200 || !generate.stream {
+            return Completion::of_body(generate, status, &response.json(), is_whole)
+                .without_some_tokens(generate);
         }
-        let stream = stream::read(generate.api, generate.choices, &reply.body, is_whole);
+        let stream = stream::read(generate.api, generate.choices, &response.body, is_whole);
         if let Some(error) = stream.refusal() {
             let code = error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
             let error = Some(error.to_string());
-            return Heard { status: code, error, is_whole, wrong: stream.wrong, ..Heard::default() };
+            return Completion {
+                status: code,
+                error,
+                is_whole,
+                wrong: stream.wrong,
+                ..Completion::default()
+            };
         }
         let wrong = stream.wrong;
-        Heard { is_whole, wrong, ..Heard::of_events(generate, &stream.events) }.without_some_tokens(generate)
+        Completion { is_whole, wrong, ..Completion::of_events(generate, &stream.events) }
+            .without_some_tokens(generate)
     }
 
     /// Drops incomplete token lists: OpenAI's APIs report no tokens for accepted drafts, so only the text can be
     /// compared.
-    fn without_some_tokens(mut self, generate: &Generate) -> Heard {
+    fn without_some_tokens(mut self, generate: &Generate) -> Completion {
         if generate.api != Api::Completion {
             for choice in &mut self.choices {
                 choice.tokens = choice.tokens.take().filter(|tokens| tokens.len() == generate.predict);
@@ -83,21 +89,13 @@ impl Heard {
         self
     }
 
-    /// Parses the status and the JSON body of any other response.
-    pub fn status_and_body(exchange: &Exchange) -> (Option<u16>, Value) {
-        match http::decode(&exchange.bytes) {
-            Some(reply) => (Some(reply.status), serde_json::from_slice(&reply.body).unwrap_or(Value::Null)),
-            None => (None, Value::Null),
-        }
-    }
-
-    fn of_body(generate: &Generate, status: u16, body: &Value, is_whole: bool) -> Heard {
-        let mut heard = Heard { status: Some(status), is_whole, ..Heard::default() };
+    fn of_body(generate: &Generate, status: u16, body: &Value, is_whole: bool) -> Completion {
+        let mut completion = Completion { status: Some(status), is_whole, ..Completion::default() };
         if status != 200 {
-            heard.error = Some(body.to_string());
-            return heard;
+            completion.error = Some(body.to_string());
+            return completion;
         }
-        heard.choices = match generate.api {
+        completion.choices = match generate.api {
             Api::Completion => vec![Choice::of_completion(body)],
             Api::Completions => each(&body["choices"], |one| Choice {
                 text: text_of(&one["text"]),
@@ -118,31 +116,31 @@ impl Heard {
                 )]
             }
         };
-        heard.numbers.take(body);
-        heard.slot = body["id_slot"].as_u64().and_then(|slot| usize::try_from(slot).ok());
-        heard
+        completion.numbers.take(body);
+        completion.slot = body["id_slot"].as_u64().and_then(|slot| usize::try_from(slot).ok());
+        completion
     }
 
-    fn of_events(generate: &Generate, events: &[Value]) -> Heard {
-        let mut heard = Heard { status: Some(200), ..Heard::default() };
-        heard.choices = vec![Choice::default(); generate.choices];
+    fn of_events(generate: &Generate, events: &[Value]) -> Completion {
+        let mut completion = Completion { status: Some(200), ..Completion::default() };
+        completion.choices = vec![Choice::default(); generate.choices];
         for event in events {
             let place = match generate.api {
                 Api::Completion => event["index"].as_u64(),
                 _ => event["choices"][0]["index"].as_u64(),
             };
             let at = usize::try_from(place.unwrap_or(0)).unwrap_or(usize::MAX);
-            if let Some(choice) = heard.choices.get_mut(at) {
+            if let Some(choice) = completion.choices.get_mut(at) {
                 choice.add(generate.api, event);
             }
-            heard.numbers.take(event);
-            heard.numbers.take(&event["message"]);
-            heard.numbers.take(&event["response"]);
+            completion.numbers.take(event);
+            completion.numbers.take(&event["message"]);
+            completion.numbers.take(&event["response"]);
             if event["stop"] == true {
-                heard.slot = event["id_slot"].as_u64().and_then(|slot| usize::try_from(slot).ok());
+                completion.slot = event["id_slot"].as_u64().and_then(|slot| usize::try_from(slot).ok());
             }
         }
-        heard
+        completion
     }
 }
 
@@ -235,17 +233,10 @@ fn text_of(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::json;
 
     use super::*;
     use crate::fuzz::judge::samples;
-
-    fn exchange(body: &str) -> Exchange {
-        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes();
-        Exchange { bytes, arrivals: Vec::new(), took: Duration::ZERO, ending: Ending::Closed }
-    }
 
     #[test]
     fn a_stream_of_choices_is_put_together_by_index() {
@@ -261,10 +252,10 @@ mod tests {
         );
         let generate =
             Generate { api: Api::Completions, stream: true, choices: 2, predict: 2, ..samples::generate() };
-        let heard = Heard::read(&generate, &exchange(&body));
-        assert_eq!(heard.choices[0].text, "ac");
+        let completion = Completion::read(&generate, &samples::response(200, &body));
+        assert_eq!(completion.choices[0].text, "ac");
         assert_eq!(
-            (&heard.choices[0].tokens, &heard.choices[1].tokens),
+            (&completion.choices[0].tokens, &completion.choices[1].tokens),
             (&Some(vec![1, 3]), &None),
             "one token is missing"
         );
@@ -283,9 +274,11 @@ mod tests {
     #[test]
     fn an_error_in_a_stream_is_its_status() {
         let generate = Generate { stream: true, ..samples::generate() };
-        let heard =
-            Heard::read(&generate, &exchange("data: {\"error\":{\"code\":500,\"message\":\"no\"}}\n\n"));
-        assert_eq!(heard.status, Some(500));
-        assert!(heard.error.unwrap().contains("no"));
+        let completion = Completion::read(
+            &generate,
+            &samples::response(200, "data: {\"error\":{\"code\":500,\"message\":\"no\"}}\n\n"),
+        );
+        assert_eq!(completion.status, Some(500));
+        assert!(completion.error.unwrap().contains("no"));
     }
 }
