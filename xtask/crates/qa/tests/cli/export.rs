@@ -1,7 +1,7 @@
 //! `export`: byte-stable, numbered by order, and an error that names a commit that cannot become a patch.
 
 use super::support::editing::{
-    FailingEdit, Series, assert_settled, edit, names, parent_goes_on, rebase, series, take_rich_series,
+    FailingEdit, Series, assert_settled, edit, names, rebase, series, take_rich_series,
 };
 use super::support::git::{self, commit};
 use super::support::{Project, files};

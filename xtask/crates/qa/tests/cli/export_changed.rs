@@ -1,8 +1,6 @@
 //! `edit` and `export` where the series on disk, or that of the parent, changed meanwhile.
 
-use super::support::editing::{
-    assert_settled, edit, edit_folder, names, parent_goes_on, rebase, series, with_child,
-};
+use super::support::editing::{assert_settled, edit, edit_folder, names, parent_goes_on, series, with_child};
 use super::support::git::{self, commit};
 use super::support::{Project, files};
 

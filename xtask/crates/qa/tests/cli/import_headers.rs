@@ -1,7 +1,7 @@
 //! `import` of headers, subjects and notes above a diff, and of patch queues.
 
-use super::support::importing::{change, first, import, second, started};
-use super::support::{Output, Project, files};
+use super::support::importing::{change, first, import, imported_patch, second, started};
+use super::support::{Project, files};
 
 #[test]
 fn a_merge_is_only_called_one_where_git_merged() {
@@ -9,15 +9,6 @@ fn a_merge_is_only_called_one_where_git_merged() {
     let (_, output) = imported_patch(&first().replace("--- a/", index), "x.diff");
     let note = "src/name.c: made from different content than is here; its hunks were placed by their context";
     assert!(output.stdout.contains(note), "{output}");
-}
-
-fn imported_patch(text: &str, file: &str) -> (String, Output) {
-    let project = started();
-    let path = project.beside(file);
-    files::write(&path, text);
-    let output = import(&project, &path, &[]).success();
-    let name = files::list(&project.path("patches/my")).remove(0);
-    (project.read(&format!("patches/my/{name}")), output)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::support::importing::{change, first, import, second, started};
+use super::support::importing::{change, first, import, imported_patch, second, started};
 use super::support::{Project, files};
 
 /// Returns a diff as `diff -u name.c.orig name.c` writes it in the root of a project.

@@ -75,10 +75,10 @@ impl<'a> Session<'a> {
         match (&mut *self, action.order) {
             (Session::Begun { .. }, Order::End) => *self = Session::Absent,
             // A stream whose client disconnected is complete once it was resumed to its end.
-            (Session::Begun { body, is_whole, .. }, Order::Resume) => {
-                if played.response.is_whole && played.response.status == Some(200) {
-                    (*body, *is_whole) = (&played.response.body[..], true);
-                }
+            (Session::Begun { body, is_whole, .. }, Order::Resume)
+                if played.response.is_whole && played.response.status == Some(200) =>
+            {
+                (*body, *is_whole) = (&played.response.body[..], true);
             }
             _ => {}
         }

@@ -30,6 +30,16 @@ pub fn import(project: &Project, path: &Path, more: &[&str]) -> Output {
     project.run(&[&["import", path.to_str().unwrap()], &author[..], more].concat())
 }
 
+/// Imports `text` as the file of this name, and returns the patch that is written and the output.
+pub fn imported_patch(text: &str, file: &str) -> (String, Output) {
+    let project = started();
+    let path = project.beside(file);
+    files::write(&path, text);
+    let output = import(&project, &path, &[]).success();
+    let name = files::list(&project.path("patches/my")).remove(0);
+    (project.read(&format!("patches/my/{name}")), output)
+}
+
 /// Returns a change of one line; a second one builds on the first.
 pub fn change(prefixes: [&str; 2], from: &str, to: &str) -> String {
     let [old, new] = prefixes;
