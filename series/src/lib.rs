@@ -60,6 +60,10 @@ pub use judge::drift::{
     Placement, RenameCandidate,
 };
 pub use judge::questions::Difference;
+pub use judge::replayed::{
+    Ambiguity, ConflictReason, Counter, FileConflict, Followed, MergeKind, Replayed, ReplayedFile,
+    SharedChange, Step, Version,
+};
 pub use judge::run_series::{FailedPatches, PatchOutcome, run_series};
 pub use lint::finding::{Finding, LintRule};
 pub use lint::numerics::Numerics;
@@ -106,11 +110,7 @@ pub use read::recipe::{Named, Recipe, RecipeKind, Remark, fits, read_recipe};
 pub use read::refusals::{FileRefusal, refusals};
 pub use read::subject::is_useless;
 pub use replay::origin::Origin;
-pub use replay::outcome::{
-    Ambiguity, ConflictReason, Counter, FileConflict, Followed, MergeKind, Replayed, ReplayedFile,
-    SharedChange, Version,
-};
-pub use replay::patch::{Replay, ReplayError, Step, TreeNames};
+pub use replay::patch::{Replay, ReplayError, TreeNames};
 pub use replay::replayed_patch::replayed_patch;
 pub use replay::survey::{Known, Outcome, Survey, survey_series};
 pub use taken::counted_change::ChangedFile;

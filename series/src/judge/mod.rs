@@ -8,4 +8,5 @@ mod nearest;
 pub(crate) mod questions;
 mod renamed;
 mod render;
+pub(crate) mod replayed;
 pub(crate) mod run_series;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::folder::find_moved_folder;
 use super::origin::{Made, Origin};
-use super::outcome::{ConflictReason, FileConflict, Followed, MergeKind, ReplayedFile, Version};
 use super::text::{TextMerge, ThreeTexts, is_binary, merge_new_files, merge_text};
 use crate::apply::collision::leaving_paths;
 use crate::apply::refusal::TargetRefusal;
 use crate::apply::target::{Failure, find_file};
 use crate::judge::drift::RenameCandidate;
+use crate::judge::replayed::{ConflictReason, FileConflict, Followed, MergeKind, ReplayedFile, Version};
 use crate::model::mode::{FileMode, Mode};
 use crate::model::object_id::ObjectId;
 use crate::model::patch::{Change, Content, FilePatch, Patch};

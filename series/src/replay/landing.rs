@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use super::outcome::Ambiguity;
 use crate::judge::classify_hunk::{CurrentFile, classify_hunk};
 use crate::judge::drift::{HunkClass, PatchClass};
+use crate::judge::replayed::Ambiguity;
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;
 use crate::text::function::{FunctionMap, indentation};

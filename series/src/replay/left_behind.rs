@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::origin::Origin;
-use super::outcome::{ConflictReason, FileConflict, MergeKind, ReplayedFile, Version};
 use crate::apply::collision::leaving_paths;
+use crate::judge::replayed::{ConflictReason, FileConflict, MergeKind, ReplayedFile, Version};
 use crate::model::mode::Mode;
 use crate::model::patch::{Change, FileSide, Patch};
 use crate::model::path::RepoPath;

@@ -6,7 +6,6 @@ mod follow;
 mod landing;
 mod left_behind;
 pub(crate) mod origin;
-pub(crate) mod outcome;
 pub(crate) mod patch;
 pub(crate) mod replayed_patch;
 mod shared;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use super::outcome::Version;
 use crate::judge::apply_patch::{Applied, apply_patch};
 use crate::judge::drift::PatchDrift;
+use crate::judge::replayed::Version;
 use crate::model::layered_tree::LayeredTree;
 use crate::model::mode::Mode;
 use crate::model::object_id::ObjectId;

@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use super::file::FileReplay;
 use super::left_behind::left_behind;
 use super::origin::Origin;
-use super::outcome::{MergeKind, Replayed, ReplayedFile};
 use crate::apply::collision::find_collisions;
 use crate::judge::drift::PatchDrift;
+use crate::judge::replayed::{MergeKind, Replayed, ReplayedFile, Step};
 use crate::model::layered_tree::LayeredTree;
 use crate::model::object_id::ObjectId;
-use crate::model::tree::{Tree, TreeChange, TreeError};
+use crate::model::tree::{Tree, TreeError};
 use crate::text::markers::Labels;
 
 /// A series being replayed on another tree.
@@ -106,15 +106,6 @@ impl From<TreeError> for ReplayError {
     fn from(error: TreeError) -> ReplayError {
         ReplayError::Tree(error)
     }
-}
-
-/// One patch, replayed, with its changes to the new tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    /// The result.
-    pub replayed: Replayed,
-    /// The changes, in an order in which they can be applied; for a patch with conflicts, those to its other files.
-    pub changes: Vec<TreeChange>,
 }
 
 impl Step {

@@ -1,7 +1,7 @@
 //! Conversion of a replayed patch back to a patch, without git.
 
-use super::outcome::{MergeKind, Replayed, ReplayedFile, Version};
 use super::patch::Replay;
+use crate::judge::replayed::{MergeKind, Replayed, ReplayedFile, Version};
 use crate::model::mode::FileMode;
 use crate::model::patch::{Change, Content, FilePatch, FileSide, Patch};
 use crate::model::tree::TreeError;

@@ -3,11 +3,11 @@
 //! Both sides may have made the same change to a line for different reasons. A counter is the usual case: each side
 //! adds an entry and increments the counter, and the merge keeps only one of the two increments.
 
-use super::outcome::{
-    ConflictReason, Counter, FileConflict, MergeKind, Replayed, ReplayedFile, SharedChange, Version,
-};
 use super::patch::{Replay, labels};
 use super::text::is_binary;
+use crate::judge::replayed::{
+    ConflictReason, Counter, FileConflict, MergeKind, Replayed, ReplayedFile, SharedChange, Version,
+};
 use crate::model::mode::Mode;
 use crate::model::path::RepoPath;
 use crate::model::printable::printable;
@@ -149,7 +149,7 @@ fn number(token: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::counter_in;
-    use crate::replay::outcome::Counter;
+    use crate::judge::replayed::Counter;
 
     #[test]
     fn a_counter_is_a_line_in_which_only_numbers_rose() {

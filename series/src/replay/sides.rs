@@ -2,8 +2,8 @@
 
 use super::file::FileReplay;
 use super::follow::{MovedFile, find_moved};
-use super::outcome::{Followed, Version};
 use crate::judge::drift::RenameCandidate;
+use crate::judge::replayed::{Followed, Version};
 use crate::model::path::RepoPath;
 use crate::model::tree::{NewFile, TreeError};
 

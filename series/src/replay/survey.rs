@@ -11,11 +11,12 @@ use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use super::origin::Origin;
-use super::patch::{ReplayError, Step, TreeNames, replay_patch};
+use super::patch::{ReplayError, TreeNames, replay_patch};
 use crate::apply::collision::{all_written_paths, touches_any};
 use crate::judge::apply_patch::{Applied, apply_patch};
 use crate::judge::drift::{PatchClass, PatchDrift};
 use crate::judge::questions::{AskedTree, Difference, Questions, differences};
+use crate::judge::replayed::Step;
 use crate::judge::run_series::FailedPatches;
 use crate::model::layered_tree::LayeredTree;
 use crate::model::patch::Patch;

@@ -3,7 +3,7 @@
 //! It is merged as git would, and the result is accepted only if every changed line landed where it was made for.
 
 use super::landing::check_landing;
-use super::outcome::Ambiguity;
+use crate::judge::replayed::Ambiguity;
 use crate::model::patch::Hunk;
 use crate::model::path::RepoPath;
 use crate::text::language::Language;

@@ -2,11 +2,21 @@
 
 use serde::Serialize;
 
+use super::drift::{PatchClass, RenameCandidate};
 use crate::apply::refusal::TargetRefusal;
-use crate::judge::drift::{PatchClass, RenameCandidate};
 use crate::model::mode::Mode;
 use crate::model::object_id::ObjectId;
 use crate::model::path::RepoPath;
+use crate::model::tree::TreeChange;
+
+/// One patch, replayed, with its changes to the new tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The result.
+    pub replayed: Replayed,
+    /// The changes, in an order in which they can be applied; for a patch with conflicts, those to its other files.
+    pub changes: Vec<TreeChange>,
+}
 
 /// One patch, replayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
