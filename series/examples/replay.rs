@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::{self, Write as _};
 
-use espalier_series::{Applied, MemoryTree, Mode, Origin, Replay, TreeNames, apply_patch, lossy, parse};
+use espalier_series::{MemoryTree, Mode, Origin, Replay, TreeNames, Verdict, apply_patch, lossy, parse};
 
 fn main() -> Result<(), Box<dyn Error>> {
     io::stdout().write_all(report()?.as_bytes())?;
@@ -22,7 +22,7 @@ pub fn report() -> Result<String, Box<dyn Error>> {
     let (pinned, mut newer) = (tree(&[("src/stack.c", PINNED)]), tree(&[("src/stack.c", &upstream)]));
     newer.came_after(&pinned);
     let patch = parse("0001-stack-count-calls.patch", PATCH.as_bytes())?;
-    let Applied::Drifted(drift) = apply_patch(&patch, &newer)? else { return Ok("exact\n".to_owned()) };
+    let Verdict::Drifted(drift) = apply_patch(&patch, &newer)? else { return Ok("exact\n".to_owned()) };
     let mut text = drift.to_string();
     let (patches, upstreamed) = ([patch], BTreeSet::new());
     let origin = Origin::new(&patches, &pinned)?;

@@ -8,17 +8,17 @@
 //! 1. [`parse`] turns the text of one `git format-patch --full-index --zero-commit
 //!    --no-signature --binary` file into a [`Patch`]. Patch text is untrusted until it has passed: every path, mode,
 //!    number and count is checked, and every refusal has a name ([`Refusal`]) and a line.
-//! 2. [`apply_patch`] turns a [`Patch`] and a [`Tree`] into [`TreeChange`]s, or into a
-//!    [`PatchDrift`]. It accepts only what is exact: the pre-image blob named by the patch is the
-//!    blob that is there, each hunk fits on its own line, and the result hashes to the post-image
-//!    blob named by the patch.
+//! 2. [`apply_patch`] turns a [`Patch`] and a [`Tree`] into a [`Verdict`]: [`TreeChange`]s, or a [`PatchDrift`]. It
+//!    accepts only what is exact: the pre-image blob named by the patch is the blob that is there, each hunk fits on
+//!    its own line, and the result hashes to the post-image blob named by the patch.
 //! 3. [`run_series`] does that for a whole series in memory, never stops early, and reports which patches are blocked
 //!    by an earlier one.
 //! 4. What is not exact gets a class for each hunk ([`HunkClass`]). A class is for reports only. It is never a licence
 //!    to apply: no build places a hunk anywhere but on its own line.
 //! 5. [`Replay`] takes a series from the tree it was made for ([`Origin`]) to another one, patch by patch, three-way,
-//!    and gives every patch its verdict ([`Replayed::class`]). [`survey_series`] does the same for reports: results for
-//!    one tree are reused for the next unless something that was looked at differs.
+//!    and decides the class of every hunk ([`ReplayedFile::hunks`]) and patch ([`Replayed::class`]). [`survey_series`]
+//!    does the same for reports: verdicts for one tree are reused for the next unless something that was looked at
+//!    differs. [`Verdict::drift`] shows them hunk by hunk.
 //!
 //! # Examples
 //!
@@ -53,7 +53,7 @@ mod text;
 pub use apply::file::{Mismatch, apply_file};
 pub use apply::refusal::TargetRefusal;
 pub use apply::text::HunkMismatch;
-pub use judge::apply_patch::{Applied, apply_patch};
+pub use judge::apply_patch::apply_patch;
 pub use judge::classify::describe_refusal;
 pub use judge::drift::{
     Candidate, Disagreement, FileDrift, FileDriftKind, HunkClass, HunkDrift, PatchClass, PatchDrift,
@@ -65,6 +65,7 @@ pub use judge::replayed::{
     SharedChange, Step, Version,
 };
 pub use judge::run_series::{FailedPatches, PatchOutcome, run_series};
+pub use judge::verdict::Verdict;
 pub use lint::finding::{Finding, LintRule};
 pub use lint::numerics::Numerics;
 pub use lint::order::{
@@ -112,7 +113,7 @@ pub use read::subject::is_useless;
 pub use replay::origin::Origin;
 pub use replay::patch::{Replay, ReplayError, TreeNames};
 pub use replay::replayed_patch::replayed_patch;
-pub use replay::survey::{Known, Outcome, Survey, survey_series};
+pub use replay::survey::{Known, Survey, survey_series};
 pub use taken::counted_change::ChangedFile;
 pub use taken::scan::{Event, UpstreamHistory, UpstreamScan};
 pub use text::added_lines::added_lines;

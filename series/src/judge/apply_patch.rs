@@ -1,30 +1,21 @@
-//! One patch applied to a tree exactly, or a drift report.
+//! One patch applied to a tree: exactly, or not at all.
 
 use super::classify::describe_drift;
-use super::drift::PatchDrift;
+use super::verdict::Verdict;
 use crate::apply::patch::apply_files;
 use crate::model::patch::Patch;
 use crate::model::tree::{Tree, TreeChange, TreeError};
-
-/// The result of applying a patch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Applied {
-    /// The patch is exact. The changes are in an order in which they can be applied: removals first.
-    Exact(Vec<TreeChange>),
-    /// The patch is not exact, and no part of it must be applied.
-    Drifted(PatchDrift),
-}
 
 /// Applies `patch` to `tree`, which is not changed.
 ///
 /// # Errors
 ///
-/// Only when the tree cannot be read. A patch that does not fit is [`Applied::Drifted`].
+/// Only when the tree cannot be read. A patch that does not fit is [`Verdict::Drifted`].
 ///
 /// # Examples
 ///
 /// ```
-/// use espalier_series::{Applied, MemoryTree, Mode, PatchClass, apply_patch, parse};
+/// use espalier_series::{MemoryTree, Mode, PatchClass, Verdict, apply_patch, parse};
 ///
 /// let text = "\
 /// From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
@@ -42,19 +33,19 @@ pub enum Applied {
 /// ";
 /// let patch = parse("0001-add-a-notice.patch", text.as_bytes()).unwrap();
 /// let mut tree = MemoryTree::new();
-/// let Applied::Exact(changes) = apply_patch(&patch, &tree).unwrap() else { panic!("not exact") };
+/// let Verdict::Exact(changes) = apply_patch(&patch, &tree).unwrap() else { panic!("not exact") };
 /// assert_eq!(changes[0].path.as_bytes(), b"NOTICE");
 ///
 /// tree.put("NOTICE", Mode::File, b"Another notice.\n");
-/// let Applied::Drifted(drift) = apply_patch(&patch, &tree).unwrap() else { panic!("exact") };
+/// let Verdict::Drifted(drift) = apply_patch(&patch, &tree).unwrap() else { panic!("exact") };
 /// assert_eq!(drift.class, PatchClass::Conflict);
 /// ```
-pub fn apply_patch(patch: &Patch, tree: &dyn Tree) -> Result<Applied, TreeError> {
+pub fn apply_patch(patch: &Patch, tree: &dyn Tree) -> Result<Verdict, TreeError> {
     let results = apply_files(patch, tree)?;
     if results.iter().any(Result::is_err) {
-        return Ok(Applied::Drifted(describe_drift(patch, &results, tree)?));
+        return Ok(Verdict::Drifted(describe_drift(patch, &results, tree)?));
     }
     let mut changes: Vec<TreeChange> = results.into_iter().flatten().flatten().collect();
     changes.sort_by_key(|change| change.new.is_some());
-    Ok(Applied::Exact(changes))
+    Ok(Verdict::Exact(changes))
 }

@@ -27,13 +27,15 @@ pub(crate) fn describe_drift(
             Ok(_) => FileDriftKind::Exact,
             Err(failure) => describe_failure(file, failure, tree)?,
         };
-        files.push(FileDrift {
-            path: file.path().map(ToString::to_string).unwrap_or_default(),
-            patch_line: file.line,
-            kind,
-        });
+        files.push(file_drift(file, kind));
     }
     Ok(PatchDrift { patch: patch.name.clone(), class: overall_class(&files), files })
+}
+
+/// Returns the verdict on a file with its place in the patch.
+pub(crate) fn file_drift(file: &FilePatch, kind: FileDriftKind) -> FileDrift {
+    let path = file.path().map(ToString::to_string).unwrap_or_default();
+    FileDrift { path, patch_line: file.line, kind }
 }
 
 fn describe_failure(
@@ -66,7 +68,7 @@ fn existing_path(file: &FilePatch, found: FoundFile) -> FileDriftKind {
 }
 
 /// Returns whether `found` is the result of the patch.
-fn is_result(file: &FilePatch, found: FoundFile) -> bool {
+pub(crate) fn is_result(file: &FilePatch, found: FoundFile) -> bool {
     let Some(new) = &file.new else {
         return false;
     };
@@ -110,21 +112,31 @@ fn other_content(
     if file.change == Change::Modify && is_result(file, found) {
         return Ok(FileDriftKind::Upstreamed);
     }
-    let ids = (expected.to_string(), found.id.to_string());
-    Ok(match &file.content {
-        Content::Text(hunks) => classify_hunks(file, hunks, (expected, found), tree)?,
-        Content::Binary(_) => FileDriftKind::BinaryDiffers { expected: ids.0, found: ids.1 },
-        Content::Unchanged => FileDriftKind::ContentDiffers { expected: ids.0, found: ids.1 },
-    })
+    match &file.content {
+        Content::Text(hunks) => classify_hunks(file, hunks, (expected, found.id), None, tree),
+        Content::Binary(_) | Content::Unchanged => Ok(other_blob(file, expected, found.id)),
+    }
 }
 
-fn classify_hunks(
+/// Returns the drift of a file that has another content, without its hunks.
+pub(crate) fn other_blob(file: &FilePatch, expected: ObjectId, found: ObjectId) -> FileDriftKind {
+    let (expected, found) = (expected.to_string(), found.to_string());
+    match file.content {
+        Content::Binary(_) => FileDriftKind::BinaryDiffers { expected, found },
+        Content::Text(_) | Content::Unchanged => FileDriftKind::ContentDiffers { expected, found },
+    }
+}
+
+/// Classifies each hunk on the blob `found`, which differs from the one that the patch was made from. `decided` has the
+/// classes that a replay decided.
+pub(crate) fn classify_hunks(
     file: &FilePatch,
     hunks: &[Hunk],
-    (expected, found): (ObjectId, FoundFile),
+    (expected, found): (ObjectId, ObjectId),
+    decided: Option<&[HunkClass]>,
     tree: &dyn Tree,
 ) -> Result<FileDriftKind, TreeError> {
-    let current = tree.blob(found.id)?;
+    let current = tree.blob(found)?;
     let index = LineIndex::new(&current);
     let path = file.path().map(|path| path.as_bytes()).unwrap_or_default();
     let language = Language::of(path, &current);
@@ -134,12 +146,14 @@ fn classify_hunks(
         pre_image.as_ref().map(|bytes| bytes.split_inclusive(|byte| *byte == b'\n').collect());
     let pre_functions = pre_lines.as_ref().map(|lines| FunctionMap::new(lines, language));
     let file = CurrentFile { index: &index, functions: &functions, pre_image: pre_functions.as_ref() };
-    let numbered = hunks.iter().zip(1..);
-    let drifts = numbered.map(|(hunk, number)| classify_hunk(&file, hunk, number));
+    let drifts = hunks.iter().enumerate().map(|(at, hunk)| {
+        let decided = decided.and_then(|classes| classes.get(at).copied());
+        classify_hunk(&file, hunk, at + 1, decided)
+    });
     Ok(FileDriftKind::Hunks {
         hunks: drifts.collect(),
         expected: expected.to_string(),
-        found: found.id.to_string(),
+        found: found.to_string(),
     })
 }
 
@@ -166,6 +180,7 @@ fn classes_of(kind: &FileDriftKind) -> Vec<PatchClass> {
         }
         FileDriftKind::Exact => vec![PatchClass::Exact],
         FileDriftKind::Upstreamed => vec![PatchClass::Upstreamed],
+        FileDriftKind::Moved { .. } => vec![PatchClass::Followed],
         FileDriftKind::TargetDeleted => vec![PatchClass::TargetDeleted],
         FileDriftKind::TargetRenamed { .. } => vec![PatchClass::TargetRenamed],
         FileDriftKind::Refused { .. } | FileDriftKind::PatchContradictsItself { .. } => {

@@ -20,14 +20,30 @@ pub(crate) struct CurrentFile<'a> {
     pub pre_image: Option<&'a FunctionMap<'a>>,
 }
 
-/// Classifies the hunk `number` (from 1).
-pub(crate) fn classify_hunk(file: &CurrentFile<'_>, hunk: &Hunk, number: usize) -> HunkDrift {
+/// Classifies the hunk `number` (from 1) by the places where its lines are. If a replay has decided its class, the
+/// places only illustrate it.
+pub(crate) fn classify_hunk(
+    file: &CurrentFile<'_>,
+    hunk: &Hunk,
+    number: usize,
+    decided: Option<HunkClass>,
+) -> HunkDrift {
     let function = HunkFunction::new(hunk, file.pre_image);
-    let fits = find_places(file, &function, hunk.pre_image());
-    let results = find_places(file, &function, hunk.post_image());
-    let class = decide(hunk, &fits, &results);
+    let mut fits = find_places(file, &function, hunk.pre_image());
+    let mut results = find_places(file, &function, hunk.post_image());
+    let class = decided.unwrap_or_else(|| decide(hunk, &fits, &results));
+    match decided {
+        Some(HunkClass::Exact) => fits = vec![own_place(file, &function, hunk, 0)],
+        Some(HunkClass::Shifted { offset }) => fits = vec![own_place(file, &function, hunk, offset)],
+        Some(HunkClass::Merged | HunkClass::PartlyUpstreamed) => {
+            // Upstream changed its own place, so any place that has all of its lines is another one.
+            fits.clear();
+            results.clear();
+        }
+        _ => {}
+    }
     let nearest = match class {
-        HunkClass::Conflict => {
+        HunkClass::Conflict if fits.is_empty() => {
             nearest_candidate(file.index, |start| function.found_at(file.functions, start), hunk)
         }
         _ => None,
@@ -53,12 +69,21 @@ fn find_places<'b>(
         return Vec::new();
     };
     let starts = find_all(&file.index.ids, &needle, PLACES_SHOWN);
-    let placement = |start: usize| Placement {
+    starts.into_iter().map(|start| placement(file, function, start)).collect()
+}
+
+fn placement(file: &CurrentFile<'_>, function: &HunkFunction<'_>, start: usize) -> Placement {
+    Placement {
         line: start + 1,
         function: function.found_at(file.functions, start),
         same_function: function.is_around(file.functions, start),
-    };
-    starts.into_iter().map(placement).collect()
+    }
+}
+
+/// Returns the place of a hunk that a replay found `offset` lines further down.
+fn own_place(file: &CurrentFile<'_>, function: &HunkFunction<'_>, hunk: &Hunk, offset: i64) -> Placement {
+    let start = usize::try_from(signed(hunk.old_lines_before()) + offset).unwrap_or_default();
+    Placement { same_function: true, ..placement(file, function, start) }
 }
 
 /// Decides the class of a hunk. The result in the right function outweighs places where the hunk would fit elsewhere; a
@@ -108,9 +133,8 @@ fn result_or_fit(hunk: &Hunk, result: &Placement, fit: &Placement) -> Seen {
 
 fn placed(hunk: &Hunk, place: &Placement) -> HunkClass {
     let offset = signed(place.line) - signed(hunk.old_lines_before() + 1);
-    match (place.same_function, offset) {
-        (false, offset) => HunkClass::MovedFunction { offset },
-        (true, 0) => HunkClass::Exact,
-        (true, offset) => HunkClass::Shifted { offset },
+    match place.same_function {
+        true => HunkClass::at_offset(offset),
+        false => HunkClass::MovedFunction { offset },
     }
 }

@@ -25,7 +25,11 @@ pub enum HunkClass {
     Ambiguous,
     /// Its result is already present, in its own function.
     Upstreamed,
-    /// Fits nowhere.
+    /// A part of its result is already present; the rest was merged. Only in a replay.
+    PartlyUpstreamed,
+    /// Upstream changed the lines around its changes; both were merged. Only in a replay.
+    Merged,
+    /// Fits nowhere; in a replay, upstream changed the same lines.
     Conflict,
 }
 
@@ -88,6 +92,11 @@ impl PatchClass {
 }
 
 impl HunkClass {
+    /// Returns the class of a hunk that fits in its own function, `offset` lines further down.
+    pub(crate) fn at_offset(offset: i64) -> HunkClass {
+        if offset == 0 { HunkClass::Exact } else { HunkClass::Shifted { offset } }
+    }
+
     /// Returns the class of a patch whose only content is a hunk of this class.
     pub fn as_patch_class(self) -> PatchClass {
         match self {
@@ -96,6 +105,8 @@ impl HunkClass {
             HunkClass::MovedFunction { .. } => PatchClass::MovedFunction,
             HunkClass::Ambiguous => PatchClass::Ambiguous,
             HunkClass::Upstreamed => PatchClass::Upstreamed,
+            HunkClass::PartlyUpstreamed => PatchClass::PartlyUpstreamed,
+            HunkClass::Merged => PatchClass::Merged,
             HunkClass::Conflict => PatchClass::Conflict,
         }
     }
@@ -148,7 +159,7 @@ pub enum FileDriftKind {
         /// Blob id in the tree.
         found: String,
     },
-    /// The file, which the patch only renames, differs from the one the patch was made from.
+    /// The file, which the patch only renames or copies, differs from the one the patch was made from.
     ContentDiffers {
         /// Blob id in the patch.
         expected: String,
@@ -164,6 +175,11 @@ pub enum FileDriftKind {
     },
     /// The patch creates a file where one exists with other content.
     PathExists,
+    /// Upstream moved the file, or the folder that it belongs in. Only in a replay.
+    Moved {
+        /// Its path there.
+        to: String,
+    },
     /// The file is gone, and no similar file exists.
     TargetDeleted,
     /// The file is gone from its path.
@@ -193,6 +209,9 @@ pub struct RenameCandidate {
     pub certain: bool,
     /// Similarity: how many of 100 lines that the hunks expect, or of 100 bytes of the whole file, it contains.
     pub percent: u8,
+    /// Whether whole files were compared.
+    #[serde(skip)]
+    pub of_whole_file: bool,
 }
 
 /// One hunk of a file that is not the one the patch was made from.

@@ -1,4 +1,4 @@
-//! Verdicts on patches that are not exact.
+//! Verdicts on patches, with their evidence.
 
 pub(crate) mod apply_patch;
 pub(crate) mod classify;
@@ -9,4 +9,6 @@ pub(crate) mod questions;
 mod renamed;
 mod render;
 pub(crate) mod replayed;
+mod replayed_drift;
 pub(crate) mod run_series;
+pub(crate) mod verdict;

@@ -39,7 +39,7 @@ pub(crate) fn find_renamed(file: &FilePatch, tree: &dyn Tree) -> Result<Vec<Rena
 }
 
 fn candidate(path: &[u8], certain: bool, percent: u8) -> RenameCandidate {
-    RenameCandidate { path: printable(path), certain, percent }
+    RenameCandidate { path: printable(path), certain, percent, of_whole_file: false }
 }
 
 /// Returns how many of 100 lines that the hunks of `file` expect the file at `path` has.

@@ -49,6 +49,7 @@ fn one_line(kind: &FileDriftKind) -> String {
             format!("expected {}, found {}", expected.describe(), found.describe())
         }
         FileDriftKind::PathExists => "the patch makes this file, but one is there".to_owned(),
+        FileDriftKind::Moved { to } => format!("moved upstream to {to}"),
         FileDriftKind::TargetDeleted => "the file is gone, and so is its content".to_owned(),
         FileDriftKind::Refused { refusal } => format!("refused: {}", describe_refusal(refusal)),
         FileDriftKind::PatchContradictsItself { detail } => {
@@ -60,13 +61,13 @@ fn one_line(kind: &FileDriftKind) -> String {
 }
 
 fn write_rename(out: &mut fmt::Formatter<'_>, candidate: &RenameCandidate) -> fmt::Result {
-    match candidate.certain {
-        true => writeln!(out, "    renamed to {} (the same content)", candidate.path),
-        false => writeln!(
-            out,
-            "    maybe renamed to {} (it has {} % of the expected lines)",
-            candidate.path, candidate.percent
-        ),
+    let RenameCandidate { path, certain, percent, of_whole_file } = candidate;
+    match (certain, of_whole_file) {
+        (true, _) => writeln!(out, "    renamed to {path} (the same content)"),
+        (false, true) => writeln!(out, "    maybe renamed to {path} ({percent} % of it is the same)"),
+        (false, false) => {
+            writeln!(out, "    maybe renamed to {path} (it has {percent} % of the expected lines)")
+        }
     }
 }
 
@@ -97,6 +98,8 @@ fn describe_class(class: HunkClass) -> String {
         }
         HunkClass::Ambiguous => "ambiguous".to_owned(),
         HunkClass::Upstreamed => "upstreamed".to_owned(),
+        HunkClass::PartlyUpstreamed => "partly upstreamed".to_owned(),
+        HunkClass::Merged => "merged: upstream changed the lines around it".to_owned(),
         HunkClass::Conflict => "conflict".to_owned(),
     }
 }

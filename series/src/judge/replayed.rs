@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::drift::{PatchClass, RenameCandidate};
+use super::drift::{HunkClass, PatchClass, RenameCandidate};
 use crate::apply::refusal::TargetRefusal;
 use crate::model::mode::Mode;
 use crate::model::object_id::ObjectId;
@@ -16,6 +16,8 @@ pub struct Step {
     pub replayed: Replayed,
     /// The changes, in an order in which they can be applied; for a patch with conflicts, those to its other files.
     pub changes: Vec<TreeChange>,
+    /// The files of a patch that upstream's history contains, as the replay would have left them; empty for any other.
+    pub upstreamed: Vec<ReplayedFile>,
 }
 
 /// One patch, replayed.
@@ -30,7 +32,7 @@ pub struct Replayed {
 /// One file of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayedFile {
-    /// The file before the patch in the tree that it is replayed on; `None` if there is none.
+    /// The file before the patch in the tree that it is replayed on, or the source of a copy; `None` if there is none.
     pub before: Option<Version>,
     /// The file after it; `None` if it is deleted, or if there is a conflict to resolve.
     pub after: Option<Version>,
@@ -38,6 +40,9 @@ pub struct ReplayedFile {
     pub merge_kind: MergeKind,
     /// The rename that was followed, if the file was not at the path that the patch names.
     pub followed: Option<Followed>,
+    /// The class of each hunk, in order; empty for a file without hunks, and for the copy of a file that upstream
+    /// changed.
+    pub hunks: Vec<HunkClass>,
 }
 
 /// A file in one tree.
@@ -54,9 +59,9 @@ pub struct Version {
 /// The kind of merge that brought a file's change onto the other tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeKind {
-    /// The file is the one that the patch was made from, so the patch's result is taken unchanged.
+    /// The file is the one that the patch names, so the patch's result is taken unchanged.
     Unchanged,
-    /// Upstream changed other parts of the file: the hunks are the same, possibly on other lines.
+    /// Upstream changed other parts of the file, its mode or its path: the hunks are the same, possibly on other lines.
     Placed,
     /// Upstream changed the file nearby: both changes were merged.
     Merged,

@@ -1,29 +1,44 @@
-//! Application of a whole series to one tree, in memory.
+//! Verdicts on the patches of a series, and its application to one tree, in memory.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 
-use super::apply_patch::{Applied, apply_patch};
+use super::apply_patch::apply_patch;
 use super::drift::PatchClass;
+use super::verdict::Verdict;
 use crate::apply::collision::{all_written_paths, touches_any};
 use crate::model::layered_tree::LayeredTree;
 use crate::model::patch::Patch;
 use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeError};
 
-/// The result of one patch of a series.
+/// The verdict on one patch of a series, in view of the patches before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchOutcome {
-    /// The patch's file name.
-    pub patch: String,
     /// Its class; [`PatchClass::Blocked`] when it failed on files that an earlier patch should
     /// have changed.
     pub class: PatchClass,
-    /// The changes, or the drift. A blocked patch keeps its own report.
-    pub applied: Applied,
+    /// The verdict on the patch alone. A blocked patch keeps its own.
+    pub verdict: Rc<Verdict>,
     /// The names of the failed patches whose files it touches, in order.
     pub blocked_by: Vec<String>,
-    /// Whether an earlier patch failed, so that this one was tried on a tree without it.
+    /// Whether its class may change once an earlier patch is exact: in [`run_series`] if one failed, so that this one
+    /// was tried on a tree without it; in a survey if one that touches the same files is not exact.
     pub provisional: bool,
+}
+
+impl PatchOutcome {
+    /// Returns the outcome of `patch` after the patches that `failed`, which it joins if it fails too.
+    pub(crate) fn new(
+        patch: &Patch,
+        verdict: Rc<Verdict>,
+        failed: &mut FailedPatches,
+        provisional: bool,
+    ) -> PatchOutcome {
+        let blocked_by = if verdict.is_stuck() { failed.add(patch) } else { Vec::new() };
+        let class = if blocked_by.is_empty() { verdict.class() } else { PatchClass::Blocked };
+        PatchOutcome { class, verdict, blocked_by, provisional }
+    }
 }
 
 /// Applies `patches` in order, each on the result of the ones before it.
@@ -39,21 +54,10 @@ pub fn run_series(patches: &[Patch], tree: &dyn Tree) -> Result<Vec<PatchOutcome
     let mut failed = FailedPatches::default();
     let mut outcomes = Vec::new();
     for patch in patches {
-        let applied = apply_patch(patch, &current)?;
-        let provisional = !failed.is_empty();
-        let mut blocked_by = Vec::new();
-        let class = match &applied {
-            Applied::Exact(changes) => {
-                current.add(changes);
-                PatchClass::Exact
-            }
-            Applied::Drifted(drift) if drift.class == PatchClass::Upstreamed => drift.class,
-            Applied::Drifted(drift) => {
-                blocked_by = failed.add(patch);
-                if blocked_by.is_empty() { drift.class } else { PatchClass::Blocked }
-            }
-        };
-        outcomes.push(PatchOutcome { patch: patch.name.clone(), class, applied, blocked_by, provisional });
+        let verdict = apply_patch(patch, &current)?;
+        current.add(verdict.changes());
+        let provisional = !failed.0.is_empty();
+        outcomes.push(PatchOutcome::new(patch, Rc::new(verdict), &mut failed, provisional));
     }
     Ok(outcomes)
 }
@@ -71,11 +75,6 @@ struct FailedPatch {
 }
 
 impl FailedPatches {
-    /// Returns whether none failed.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Adds a failed patch. Returns the names of the earlier ones whose files it touches, in order: if there are any,
     /// it is blocked, and its own conflicts mean nothing.
     pub fn add(&mut self, patch: &Patch) -> Vec<String> {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::folder::find_moved_folder;
 use super::origin::{Made, Origin};
-use super::text::{TextMerge, ThreeTexts, is_binary, merge_new_files, merge_text};
+use super::text::{MergeResult, ThreeTexts, is_binary, merge_new_files, merge_text};
 use crate::apply::collision::leaving_paths;
 use crate::apply::refusal::TargetRefusal;
 use crate::apply::target::{Failure, find_file};
-use crate::judge::drift::RenameCandidate;
+use crate::judge::drift::{HunkClass, RenameCandidate};
 use crate::judge::replayed::{ConflictReason, FileConflict, Followed, MergeKind, ReplayedFile, Version};
 use crate::model::mode::{FileMode, Mode};
 use crate::model::object_id::ObjectId;
@@ -42,6 +42,14 @@ struct Merged {
     id: ObjectId,
     content: Option<Arc<Vec<u8>>>,
     merge_kind: MergeKind,
+    hunks: Vec<HunkClass>,
+}
+
+/// Content that could not be merged, and the text to show.
+struct Unmerged {
+    reason: ConflictReason,
+    marked: Option<Vec<u8>>,
+    hunks: Vec<HunkClass>,
 }
 
 impl FileReplay<'_, '_> {
@@ -72,7 +80,7 @@ impl FileReplay<'_, '_> {
                 return Ok(conflict);
             }
             let change = TreeChange { path: path.clone(), new: Some(theirs.clone()) };
-            return Ok(self.taken(None, vec![change], MergeKind::Unchanged, None));
+            return self.created(change);
         };
         let ours = Version { path: path.clone(), mode: Mode::from(found.mode), id: found.id };
         if (found.id, found.mode) == (theirs.id, theirs.mode) {
@@ -84,6 +92,20 @@ impl FileReplay<'_, '_> {
         Ok(self.conflict(path.clone(), ConflictReason::FileExists, Some(ours), marked))
     }
 
+    fn created(&self, change: TreeChange) -> Result<FileResult, TreeError> {
+        let source = match &self.file.old {
+            Some(side) => self.version_at(&side.path)?,
+            None => None,
+        };
+        let is_exact =
+            self.file.old.is_none() || source.as_ref().is_some_and(|source| self.is_pre_image(source));
+        let (merge_kind, hunks) = match is_exact {
+            true => (MergeKind::Unchanged, self.every_hunk(HunkClass::Exact)),
+            false => (MergeKind::Placed, Vec::new()),
+        };
+        Ok(self.taken(source, vec![change], (merge_kind, hunks), None))
+    }
+
     fn delete(&self) -> Result<FileResult, TreeError> {
         let base = self.base.ok_or_else(no_path)?;
         let Some(ours) = self.version_at(&base.path)? else {
@@ -92,6 +114,7 @@ impl FileReplay<'_, '_> {
                 after: None,
                 merge_kind: MergeKind::AlreadyThere,
                 followed: None,
+                hunks: self.every_hunk(HunkClass::Upstreamed),
             };
             return match self.locate(base)? {
                 // The content has moved elsewhere, but the patch deletes it.
@@ -106,7 +129,8 @@ impl FileReplay<'_, '_> {
             return Ok(self.conflict(base.path.clone(), ConflictReason::DeletedButChanged, Some(ours), None));
         }
         let change = TreeChange { path: base.path.clone(), new: None };
-        Ok(self.taken(Some(ours), vec![change], MergeKind::Unchanged, None))
+        let hunks = self.every_hunk(HunkClass::Exact);
+        Ok(self.taken(Some(ours), vec![change], (MergeKind::Unchanged, hunks), None))
     }
 
     /// Replays a change to a file that stays or moves.
@@ -187,9 +211,9 @@ impl FileReplay<'_, '_> {
     ) -> Result<FileResult, TreeError> {
         let merged = match self.merge_content(base, &ours, theirs)? {
             Ok(merged) => merged,
-            Err((reason, marked)) => {
+            Err(Unmerged { reason, marked, hunks }) => {
                 let mut result = self.conflict(to.clone(), reason, Some(ours), marked);
-                result.file.followed = followed;
+                (result.file.followed, result.file.hunks) = (followed, hunks);
                 return Ok(result);
             }
         };
@@ -204,53 +228,70 @@ impl FileReplay<'_, '_> {
         }
         let new = NewFile { mode, id: merged.id, content: merged.content };
         changes.push(TreeChange { path: to.clone(), new: Some(new) });
-        Ok(self.taken(Some(ours), changes, merged.merge_kind, followed))
+        Ok(self.taken(Some(ours), changes, (merged.merge_kind, merged.hunks), followed))
     }
 
-    /// Returns the merged content, or the reason for a conflict and the text to show.
-    #[allow(clippy::type_complexity, reason = "used in one place")]
+    /// Returns the merged content, or the reason for a conflict.
     fn merge_content(
         &self,
         base: &Version,
         ours: &Version,
         theirs: &NewFile,
-    ) -> Result<Result<Merged, (ConflictReason, Option<Vec<u8>>)>, TreeError> {
+    ) -> Result<Result<Merged, Unmerged>, TreeError> {
         if ours.id == base.id {
             return Ok(Ok(Merged {
                 id: theirs.id,
                 content: theirs.content.clone(),
-                merge_kind: MergeKind::Unchanged,
+                merge_kind: if self.is_pre_image(ours) { MergeKind::Unchanged } else { MergeKind::Placed },
+                hunks: self.every_hunk(HunkClass::Exact),
             }));
         }
         if theirs.id == base.id || theirs.id == ours.id {
-            return Ok(Ok(Merged { id: ours.id, content: None, merge_kind: MergeKind::Merged }));
+            let merge_kind = if self.is_pre_image(ours) { MergeKind::Unchanged } else { MergeKind::Merged };
+            let hunks = self.every_hunk(HunkClass::Upstreamed);
+            return Ok(Ok(Merged { id: ours.id, content: None, merge_kind, hunks }));
         }
-        let Content::Text(hunks) = &self.file.content else {
-            return Ok(Err((ConflictReason::Binary, None)));
+        let binary = || {
+            let hunks = self.every_hunk(HunkClass::Conflict);
+            Ok(Err(Unmerged { reason: ConflictReason::Binary, marked: None, hunks }))
         };
+        let Content::Text(hunks) = &self.file.content else { return binary() };
         let path = &ours.path;
         let (base, ours) = (self.origin.blob(base.id)?, self.new.blob(ours.id)?);
         if is_binary(&ours) {
-            return Ok(Err((ConflictReason::Binary, None)));
+            return binary();
         }
         let theirs = self.content_of(theirs)?;
         let texts = ThreeTexts { path, base: &base, ours: &ours, theirs: &theirs, labels: self.labels };
-        Ok(match merge_text(&texts, hunks) {
-            TextMerge::Placed { text } => Ok(Merged {
-                id: ObjectId::of_blob(&text),
-                content: Some(Arc::new(text)),
-                merge_kind: MergeKind::Placed,
-            }),
-            TextMerge::Clean { text, there, of } => {
-                let merge_kind =
-                    if there == 0 { MergeKind::Merged } else { MergeKind::PartlyThere { lines: there, of } };
-                Ok(Merged { id: ObjectId::of_blob(&text), content: Some(Arc::new(text)), merge_kind })
+        let merged = merge_text(&texts, hunks);
+        let (hunks, text) = (merged.hunks, merged.text);
+        let reason = match merged.result {
+            MergeResult::Clean(merge_kind) => {
+                let (id, content) = (ObjectId::of_blob(&text), Some(Arc::new(text)));
+                return Ok(Ok(Merged { id, content, merge_kind, hunks }));
             }
-            TextMerge::Conflict { marked } => Err((ConflictReason::SameLines, Some(marked))),
-            TextMerge::Ambiguous { marked, ambiguities } => {
-                Err((ConflictReason::LookAlike { ambiguities }, Some(marked)))
-            }
+            MergeResult::Conflict => ConflictReason::SameLines,
+            MergeResult::Ambiguous(ambiguities) => ConflictReason::LookAlike { ambiguities },
+        };
+        Ok(Err(Unmerged { reason, marked: Some(text), hunks }))
+    }
+
+    /// Returns whether `ours` is the file that the patch names, so that it applies there exactly. Without an id the
+    /// patch changes only the mode or the path, so any content will do.
+    fn is_pre_image(&self, ours: &Version) -> bool {
+        self.file.old.as_ref().is_some_and(|side| {
+            side.path == ours.path
+                && side.id.is_none_or(|id| id == ours.id)
+                && side.mode.is_none_or(|mode| Mode::from(mode) == ours.mode)
         })
+    }
+
+    /// Returns this class for each hunk.
+    fn every_hunk(&self, class: HunkClass) -> Vec<HunkClass> {
+        match &self.file.content {
+            Content::Text(hunks) => vec![class; hunks.len()],
+            Content::Binary(_) | Content::Unchanged => Vec::new(),
+        }
     }
 
     /// Returns a conflict if upstream has moved the folder of a new file: the file belongs with its neighbours. Not for
@@ -283,19 +324,20 @@ impl FileReplay<'_, '_> {
         &self,
         before: Option<Version>,
         changes: Vec<TreeChange>,
-        merge_kind: MergeKind,
+        (merge_kind, hunks): (MergeKind, Vec<HunkClass>),
         followed: Option<Followed>,
     ) -> FileResult {
         let after = changes.iter().find_map(|change| {
             let file = change.new.as_ref()?;
             Some(Version { path: change.path.clone(), mode: Mode::from(file.mode), id: file.id })
         });
-        FileResult { file: ReplayedFile { before, after, merge_kind, followed }, changes }
+        FileResult { file: ReplayedFile { before, after, merge_kind, followed, hunks }, changes }
     }
 
     fn already_there(&self, ours: Version, followed: Option<Followed>) -> FileResult {
         let after = Some(ours.clone());
-        let file = ReplayedFile { before: Some(ours), after, merge_kind: MergeKind::AlreadyThere, followed };
+        let (merge_kind, hunks) = (MergeKind::AlreadyThere, self.every_hunk(HunkClass::Upstreamed));
+        let file = ReplayedFile { before: Some(ours), after, merge_kind, followed, hunks };
         FileResult { file, changes: Vec::new() }
     }
 
@@ -315,8 +357,9 @@ impl FileReplay<'_, '_> {
         let before = ours.clone();
         let conflict = FileConflict { path, reason, base, ours, theirs, marked };
         let merge_kind = MergeKind::Conflict(Box::new(conflict));
+        let hunks = self.every_hunk(HunkClass::Conflict);
         FileResult {
-            file: ReplayedFile { before, after: None, merge_kind, followed: None },
+            file: ReplayedFile { before, after: None, merge_kind, followed: None, hunks },
             changes: Vec::new(),
         }
     }
@@ -327,6 +370,7 @@ fn candidate(followed: &Followed) -> RenameCandidate {
         path: followed.to.to_string(),
         certain: followed.percent == 100,
         percent: followed.percent,
+        of_whole_file: true,
     }
 }
 

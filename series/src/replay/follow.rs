@@ -63,6 +63,7 @@ pub(crate) fn find_moved(
         path: printable(&arrival.path),
         certain: arrival.id == id,
         percent: *percent,
+        of_whole_file: true,
     });
     Ok(MovedFile::Unknown(candidates.collect()))
 }

@@ -46,7 +46,7 @@ fn already_made(
     hunks: &[Hunk],
 ) -> Vec<Range<usize>> {
     let file = CurrentFile { index, functions, pre_image: Some(base) };
-    let is_there = |hunk: &&Hunk| classify_hunk(&file, hunk, 1).class == HunkClass::Upstreamed;
+    let is_there = |hunk: &&Hunk| classify_hunk(&file, hunk, 1, None).class == HunkClass::Upstreamed;
     hunks.iter().filter(is_there).map(Hunk::old_lines).collect()
 }
 

@@ -88,5 +88,6 @@ fn conflict(ours: Version, to: RepoPath) -> ReplayedFile {
     let reason = ConflictReason::FolderLeft { to };
     let (path, before) = (ours.path.clone(), Some(ours.clone()));
     let conflict = FileConflict { path, reason, base: None, ours: Some(ours), theirs: None, marked: None };
-    ReplayedFile { before, after: None, merge_kind: MergeKind::Conflict(Box::new(conflict)), followed: None }
+    let merge_kind = MergeKind::Conflict(Box::new(conflict));
+    ReplayedFile { before, after: None, merge_kind, followed: None, hunks: Vec::new() }
 }

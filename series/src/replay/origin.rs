@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use crate::judge::apply_patch::{Applied, apply_patch};
-use crate::judge::drift::PatchDrift;
+use crate::judge::apply_patch::apply_patch;
 use crate::judge::replayed::Version;
+use crate::judge::verdict::Verdict;
 use crate::model::layered_tree::LayeredTree;
 use crate::model::mode::Mode;
 use crate::model::object_id::ObjectId;
@@ -19,7 +19,8 @@ use crate::model::tree::{Tree, TreeChange, TreeError};
 pub struct Origin<'a> {
     pub(crate) pin: &'a dyn Tree,
     patches: &'a [Patch],
-    made: Vec<Result<Made, PatchDrift>>,
+    /// For each patch its effect; `None` if it is not exact.
+    made: Vec<Option<Made>>,
     after: LayeredTree<'a>,
     /// Similarity of two blobs, in percent of their lines.
     pub(crate) likeness: RefCell<HashMap<(ObjectId, ObjectId), u8>>,
@@ -46,13 +47,13 @@ impl<'a> Origin<'a> {
         let mut made = Vec::with_capacity(patches.len());
         for patch in patches {
             made.push(match apply_patch(patch, &after)? {
-                Applied::Exact(changes) => {
+                Verdict::Exact(changes) => {
                     let bases = bases_of(patch, &after)?;
                     let in_new_folders = files_in_new_folders(&changes, &after)?;
                     after.add(&changes);
-                    Ok(Made { bases, changes, in_new_folders })
+                    Some(Made { bases, changes, in_new_folders })
                 }
-                Applied::Drifted(drift) => Err(drift),
+                Verdict::Drifted(_) | Verdict::Replayed(_) => None,
             });
         }
         Ok(Origin { pin, patches, made, after, likeness: RefCell::default() })
@@ -68,8 +69,8 @@ impl<'a> Origin<'a> {
         self.made.iter().flatten().flat_map(|made| &made.changes)
     }
 
-    /// Returns the patch at `at`, from 0, and its effect here or the reason why it does not fit; `None` after the last.
-    pub(crate) fn patch(&self, at: usize) -> Option<(&'a Patch, Result<&Made, &PatchDrift>)> {
+    /// Returns the patch at `at`, from 0, and its effect here if it is exact; `None` after the last.
+    pub(crate) fn patch(&self, at: usize) -> Option<(&'a Patch, Option<&Made>)> {
         Some((self.patches.get(at)?, self.made.get(at)?.as_ref()))
     }
 

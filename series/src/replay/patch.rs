@@ -10,7 +10,6 @@ use super::file::FileReplay;
 use super::left_behind::left_behind;
 use super::origin::Origin;
 use crate::apply::collision::find_collisions;
-use crate::judge::drift::PatchDrift;
 use crate::judge::replayed::{MergeKind, Replayed, ReplayedFile, Step};
 use crate::model::layered_tree::LayeredTree;
 use crate::model::object_id::ObjectId;
@@ -96,8 +95,8 @@ pub struct TreeNames<'a> {
 pub enum ReplayError {
     /// A tree could not be read.
     Tree(TreeError),
-    /// The patch is not exact on its own base.
-    NotExact(Box<PatchDrift>),
+    /// The patch is not exact on its own base; [`apply_patch`](crate::apply_patch) explains why.
+    NotExact,
     /// The series has no such patch.
     NoSuchPatch,
 }
@@ -122,7 +121,7 @@ impl Step {
             _ => false,
         };
         if taken && !self.replayed.files.iter().all(as_made_for) {
-            self.replayed = Replayed { patch: self.replayed.patch, files: Vec::new() };
+            self.upstreamed = std::mem::take(&mut self.replayed.files);
             self.changes = Vec::new();
         }
         self
@@ -182,7 +181,7 @@ pub(crate) fn replay_patch(
     names: TreeNames<'_>,
 ) -> Result<Step, ReplayError> {
     let (patch, made) = origin.patch(at).ok_or(ReplayError::NoSuchPatch)?;
-    let made = made.map_err(|drift| ReplayError::NotExact(Box::new(drift.clone())))?;
+    let made = made.ok_or(ReplayError::NotExact)?;
     let mut collisions = find_collisions(patch, new)?;
     let labels = labels(names, &patch.name);
     let mut files = Vec::new();
@@ -199,5 +198,6 @@ pub(crate) fn replay_patch(
     }
     files.extend(left_behind(patch, origin, new)?);
     changes.sort_by_key(|change| change.new.is_some());
-    Ok(Step { replayed: Replayed { patch: patch.name.clone(), files }, changes })
+    let replayed = Replayed { patch: patch.name.clone(), files };
+    Ok(Step { replayed, changes, upstreamed: Vec::new() })
 }

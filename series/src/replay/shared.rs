@@ -95,7 +95,7 @@ impl Replay<'_> {
             return None;
         }
         let (patch, made) = self.origin.patch(at)?;
-        let made = made.ok()?;
+        let made = made?;
         let path = &patch.files.get(index)?.new.as_ref()?.path;
         let change = made.changes.iter().find(|change| change.path == *path)?;
         let new = change.new.as_ref()?;

@@ -13,71 +13,26 @@ use std::rc::Rc;
 use super::origin::Origin;
 use super::patch::{ReplayError, TreeNames, replay_patch};
 use crate::apply::collision::{all_written_paths, touches_any};
-use crate::judge::apply_patch::{Applied, apply_patch};
-use crate::judge::drift::{PatchClass, PatchDrift};
+use crate::judge::apply_patch::apply_patch;
+use crate::judge::drift::{FileDrift, PatchClass};
 use crate::judge::questions::{AskedTree, Difference, Questions, differences};
-use crate::judge::replayed::Step;
-use crate::judge::run_series::FailedPatches;
+use crate::judge::run_series::{FailedPatches, PatchOutcome};
+use crate::judge::verdict::Verdict;
 use crate::model::layered_tree::LayeredTree;
 use crate::model::patch::Patch;
 use crate::model::path::RepoPath;
-use crate::model::tree::{Tree, TreeChange, TreeError};
+use crate::model::tree::{Tree, TreeError};
 
-/// The result of one patch on one tree.
-#[derive(Debug, PartialEq, Eq)]
-struct Judged {
-    found: PatchResult,
-    questions: Questions,
-}
+/// A verdict, and the queries that it depends on.
+type Judged = (Rc<Verdict>, Rc<Questions>);
 
-/// A patch that is not exact on its own base cannot be replayed: here it is either exact or not.
-#[derive(Debug, PartialEq, Eq)]
-enum PatchResult {
-    Replayed(Step),
-    Applied(Applied),
-}
-
-impl Judged {
-    fn class(&self) -> PatchClass {
-        match &self.found {
-            PatchResult::Replayed(step) => step.replayed.class(),
-            PatchResult::Applied(Applied::Exact(_)) => PatchClass::Exact,
-            PatchResult::Applied(Applied::Drifted(drift)) => drift.class,
-        }
-    }
-
-    /// Returns its changes to the tree; empty while there is a conflict.
-    fn changes(&self) -> &[TreeChange] {
-        match &self.found {
-            PatchResult::Replayed(step) if !step.replayed.has_conflict() => &step.changes,
-            PatchResult::Applied(Applied::Exact(changes)) => changes,
-            PatchResult::Replayed(_) | PatchResult::Applied(Applied::Drifted(_)) => &[],
-        }
-    }
-
-    fn is_stuck(&self) -> bool {
-        match &self.found {
-            PatchResult::Replayed(step) => step.replayed.has_conflict(),
-            PatchResult::Applied(Applied::Exact(_)) => false,
-            PatchResult::Applied(Applied::Drifted(drift)) => drift.class != PatchClass::Upstreamed,
-        }
-    }
-}
-
-/// The results of all patches of a series on one tree.
+/// The verdicts on all patches of a series on one tree.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Survey {
-    judged: Vec<Rc<Judged>>,
-    verdicts: Vec<PatchVerdict>,
+    outcomes: Vec<PatchOutcome>,
+    /// For each patch the queries that its verdict depends on.
+    questions: Vec<Rc<Questions>>,
     taken: Rc<BTreeSet<usize>>,
-}
-
-/// The verdict on a patch, considering the patches before it.
-#[derive(Debug, PartialEq, Eq)]
-struct PatchVerdict {
-    class: PatchClass,
-    blocked_by: Vec<String>,
-    provisional: bool,
 }
 
 /// A survey of another tree, and the differences between that tree and the current one.
@@ -99,22 +54,23 @@ impl<'a> Known<'a> {
 
     /// Returns whether all results hold for the current tree too, whose history contains the patches `taken`.
     pub fn still_holds(&self, taken: &BTreeSet<usize>) -> bool {
-        *self.survey.taken == *taken && self.survey.judged.iter().all(|judged| self.holds(judged))
+        *self.survey.taken == *taken && self.survey.questions.iter().all(|questions| self.holds(questions))
     }
 
-    fn holds(&self, judged: &Judged) -> bool {
-        let questions = &judged.questions;
+    fn holds(&self, questions: &Questions) -> bool {
         !questions.may_differ(&self.differences) && !questions.may_differ_above(&self.above)
     }
 
-    fn of_patch(&self, at: usize, is_taken: bool) -> Option<&Rc<Judged>> {
+    fn of_patch(&self, at: usize, is_taken: bool) -> Option<Judged> {
         let same = self.survey.taken.contains(&at) == is_taken;
-        self.survey.judged.get(at).filter(|judged| same && self.holds(judged))
+        let questions = self.survey.questions.get(at).filter(|questions| same && self.holds(questions))?;
+        Some((Rc::clone(&self.survey.outcomes.get(at)?.verdict), Rc::clone(questions)))
     }
 
     /// Advances past the patch `at`: the patches after it see another tree if its result differs.
-    fn go_on(&mut self, at: usize, now: &Rc<Judged>) {
-        let before = self.survey.judged.get(at).filter(|before| !Rc::ptr_eq(before, now));
+    fn go_on(&mut self, at: usize, now: &Rc<Verdict>) {
+        let before = self.survey.outcomes.get(at).map(|outcome| &outcome.verdict);
+        let before = before.filter(|before| !Rc::ptr_eq(before, now));
         if let Some(before) = before {
             self.above.extend(differences(before.changes(), now.changes()));
         }
@@ -134,19 +90,25 @@ pub fn survey_series(
     mut known: Vec<Known<'_>>,
 ) -> Result<Survey, TreeError> {
     let mut current = LayeredTree::new(tree);
-    let mut all = Vec::with_capacity(origin.patches().len());
+    let (mut failed, mut uncertain) = (FailedPatches::default(), HashSet::<RepoPath>::new());
+    let mut survey = Survey { outcomes: Vec::new(), questions: Vec::new(), taken: Rc::clone(taken) };
     for (at, patch) in origin.patches().iter().enumerate() {
         let is_taken = taken.contains(&at);
-        let judged = match known.iter().find_map(|known| known.of_patch(at, is_taken)) {
-            Some(judged) => Rc::clone(judged),
-            None => Rc::new(judge(origin, (at, patch), &current, is_taken)?),
+        let (verdict, questions) = match known.iter().find_map(|known| known.of_patch(at, is_taken)) {
+            Some(judged) => judged,
+            None => judge(origin, (at, patch), &current, is_taken)?,
         };
-        known.iter_mut().for_each(|known| known.go_on(at, &judged));
-        current.add(judged.changes());
-        all.push(judged);
+        known.iter_mut().for_each(|known| known.go_on(at, &verdict));
+        current.add(verdict.changes());
+        let provisional = touches_any(patch, &uncertain);
+        let outcome = PatchOutcome::new(patch, verdict, &mut failed, provisional);
+        if !matches!(outcome.class, PatchClass::Exact | PatchClass::Upstreamed) {
+            uncertain.extend(all_written_paths(patch).cloned());
+        }
+        survey.outcomes.push(outcome);
+        survey.questions.push(questions);
     }
-    let verdicts = verdicts(origin.patches(), &all);
-    Ok(Survey { judged: all, verdicts, taken: Rc::clone(taken) })
+    Ok(survey)
 }
 
 fn judge(
@@ -156,56 +118,24 @@ fn judge(
     is_taken: bool,
 ) -> Result<Judged, TreeError> {
     let asked = AskedTree::new(tree);
-    let found = match replay_patch(origin, at, &asked, TreeNames::default()) {
-        Ok(step) => PatchResult::Replayed(step.if_upstreamed(is_taken)),
+    let verdict = match replay_patch(origin, at, &asked, TreeNames::default()) {
+        Ok(step) => Verdict::Replayed(step.if_upstreamed(is_taken)),
         Err(ReplayError::Tree(error)) => return Err(error),
-        Err(ReplayError::NotExact(_) | ReplayError::NoSuchPatch) => {
-            PatchResult::Applied(apply_patch(patch, &asked)?)
-        }
+        // It cannot be replayed: here it is either exact or not.
+        Err(ReplayError::NotExact | ReplayError::NoSuchPatch) => apply_patch(patch, &asked)?,
     };
-    Ok(Judged { found, questions: asked.into_questions() })
-}
-
-fn verdicts(patches: &[Patch], judged: &[Rc<Judged>]) -> Vec<PatchVerdict> {
-    let mut failed = FailedPatches::default();
-    let mut uncertain: HashSet<RepoPath> = HashSet::new();
-    let mut verdicts = Vec::with_capacity(patches.len());
-    for (patch, judged) in patches.iter().zip(judged) {
-        let provisional = touches_any(patch, &uncertain);
-        let (mut class, mut blocked_by) = (judged.class(), Vec::new());
-        if judged.is_stuck() {
-            blocked_by = failed.add(patch);
-        }
-        if !blocked_by.is_empty() {
-            class = PatchClass::Blocked;
-        }
-        if !matches!(class, PatchClass::Exact | PatchClass::Upstreamed) {
-            uncertain.extend(all_written_paths(patch).cloned());
-        }
-        verdicts.push(PatchVerdict { class, blocked_by, provisional });
-    }
-    verdicts
-}
-
-/// The result of one patch, with all that a report needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// Its class; [`PatchClass::Blocked`] if it conflicts in files that an earlier patch should have changed.
-    pub class: PatchClass,
-    /// The names of the conflicting patches whose files it touches, in order.
-    pub blocked_by: Vec<String>,
-    /// Whether it touches a file of an earlier patch that is not exact.
-    pub provisional: bool,
-    /// The rebase step; `None` for a patch that is not exact at the pin.
-    pub step: Option<Step>,
-    /// Reasons why it is not exact, hunk by hunk.
-    pub drift: Option<PatchDrift>,
+    Ok((Rc::new(verdict), Rc::new(asked.into_questions())))
 }
 
 impl Survey {
+    /// Returns the outcome of every patch, in order.
+    pub fn outcomes(&self) -> &[PatchOutcome] {
+        &self.outcomes
+    }
+
     /// Returns the class of every patch, in order.
     pub fn classes(&self) -> impl Iterator<Item = PatchClass> {
-        self.verdicts.iter().map(|verdict| verdict.class)
+        self.outcomes.iter().map(|outcome| outcome.class)
     }
 
     /// Returns whether every patch is exact. On the tree that the series was made for, a rebase requires this.
@@ -213,28 +143,18 @@ impl Survey {
         self.classes().all(|class| class == PatchClass::Exact)
     }
 
-    /// Returns the full outcome of every patch, in order; `tree` is the one that was judged.
+    /// Returns the [`Verdict::drift`] of every patch, in order; `tree` is the one that was judged.
     ///
     /// # Errors
     ///
     /// Only when the tree cannot be read.
-    pub fn outcomes(&self, origin: &Origin<'_>, tree: &dyn Tree) -> Result<Vec<Outcome>, TreeError> {
+    pub fn drift(&self, origin: &Origin<'_>, tree: &dyn Tree) -> Result<Vec<Vec<FileDrift>>, TreeError> {
         let mut current = LayeredTree::new(tree);
-        let mut outcomes = Vec::with_capacity(self.judged.len());
-        for ((patch, judged), verdict) in origin.patches().iter().zip(&self.judged).zip(&self.verdicts) {
-            let drift = match apply_patch(patch, &current)? {
-                Applied::Exact(_) => None,
-                Applied::Drifted(drift) => Some(drift),
-            };
-            let step = match &judged.found {
-                PatchResult::Replayed(step) => Some(step.clone()),
-                PatchResult::Applied(_) => None,
-            };
-            current.add(judged.changes());
-            let PatchVerdict { class, blocked_by, provisional } = verdict;
-            let blocked_by = blocked_by.clone();
-            outcomes.push(Outcome { class: *class, blocked_by, provisional: *provisional, step, drift });
+        let mut drift = Vec::with_capacity(self.outcomes.len());
+        for (patch, outcome) in origin.patches().iter().zip(&self.outcomes) {
+            drift.push(outcome.verdict.drift(patch, &current)?);
+            current.add(outcome.verdict.changes());
         }
-        Ok(outcomes)
+        Ok(drift)
     }
 }

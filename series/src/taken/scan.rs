@@ -100,7 +100,7 @@ impl UpstreamScan {
     /// When a blob cannot be read.
     pub fn new(origin: &Origin<'_>) -> Result<UpstreamScan, TreeError> {
         let patches = (0..origin.patches().len()).filter_map(|at| origin.patch(at));
-        let wanted = patches.map(|(patch, made)| Wanted::new(patch, made.ok(), origin));
+        let wanted = patches.map(|(patch, made)| Wanted::new(patch, made, origin));
         Ok(UpstreamScan { wanted: wanted.collect::<Result<_, _>>()?, moved: HashMap::new() })
     }
 

@@ -64,6 +64,16 @@ impl Region {
     pub fn line_of_theirs(&self) -> usize {
         self.theirs.start + 1
     }
+
+    /// Returns whether both sides changed it, with different results.
+    pub fn is_conflict(&self) -> bool {
+        self.by == By::Both
+    }
+
+    /// Returns whether both sides made the same change.
+    pub fn is_alike(&self) -> bool {
+        self.by == By::Alike
+    }
 }
 
 /// The side that changed a region.
@@ -118,7 +128,7 @@ impl<'a> ThreeWay<'a> {
 
     /// Returns whether there is a conflict.
     pub fn has_conflict(&self) -> bool {
-        self.regions.iter().any(|region| region.by == By::Both)
+        self.regions.iter().any(Region::is_conflict)
     }
 
     /// Returns the regions where changes of theirs were merged into ours.
@@ -128,7 +138,16 @@ impl<'a> ThreeWay<'a> {
 
     /// Returns the regions where both sides made the same change.
     pub fn alike(&self) -> impl Iterator<Item = &Region> {
-        self.regions.iter().filter(|region| region.by == By::Alike)
+        self.regions.iter().filter(|region| region.is_alike())
+    }
+
+    /// Returns the regions that theirs changed, alone or as well, which are at least partly in these lines of the base.
+    /// An insertion is at the line below it.
+    pub fn changed_by_theirs(&self, lines: Range<usize>) -> impl Iterator<Item = &Region> {
+        let is_above = |region: &Region| region.base.end.max(region.base.start + 1) <= lines.start;
+        let first = self.regions.partition_point(is_above);
+        let rest = self.regions.get(first..).unwrap_or_default().iter();
+        rest.take_while(move |region| region.base.start < lines.end).filter(|region| region.by != By::Ours)
     }
 
     /// Returns the lines of theirs in a region; those of the base if theirs has none.
@@ -141,15 +160,19 @@ impl<'a> ThreeWay<'a> {
 
     /// Returns the number of changed lines of theirs that ours has already, and their total number.
     pub fn lines_there(&self) -> (usize, usize) {
-        let there = self.regions.iter().filter(|region| region.by == By::Alike);
         let size = |region: &Region| region.size_of_theirs;
-        (there.map(size).sum(), self.regions.iter().map(size).sum())
+        (self.alike().map(size).sum(), self.regions.iter().map(size).sum())
     }
 
-    /// Returns whether ours has all of these lines of the base, and nothing between them.
-    pub fn has_untouched(&self, lines: &Range<usize>) -> bool {
-        let is_inside = |run: &ChangedRun| run.old.start < lines.end && run.old.end > lines.start;
-        !self.by_ours.iter().any(is_inside)
+    /// Returns the place in ours of these lines of the base, from 0; `None` unless ours has all of them, with nothing
+    /// between them.
+    pub fn place_of(&self, lines: &Range<usize>) -> Option<usize> {
+        let above = self.by_ours.partition_point(|run| run.old.end <= lines.start);
+        if self.by_ours.get(above).is_some_and(|run| run.old.start < lines.end) {
+            return None;
+        }
+        let last = above.checked_sub(1).and_then(|last| self.by_ours.get(last));
+        Some(last.map_or(lines.start, |run| run.line_below(lines.start)))
     }
 
     /// Writes the merged text, with conflict markers at conflicts and at the regions that start on a line of our side

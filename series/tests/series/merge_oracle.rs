@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use espalier_series::{ConflictReason, Origin, Patch, PatchClass, Replay, Step, TreeNames};
+use espalier_series::{
+    ConflictReason, HunkClass, MergeKind, Origin, Patch, PatchClass, Replay, ReplayedFile, Step, TreeNames,
+};
 
 use crate::random::Random;
 use crate::support::{modify, read, tree};
@@ -95,6 +97,7 @@ fn compare(folder: &Path, name: &str, triple: &Triple, tally: &mut Tally) {
     write(folder, triple);
     let by_git = merged_by_git(folder);
     let step = replayed(&patch_of(folder, triple), triple);
+    assert!(is_consistent(&step.replayed.files[0]), "{name}: {:?}", step.replayed);
     let reason = step.replayed.conflicts().next().map(|conflict| &conflict.reason);
     match (by_git, reason) {
         (Some(text), None) => {
@@ -105,6 +108,30 @@ fn compare(folder: &Path, name: &str, triple: &Triple, tally: &mut Tally) {
         (None, Some(_)) => tally.both_stop += 1,
         (Some(_), Some(reason)) => panic!("{name}: git merges it, we say {reason:?}"),
         (None, None) => panic!("{name}: git stops, we do not"),
+    }
+}
+
+/// Returns whether the classes of the hunks explain the result of the merge.
+fn is_consistent(file: &ReplayedFile) -> bool {
+    let (mut placed, mut merged, mut there, mut uncertain, mut conflicts) = (0, 0, 0, 0, 0);
+    for hunk in &file.hunks {
+        match hunk {
+            HunkClass::Exact | HunkClass::Shifted { .. } => placed += 1,
+            HunkClass::Merged => merged += 1,
+            HunkClass::Upstreamed | HunkClass::PartlyUpstreamed => there += 1,
+            HunkClass::MovedFunction { .. } | HunkClass::Ambiguous => uncertain += 1,
+            HunkClass::Conflict => conflicts += 1,
+        }
+    }
+    match &file.merge_kind {
+        MergeKind::Unchanged | MergeKind::Placed => placed == file.hunks.len(),
+        MergeKind::Merged => merged > 0 && placed + merged == file.hunks.len(),
+        MergeKind::AlreadyThere => there == file.hunks.len(),
+        MergeKind::PartlyThere { .. } => there > 0 && uncertain + conflicts == 0,
+        MergeKind::Conflict(conflict) => match conflict.reason {
+            ConflictReason::LookAlike { .. } => uncertain > 0 && conflicts == 0,
+            _ => conflicts > 0,
+        },
     }
 }
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use espalier_series::{
-    Applied, Content, FileDriftKind, Hunk, HunkClass, HunkDrift, LineKind, MemoryTree, Mode, ObjectId, Patch,
-    PatchClass, PatchDrift, TreeChange, apply_patch, parse, run_series,
+    Content, FileDriftKind, Hunk, HunkClass, HunkDrift, LineKind, MemoryTree, Mode, ObjectId, Patch,
+    PatchClass, PatchDrift, TreeChange, Verdict, apply_patch, parse, run_series,
 };
 
 use crate::oracle_mutations::{Files, mutate_files, mutate_lines, mutate_patch};
@@ -133,7 +133,7 @@ fn check_untouched_patches(history: &History) {
     let revisions = String::from_utf8(revisions).unwrap();
     let outcomes = run_series(&patches, &tree).unwrap();
     for (outcome, tree_of_git) in outcomes.iter().zip(revisions.lines()) {
-        let Applied::Exact(changes) = &outcome.applied else { panic!("{outcome:?}") };
+        let Verdict::Exact(changes) = &*outcome.verdict else { panic!("{outcome:?}") };
         start = changed(&history.git, &start, changes);
         assert_eq!(history.git.tree_id(&start).to_string(), tree_of_git);
     }
@@ -371,8 +371,9 @@ fn try_ours(history: &History, at: usize, attempt: &Attempt) -> Ours {
         tree.put(path, mode_of(*mode), bytes);
     }
     match apply_patch(&patch, &tree).unwrap() {
-        Applied::Exact(changes) => Ours::Exact(changes),
-        Applied::Drifted(drift) => {
+        Verdict::Exact(changes) => Ours::Exact(changes),
+        Verdict::Replayed(step) => panic!("{step:?}"),
+        Verdict::Drifted(drift) => {
             assert!(drift.class != PatchClass::Exact && !drift.to_string().is_empty());
             Ours::Drifted(drift)
         }

@@ -333,7 +333,7 @@ fn later_patches_follow_the_file_too() {
     let mut replay = Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN);
     replay.step(0).unwrap();
     let step = replay.step(1).unwrap();
-    assert_eq!(step.replayed.files[0].merge_kind, MergeKind::Unchanged);
+    assert_eq!(step.replayed.files[0].merge_kind, MergeKind::Placed);
     assert_eq!(step.changes[0].path.to_string(), "b.c");
 }
 

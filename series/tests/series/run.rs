@@ -1,6 +1,6 @@
 //! Whole series.
 
-use espalier_series::{Applied, PatchClass, run_series};
+use espalier_series::{PatchClass, run_series};
 
 use crate::support::{create, modify, read_named, tree};
 
@@ -19,8 +19,7 @@ fn each_patch_builds_on_the_one_before() {
     ];
     let outcomes = run_series(&patches, &tree).unwrap();
     assert!(outcomes.iter().all(|outcome| outcome.class == PatchClass::Exact && !outcome.provisional));
-    let Applied::Exact(changes) = &outcomes[2].applied else { panic!() };
-    let content = changes[0].new.as_ref().unwrap().content.as_ref().unwrap();
+    let content = outcomes[2].verdict.changes()[0].new.as_ref().unwrap().content.as_ref().unwrap();
     assert_eq!(content.as_slice(), b"3\n");
 }
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use espalier_series::{
-    Applied, FileAfter, FileHere, LooseReading, MemoryTree, Mode, PatchClass, PatchOutcome, parse,
-    place_hunks, run_series,
+    FileAfter, FileHere, LooseReading, MemoryTree, Mode, PatchClass, PatchOutcome, parse, place_hunks,
+    run_series,
 };
 use git2::{ObjectType, Oid};
 
@@ -43,8 +43,7 @@ fn a_series_on_a_large_tree() {
 fn time_of_hashing(outcomes: &[PatchOutcome]) -> Duration {
     let start = Instant::now();
     for outcome in outcomes {
-        let Applied::Exact(changes) = &outcome.applied else { panic!("{outcome:?}") };
-        for file in changes.iter().filter_map(|change| change.new.as_ref()) {
+        for file in outcome.verdict.changes().iter().filter_map(|change| change.new.as_ref()) {
             let content = file.content.as_ref().unwrap();
             let by_git = Oid::hash_object(ObjectType::Blob, content).unwrap();
             assert_eq!(by_git.as_bytes(), file.id.as_bytes());

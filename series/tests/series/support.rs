@@ -1,8 +1,8 @@
 //! Hand-written patch texts, with the blob ids filled in.
 
 use espalier_series::{
-    Applied, FileDriftKind, HunkClass, HunkDrift, MemoryTree, Mode, ObjectId, Patch, PatchDrift, Refusal,
-    Tree, TreeChange, apply_patch, parse,
+    FileDriftKind, HunkClass, HunkDrift, MemoryTree, Mode, ObjectId, Patch, PatchDrift, Refusal, Tree,
+    TreeChange, Verdict, apply_patch, parse,
 };
 use git2::{ObjectType, Oid};
 
@@ -87,16 +87,16 @@ pub fn tree(files: &[(&str, &str)]) -> MemoryTree {
 /// Applies a patch that must be exact.
 pub fn changes(patch: &Patch, tree: &dyn Tree) -> Vec<TreeChange> {
     match apply_patch(patch, tree).unwrap() {
-        Applied::Exact(changes) => changes,
-        Applied::Drifted(drift) => panic!("not exact:\n{drift}"),
+        Verdict::Exact(changes) => changes,
+        other => panic!("not exact:\n{other:?}"),
     }
 }
 
 /// Applies a patch that must not be exact.
 pub fn drift(patch: &Patch, tree: &dyn Tree) -> PatchDrift {
     match apply_patch(patch, tree).unwrap() {
-        Applied::Exact(changes) => panic!("exact: {changes:?}"),
-        Applied::Drifted(drift) => drift,
+        Verdict::Drifted(drift) => drift,
+        other => panic!("exact: {other:?}"),
     }
 }
 

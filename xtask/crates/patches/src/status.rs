@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use clap::Args;
 use espalier_core::config::name::Name;
@@ -16,8 +17,7 @@ use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::ui;
-use espalier_series as series;
-use espalier_series::{Origin, Patch, PatchClass, Survey, UpstreamHistory};
+use espalier_series::{FileDrift, Patch, PatchClass, PatchOutcome, Survey, UpstreamHistory};
 use serde_json::json;
 
 use crate::overlays::{self, UpstreamTree};
@@ -142,12 +142,11 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     let history = series.history(tip)?;
     let found = hold_against(series, tip, history.as_deref())?;
     let touched = touched_by(&series.store, &series.stack.patches, history.as_deref().unwrap_or_default())?;
-    let mut patches: Vec<PatchStatus> = found
-        .outcomes
-        .into_iter()
+    let judged = found.survey.outcomes().iter().zip(found.drift);
+    let mut patches: Vec<PatchStatus> = judged
         .zip(&series.stack.patches)
         .zip(&series.stack.files)
-        .map(|((outcome, patch), file)| patch_status(patch, outcome, &file.file))
+        .map(|((judged, patch), file)| patch_status(patch, judged, &file.file))
         .collect();
     for ((patch, touched_by), caused_by) in patches.iter_mut().zip(touched).zip(found.caused_by) {
         (patch.touched_by, patch.caused_by) = (touched_by, caused_by);
@@ -182,10 +181,11 @@ fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Resu
     Ok(Tip { name: pin.revision.to_string(), revision: pin.revision.clone(), commit, tree: pin.tree })
 }
 
-/// The classes of the patches, and for each the commit that caused its class.
+/// The verdicts on the patches, and for each its drift and the commit that caused its class.
 struct Classification {
     inexact_at_pin: bool,
-    outcomes: Vec<series::Outcome>,
+    survey: Rc<Survey>,
+    drift: Vec<Vec<FileDrift>>,
     caused_by: Vec<Option<usize>>,
     histories: Vec<UpstreamHistory>,
 }
@@ -197,20 +197,17 @@ fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) ->
     let origin = range::origin(store, patches, &pin_tree)?;
     let Some(history) = history else {
         let inexact_at_pin = !range::survey_tree(&origin, &pin_tree, &PatchSet::default())?.is_exact();
-        let survey = range::survey_tree(&origin, &tip_tree, &PatchSet::default())?;
-        let outcomes = outcomes(&survey, &origin, &tip_tree)?;
-        let caused_by = vec![None; outcomes.len()];
-        return Ok(Classification { inexact_at_pin, caused_by, outcomes, histories: Vec::new() });
+        let survey = Rc::new(range::survey_tree(&origin, &tip_tree, &PatchSet::default())?);
+        let drift = survey.drift(&origin, &tip_tree)?;
+        let caused_by = vec![None; patches.len()];
+        return Ok(Classification { inexact_at_pin, survey, drift, caused_by, histories: Vec::new() });
     };
     let range = range::survey_history(store, &origin, &pin_tree, history)?;
     let caused_by = (0..patches.len()).map(|patch| cause(&range, patch)).collect();
-    let outcomes = outcomes(range.at_tip(), &origin, &tip_tree)?;
+    let survey = Rc::clone(range.at_tip());
+    let drift = survey.drift(&origin, &tip_tree)?;
     let inexact_at_pin = !range.at_pin.is_exact();
-    Ok(Classification { inexact_at_pin, caused_by, outcomes, histories: range.taken.histories })
-}
-
-fn outcomes(survey: &Survey, origin: &Origin<'_>, tree: &StoreTree<'_>) -> Result<Vec<series::Outcome>> {
-    Ok(survey.outcomes(origin, tree)?)
+    Ok(Classification { inexact_at_pin, survey, drift, caused_by, histories: range.taken.histories })
 }
 
 /// Returns the last commit at which the patch changed to the class that it has at the tip.
@@ -240,18 +237,18 @@ fn touched_by(store: &Store, patches: &[Patch], history: &[Commit]) -> Result<Ve
     Ok(touched)
 }
 
-fn patch_status(patch: &Patch, outcome: series::Outcome, file: &str) -> PatchStatus {
-    let replayed = outcome.step.map(|step| step.replayed);
+fn patch_status(patch: &Patch, (outcome, files): (&PatchOutcome, Vec<FileDrift>), file: &str) -> PatchStatus {
+    let replayed = outcome.verdict.replayed();
     let conflicts = replayed.iter().flat_map(|replayed| replayed.conflicts().map(replay::describe_conflict));
     PatchStatus {
         file: file.to_string(),
         subject: patch.subject.clone(),
         class: outcome.class,
         provisional: outcome.provisional,
-        blocked_by: outcome.blocked_by,
+        blocked_by: outcome.blocked_by.clone(),
         conflicts: conflicts.collect(),
-        notes: replayed.as_ref().map(replay::notes_on).unwrap_or_default(),
-        files: outcome.drift.map(|drift| drift.files).unwrap_or_default(),
+        notes: replayed.map(replay::notes_on).unwrap_or_default(),
+        files,
         upstream: Vec::new(),
         touched_by: Vec::new(),
         caused_by: None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use espalier_core::error::{Error, Kind, Result};
-use espalier_series::{Applied, PatchClass, PatchOutcome};
+use espalier_series::{PatchClass, PatchOutcome, Verdict};
 
 use crate::stack::Stack;
 
@@ -80,12 +80,8 @@ fn report(file: &str, outcome: &PatchOutcome) -> String {
     if outcome.provisional {
         heading += " (provisional: an earlier patch failed)";
     }
-    match &outcome.applied {
-        Applied::Exact(_) => heading,
-        Applied::Drifted(drift) => {
-            let text = drift.to_string();
-            let body: Vec<&str> = text.lines().skip(1).collect();
-            format!("{heading}\n{}", body.join("\n"))
-        }
-    }
+    let Verdict::Drifted(drift) = &*outcome.verdict else { return heading };
+    let text = drift.to_string();
+    let body: Vec<&str> = text.lines().skip(1).collect();
+    format!("{heading}\n{}", body.join("\n"))
 }

@@ -23,8 +23,7 @@ use espalier_core::sys::project::run_lock::Access;
 use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_core::sys::work_trees::materialise::{self, Materialised, Place};
 use espalier_series as series;
-use espalier_series::{Applied as SeriesApplied, Patch, PatchOutcome, TreeChange};
-use espalier_series::{ObjectId, ObjectKind};
+use espalier_series::{ObjectId, ObjectKind, Patch, TreeChange};
 use owners::check_owners;
 use serde_json::json;
 
@@ -264,7 +263,7 @@ pub fn apply_stack(store: &Store, stack: &Stack) -> Result<Applied> {
     let mut applying = Applying { store, tree: GitTree::new(store, pin.tree)?, commit };
     let mut trees = Vec::with_capacity(patches.len());
     for (patch, outcome) in patches.iter().zip(&outcomes) {
-        trees.push(applying.add_patch(patch, changes_of(outcome))?);
+        trees.push(applying.add_patch(patch, outcome.verdict.changes())?);
     }
     check_owners(&mut GitTree::new(store, pin.tree)?, &mut applying.tree, stack)?;
     let tree = applying.add_overlays(stack)?;
@@ -344,12 +343,5 @@ impl Applying<'_> {
         let text = commit_text(tree, Some(self.commit), message);
         self.commit = self.store.make(ObjectKind::Commit, text.into_bytes());
         Ok(tree)
-    }
-}
-
-fn changes_of(outcome: &PatchOutcome) -> &[TreeChange] {
-    match &outcome.applied {
-        SeriesApplied::Exact(changes) => changes,
-        SeriesApplied::Drifted(_) => &[],
     }
 }

@@ -8,7 +8,7 @@ use espalier_core::sys::git::tree::GitTree;
 use espalier_core::sys::work_trees::edit_repo::EditCommit;
 use espalier_series as series;
 use espalier_series::ObjectId;
-use espalier_series::{Applied, Patch, apply_patch, slug_from_subject};
+use espalier_series::{Patch, Verdict, apply_patch, slug_from_subject};
 use serde_json::json;
 
 use super::written::Written;
@@ -116,7 +116,7 @@ fn makes(store: &Store, patch: &Patch, commit: &EditCommit) -> Result<bool> {
 }
 
 fn tree_after(store: &Store, patch: &Patch, before: ObjectId) -> Result<Option<ObjectId>> {
-    let Applied::Exact(changes) = apply_patch(patch, &StoreTree::new(store, before)?)? else {
+    let Verdict::Exact(changes) = apply_patch(patch, &StoreTree::new(store, before)?)? else {
         return Ok(None);
     };
     let mut tree = GitTree::new(store, before)?;

@@ -23,10 +23,10 @@ pub fn step(series_move: &SeriesMove<'_>, replay: &mut Replay<'_>, at: usize) ->
 fn not_replayed(series_move: &SeriesMove<'_>, error: ReplayError) -> Error {
     match error {
         ReplayError::Tree(error) => error.into(),
-        ReplayError::NotExact(drift) => match apply::apply_stack(series_move.store, &series_move.stack) {
-            Err(error) => error.hint("a series is moved only from a pin on which it is exact"),
-            Ok(_) => Error::no(drift.to_string()),
-        },
+        ReplayError::NotExact => apply::apply_stack(series_move.store, &series_move.stack)
+            .err()
+            .unwrap_or_else(|| Error::no("a patch is not exact at the pin"))
+            .hint("a series is moved only from a pin on which it is exact"),
         ReplayError::NoSuchPatch => Error::environment("the record of the rebase goes beyond the series"),
     }
 }

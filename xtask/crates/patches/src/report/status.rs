@@ -83,7 +83,8 @@ pub struct PatchStatus {
     pub upstream: Vec<String>,
     /// Other notes of a rebase.
     pub notes: Vec<String>,
-    /// The drift of each file from the one that the patch was made for, hunk by hunk; empty for an exact patch.
+    /// The drift of each file from the one that the patch was made for, hunk by hunk; empty for an exact patch. If
+    /// upstream's history contains the patch, files that upstream changed since are left out.
     pub files: Vec<FileDrift>,
     /// The commits that changed its files since the pin: indices into `history`, oldest first.
     pub touched_by: Vec<usize>,

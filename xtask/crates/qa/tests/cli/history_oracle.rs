@@ -122,7 +122,7 @@ impl History {
         let names = TreeNames { pin: "v1", tip: "v2" };
         match Replay::new(&origin, &tip_tree, names, &nothing).step(0) {
             Ok(step) => Some(step),
-            Err(ReplayError::NotExact(_)) => None,
+            Err(ReplayError::NotExact) => None,
             Err(error) => panic!("{error:?}"),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::support::moving::{Move, TIP};
 use super::support::upstream::{Upstream, moved as moved_upstream};
 use super::support::{Output, Project, Source, files, git};
 
@@ -109,6 +110,48 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
       next: solve the patch that blocks it first
     -- stderr --
     "#);
+}
+
+/// The hunk for one twin fits the other one too. The replay knows which one it was made for.
+#[test]
+fn the_drift_of_a_patch_has_the_class_of_its_replay() {
+    let project = Project::new();
+    project.take_patch(|fork| files::edit(&fork.join("src/twins.c"), "result * 2", "result * 3"));
+    let (line, more) = ("#include \"words.h\"", "#include <stddef.h>\n#include \"words.h\"");
+    let upstream = moved_upstream(&project, &[("Include more", "src/twins.c", line, more)]);
+    let said = status(&project, &upstream, &["--quiet", "--long"]).code(1).stdout;
+    let hunk = [
+        "    hunk 1 @@ -5,7 +5,7 @@ (0001:14): shifted by +1 lines\n",
+        "      made for: int words_twin_left(int value) {\n",
+        "      fits at line 6, in function: int words_twin_left(int value) {\n",
+        "  shifted since ",
+    ];
+    assert!(said.contains(&hunk.concat()), "{said}");
+    let json = status(&project, &upstream, &["--json"]).code(1).json();
+    assert_eq!(json["patches"][0]["class"], "shifted");
+    assert_eq!(json["patches"][0]["files"][0]["hunks"][0]["class"], "shifted");
+}
+
+/// `apply` refuses such a file, so it is not exact; a rebase takes the patch along.
+#[test]
+fn a_file_whose_mode_changed_is_not_exact() {
+    let moving = Move::new(|upstream| {
+        use std::os::unix::fs::PermissionsExt;
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(upstream.join("src/count.c"), executable).unwrap();
+    });
+    let from = moving.upstream.to_str().unwrap();
+    let status = ["--quiet", "status", "--long", "--tip", TIP, "--from", from];
+    let said = moving.project.run(&status).code(1).stdout;
+    for line in [
+        "paged: 2 of 3 patches are exact at hello v2.0",
+        "  shifted  patches/paged/0002-say-what-is-counted.patch",
+        "  src/count.c (0002:10): expected a file (100644), found an executable file (100755)\n",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    moving.rebase(&[]).success();
+    moving.assert_moved();
 }
 
 #[test]
