@@ -9,7 +9,7 @@ use espalier_series::ObjectId;
 use espalier_series::{FailedPatches, Patch, Replay, Replayed, replayed_patch};
 
 use super::Choices;
-use super::steps::{ReplayVerdict, names, notes, shared, step, verdict};
+use super::steps::{Decision, decide, names, notes, shared, step};
 use super::target::{SeriesMove, Target, read_upstream};
 use crate::apply::change_tree;
 use crate::overlays::{self, PinOverlays, UpstreamTree};
@@ -97,17 +97,17 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
             change_tree(store, &mut tree, &step.changes)?;
         }
         let new = new_patch(patch, &step.replayed, &replay)?;
-        let verdict = match blocked_by.is_empty() {
-            true => verdict(&step.replayed, choices),
-            false => ReplayVerdict::Asks(Fate::Blocked),
+        let decision = match blocked_by.is_empty() {
+            true => decide(&step.replayed, choices),
+            false => Decision::Asks(Fate::Blocked),
         };
-        let mut notes = notes(&step.replayed, &upstream, at, verdict);
-        notes.extend(shared(series_move, &replay, (at, &step.replayed), verdict)?);
+        let mut notes = notes(&step.replayed, &upstream, at, decision);
+        notes.extend(shared(series_move, &replay, (at, &step.replayed), decision)?);
         // Conflicts of a blocked patch are omitted: text that it does not find may come from the patch that blocks it,
         // and upstream may not have changed it at all.
         let conflicts = step.replayed.conflicts().filter(|_| blocked_by.is_empty());
         let conflicts = conflicts.map(replay::describe_conflict).collect();
-        let moved = patch_move(series_move, file, (patch, &new), (verdict, choices));
+        let moved = patch_move(series_move, file, (patch, &new), (decision, choices));
         moves.push(PatchMove { notes, conflicts, blocked_by, ..moved });
         new_patches.push(new);
     }
@@ -130,14 +130,14 @@ fn patch_move(
     series_move: &SeriesMove<'_>,
     file: &PatchFile,
     (old, new): (&Patch, &Patch),
-    (verdict, choices): (ReplayVerdict, Choices),
+    (decision, choices): (Decision, Choices),
 ) -> PatchMove {
     let becomes = |new| settled(old, new, choices.no_range_diff);
-    let (fate, range_diff) = match verdict {
-        ReplayVerdict::Stays => becomes(Some(new)),
-        ReplayVerdict::Dropped => becomes(None),
-        ReplayVerdict::Asks(Fate::PartlyUpstreamed) => (Fate::PartlyUpstreamed, becomes(Some(new)).1),
-        ReplayVerdict::Asks(fate) => (fate, None),
+    let (fate, range_diff) = match decision {
+        Decision::Stays => becomes(Some(new)),
+        Decision::Dropped => becomes(None),
+        Decision::Asks(Fate::PartlyUpstreamed) => (Fate::PartlyUpstreamed, becomes(Some(new)).1),
+        Decision::Asks(fate) => (fate, None),
     };
     PatchMove {
         series: series_move.stack.variant.name.to_string(),

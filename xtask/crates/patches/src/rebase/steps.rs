@@ -31,9 +31,9 @@ fn not_replayed(series_move: &SeriesMove<'_>, error: ReplayError) -> Error {
     }
 }
 
-/// Outcome of a replayed patch.
+/// The decision about a replayed patch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum ReplayVerdict {
+pub enum Decision {
     /// It becomes a patch of the new series.
     Stays,
     /// It is dropped, because upstream has it.
@@ -42,16 +42,14 @@ pub enum ReplayVerdict {
     Asks(Fate),
 }
 
-/// Returns the outcome, by the same rule for a real rebase and a dry run.
-pub fn verdict(replayed: &Replayed, choices: Choices) -> ReplayVerdict {
+/// Decides by the same rule for a real rebase and a dry run.
+pub fn decide(replayed: &Replayed, choices: Choices) -> Decision {
     match replayed.class() {
-        _ if replayed.has_conflict() => ReplayVerdict::Asks(Fate::Conflict),
-        PatchClass::Upstreamed if choices.drop_upstreamed => ReplayVerdict::Dropped,
-        PatchClass::Upstreamed => ReplayVerdict::Asks(Fate::Upstreamed),
-        PatchClass::PartlyUpstreamed if !choices.trim_upstreamed => {
-            ReplayVerdict::Asks(Fate::PartlyUpstreamed)
-        }
-        _ => ReplayVerdict::Stays,
+        _ if replayed.has_conflict() => Decision::Asks(Fate::Conflict),
+        PatchClass::Upstreamed if choices.drop_upstreamed => Decision::Dropped,
+        PatchClass::Upstreamed => Decision::Asks(Fate::Upstreamed),
+        PatchClass::PartlyUpstreamed if !choices.trim_upstreamed => Decision::Asks(Fate::PartlyUpstreamed),
+        _ => Decision::Stays,
     }
 }
 
@@ -60,9 +58,9 @@ pub fn shared(
     series_move: &SeriesMove<'_>,
     replay: &Replay<'_>,
     (at, replayed): (usize, &Replayed),
-    verdict: ReplayVerdict,
+    decision: Decision,
 ) -> Result<Vec<String>> {
-    if !matches!(verdict, ReplayVerdict::Asks(Fate::PartlyUpstreamed)) {
+    if !matches!(decision, Decision::Asks(Fate::PartlyUpstreamed)) {
         return Ok(Vec::new());
     }
     let tip = format!("{} {}", series_move.stack.pin.upstream, series_move.tip.name);
@@ -71,10 +69,10 @@ pub fn shared(
 }
 
 /// Returns the notes for the user on the patch at `at`.
-pub fn notes(replayed: &Replayed, upstream: &[TakenPatch], at: usize, verdict: ReplayVerdict) -> Vec<String> {
+pub fn notes(replayed: &Replayed, upstream: &[TakenPatch], at: usize, decision: Decision) -> Vec<String> {
     let mut notes = notes_on(replayed);
     notes.extend(notes_of_patch(upstream, at).iter().cloned());
-    if verdict == ReplayVerdict::Dropped {
+    if decision == Decision::Dropped {
         notes.push("upstream has all of it".to_string());
     }
     notes

@@ -9,7 +9,7 @@ use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series::ObjectId;
 use espalier_series::{Patch, Replay, Replayed, Step};
 
-use super::steps::{ReplayVerdict, names, notes, shared, step, verdict};
+use super::steps::{Decision, decide, names, notes, shared, step};
 use super::target::{SeriesMove, Target, read_upstream};
 use super::{Choices, conflict};
 use crate::apply::change_tree;
@@ -144,7 +144,7 @@ fn go_on_with_series(
 
 /// Returns the patch at `at` with its upstreamed parts as conflicts, if the user asked to edit those.
 fn to_edit(replay: &Replay<'_>, at: usize, step: &Step, choices: Choices) -> Result<Option<Replayed>> {
-    let asks = matches!(verdict(&step.replayed, choices), ReplayVerdict::Asks(Fate::PartlyUpstreamed));
+    let asks = matches!(decide(&step.replayed, choices), Decision::Asks(Fate::PartlyUpstreamed));
     match asks && choices.edit_upstreamed {
         true => Ok(Some(replay.by_hand(at, &step.replayed)?)),
         false => Ok(None),
@@ -177,12 +177,12 @@ impl Walk<'_> {
         file: &str,
         (step, replay): (&Step, &Replay<'_>),
     ) -> Result<()> {
-        let verdict = verdict(&step.replayed, self.choices);
-        let mut notes = notes(&step.replayed, &self.state.upstream, at, verdict);
-        if let ReplayVerdict::Asks(fate) = verdict {
+        let decision = decide(&step.replayed, self.choices);
+        let mut notes = notes(&step.replayed, &self.state.upstream, at, decision);
+        if let Decision::Asks(fate) = decision {
             // A parent's patch is reported with its own series.
             if at >= self.state.parents {
-                notes.extend(shared(self.series_move, replay, (at, &step.replayed), verdict)?);
+                notes.extend(shared(self.series_move, replay, (at, &step.replayed), decision)?);
                 self.refused.push(Refused { file: file.to_string(), fate, notes });
             }
             return Ok(());
@@ -190,7 +190,7 @@ impl Walk<'_> {
         if !self.refused.is_empty() {
             return Ok(());
         }
-        let drops = verdict == ReplayVerdict::Dropped;
+        let drops = decision == Decision::Dropped;
         if drops {
             self.series_move.context.ui.status("Dropping", file);
         } else {
