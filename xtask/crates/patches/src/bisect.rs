@@ -51,25 +51,21 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 /// Returns the report as data. The caller holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
-    let UpToTip { variant, from, .. } = &options.range;
-    let series = PinnedSeries::load(context, variant.as_deref())?;
+    let series = options.range.load(context)?;
     let wanted = wanted_patches(&series, options.patch.as_deref())?;
-    let tip = series.tip(context, options.range.reference(), from.as_deref())?;
+    let tip = options.range.tip(context, &series)?;
     if !options.every_commit {
         Ends { series: &series, wanted: &wanted, tip: &tip, options }.check()?;
     }
-    let history = series.required_history(&tip)?;
-    context
-        .ui
-        .status("Judging", format!("{} patches at {} commits", series.stack.patches.len(), history.len()));
+    let history = options.range.commits(context, &series, &[], &tip)?;
     let range = series.survey(&history)?;
     let patches = wanted.into_iter().filter_map(|at| patch_bisect(&series, &range, &history, at));
     Ok(BisectReport {
         patches: patches.collect(),
         variant: series.stack.variant.name.to_string(),
         upstream: series.stack.pin.upstream.clone(),
-        pin: Place { name: series.stack.pin.revision.to_string(), tree: series.stack.pin.tree.to_string() },
-        tip: Place { name: tip.name, tree: tip.tree.to_string() },
+        pin: Place::new(&series.stack.pin.revision, series.stack.pin.tree),
+        tip: Place::new(tip.name, tip.tree),
         commits: history.len(),
     })
 }

@@ -39,14 +39,11 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 /// Returns the report as data. The caller holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
-    let UpToTip { variant, from, .. } = &options.range;
-    let series = PinnedSeries::load(context, variant.as_deref())?;
-    let tip = series.tip(context, options.range.reference(), from.as_deref())?;
-    let history = series.required_history(&tip)?;
+    let series = options.range.load(context)?;
     let others = series.others_on_pin(context)?;
     let all = || std::iter::once(&series).chain(&others);
-    let patches: usize = all().map(|series| series.stack.own_patches().len()).sum();
-    context.ui.status("Judging", format!("{patches} patches at {} commits", history.len()));
+    let tip = options.range.tip(context, &series)?;
+    let history = options.range.commits(context, &series, &others, &tip)?;
     let search = Search::new(context, (&series, &others), &history)?;
     let applies = search.furthest(PatchClass::applies)?;
     let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
@@ -74,8 +71,8 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
         variant: series.stack.variant.name.to_string(),
         series: all().map(|series| series.stack.variant.name.to_string()).collect(),
         upstream: series.stack.pin.upstream.clone(),
-        pin: Place { name: series.stack.pin.revision.to_string(), tree: series.stack.pin.tree.to_string() },
-        tip: Place { name: tip.name, tree: tip.tree.to_string() },
+        pin: Place::new(&series.stack.pin.revision, series.stack.pin.tree),
+        tip: Place::new(&tip.name, tip.tree),
     })
 }
 

@@ -1,5 +1,6 @@
 //! The common input of `status`, `bisect` and `newest`: a variant's series, its pin, and upstream since then.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use clap::Args;
@@ -40,6 +41,32 @@ impl UpToTip {
     #[must_use]
     pub fn reference(&self) -> &str {
         self.tip.as_deref().unwrap_or(DEFAULT_TIP)
+    }
+
+    /// Reads the series and fetches its pin. The caller holds the run lock.
+    pub fn load(&self, context: &Context) -> Result<PinnedSeries> {
+        PinnedSeries::load(context, self.variant.as_deref())
+    }
+
+    /// Fetches the tip.
+    pub fn tip(&self, context: &Context, series: &PinnedSeries) -> Result<Tip> {
+        series.tip(context, self.reference(), self.from.as_deref())
+    }
+
+    /// Returns the commits from the pin of `series` and `others` to the tip, where they are judged next.
+    pub fn commits(
+        &self,
+        context: &Context,
+        series: &PinnedSeries,
+        others: &[PinnedSeries],
+        tip: &Tip,
+    ) -> Result<Vec<Commit>> {
+        let history = series.required_history(tip)?;
+        // The patches of a series are also in those that extend it.
+        let files = std::iter::once(series).chain(others).flat_map(|series| &series.stack.files);
+        let patches: BTreeSet<&str> = files.map(|patch| patch.file.as_str()).collect();
+        context.ui.status("Judging", format!("{} patches at {} commits", patches.len(), history.len()));
+        Ok(history)
     }
 }
 

@@ -161,8 +161,8 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     Ok(StatusReport {
         variant: variant.name.to_string(),
         upstream: pin.upstream.clone(),
-        pin: Place { name: pin.revision.to_string(), tree: pin.tree.to_string() },
-        tip: Place { name: tip.name.clone(), tree: tip.tree.to_string() },
+        pin: Place::new(&pin.revision, pin.tree),
+        tip: Place::new(&tip.name, tip.tree),
         inexact_at_pin: found.inexact_at_pin,
         patches,
         overlays: overlays::clashes_at(&series.store, &series.stack, upstream)?,

@@ -157,8 +157,8 @@ pub fn empty_report(series_move: &SeriesMove<'_>, tree: ObjectId) -> RebaseRepor
     RebaseReport {
         variant: series_move.stack.variant.name.to_string(),
         upstream: series_move.stack.pin.upstream.clone(),
-        from: report::place(&series_move.old_name, series_move.stack.pin.tree),
-        to: report::place(&series_move.tip.name, series_move.tip.tree),
+        from: report::Place::new(&series_move.old_name, series_move.stack.pin.tree),
+        to: report::Place::new(&series_move.tip.name, series_move.tip.tree),
         tree: tree.to_string(),
         patches: Vec::new(),
         reverts: Vec::new(),

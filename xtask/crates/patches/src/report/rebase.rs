@@ -3,7 +3,7 @@
 use std::fmt;
 
 use espalier_core::config::overlay::Clash;
-use espalier_series::{ObjectId, PatchClass};
+use espalier_series::PatchClass;
 use serde::Serialize;
 
 pub use super::status::Place;
@@ -143,9 +143,4 @@ impl fmt::Display for Revert {
             }
         }
     }
-}
-
-/// Builds a named tree.
-pub fn place(name: &str, tree: ObjectId) -> Place {
-    Place { name: name.to_string(), tree: tree.to_string() }
 }

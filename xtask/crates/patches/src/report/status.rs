@@ -1,7 +1,9 @@
 //! The report of `status`: every patch of a series against one upstream tree.
 
 use espalier_core::config::overlay::Clash;
-use espalier_series::{Change, Content, FileDrift, FilePatch, LineKind, Patch, PatchClass, visible};
+use espalier_series::{
+    Change, Content, FileDrift, FilePatch, LineKind, ObjectId, Patch, PatchClass, visible,
+};
 use serde::Serialize;
 
 /// Completes a hint for the readers of a report, where it is not a line of its own.
@@ -49,6 +51,13 @@ pub struct Place {
     pub name: String,
     /// Tree id.
     pub tree: String,
+}
+
+impl Place {
+    /// Returns the place `name` with the tree `tree`.
+    pub fn new(name: impl ToString, tree: ObjectId) -> Place {
+        Place { name: name.to_string(), tree: tree.to_string() }
+    }
 }
 
 /// One upstream commit.

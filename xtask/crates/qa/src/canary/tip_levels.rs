@@ -75,7 +75,7 @@ impl<'a> TipLevels<'a> {
         let mut report = CanaryReport {
             variant: self.variant.name.to_string(),
             upstream: pin.upstream.clone(),
-            pin: Place { name: pin.revision.to_string(), tree: pin.tree.to_string() },
+            pin: Place::new(&pin.revision, pin.tree),
             tip: self.tip.as_ref().map(|tip| TipCommit {
                 name: tip.name.clone(),
                 commit: tip.commit.to_string(),

@@ -23,7 +23,7 @@ use espalier_core::ui;
 use espalier_patches::lock_file;
 use espalier_patches::rebase::{self, Prepared, Upstream, Upstreamed};
 use espalier_patches::report::rebase::PatchMove;
-use espalier_patches::report::status::{Place, StatusReport};
+use espalier_patches::report::status::StatusReport;
 use espalier_patches::status;
 use serde_json::json;
 
@@ -127,8 +127,8 @@ fn describe(prepared: &Prepared, classes: &[StatusReport]) -> SyncReport {
     };
     SyncReport {
         upstream: moved.upstream.clone(),
-        old: Place { name: moved.from.name.clone(), tree: moved.from.tree.clone() },
-        new: Place { name: moved.to.name.clone(), tree: moved.to.tree.clone() },
+        old: moved.from.clone(),
+        new: moved.to.clone(),
         patches: moved.patches.iter().map(|patch| moved_patch(patch, class_of(&patch.file))).collect(),
         reverts: moved.reverts.iter().map(ToString::to_string).collect(),
         trees: Vec::new(),
