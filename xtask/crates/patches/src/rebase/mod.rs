@@ -45,18 +45,12 @@ pub struct Options {
     /// Target: tag, branch or commit id, also `v1.0~3`; default: the series that the variant extends, as it is now.
     #[arg(long, value_name = "REF")]
     pub to: Option<String>,
-    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
-    #[arg(long, value_name = "PATH|URL", requires = "to", value_parser = absolute)]
-    pub from: Option<String>,
+    /// The series, and the source of the target.
+    #[command(flatten)]
+    pub common: MoveOptions,
     /// The action, unless a rebase is started.
     #[command(flatten)]
     pub step: Step,
-    /// Variant of `pins.toml`.
-    #[arg(long, value_name = "NAME")]
-    pub variant: Option<Name>,
-    /// Handling of upstreamed patches.
-    #[command(flatten)]
-    pub upstreamed: Upstreamed,
     /// Fail if a patch would undo what upstream did since the old pin: lines that it added or deleted, or a
     /// binary file that it changed.
     #[arg(long, overrides_with = "no_strict")]
@@ -87,9 +81,15 @@ pub struct Step {
     pub abort: bool,
 }
 
-/// Handling of patches that upstream has.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub struct Upstreamed {
+/// Common options of `rebase` and `sync`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct MoveOptions {
+    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
+    #[arg(long, value_name = "PATH|URL", requires = "to", value_parser = absolute)]
+    pub from: Option<String>,
+    /// Variant of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
     /// Drop patches that upstream has taken completely.
     #[arg(long)]
     pub drop_upstreamed: bool,
@@ -101,11 +101,11 @@ pub struct Upstreamed {
     pub edit_upstreamed: bool,
 }
 
-impl Upstreamed {
-    /// Returns them as choices of a rebase.
+impl MoveOptions {
+    /// Returns the choices about upstreamed patches.
     #[must_use]
-    pub fn choices(self) -> Choices {
-        let Upstreamed { drop_upstreamed, trim_upstreamed, edit_upstreamed } = self;
+    pub fn choices(&self) -> Choices {
+        let &MoveOptions { drop_upstreamed, trim_upstreamed, edit_upstreamed, .. } = self;
         Choices { drop_upstreamed, trim_upstreamed, edit_upstreamed, ..Choices::default() }
     }
 }
@@ -115,7 +115,7 @@ impl Options {
         Choices {
             strict: (self.strict || self.no_strict).then_some(self.strict),
             no_range_diff: self.no_range_diff,
-            ..self.upstreamed.choices()
+            ..self.common.choices()
         }
     }
 }
@@ -146,7 +146,7 @@ pub struct Prepared {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let access = if options.dry_run { Access::Read } else { Access::Change };
     let _lock = run_lock::take(&context.layout, &context.ui, access)?;
-    let (variant, choices) = (options.variant.as_deref(), options.choices());
+    let (variant, choices) = (options.common.variant.as_deref(), options.choices());
     match options.step {
         Step { abort: true, .. } => abort(context, variant),
         Step { skip: true, .. } => skip(context, variant, choices).and_then(finished),
@@ -196,14 +196,14 @@ pub fn tree_on(context: &Context, pins: &Pins, store: &Store, stack: &Stack, tip
 /// Starts a rebase, or reports that there is nothing to do.
 fn begin(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
-    let variant = pins.variant(options.variant.as_deref())?;
+    let variant = pins.variant(options.common.variant.as_deref())?;
     if !options.dry_run {
         waiting::refuse_waiting(context, variant)?;
     }
     let store = Store::open(&context.layout.store())?;
     let target = match &options.to {
         Some(to) => {
-            let upstream = Upstream { to, from: options.from.as_deref() };
+            let upstream = Upstream { to, from: options.common.from.as_deref() };
             Some(Target::Pin(target::load(context, &pins, &store, (variant, upstream))?))
         }
         None => parent::load(context, &pins, &store, variant)?,

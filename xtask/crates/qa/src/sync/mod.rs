@@ -10,18 +10,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 use espalier_core::config::lock::Lock;
-use espalier_core::config::name::Name;
 use espalier_core::config::pins::Variant;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::next_command;
 use espalier_core::plan::pending::Pending;
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::ui;
 use espalier_patches::lock_file;
-use espalier_patches::rebase::{self, Prepared, Upstream, Upstreamed};
+use espalier_patches::rebase::{self, MoveOptions, Prepared, Upstream};
 use espalier_patches::report::rebase::PatchMove;
 use espalier_patches::report::status::StatusReport;
 use espalier_patches::status;
@@ -36,15 +34,9 @@ pub struct Options {
     /// Target: tag, branch or commit id, also `v1.0~3`.
     #[arg(long, value_name = "REF")]
     pub to: String,
-    /// Repository, bundle or URL to fetch it from, instead of the pin's sources.
-    #[arg(long, value_name = "PATH|URL", value_parser = absolute)]
-    pub from: Option<String>,
-    /// Variant of `pins.toml` whose pin moves.
-    #[arg(long, value_name = "NAME")]
-    pub variant: Option<Name>,
-    /// Handling of upstreamed patches.
+    /// The series, and the source of the target.
     #[command(flatten)]
-    pub upstreamed: Upstreamed,
+    pub common: MoveOptions,
     /// Open or update this pin's pull request.
     #[arg(long)]
     pub github: bool,
@@ -56,7 +48,9 @@ pub struct Options {
 /// Moves the pin when every check passes.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.dry_run {
-        return rebase::run(context, &rebase_options(options));
+        let (to, common) = (Some(options.to.clone()), options.common.clone());
+        let dry_run = rebase::Options { to, common, dry_run: true, ..rebase::Options::default() };
+        return rebase::run(context, &dry_run);
     }
     // Checked first: a missing token or probe should not surface after an hour.
     let github = options.github.then(|| context.github()).transpose()?;
@@ -87,36 +81,24 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome::ok(text, json))
 }
 
-/// Returns the options of a rebase that only says what the move would do.
-fn rebase_options(options: &Options) -> rebase::Options {
-    rebase::Options {
-        to: Some(options.to.clone()),
-        from: options.from.clone(),
-        variant: options.variant.clone(),
-        upstreamed: options.upstreamed,
-        dry_run: true,
-        ..rebase::Options::default()
-    }
-}
-
 /// Returns the staged move, and the status of every series on the pin at the new pin.
 fn prepare(context: &Context, options: &Options) -> Result<(Prepared, Vec<StatusReport>)> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let pins = context.pins()?;
+    let MoveOptions { variant, from, .. } = &options.common;
     let at_tip = |series: &Variant| {
         let at_tip = status::Options {
             variant: Some(series.name.clone()),
             tip: Some(options.to.clone()),
-            from: options.from.clone(),
+            from: from.clone(),
             ..status::Options::default()
         };
         status::report(context, &at_tip)
     };
-    let pin = &pins.variant(options.variant.as_deref())?.pin;
+    let pin = &pins.variant(variant.as_deref())?.pin;
     let classes = pins.series_on(pin).into_iter().map(at_tip).collect::<Result<_>>()?;
-    let upstream = Upstream { to: &options.to, from: options.from.as_deref() };
-    let goal = (options.variant.as_deref(), upstream);
-    Ok((rebase::prepare(context, goal, options.upstreamed.choices())?, classes))
+    let goal = (variant.as_deref(), Upstream { to: &options.to, from: from.as_deref() });
+    Ok((rebase::prepare(context, goal, options.common.choices())?, classes))
 }
 
 fn describe(prepared: &Prepared, classes: &[StatusReport]) -> SyncReport {
@@ -184,7 +166,7 @@ fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &Syn
         .chain(report.reverts.iter().cloned())
         .collect();
     let what = format!("{}: the pin did not move, nothing was changed", report.title());
-    let Options { variant, from, .. } = options;
+    let MoveOptions { variant, from, .. } = &options.common;
     let edit = ["edit"].into_iter().chain(variant.as_deref()).collect::<Vec<_>>().join(" ");
     let to = Some(report.new.name.as_str());
     let flags = [("--to", to), ("--variant", variant.as_deref()), ("--from", from.as_deref())];
