@@ -3,59 +3,12 @@
 //! git applies a hunk at the place nearest to its line number at which its context fits, in whatever function that is.
 //! Here the header of each hunk gets the line number of its place (`hunk_places.rs`), so that git finds that one first.
 //! Each choice among several places is reported, and each hunk that ends up in another function than its header names.
-//!
-//! If git has the blob that the diff names, it applies the hunks to that blob and merges the result with the file; only
-//! if they do not fit the blob, it applies them to the file. So the hunks are placed in the blob if all of them fit
-//! there, and otherwise in the file, without the `index` line, so that git cannot merge.
-//!
-//! The content of each file after that is part of the result, so that git's result can be compared with it: a note on the
-//! place of a hunk is true only if they are equal.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-
-use super::diff_parts::{DiffPart, parts_of};
-use super::hunk_lines::DiffLine;
-use super::hunk_places::{Decision, File, FileHere};
-use super::look_alikes::uncertain;
-use super::loose_hunk::LooseHunk;
-use crate::model::printable::printable;
-use crate::text::line_index::LineIndex;
-
-/// Options for applying a loose diff.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LooseReading {
-    /// Number of leading path components to strip (`-p`).
-    pub strip: u32,
-    /// Whether it is applied in reverse.
-    pub reverse: bool,
-    /// Whether a hunk may be applied with less context, as git's `-C1` allows.
-    pub may_fuzz: bool,
-    /// Whether to look for hunks that may belong to another place ([`PlacedHunks::uncertain`]).
-    pub finds_uncertain: bool,
-}
-
-/// A file after a diff.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum FileAfter {
-    /// This content. A file without any may also be gone.
-    Content(Vec<u8>),
-    /// The result of a merge by git.
-    Merged,
-    /// Not known: a hunk has no place, or the file is gone or has moved.
-    #[default]
-    Unknown,
-}
-
-impl FileAfter {
-    /// Returns whether git changed the file as expected: it has `content` now, and was merged or not (`is_merged`).
-    pub fn is_result(&self, content: Option<&[u8]>, is_merged: bool) -> bool {
-        match self {
-            FileAfter::Content(expected) => content.unwrap_or_default() == expected,
-            FileAfter::Merged => is_merged,
-            FileAfter::Unknown => true,
-        }
-    }
-}
+use super::changed_files::{ChangedFiles, FileAfter, changed_twice};
+use super::diff_parts::parts_of;
+use super::hunk_places::FileHere;
+use super::loose_reading::LooseReading;
+use super::placed_part::{PlacedPart, place_part, without_context};
 
 /// A diff whose hunks have the line numbers of their places.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -116,143 +69,6 @@ pub fn place_hunks(
         texts.reverse();
     }
     PlacedHunks { diff: texts.concat(), files: changed.0.into_iter().collect(), ..all }
-}
-
-/// The files as the parts so far leave them, by path.
-#[derive(Default)]
-struct ChangedFiles(BTreeMap<Vec<u8>, FileAfter>);
-
-impl ChangedFiles {
-    /// Returns the file that `part` changes, and its path; `None` if there is none, or it is not known.
-    fn file_of(
-        &self,
-        part: &DiffPart<'_>,
-        reading: LooseReading,
-        file_of: &mut impl FnMut(&[u8], Option<&str>) -> Option<FileHere>,
-    ) -> Option<(Vec<u8>, FileHere)> {
-        let stated = part.stated_blob(reading.reverse);
-        // git copies and renames a file as it was before the whole diff.
-        let is_original = part.is_copy() || part.is_rename();
-        part.paths(reading.strip, reading.reverse).into_iter().find_map(|path| {
-            let file = match self.0.get(&path).filter(|_| !is_original) {
-                Some(FileAfter::Content(content)) => {
-                    FileHere { content: content.clone(), is_base: false, base: None }
-                }
-                Some(_) => return None,
-                None => file_of(&path, stated)?,
-            };
-            Some((path, file))
-        })
-    }
-
-    /// Records that `part` changes the file at `before`, if there is one, to `after`.
-    fn record(
-        &mut self,
-        part: &DiffPart<'_>,
-        reading: LooseReading,
-        before: Option<&[u8]>,
-        after: FileAfter,
-    ) {
-        let path = part.path_after(reading.strip, reading.reverse, before);
-        if let Some(before) = before.filter(|before| !part.is_copy() && path.as_deref() != Some(*before)) {
-            self.0.insert(before.to_vec(), FileAfter::Unknown);
-        }
-        if let Some(path) = path {
-            self.0.insert(path, after);
-        }
-    }
-}
-
-/// Returns the paths that more than one part has.
-fn changed_twice(parts: &[DiffPart<'_>], reading: LooseReading) -> HashSet<Vec<u8>> {
-    let mut seen = HashSet::new();
-    let paths = parts.iter().flat_map(|part| {
-        let mut paths = part.paths(reading.strip, reading.reverse);
-        paths.dedup();
-        paths
-    });
-    paths.filter(|path| !seen.insert(path.clone())).collect()
-}
-
-/// Returns the hunks of `part`, each with the line of its header.
-fn hunks_of<'a>(part: &DiffPart<'a>, reverse: bool) -> impl Iterator<Item = (usize, LooseHunk<'a>)> {
-    let heads = (0..).zip(&part.lines).filter(|(_, line)| line.kind == DiffLine::HunkHead);
-    heads.filter_map(move |(at, _)| Some((at, LooseHunk::read(part, at, reverse)?)))
-}
-
-fn without_context(part: &DiffPart<'_>, strip: u32, reverse: bool) -> Vec<String> {
-    let paths = part.paths(strip, reverse);
-    let path = paths.first().map(|path| printable(path)).unwrap_or_default();
-    let hunks = (1..).zip(hunks_of(part, reverse)).filter(|(_, (_, hunk))| hunk.lacks_context());
-    hunks.map(|(number, _)| format!("{path}: hunk #{number} {WITHOUT_CONTEXT}")).collect()
-}
-
-const WITHOUT_CONTEXT: &str = "has no lines of context, so nothing but a line number says where it belongs; \
-                               make the diff with them: git diff -U3";
-
-/// The part of a diff for one file.
-#[derive(Default)]
-struct PlacedPart {
-    text: Vec<u8>,
-    notes: Vec<String>,
-    is_elsewhere: bool,
-    uncertain: Vec<String>,
-    after: FileAfter,
-}
-
-/// Places the hunks of `part` in the base of the file if git can merge from it, otherwise in the file. The content after
-/// a merge is not known here, so a file is merged only if no other part changes it (`is_only_part`).
-fn place_part(
-    part: &DiffPart<'_>,
-    reading: LooseReading,
-    path: &[u8],
-    here: &FileHere,
-    is_only_part: bool,
-) -> PlacedPart {
-    if !part.has_hunks() || (here.base.is_none() && is_only_part) {
-        return place_in(part, reading, path, here);
-    }
-    if let Some(base) = here.base.as_ref().filter(|_| is_only_part && part.is_of_git()) {
-        let base = FileHere { content: base.clone(), is_base: true, base: None };
-        let placed = place_in(part, reading, path, &base);
-        if matches!(placed.after, FileAfter::Content(_)) {
-            let notes = placed.notes.into_iter().map(|note| note + OF_THE_BLOB).collect();
-            return PlacedPart { after: FileAfter::Merged, notes, ..placed };
-        }
-    }
-    place_in(&part.without_index(), reading, path, here)
-}
-
-const OF_THE_BLOB: &str = " (lines of the blob that its `index` line names)";
-
-fn place_in(part: &DiffPart<'_>, reading: LooseReading, path: &[u8], here: &FileHere) -> PlacedPart {
-    let (heads, hunks): (Vec<usize>, Vec<LooseHunk<'_>>) = hunks_of(part, reading.reverse).unzip();
-    let index = LineIndex::new(&here.content);
-    let file = File::new(path, here, &index, reading.may_fuzz);
-    let decisions = file.decide(&hunks, reading.reverse);
-    let after = decisions.content.map_or(FileAfter::Unknown, FileAfter::Content);
-    let mut placed = PlacedPart { after, ..PlacedPart::default() };
-    let named = |number: usize, said: &str| format!("{}: hunk #{number} {said}", printable(path));
-    if reading.finds_uncertain {
-        let uncertain = uncertain_of(&file, &hunks, &decisions.hunks);
-        placed.uncertain = uncertain.iter().map(|(at, said)| named(at + 1, said)).collect();
-    }
-    let mut headers: HashMap<usize, Vec<u8>> = HashMap::new();
-    for (number, (at, decision)) in (1..).zip(heads.into_iter().zip(decisions.hunks)) {
-        headers.extend(decision.header.map(|header| (at, header)));
-        placed.is_elsewhere |= decision.is_elsewhere;
-        placed.notes.extend(decision.report.map(|report| named(number, &report)));
-    }
-    for (at, line) in part.lines.iter().enumerate() {
-        placed.text.extend(headers.get(&at).map_or(line.bytes, Vec::as_slice));
-    }
-    placed
-}
-
-/// Returns the hunks whose place is not certain, by index; none unless all have a place.
-fn uncertain_of(file: &File<'_>, hunks: &[LooseHunk<'_>], decisions: &[Decision]) -> Vec<(usize, String)> {
-    let starts: Option<Vec<usize>> = decisions.iter().map(|decision| decision.start).collect();
-    starts.map(|starts| uncertain(file, hunks, &starts)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -599,17 +415,6 @@ mod tests {
         assert_eq!(place_diff(TWINS, &gone, false).files, [(b"x.c".to_vec(), FileAfter::Unknown)]);
         let nowhere = change.replace("a();", "z();");
         assert_eq!(place_diff(TWINS, &nowhere, false).files, [(b"x.c".to_vec(), FileAfter::Unknown)]);
-    }
-
-    #[test]
-    fn another_result_than_the_expected_one_is_found() {
-        let content = |text: &str| FileAfter::Content(text.as_bytes().to_vec());
-        assert!(content("a").is_result(Some(b"a"), false) && content("").is_result(None, false));
-        assert!(!content("a").is_result(Some(b"b"), true) && !content("a").is_result(None, false));
-        assert!(
-            FileAfter::Merged.is_result(Some(b"a"), true) && !FileAfter::Merged.is_result(Some(b"a"), false)
-        );
-        assert!(FileAfter::Unknown.is_result(Some(b"a"), false));
     }
 
     #[test]
