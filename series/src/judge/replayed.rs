@@ -8,13 +8,15 @@ use crate::model::mode::Mode;
 use crate::model::object_id::ObjectId;
 use crate::model::path::RepoPath;
 use crate::model::tree::TreeChange;
+use crate::text::markers::ConflictHunk;
 
 /// One patch, replayed, with its changes to the new tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The result.
     pub replayed: Replayed,
-    /// The changes, in an order in which they can be applied; for a patch with conflicts, those to its other files.
+    /// The changes, in an order in which they can be applied; for a patch with conflicts, those to its other files, and
+    /// the old paths of renamed ones.
     pub changes: Vec<TreeChange>,
     /// The files of a patch that upstream's history contains, as the replay would have left them; empty for any other.
     pub upstreamed: Vec<ReplayedFile>,
@@ -104,6 +106,8 @@ pub struct FileConflict {
     pub theirs: Option<Version>,
     /// The text with conflict markers, if the file is text.
     pub marked: Option<Vec<u8>>,
+    /// The places between markers in it, from top to bottom. The rest of it is the automatic result of the merge.
+    pub hunks: Vec<ConflictHunk>,
 }
 
 /// Reasons for a conflict.

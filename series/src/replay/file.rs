@@ -15,7 +15,7 @@ use crate::model::object_id::ObjectId;
 use crate::model::patch::{Change, Content, FilePatch, Patch};
 use crate::model::path::RepoPath;
 use crate::model::tree::{NewFile, Tree, TreeChange, TreeError};
-use crate::text::markers::Labels;
+use crate::text::markers::{Labels, MarkedText};
 
 /// All inputs for the replay of one file of a patch.
 pub(crate) struct FileReplay<'r, 'a> {
@@ -48,7 +48,7 @@ struct Merged {
 /// Content that could not be merged, and the text to show.
 struct Unmerged {
     reason: ConflictReason,
-    marked: Option<Vec<u8>>,
+    marked: Option<MarkedText>,
     hunks: Vec<HunkClass>,
 }
 
@@ -212,8 +212,12 @@ impl FileReplay<'_, '_> {
         let merged = match self.merge_content(base, &ours, theirs)? {
             Ok(merged) => merged,
             Err(Unmerged { reason, marked, hunks }) => {
+                // The file with the conflict is at its new path, so the old one must not stay beside it.
+                let leaves = TreeChange { path: ours.path.clone(), new: None };
+                let leaves = Some(leaves).filter(|change| change.path != *to);
                 let mut result = self.conflict(to.clone(), reason, Some(ours), marked);
                 (result.file.followed, result.file.hunks) = (followed, hunks);
+                result.changes.extend(leaves);
                 return Ok(result);
             }
         };
@@ -267,6 +271,7 @@ impl FileReplay<'_, '_> {
         let (hunks, text) = (merged.hunks, merged.text);
         let reason = match merged.result {
             MergeResult::Clean(merge_kind) => {
+                let text = text.into_bytes();
                 let (id, content) = (ObjectId::of_blob(&text), Some(Arc::new(text)));
                 return Ok(Ok(Merged { id, content, merge_kind, hunks }));
             }
@@ -346,7 +351,7 @@ impl FileReplay<'_, '_> {
         path: RepoPath,
         reason: ConflictReason,
         ours: Option<Version>,
-        marked: Option<Vec<u8>>,
+        marked: Option<MarkedText>,
     ) -> FileResult {
         let theirs = self.theirs().map(|(path, file)| Version {
             path: path.clone(),
@@ -355,7 +360,9 @@ impl FileReplay<'_, '_> {
         });
         let base = self.base.cloned();
         let before = ours.clone();
-        let conflict = FileConflict { path, reason, base, ours, theirs, marked };
+        let (marked, hunks) = marked.map(MarkedText::into_parts).unzip();
+        let hunks = hunks.unwrap_or_default();
+        let conflict = FileConflict { path, reason, base, ours, theirs, marked, hunks };
         let merge_kind = MergeKind::Conflict(Box::new(conflict));
         let hunks = self.every_hunk(HunkClass::Conflict);
         FileResult {

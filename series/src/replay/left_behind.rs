@@ -87,7 +87,8 @@ impl Search<'_, '_> {
 fn conflict(ours: Version, to: RepoPath) -> ReplayedFile {
     let reason = ConflictReason::FolderLeft { to };
     let (path, before) = (ours.path.clone(), Some(ours.clone()));
-    let conflict = FileConflict { path, reason, base: None, ours: Some(ours), theirs: None, marked: None };
+    let (base, theirs, marked) = (None, None, None);
+    let conflict = FileConflict { path, reason, base, ours: Some(ours), theirs, marked, hunks: Vec::new() };
     let merge_kind = MergeKind::Conflict(Box::new(conflict));
     ReplayedFile { before, after: None, merge_kind, followed: None, hunks: Vec::new() }
 }

@@ -20,6 +20,8 @@ struct Versions<'v> {
     base: &'v Version,
     ours: &'v Version,
     theirs: Version,
+    /// The path of the merged file: the patch may rename it.
+    merged_at: &'v RepoPath,
 }
 
 impl Replay<'_> {
@@ -66,7 +68,7 @@ impl Replay<'_> {
         index: usize,
     ) -> Result<Option<(Vec<SharedChange>, FileConflict)>, TreeError> {
         let Some(versions) = self.versions(at, replayed, index) else { return Ok(None) };
-        let Versions { base, ours, theirs } = &versions;
+        let Versions { base, ours, theirs, merged_at } = &versions;
         let (old, here, new) = (self.blob(base.id)?, self.blob(ours.id)?, self.blob(theirs.id)?);
         if [&old, &here, &new].iter().any(|content| is_binary(content)) {
             return Ok(None);
@@ -78,13 +80,15 @@ impl Replay<'_> {
         if changes.is_empty() || merge.has_conflict() {
             return Ok(None);
         }
+        let (marked, hunks) = merge.write_alike(&labels(self.names, &replayed.patch)).into_parts();
         let conflict = FileConflict {
-            path: ours.path.clone(),
+            path: (*merged_at).clone(),
             reason: ConflictReason::SharedChanges { changes: changes.clone() },
             base: Some((*base).clone()),
             ours: Some((*ours).clone()),
             theirs: Some(theirs.clone()),
-            marked: Some(merge.write_alike(&labels(self.names, &replayed.patch))),
+            marked: Some(marked),
+            hunks,
         };
         Ok(Some((changes, conflict)))
     }
@@ -100,7 +104,9 @@ impl Replay<'_> {
         let change = made.changes.iter().find(|change| change.path == *path)?;
         let new = change.new.as_ref()?;
         let theirs = Version { path: path.clone(), mode: Mode::from(new.mode), id: new.id };
-        Some(Versions { base: made.bases.get(index)?.as_ref()?, ours: now.before.as_ref()?, theirs })
+        let ours = now.before.as_ref()?;
+        let merged_at = now.after.as_ref().map_or(&ours.path, |after| &after.path);
+        Some(Versions { base: made.bases.get(index)?.as_ref()?, ours, theirs, merged_at })
     }
 }
 

@@ -11,8 +11,8 @@ use crate::model::patch::Hunk;
 use crate::model::path::RepoPath;
 use crate::model::signed::signed;
 use crate::text::language::Language;
-use crate::text::line_diff::{changed_runs, lines_of};
-use crate::text::markers::{Labels, Sides, add_marked};
+use crate::text::line_diff::{changed_runs, lines_of, slice};
+use crate::text::markers::{Labels, MarkedText, Side, Sides, add_marked};
 use crate::text::three_way::{Region, ThreeWay};
 
 /// The three versions of a text, and their labels in conflict markers.
@@ -30,7 +30,7 @@ pub(crate) struct TextMerge {
     /// The class of each hunk.
     pub hunks: Vec<HunkClass>,
     /// The merged text, with conflict markers where a person has to decide.
-    pub text: Vec<u8>,
+    pub text: MarkedText,
     pub result: MergeResult,
 }
 
@@ -111,17 +111,21 @@ fn hunk_class(
 }
 
 /// Merges two files without a common base: common lines are context, the rest is marked.
-pub(crate) fn merge_new_files(ours: &[u8], theirs: &[u8], labels: &Labels) -> Vec<u8> {
+pub(crate) fn merge_new_files(ours: &[u8], theirs: &[u8], labels: &Labels) -> MarkedText {
     let (ours, theirs) = (lines_of(ours), lines_of(theirs));
-    let mut text = Vec::new();
+    let mut text = MarkedText::default();
     let mut at = 0;
     for run in changed_runs(&ours, &theirs) {
-        text.extend(ours.get(at..run.old.start).unwrap_or_default().concat());
+        text.add(slice(&ours, at..run.old.start));
         at = run.old.end;
-        let (ours, theirs) = (ours.get(run.old).unwrap_or_default(), theirs.get(run.new).unwrap_or_default());
-        add_marked(&mut text, &Sides { base: &[], ours, theirs }, labels, false);
+        let sides = Sides {
+            base: Side { start: 0, lines: &[] },
+            ours: Side { start: run.old.start, lines: slice(&ours, run.old) },
+            theirs: Side { start: run.new.start, lines: slice(&theirs, run.new) },
+        };
+        add_marked(&mut text, &sides, labels, false);
     }
-    text.extend(ours.get(at..).unwrap_or_default().concat());
+    text.add(slice(&ours, at..ours.len()));
     text
 }
 

@@ -191,6 +191,13 @@ pub(crate) fn names_a_function(section: &[u8]) -> bool {
     is_function_line(text) && !holds_functions
 }
 
+/// Returns whether `text`, the head of a scope without its indentation, is that of a function: of a method too, but not
+/// of a class.
+pub(crate) fn heads_a_function(text: &[u8]) -> bool {
+    let is_class = first_word(text) == b"class" && text.ends_with(b":");
+    text.contains(&b'(') && !is_class && !is_control_flow(text)
+}
+
 fn first_word(text: &[u8]) -> &[u8] {
     text.split(|byte| !byte.is_ascii_alphanumeric()).next().unwrap_or_default()
 }

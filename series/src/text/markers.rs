@@ -1,5 +1,7 @@
 //! Conflict markers in git's style `zdiff3`.
 
+use std::ops::Range;
+
 /// Labels beside conflict markers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Labels {
@@ -8,60 +10,123 @@ pub(crate) struct Labels {
     pub theirs: String,
 }
 
+/// The lines of one region in one text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Side<'l, 'a> {
+    /// The first of them, from 0.
+    pub start: usize,
+    pub lines: Lines<'l, 'a>,
+}
+
 /// The lines of one region in three texts.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Sides<'l, 'a> {
-    pub base: &'l [&'a [u8]],
-    pub ours: &'l [&'a [u8]],
-    pub theirs: &'l [&'a [u8]],
-}
-
-/// Adds both sides with markers around them, and the base between them if requested. Common lines at the start or end
-/// of both sides are outside of the markers.
-pub(crate) fn add_marked(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Labels, with_base: bool) {
-    let (before, ours, theirs, after) = without_common_ends(sides.ours, sides.theirs);
-    text.extend(before.concat());
-    add_blocks(text, &Sides { base: sides.base, ours, theirs }, labels, with_base);
-    text.extend(after.concat());
-}
-
-/// The same, with all lines of both sides between the markers, and the base.
-pub(crate) fn add_marked_whole(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Labels) {
-    add_blocks(text, sides, labels, true);
-}
-
-fn add_blocks(text: &mut Vec<u8>, sides: &Sides<'_, '_>, labels: &Labels, with_base: bool) {
-    let base = with_base.then(|| (format!("||||||| {}\n", labels.base), sides.base));
-    let ours = Some((format!("<<<<<<< {}\n", labels.ours), sides.ours));
-    let blocks = [ours, base, Some(("=======\n".to_owned(), sides.theirs))];
-    for (marker, block) in blocks.into_iter().flatten() {
-        start_line(text);
-        text.extend(marker.as_bytes());
-        text.extend(block.concat());
-    }
-    start_line(text);
-    text.extend(format!(">>>>>>> {}\n", labels.theirs).as_bytes());
+    pub base: Side<'l, 'a>,
+    pub ours: Side<'l, 'a>,
+    pub theirs: Side<'l, 'a>,
 }
 
 type Lines<'l, 'a> = &'l [&'a [u8]];
 
-fn without_common_ends<'l, 'a>(
-    ours: Lines<'l, 'a>,
-    theirs: Lines<'l, 'a>,
-) -> (Lines<'l, 'a>, Lines<'l, 'a>, Lines<'l, 'a>, Lines<'l, 'a>) {
-    let first = ours.iter().zip(theirs).take_while(|(one, other)| one == other).count();
-    let (before, ours) = ours.split_at(first);
-    let (_, theirs) = theirs.split_at(first);
-    let last = ours.iter().rev().zip(theirs.iter().rev()).take_while(|(one, other)| one == other).count();
-    let (ours, after) = ours.split_at(ours.len() - last);
-    let (theirs, _) = theirs.split_at(theirs.len() - last);
-    (before, ours, theirs, after)
+impl<'l, 'a> Side<'l, 'a> {
+    fn range(&self) -> Range<usize> {
+        self.start..self.start + self.lines.len()
+    }
+
+    /// Returns the side without its first `first` and its last `last` lines.
+    fn without_ends(self, first: usize, last: usize) -> Side<'l, 'a> {
+        let lines = self.lines.get(first..self.lines.len() - last).unwrap_or_default();
+        Side { start: self.start + first, lines }
+    }
 }
 
-/// Starts a new line for a marker, also after a last line without a line feed.
-fn start_line(text: &mut Vec<u8>) {
-    if !text.is_empty() && !text.ends_with(b"\n") {
-        text.push(b'\n');
+/// The place of one conflict in each text: lines, from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConflictHunk {
+    /// In the text with markers, the markers included.
+    pub marked: Range<usize>,
+    /// In the file that the patch was made from.
+    pub base: Range<usize>,
+    /// In the file of the tree that the patch is replayed on.
+    pub ours: Range<usize>,
+    /// In the file that results from the patch on its own base.
+    pub theirs: Range<usize>,
+}
+
+/// A text with conflict markers, while it is written.
+#[derive(Debug, Default)]
+pub(crate) struct MarkedText {
+    bytes: Vec<u8>,
+    /// Number of lines in `bytes`.
+    lines: usize,
+    hunks: Vec<ConflictHunk>,
+}
+
+impl MarkedText {
+    /// Adds lines that need no decision.
+    pub fn add(&mut self, lines: Lines<'_, '_>) {
+        self.bytes.extend(lines.concat());
+        self.lines += lines.len();
     }
+
+    /// Returns the text.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Returns the text, and the places between markers in it.
+    pub fn into_parts(self) -> (Vec<u8>, Vec<ConflictHunk>) {
+        (self.bytes, self.hunks)
+    }
+
+    /// Adds a line with a marker, also after a last line without a line feed.
+    fn add_marker(&mut self, marker: &str) {
+        if !self.bytes.is_empty() && !self.bytes.ends_with(b"\n") {
+            self.bytes.push(b'\n');
+        }
+        self.bytes.extend(marker.as_bytes());
+        self.bytes.push(b'\n');
+        self.lines += 1;
+    }
+}
+
+/// Adds both sides with markers around them, and the base between them if requested. Common lines at the start or end
+/// of both sides are outside of the markers.
+pub(crate) fn add_marked(text: &mut MarkedText, sides: &Sides<'_, '_>, labels: &Labels, with_base: bool) {
+    let (first, last) = common_ends(sides.ours.lines, sides.theirs.lines);
+    let (ours, theirs) = (sides.ours.without_ends(first, last), sides.theirs.without_ends(first, last));
+    text.add(sides.ours.lines.get(..first).unwrap_or_default());
+    add_blocks(text, &Sides { base: sides.base, ours, theirs }, labels, with_base);
+    text.add(sides.ours.lines.get(sides.ours.lines.len() - last..).unwrap_or_default());
+}
+
+/// The same, with all lines of both sides between the markers, and the base.
+pub(crate) fn add_marked_whole(text: &mut MarkedText, sides: &Sides<'_, '_>, labels: &Labels) {
+    add_blocks(text, sides, labels, true);
+}
+
+fn add_blocks(text: &mut MarkedText, sides: &Sides<'_, '_>, labels: &Labels, with_base: bool) {
+    let start = text.lines;
+    let Sides { base, ours, theirs } = sides;
+    text.add_marker(&format!("<<<<<<< {}", labels.ours));
+    text.add(ours.lines);
+    if with_base {
+        text.add_marker(&format!("||||||| {}", labels.base));
+        text.add(base.lines);
+    }
+    text.add_marker("=======");
+    text.add(theirs.lines);
+    text.add_marker(&format!(">>>>>>> {}", labels.theirs));
+    let (base, ours, theirs) = (base.range(), ours.range(), theirs.range());
+    text.hunks.push(ConflictHunk { marked: start..text.lines, base, ours, theirs });
+}
+
+/// Returns the numbers of common lines at the start and at the end of both.
+fn common_ends(ours: Lines<'_, '_>, theirs: Lines<'_, '_>) -> (usize, usize) {
+    let first = ours.iter().zip(theirs).take_while(|(one, other)| one == other).count();
+    let (ours, theirs) = (ours.get(first..).unwrap_or_default(), theirs.get(first..).unwrap_or_default());
+    let last = ours.iter().rev().zip(theirs.iter().rev()).take_while(|(one, other)| one == other).count();
+    (first, last)
 }
 
 /// Returns the line, from 1, of the first conflict marker in `text`.
@@ -79,15 +144,23 @@ pub fn first_marker(text: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Labels, Sides, add_marked, first_marker};
+    use super::{Labels, MarkedText, Side, Sides, add_marked, first_marker};
     use crate::text::line_diff::lines_of;
 
-    fn drawn(base: &[u8], ours: &[u8], theirs: &[u8], with_base: bool) -> String {
+    fn marked(base: &[u8], ours: &[u8], theirs: &[u8], with_base: bool) -> MarkedText {
         let labels = Labels { base: "base".into(), ours: "v2".into(), theirs: "0001-a.patch".into() };
         let (base, ours, theirs) = (lines_of(base), lines_of(ours), lines_of(theirs));
-        let mut text = Vec::new();
-        add_marked(&mut text, &Sides { base: &base, ours: &ours, theirs: &theirs }, &labels, with_base);
-        String::from_utf8(text).unwrap()
+        let side = |start, lines| Side { start, lines };
+        let sides = Sides { base: side(10, &base), ours: side(20, &ours), theirs: side(30, &theirs) };
+        let mut text = MarkedText::default();
+        text.add(&[&b"above\n"[..]]);
+        add_marked(&mut text, &sides, &labels, with_base);
+        text
+    }
+
+    fn drawn(base: &[u8], ours: &[u8], theirs: &[u8], with_base: bool) -> String {
+        let text = String::from_utf8(marked(base, ours, theirs, with_base).into_bytes()).unwrap();
+        text.strip_prefix("above\n").unwrap().to_owned()
     }
 
     #[test]
@@ -98,5 +171,15 @@ mod tests {
         assert_eq!(first_marker(text.as_bytes()), Some(2));
         assert_eq!(drawn(b"", b"c", b"d", false), "<<<<<<< v2\nc\n=======\nd\n>>>>>>> 0001-a.patch\n");
         assert_eq!(first_marker(b"Title\n=======\n"), None);
+    }
+
+    #[test]
+    fn the_place_of_a_conflict_is_known_in_each_text() {
+        let (text, hunks) = marked(b"a\nb\nz\n", b"A\nb\nc\nz\n", b"A\nd\nz\n", true).into_parts();
+        let [hunk] = &hunks[..] else { panic!("{hunks:?}") };
+        assert_eq!((&hunk.base, &hunk.ours, &hunk.theirs), (&(10..13), &(21..23), &(31..32)));
+        let lines = lines_of(&text);
+        assert_eq!(lines[hunk.marked.start], b"<<<<<<< v2\n");
+        assert_eq!(lines[hunk.marked.end - 1], b">>>>>>> 0001-a.patch\n");
     }
 }

@@ -1,12 +1,15 @@
 //! Lines, functions and diffs of texts.
 
 pub(crate) mod added_lines;
+pub(crate) mod earlier_lines;
+pub(crate) mod enclosing;
 pub(crate) mod function;
 pub(crate) mod language;
 pub(crate) mod likeness;
 pub(crate) mod line_diff;
 pub(crate) mod line_index;
 pub(crate) mod markers;
+pub(crate) mod outside_edit;
 pub(crate) mod same_function;
 pub(crate) mod search;
 pub(crate) mod three_way;

@@ -1,5 +1,15 @@
 //! Search for all occurrences of a run of lines in a file.
 
+use super::line_index::LineIndex;
+
+/// Returns the first line, from 0, of each place of `text` that has `lines`, at most `limit` of them. Lines have their
+/// line feeds.
+pub fn places_of_lines(text: &[u8], lines: &[&[u8]], limit: usize) -> Vec<usize> {
+    let index = LineIndex::new(text);
+    let needle = index.ids_of(lines.iter().copied());
+    needle.map_or_else(Vec::new, |needle| find_all(&index.ids, &needle, limit))
+}
+
 /// Returns the positions of `needle` in `haystack`, at most `limit`, including overlapping ones. An empty needle does
 /// not occur.
 ///

@@ -10,7 +10,7 @@ use std::ops::Range;
 use imara_diff::Token;
 
 use super::line_diff::{ChangedRun, LineNumbers, lines_of, slice};
-use super::markers::{Labels, Sides, add_marked, add_marked_whole};
+use super::markers::{Labels, MarkedText, Side, Sides, add_marked, add_marked_whole};
 
 /// A base and two texts derived from it.
 pub(crate) struct ThreeWay<'a> {
@@ -177,40 +177,44 @@ impl<'a> ThreeWay<'a> {
 
     /// Writes the merged text, with conflict markers at conflicts and at the regions that start on a line of our side
     /// that is in `ambiguous`.
-    pub fn write(&self, labels: &Labels, ambiguous: &[usize]) -> Vec<u8> {
+    pub fn write(&self, labels: &Labels, ambiguous: &[usize]) -> MarkedText {
         self.write_with(|text, region, sides| match region.by {
             By::Both => add_marked(text, sides, labels, true),
             By::Theirs if ambiguous.contains(&region.ours.start) => add_marked(text, sides, labels, false),
-            By::Theirs => text.extend(sides.theirs.concat()),
-            By::Ours | By::Alike => text.extend(sides.ours.concat()),
+            By::Theirs => text.add(sides.theirs.lines),
+            By::Ours | By::Alike => text.add(sides.ours.lines),
         })
     }
 
     /// Writes the merged text, with conflict markers where both sides made the same change.
-    pub fn write_alike(&self, labels: &Labels) -> Vec<u8> {
+    pub fn write_alike(&self, labels: &Labels) -> MarkedText {
         self.write_with(|text, region, sides| match region.by {
             By::Alike | By::Both => add_marked_whole(text, sides, labels),
-            By::Theirs => text.extend(sides.theirs.concat()),
-            By::Ours => text.extend(sides.ours.concat()),
+            By::Theirs => text.add(sides.theirs.lines),
+            By::Ours => text.add(sides.ours.lines),
         })
     }
 
-    fn write_with(&self, mut add: impl FnMut(&mut Vec<u8>, &Region, &Sides<'_, 'a>)) -> Vec<u8> {
-        let mut text = Vec::new();
+    fn write_with(&self, mut add: impl FnMut(&mut MarkedText, &Region, &Sides<'_, 'a>)) -> MarkedText {
+        let mut text = MarkedText::default();
         let mut at = 0;
         for region in &self.regions {
             let sides = Sides {
-                base: slice(&self.base, region.base.clone()),
-                ours: slice(&self.ours, region.ours.clone()),
-                theirs: slice(&self.theirs, region.theirs.clone()),
+                base: side(&self.base, &region.base),
+                ours: side(&self.ours, &region.ours),
+                theirs: side(&self.theirs, &region.theirs),
             };
-            text.extend(slice(&self.ours, at..region.ours.start).concat());
+            text.add(slice(&self.ours, at..region.ours.start));
             add(&mut text, region, &sides);
             at = region.ours.end;
         }
-        text.extend(slice(&self.ours, at..self.ours.len()).concat());
+        text.add(slice(&self.ours, at..self.ours.len()));
         text
     }
+}
+
+fn side<'l, 'a>(lines: &'l [&'a [u8]], range: &Range<usize>) -> Side<'l, 'a> {
+    Side { start: range.start, lines: slice(lines, range.clone()) }
 }
 
 fn reversed(lines: &[Token]) -> Vec<Token> {

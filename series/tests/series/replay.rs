@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use espalier_series::{
     ConflictReason, MemoryTree, MergeKind, Mode, Origin, Patch, PatchClass, Replay, Replayed, RepoPath, Step,
-    TreeNames,
+    TreeNames, find_outside_edit,
 };
 
 use crate::support::{create, delete, id, modify, read, rename, tree};
@@ -95,6 +95,63 @@ fn the_same_lines_are_a_conflict() {
     let replayed = on(&base, &base.replace("*= 3", "*= 9"), &change_factor(&base, "one"));
     assert_eq!(*reason(&replayed), ConflictReason::SameLines);
     assert!(marked(&replayed).contains("<<<<<<< v2\n"), "{}", marked(&replayed));
+}
+
+/// What is outside of the markers is the automatic result, and each conflict has its place in all three versions.
+#[test]
+fn the_place_of_each_conflict_is_known() {
+    let base = format!("{}int a;\n{}", function("one", 3), function("two", 3));
+    let new = base.replace("*= 3", "*= 4");
+    let hunk = |line: usize, name: &str| {
+        format!(
+            "@@ -{line},3 +{line},3 @@ static int {name}(int x) {{\n     y += 2;\n-    y *= 3;\n+    y *= 4;\n     y -= 4;\n"
+        )
+    };
+    let patch = read(&modify("a.c", &base, &new, &(hunk(4, "one") + &hunk(15, "two"))));
+    let upstream = format!("int more;\n{}", base.replace("*= 3", "*= 9"));
+    let replayed = on(&base, &upstream, &patch);
+    let conflict = replayed.conflicts().next().unwrap();
+    let places: Vec<_> = conflict
+        .hunks
+        .iter()
+        .map(|hunk| [&hunk.base, &hunk.ours, &hunk.theirs].map(|lines| lines.start))
+        .collect();
+    assert_eq!(places, [[4, 5, 4], [15, 16, 15]]);
+    let marked = marked(&replayed);
+    let lines: Vec<&str> = marked.lines().collect();
+    for hunk in &conflict.hunks {
+        assert!(
+            lines[hunk.marked.start].starts_with("<<<<<<< ")
+                && lines[hunk.marked.end - 1].starts_with(">>>>>>> ")
+        );
+    }
+    let resolved = upstream.replace("*= 9", "*= 10");
+    assert_eq!(find_outside_edit(marked.as_bytes(), &conflict.hunks, resolved.as_bytes()), None);
+    let edited = resolved.replace("int a;", "int b;");
+    let edit = find_outside_edit(marked.as_bytes(), &conflict.hunks, edited.as_bytes()).unwrap();
+    assert_eq!(
+        (edit.line, edit.expected.as_deref(), edit.found.as_deref()),
+        (12, Some("int a;"), Some("int b;"))
+    );
+}
+
+/// The file is at its new path then; git, too, leaves none at the old one.
+#[test]
+fn a_renamed_file_in_conflict_leaves_its_old_path() {
+    let base = function("one", 3);
+    let new = base.replace("*= 3", "*= 4");
+    let diff = format!(
+        "diff --git a/a.c b/b.c\nsimilarity index 90%\nrename from a.c\nrename to b.c\nindex {}..{} 100644\n--- a/a.c\n\
+         +++ b/b.c\n@@ -4,3 +4,3 @@ static int one(int x) {{\n     y += 2;\n-    y *= 3;\n+    y *= 4;\n     y -= 4;\n",
+        id(&base),
+        id(&new)
+    );
+    let upstream = base.replace("*= 3", "*= 9");
+    let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &read(&diff));
+    assert_eq!(step.replayed.conflicts().next().unwrap().path.to_string(), "b.c");
+    let changes: Vec<_> =
+        step.changes.iter().map(|change| (change.path.to_string(), change.new.is_some())).collect();
+    assert_eq!(changes, [("a.c".to_owned(), false)]);
 }
 
 /// Upstream deletes a function; one with the same body stays, exactly or nearly. No kind of merge may put the change
