@@ -125,4 +125,4 @@ pub use text::likeness::{SIMILAR_PERCENT, percent_alike};
 pub use text::line_diff::hunks_between;
 pub use text::markers::{ConflictHunk, first_marker};
 pub use text::outside_edit::{OutsideEdit, find_outside_edit};
-pub use text::search::places_of_lines;
+pub use text::search::LineSearch;

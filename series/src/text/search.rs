@@ -2,12 +2,31 @@
 
 use super::line_index::LineIndex;
 
-/// Returns the first line, from 0, of each place of `text` that has `lines`, at most `limit` of them. Lines have their
-/// line feeds.
-pub fn places_of_lines(text: &[u8], lines: &[&[u8]], limit: usize) -> Vec<usize> {
-    let index = LineIndex::new(text);
-    let needle = index.ids_of(lines.iter().copied());
-    needle.map_or_else(Vec::new, |needle| find_all(&index.ids, &needle, limit))
+/// A text in which runs of lines are looked up.
+///
+/// # Examples
+///
+/// ```
+/// use espalier_series::LineSearch;
+///
+/// let search = LineSearch::new(b"a\nb\nc\na\nb\n");
+/// assert_eq!(search.places_of(&[b"a\n", b"b\n"], 9), [0, 3]);
+/// assert!(search.places_of(&[b"d\n"], 9).is_empty());
+/// ```
+pub struct LineSearch<'a>(LineIndex<'a>);
+
+impl<'a> LineSearch<'a> {
+    /// Prepares a text.
+    pub fn new(text: &'a [u8]) -> LineSearch<'a> {
+        LineSearch(LineIndex::new(text))
+    }
+
+    /// Returns the first line, from 0, of each place that has `lines`, at most `limit` of them. Lines have their line
+    /// feeds.
+    pub fn places_of(&self, lines: &[&[u8]], limit: usize) -> Vec<usize> {
+        let needle = self.0.ids_of(lines.iter().copied());
+        needle.map_or_else(Vec::new, |needle| find_all(&self.0.ids, &needle, limit))
+    }
 }
 
 /// Returns the positions of `needle` in `haystack`, at most `limit`, including overlapping ones. An empty needle does

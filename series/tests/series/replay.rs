@@ -97,7 +97,7 @@ fn the_same_lines_are_a_conflict() {
     assert!(marked(&replayed).contains("<<<<<<< v2\n"), "{}", marked(&replayed));
 }
 
-/// What is outside of the markers is the automatic result, and each conflict has its place in all three versions.
+/// Text outside of the markers is the automatic result, and each conflict has its place in all three versions.
 #[test]
 fn the_place_of_each_conflict_is_known() {
     let base = format!("{}int a;\n{}", function("one", 3), function("two", 3));
