@@ -6,6 +6,7 @@
 use std::fmt;
 
 use espalier_series::TreeError;
+use serde_json::{Map, Value};
 
 /// The meaning of an error for the caller; each kind has one exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub struct Error {
     pub details: Vec<String>,
     /// Next commands or changes.
     pub hints: Vec<String>,
+    /// Data for programs: keys beside `error` in JSON.
+    pub data: Map<String, Value>,
 }
 
 /// The result of a fallible function of this tool.
@@ -60,7 +63,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error of `kind`; `what` describes what happened.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Error { kind, what: what.into(), details: Vec::new(), hints: Vec::new() }
+        Error { kind, what: what.into(), details: Vec::new(), hints: Vec::new(), data: Map::new() }
     }
 
     /// A check failed (exit code 1).
@@ -95,6 +98,13 @@ impl Error {
         self
     }
 
+    /// Adds data for programs: the key `key` of the JSON output, beside `error`.
+    #[must_use]
+    pub fn with_data(mut self, key: &str, value: Value) -> Self {
+        self.data.insert(key.to_string(), value);
+        self
+    }
+
     /// Returns the error with paths below `root` (which has no trailing slash) shown relative to it, prefixed by
     /// `shown_root`.
     #[must_use]
@@ -106,19 +116,21 @@ impl Error {
             what: shorten(self.what),
             details: self.details.into_iter().map(shorten).collect(),
             hints: self.hints.into_iter().map(shorten).collect(),
+            data: self.data,
         }
     }
 
     /// The error as JSON, with the same text.
-    pub fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "error": {
-                "kind": self.kind.name(),
-                "what": self.what,
-                "details": self.details,
-                "hints": self.hints,
-            }
-        })
+    pub fn to_json(&self) -> Value {
+        let mut json = self.data.clone();
+        let error = serde_json::json!({
+            "kind": self.kind.name(),
+            "what": self.what,
+            "details": self.details,
+            "hints": self.hints,
+        });
+        json.insert("error".to_string(), error);
+        Value::Object(json)
     }
 }
 
@@ -169,5 +181,14 @@ mod tests {
             "error: no source served the pin\n  git: host not found\n  npm: not installed\n  next: install npm"
         );
         assert_eq!(error.kind.exit_code(), 3);
+    }
+
+    #[test]
+    fn data_is_for_programs_only() {
+        let error = Error::no("it does not apply").with_data("conflict", serde_json::json!({ "schema": 1 }));
+        let error = error.relative_to("/a", "");
+        assert_eq!(error.to_string(), "error: it does not apply");
+        assert_eq!(error.to_json()["conflict"]["schema"], 1);
+        assert_eq!(error.to_json()["error"]["what"], "it does not apply");
     }
 }

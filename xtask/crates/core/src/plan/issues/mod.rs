@@ -67,8 +67,8 @@ pub enum Action {
     },
 }
 
-/// Below GitHub's limit of 65,536 characters.
-const BODY_LIMIT: usize = 60_000;
+/// Maximum length of an issue's text in characters; below GitHub's limit of 65,536.
+pub const BODY_LIMIT: usize = 60_000;
 
 impl Wanted {
     /// Its text with the marker in the first line.

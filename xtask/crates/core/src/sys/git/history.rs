@@ -35,6 +35,27 @@ pub struct Commit {
     pub seconds: i64,
 }
 
+/// Author, date and message of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitMessage {
+    /// Name of the author.
+    pub author: String,
+    /// Date of the author, in seconds since 1970.
+    pub seconds: i64,
+    /// The message, as it is.
+    pub message: Vec<u8>,
+}
+
+/// Returns author, date and message of the commit `id`.
+pub fn message_of(store: &Store, id: ObjectId) -> Result<CommitMessage> {
+    let commit = store.repository().find_commit(oid(id)).map_err(unreadable)?;
+    let (author, seconds) = {
+        let author = commit.author();
+        (text(Some(author.name_bytes())), author.when().seconds())
+    };
+    Ok(CommitMessage { author, seconds, message: commit.message_bytes().to_vec() })
+}
+
 /// Returns the commits that are in `tip` and not in the commit whose tree is `base`, parents before children. `None`
 /// if the tip came without its history, as from a bundle of one release, or does not have the pin among its
 /// ancestors.

@@ -86,6 +86,7 @@ impl Client {
             what: self.token.hide_in(&error.what),
             details: hide(error.details),
             hints: hide(error.hints),
+            data: error.data,
         }
     }
 }

@@ -330,6 +330,20 @@ pub fn is_executable(path: &Path) -> bool {
     }
 }
 
+/// Makes the file executable for every user who may read it; does nothing where the system has no such mode.
+pub fn make_executable(path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let fail = |error: io::Error| explain("make executable", path, &error);
+        let mode = fs::metadata(path).map_err(fail)?.permissions().mode();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode | (mode & 0o444) >> 2)).map_err(fail)?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
 /// Returns the path of `program` on PATH.
 pub fn find_program(program: &str) -> Option<PathBuf> {
     if program.contains(std::path::MAIN_SEPARATOR) {

@@ -23,6 +23,8 @@ pub struct ConflictedFile {
     pub stages: [Option<(u32, ObjectId, Vec<u8>)>; 3],
     /// Content of the file in the work tree; `None` leaves the file as it is.
     pub text: Option<Vec<u8>>,
+    /// Whether the file is executable there.
+    pub is_executable: bool,
 }
 
 /// Checks out the commit `head`, stages `tree`, the cleanly replayed part of a patch, on top (it is on disk), and
@@ -37,6 +39,9 @@ pub fn prepare(repo: &RebaseRepo, head: ObjectId, tree: ObjectId, files: &[Confl
             let path = repo.work().join(native(&file.path));
             path.parent().map_or(Ok(()), ours::sweep_temporary)?;
             disk::write_atomically(&path, text)?;
+            if file.is_executable {
+                disk::make_executable(&path)?;
+            }
         }
     }
     let opened = Repository::open(repo.work()).map_err(broken)?;
@@ -61,6 +66,16 @@ pub fn is_shown(repo: &RebaseRepo, head: ObjectId, files: &[ConflictedFile]) -> 
     let Ok(index) = opened.index() else { return false };
     let unmerged = unmerged_paths(&index).unwrap_or_default();
     at_head && files.iter().all(|file| unmerged.iter().any(|path| path == file.path.as_bytes()))
+}
+
+/// Whether the work tree already shows a patch to edit on top of `head`: something is staged there.
+pub fn is_staged(repo: &RebaseRepo, head: ObjectId) -> bool {
+    let Ok(opened) = Repository::open(repo.work()) else { return false };
+    let at_head = opened.head().is_ok_and(|found| found.target() == Some(oid(head)));
+    let staged = opened.index().and_then(|mut index| index.write_tree());
+    let of_head = opened.find_commit(oid(head)).map(|commit| commit.tree_id());
+    // Paths in conflict, which have no tree, are the user's work too.
+    at_head && (staged.is_err() || staged.ok() != of_head.ok())
 }
 
 /// Copies the user's edits of `files` to the folder `to`; returns the paths of the copies.

@@ -16,7 +16,7 @@ impl Work<'_> {
             let path = self.path(path);
             disk::write_atomically(&path, text.as_bytes())?;
             if text.starts_with("#!") {
-                files::make_executable(&path)?;
+                disk::make_executable(&path)?;
             }
         }
         Ok(())

@@ -15,20 +15,6 @@ pub(super) fn entries_in(folder: &Path) -> Result<Vec<OsString>> {
     entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<_>>().map_err(fail)
 }
 
-/// Makes the file executable for every user who may read it; does nothing where the system has no such mode.
-pub(super) fn make_executable(path: &Path) -> Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let fail = |error: io::Error| disk::explain("make executable", path, &error);
-        let mode = fs::metadata(path).map_err(fail)?.permissions().mode();
-        fs::set_permissions(path, fs::Permissions::from_mode(mode | (mode & 0o444) >> 2)).map_err(fail)?;
-    }
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
-}
-
 /// Copies a file with its mode; creates its folder.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     make_folder_of(to)?;
