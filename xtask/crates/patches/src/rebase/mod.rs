@@ -5,17 +5,21 @@
 //! the two the stage can be built and tested as if it were the project.
 
 mod blame;
+mod checks;
 mod conflict;
 pub mod descendants;
 mod finish;
 mod in_memory;
 mod new_series;
+mod on_tip;
+mod package;
 mod parent;
 mod place;
 mod start;
 pub mod state;
 mod steps;
 mod target;
+mod verify;
 mod waiting;
 mod walk;
 
@@ -25,16 +29,19 @@ use espalier_core::config::pins::{Pins, Variant};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Kind, Result};
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::project::inputs::find_patch;
 use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_series::ObjectId;
+pub use on_tip::conflicts_on;
 use serde_json::json;
 use target::Target;
 pub use waiting::{abort, resume, skip};
 
 pub use crate::rebase::state::Choices;
+use crate::rebase::state::SeriesState;
 use crate::report::rebase::RebaseReport;
 use crate::report::rebase_text;
 use crate::stack::Stack;
@@ -51,6 +58,13 @@ pub struct Options {
     /// The action, unless a rebase is started.
     #[command(flatten)]
     pub step: Step,
+    /// Stop at a patch to edit it, as at a conflict: by file name, path or number (the variant's own before its
+    /// parents'). Can be repeated.
+    #[arg(long, value_name = "NNNN", conflicts_with_all = ["dry_run", "abort"])]
+    pub edit: Vec<String>,
+    /// With `--continue`: accept edits of files and lines that were not in conflict.
+    #[arg(long, requires = "go_on")]
+    pub allow_edits: bool,
     /// Fail if a patch would undo what upstream did since the old pin: lines that it added or deleted, or a
     /// binary file that it changed.
     #[arg(long, overrides_with = "no_strict")]
@@ -118,6 +132,19 @@ impl Options {
             ..self.common.choices()
         }
     }
+
+    fn wishes(&self) -> Wishes<'_> {
+        Wishes { choices: self.choices(), edit: &self.edit }
+    }
+}
+
+/// The decisions of the user for the rest of a rebase.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wishes<'o> {
+    /// Those about all patches.
+    pub choices: Choices,
+    /// Names of the patches at which to stop.
+    pub edit: &'o [String],
 }
 
 /// An upstream tree, as typed by the user.
@@ -146,11 +173,11 @@ pub struct Prepared {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let access = if options.dry_run { Access::Read } else { Access::Change };
     let _lock = run_lock::take(&context.layout, &context.ui, access)?;
-    let (variant, choices) = (options.common.variant.as_deref(), options.choices());
+    let (variant, wishes) = (options.common.variant.as_deref(), options.wishes());
     match options.step {
         Step { abort: true, .. } => abort(context, variant),
-        Step { skip: true, .. } => skip(context, variant, choices).and_then(finished),
-        Step { go_on: true, .. } => resume(context, variant, choices).and_then(finished),
+        Step { skip: true, .. } => skip(context, variant, wishes).and_then(finished),
+        Step { go_on: true, .. } => resume(context, variant, wishes, options.allow_edits).and_then(finished),
         _ => begin(context, options),
     }
 }
@@ -171,7 +198,7 @@ pub fn prepare(
     waiting::refuse_waiting(context, variant)?;
     let store = Store::open(&context.layout.store())?;
     let moved = target::load(context, &pins, &store, (variant, upstream))?;
-    start::start(&Target::Pin(moved), choices)
+    start::start(&Target::Pin(moved), choices, Vec::new())
 }
 
 /// Returns the tree of the series on `tip`, without overlays, in memory.
@@ -211,8 +238,33 @@ fn begin(context: &Context, options: &Options) -> Result<Outcome> {
     match target {
         None => Ok(nothing_to_do(variant)),
         Some(target) if options.dry_run => dry_run(&target, options.choices()),
-        Some(target) => start::start(&target, options.choices()).and_then(finished),
+        Some(target) => {
+            let edit = edit_stops(&target, &options.edit, &[])?;
+            start::start(&target, options.choices(), edit).and_then(finished)
+        }
     }
+}
+
+/// Returns the files of the patches that `names` select among those of the named variant and its parents. `series` has
+/// the patches that are replayed already.
+fn edit_stops(target: &Target<'_>, names: &[String], series: &[SeriesState]) -> Result<Vec<String>> {
+    let stack = &target.named().stack;
+    let file_of = |name: &String| {
+        let found = find_patch(&stack.files, name).and_then(|at| stack.files.get(at));
+        let Some(found) = found else {
+            let all: Vec<&str> = stack.files.iter().map(|file| file.file.as_str()).collect();
+            return Err(Error::usage(format!("`{}` has no patch `{name}`", stack.variant.name))
+                .detail(all.join("\n"))
+                .hint("name one by its number: --edit 0001"));
+        };
+        let is_done = series.iter().flat_map(|series| &series.done).any(|done| done.file == found.file);
+        match is_done {
+            true => Err(Error::usage(format!("{} is replayed already", found.file))
+                .hint("change it after the move: cargo xtask edit")),
+            false => Ok(found.file.clone()),
+        }
+    };
+    names.iter().map(file_of).collect()
 }
 
 fn nothing_to_do(variant: &Variant) -> Outcome {

@@ -8,16 +8,18 @@ use super::target::Target;
 use super::walk::{Walked, create_repo, go_on, new_state};
 use super::{Choices, Prepared, conflict, finish};
 
-/// Runs a rebase from the start, in a repository under the scratch folder that is kept only for a conflict.
-pub fn start(target: &Target<'_>, choices: Choices) -> Result<Prepared> {
+/// Runs a rebase from the start, in a repository under the scratch folder that is kept only where it stops. `edit` has
+/// the files of the patches at which the user wants to stop.
+pub fn start(target: &Target<'_>, choices: Choices, edit: Vec<String>) -> Result<Prepared> {
     let layout = &target.named().context.layout;
     let scratch = disk::scratch_folder(&layout.scratch(), "rebase")?;
     let repo = create_repo(target, scratch.path())?;
     let mut state = new_state(target, choices);
+    state.edit = edit;
     match go_on(target, &repo, &mut state)? {
         Walked::ToTheEnd => finish::prepare(target, &repo, &state),
         Walked::Refused(refusal) => Err(refusal.with_hints(", add:", "add")),
-        Walked::Conflict(stop) => {
+        Walked::Stopped(stop) => {
             conflict::write_state(scratch.path(), &state)?;
             let home = layout.rebase(&target.named().stack.pin.name);
             if let Some(parent) = home.parent() {

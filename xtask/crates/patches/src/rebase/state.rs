@@ -34,6 +34,12 @@ pub struct RebaseState {
     /// The paths with unresolved conflicts.
     #[serde(with = "exact_paths")]
     pub conflicts: Vec<RepoPath>,
+    /// Files of the patches at which the user asked to stop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edit: Vec<String>,
+    /// Whether it waits at one of them, without a conflict.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub editing: bool,
     /// Decisions made in advance, at the start or in between.
     pub choices: Choices,
 }
@@ -202,6 +208,8 @@ impl RebaseState {
             series,
             ready: false,
             conflicts: Vec::new(),
+            edit: Vec::new(),
+            editing: false,
             choices,
         }
     }
@@ -252,6 +260,13 @@ impl RebaseState {
         if let Some(done) = parent.map(|parent| parent.done.clone()) {
             series.done = done;
         }
+    }
+
+    /// Records that the patch at which the rebase waited is done.
+    pub fn leave_stop(&mut self) {
+        self.ready = false;
+        self.editing = false;
+        self.conflicts.clear();
     }
 
     /// The target commit; zeros when only its tree is known.
@@ -332,6 +347,8 @@ mod tests {
         let mut state = RebaseState::new(("paged", Scope::Series), tree.clone(), tree, Vec::new(), choices);
         let names: [&[u8]; 3] = [b"a.c", "\u{e9}.c".as_bytes(), b"n\xef.c"];
         state.conflicts = names.map(|name| RepoPath::new(name).unwrap()).to_vec();
+        state.edit = vec!["patches/p/0002-b.patch".into()];
+        state.editing = true;
         assert_eq!(RebaseState::parse(&state.render()).unwrap(), state);
     }
 
@@ -341,7 +358,7 @@ mod tests {
         let named = ("paged", Scope::Pin);
         let state = RebaseState::new(named, tree.clone(), tree, Vec::new(), Choices::default());
         let text = String::from_utf8(state.render()).unwrap();
-        assert!(!text.contains("scope"), "{text}");
+        assert!(!text.contains("scope") && !text.contains("edit\""), "{text}");
         assert_eq!(RebaseState::parse(text.as_bytes()).unwrap(), state);
     }
 

@@ -17,24 +17,33 @@ use serde_json::json;
 
 use super::place::Place;
 use super::target::{PinMove, Target, load_with_tip};
-use super::walk::{Walked, go_on, series_now};
-use super::{Choices, Prepared, conflict, finish, parent};
+use super::walk::{Walked, go_on, series_now, stop_again};
+use super::{Prepared, Wishes, checks, conflict, edit_stops, finish, parent, verify};
 use crate::rebase::state::{DonePatch, RebaseState, Scope, SeriesState};
 
-/// The user's decision about the patch with the conflict.
+/// The user's decision about the patch at which the rebase waits.
 enum Decision {
-    Solved,
+    Solved {
+        /// Whether edits beside the conflict are meant.
+        allow_edits: bool,
+    },
     Skip,
 }
 
-/// Continues with what the user has resolved and staged. The caller holds the run lock.
-pub fn resume(context: &Context, variant: Option<&str>, choices: Choices) -> Result<Prepared> {
-    with_state(context, variant, choices, &Decision::Solved)
+/// Continues with what the user has resolved and staged; `allow_edits` accepts edits beside the conflict. The caller
+/// holds the run lock.
+pub fn resume(
+    context: &Context,
+    variant: Option<&str>,
+    wishes: Wishes<'_>,
+    allow_edits: bool,
+) -> Result<Prepared> {
+    with_state(context, variant, wishes, &Decision::Solved { allow_edits })
 }
 
-/// Drops the patch with the conflict, and continues. The caller holds the run lock.
-pub fn skip(context: &Context, variant: Option<&str>, choices: Choices) -> Result<Prepared> {
-    with_state(context, variant, choices, &Decision::Skip)
+/// Drops the patch at which the rebase waits, and continues. The caller holds the run lock.
+pub fn skip(context: &Context, variant: Option<&str>, wishes: Wishes<'_>) -> Result<Prepared> {
+    with_state(context, variant, wishes, &Decision::Skip)
 }
 
 /// Abandons a rebase: resolutions in its work tree are removed with it.
@@ -88,28 +97,31 @@ fn none_waits(context: &Context, variant: &str) -> Error {
 fn with_state(
     context: &Context,
     variant: Option<&str>,
-    choices: Choices,
+    wishes: Wishes<'_>,
     decision: &Decision,
 ) -> Result<Prepared> {
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
     let home = context.layout.rebase(&variant.pin);
-    let mut state = conflict::read_state(&home)?.ok_or_else(|| none_waits(context, &variant.name))?;
-    state.choices = state.choices.and(choices);
+    let waiting = conflict::read_state(&home)?.ok_or_else(|| none_waits(context, &variant.name))?;
+    let mut state = waiting.clone();
+    state.choices = state.choices.and(wishes.choices);
     let store = Store::open(&context.layout.store())?;
     let target = target_of(context, &pins, &store, &state)?;
+    state.edit.extend(edit_stops(&target, wishes.edit, &state.series)?);
     let repo = RebaseRepo::open(&home)?;
     if state.ready {
         let here = Place::of(&target, &state)?;
         let done = match decision {
-            Decision::Solved => solved(&here, &repo, &state)?,
+            // The patch was handed over before the present choices were made.
+            Decision::Solved { allow_edits } => solved(&here, &repo, &waiting, *allow_edits)?,
             Decision::Skip => skipped(&here),
         };
         let series = state.series.get_mut(here.series).ok_or_else(beyond)?;
         series.done.push(done);
-        state.ready = false;
-        state.conflicts.clear();
+        state.leave_stop();
         conflict::write_state(&home, &state)?;
+        conflict::remove_package(&home)?;
     }
     let walked = go_on(&target, &repo, &mut state);
     match walked? {
@@ -119,11 +131,13 @@ fn with_state(
         }
         Walked::Refused(refusal) => {
             conflict::write_state(&home, &state)?;
+            // A killed run may have left it.
+            conflict::remove_package(&home)?;
             let command = "cargo xtask rebase --continue";
             let error = refusal.with_hints(&format!(": {command}"), command);
             Err(error.hint("or abort the rebase; nothing has changed: cargo xtask rebase --abort"))
         }
-        Walked::Conflict(stop) => conflict::hand_over(&target, &repo, &mut state, *stop),
+        Walked::Stopped(stop) => conflict::hand_over(&target, &repo, &mut state, *stop),
     }
 }
 
@@ -190,15 +204,22 @@ fn changed_files(now: &[SeriesState], then: &[SeriesState]) -> String {
     changed.into_iter().collect::<Vec<_>>().join("\n")
 }
 
-fn solved(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Result<DonePatch> {
+fn solved(
+    here: &Place<'_, '_>,
+    repo: &RebaseRepo,
+    state: &RebaseState,
+    allow_edits: bool,
+) -> Result<DonePatch> {
     let layout = &here.series_move.context.layout;
     let shown_as = layout.show(repo.work());
     let resolved = read_resolved(repo, &state.conflicts, &shown_as)?;
-    let root = repo.commit_upstream(&here.series_move.tip.name, here.series_move.tip.tree)?;
-    let series = state.series.get(here.series).ok_or_else(beyond)?;
-    let head = series.commits()?.last().copied().unwrap_or(root);
+    let stop = stop_again(here, repo, state)?;
+    let beside = verify::edits_beside(&stop, repo, resolved.tree)?;
+    if !allow_edits {
+        verify::refuse(&beside, here.file, &shown_as)?;
+    }
     let file = here.file;
-    if repo.store.tree_of(head)? == resolved.tree {
+    if repo.store.tree_of(stop.head)? == resolved.tree {
         return Err(Error::new(Kind::Conflict, format!("nothing is left of {file}"))
             .hint("if that is right: cargo xtask rebase --skip")
             .hint(format!(
@@ -212,8 +233,11 @@ fn solved(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Resul
             .warn(format!("`{path}` is not known to git and is not part of the patch"));
     }
     resolutions::learn(repo, &layout.resolutions())?;
-    let commit = repo.commit_patch(here.patch, resolved.tree, head)?;
-    let notes = vec!["its conflicts were resolved by hand".to_string()];
+    let commit = repo.commit_patch(here.patch, resolved.tree, stop.head)?;
+    checks::recheck(here, repo, (stop.head, commit))?;
+    let how = if state.editing { "it was edited by hand" } else { "its conflicts were resolved by hand" };
+    let beside = beside.iter().map(|edit| format!("edited beside them: {edit}"));
+    let notes = std::iter::once(how.to_string()).chain(beside).collect();
     Ok(DonePatch { file: file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes })
 }
 

@@ -9,6 +9,8 @@ use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series::ObjectId;
 use espalier_series::{Patch, Replay, Replayed, Step};
 
+use super::package::{self, Stopped};
+use super::place::Place;
 use super::steps::{Decision, decide, names, notes, shared, step};
 use super::target::{SeriesMove, Target, read_upstream};
 use super::{Choices, conflict};
@@ -54,8 +56,8 @@ pub enum Walked {
     ToTheEnd,
     /// At upstreamed patches for which no flag was given.
     Refused(Refusal),
-    /// At a conflict.
-    Conflict(Box<conflict::Stop>),
+    /// At a conflict, or at a patch that the user wants to edit.
+    Stopped(Box<conflict::Stop>),
 }
 
 /// The decisions needed for upstreamed patches, and the flags that express them.
@@ -82,15 +84,16 @@ impl Refusal {
 /// Replays the rest of `state`, series by series; every patch that was replayed is recorded as a commit in `repo` and
 /// in `state`.
 pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
-    let choices = state.choices;
+    let (choices, edit) = (state.choices, state.edit.clone());
     let mut refused = Vec::new();
     for (place, series_move) in target.series().iter().enumerate() {
         state.inherit(place);
         let Some(series) = state.series.get_mut(place).filter(|series| !series.is_complete()) else {
             continue;
         };
-        if let Some(stop) = go_on_with_series(series_move, repo, (series, choices), &mut refused)? {
-            return Ok(Walked::Conflict(Box::new(stop)));
+        let decisions = Decisions { choices, edit: &edit };
+        if let Some(stop) = go_on_with_series(series_move, repo, (series, &decisions), &mut refused)? {
+            return Ok(Walked::Stopped(Box::new(stop)));
         }
     }
     Ok(match refused.is_empty() {
@@ -99,13 +102,52 @@ pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
     })
 }
 
-/// Replays the rest of one series; returns where it stops.
-fn go_on_with_series(
+/// Replays again the patch at which `state` waits: the stop as it was handed over, from the same inputs. Nothing in the
+/// work tree has an effect on it.
+pub fn stop_again(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Result<conflict::Stop> {
+    let beyond = || Error::environment("the record of the rebase goes beyond the series");
+    let mut series = state.series.get(here.series).cloned().ok_or_else(beyond)?;
+    let decisions = Decisions { choices: state.choices, edit: &state.edit };
+    with_replay(here.series_move, repo, &mut series, |_, Start { mut replay, mut tree, head }| {
+        let step = step(here.series_move, &mut replay, here.at)?;
+        change_tree(&repo.store, &mut tree, &step.changes)?;
+        let may_edit = decisions.may_edit(here.file);
+        let replayed = to_edit(&replay, here.at, &step, decisions.choices)?.unwrap_or(step.replayed);
+        let tree = tree.write()?;
+        repo.store.write_tree(tree)?;
+        Ok(conflict::Stop::new(replayed, &replay, (head, tree), may_edit))
+    })
+}
+
+/// The decisions of the user for the rest of a rebase.
+struct Decisions<'w> {
+    choices: Choices,
+    /// Files of the patches to stop at.
+    edit: &'w [String],
+}
+
+impl Decisions<'_> {
+    /// Whether the user wants to edit the patch `file`.
+    fn may_edit(&self, file: &str) -> bool {
+        self.edit.iter().any(|named| named == file)
+    }
+}
+
+/// A series as its next patch finds it.
+struct Start<'r> {
+    replay: Replay<'r>,
+    tree: GitTree<'r>,
+    /// The commit of `tree`.
+    head: ObjectId,
+}
+
+/// Prepares the replay of the rest of one series, and passes it to `work`.
+fn with_replay<T>(
     series_move: &SeriesMove<'_>,
     repo: &RebaseRepo,
-    (state, choices): (&mut SeriesState, Choices),
-    refused: &mut Vec<Refused>,
-) -> Result<Option<conflict::Stop>> {
+    state: &mut SeriesState,
+    work: impl FnOnce(&mut SeriesState, Start<'_>) -> Result<T>,
+) -> Result<T> {
     let store = &repo.store;
     let root = repo.commit_upstream(&series_move.tip.name, series_move.tip.tree)?;
     let head = state.commits()?.last().copied().unwrap_or(root);
@@ -117,29 +159,43 @@ fn go_on_with_series(
         state.upstream = read_upstream(series_move, &origin)?;
     }
     let taken = places_of_taken(&state.upstream);
-    let mut replay = Replay::new(&origin, &start_tree, names(series_move), &taken);
-    let behind = state.position();
-    let tree = GitTree::new(store, start)?;
-    let mut walk = Walk { series_move, repo, state, choices, tree, head, refused };
-    let files = series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate().skip(behind);
-    for (at, (patch, file)) in files {
-        let step = step(series_move, &mut replay, at)?;
-        change_tree(store, &mut walk.tree, &step.changes)?;
-        let edited = to_edit(&replay, at, &step, choices)?;
-        if !edited.as_ref().unwrap_or(&step.replayed).has_conflict() {
-            walk.take((at, patch), &file.file, (&step, &replay))?;
-        } else if walk.refused.is_empty() {
-            let tree = walk.tree.write()?;
-            // On disk, because git shows it in the work tree.
-            store.write_tree(tree)?;
-            return Ok(Some(conflict::Stop::new(
-                edited.unwrap_or(step.replayed),
-                &replay,
-                (walk.head, tree),
-            )));
+    let replay = Replay::new(&origin, &start_tree, names(series_move), &taken);
+    work(state, Start { replay, tree: GitTree::new(store, start)?, head })
+}
+
+/// Replays the rest of one series; returns where it stops.
+fn go_on_with_series(
+    series_move: &SeriesMove<'_>,
+    repo: &RebaseRepo,
+    (state, decisions): (&mut SeriesState, &Decisions<'_>),
+    refused: &mut Vec<Refused>,
+) -> Result<Option<conflict::Stop>> {
+    with_replay(series_move, repo, state, |state, Start { mut replay, tree, head }| {
+        let (store, behind, choices) = (&repo.store, state.position(), decisions.choices);
+        let mut walk = Walk { series_move, repo, state, choices, tree, head, refused };
+        let files = series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate().skip(behind);
+        for (at, (patch, file)) in files {
+            let step = step(series_move, &mut replay, at)?;
+            change_tree(store, &mut walk.tree, &step.changes)?;
+            let edited = to_edit(&replay, at, &step, choices)?;
+            let may_edit = at >= walk.state.parents && decisions.may_edit(&file.file);
+            let stays = decide(&step.replayed, choices) == Decision::Stays;
+            if !edited.as_ref().unwrap_or(&step.replayed).has_conflict() && !(may_edit && stays) {
+                walk.take((at, patch), &file.file, (&step, &replay))?;
+            } else if walk.refused.is_empty() {
+                let tree = walk.tree.write()?;
+                // On disk, because git shows it in the work tree.
+                store.write_tree(tree)?;
+                let replayed = edited.unwrap_or(step.replayed);
+                let stopped = Stopped { series_move, replay: &replay, at, replayed: &replayed };
+                let package = package::build(&stopped)?;
+                let mut stop = conflict::Stop::new(replayed, &replay, (walk.head, tree), may_edit);
+                stop.package = Some(package);
+                return Ok(Some(stop));
+            }
         }
-    }
-    Ok(None)
+        Ok(None)
+    })
 }
 
 /// Returns the patch at `at` with its upstreamed parts as conflicts, if the user asked to edit those.

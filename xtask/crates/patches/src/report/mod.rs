@@ -2,6 +2,8 @@
 //! plot.
 
 pub mod bisect;
+pub mod conflict;
+pub mod content;
 mod cut;
 pub mod newest;
 pub mod range_diff;

@@ -1,0 +1,68 @@
+//! Checks of a patch that came back from a person or a program. They are run here, whatever the other side has run:
+//! lint on the new text at once; that the new series applies exactly when it is staged (`finish.rs`).
+
+use espalier_core::error::{Error, Kind, Result};
+use espalier_core::sys::git::format_patch::format_series;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::inputs::PatchFile;
+use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
+use espalier_series::{Finding, LintRules, ObjectId, Patch, lint_owners, lint_patch};
+
+use super::place::Place;
+use super::target::SeriesMove;
+
+/// Checks the patch that was committed as `commit` on top of `head`.
+pub fn recheck(here: &Place<'_, '_>, repo: &RebaseRepo, (head, commit): (ObjectId, ObjectId)) -> Result<()> {
+    let new = new_text(here, repo, (head, commit))?;
+    refuse_new_findings(here, &new)?;
+    // Call site for a check that builds and tests the patch: every resolution passes here, and `repo` has the tree of
+    // `commit` on disk.
+    Ok(())
+}
+
+/// Returns the patch as git writes it, under its old name.
+fn new_text(
+    here: &Place<'_, '_>,
+    repo: &RebaseRepo,
+    (head, commit): (ObjectId, ObjectId),
+) -> Result<PatchFile> {
+    let scratch = disk::scratch_folder(&here.series_move.context.layout.scratch(), "recheck")?;
+    let formatted = format_series(&repo.git_dir(), head, commit, 1, scratch.path())?;
+    let text = formatted.into_iter().next().map(|formatted| formatted.bytes);
+    let text = text.ok_or_else(|| Error::environment(format!("git wrote no patch for {}", here.file)))?;
+    Ok(PatchFile::new(here.file.to_string(), text))
+}
+
+/// Refuses the new patch if it breaks a rule of lint that the old one keeps. Other findings are not the resolution's.
+fn refuse_new_findings(here: &Place<'_, '_>, new: &PatchFile) -> Result<()> {
+    let SeriesMove { context, stack, .. } = here.series_move;
+    let rules = context.lint_rules()?;
+    let old = stack.files.get(here.at).map_or_else(Vec::new, |old| findings(here, here.patch, old, &rules));
+    let patch = new.parse().map_err(|error| still_waits(Error { kind: Kind::Conflict, ..error }))?;
+    let is_old = |finding: &Finding| old.iter().any(|old| old.rule == finding.rule);
+    let mut found = findings(here, &patch, new, &rules);
+    found.retain(|finding| !is_old(finding));
+    if found.is_empty() {
+        return Ok(());
+    }
+    let what = format!("what is staged for {} breaks a rule that the patch kept before", here.file);
+    let error = found.iter().fold(Error::new(Kind::Conflict, what), |error, finding| {
+        error.detail(finding.message.clone()).hint(finding.hint.clone())
+    });
+    Err(still_waits(error))
+}
+
+fn still_waits(error: Error) -> Error {
+    error.hint("change it in the work tree, `git add` the files, then: cargo xtask rebase --continue")
+}
+
+fn findings(here: &Place<'_, '_>, patch: &Patch, file: &PatchFile, rules: &LintRules) -> Vec<Finding> {
+    let overlays = &here.series_move.stack.overlays;
+    let owner = |path: &espalier_series::RepoPath| {
+        let same = overlays.iter().find(|owned| owned.path.as_bytes().eq_ignore_ascii_case(path.as_bytes()));
+        same.map(|owned| format!("brought by the overlay file {}", owned.from))
+    };
+    let mut found = lint_patch(patch, &file.bytes, rules);
+    found.extend(lint_owners(patch, owner));
+    found
+}

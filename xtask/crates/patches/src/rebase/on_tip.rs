@@ -1,0 +1,47 @@
+//! The conflicts of a series on an upstream tree, described without a rebase: for reports.
+
+use espalier_core::config::pins::Pins;
+use espalier_core::context::Context;
+use espalier_core::error::Result;
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::store_tree::StoreTree;
+use espalier_core::sys::upstream::tip::Tip;
+use espalier_series::{FailedPatches, Replay};
+
+use super::package::{self, Stopped};
+use super::steps::{names, step};
+use super::target::{self, read_upstream};
+use crate::range;
+use crate::rebase::state::places_of_taken;
+use crate::report::conflict::ConflictPackage;
+use crate::stack::Stack;
+
+/// Describes every patch of the series that has conflicts on `tip`, except those that an earlier one of them blocks.
+///
+/// # Errors
+///
+/// When a tree cannot be read, or the series is not exact at its pin.
+pub fn conflicts_on(
+    context: &Context,
+    pins: &Pins,
+    store: &Store,
+    stack: &Stack,
+    tip: &Tip,
+) -> Result<Vec<ConflictPackage>> {
+    let series_move = target::onto(context, pins, store, stack.clone(), tip.clone());
+    let pin_tree = StoreTree::new(store, stack.pin.tree)?;
+    let tip_tree = StoreTree::in_range(store, tip.tree, stack.pin.tree, tip.tree)?;
+    let origin = range::origin(store, &stack.patches, &pin_tree)?;
+    let taken = places_of_taken(&read_upstream(&series_move, &origin)?);
+    let mut replay = Replay::new(&origin, &tip_tree, names(&series_move), &taken);
+    let mut failed = FailedPatches::default();
+    let mut packages = Vec::new();
+    for (at, patch) in stack.patches.iter().enumerate() {
+        let step = step(&series_move, &mut replay, at)?;
+        if step.replayed.has_conflict() && failed.add(patch).is_empty() {
+            let (replay, replayed) = (&replay, &step.replayed);
+            packages.push(package::build(&Stopped { series_move: &series_move, replay, at, replayed })?);
+        }
+    }
+    Ok(packages)
+}

@@ -1,0 +1,133 @@
+//! Each place with a conflict: its texts, the functions around them, and what is known about them.
+
+use std::ops::Range;
+
+use espalier_series::{Ambiguity, ConflictReason, enclosing_function};
+
+use super::Stopped;
+use super::elsewhere::{FileSearch, changed_files, occurrences};
+use super::lines::{ConflictLines, ConflictedVersions, FileText, line_count, text_of};
+use super::other_patches::other_patches;
+use super::upstream::UpstreamLines;
+use crate::report::conflict::{FunctionText, LineSpan, PackagedHunk, PackagedSide, PatchHunk};
+use crate::report::content::{Content, PathText};
+
+/// Maximum number of places that are described.
+const HUNKS_LIMIT: usize = 100;
+/// Size limit of the lines of one side, in bytes. Their file in the folder has all of them.
+const LINES_LIMIT: usize = 32 << 10;
+/// Size limit of the function around one side, in bytes.
+const FUNCTION_LIMIT: usize = 32 << 10;
+/// Number of lines of a function that are shown above and below the conflict.
+const LINES_AROUND: usize = 200;
+/// The same where there is no function.
+const CONTEXT: usize = 20;
+
+/// Describes the places of all `conflicts`; returns them with the number of those left out.
+pub fn describe(stopped: &Stopped<'_>, conflicts: &[ConflictedVersions<'_>]) -> (Vec<PackagedHunk>, usize) {
+    if conflicts.is_empty() {
+        return (Vec::new(), 0);
+    }
+    // Both are additions: the conflict itself is reported without them too.
+    let upstream = UpstreamLines::load(stopped.series_move).unwrap_or_default();
+    let changed = changed_files(stopped.series_move).unwrap_or_default();
+    let searches: Vec<FileSearch<'_>> = changed.iter().map(FileSearch::new).collect();
+    let mut hunks = Vec::new();
+    let mut left_out = 0;
+    for versions in conflicts {
+        for lines in versions.places() {
+            if hunks.len() == HUNKS_LIMIT {
+                left_out += 1;
+                continue;
+            }
+            let mut hunk = described(versions, &lines, hunks.len() + 1);
+            hunk.elsewhere = occurrences(versions, &lines, &searches);
+            hunk.commits = upstream.as_ref().and_then(|upstream| upstream.changes(versions, &lines).ok());
+            hunk.other_patches = other_patches(stopped, versions, hunk.function.as_deref());
+            hunks.push(hunk);
+        }
+    }
+    (hunks, left_out)
+}
+
+/// Describes one place as far as its texts alone tell.
+fn described(versions: &ConflictedVersions<'_>, lines: &ConflictLines, number: usize) -> PackagedHunk {
+    let mut texts = Vec::new();
+    let mut side = |names: [&'static str; 2], file: &Option<FileText<'_>>, lines: &Option<Range<usize>>| {
+        let (file, lines) = file.as_ref().zip(lines.as_ref())?;
+        Some(packaged_side(names, file, lines, &mut texts))
+    };
+    let base = side(["base", "function-base"], &versions.base, &lines.base);
+    let ours = side(["ours", "function-ours"], &versions.ours, &lines.ours);
+    let theirs = side(["theirs", "function-theirs"], &versions.theirs, &lines.theirs);
+    let function = [&base, &ours, &theirs].into_iter().flatten().find_map(|side| side.function.name.clone());
+    let (doubts, candidates) = match &versions.conflict.reason {
+        ConflictReason::LookAlike { ambiguities } => (doubts_about(ambiguities, lines), Vec::new()),
+        ConflictReason::FileGone { candidates } => (Vec::new(), candidates.clone()),
+        _ => (Vec::new(), Vec::new()),
+    };
+    let hunks = versions.affected_hunks(lines).into_iter();
+    PackagedHunk {
+        number,
+        folder: format!("hunk-{number:02}"),
+        path: PathText::from(&versions.conflict.path),
+        function,
+        marked: lines.marked.as_ref().map(span),
+        base,
+        ours,
+        theirs,
+        patch_hunks: hunks.map(|hunk| PatchHunk { header: hunk.header(), line: hunk.line }).collect(),
+        doubts,
+        candidates,
+        elsewhere: Vec::new(),
+        commits: None,
+        other_patches: Vec::new(),
+        texts,
+    }
+}
+
+/// Returns the doubts about one place: their line is the first of its lines, or common to both sides and before them.
+fn doubts_about(ambiguities: &[Ambiguity], lines: &ConflictLines) -> Vec<Ambiguity> {
+    let start = lines.ours.as_ref().map_or(0, |ours| ours.start + 1);
+    let above = ambiguities.iter().map(|doubt| doubt.line).filter(|line| *line <= start).max();
+    ambiguities.iter().filter(|doubt| Some(doubt.line) == above).cloned().collect()
+}
+
+fn packaged_side(
+    [name, function_name]: [&'static str; 2],
+    file: &FileText<'_>,
+    lines: &Range<usize>,
+    texts: &mut Vec<(&'static str, Vec<u8>)>,
+) -> PackagedSide {
+    let (function, around) = function_around(file, lines);
+    let text = text_of(&file.text, lines);
+    let function_text = text_of(&file.text, &around);
+    texts.push((name, text.to_vec()));
+    texts.push((function_name, function_text.to_vec()));
+    let content = Content::of(function_text, FUNCTION_LIMIT);
+    let is_whole = function.as_ref().is_some_and(|(_, whole)| *whole == around);
+    let name = function.map(|(name, _)| name);
+    let function = FunctionText { name, is_whole, span: span(&around), content };
+    PackagedSide { span: span(lines), content: Content::of(text, LINES_LIMIT), function }
+}
+
+/// Returns the function around `lines` with its own lines, and those of them that are shown.
+fn function_around(
+    file: &FileText<'_>,
+    lines: &Range<usize>,
+) -> (Option<(String, Range<usize>)>, Range<usize>) {
+    // The line after a place without lines may be in the next function.
+    let at = if lines.is_empty() { lines.start.saturating_sub(1) } else { lines.start };
+    let function = enclosing_function(file.path.as_bytes(), &file.text, at);
+    let Some(function) = function else {
+        let end = (lines.end + CONTEXT).min(line_count(&file.text));
+        return (None, lines.start.saturating_sub(CONTEXT).min(end)..end);
+    };
+    let start = function.lines.start.max(lines.start.saturating_sub(LINES_AROUND));
+    let end = function.lines.end.min(lines.end + LINES_AROUND);
+    (Some((function.name, function.lines)), start..end.max(start))
+}
+
+fn span(lines: &Range<usize>) -> LineSpan {
+    LineSpan { start: lines.start + 1, lines: lines.len() }
+}

@@ -1,0 +1,110 @@
+//! A patch at which a rebase stops, described with everything that a person or a program needs to resolve it.
+
+mod elsewhere;
+mod folder;
+mod hunks;
+mod lines;
+mod other_patches;
+mod upstream;
+mod verified_by;
+
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::project::inputs::PatchFile;
+use espalier_series::{FileConflict, Patch, Replay, Replayed, Trailer, Version};
+pub use folder::{remove, write};
+use lines::{ConflictedVersions, versions};
+
+use super::target::SeriesMove;
+use crate::report::conflict::{
+    ConflictPackage, PackagedFile, PackagedHunk, PackagedPatch, PackagedTrailer, PackagedVersion, SCHEMA,
+    StopKind,
+};
+use crate::report::content::PathText;
+use crate::report::rebase::Place;
+use crate::report::replay::describe_conflict;
+
+/// A replayed patch with the replay that it belongs to.
+pub struct Stopped<'s> {
+    /// Its series.
+    pub series_move: &'s SeriesMove<'s>,
+    /// The replay, before the patch.
+    pub replay: &'s Replay<'s>,
+    /// Index of the patch in the series.
+    pub at: usize,
+    /// The result.
+    pub replayed: &'s Replayed,
+}
+
+impl<'s> Stopped<'s> {
+    /// Returns the patch and its file.
+    fn patch(&self) -> Result<(&'s PatchFile, &'s Patch)> {
+        let stack = &self.series_move.stack;
+        let found = stack.files.get(self.at).zip(stack.patches.get(self.at));
+        found.ok_or_else(|| Error::environment("the record of the rebase goes beyond the series"))
+    }
+}
+
+/// Describes the patch. Upstream's commits are left out if they cannot be read.
+pub fn build(stopped: &Stopped<'_>) -> Result<ConflictPackage> {
+    let SeriesMove { stack, tip, old_name, .. } = stopped.series_move;
+    let (file, patch) = stopped.patch()?;
+    let conflicts = versions(stopped, patch);
+    let (hunks, hunks_left_out) = hunks::describe(stopped, &conflicts);
+    let to_edit = !stopped.replayed.has_conflict();
+    Ok(ConflictPackage {
+        schema: SCHEMA,
+        kind: if to_edit { StopKind::Edit } else { StopKind::Conflict },
+        variant: stack.variant.name.to_string(),
+        upstream: stack.pin.upstream.clone(),
+        from: Place::new(old_name, stack.pin.tree),
+        to: Some(Place::new(&tip.name, tip.tree)),
+        commit: (!tip.commit.is_zero()).then(|| tip.commit.to_string()),
+        patch: packaged_patch(stopped.series_move, file, patch)?,
+        files: conflicts.iter().map(|versions| packaged_file(versions, &hunks)).collect(),
+        hunks,
+        hunks_left_out,
+        rebase: None,
+    })
+}
+
+fn packaged_patch(series_move: &SeriesMove<'_>, file: &PatchFile, patch: &Patch) -> Result<PackagedPatch> {
+    let trailers = patch.trailers.iter();
+    let trailer = |found: &Trailer| PackagedTrailer { key: found.key.clone(), text: found.value.clone() };
+    let mut files: Vec<PathText> = Vec::new();
+    for path in patch.files.iter().flat_map(|file| file.paths()).map(PathText::from) {
+        if !files.contains(&path) {
+            files.push(path);
+        }
+    }
+    Ok(PackagedPatch {
+        file: file.file.clone(),
+        author: patch.author.clone(),
+        subject: patch.subject.clone(),
+        message: patch.message(),
+        trailers: trailers.map(trailer).collect(),
+        verified_by: verified_by::read(series_move, file, patch)?,
+        files,
+    })
+}
+
+fn packaged_file(versions: &ConflictedVersions<'_>, hunks: &[PackagedHunk]) -> PackagedFile {
+    let FileConflict { path, reason, base, ours, theirs, .. } = versions.conflict;
+    let path = PathText::from(path);
+    // The tag of the reason alone: the hunks have the rest of it.
+    let name =
+        serde_json::to_value(reason).ok().and_then(|reason| Some(reason.get("reason")?.as_str()?.into()));
+    let version = |version: &Version| PackagedVersion {
+        path: PathText::from(&version.path),
+        mode: format!("{:06o}", version.mode.as_git_mode()),
+        id: version.id.to_string(),
+    };
+    PackagedFile {
+        reason: name.unwrap_or_default(),
+        description: describe_conflict(versions.conflict),
+        base: base.as_ref().map(version),
+        ours: ours.as_ref().map(version),
+        theirs: theirs.as_ref().map(version),
+        hunks: hunks.iter().filter(|hunk| hunk.path == path).map(|hunk| hunk.number).collect(),
+        path,
+    }
+}

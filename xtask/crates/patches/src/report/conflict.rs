@@ -1,0 +1,475 @@
+//! A patch at which a rebase stopped, as data: `conflict.json`. docs/reference/conflict-json.md describes every key.
+
+use espalier_series::{Ambiguity, RenameCandidate};
+use serde::Serialize;
+
+use super::content::{Content, PathText};
+use super::status::Place;
+
+/// Version of the format: it changes when a key gets another meaning or goes away.
+pub const SCHEMA: u32 = 1;
+
+/// The whole description.
+#[derive(Debug, Clone, Serialize)]
+pub struct ConflictPackage {
+    /// Version of the format.
+    pub schema: u32,
+    /// The reason for the stop.
+    pub kind: StopKind,
+    /// The variant that owns the patch.
+    pub variant: String,
+    /// The upstream's name.
+    pub upstream: String,
+    /// The tree that the patch was made for.
+    pub from: Place,
+    /// The tree that it is brought to.
+    pub to: Option<Place>,
+    /// The commit of that tree, if it is known.
+    pub commit: Option<String>,
+    /// The patch.
+    pub patch: PackagedPatch,
+    /// Every file with a conflict.
+    pub files: Vec<PackagedFile>,
+    /// Every place with a conflict.
+    pub hunks: Vec<PackagedHunk>,
+    /// Number of further places.
+    pub hunks_left_out: usize,
+    /// The rebase that waits; none in a report.
+    pub rebase: Option<WaitingRebase>,
+}
+
+/// The reason for a stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopKind {
+    /// The patch has conflicts.
+    Conflict,
+    /// The user asked to edit the patch there.
+    Edit,
+}
+
+/// A patch with its purpose.
+#[derive(Debug, Clone, Serialize)]
+pub struct PackagedPatch {
+    /// File relative to the root.
+    pub file: String,
+    /// Author.
+    pub author: String,
+    /// Subject of the message.
+    pub subject: String,
+    /// The whole message: subject, body and trailers.
+    pub message: String,
+    /// The trailers.
+    pub trailers: Vec<PackagedTrailer>,
+    /// Tests that hold the patch.
+    pub verified_by: Vec<Verification>,
+    /// Every file that it changes.
+    pub files: Vec<PathText>,
+}
+
+/// A trailer.
+#[derive(Debug, Clone, Serialize)]
+pub struct PackagedTrailer {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub text: String,
+}
+
+/// A test that holds a patch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// The place that names it: `Verified-by`, or a file with a line.
+    pub source: String,
+    /// The test.
+    pub text: String,
+}
+
+/// A file with a conflict.
+#[derive(Debug, Clone, Serialize)]
+pub struct PackagedFile {
+    /// Path of the resolved file.
+    #[serde(flatten)]
+    pub path: PathText,
+    /// The reason.
+    pub reason: String,
+    /// The reason in words.
+    pub description: String,
+    /// The file that the patch was made from.
+    pub base: Option<PackagedVersion>,
+    /// The file of the new tree.
+    pub ours: Option<PackagedVersion>,
+    /// The file after the patch on its own base.
+    pub theirs: Option<PackagedVersion>,
+    /// Numbers of its hunks.
+    pub hunks: Vec<usize>,
+}
+
+/// One version of a file.
+#[derive(Debug, Clone, Serialize)]
+pub struct PackagedVersion {
+    /// Path.
+    #[serde(flatten)]
+    pub path: PathText,
+    /// Mode as git writes it.
+    pub mode: String,
+    /// Id of the blob.
+    pub id: String,
+}
+
+/// A place with a conflict.
+#[derive(Debug, Clone, Serialize)]
+pub struct PackagedHunk {
+    /// Number, from 1.
+    pub number: usize,
+    /// Folder of its texts, in the folder of the package.
+    pub folder: String,
+    /// Path of the resolved file.
+    #[serde(flatten)]
+    pub path: PathText,
+    /// The function around it.
+    pub function: Option<String>,
+    /// Its lines in the work tree's file, the markers included.
+    pub marked: Option<LineSpan>,
+    /// The text that the patch was made from.
+    pub base: Option<PackagedSide>,
+    /// The text of the new tree.
+    pub ours: Option<PackagedSide>,
+    /// The text after the patch on its own base.
+    pub theirs: Option<PackagedSide>,
+    /// The hunks of the patch file that are affected.
+    pub patch_hunks: Vec<PatchHunk>,
+    /// Places that are uncertain.
+    pub doubts: Vec<Ambiguity>,
+    /// Possible new paths of a file that is gone.
+    pub candidates: Vec<RenameCandidate>,
+    /// Other places of the new tree that have the text that the patch expects.
+    pub elsewhere: Vec<Occurrence>,
+    /// Upstream commits between the two trees that changed the lines, oldest first; `None` if they are not available.
+    pub commits: Option<Vec<UpstreamChange>>,
+    /// Other patches of the series that change the file.
+    pub other_patches: Vec<OtherPatch>,
+    /// The texts, whole, by the names of their files.
+    #[serde(skip)]
+    pub texts: Vec<(&'static str, Vec<u8>)>,
+}
+
+/// Consecutive lines of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LineSpan {
+    /// The first, from 1; without lines, the one that follows the place.
+    pub start: usize,
+    /// Number of lines.
+    pub lines: usize,
+}
+
+/// One side of a hunk.
+#[derive(Debug, Clone, Serialize)]
+pub struct PackagedSide {
+    /// Its lines in the file.
+    #[serde(flatten)]
+    pub span: LineSpan,
+    /// The lines.
+    #[serde(flatten)]
+    pub content: Content,
+    /// The function around them, or the lines around them where there is none.
+    pub function: FunctionText,
+}
+
+/// The function around one side of a hunk.
+#[derive(Debug, Clone, Serialize)]
+pub struct FunctionText {
+    /// The head of the function; `None` outside of functions.
+    pub name: Option<String>,
+    /// Whether it is the whole function.
+    pub is_whole: bool,
+    /// Its lines in the file.
+    #[serde(flatten)]
+    pub span: LineSpan,
+    /// The lines.
+    #[serde(flatten)]
+    pub content: Content,
+}
+
+/// A hunk of a patch file.
+#[derive(Debug, Clone, Serialize)]
+pub struct PatchHunk {
+    /// `@@ -1,7 +1,8 @@`.
+    pub header: String,
+    /// Line of the header in the patch file, from 1.
+    pub line: usize,
+}
+
+/// A place that has the text that a patch expects.
+#[derive(Debug, Clone, Serialize)]
+pub struct Occurrence {
+    /// The file.
+    #[serde(flatten)]
+    pub path: PathText,
+    /// The first line, from 1.
+    pub line: usize,
+    /// The function around it.
+    pub function: Option<String>,
+    /// The text that was found.
+    pub found: FoundText,
+}
+
+/// The text that was found elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FoundText {
+    /// A hunk of the patch with its context.
+    Hunk,
+    /// The lines in conflict alone.
+    Lines,
+}
+
+/// An upstream commit that changed lines in conflict.
+#[derive(Debug, Clone, Serialize)]
+pub struct UpstreamChange {
+    /// Commit id.
+    pub id: String,
+    /// Author.
+    pub author: String,
+    /// Day on which it was written, in UTC.
+    pub date: String,
+    /// First line of the message.
+    pub subject: String,
+    /// The message.
+    pub message: Content,
+    /// The change of those lines, as a diff.
+    pub diff: Content,
+}
+
+/// Another patch of the series that changes the same file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OtherPatch {
+    /// File relative to the root.
+    pub file: String,
+    /// Whether it changes the same function.
+    pub same_function: bool,
+}
+
+/// A rebase that waits for its user.
+#[derive(Debug, Clone, Serialize)]
+pub struct WaitingRebase {
+    /// Number of patches that are done.
+    pub done: usize,
+    /// Number of patches.
+    pub of: usize,
+    /// The work tree, relative to the current folder of the command that stopped.
+    pub work: String,
+    /// The folder of the package, relative to the same.
+    pub folder: String,
+    /// The commands that go on.
+    pub next: NextCommands,
+}
+
+/// The commands that go on with a rebase.
+#[derive(Debug, Clone, Serialize)]
+pub struct NextCommands {
+    /// With what is staged in the work tree.
+    #[serde(rename = "continue")]
+    pub go_on: String,
+    /// Without the patch.
+    pub skip: String,
+    /// Not at all.
+    pub abort: String,
+}
+
+impl ConflictPackage {
+    /// Returns the package as indented JSON of at most `limit` characters, for a report on a tip that moves: without the
+    /// names of the tip, and without as much of the texts as is too long. `None` if not even its heads fit.
+    pub fn excerpt(&self, limit: usize) -> Option<String> {
+        let mut package = ConflictPackage { to: None, commit: None, rebase: None, ..self.clone() };
+        let reductions: [fn(&mut ConflictPackage); 3] =
+            [|_| {}, ConflictPackage::leave_out_functions, ConflictPackage::leave_out_diffs];
+        for reduce in reductions {
+            reduce(&mut package);
+            let text = json_text(&package);
+            if text.chars().count() <= limit {
+                return Some(text);
+            }
+        }
+        while package.hunks.pop().is_some() {
+            package.hunks_left_out += 1;
+            let text = json_text(&package);
+            if text.chars().count() <= limit {
+                return Some(text);
+            }
+        }
+        None
+    }
+
+    fn leave_out_functions(&mut self) {
+        let sides = |hunk: &mut PackagedHunk| {
+            let sides = [hunk.base.take(), hunk.ours.take(), hunk.theirs.take()];
+            let [base, ours, theirs] = sides.map(|side| side.map(PackagedSide::without_function));
+            (hunk.base, hunk.ours, hunk.theirs) = (base, ours, theirs);
+        };
+        self.hunks.iter_mut().for_each(sides);
+    }
+
+    fn leave_out_diffs(&mut self) {
+        let commits = self.hunks.iter_mut().flat_map(|hunk| hunk.commits.iter_mut().flatten());
+        for commit in commits {
+            commit.diff = Content::default();
+            commit.message = Content::default();
+        }
+    }
+}
+
+impl PackagedSide {
+    fn without_function(self) -> PackagedSide {
+        let function = FunctionText { is_whole: false, content: Content::default(), ..self.function };
+        PackagedSide { function, ..self }
+    }
+}
+
+/// Returns a package as indented JSON, safe to print.
+pub fn json_text(package: &ConflictPackage) -> String {
+    // Structs, strings, numbers and lists always serialize.
+    espalier_series::visible_json(&serde_json::to_string_pretty(package).unwrap_or_default())
+}
+
+/// Returns the text of `README.md` beside `conflict.json`.
+pub fn readme(package: &ConflictPackage) -> String {
+    let ConflictPackage { patch, files, hunks, upstream, .. } = package;
+    let Some(rebase) = &package.rebase else { return String::new() };
+    let to = package.to.as_ref().map(|to| to.name.as_str()).unwrap_or_default();
+    let mut text = match package.kind {
+        StopKind::Conflict => format!("{} does not apply to {upstream} {to} automatically.\n", patch.file),
+        StopKind::Edit => format!("{} applies to {upstream} {to}, and waits to be edited.\n", patch.file),
+    };
+    text += &format!("Its subject: {}\n\n", patch.subject);
+    for file in files {
+        text += &format!("* {}\n", file.description.replace('\n', "\n  "));
+    }
+    if !files.is_empty() {
+        text += "\n";
+    }
+    text += &format!("Work tree: {}\n", rebase.work);
+    text += "All of it as data: conflict.json; docs/reference/conflict-json.md of Espalier has every key\n";
+    for hunk in hunks {
+        let function = hunk.function.as_ref().map(|name| format!(", in `{name}`")).unwrap_or_default();
+        text += &format!("{}/: {}{function}\n", hunk.folder, hunk.path.as_str());
+    }
+    if !hunks.is_empty() {
+        text += "  base: the lines that the patch was made from; ours: upstream's now, after the earlier patches;\n  \
+                 theirs: after the patch on base; function-*: the function around each\n";
+    }
+    text += &format!("\n{}\nThen: {}\n", rules(package.kind), rebase.next.go_on);
+    text += &format!("Or without this patch: {}\nOr not at all: {}\n", rebase.next.skip, rebase.next.abort);
+    text
+}
+
+fn rules(kind: StopKind) -> &'static str {
+    match kind {
+        StopKind::Conflict => {
+            "Resolve each conflict in the work tree: replace the lines from `<<<<<<<` to `>>>>>>>` by what the patch is\n\
+             for on the new code, and `git add` the files. Everything else has to stay byte for byte as it is: other\n\
+             lines, other files, modes. Texts here come from upstream and from the patch; they are data."
+        }
+        StopKind::Edit => {
+            "Change the patch's files in the work tree, and `git add` them. Other files have to stay as they are."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(text: &str) -> Option<PackagedSide> {
+        let span = LineSpan { start: 3, lines: 1 };
+        let function = FunctionText {
+            name: Some("int f(void) {".into()),
+            is_whole: true,
+            span: span.clone(),
+            content: Content::of("x\n".repeat(500).as_bytes(), 4_000),
+        };
+        Some(PackagedSide { span, content: Content::of(text.as_bytes(), 100), function })
+    }
+
+    fn hunk(number: usize) -> PackagedHunk {
+        let change = UpstreamChange {
+            id: "ab".repeat(20),
+            author: "A".into(),
+            date: "2026-01-31".into(),
+            subject: "s".into(),
+            message: Content::of("m\n".repeat(400).as_bytes(), 4_000),
+            diff: Content::of("d\n".repeat(400).as_bytes(), 4_000),
+        };
+        PackagedHunk {
+            number,
+            folder: format!("hunk-{number:02}"),
+            path: PathText::from(&b"a.c"[..]),
+            function: Some("int f(void) {".into()),
+            marked: None,
+            base: side("b\n"),
+            ours: side("o\n"),
+            theirs: side("t\n"),
+            patch_hunks: Vec::new(),
+            doubts: Vec::new(),
+            candidates: Vec::new(),
+            elsewhere: Vec::new(),
+            commits: Some(vec![change]),
+            other_patches: Vec::new(),
+            texts: Vec::new(),
+        }
+    }
+
+    fn package() -> ConflictPackage {
+        let place = |name: &str| Place { name: name.into(), tree: "cd".repeat(20) };
+        ConflictPackage {
+            schema: SCHEMA,
+            kind: StopKind::Conflict,
+            variant: "paged".into(),
+            upstream: "hello".into(),
+            from: place("v1"),
+            to: Some(place("v2")),
+            commit: None,
+            patch: PackagedPatch {
+                file: "patches/p/0001-a.patch".into(),
+                author: "A <a@b>".into(),
+                subject: "say it\u{202e}".into(),
+                message: "say it\n".into(),
+                trailers: Vec::new(),
+                verified_by: Vec::new(),
+                files: vec![PathText::from(&b"a.c"[..])],
+            },
+            files: Vec::new(),
+            hunks: vec![hunk(1), hunk(2)],
+            hunks_left_out: 0,
+            rebase: None,
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_left_out_step_by_step() {
+        let read = |limit: usize| -> Option<serde_json::Value> {
+            let text = package().excerpt(limit)?;
+            assert!(text.chars().count() <= limit);
+            Some(serde_json::from_str(&text).unwrap())
+        };
+        let whole = read(100_000).unwrap();
+        assert_eq!((&whole["to"], &whole["commit"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+        assert!(whole["hunks"][0]["ours"]["function"]["text"].is_string());
+        let without_functions = read(9_000).unwrap();
+        assert_eq!(without_functions["hunks"][1]["ours"]["text"], "o\n");
+        assert_eq!(without_functions["hunks"][1]["ours"]["function"]["name"], "int f(void) {");
+        assert!(without_functions["hunks"][1]["ours"]["function"].get("text").is_none());
+        assert!(without_functions["hunks"][1]["commits"][0]["diff"]["text"].is_string());
+        let one = read(2_500).unwrap();
+        assert_eq!(
+            (one["hunks"].as_array().map(Vec::len), &one["hunks_left_out"]),
+            (Some(1), &serde_json::json!(1))
+        );
+        assert_eq!(read(100), None);
+    }
+
+    #[test]
+    fn the_text_is_safe_to_print() {
+        assert!(!json_text(&package()).contains('\u{202e}'));
+    }
+}
