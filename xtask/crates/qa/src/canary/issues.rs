@@ -2,9 +2,10 @@
 
 use espalier_core::error::Result;
 use espalier_core::next_command::next_command;
-use espalier_core::plan::issues::{self, Action, Known, LABEL, Subject, Wanted};
+use espalier_core::plan::issues::{self, Action, BODY_LIMIT, Known, LABEL, Subject, Wanted};
 use espalier_core::sys::github::Client;
 use espalier_core::ui;
+use espalier_patches::report::conflict::ConflictPackage;
 use espalier_patches::report::status::{PatchStatus, StatusReport};
 use espalier_patches::report::status_text;
 use espalier_series::PatchClass;
@@ -13,18 +14,30 @@ use serde_json::{Value, json};
 use super::{Context, Options};
 use crate::report::canary::{CanaryReport, Level, LevelVerdict, indented};
 
+/// Maximum length of the description of a conflict in an issue, in characters.
+const CONFLICT_LIMIT: usize = 30_000;
+
+/// The results of a run.
+#[derive(Clone, Copy)]
+pub struct Found<'r> {
+    /// The report.
+    pub report: &'r CanaryReport,
+    /// Descriptions of the patches that have conflicts on the tip.
+    pub conflicts: &'r [ConflictPackage],
+}
+
 /// Opens, updates and closes issues. `folders` are the folders of the variant's series.
 pub fn keep(
     context: &Context,
     client: &Client,
-    report: &CanaryReport,
+    found: Found<'_>,
     options: &Options,
     folders: &[String],
 ) -> Result<Vec<Value>> {
+    let report = found.report;
     let mut listed = client.issues(LABEL, "open")?;
     listed.extend(client.issues(LABEL, "closed")?);
-    let actions =
-        issues::decide(&wanted(report, options), &listed, |subject| known(report, folders, subject));
+    let actions = issues::decide(&wanted(found, options), &listed, |subject| known(report, folders, subject));
     actions.iter().map(|action| carry_out(context, client, report, action)).collect()
 }
 
@@ -58,10 +71,13 @@ fn tip_words(report: &CanaryReport) -> String {
 
 /// Returns one issue for each patch that an upstream change broke, and one for each level that fails although every
 /// patch applies. A patch that is only blocked by another one is listed in that patch's issue.
-fn wanted(report: &CanaryReport, options: &Options) -> Vec<Wanted> {
+fn wanted(Found { report, conflicts }: Found<'_>, options: &Options) -> Vec<Wanted> {
     let patches = report.status.iter().flat_map(|found| {
         let broken = found.patches.iter().filter(|patch| is_broken(patch));
-        broken.map(|patch| wanted_for_patch(report, options, found, patch))
+        broken.map(|patch| {
+            let conflict = conflicts.iter().find(|conflict| conflict.patch.file == patch.file);
+            wanted_for_patch(report, options, (found, patch), conflict)
+        })
     });
     let levels = [Level::Contract, Level::Build, Level::Gate];
     let levels = is_only_overlays(report).then_some(Level::Status).into_iter().chain(levels);
@@ -100,8 +116,8 @@ fn same_tip<'a>(report: &'a CanaryReport, options: &'a Options) -> [(&'static st
 fn wanted_for_patch(
     report: &CanaryReport,
     options: &Options,
-    found: &StatusReport,
-    patch: &PatchStatus,
+    (found, patch): (&StatusReport, &PatchStatus),
+    conflict: Option<&ConflictPackage>,
 ) -> Wanted {
     let culprit = culprit(report, found, patch);
     let name = file_name(&patch.file);
@@ -125,9 +141,26 @@ fn wanted_for_patch(
     let look = ui::named_hint(&next_command("status", &same_tip(report, options)));
     text +=
         &format!("\nSee it here with `{look}`. This issue is closed when upstream's tip is good again.\n");
+    text = ui::named(&text);
+    // After the hints: it is content only.
+    let length = text.chars().count();
+    text += &conflict.map(|conflict| described(conflict, length)).unwrap_or_default();
     let short = culprit.get(..12).unwrap_or(&culprit);
     let title = format!("{name}: {} since upstream {short}", patch.class.describe());
-    Wanted { subject: Subject::Patch { file: patch.file.clone(), culprit }, title, text: ui::named(&text) }
+    Wanted { subject: Subject::Patch { file: patch.file.clone(), culprit }, title, text }
+}
+
+/// Returns the description of a conflict as data, for an issue that has `length` characters already. It does not name
+/// the tip, so that a tip with the same conflict leaves the issue as it is.
+fn described(conflict: &ConflictPackage, length: usize) -> String {
+    // Below the limit by the marker in the first line, and by the indentation.
+    let limit = CONFLICT_LIMIT.min((BODY_LIMIT * 9 / 10).saturating_sub(length));
+    let fits = |indented: &String| indented.chars().count() <= limit;
+    let excerpts = [limit, limit / 2, limit / 4].into_iter().filter_map(|limit| conflict.excerpt(limit));
+    let indented = excerpts.map(|excerpt| indented(&excerpt, "    ")).find(fits);
+    indented
+        .map(|text| format!("\nThe conflict as data, in the format of `conflict.json`:\n\n{text}"))
+        .unwrap_or_default()
 }
 
 fn wanted_for_level(report: &CanaryReport, options: &Options, level: Level) -> Wanted {

@@ -83,7 +83,11 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Err(error);
     }
     let kept = match &github {
-        Some(client) => issues::keep(context, client, &report, options, &levels.folders())?,
+        Some(client) => {
+            let conflicts = if report.is_good() { Vec::new() } else { levels.conflicts() };
+            let found = issues::Found { report: &report, conflicts: &conflicts };
+            issues::keep(context, client, found, options, &levels.folders())?
+        }
         None => Vec::new(),
     };
     let (text, code) = (canary::text(&report), u8::from(!report.is_good()));

@@ -14,6 +14,7 @@ use espalier_patches::apply::{self, Applied};
 use espalier_patches::overlays::{PinOverlays, UpstreamTree};
 use espalier_patches::pinned_series::PinnedSeries;
 use espalier_patches::rebase;
+use espalier_patches::report::conflict::ConflictPackage;
 use espalier_patches::report::status::{PatchStatus, Place, StatusReport, why_not_moved};
 use espalier_patches::stack::Stack;
 use espalier_patches::{newest, status};
@@ -102,6 +103,18 @@ impl<'a> TipLevels<'a> {
         let Options { variant, from, .. } = self.options;
         let flags = [("--to", Some(commit)), ("--variant", variant.as_deref()), ("--from", from.as_deref())];
         next_command("sync", &flags)
+    }
+
+    /// Describes the patches that have conflicts on the tip. A report has the conflicts in words, so a failure is only a
+    /// warning.
+    pub fn conflicts(&self) -> Vec<ConflictPackage> {
+        let conflicts = self
+            .tip()
+            .and_then(|tip| rebase::conflicts_on(self.context, self.pins, &self.store, &self.stack, tip));
+        conflicts.unwrap_or_else(|error| {
+            self.context.ui.warn(format!("the conflicts cannot be described: {}", error.what));
+            Vec::new()
+        })
     }
 
     /// Returns the folders of the series: a patch in one of them is this variant's.
