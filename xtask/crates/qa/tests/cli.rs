@@ -81,11 +81,14 @@ mod cli {
     mod pins;
     mod pipes;
     mod rebase;
+    mod rebase_beside;
     mod rebase_conflicts;
     mod rebase_counters;
     mod rebase_descendants;
+    mod rebase_edit;
     mod rebase_lookalikes;
     mod rebase_odd;
+    mod rebase_package;
     mod rebase_taken;
     mod rebase_together;
     mod references;

@@ -241,6 +241,8 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
     let [issue] = &watched.server.issues()[..] else { panic!() };
     let upstream = watched.upstream.display().to_string();
     let body = issue["body"].as_str().unwrap().replace(&watched.tip(), "[TIP]").replace(&upstream, "[MOVED]");
+    let (body, conflict) =
+        body.split_once("\nThe conflict as data, in the format of `conflict.json`:\n\n").unwrap();
     insta::assert_snapshot!(format!("{}\n\n{body}", issue["title"]), @r#"
     "0001-greet-more-warmly.patch: conflict since upstream b2f33ff0ec38"
 
@@ -265,6 +267,12 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
 
     See it here with `cargo xtask status --variant paged --tip HEAD --from [MOVED]`. This issue is closed when upstream's tip is good again.
     "#);
+    // As a code block: nothing in it can mention a user or close an issue.
+    assert!(conflict.lines().all(|line| line.starts_with("    ")), "{conflict}");
+    let conflict: serde_json::Value = serde_json::from_str(conflict).unwrap();
+    assert_eq!(conflict["hunks"][0]["ours"]["text"], "        return \"hi\";\n");
+    assert_eq!(conflict["hunks"][0]["commits"][0]["subject"], "Say hi, fixes #1 @octocat");
+    assert_eq!(conflict["to"], serde_json::Value::Null);
     watched.server.take_changes();
     for _ in 0..10 {
         watched.keep_issues().code(1);

@@ -22,6 +22,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
       src/greet.c: upstream changed the same lines
       it stopped applying at 71f33493c428 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
+      described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -90,6 +91,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
     error: patches/paged/0003-greet-dearly.patch does not apply to hello v2.0 automatically (2 of 3 patches done)
       src/greet.c: upstream changed the same lines
       it stopped applying at 71f33493c428 Change upstream (Test Person)
+      described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -262,6 +264,7 @@ fn conflicts_without_text_wait_in_the_index() {
       src/ring.c: upstream no longer has this file
       src/upper.c: the patch deletes this file, and upstream changed it
       it stopped applying at b37a68fb6cc9 Change upstream (Test Person)
+      described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -307,6 +310,7 @@ fn a_conflict_is_never_written_through_a_link() {
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       docs/old/story.txt: the patch must not write here: the path goes through `docs/old`, which is a symlink (120000)
       it stopped applying at 27f3f4c7d4d8 Change upstream (Test Person)
+      described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -348,6 +352,7 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
       src/greet.c: upstream changed the same lines
       it stopped applying at 71f33493c428 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
+      described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -378,6 +383,7 @@ fn what_was_solved_is_remembered() {
       it stopped applying at 71f33493c428 Change upstream (Test Person)
       after it 1 more of the patches will stop, as far as is known
       src/greet.c: resolved as when patches/paged/0001-greet-more-warmly.patch went onto hello v2.0; not staged yet: review it first
+      described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip

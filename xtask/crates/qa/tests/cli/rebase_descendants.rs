@@ -76,6 +76,7 @@ fn a_conflict_is_handed_over_by_the_command_of_the_warning() {
     -- stderr --
     error: patches/child/0002-greet-all.patch does not apply to variant paged automatically (1 of 2 patches done)
       src/greet.c: upstream changed the same lines
+      described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --variant child --continue
       next: or drop this patch: cargo xtask rebase --variant child --skip

@@ -6,7 +6,7 @@ use super::support::moving::{Move, TIP, above_everything};
 use super::support::{files, git};
 
 /// Upstream deletes the patched function, and keeps its twin.
-fn without_the_left_twin(folder: &Path) {
+pub fn without_the_left_twin(folder: &Path) {
     let path = folder.join("src/twins.c");
     let text = std::fs::read_to_string(&path).unwrap();
     let (start, end) =
@@ -14,7 +14,7 @@ fn without_the_left_twin(folder: &Path) {
     files::write(&path, format!("{}{}", &text[..start], &text[end..]));
 }
 
-fn change_the_left_twin(folder: &Path) {
+pub fn change_the_left_twin(folder: &Path) {
     files::edit(&folder.join("src/twins.c"), "result = result * 2;", "result = result * 3;");
 }
 
@@ -34,6 +34,7 @@ fn a_change_never_goes_into_a_lookalike() {
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: upstream changed the same lines
       it stopped applying at dea5d5005d4c Change upstream (Test Person)
+      described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
@@ -59,7 +60,7 @@ fn a_twin_elsewhere_is_no_reason_to_stop() {
 }
 
 /// Upstream swaps the twins: each is now on the lines of the other.
-fn right_twin_first(folder: &Path) {
+pub fn right_twin_first(folder: &Path) {
     let path = folder.join("src/twins.c");
     let text = std::fs::read_to_string(&path).unwrap();
     let (left, right) =
@@ -85,6 +86,7 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
       src/twins.c: review it: the change fits, but maybe not where it was meant to go
         line 8: moved function: made for `int words_twin_left(int value) {`, would land in `int words_twin_right(int value) {`
       it stopped applying at 3df539e8caf6 Change upstream (Test Person)
+      described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip

@@ -85,11 +85,8 @@ fn a_conflict_in_any_series_holds_all_of_them() {
     );
     assert!(said.stderr.contains("child: 1 of 1 patches will stop too"), "{said}");
     assert_eq!(moving.committed(), before);
-    let counted = "// Counts.\nint counted;\n";
-    let solve = || {
-        files::write(&moving.work().join("src/count.c"), counted);
-        git::git(&moving.work(), &["add", "src/count.c"]);
-    };
+    // The second time the first resolution is offered again.
+    let solve = || moving.solve_in("src/count.c", "    int count = 1; // words, not letters\n");
     solve();
     let said = moving.run(&["--continue"]).code(4);
     assert!(
@@ -102,7 +99,7 @@ fn a_conflict_in_any_series_holds_all_of_them() {
     moving.run(&["--continue", "--variant", "other"]).success();
     moving.assert_moved();
     for file in [OTHER, CHILD] {
-        assert!(moving.project.read(file).contains("+int counted;"));
+        assert!(moving.project.read(file).contains("+    int count = 1; // words, not letters"));
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 pub use super::super::support::editing::with_child;
 use super::super::support::editing::{commit_project, edit_folder, parent_goes_on};
 use super::super::support::importing::{self, empty_project};
+use super::super::support::moving::greet;
 use super::super::support::upstream::moved as moved_upstream;
 use super::super::support::upstream::{TAG, Upstream};
 use super::super::support::{Project, Source, files, git, syncing};
@@ -172,7 +173,7 @@ pub fn waiting_before_a_part() -> Project {
     project.take_series(&fork);
     project.run(&["rebase", "--to", "main"]).code(4);
     let work = project.path("target/espalier/rebase/hello/work");
-    files::write(&work.join("src/greet.c"), "int greet;\n");
+    files::write(&work.join("src/greet.c"), greet("hi, dear"));
     git::git(&work, &["add", "--all"]);
     project
 }

@@ -1,9 +1,10 @@
 //! Hints before, during and after a move of the pin.
 
+use super::super::support::moving::greet;
 use super::super::support::upstream::moved as moved_upstream;
 use super::super::support::{Project, files, git};
 use super::makers::{
-    GREETING_GOES, clone_with_stale_child, elsewhere, project_by_git, syncs_badly, waiting,
+    ABOUT, GREETING_GOES, clone_with_stale_child, elsewhere, project_by_git, syncs_badly, waiting,
     waiting_before_a_part, with_child, with_stale_child,
 };
 use super::{HintCase, Place};
@@ -114,6 +115,59 @@ pub const CASES: &[HintCase] = &[
         hints: &[("git -C target/espalier/rebase/hello/work add", 0), ("cargo xtask rebase --continue", 4)],
     },
     HintCase {
+        name: "a rebase with an edit beside the conflict",
+        make: || {
+            waiting(&[GREETING_GOES], |work| {
+                files::write(&work.join("src/greet.c"), greet("hi there"));
+                files::edit(&work.join("src/add.c"), "left + right", "right + left");
+                git::git(work, &["add", "--all"]);
+            })
+        },
+        command: "rebase --continue",
+        place: Place::Here,
+        hints: &[
+            ("cargo xtask rebase --continue", 4),
+            ("cargo xtask rebase --continue --allow-edits", 4),
+            ("cargo xtask edit", 0),
+        ],
+    },
+    HintCase {
+        name: "a rebase with a document that lint refuses",
+        make: || {
+            waiting(&[GREETING_GOES], |work| {
+                files::write(&work.join("src/greet.c"), greet("hi there"));
+                files::write(&work.join("docs/more.md"), "more\n");
+                git::git(work, &["add", "--all"]);
+            })
+        },
+        command: "rebase --continue --allow-edits",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --continue", 4)],
+    },
+    HintCase {
+        name: "a rebase that stops at a patch to edit it",
+        make: || project_by_git(&[ABOUT]),
+        command: "rebase --to main --edit 2",
+        place: Place::Here,
+        hints: &[
+            ("git -C target/espalier/rebase/hello/work status", 0),
+            ("cargo xtask rebase --continue", 0),
+            ("cargo xtask rebase --skip", 0),
+            ("cargo xtask rebase --abort", 0),
+        ],
+    },
+    HintCase {
+        name: "a rebase that is past the patch to edit",
+        make: || {
+            let project = project_by_git(&[ABOUT]);
+            project.run(&["rebase", "--to", "main", "--edit", "2"]).code(4);
+            project
+        },
+        command: "rebase --continue --edit 1",
+        place: Place::Here,
+        hints: &[("cargo xtask edit", 0)],
+    },
+    HintCase {
         name: "a rebase with nothing left",
         make: || {
             waiting(&[GREETING_GOES], |work| {
@@ -140,7 +194,7 @@ pub const CASES: &[HintCase] = &[
         make: || {
             let count = ("Count", "src/count.c", "int count = 0;", "int count = 0; // words, not letters");
             waiting(&[GREETING_GOES, count], |work| {
-                files::write(&work.join("src/greet.c"), "int greet;\n");
+                files::write(&work.join("src/greet.c"), greet("hi there"));
                 git::git(work, &["add", "--all"]);
             })
         },

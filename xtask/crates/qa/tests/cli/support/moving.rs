@@ -86,6 +86,20 @@ impl Move {
         git::git(&self.work(), &["add", "src/greet.c"]);
     }
 
+    /// Returns the description of the conflict.
+    pub fn package(&self) -> serde_json::Value {
+        let text = self.project.read("target/espalier/rebase/hello/conflict/conflict.json");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    /// Resolves every conflict of `file` with `text`, and stages the file. A file without markers is staged as it is.
+    pub fn solve_in(&self, file: &str, text: &str) {
+        let path = self.work().join(file);
+        let marked = std::fs::read_to_string(&path).unwrap();
+        files::write(&path, without_conflicts(&marked, text));
+        git::git(&self.work(), &["add", file]);
+    }
+
     pub fn tip_tree(&self) -> String {
         git::tree_of(&self.upstream, TIP)
     }
@@ -107,6 +121,16 @@ impl Move {
             assert!(!self.project.path("target/espalier").join(name).exists(), "{name}");
         }
     }
+}
+
+/// Returns `marked` with `text` in place of each conflict.
+pub fn without_conflicts(marked: &str, text: &str) -> String {
+    let mut parts = marked.split("<<<<<<< ");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |done, part| {
+        let (_, after) = part.split_once(">>>>>>> ").unwrap();
+        done + text + after.split_once('\n').unwrap().1
+    })
 }
 
 /// Inserts two lines at the top of `path`.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::editing::{edit_folder, extend};
+use super::moving::without_conflicts;
 use super::{Output, Project, files, git};
 
 /// The patches of `child`: the first changes a file that no other variant changes.
@@ -93,7 +94,8 @@ impl Stacked {
     /// Resolves the conflict of `turn_parent`.
     pub fn solve(&self) {
         let text = std::fs::read_to_string(self.work().join("src/greet.c")).unwrap();
-        files::write(&self.work().join("src/greet.c"), solved(&text));
+        let solved = without_conflicts(&text, "    return \"good evening to you all\";\n");
+        files::write(&self.work().join("src/greet.c"), solved);
         git::git(&self.work(), &["add", "src/greet.c"]);
     }
 
@@ -119,12 +121,4 @@ impl Stacked {
         self.project.run(&["apply", "--variant", variant]).success();
         std::fs::read_to_string(self.project.tree(variant).join("src/greet.c")).unwrap()
     }
-}
-
-/// Returns the text with one line in place of its conflict.
-fn solved(text: &str) -> String {
-    let (before, rest) = text.split_once("<<<<<<< ").unwrap();
-    let (_, after) = rest.split_once(">>>>>>> ").unwrap();
-    let (_, after) = after.split_once('\n').unwrap();
-    format!("{before}    return \"good evening to you all\";\n{after}")
 }
