@@ -180,7 +180,7 @@ fn go_on_with_series(
             let edited = to_edit(&replay, at, &step, choices)?;
             let may_edit = at >= walk.state.parents && decisions.may_edit(&file.file);
             let stays = decide(&step.replayed, choices) == Decision::Stays;
-            if !edited.as_ref().unwrap_or(&step.replayed).has_conflict() && !(may_edit && stays) {
+            if !(edited.as_ref().unwrap_or(&step.replayed).has_conflict() || may_edit && stays) {
                 walk.take((at, patch), &file.file, (&step, &replay))?;
             } else if walk.refused.is_empty() {
                 let tree = walk.tree.write()?;
