@@ -15,7 +15,7 @@
 //
 //   ./probe --model m.gguf --seqs 16 --prompt 16 --steps 7 --threads 2 --shared-prefix 1600
 //
-// --shared-prefix P   the other mode, floor.h: sequences that share their first P tokens.
+// --shared-prefix P   the other mode, lower_bound.h: sequences that share their first P tokens.
 //
 // Writes one JSON line to stdout: tokens per second over all sequences, best and median of the
 // repeats; and milliseconds of one decode batch, best and median over all repeats. On a busy
@@ -24,7 +24,7 @@
 // 2 usage.
 
 #include "common.h"
-#include "floor.h"
+#include "lower_bound.h"
 
 struct probe_times {
     std::vector<double> prompt_rates; // tokens per second, one entry for each repeat
@@ -191,7 +191,7 @@ static int run_probe(const probe_options & options) {
     ggml_backend_load_all();
     llama_backend_init();
     if (options.shared_prefix > 0) {
-        print_floor(options, burst_floor(options).run());
+        print_lower_bound(options, burst_lower_bound(options).run());
     } else {
         print_times(options, probe(options).run());
     }

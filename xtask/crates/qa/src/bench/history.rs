@@ -43,7 +43,7 @@ pub fn read(bytes: &[u8]) -> Option<Vec<Value>> {
 }
 
 fn names(run: &Value) -> Vec<&str> {
-    let test_servers = run["contestants"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let test_servers = run["servers"].as_array().map(Vec::as_slice).unwrap_or_default();
     test_servers.iter().filter_map(|one| one["name"].as_str()).collect()
 }
 
@@ -54,7 +54,7 @@ mod tests {
     const HISTORY: History = History { bench: "burst", identity: &["threads"] };
 
     fn run(threads: u64, name: &str) -> Value {
-        json!({ "threads": threads, "median": 1.0, "contestants": [{ "name": name }] })
+        json!({ "threads": threads, "median": 1.0, "servers": [{ "name": name }] })
     }
 
     #[test]

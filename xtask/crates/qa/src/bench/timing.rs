@@ -82,12 +82,12 @@ pub fn table(title: &str, all: &[Times]) -> String {
 
 /// Returns the same as JSON.
 pub fn to_json(title: &str, all: &[Times]) -> Value {
-    json!({ "title": title, "contestants": all.iter().map(to_json_entry).collect::<Vec<_>>() })
+    json!({ "title": title, "programs": all.iter().map(to_json_entry).collect::<Vec<_>>() })
 }
 
 /// Returns the times of one program as JSON.
 pub fn to_json_entry(times: &Times) -> Value {
-    json!({ "what": times.name, "median_seconds": times.median(), "rounds": times.seconds() })
+    json!({ "title": times.name, "median_seconds": times.median(), "rounds": times.seconds() })
 }
 
 /// Heading of a report whose figures are not meaningful as measurements.

@@ -145,7 +145,7 @@ fn machine(run: &Value) -> String {
 }
 
 fn burst(run: &Value) -> Vec<Vec<String>> {
-    let time = |name: &str| server(&run["contestants"], name).and_then(|one| one["median_seconds"].as_f64());
+    let time = |name: &str| server(&run["servers"], name).and_then(|one| one["median_seconds"].as_f64());
     let (Some(stock), Some(paged)) = (time("stock"), time("paged")) else { return Vec::new() };
     let workload = format!("{} x {}", thousands(&run["requests"]), thousands(&run["prefix"]));
     vec![vec![workload, whole(1000.0 * stock), whole(1000.0 * paged), ratio(stock / paged)]]
@@ -157,10 +157,10 @@ fn decode(run: &Value) -> Vec<Vec<String>> {
 }
 
 fn decode_case(run: &Value, case: &Value) -> Option<Vec<String>> {
-    let servers = &case["contestants"];
+    let servers = &case["servers"];
     let rate = |name: &str| server(servers, name)?["median_rate"].as_f64();
     let (stock, paged) = (rate("stock-unified")?, rate("paged")?);
-    let ratio_of_rounds = server(servers, "paged")?["of_the_first"].as_f64()?;
+    let ratio_of_rounds = server(servers, "paged")?["ratio_to_first"].as_f64()?;
     let workload = format!("{} x {}", thousands(&case["sequences"]), thousands(&run["length"]));
     let shared = run["shared"].as_u64().map_or("0".to_string(), |_| thousands(&run["shared"]));
     let cache = run["cache"].as_str().unwrap_or("f16").to_string();
@@ -193,7 +193,7 @@ fn overload(run: &Value) -> Vec<Vec<String>> {
     let figures = [
         &run["minutes"],
         &answers["same"],
-        &answers["near_ties"],
+        &answers["ties_within_tolerance"],
         &answers["wrong"],
         &run["preempted"],
         &run["evicted_blocks"],
@@ -259,7 +259,7 @@ mod tests {
         let servers = json!([
             { "name": "stock", "median_seconds": 4.0 }, { "name": "paged", "median_seconds": paged },
         ]);
-        json!({ "contestants": servers, "requests": requests, "prefix": 1600, "processor": "P", "threads": 1, "date": date })
+        json!({ "servers": servers, "requests": requests, "prefix": 1600, "processor": "P", "threads": 1, "date": date })
     }
 
     fn page_of(runs: Vec<Value>) -> String {

@@ -43,7 +43,7 @@ impl Floor {
         if !finished.status.success() {
             return Err(process::failed(&words, finished.status, &finished.stderr));
         }
-        parse(&finished.stdout).ok_or_else(|| Error::environment(format!("`{words}` printed no floor")))
+        parse(&finished.stdout).ok_or_else(|| Error::environment(format!("`{words}` printed no lower bound")))
     }
 }
 
@@ -62,7 +62,7 @@ fn arguments(prompts: &Prompts, threads: usize) -> Vec<String> {
 
 fn parse(stdout: &[u8]) -> Option<Duration> {
     let said: Value = serde_json::from_slice(stdout).ok()?;
-    let millis = said.get("floor_ms_median")?.as_f64().filter(|millis| *millis > 0.0)?;
+    let millis = said.get("lower_bound_ms_median")?.as_f64().filter(|millis| *millis > 0.0)?;
     Some(Duration::from_secs_f64(millis / 1e3))
 }
 
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn a_floor_is_a_time() {
-        assert_eq!(parse(b"{\"floor_ms_median\":1500.0}"), Some(Duration::from_millis(1500)));
-        assert_eq!(parse(b"{\"floor_ms_median\":0.0}"), None);
+        assert_eq!(parse(b"{\"lower_bound_ms_median\":1500.0}"), Some(Duration::from_millis(1500)));
+        assert_eq!(parse(b"{\"lower_bound_ms_median\":0.0}"), None);
         assert_eq!(parse(b"nothing"), None);
     }
 }

@@ -75,9 +75,9 @@ pub(super) fn json(burst: &Burst) -> Value {
         "pin": burst.builds.pin,
         "trees": burst.builds.trees,
         "quiet": burst.quiet,
-        "floor": to_json_entry(&burst.floor),
-        "our_floor": to_json_entry(&burst.our_floor),
-        "contestants": burst.entries.iter().map(|entry| entry_json(burst, entry)).collect::<Vec<_>>(),
+        "lower_bound": to_json_entry(&burst.floor),
+        "our_lower_bound": to_json_entry(&burst.our_floor),
+        "servers": burst.entries.iter().map(|entry| entry_json(burst, entry)).collect::<Vec<_>>(),
     })
 }
 
@@ -85,7 +85,7 @@ fn entry_json(burst: &Burst, entry: &Entry) -> Value {
     let mut value = to_json_entry(&entry.times);
     let (differing, of) = burst.differing(entry);
     value["name"] = json!(entry.test_server.name());
-    value["over_floor"] = json!(burst.over_floor(&entry.times));
+    value["ratio_to_lower_bound"] = json!(burst.over_floor(&entry.times));
     value["prompt_tokens_computed"] = json!(entry.computed);
     value["answers"] = json!(of);
     value["answers_that_differ"] = json!(differing);
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn the_json_has_every_round() {
         let value = json(&example());
-        assert_eq!(value["contestants"][1]["name"], "paged");
-        assert_eq!(value["contestants"][1]["rounds"], json!([1.1, 2.0]));
-        assert_eq!(value["contestants"][1]["answers_that_differ"], 1);
-        assert_eq!(value["floor"]["rounds"], json!([1.0, 2.0]));
+        assert_eq!(value["servers"][1]["name"], "paged");
+        assert_eq!(value["servers"][1]["rounds"], json!([1.1, 2.0]));
+        assert_eq!(value["servers"][1]["answers_that_differ"], 1);
+        assert_eq!(value["lower_bound"]["rounds"], json!([1.0, 2.0]));
         assert_eq!(value["trees"]["stock"], "a1");
     }
 }

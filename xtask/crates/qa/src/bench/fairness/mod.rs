@@ -104,7 +104,7 @@ impl Scenario {
 
 const HISTORY: History = History {
     bench: "fairness",
-    identity: &["trees", "processor", "threads", "seconds", "contestants", "scenes"],
+    identity: &["trees", "processor", "threads", "seconds", "builds", "workloads"],
 };
 
 /// Runs the scenarios, each against both binaries in turn, and prints tables; the exit code is 1 on any failure.

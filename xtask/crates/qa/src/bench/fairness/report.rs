@@ -128,8 +128,8 @@ pub(super) fn json(found: &FairnessRun) -> Value {
         "threads": found.threads,
         "quiet": found.quiet,
         "seconds": found.options.seconds,
-        "contestants": found.sides.iter().map(Side::json).collect::<Vec<_>>(),
-        "scenes": found.played.iter().map(|played| played.scenario.name()).collect::<Vec<_>>(),
+        "builds": found.sides.iter().map(Side::json).collect::<Vec<_>>(),
+        "workloads": found.played.iter().map(|played| played.scenario.name()).collect::<Vec<_>>(),
         "found": found.played.iter().map(|played| found_json(found, played)).collect::<Map<_, _>>(),
         "failures": found.failures(),
     })
@@ -209,7 +209,7 @@ mod tests {
     fn the_json_has_what_each_binary_showed() {
         let value = json(&both());
         assert_eq!(value["found"]["streams"]["before"]["silence"], 44.0);
-        assert_eq!(value["contestants"][1], json!({ "name": "now", "tree": "tree now" }));
+        assert_eq!(value["builds"][1], json!({ "name": "now", "tree": "tree now" }));
         assert_eq!(value["failures"], json!(["streams: one"]));
         assert!(super::text(&FairnessRun { quiet: false, ..both() }).starts_with(NOT_QUIET));
     }

@@ -139,10 +139,10 @@ pub(super) fn json(overload: &Overload) -> Value {
 fn answers_json(tally: &Tally) -> Value {
     json!({
         "same": tally.same,
-        "near_ties": tally.ties,
+        "ties_within_tolerance": tally.ties,
         "wrong": tally.wrong,
         "errors": tally.errors,
-        "left": tally.left,
+        "disconnected": tally.left,
     })
 }
 

@@ -64,7 +64,7 @@ fn readings(run: &Value) -> Vec<Reading> {
             let name = one["name"].as_str()?.to_string();
             Some(Reading { name, length, sequences, rate: one["median_rate"].as_f64()? })
         };
-        list(&case["contestants"]).into_iter().filter_map(reading).collect::<Vec<_>>()
+        list(&case["servers"]).into_iter().filter_map(reading).collect::<Vec<_>>()
     };
     list(&run["cases"]).into_iter().flat_map(of_case).collect()
 }
@@ -120,7 +120,7 @@ mod tests {
     fn run(length: u64, shared: u64, sequences: u64, rate: f64) -> Value {
         let rates = json!([{ "name": "paged", "median_rate": rate }]);
         json!({ "processor": "P", "threads": 1, "head": 64, "cache": "f16", "length": length, "shared": shared,
-                "cases": [{ "sequences": sequences, "filled": false, "contestants": rates }] })
+                "cases": [{ "sequences": sequences, "filled": false, "servers": rates }] })
     }
 
     fn found(shared: usize) -> PagedDecodeRun {

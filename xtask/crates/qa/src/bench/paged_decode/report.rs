@@ -148,7 +148,7 @@ fn row(rates: &Rates, first: &Rates, found: &PagedDecodeRun) -> String {
 pub(super) fn json(found: &PagedDecodeRun) -> Value {
     let case = |case: &Case| {
         let rates: Vec<Value> = case.rates.iter().map(|rates| rates_json(rates, case)).collect();
-        json!({ "sequences": case.sequences, "filled": case.filled, "contestants": rates })
+        json!({ "sequences": case.sequences, "filled": case.filled, "servers": rates })
     };
     json!({
         "pin": found.builds.pin,
@@ -173,9 +173,9 @@ fn rates_json(rates: &Rates, case: &Case) -> Value {
         "name": rates.test_server.name(),
         "median_rate": median_of(rates.all()),
         "rates": rates.all(),
-        "of_the_first": case.rates.first().and_then(|first| rates.ratio_to(first)),
+        "ratio_to_first": case.rates.first().and_then(|first| rates.ratio_to(first)),
         "prompt_rates": rates.all_of_prompts(),
-        "prompts_of_the_first": case.rates.first().and_then(|first| rates.prompt_ratio_to(first)),
+        "prompt_ratio_to_first": case.rates.first().and_then(|first| rates.prompt_ratio_to(first)),
         "prompt_tokens_computed": rates.computed(),
         "pool_filled": rates.filled(),
     })
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn the_json_has_every_round() {
         let value = json(&example());
-        assert_eq!(value["cases"][0]["contestants"][1]["rates"], json!([98.0, 147.0]));
+        assert_eq!(value["cases"][0]["servers"][1]["rates"], json!([98.0, 147.0]));
         assert!(text(&PagedDecodeRun { quiet: false, ..example() }).starts_with(NOT_QUIET));
     }
 }

@@ -8,9 +8,9 @@
 
 #include "common.h"
 
-class burst_floor {
+class burst_lower_bound {
   public:
-    explicit burst_floor(const probe_options & options)
+    explicit burst_lower_bound(const probe_options & options)
         : options(options), model(load_model(options.model)), context(make_context(options, model.get())),
           n_vocab(llama_vocab_n_tokens(llama_model_get_vocab(model.get()))), batch(batch_size(options)) {}
 
@@ -103,9 +103,9 @@ class burst_floor {
     probe_batch batch;
 };
 
-inline void print_floor(const probe_options & options, const std::vector<double> & millis) {
+inline void print_lower_bound(const probe_options & options, const std::vector<double> & millis) {
     printf("{\"seqs\":%d,\"shared_prefix\":%d,\"prompt\":%d,\"steps\":%d,\"threads\":%d,\"repeat\":%d,"
-           "\"floor_ms_best\":%.3f,\"floor_ms_median\":%.3f}\n",
+           "\"lower_bound_ms_best\":%.3f,\"lower_bound_ms_median\":%.3f}\n",
            options.seqs, options.shared_prefix, options.prompt, options.steps, options.threads, options.repeat,
            smallest_of(millis), median_of(millis));
 }
