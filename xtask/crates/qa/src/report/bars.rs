@@ -1,6 +1,8 @@
-//! Times as horizontal bars: one self-contained SVG without scripts or embedded fonts.
+//! Values as horizontal bars: one self-contained SVG without scripts or embedded fonts.
 
-use espalier_patches::report::svg::{svg_file, text};
+use espalier_patches::report::svg::{MARGIN, figure, text, width_of};
+
+use super::samples::Samples;
 
 /// A plot.
 pub struct Bars {
@@ -34,26 +36,25 @@ const LONGEST: f64 = 440.0;
 const LEFT: f64 = 230.0;
 /// Minimum width of the notes.
 const RIGHT: f64 = 190.0;
-/// Width of a letter of a label or note; no font is wider on average.
-const LETTER: f64 = 7.0;
 const TOP: f64 = 70.0;
 const ROW: f64 = 34.0;
 const BAR: f64 = 18.0;
-const MARGIN: f64 = 16.0;
+
+impl Bar {
+    /// Returns the bar of a median, with a whisker from the lowest to the highest value; `None` without values.
+    pub fn of(label: String, values: &Samples, note: String) -> Option<Bar> {
+        let (low, high) = values.extremes()?;
+        Some(Bar { label, value: values.median()?, low, high, note })
+    }
+}
 
 impl Bars {
     /// The whole file.
     pub fn svg(&self) -> String {
         let bottom = TOP + ROW * self.bars.len() as f64;
-        let (width, height) = (self.left() + LONGEST + self.right(), bottom + 34.0);
+        let size = (self.left() + LONGEST + self.right(), bottom + 34.0);
         let bars: String = (0..).zip(&self.bars).map(|(row, bar)| self.bar(row, bar)).collect();
-        let content = format!(
-            "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{bars}{}",
-            text(MARGIN, 26.0, "font-size=\"16\" font-weight=\"bold\"", &self.title),
-            text(MARGIN, 46.0, "font-size=\"11\" fill=\"#666\"", &self.subtitle),
-            self.line(bottom),
-        );
-        svg_file(width, height, "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\"", &content)
+        figure(size, &self.title, &self.subtitle, &(bars + &self.line(bottom)))
     }
 
     /// Position of a value on the axis, in pixels.
@@ -75,8 +76,7 @@ impl Bars {
     }
 
     fn widest(&self, text: impl Fn(&Bar) -> &String) -> f64 {
-        let longest = self.bars.iter().map(|bar| text(bar).chars().count()).max().unwrap_or_default();
-        LETTER * longest as f64
+        self.bars.iter().map(|bar| width_of(text(bar))).fold(0.0, f64::max)
     }
 
     fn bar(&self, row: u32, bar: &Bar) -> String {

@@ -1,6 +1,6 @@
 //! Line plots of one quantity against another: one self-contained SVG without scripts or embedded fonts.
 
-use espalier_patches::report::svg::{svg_file, text};
+use espalier_patches::report::svg::{figure, text, width_of};
 
 /// A plot.
 pub struct Curves {
@@ -47,8 +47,6 @@ const LEFT: f64 = 70.0;
 const TOP: f64 = 80.0;
 /// Height below the lower edge, for the axis's numbers and name.
 const BELOW: f64 = 52.0;
-/// Width of a letter; no font is wider on average.
-const LETTER: f64 = 7.0;
 /// Distance between the baselines of two names.
 const NAME: f64 = 15.0;
 /// Palette of Okabe and Ito, designed for colour-blind readers, with a darker yellow.
@@ -109,18 +107,10 @@ fn step(least: f64) -> f64 {
 impl Curves {
     /// The whole file.
     pub fn svg(&self) -> String {
-        let longest = self.curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or_default();
-        let (width, height) = (LEFT + WIDTH + 24.0 + LETTER * longest as f64, TOP + HEIGHT + BELOW);
-        let content = format!(
-            "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}{}{}{}{}{}",
-            text(16.0, 26.0, "font-size=\"16\" font-weight=\"bold\"", &self.title),
-            text(16.0, 46.0, "font-size=\"11\" fill=\"#666\"", &self.subtitle),
-            self.across(),
-            self.upwards(),
-            self.lines(),
-            self.names(),
-        );
-        svg_file(width, height, "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\"", &content)
+        let longest = self.curves.iter().map(|curve| width_of(&curve.name)).fold(0.0, f64::max);
+        let size = (LEFT + WIDTH + 24.0 + longest, TOP + HEIGHT + BELOW);
+        let content = [self.across(), self.upwards(), self.lines(), self.names()].concat();
+        figure(size, &self.title, &self.subtitle, &content)
     }
 
     fn points(&self) -> impl Iterator<Item = (f64, f64)> + Clone {
@@ -190,7 +180,7 @@ impl Curves {
         // Left edge, right edge and baseline of each name drawn so far.
         let mut taken: Vec<(f64, f64, f64)> = Vec::new();
         let mut name = |(y, x, name, colour): (f64, f64, &str, &str)| {
-            let (left, right) = (x + 8.0, x + 8.0 + LETTER * name.chars().count() as f64);
+            let (left, right) = (x + 8.0, x + 8.0 + width_of(name));
             let mut baseline = TOP.max(y + 4.0);
             for (from, to, lowest) in &taken {
                 if *from < right && left < *to && baseline < lowest + NAME {

@@ -4,4 +4,6 @@ pub mod bars;
 pub mod canary;
 pub mod curves;
 pub mod results;
+pub mod samples;
 pub mod sync;
+pub mod table;
