@@ -129,6 +129,14 @@ pub fn request_for(prompt: &[u32], predict: usize) -> Value {
             "ignore_eos": true, "logit_bias": only_text() })
 }
 
+/// As [`request_for`], for a stream without the top tokens.
+pub fn stream_of(prompt: &[u32], predict: usize) -> Value {
+    let mut request = request_for(prompt, predict);
+    request["stream"] = true.into();
+    request["n_probs"] = 0.into();
+    request
+}
+
 fn only_text() -> Vec<Value> {
     SPECIAL.chain(BYTES_ABOVE_ASCII).map(|token| json!([token, false])).collect()
 }

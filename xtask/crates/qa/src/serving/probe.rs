@@ -9,6 +9,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::Run;
 use espalier_dist::packaged;
 use espalier_dist::sys::compilers;
+use serde_json::Value;
 
 /// A program of `ci/probe/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,17 @@ pub fn build(context: &Context, probe: Probe, variant: &str, folder: &Path) -> R
     Ok(program)
 }
 
+/// Runs a probe and returns a number from the JSON that it prints; one that is not positive was not measured.
+pub fn measure(run: Run, key: &str) -> Result<f64> {
+    let words = run.words();
+    parse(&run.success()?, key).ok_or_else(|| Error::environment(format!("`{words}` printed no `{key}`")))
+}
+
+fn parse(stdout: &[u8], key: &str) -> Option<f64> {
+    let said: Value = serde_json::from_slice(stdout).ok()?;
+    said.get(key)?.as_f64().filter(|number| *number > 0.0)
+}
+
 /// Compiles `program`, unless the record beside it has these `inputs` and its own digest.
 fn compile_if_changed(compile: Run, program: &Path, inputs: &str) -> Result<()> {
     let mut record = program.as_os_str().to_owned();
@@ -136,4 +148,15 @@ fn named(folder: &Path, names: &[&str]) -> Result<Vec<PathBuf>> {
         files.iter().find(is_it).map(|file| folder.join(file)).ok_or_else(missing)
     };
     names.iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn only_a_positive_number_was_measured() {
+        assert_eq!(parse(b"{\"ms\":1500.0}", "ms"), Some(1500.0));
+        assert!([&b"{\"ms\":0.0}"[..], b"{}", b"nothing"].iter().all(|said| parse(said, "ms").is_none()));
+    }
 }

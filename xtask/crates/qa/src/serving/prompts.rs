@@ -2,10 +2,11 @@
 
 use espalier_core::error::{Error, Result};
 use espalier_modelgen::SMALLEST_VOCAB;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Requests whose prompts share a prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompts {
     /// Number of requests.
     pub requests: usize,
@@ -16,6 +17,7 @@ pub struct Prompts {
     /// Number of tokens of each answer.
     pub predict: usize,
     /// Families with different numbers have different prefixes.
+    #[serde(skip)]
     pub family: u64,
 }
 
@@ -62,19 +64,17 @@ impl Prompts {
     /// Returns the bodies of all requests, each assigned to its own slot: with its own choice, stock assigns all
     /// prompts with a common prefix to the same slot, and recomputes them when they arrive at once.
     pub fn bodies_by_slot(&self) -> Vec<Value> {
-        let mut bodies = self.bodies();
-        for (request, body) in bodies.iter_mut().enumerate() {
-            body["id_slot"] = json!(request);
-        }
-        bodies
+        self.bodies_with("id_slot", |request| json!(request))
     }
 
     /// Returns the bodies of all requests, each with its own salt: a cache must not share their blocks.
     pub fn salted_bodies(&self) -> Vec<Value> {
+        self.bodies_with("cache_salt", |request| json!(format!("tenant-{request}")))
+    }
+
+    fn bodies_with(&self, key: &str, value: impl Fn(usize) -> Value) -> Vec<Value> {
         let mut bodies = self.bodies();
-        for (request, body) in bodies.iter_mut().enumerate() {
-            body["cache_salt"] = json!(format!("tenant-{request}"));
-        }
+        bodies.iter_mut().enumerate().for_each(|(request, body)| body[key] = value(request));
         bodies
     }
 

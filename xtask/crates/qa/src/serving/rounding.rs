@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::verdict::Answer;
 
 /// Counts of answers that equal, or do not equal, the same requests answered alone. The rate depends on the
 /// processor's rounding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rounding {
     /// Number of answers that are the same as alone.
     pub same: usize,

@@ -1,13 +1,16 @@
 //! The servers under test: stock in three configurations, and ours.
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 use super::switches::{ATTENTION, DISABLE};
 
 /// A server with its own arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TestServer {
     /// Stock with its defaults: four slots that share one cache.
+    #[default]
     Stock,
     /// Stock with a slot and a cache of its own for each request.
     StockSplit,

@@ -93,6 +93,6 @@ impl Compared {
     /// JSON form, for a report.
     pub fn to_json(&self) -> Value {
         json!({ "same": self.same, "ties_within_tolerance": self.ties, "failures": self.failures,
-                "stock": { "same": self.stock.same, "others": self.stock.others } })
+                "stock": self.stock })
     }
 }

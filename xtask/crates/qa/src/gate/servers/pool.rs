@@ -6,6 +6,7 @@ use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
 use super::fixture::{Fixture, times_said};
+use crate::serving::asking::busy_slots;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::Pool;
 use crate::serving::verdict::Answer;
@@ -166,9 +167,7 @@ fn answers_with_the_last_one_last(server: &Server, requests: &[Value]) -> Result
 /// Waits until `count` requests run, with a timeout.
 fn wait_for_running(server: &Server, count: usize) -> Result<()> {
     for _ in 0..100 {
-        let slots = server.get("/slots")?.1;
-        let running = slots.as_array().into_iter().flatten().filter(|slot| slot["is_processing"] == true);
-        if running.count() >= count {
+        if busy_slots(server)? >= count {
             break;
         }
     }

@@ -108,10 +108,8 @@ fn meet_until_met(server: &Server, short: &[u32], long: &Value) -> Result<Option
 
 /// Sends the long prompt when the stream has its first token; `None` if the stream did not outlive it.
 fn meet(server: &Server, short: &[u32], long: &Value) -> Result<Option<Meeting>> {
-    let mut request = cases::request_for(short, STREAMED);
-    request["stream"] = true.into();
+    let mut request = cases::stream_of(short, STREAMED);
     request["id_slot"] = 0.into();
-    request["n_probs"] = 0.into();
     let is_over = AtomicBool::new(false);
     let (begins, has_begun) = mpsc::channel();
     std::thread::scope(|threads| {

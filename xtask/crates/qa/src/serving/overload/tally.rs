@@ -1,24 +1,29 @@
 //! PURE: the results of all visits.
 
+use serde::{Deserialize, Serialize};
+
 use crate::serving::verdict::{self, Answer, AnswerVerdict};
 
 /// Number of failures that are kept as text; further ones are only counted.
 const KEPT: usize = 10;
 
 /// Counts of visits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Complete answers that equal stock's.
     pub same: u64,
     /// Complete answers whose first token that differs from stock's is a tie within tolerance.
+    #[serde(rename = "ties_within_tolerance")]
     pub ties: u64,
     /// Complete answers that differ otherwise.
     pub wrong: u64,
     /// Visits that were not answered.
     pub errors: u64,
     /// Clients that disconnected.
+    #[serde(rename = "disconnected")]
     pub left: u64,
     /// The first wrong answers and errors, one per line.
+    #[serde(skip)]
     pub words: Vec<String>,
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::asking::{LIMIT, plain, with};
 use super::fixture::{Model, PromiseFixture};
+use crate::serving::asking::busy_slots;
 use crate::serving::cases;
 
 /// Format of one API's stream.
@@ -132,10 +133,7 @@ fn stream_in_a_crowd(server: &Server, api: &Api, prompt: &str) -> Result<Vec<Str
 /// Polls until all neighbours are running, for a limited time.
 fn until_all_work(server: &Server) -> Result<()> {
     for _ in 0..100 {
-        let slots = server.get("/slots")?.1;
-        let working =
-            slots.as_array().into_iter().flatten().filter(|slot| slot["is_processing"] == true).count();
-        if working as u64 >= NEIGHBOURS {
+        if busy_slots(server)? as u64 >= NEIGHBOURS {
             break;
         }
     }
