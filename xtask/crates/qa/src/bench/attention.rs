@@ -3,36 +3,36 @@
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::load;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::criterion::{self, Measured};
 use super::history::History;
-use super::record::{Keep, Recorded};
+use super::record::{BenchResult, Head, Keep, Plot, Record};
 use crate::report::bars::{Bar, Bars};
-
-const HISTORY: History = History { bench: "attention", identity: &["processor"] };
+use crate::report::table::Table;
 
 /// Benchmark of FMA throughput on registers, as kernels/benches/attention.rs names it.
 const PEAK: &str = "machine/products in registers";
 /// Benchmark of a copy that exceeds the caches.
 const COPY: &str = "machine/copy";
 
-/// Peak throughput of the core.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Limits {
+/// Peak throughput of the core, and the problems.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Attention {
     /// Billions of multiplications and additions per second.
-    gflops: f64,
+    peak_gflops: f64,
     /// Billions of bytes copied per second: each is read and written.
-    gigabytes: f64,
+    copy_gigabytes: f64,
+    problems: Vec<Problem>,
 }
 
 /// One attention problem with its measurements.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct Problem {
     name: String,
-    microseconds: f64,
-    low: f64,
-    high: f64,
+    median_us: f64,
+    low_us: f64,
+    high_us: f64,
     gflops: f64,
     gigabytes: f64,
 }
@@ -41,23 +41,8 @@ struct Problem {
 pub fn run(context: &Context, keep: &Keep) -> Result<Outcome> {
     load::refuse_busy()?;
     context.ui.status("Measuring", "attention of some shapes and types, a few minutes");
-    let measured = criterion::run(context, "attention")?;
-    let limits = Limits { gflops: of(&measured, PEAK)?.gflops, gigabytes: of(&measured, COPY)?.gigabytes };
-    let is_limit = |one: &&Measured| [PEAK, COPY].contains(&one.name.as_str());
-    let mut problems: Vec<Problem> = measured.iter().filter(|one| !is_limit(one)).map(Problem::new).collect();
-    problems.sort_by_key(|problem| numbers_and_letters(&problem.name));
-    let pins = context.pins()?;
-    let pin = &pins.pin_of(pins.variant(None)?).revision.to_string();
-    let recorded = Recorded {
-        history: HISTORY,
-        pin,
-        run: to_json(&problems, limits, load::processor()),
-        shape: "attention".to_string(),
-        plot: plot(&problems, limits, load::processor()),
-    };
-    let (text, run) = (table(&problems, limits), recorded.run.clone());
-    recorded.write(context, keep)?;
-    Ok(Outcome::ok(text, run))
+    let result = Attention::of(&criterion::run(context, "attention")?)?;
+    Record { head: Head::at_pin(context)?, result }.finish(context, keep)
 }
 
 /// Returns a sort key for natural order: 8k before 32k.
@@ -80,80 +65,85 @@ impl Problem {
         let Measured { name, elements, bytes, median, low, high } = measured;
         Problem {
             name: name.replace('/', ": "),
-            microseconds: median / 1e3,
-            low: low / 1e3,
-            high: high / 1e3,
+            median_us: median / 1e3,
+            low_us: low / 1e3,
+            high_us: high / 1e3,
             // An element is one multiplication and one addition.
             gflops: 2.0 * elements / median,
             gigabytes: bytes / median,
         }
     }
+}
+
+impl Attention {
+    fn of(measured: &[Measured]) -> Result<Attention> {
+        let is_limit = |one: &&Measured| [PEAK, COPY].contains(&one.name.as_str());
+        let mut problems: Vec<Problem> =
+            measured.iter().filter(|one| !is_limit(one)).map(Problem::new).collect();
+        problems.sort_by_key(|problem| numbers_and_letters(&problem.name));
+        let (peak_gflops, copy_gigabytes) = (of(measured, PEAK)?.gflops, of(measured, COPY)?.gigabytes);
+        Ok(Attention { peak_gflops, copy_gigabytes, problems })
+    }
+
+    /// Returns the fractions of both limits that a problem reaches.
+    fn fractions(&self, problem: &Problem) -> (f64, f64) {
+        (problem.gflops / self.peak_gflops, problem.gigabytes / self.copy_gigabytes)
+    }
 
     /// Returns the limiting resource, and the fraction of its limit that is reached.
-    fn nearest(&self, limits: Limits) -> (f64, &'static str) {
-        let (products, copy) = (self.gflops / limits.gflops, self.gigabytes / limits.gigabytes);
+    fn nearest(&self, problem: &Problem) -> (f64, &'static str) {
+        let (products, copy) = self.fractions(problem);
         if products >= copy { (products, "products") } else { (copy, "copy") }
     }
-}
 
-fn table(problems: &[Problem], limits: Limits) -> String {
-    let row = |one: &Problem| {
-        let (products, copy) = (one.gflops / limits.gflops, one.gigabytes / limits.gigabytes);
-        format!(
-            "| {} | {:.1} us | {:.1} | {:.0} % | {:.2} | {:.0} % |\n",
-            one.name,
-            one.microseconds,
-            one.gflops,
-            100.0 * products,
-            one.gigabytes,
-            100.0 * copy
-        )
-    };
-    let rows: String = problems.iter().map(row).collect();
-    format!(
-        "Attention, one core. Products in registers: {:.1} GFLOP/s; copy: {:.1} GB/s\n\n\
-         | what | median | GFLOP/s | of products | GB/s of K and V | of copy |\n|---|--:|--:|--:|--:|--:|\n{rows}",
-        limits.gflops, limits.gigabytes
-    )
-}
+    fn row(&self, problem: &Problem) -> String {
+        let Problem { name, median_us, gflops, gigabytes, .. } = problem;
+        let (products, copy) = self.fractions(problem);
+        let (products, copy) = (100.0 * products, 100.0 * copy);
+        format!("{name} | {median_us:.1} us | {gflops:.1} | {products:.0} % | {gigabytes:.2} | {copy:.0} %")
+    }
 
-fn to_json(problems: &[Problem], limits: Limits, processor: Option<String>) -> Value {
-    let one = |problem: &Problem| {
-        json!({ "name": problem.name, "median_us": problem.microseconds, "low_us": problem.low,
-                "high_us": problem.high, "gflops": problem.gflops, "gigabytes": problem.gigabytes })
-    };
-    json!({
-        "processor": processor,
-        "peak_gflops": limits.gflops,
-        "copy_gigabytes": limits.gigabytes,
-        "problems": problems.iter().map(one).collect::<Vec<_>>(),
-    })
-}
-
-fn plot(problems: &[Problem], limits: Limits, processor: Option<String>) -> String {
-    let bar = |one: &Problem| {
-        let (share, limit) = one.nearest(limits);
+    fn bar(&self, problem: &Problem) -> Bar {
+        let (share, limit) = self.nearest(problem);
         let percent = 100.0 * share;
         Bar {
-            label: one.name.clone(),
+            label: problem.name.clone(),
             value: percent,
-            low: percent * one.microseconds / one.high,
-            high: percent * one.microseconds / one.low,
-            note: format!("{percent:.0} % of {limit}, {:.1} us", one.microseconds),
+            low: percent * problem.median_us / problem.high_us,
+            high: percent * problem.median_us / problem.low_us,
+            note: format!("{percent:.0} % of {limit}, {:.1} us", problem.median_us),
         }
-    };
-    Bars {
-        title: "Attention: how much of the nearer limit is reached, percent".to_string(),
-        subtitle: format!(
-            "one core of {}: {:.1} GFLOP/s of products, {:.1} GB/s of copy",
-            processor.as_deref().unwrap_or("this machine"),
-            limits.gflops,
-            limits.gigabytes
-        ),
-        bars: problems.iter().map(bar).collect(),
-        line: None,
     }
-    .svg()
+}
+
+impl BenchResult for Attention {
+    const HISTORY: History = History { bench: "attention", identity: "processor" };
+
+    fn tables(&self, _head: &Head) -> String {
+        let rows = self.problems.iter().map(|problem| self.row(problem));
+        let head = "what | median | GFLOP/s | of products | GB/s of K and V | of copy";
+        format!(
+            "Attention, one core. Products in registers: {:.1} GFLOP/s; copy: {:.1} GB/s\n\n{}",
+            self.peak_gflops,
+            self.copy_gigabytes,
+            Table::new(head, rows)
+        )
+    }
+
+    fn plot(&self, head: &Head) -> Option<Plot> {
+        let bars = Bars {
+            title: "Attention: how much of the nearer limit is reached, percent".to_string(),
+            subtitle: format!(
+                "one core of {}: {:.1} GFLOP/s of products, {:.1} GB/s of copy",
+                head.machine(),
+                self.peak_gflops,
+                self.copy_gigabytes
+            ),
+            bars: self.problems.iter().map(|problem| self.bar(problem)).collect(),
+            line: None,
+        };
+        Some(Plot { name: "attention".to_string(), svg: bars.svg() })
+    }
 }
 
 #[cfg(test)]
@@ -166,10 +156,14 @@ mod tests {
 
     #[test]
     fn a_problem_is_held_against_both_limits() {
-        let problem = Problem::new(&measured("head 64, F16/decode", 25_000.0, 5_000.0));
-        let limits = Limits { gflops: 100.0, gigabytes: 20.0 };
-        assert_eq!(problem.nearest(limits), (0.5, "products"));
-        insta::assert_snapshot!(table(&[problem], limits), @"
+        let all = [
+            measured("head 64, F16/decode", 25_000.0, 5_000.0),
+            measured(PEAK, 50_000.0, 0.0),
+            measured(COPY, 1.0, 20_000.0),
+        ];
+        let found = Attention::of(&all).unwrap();
+        assert_eq!(found.nearest(&found.problems[0]), (0.5, "products"));
+        insta::assert_snapshot!(found.tables(&Head::default()), @"
         Attention, one core. Products in registers: 100.0 GFLOP/s; copy: 20.0 GB/s
 
         | what | median | GFLOP/s | of products | GB/s of K and V | of copy |

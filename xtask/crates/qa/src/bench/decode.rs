@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use espalier_core::context::{Context, Outcome};
-use espalier_core::error::{Error, Result};
-use espalier_core::sys::machine::process::{self, Run};
+use espalier_core::error::Result;
+use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::machine::{disk, load};
 use espalier_modelgen::{Architecture, DeltaNet, ModelSpec, WeightType};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::timing::{Times, table, to_json};
 use crate::serving::probe::{self, Probe};
@@ -82,7 +82,7 @@ impl Contest<'_> {
         let mut all: Vec<Times> = runs.iter().map(|(name, ..)| Times::new(name)).collect();
         for _ in 0..rounds {
             for (times, (_, probe, enabled)) in all.iter_mut().zip(runs) {
-                times.rounds.push(self.decode_time(probe, enabled)?);
+                times.push(self.decode_time(probe, enabled)?);
             }
         }
         Ok(all)
@@ -96,14 +96,7 @@ impl Contest<'_> {
             .args(["--steps", &STEPS.to_string(), "--model"])
             .arg(self.model);
         let run = switches::with_feature(run, enabled.then_some(switches::FEATURE));
-        let words = run.words();
-        let finished = run.finish()?;
-        if !finished.status.success() {
-            return Err(process::failed(&words, finished.status, &finished.stderr));
-        }
-        let said: Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
-        let rate = said.get("decode_tps_median").and_then(Value::as_f64).filter(|rate| *rate > 0.0);
-        let rate = rate.ok_or_else(|| Error::environment(format!("`{words}` printed no decode rate")))?;
+        let rate = probe::measure(run, "decode_tps_median")?;
         Ok(Duration::from_secs_f64(f64::from(STEPS * self.sequences) / rate))
     }
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 pub struct History {
     /// Name of the bench's command.
     pub bench: &'static str,
-    /// Keys that identify a measurement: a later run with the same values replaces an earlier one.
-    pub identity: &'static [&'static str],
+    /// Keys that identify a measurement, separated by spaces: a later run with the same values replaces an earlier one.
+    pub identity: &'static str,
 }
 
 impl History {
@@ -32,7 +32,7 @@ impl History {
 
     /// Runs with different servers under test are different measurements as well.
     fn is_same(&self, left: &Value, right: &Value) -> bool {
-        self.identity.iter().all(|key| left[key] == right[key]) && names(left) == names(right)
+        self.identity.split(' ').all(|key| left[key] == right[key]) && names(left) == names(right)
     }
 }
 
@@ -51,7 +51,7 @@ fn names(run: &Value) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    const HISTORY: History = History { bench: "burst", identity: &["threads"] };
+    const HISTORY: History = History { bench: "burst", identity: "threads" };
 
     fn run(threads: u64, name: &str) -> Value {
         json!({ "threads": threads, "median": 1.0, "servers": [{ "name": name }] })

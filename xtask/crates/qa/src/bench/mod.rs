@@ -15,6 +15,7 @@ pub mod overload;
 pub mod paged_decode;
 pub mod rebase;
 pub mod record;
+pub mod results;
 mod status;
 mod synthetic;
 pub mod timing;

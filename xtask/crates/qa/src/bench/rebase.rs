@@ -61,14 +61,14 @@ impl Contest {
         for _ in 0..rounds {
             let begin = Instant::now();
             let said = self.ours().success()?;
-            ours.rounds.push(begin.elapsed());
+            ours.push(begin.elapsed());
             let begin = Instant::now();
             let tree = self.git_loop()?;
-            loops.rounds.push(begin.elapsed());
+            loops.push(begin.elapsed());
             check(&said, &tree)?;
             let begin = Instant::now();
             program().arg("--help").success()?;
-            started.rounds.push(begin.elapsed());
+            started.push(begin.elapsed());
         }
         Ok(vec![ours, loops, started])
     }

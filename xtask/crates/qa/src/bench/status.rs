@@ -17,6 +17,7 @@ use serde_json::json;
 use super::apply::ours;
 use super::made_history::{self, Size};
 use super::timing::Times;
+use crate::report::table::Table;
 
 const SIZE: Size = Size { files: 3000, commits: 5000, after_pin: 1000, patches: 120 };
 
@@ -37,32 +38,26 @@ pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
         let [every, command, alone] = &mut all;
         let begin = Instant::now();
         made.series.survey(&made.history()?)?;
-        every.rounds.push(begin.elapsed());
-        alone.rounds.push(made.check_sample()?);
-        command.rounds.push(made.command(&project)?);
+        every.push(begin.elapsed());
+        alone.push(made.check_sample()?);
+        command.push(made.command(&project)?);
     }
     Ok(outcome(&all))
 }
 
 fn outcome(all: &[Times; 3]) -> Outcome {
-    let seconds = all.each_ref().map(|times| times.median().unwrap_or_default());
+    let seconds = all.each_ref().map(|times| times.median_seconds.unwrap_or_default());
     let [every, command, alone] = seconds;
-    let commits = SIZE.after_pin as f64;
+    let total = |seconds: f64| format!("{seconds:.2} s | {:.3} ms", seconds / SIZE.after_pin as f64 * 1e3);
+    let rows = [
+        format!("every commit, in this process | {}", total(every)),
+        format!("the whole command `bisect` | {}", total(command)),
+        format!("commits judged one at a time, without reuse | | {:.1} ms", alone * 1e3),
+    ];
+    let table = Table::new("what | total | per commit", rows);
     let text = format!(
-        "{} patches at each of {} commits of a made-up upstream ({} files, {} commits), medians\n\n\
-         | what | total | per commit |\n|---|--:|--:|\n\
-         | every commit, in this process | {:.2} s | {:.3} ms |\n\
-         | the whole command `bisect` | {:.2} s | {:.3} ms |\n\
-         | commits judged one at a time, without reuse | | {:.1} ms |\n",
-        SIZE.patches,
-        SIZE.after_pin,
-        SIZE.files,
-        SIZE.commits,
-        every,
-        every / commits * 1e3,
-        command,
-        command / commits * 1e3,
-        alone * 1e3,
+        "{} patches at each of {} commits of a made-up upstream ({} files, {} commits), medians\n\n{table}",
+        SIZE.patches, SIZE.after_pin, SIZE.files, SIZE.commits,
     );
     let json = json!({ "every_seconds": every, "command_seconds": command, "alone_seconds": alone });
     Outcome::ok(text, json)

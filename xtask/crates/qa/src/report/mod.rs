@@ -1,9 +1,8 @@
-//! PURE: results of benchmarks, of `sync` and of `canary`, as text, Markdown and plots.
+//! PURE: results of `sync` and of `canary` as text and Markdown; statistics, tables and plots of the benchmarks.
 
 pub mod bars;
 pub mod canary;
 pub mod curves;
-pub mod results;
 pub mod samples;
 pub mod sync;
 pub mod table;

@@ -9,7 +9,7 @@ use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
 use super::kv_pool::Pool;
-use super::streamed;
+use super::request_record;
 use super::verdict::{self, Answer};
 
 /// Returns the pool once it is idle: a slot is released just after its answer was sent, and when the disconnect of a
@@ -48,7 +48,7 @@ pub fn ask(server: &Server, request: &Value) -> Result<Answer> {
 /// A request was not answered; those that were sent before are still awaited.
 pub fn ask_in_turn(server: &Server, requests: &[Value], clients: usize) -> Result<Vec<Answer>> {
     few_at_once(clients, requests.iter().collect(), |request| {
-        read_answer(&server.json(&Request::post("/completion", request), streamed::LIMIT)?)
+        read_answer(&server.json(&Request::post("/completion", request), request_record::LIMIT)?)
     })
 }
 

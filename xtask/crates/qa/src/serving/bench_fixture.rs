@@ -33,8 +33,7 @@ pub struct BenchFixture<'a> {
     pub model: PathBuf,
     /// Number of threads of every server.
     pub threads: usize,
-    /// Whether the machine was idle in all rounds so far.
-    pub quiet: bool,
+    is_quiet: bool,
     /// Sources of the builds under test.
     pub builds: Builds,
 }
@@ -64,13 +63,32 @@ impl<'a> BenchFixture<'a> {
         context.ui.status("Writing", "the model");
         models::write(&model, spec)?;
         let threads = serving.threads.unwrap_or_else(|| load.free_cores());
-        Ok(BenchFixture { context, serving, ours, folder, model, threads, quiet: load.is_quiet(), builds })
+        Ok(BenchFixture { context, serving, ours, folder, model, threads, is_quiet: load.is_quiet(), builds })
     }
 
     /// Checks the load; call it while none of our programs runs: another user's program may have started since the
     /// last round.
     pub fn before_round(&mut self) -> Result<()> {
-        self.quiet &= look_around(self.context, self.serving)?.is_quiet();
+        self.is_quiet &= look_around(self.context, self.serving)?.is_quiet();
+        Ok(())
+    }
+
+    /// Returns whether the machine was idle in all rounds so far; `None` if nothing is timed.
+    pub fn is_quiet(&self) -> Option<bool> {
+        (self.serving.when_busy != WhenBusy::Ignore).then_some(self.is_quiet)
+    }
+
+    /// Measures `count` rounds, each after [`BenchFixture::before_round`].
+    pub fn rounds(
+        &mut self,
+        count: u32,
+        mut measure: impl FnMut(&BenchFixture<'_>) -> Result<()>,
+    ) -> Result<()> {
+        for round in 1..=count {
+            self.before_round()?;
+            self.context.ui.status("Measuring", format!("round {round} of {count}"));
+            measure(&*self)?;
+        }
         Ok(())
     }
 

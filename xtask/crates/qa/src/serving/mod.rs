@@ -2,7 +2,6 @@
 //! gate, the fuzzer and the benchmarks.
 
 pub mod adapter;
-pub mod answer;
 pub mod asking;
 pub mod bench_fixture;
 pub mod cache;
@@ -11,13 +10,14 @@ pub mod chats;
 pub mod image;
 pub mod inputs;
 pub mod kv_pool;
+pub mod load;
 pub mod overload;
 pub mod probe;
 pub mod prompts;
 pub mod reference;
+pub mod request_record;
 pub mod rounding;
 pub mod spread;
-pub mod streamed;
 pub mod switches;
 pub mod test_server;
 pub mod verdict;

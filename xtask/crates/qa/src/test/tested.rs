@@ -39,6 +39,9 @@ const ALL_CRATES: Paths = &["xtask", "series", "kernels", "health"];
 /// Files that the sources of crates include as text.
 const INCLUDED: Paths = &["ci/suites", "docs/design/kv-parity.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
+/// Results of benchmarks, and the page that is generated from them.
+const RECORDS: Paths = &["docs/measurements", "docs/results.md"];
+
 /// Inputs of each step, in groups. A step that is not listed reads everything. Build steps are never skipped: a build
 /// detects by itself that it is up to date, and the steps after it need its packages.
 const STEPS: [(&str, &[Paths]); 11] = [
@@ -89,7 +92,7 @@ pub const PARTS: [Part; 9] = [
     ),
     part("unit-dist", "espalier-dist", &[CARGO, INCLUDED, BASE, &["ci"]]),
     part("unit-xtask", "xtask", &[CARGO, BASE]),
-    part("unit-qa", "espalier-qa", &[CARGO, INCLUDED, &["xtask", "series", "pins.toml", "ci"]]),
+    part("unit-qa", "espalier-qa", &[CARGO, INCLUDED, RECORDS, &["xtask", "series", "pins.toml", "ci"]]),
 ];
 
 /// Those of the tool's tests that read the repository; any changed file may be an input of one of them.

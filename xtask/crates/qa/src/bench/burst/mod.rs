@@ -3,25 +3,23 @@
 //! Each server under test is compared with the others and with a lower bound: the same work done by our own program
 //! without a server, in the same round, once with upstream's attention and once with ours.
 
-mod floor;
-mod report;
-mod result;
+mod lower_bound;
+mod record;
 
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_core::sys::machine::load;
 use espalier_modelgen::ModelSpec;
-use floor::{Floor, Kernels};
-use result::{Burst, Entry, Machine};
+use lower_bound::LowerBound;
+pub(super) use record::Burst;
 
 use super::Rounds;
-use super::history::History;
-use super::record::{Keep, Recorded};
+use super::record::{Head, Keep, Record};
 use crate::serving::TimedServing;
-use crate::serving::answer::{self, Answer};
 use crate::serving::bench_fixture::BenchFixture;
+use crate::serving::load::{self, Answered};
 use crate::serving::prompts::Prompts;
+use crate::serving::switches::ATTENTION;
 use crate::serving::test_server::{TestServer, chosen};
 
 /// Options of `bench burst`.
@@ -60,11 +58,6 @@ impl Options {
     }
 }
 
-const HISTORY: History = History {
-    bench: "burst",
-    identity: &["trees", "processor", "threads", "requests", "prefix", "suffix", "predict", "cells"],
-};
-
 /// Measures and prints a table.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let prompts = options.prompts();
@@ -72,47 +65,22 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let test_servers = chosen(&options.only);
     let serving = options.serving.into();
     let mut fixture = BenchFixture::prepare(context, serving, &test_servers, &ModelSpec::plain_70_million())?;
-    let floor = Floor { probe: fixture.probe("stock")?, prompts, kernels: Kernels::Stock };
+    let stock_bound = LowerBound { probe: fixture.probe("stock")?, prompts, kernels: None };
     let variant = context.pins()?.variant(None)?.name.to_string();
-    let our_floor = Floor { probe: fixture.probe(&variant)?, prompts, kernels: Kernels::Ours };
-    let mut burst = empty(&fixture, prompts, &test_servers);
-    let rounds = options.rounds.count();
-    for round in 1..=rounds {
-        fixture.before_round()?;
-        context.ui.status("Measuring", format!("round {round} of {rounds}"));
-        burst.floor.rounds.push(floor.measure(&fixture)?);
-        burst.our_floor.rounds.push(our_floor.measure(&fixture)?);
-        for entry in &mut burst.entries {
-            measure(&fixture, prompts, entry)?;
-        }
-    }
-    burst.quiet = fixture.quiet;
-    let recorded = Recorded {
-        history: HISTORY,
-        pin: &burst.builds.pin,
-        run: report::json(&burst),
-        shape: format!("burst-{}x{}", burst.prompts.requests, burst.prompts.prefix),
-        plot: report::svg(&burst),
-    };
-    recorded.write(context, &options.keep)?;
-    Ok(Outcome::ok(report::text(&burst), report::json(&burst)))
+    let our_bound = LowerBound { probe: fixture.probe(&variant)?, prompts, kernels: Some(ATTENTION) };
+    let mut burst = Burst::new(prompts, &test_servers);
+    fixture.rounds(options.rounds.count(), |fixture| {
+        burst.lower_bound.push(stock_bound.measure(fixture)?);
+        burst.our_lower_bound.push(our_bound.measure(fixture)?);
+        burst.add_round(|test_server| ask(fixture, prompts, test_server))
+    })?;
+    Record { head: Head::of_servers(context, &fixture)?, result: burst }.finish(context, &options.keep)
 }
 
-fn empty(fixture: &BenchFixture<'_>, prompts: Prompts, test_servers: &[TestServer]) -> Burst {
-    let machine = Machine { processor: load::processor(), threads: fixture.threads };
-    let entry = |test_server: &TestServer| Entry::new(*test_server, prompts.requests);
-    let entries = test_servers.iter().map(entry).collect();
-    Burst::new(prompts, machine, fixture.builds.clone(), entries)
-}
-
-fn measure(fixture: &BenchFixture<'_>, prompts: Prompts, entry: &mut Entry) -> Result<()> {
-    let mut server = fixture.server(entry.test_server, prompts.requests, prompts.cells())?;
-    let volley = server.post_at_once("/completion", &prompts.bodies())?;
+fn ask(fixture: &BenchFixture<'_>, prompts: Prompts, test_server: TestServer) -> Result<Answered> {
+    let mut server = fixture.server(test_server, prompts.requests, prompts.cells())?;
+    let answered = load::at_once(&server, &prompts.bodies())
+        .map_err(|error| error.detail(format!("server under test `{}`", test_server.name())))?;
     server.still_runs()?;
-    let answers = answer::parse_all(&volley.answers)
-        .map_err(|error| error.detail(format!("server under test `{}`", entry.test_server.name())))?;
-    entry.times.rounds.push(volley.elapsed);
-    entry.computed.push(answer::computed(&answers));
-    entry.answers.push(answers.into_iter().map(|Answer { tokens, .. }| tokens).collect());
-    Ok(())
+    Ok(answered)
 }

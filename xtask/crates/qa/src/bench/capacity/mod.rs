@@ -3,7 +3,7 @@
 //! Nothing is timed, so the machine may be busy. The results are the servers' own statistics while they answer.
 
 mod live;
-mod report;
+mod record;
 mod search;
 
 use clap::Args;
@@ -11,17 +11,18 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
 use espalier_modelgen::{Architecture, ModelSpec, WeightType};
-use report::{Capacity, Live, Tenants};
+pub(super) use record::Capacity;
+use record::{Live, Tenants};
 use serde_json::Value;
 
-use super::history::History;
 use super::paged_decode::CACHE;
-use super::record::{Keep, Recorded};
+use super::record::{Head, Keep, Record};
 use crate::serving::Serving;
-use crate::serving::answer::{self, Answer};
 use crate::serving::bench_fixture::{self, BenchFixture};
 use crate::serving::kv_pool::Pool;
+use crate::serving::load;
 use crate::serving::prompts::Prompts;
+use crate::serving::request_record::RequestRecord;
 use crate::serving::test_server::TestServer;
 
 /// Options of `bench capacity`.
@@ -54,34 +55,28 @@ const TENANTS: Prompts = Prompts { requests: 32, prefix: 960, suffix: 32, predic
 /// Large enough for all tenants at once even where nothing is shared.
 const TENANTS_CELLS: usize = 65_536;
 
-const HISTORY: History = History { bench: "capacity", identity: &["trees", "block_count", "cache"] };
-
 /// Counts and prints two tables.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let test_servers = [TestServer::StockUnified, TestServer::Paged];
     let serving = Serving::untimed(options.threads);
     let fixture = BenchFixture::prepare(context, serving, &test_servers, &spec())?;
     let bench = Bench { context, fixture, cells: options.cells, cache: &options.cache };
+    let pool = Pool::of_server(&bench.server(TestServer::Paged, 1, options.cells)?)?;
     let capacity = Capacity {
-        builds: bench.fixture.builds.clone(),
         cache: options.cache.clone(),
-        pool: Pool::of_server(&bench.server(TestServer::Paged, 1, options.cells)?)?,
+        block_count: pool.block_count,
+        block_size: pool.block_size,
         live: Live {
+            prefix: LIVE.prefix,
+            own: LIVE.suffix + LIVE.predict,
             shared: bench.most_live(TestServer::Paged, false)?,
             unshared: bench.most_live(TestServer::Paged, true)?,
             stock: bench.most_live(TestServer::StockUnified, false)?,
         },
-        tenants: bench.tenants()?,
+        tenants: bench.tenants(pool.block_size)?,
     };
-    let recorded = Recorded {
-        history: HISTORY,
-        pin: &capacity.builds.pin,
-        run: report::json(&capacity),
-        shape: "capacity".to_string(),
-        plot: report::svg(&capacity),
-    };
-    recorded.write(context, &options.keep)?;
-    Ok(Outcome::ok(report::text(&capacity), report::json(&capacity)))
+    let head = Head::of_servers(context, &bench.fixture)?;
+    Record { head, result: capacity }.finish(context, &options.keep)
 }
 
 /// Only cells are counted, so the model is made cheap: one layer.
@@ -129,35 +124,43 @@ impl Bench<'_> {
         let server = self.server(test_server, requests, self.cells)?;
         let bodies = if salted { prompts.salted_bodies() } else { prompts.bodies() };
         let mut most = 0;
-        let volley = server.post_and_look("/completion", &bodies, |server| {
+        let records = load::at_once_and_look(&server, &bodies, |server| {
             // A failed query counts no live slot.
             let slots = server.get("/slots").map(|(_, slots)| slots).unwrap_or_default();
             most = most.max(live::count(&slots));
         })?;
-        let answered = answer::parse_all(&volley.answers).is_ok_and(|all| all_whole(&all, prompts.predict));
-        Ok(answered && most == requests)
+        Ok(most == requests && records.iter().all(|record| record.tokens.len() == prompts.predict))
     }
 
-    fn tenants(&self) -> Result<Tenants> {
+    fn tenants(&self, block_size: u64) -> Result<Tenants> {
         self.context.ui.status("Counting", format!("blocks of {} tenants", TENANTS.requests));
         let shared = self.ask_tenants(TestServer::Paged, &TENANTS.bodies())?.0;
         let unshared = self.ask_tenants(TestServer::Paged, &TENANTS.salted_bodies())?.0;
-        let answers = self.ask_tenants(TestServer::StockUnified, &TENANTS.bodies())?.1;
+        let stock_cells = cells_of_stock(&self.ask_tenants(TestServer::StockUnified, &TENANTS.bodies())?.1);
         Ok(Tenants {
             count: TENANTS.requests,
             tokens: TENANTS.length(),
-            shared: Pool::of_props(&shared)?.blocks_used_peak,
-            unshared: Pool::of_props(&unshared)?.blocks_used_peak,
-            stock_cells: report::cells_of_stock(&answers),
+            shared_blocks: Pool::of_props(&shared)?.blocks_used_peak,
+            unshared_blocks: Pool::of_props(&unshared)?.blocks_used_peak,
+            stock_cells,
+            stock_blocks: stock_cells.div_ceil(block_size.max(1)),
         })
     }
 
-    fn ask_tenants(&self, test_server: TestServer, bodies: &[Value]) -> Result<(Value, Vec<Answer>)> {
+    fn ask_tenants(&self, test_server: TestServer, bodies: &[Value]) -> Result<(Value, Vec<RequestRecord>)> {
         let server = self.server(test_server, bodies.len(), TENANTS_CELLS)?;
-        let volley = server.post_at_once("/completion", bodies)?;
-        let answers = answer::parse_all(&volley.answers)?;
-        Ok((server.get("/props")?.1, answers))
+        let answered = load::at_once(&server, bodies)?;
+        Ok((server.get("/props")?.1, answered.records))
     }
+}
+
+/// Returns the cells of stock's answers while all were live: it shares none. The last token of an answer is never
+/// stored.
+fn cells_of_stock(records: &[RequestRecord]) -> u64 {
+    let cells = |record: &RequestRecord| {
+        record.timings.computed + record.timings.cached + record.tokens.len() as u64 - 1
+    };
+    records.iter().map(cells).sum()
 }
 
 /// Returns the upper limit of the search. Where nothing is shared, at most half of it can fit. Far more requests would
@@ -166,13 +169,17 @@ fn limit(cells: usize, shares: bool) -> usize {
     if shares { MOST_LIVE } else { MOST_LIVE.min(2 * cells / LIVE.length()) }
 }
 
-fn all_whole(answers: &[Answer], predict: usize) -> bool {
-    answers.iter().all(|answer| answer.tokens.len() == predict)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serving::request_record::Timings;
+
+    #[test]
+    fn stock_stores_all_but_the_last_token() {
+        let timings = Timings { computed: 10, cached: 5, ..Timings::default() };
+        let record = RequestRecord { tokens: vec![1, 2, 3], timings, ..RequestRecord::default() };
+        assert_eq!(cells_of_stock(&[record.clone(), record]), 34);
+    }
 
     #[test]
     fn what_cannot_fit_is_not_asked_for() {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
-use super::report::{Measured, Row};
-use super::spans::{self, Span};
+use super::record::{Measured, Row, seconds_of};
 use super::traffic::SLOTS;
-use crate::bench::timing::median_of;
-use crate::serving::streamed::StreamedResponse;
+use crate::report::samples::median_of;
+use crate::serving::request_record::{RequestRecord, Span};
 
 /// Requests sent at least this long apart surely reach the server in the order in which they were sent.
 const SURELY_LATER: Duration = Duration::from_millis(20);
@@ -22,20 +22,19 @@ pub(super) struct Visit {
     pub(super) taken: usize,
     /// Time at which its client had waited long enough, and the others were held back.
     pub(super) patience_ends: Duration,
-    /// The response.
-    pub(super) response: StreamedResponse,
+    pub(super) record: RequestRecord,
 }
 
 impl Visit {
     fn wait(&self) -> Span {
-        spans::wait(&self.response, self.patience_ends)
+        self.record.time_to_first_token(self.patience_ends)
     }
 
     /// Returns the number of requests that were sent later and got their first token earlier.
-    fn bypassing(&self, others: &[StreamedResponse]) -> usize {
-        let until = self.response.first_token().unwrap_or(Duration::MAX).min(self.patience_ends);
-        let bypasses = |other: &&StreamedResponse| {
-            other.sent >= self.response.sent + SURELY_LATER
+    fn bypassing(&self, others: &[RequestRecord]) -> usize {
+        let until = self.record.first_token().unwrap_or(Duration::MAX).min(self.patience_ends);
+        let bypasses = |other: &&RequestRecord| {
+            other.sent >= self.record.sent + SURELY_LATER
                 && other.first_token().is_some_and(|first| first < until)
         };
         others.iter().filter(bypasses).count()
@@ -43,26 +42,43 @@ impl Visit {
 }
 
 /// A visit with its evaluation.
-struct Judged<'a> {
-    visit: &'a Visit,
-    bypassing: usize,
+#[derive(Serialize)]
+struct Judged {
+    slot: Option<usize>,
+    slots_taken: usize,
+    time_to_first_token: Span,
+    bypassed_by: usize,
+    /// Requests that run may end and free blocks for a request in another slot; no other request may bypass the prompt.
+    exceeds_bound: bool,
+    answered_in_slot: Option<usize>,
 }
 
-impl Judged<'_> {
-    /// Requests that run may end and free blocks for a request in another slot; no other request may bypass the prompt.
-    fn is_beyond_the_bound(&self) -> bool {
-        self.bypassing > self.visit.taken
+impl Judged {
+    fn of(visit: &Visit, others: &[RequestRecord]) -> Judged {
+        let bypassed_by = visit.bypassing(others);
+        Judged {
+            slot: visit.slot,
+            slots_taken: visit.taken,
+            time_to_first_token: visit.wait(),
+            bypassed_by,
+            exceeds_bound: bypassed_by > visit.taken,
+            answered_in_slot: visit.record.slot,
+        }
     }
 }
 
 /// Returns rows for each requested slot, and for prompts that requested none.
-pub(super) fn judge(visits: &[Visit], others: &[StreamedResponse]) -> Measured {
-    let judge = |visit| Judged { visit, bypassing: visit.bypassing(others) };
-    let judged: Vec<Judged<'_>> = visits.iter().map(judge).collect();
+pub(super) fn judge(visits: &[Visit], others: &[RequestRecord]) -> Measured {
+    let judged: Vec<Judged> = visits.iter().map(|visit| Judged::of(visit, others)).collect();
+    let exceeding = judged.iter().filter(|one| one.exceeds_bound).count();
+    let words =
+        format!("{exceeding} of {} large prompts were bypassed by more than were running", judged.len());
+    let records = visits.iter().map(|visit| &visit.record).chain(others);
+    let error = records.filter_map(|record| record.error.clone()).next();
     Measured {
         rows: kinds().flat_map(|kind| rows(kind, &judged)).collect(),
-        json: judged.iter().map(to_json).collect(),
-        failures: failures(&judged, others),
+        json: json!(judged),
+        failures: (exceeding > 0).then_some(words).into_iter().chain(error).collect(),
     }
 }
 
@@ -75,68 +91,55 @@ fn name(kind: Option<usize>) -> String {
     kind.map_or("any slot".to_string(), |slot| format!("slot {slot}"))
 }
 
-fn rows(kind: Option<usize>, judged: &[Judged<'_>]) -> Vec<Row> {
-    let of_kind: Vec<&Judged<'_>> = judged.iter().filter(|one| one.visit.slot == kind).collect();
-    let Some(longest) = spans::longest(of_kind.iter().map(|one| one.visit.wait())) else {
+fn rows(kind: Option<usize>, judged: &[Judged]) -> Vec<Row> {
+    let of_kind: Vec<&Judged> = judged.iter().filter(|one| one.slot == kind).collect();
+    let waits = || of_kind.iter().map(|one| one.time_to_first_token);
+    let (Some(longest), Some(most)) =
+        (Span::longest(waits()), of_kind.iter().max_by_key(|one| one.bypassed_by))
+    else {
         return Vec::new();
     };
     let what = |words: &str| format!("{}: {words}", name(kind));
-    let waits = of_kind.iter().map(|one| one.visit.wait().seconds).collect();
-    let beyond = of_kind.iter().filter(|one| one.is_beyond_the_bound()).count();
-    let most = of_kind.iter().max_by_key(|one| one.bypassing);
+    let median = median_of(waits().map(|wait| wait.seconds).collect());
+    let exceeding = of_kind.iter().filter(|one| one.exceeds_bound).count();
     vec![
-        Row::seconds(&what("waited, median"), median_of(waits).unwrap_or_default()),
-        Row { what: what("waited, longest"), value: Some(longest.seconds), shown: longest.text() },
+        Row::seconds(&what("time to first token, median"), median.unwrap_or_default()),
+        Row {
+            what: what("time to first token, longest"),
+            value: Some(longest.seconds),
+            shown: seconds_of(longest),
+        },
         Row {
             what: what("bypassed at most by (slots taken when it arrived)"),
-            value: most.map(|one| one.bypassing as f64),
-            shown: most.map_or(String::new(), |one| format!("{} ({})", one.bypassing, one.visit.taken)),
+            value: Some(most.bypassed_by as f64),
+            shown: format!("{} ({})", most.bypassed_by, most.slots_taken),
         },
         Row {
             what: what("bypassed by more than were running"),
             value: None,
-            shown: format!("{beyond} of {}", of_kind.len()),
+            shown: format!("{exceeding} of {}", of_kind.len()),
         },
     ]
-}
-
-fn to_json(one: &Judged<'_>) -> Value {
-    json!({
-        "slot": one.visit.slot,
-        "slots_taken": one.visit.taken,
-        "wait": one.visit.wait().json(),
-        "overtakers": one.bypassing,
-        "is_beyond_the_bound": one.is_beyond_the_bound(),
-        "answered_in_slot": one.visit.response.slot,
-    })
-}
-
-fn failures(judged: &[Judged<'_>], others: &[StreamedResponse]) -> Vec<String> {
-    let beyond = judged.iter().filter(|one| one.is_beyond_the_bound()).count();
-    let words = format!("{beyond} of {} large prompts were bypassed by more than were running", judged.len());
-    let errors = judged.iter().map(|one| &one.visit.response).chain(others);
-    let error = errors.filter_map(|response| response.error.clone()).next();
-    (beyond > 0).then_some(words).into_iter().chain(error).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::fairness::spans::tests::response;
+    use crate::serving::request_record::tests::record;
 
     fn visit(slot: Option<usize>, sent: u64, first: u64) -> Visit {
         let patience_ends = Duration::from_millis(sent + 5000);
-        Visit { slot, taken: 2, patience_ends, response: response(3, sent, &[first], Some(first)) }
+        Visit { slot, taken: 2, patience_ends, record: record(3, sent, &[first], Some(first)) }
     }
 
-    fn others() -> Vec<StreamedResponse> {
+    fn others() -> Vec<RequestRecord> {
         vec![
-            response(0, 900, &[1100], Some(1300)),  // sent before it
-            response(0, 1010, &[1100], Some(1300)), // at the same time
-            response(0, 1100, &[1200], None),
-            response(1, 1200, &[1300], Some(1400)),
-            response(2, 1300, &[2000], Some(2100)),
-            response(2, 1300, &[7000], Some(7100)),
+            record(0, 900, &[1100], Some(1300)),  // sent before it
+            record(0, 1010, &[1100], Some(1300)), // at the same time
+            record(0, 1100, &[1200], None),
+            record(1, 1200, &[1300], Some(1400)),
+            record(2, 1300, &[2000], Some(2100)),
+            record(2, 1300, &[7000], Some(7100)),
         ]
     }
 
@@ -161,7 +164,7 @@ mod tests {
     #[test]
     fn an_error_is_a_failure() {
         let mut refused = visit(None, 0, 10);
-        refused.response.error = Some("503".to_string());
+        refused.record.error = Some("503".to_string());
         assert_eq!(judge(&[refused], &[]).failures, ["503"]);
     }
 }

@@ -1,16 +1,18 @@
 //! The scenario `large`: beside the endless requests, an occasional prompt that needs most of the pool.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use espalier_core::error::Result;
+use espalier_core::sys::machine::threads::result_of;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
 use super::bypass::{self, Visit, kinds};
-use super::report::Measured;
-use super::traffic::{self, ScenarioState};
+use super::record::Measured;
+use super::traffic;
+use crate::serving::asking::busy_slots;
 use crate::serving::cases;
+use crate::serving::load::{self, Clients, Patience, Progress};
 
 /// Eleven of sixteen blocks, including the answer.
 const PROMPT: usize = 690;
@@ -25,40 +27,38 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Sends large prompts for `seconds`, at least one for each slot and one for any slot.
 pub(super) fn measure(server: &Server, seconds: u32) -> Result<Measured> {
     let length = Duration::from_secs(seconds.into());
-    let (others, visits) = traffic::beside(server, |state| send(server, state, length))?;
+    let (others, visits) = traffic::beside(server, |clients| send(server, clients, length))?;
     Ok(bypass::judge(&visits, &others))
 }
 
-fn send(server: &Server, state: &ScenarioState, length: Duration) -> Result<Vec<Visit>> {
+fn send(server: &Server, clients: &Clients, length: Duration) -> Result<Vec<Visit>> {
     let mut visits = Vec::new();
     for slot in kinds().cycle() {
-        if state.now() >= length && visits.len() >= kinds().count() {
+        if clients.now() >= length && visits.len() >= kinds().count() {
             break;
         }
         std::thread::sleep(PAUSE);
-        visits.push(visit(server, state, slot, visits.len())?);
+        visits.push(visit(server, clients, slot, visits.len())?);
     }
     Ok(visits)
 }
 
-fn visit(server: &Server, state: &ScenarioState, slot: Option<usize>, number: usize) -> Result<Visit> {
-    let taken = traffic::slots_taken(server)?;
+fn visit(server: &Server, clients: &Clients, slot: Option<usize>, number: usize) -> Result<Visit> {
+    let taken = busy_slots(server)?;
     let request = request(slot, number);
-    let patience_ends = state.now() + PATIENCE;
+    let (progress, patience_ends) = (Progress::default(), clients.now() + PATIENCE);
     std::thread::scope(|threads| {
-        let client = threads.spawn(|| traffic::ask(server, state, &request, &AtomicBool::new(false)));
-        while !client.is_finished() {
-            state.hold_back(state.now() > patience_ends);
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        state.hold_back(false);
-        Ok(Visit { slot, taken, patience_ends, response: traffic::joined(client)? })
+        let ask = || Ok(load::follow(server, clients.begin, &request, Patience::Whole, &progress));
+        let client = threads.spawn(ask);
+        clients.hold_back_after(patience_ends, || client.is_finished());
+        clients.hold_back(false);
+        Ok(Visit { slot, taken, patience_ends, record: result_of(client)? })
     })
 }
 
 fn request(slot: Option<usize>, number: usize) -> Value {
     let prompt = cases::numbered_prompt(u64::MAX / 2 + number as u64, PROMPT);
-    let mut request = traffic::stream_of(&prompt, PREDICTED);
+    let mut request = cases::stream_of(&prompt, PREDICTED);
     if let Some(slot) = slot {
         request["id_slot"] = slot.into();
     }

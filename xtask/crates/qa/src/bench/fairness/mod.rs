@@ -1,11 +1,10 @@
 //! The fairness bench: scheduling of a paged server whose pool is too small for all requests. It measures stalls of
 //! streams, bypasses of requests by later ones, and the overhead of waiting requests for running ones.
 
+mod binary;
 mod bypass;
 mod large;
-mod report;
-mod side;
-mod spans;
+mod record;
 mod streams;
 mod token_times;
 mod traffic;
@@ -14,16 +13,14 @@ mod watched;
 
 use std::path::PathBuf;
 
+use binary::Binary;
 use clap::{Args, ValueEnum};
 use espalier_core::config::layout::SMOKE_MODEL;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_core::sys::machine::load;
-use report::{FairnessRun, Measured, Played};
-use side::Side;
+use record::{Fairness, Measured};
 
-use super::history::History;
-use super::record::record;
+use super::record::{Head, Keep, Record};
 use crate::serving::TimedServing;
 use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::test_server::TestServer;
@@ -84,60 +81,43 @@ impl Scenario {
         }
     }
 
-    /// Runs the scenario against a fresh server of this side.
+    /// Runs the scenario against a fresh server of this binary.
     fn play(
         self,
         context: &Context,
         fixture: &BenchFixture<'_>,
-        side: &Side,
+        binary: &Binary,
         seconds: u32,
     ) -> Result<Measured> {
         let tiny = context.file_of_espalier(SMOKE_MODEL)?;
-        let small = || side.server(fixture, &tiny, traffic::SLOTS, traffic::CELLS, &[]);
+        let small = || binary.server(fixture, &tiny, traffic::SLOTS, traffic::CELLS, &[]);
         match self {
             Scenario::Streams => streams::measure(&small()?, seconds),
             Scenario::Large => large::measure(&small()?, seconds),
-            Scenario::Waiting => waiting::measure(fixture, side, &tiny, seconds),
+            Scenario::Waiting => waiting::measure(fixture, binary, &tiny, seconds),
         }
     }
 }
-
-const HISTORY: History = History {
-    bench: "fairness",
-    identity: &["trees", "processor", "threads", "seconds", "builds", "workloads"],
-};
 
 /// Runs the scenarios, each against both binaries in turn, and prints tables; the exit code is 1 on any failure.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let mut fixture =
         BenchFixture::prepare(context, options.serving.into(), &[TestServer::Paged], &waiting::spec())?;
-    let sides = Side::all(&fixture, options.program.as_deref())?;
+    let binaries = Binary::all(&fixture, options.program.as_deref())?;
     // Before minutes of measuring.
     context.file_of_espalier(SMOKE_MODEL)?;
-    let mut played = Vec::new();
+    let mut result = Fairness::new(options.seconds, binaries.clone());
     for scenario in chosen(&options.only) {
         let mut measured = Vec::new();
-        for side in &sides {
+        for binary in &binaries {
             fixture.before_round()?;
-            context.ui.status("Measuring", format!("{}, {}", scenario.name(), side.name));
-            measured.push(scenario.play(context, &fixture, side, options.seconds)?);
+            context.ui.status("Measuring", format!("{}, {}", scenario.name(), binary.name));
+            measured.push(scenario.play(context, &fixture, binary, options.seconds)?);
         }
-        played.push(Played { scenario, measured });
+        result.add(scenario.name(), format!("{}: {}", scenario.name(), scenario.words()), measured);
     }
-    let found = FairnessRun {
-        builds: fixture.builds.clone(),
-        processor: load::processor(),
-        threads: fixture.threads,
-        quiet: fixture.quiet,
-        options: options.clone(),
-        sides,
-        played,
-    };
-    if options.record {
-        record(context, HISTORY, &found.builds.pin, report::json(&found))?;
-    }
-    let code = u8::from(!found.failures().is_empty());
-    Ok(Outcome { code, ..Outcome::ok(report::text(&found), report::json(&found)) })
+    let head = Head::of_servers(context, &fixture)?;
+    Record { head, result }.finish(context, &Keep::without_plot(options.record))
 }
 
 fn chosen(only: &[Scenario]) -> Vec<Scenario> {

@@ -1,43 +1,42 @@
 //! PURE: inter-token latency of a stream, alone and beside waiting requests.
 
-use std::ops::Range;
-use std::time::Duration;
-
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::report::{Measured, Row};
-use crate::bench::timing::median_of;
+use super::record::{Measured, Row};
+use crate::report::samples::median_of;
 
 /// Largest allowed ratio of the inter-token latency beside waiting requests to that alone.
 const AIM: f64 = 1.05;
 
-/// The inter-token latencies of one phase, in seconds.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part(Vec<f64>);
-
-impl Part {
-    /// Returns those of `times` that lie in `range`.
-    pub(super) fn of(times: &[Duration], range: Range<usize>) -> Part {
-        let times = times.get(range).unwrap_or_default();
-        Part(times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_secs_f64()).collect())
-    }
-
-    fn median(&self) -> f64 {
-        median_of(self.0.clone()).unwrap_or_default()
-    }
-}
-
-/// The same tokens of the same stream, beside waiting requests and alone: the longer a sequence, the slower its tokens.
+/// The inter-token latencies of the same tokens of the same stream in seconds, beside waiting requests and alone: the
+/// longer a sequence, the slower its tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pair {
     pub(super) waiting: usize,
-    pub(super) beside: Part,
-    pub(super) alone: Part,
+    pub(super) beside: Vec<f64>,
+    pub(super) alone: Vec<f64>,
+}
+
+/// The medians of a [`Pair`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Medians {
+    waiting: usize,
+    seconds_alone: f64,
+    seconds_beside: f64,
+    ratio: f64,
 }
 
 impl Pair {
-    fn ratio(&self) -> f64 {
-        self.beside.median() / self.alone.median()
+    fn medians(&self) -> Medians {
+        let median = |latencies: &[f64]| median_of(latencies.to_vec()).unwrap_or_default();
+        let (seconds_alone, seconds_beside) = (median(&self.alone), median(&self.beside));
+        Medians {
+            waiting: self.waiting,
+            seconds_alone,
+            seconds_beside,
+            ratio: seconds_beside / seconds_alone,
+        }
     }
 }
 
@@ -60,7 +59,7 @@ impl OfModel {
 
     /// Returns the overhead of waiting requests: the median of the ratios over the rounds; 1 means none.
     fn ratio(&self, waiting: usize) -> f64 {
-        median_of(self.beside(waiting).map(Pair::ratio).collect()).unwrap_or_default()
+        median_of(self.beside(waiting).map(|pair| pair.medians().ratio).collect()).unwrap_or_default()
     }
 
     fn rows(&self) -> Vec<Row> {
@@ -75,8 +74,8 @@ impl OfModel {
         rows
     }
 
-    fn two_rows<'a>(&self, words: &str, parts: impl Iterator<Item = &'a Part>) -> Vec<Row> {
-        let gaps: Vec<f64> = parts.flat_map(|part| part.0.iter().copied()).collect();
+    fn two_rows<'a>(&self, words: &str, parts: impl Iterator<Item = &'a Vec<f64>>) -> Vec<Row> {
+        let gaps: Vec<f64> = parts.flatten().copied().collect();
         let row = |name: &str, seconds: f64| {
             let what = format!("{}, {words}: time of a token, {name}", self.model);
             Row { what, value: Some(seconds), shown: format!("{:.2} ms", seconds * 1e3) }
@@ -86,15 +85,7 @@ impl OfModel {
     }
 
     fn json(&self) -> Value {
-        let pair = |one: &Pair| {
-            json!({
-                "waiting": one.waiting,
-                "seconds_alone": one.alone.median(),
-                "seconds_beside": one.beside.median(),
-                "ratio": one.ratio(),
-            })
-        };
-        json!({ "model": self.model, "rounds": self.pairs.iter().map(pair).collect::<Vec<_>>() })
+        json!({ "model": self.model, "rounds": self.pairs.iter().map(Pair::medians).collect::<Vec<_>>() })
     }
 
     fn failures(&self) -> Vec<String> {
@@ -131,21 +122,13 @@ mod tests {
     use super::*;
 
     /// Ten tokens that take `milliseconds` each.
-    fn part(milliseconds: f64) -> Part {
-        Part(vec![milliseconds / 1e3; 10])
+    fn part(milliseconds: f64) -> Vec<f64> {
+        vec![milliseconds / 1e3; 10]
     }
 
     fn example() -> OfModel {
         let pair = |waiting, beside| Pair { waiting, beside: part(beside), alone: part(10.0) };
         OfModel { model: "tiny", pairs: vec![pair(8, 10.0), pair(32, 20.0), pair(32, 30.0)] }
-    }
-
-    #[test]
-    fn a_part_has_the_times_between_its_tokens() {
-        let times: Vec<Duration> = [0, 10, 30, 60, 100].map(Duration::from_millis).to_vec();
-        let found = Part::of(&times, 1..4);
-        assert_eq!((found.0.len(), found.median()), (2, 0.025));
-        assert!(Part::of(&times, 3..9).0.is_empty());
     }
 
     #[test]

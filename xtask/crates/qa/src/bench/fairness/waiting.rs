@@ -2,23 +2,22 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use espalier_core::error::{Error, Result};
-use espalier_core::http::Request;
-use espalier_core::sys::net::client::{Held, stop_if};
+use espalier_core::sys::machine::threads::result_of;
+use espalier_core::sys::net::client::Held;
 use espalier_core::sys::net::server::Server;
 use espalier_modelgen::ModelSpec;
 
-use super::report::Measured;
-use super::side::Side;
-use super::token_times::{self, OfModel, Pair, Part};
-use super::traffic::{joined, stream_of, until_taken};
+use super::binary::Binary;
+use super::record::Measured;
+use super::token_times::{self, OfModel, Pair};
+use super::traffic::until_taken;
 use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::cases;
-use crate::serving::streamed;
+use crate::serving::load::{self, Patience, Progress};
+use crate::serving::request_record::RequestRecord;
 
 /// Numbers of waiting requests, ascending: later ones are added to those that wait already.
 const WAITING: [usize; 2] = [8, 32];
@@ -61,14 +60,14 @@ const LONG_TEXTS: [&str; 2] = ["--override-kv", "qwen3.context_length=int:32768"
 /// Measures the trained model and the one of [`spec`], each for `seconds`.
 pub(super) fn measure(
     fixture: &BenchFixture<'_>,
-    side: &Side,
+    binary: &Binary,
     tiny: &Path,
     seconds: u32,
 ) -> Result<Measured> {
     let models: [(&'static str, &Path, &[&str]); 2] =
         [("tiny", tiny, &LONG_TEXTS), ("30 M", &fixture.model, &[])];
     let of_model = |(model, path, arguments): (&'static str, &Path, &[&str])| {
-        let start = || side.server(fixture, path, SLOTS, CELLS, arguments);
+        let start = || binary.server(fixture, path, SLOTS, CELLS, arguments);
         Ok(OfModel { model, pairs: pairs(&start, seconds)? })
     };
     let found = models.into_iter().map(of_model).collect::<Result<Vec<_>>>()?;
@@ -90,40 +89,44 @@ fn pairs(start: Start<'_>, seconds: u32) -> Result<Vec<Pair>> {
 fn round(start: Start<'_>) -> Result<Vec<Pair>> {
     let (beside, ranges) = with_stream(start, beside_more_and_more)?;
     let last = ranges.iter().map(|range| range.end).max().unwrap_or_default();
-    let (alone, ()) = with_stream(start, |_, stream| stream.wait_for(last))?;
+    let (alone, ()) = with_stream(start, |_, stream| wait_for(stream, last))?;
     let pair = |(waiting, range): (usize, Range<usize>)| Pair {
         waiting,
-        beside: Part::of(&beside, range.clone()),
-        alone: Part::of(&alone, range),
+        beside: beside.inter_token_latencies(range.clone()),
+        alone: alone.inter_token_latencies(range),
     };
     Ok(WAITING.into_iter().zip(ranges).map(pair).collect())
 }
 
-/// Returns the arrival times of a stream's tokens. Each stream has a fresh server: a busy one takes long to notice that
-/// clients have disconnected, and computes their requests meanwhile.
+/// Returns the record of a stream. Each stream has a fresh server: a busy one takes long to notice that clients have
+/// disconnected, and computes their requests meanwhile.
 fn with_stream<T>(
     start: Start<'_>,
-    measure: impl FnOnce(&Server, &Stream) -> Result<T>,
-) -> Result<(Vec<Duration>, T)> {
-    let (server, stream) = (start()?, Stream::default());
-    let measured = std::thread::scope(|threads| {
-        let client = threads.spawn(|| stream.listen(&server));
-        let measured = stream.wait_for(WARMING_UP).and_then(|()| measure(&server, &stream));
-        stream.is_enough.store(true, Ordering::Relaxed);
-        joined(client)??;
-        measured
+    measure: impl FnOnce(&Server, &Progress) -> Result<T>,
+) -> Result<(RequestRecord, T)> {
+    let (server, progress) = (start()?, Progress::default());
+    let request = cases::stream_of(&cases::numbered_prompt(0, STREAM_PROMPT), PREDICTED);
+    let (record, measured) = std::thread::scope(|threads| {
+        let stream = || Ok(load::follow(&server, Instant::now(), &request, Patience::Whole, &progress));
+        let client = threads.spawn(stream);
+        let measured = wait_for(&progress, WARMING_UP).and_then(|()| measure(&server, &progress));
+        progress.stop();
+        result_of(client).map(|record| (record, measured))
     })?;
-    Ok((stream.times(), measured))
+    match &record.error {
+        Some(words) => Err(Error::no(format!("the stream failed: {words}"))),
+        None => Ok((record, measured?)),
+    }
 }
 
 /// Returns, for each number of waiting requests, the range of tokens that arrived meanwhile.
-fn beside_more_and_more(server: &Server, stream: &Stream) -> Result<Vec<Range<usize>>> {
+fn beside_more_and_more(server: &Server, stream: &Progress) -> Result<Vec<Range<usize>>> {
     let (mut held, mut ranges) = (Vec::new(), Vec::new());
     for waiting in WAITING {
         held.extend(send_long_prompts(server, held.len()..waiting)?);
         until_taken(server, waiting + 1)?;
         std::thread::sleep(SETTLING);
-        ranges.push(stream.phase()?);
+        ranges.push(phase(stream)?);
         until_taken(server, waiting + 1)?;
     }
     Ok(ranges)
@@ -134,66 +137,29 @@ fn send_long_prompts(server: &Server, numbers: Range<usize>) -> Result<Vec<Held>
     numbers.map(|number| server.post_and_hold("/completion", &request(number))).collect()
 }
 
-/// The stream whose tokens are timed.
-#[derive(Default)]
-struct Stream {
-    times: Mutex<Vec<Duration>>,
-    is_enough: AtomicBool,
-    has_ended: AtomicBool,
+/// Waits for the next [`PHASE`] inter-token times and returns the range of their tokens.
+fn phase(stream: &Progress) -> Result<Range<usize>> {
+    let from = stream.tokens();
+    let to = from + PHASE + 1;
+    wait_for(stream, to)?;
+    Ok(from..to)
 }
 
-impl Stream {
-    fn listen(&self, server: &Server) -> Result<()> {
-        let begin = Instant::now();
-        let request = stream_of(&cases::numbered_prompt(0, STREAM_PROMPT), PREDICTED);
-        let request = Request::post("/completion", request);
-        let answered = server.follow(&request, streamed::LIMIT, |event| {
-            if event["stop"] == false {
-                self.with_times(|times| times.push(begin.elapsed()));
-            }
-            stop_if(self.is_enough.load(Ordering::Relaxed))
-        });
-        self.has_ended.store(true, Ordering::Relaxed);
-        match answered? {
-            (200, _) => Ok(()),
-            (status, body) => Err(Error::no(format!("the stream returned {status}: {body}"))),
+fn wait_for(stream: &Progress, count: usize) -> Result<()> {
+    while stream.tokens() < count {
+        if stream.has_ended() {
+            return Err(Error::no(format!("the stream ended after {} tokens", stream.tokens()))
+                .detail("everything has to be measured before it fills the pool"));
         }
+        std::thread::sleep(Duration::from_millis(5));
     }
-
-    fn with_times<T>(&self, change: impl FnOnce(&mut Vec<Duration>) -> T) -> T {
-        change(&mut self.times.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
-    }
-
-    fn times(&self) -> Vec<Duration> {
-        self.with_times(|times| times.clone())
-    }
-
-    fn count(&self) -> usize {
-        self.with_times(|times| times.len())
-    }
-
-    /// Waits for the next [`PHASE`] inter-token times and returns the range of their tokens.
-    fn phase(&self) -> Result<Range<usize>> {
-        let from = self.count();
-        let to = from + PHASE + 1;
-        self.wait_for(to)?;
-        Ok(from..to)
-    }
-
-    fn wait_for(&self, count: usize) -> Result<()> {
-        while self.count() < count {
-            if self.has_ended.load(Ordering::Relaxed) {
-                return Err(Error::no(format!("the stream ended after {} tokens", self.count()))
-                    .detail("everything has to be measured before it fills the pool"));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]
@@ -205,16 +171,16 @@ mod tests {
 
     #[test]
     fn a_phase_waits_for_its_tokens() {
-        let stream = Stream::default();
-        stream.with_times(|times| times.push(Duration::ZERO));
-        std::thread::scope(|threads| {
-            let phase = threads.spawn(|| stream.phase());
+        let stream = Progress::default();
+        let phase = std::thread::scope(|threads| {
+            let phase = threads.spawn(|| phase(&stream));
             while !phase.is_finished() {
-                stream.with_times(|times| times.push(Duration::ZERO));
+                stream.tokens.fetch_add(1, Ordering::Relaxed);
             }
-            assert_eq!(phase.join().unwrap().unwrap().len(), PHASE + 1);
+            phase.join().unwrap().unwrap()
         });
+        assert_eq!(phase.len(), PHASE + 1);
         stream.has_ended.store(true, Ordering::Relaxed);
-        assert!(stream.wait_for(usize::MAX).unwrap_err().what.starts_with("the stream ended after"));
+        assert!(wait_for(&stream, usize::MAX).unwrap_err().what.starts_with("the stream ended after"));
     }
 }

@@ -1,16 +1,16 @@
 //! Watched streams: each starts beside two others, is the most recent of them, and is preempted when all three have
 //! grown. Then all other clients send requests, each of which needs fewer blocks than the watched one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use espalier_core::error::Result;
+use espalier_core::sys::machine::threads::result_of;
 use espalier_core::sys::net::server::Server;
 
-use super::spans::{self, Span};
-use super::traffic::{self, SLOTS, ScenarioState};
+use super::traffic::{self, SLOTS};
 use crate::serving::cases;
-use crate::serving::streamed::StreamedResponse;
+use crate::serving::load::{self, Clients, Patience, Progress};
+use crate::serving::request_record::{RequestRecord, Span};
 
 /// Seven blocks of sixteen, and eight when the two others have taken their fifth ones.
 const PROMPT: usize = 400;
@@ -22,55 +22,51 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// One stream, and the time at which the others were held back so that it could end.
 pub(super) struct Watched {
     pub(super) slot: usize,
-    pub(super) response: StreamedResponse,
+    pub(super) record: RequestRecord,
     pub(super) patience_ends: Duration,
 }
 
 impl Watched {
     /// Returns the longest time between two tokens.
-    pub(super) fn silence(&self) -> Option<Span> {
-        spans::silence(&self.response, self.patience_ends)
+    pub(super) fn longest_gap(&self) -> Option<Span> {
+        self.record.longest_gap(self.patience_ends)
     }
 }
 
 /// Watches one stream in each slot, one after the other.
-pub(super) fn watch_all(server: &Server, state: &ScenarioState) -> Result<Vec<Watched>> {
-    let all = (0..SLOTS).map(|slot| watch(server, state, slot)).collect();
-    state.hold_back(false);
+pub(super) fn watch_all(server: &Server, clients: &Clients) -> Result<Vec<Watched>> {
+    let all = (0..SLOTS).map(|slot| watch(server, clients, slot)).collect();
+    clients.hold_back(false);
     all
 }
 
-fn watch(server: &Server, state: &ScenarioState, slot: usize) -> Result<Watched> {
-    state.hold_back(true);
+fn watch(server: &Server, clients: &Clients, slot: usize) -> Result<Watched> {
+    clients.hold_back(true);
     traffic::until_taken(server, 0)?;
-    let began: [AtomicBool; 3] = Default::default();
+    let streams: [Progress; 3] = Default::default();
     std::thread::scope(|threads| {
-        let began = &began;
+        let streams = &streams;
         let send = |number: usize| {
             threads.spawn(move || {
-                let response = traffic::ask(server, state, &request(slot, number), &began[number]);
-                began[number].store(true, Ordering::Relaxed);
-                response
+                let request = request(slot, number);
+                Ok(load::follow(server, clients.begin, &request, Patience::Whole, &streams[number]))
             })
         };
         let others = [1, 2].map(send);
-        wait_for(&began[1..]);
+        wait_for(&streams[1..]);
         let client = send(0);
-        wait_for(&began[..1]);
-        let patience_ends = state.now() + PATIENCE;
-        while !client.is_finished() {
-            state.hold_back(state.now() > patience_ends);
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        state.hold_back(true);
-        others.into_iter().try_for_each(|other| traffic::joined(other).map(drop))?;
-        Ok(Watched { slot, response: traffic::joined(client)?, patience_ends })
+        wait_for(&streams[..1]);
+        let patience_ends = clients.now() + PATIENCE;
+        clients.hold_back_after(patience_ends, || client.is_finished());
+        clients.hold_back(true);
+        others.into_iter().try_for_each(|other| result_of(other).map(drop))?;
+        Ok(Watched { slot, record: result_of(client)?, patience_ends })
     })
 }
 
 /// Waits until all have received their first token, or an error.
-fn wait_for(began: &[AtomicBool]) {
-    while !began.iter().all(|one| one.load(Ordering::Relaxed)) {
+fn wait_for(streams: &[Progress]) {
+    while !streams.iter().all(Progress::has_begun) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -79,7 +75,7 @@ fn wait_for(began: &[AtomicBool]) {
 fn request(slot: usize, number: usize) -> serde_json::Value {
     let (length, predict) = if number == 0 { (PROMPT, PREDICTED) } else { traffic::ORDINARY };
     let prompt = cases::numbered_prompt(u64::MAX / 4 + (slot * 3 + number) as u64, length);
-    let mut request = traffic::stream_of(&prompt, predict);
+    let mut request = cases::stream_of(&prompt, predict);
     request["id_slot"] = ((slot + number) % SLOTS).into();
     request
 }

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::measurements::{KvQualityRun, Measured};
+use super::record::{KvQuality, Measured};
 use crate::bench::history;
 
 /// Largest allowed increase of a divergence over the baseline.
@@ -38,7 +39,7 @@ const NEEDLES: f64 = 0.03;
 /// The runs of an earlier measurement.
 pub(super) struct Baseline {
     file: String,
-    runs: Vec<Value>,
+    runs: Vec<KvQuality>,
 }
 
 /// The result of a comparison.
@@ -54,23 +55,24 @@ impl Baseline {
     pub(super) fn read(file: &Path) -> Result<Baseline> {
         let bytes = disk::read(file)?;
         let file = file.display().to_string();
-        let one = || serde_json::from_slice::<Value>(&bytes).ok().filter(|run| run["measured"].is_array());
-        match history::read(&bytes).or_else(|| one().map(|run| vec![run])) {
-            Some(runs) => Ok(Baseline { file, runs }),
-            None => Err(Error::usage(format!("`{file}` is not what `bench kv-quality` writes"))
-                .hint("cargo xtask bench kv-quality --json > baseline.json")),
-        }
+        let wrong = || {
+            Error::usage(format!("`{file}` is not what `bench kv-quality` writes"))
+                .hint("cargo xtask bench kv-quality --json > baseline.json")
+        };
+        let one = || serde_json::from_slice::<Value>(&bytes).ok().map(|run| vec![run]);
+        let runs = history::read(&bytes).or_else(one).ok_or_else(wrong)?;
+        let runs: std::result::Result<Vec<KvQuality>, _> = runs.iter().map(KvQuality::deserialize).collect();
+        let runs = runs.map_err(|error| wrong().detail(error.to_string()))?;
+        Ok(Baseline { file, runs })
     }
 
     /// Compares `found` with the newest run of the same model and text.
-    pub(super) fn compare(&self, found: &KvQualityRun, tolerance: Tolerance) -> Result<Compared> {
-        let is_alike = |run: &&Value| {
-            run["model"] == found.model.as_str()
-                && run["text"] == found.text.as_str()
-                && run["chunks"] == found.chunks
+    pub(super) fn compare(&self, found: &KvQuality, tolerance: Tolerance) -> Result<Compared> {
+        let is_alike = |run: &&KvQuality| {
+            run.model == found.model && run.text == found.text && run.chunks == found.chunks
         };
         let run = self.runs.iter().rev().find(is_alike);
-        let pairs: Vec<(Measured, &Measured)> = run.map(|run| pairs(run, found)).unwrap_or_default();
+        let pairs: Vec<(&Measured, &Measured)> = run.map(|run| pairs(run, found)).unwrap_or_default();
         if pairs.is_empty() {
             return Err(Error::usage(format!(
                 "`{}` has none of these caches with this model, text and number of chunks",
@@ -83,17 +85,11 @@ impl Baseline {
     }
 }
 
-fn pairs<'a>(run: &Value, found: &'a KvQualityRun) -> Vec<(Measured, &'a Measured)> {
-    let before: Vec<Measured> = run["measured"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|one| Measured::of_json(one["cache"].as_str()?.to_string(), one).ok())
-        .collect();
-    let same = |now: &Measured| {
-        before.iter().find(|before| before.cache == now.cache && before.context == now.context).cloned()
-    };
-    found.measured.iter().filter_map(|now| Some((same(now)?, now))).collect()
+fn pairs<'a>(run: &'a KvQuality, found: &'a KvQuality) -> Vec<(&'a Measured, &'a Measured)> {
+    let is_same =
+        |before: &Measured, now: &Measured| before.cache == now.cache && before.context == now.context;
+    let pair = |now: &'a Measured| Some((run.measured.iter().find(|before| is_same(before, now))?, now));
+    found.measured.iter().filter_map(pair).collect()
 }
 
 fn worse(before: &Measured, now: &Measured, tolerance: Tolerance) -> Vec<String> {
@@ -119,11 +115,16 @@ fn worse(before: &Measured, now: &Measured, tolerance: Tolerance) -> Vec<String>
 
 #[cfg(test)]
 mod tests {
-    use super::super::measurements::tests::{found, measured};
+    use super::super::record::tests;
+    use super::super::record::tests::measured;
     use super::*;
 
+    fn found(measured: Vec<Measured>) -> KvQuality {
+        tests::found(measured).result
+    }
+
     fn baseline() -> Baseline {
-        let run = found(vec![measured("q8_0/turbo4"), measured("q8_0/tcq2")]).to_json();
+        let run = found(vec![measured("q8_0/turbo4"), measured("q8_0/tcq2")]);
         Baseline { file: "baseline.json".to_string(), runs: vec![run] }
     }
 

@@ -3,9 +3,8 @@
 
 mod baseline;
 mod cache;
-mod measurements;
 mod progress;
-mod report;
+mod record;
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +18,9 @@ use espalier_core::sys::project::pinned_models;
 use espalier_core::ui::Unit;
 
 use self::baseline::{Baseline, Compared, Tolerance};
-use self::measurements::{KvQualityRun, Measured};
-use super::history::History;
-use super::record::{Keep, Recorded};
+pub(super) use self::record::KvQuality;
+use self::record::Measured;
+use super::record::{Head, Keep, Record};
 use crate::serving::cache::Cache;
 use crate::serving::probe::{self, Probe};
 use crate::serving::switches::{ATTENTION, EDGE_LAYERS, RECENT, SINKS, with_feature};
@@ -173,32 +172,27 @@ const MODEL: &str = "ci/models/espalier-retrieval.gguf";
 /// Path of the text that it decodes, relative to the root.
 const TEXT: &str = "ci/models/text.txt";
 
-const HISTORY: History =
-    History { bench: "kv-quality", identity: &["model", "text", "contexts", "chunks", "processor"] };
-
 /// Measures and prints a table; with a baseline, fails if a cache has become worse.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     // Read first, before minutes of measuring.
     let baseline = options.baseline.as_deref().map(Baseline::read).transpose()?;
     let readings = Readings::of(options);
-    let found = measure(context, &readings, options.threads.unwrap_or_else(load::cores))?;
-    let pins = context.pins()?;
-    let pin = &pins.pin_of(pins.variant(None)?).revision.to_string();
-    let (text, run) = (report::text(&found), found.to_json());
-    let plot = report::plot(&found).svg();
-    let recorded =
-        Recorded { history: HISTORY, pin, run: run.clone(), shape: HISTORY.bench.to_string(), plot };
-    recorded.write(context, &options.keep)?;
+    let threads = options.threads.unwrap_or_else(load::cores);
+    let result = measure(context, &readings, threads)?;
+    let head = Head { threads: Some(threads), ..Head::at_pin(context)? };
+    let record = Record { head, result };
+    let outcome = record.finish(context, &options.keep)?;
     match baseline {
-        None => Ok(Outcome::ok(text, run)),
-        Some(baseline) => held(&baseline.compare(&found, readings.tolerance)?, text, run),
+        None => Ok(outcome),
+        Some(baseline) => held(&baseline.compare(&record.result, readings.tolerance)?, outcome),
     }
 }
 
-fn held(compared: &Compared, text: String, run: serde_json::Value) -> Result<Outcome> {
+fn held(compared: &Compared, outcome: Outcome) -> Result<Outcome> {
     if compared.worse.is_empty() {
-        let text = format!("{text}\n{} readings, none worse than the baseline\n", compared.readings);
-        return Ok(Outcome::ok(text, run));
+        let text =
+            format!("{}\n{} readings, none worse than the baseline\n", outcome.text, compared.readings);
+        return Ok(Outcome { text, ..outcome });
     }
     let what =
         format!("{} of {} readings are worse than the baseline", compared.worse.len(), compared.readings);
@@ -208,7 +202,7 @@ fn held(compared: &Compared, text: String, run: serde_json::Value) -> Result<Out
         .hint("or, on real weights: cargo xtask bench kv-quality --weights --json > ci/kv-quality-weights.json"))
 }
 
-fn measure(context: &Context, readings: &Readings, threads: usize) -> Result<KvQualityRun> {
+fn measure(context: &Context, readings: &Readings, threads: usize) -> Result<KvQuality> {
     let model = model_of(context, readings.model.as_deref())?;
     let text = readings.text.clone().map_or_else(|| context.file_of_espalier(TEXT), Ok)?;
     let (model_digest, text_digest) = (disk::sha256_of_file(&model)?, disk::sha256_of_file(&text)?);
@@ -225,18 +219,9 @@ fn measure(context: &Context, readings: &Readings, threads: usize) -> Result<KvQ
     let asking = Asking { program: &program, model: &model, text: &text, chunks, threads, extent, base };
     let measured = measure_all(context, &asking, &readings.contexts, &readings.caches)
         .map_err(|error| disk::blame_full_disk(&folder, error))?;
-    let (contexts, processor) = (readings.contexts.clone(), load::processor());
+    let contexts = readings.contexts.clone();
     let name = model.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(KvQualityRun {
-        name,
-        model: model_digest,
-        text: text_digest,
-        contexts,
-        chunks,
-        threads,
-        processor,
-        measured,
-    })
+    Ok(KvQuality { name, model: model_digest, text: text_digest, contexts, chunks, measured })
 }
 
 /// Returns the file that was given, or the pinned model of this name, or the committed model.

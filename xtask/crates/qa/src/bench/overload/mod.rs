@@ -2,25 +2,23 @@
 //! may be busy: it checks that every answer is stock's, that no block stays in use, and that memory does not grow.
 
 mod memory;
-mod report;
+mod record;
 
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_core::sys::machine::load;
 use espalier_modelgen::{Architecture, ModelSpec, WeightType};
 use memory::Memory;
-use report::Overload;
+pub(super) use record::Overload;
 use serde_json::Value;
 
-use super::history::History;
-use super::record::record;
+use super::record::{Head, Keep, Record};
 use crate::serving::Serving;
 use crate::serving::asking::{self, pool_at_rest};
 use crate::serving::bench_fixture::BenchFixture;
-use crate::serving::overload::crowd::{Crowd, Enough};
+use crate::serving::overload::crowd::Crowd;
 use crate::serving::overload::traffic;
 use crate::serving::reference::Reference;
 use crate::serving::rounding::Rounding;
@@ -56,11 +54,6 @@ const CELLS_OF_STOCK: usize = SLOTS * traffic::CELLS;
 /// Arguments of every server. It logs warnings only: several lines per request would fill the disk.
 const ARGUMENTS: [&str; 4] = ["--cache-ram", "0", "-lv", "2"];
 
-const HISTORY: History = History {
-    bench: "overload",
-    identity: &["trees", "processor", "threads", "minutes", "clients", "seed", "slots", "cells"],
-};
-
 /// Computes stock's answers, runs the clients, and prints a table; the exit code is 1 on any violation.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let test_servers = [TestServer::StockUnified, TestServer::Paged];
@@ -70,12 +63,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     context.ui.status("Asking", "stock, one prompt after the other");
     let stock = stock_answers(&fixture)?;
     context.ui.status("Overloading", format!("{} clients for {} min", options.clients, options.minutes));
-    let overload = measure(&fixture, options, &stock)?;
-    if options.record {
-        record(context, HISTORY, &overload.builds.pin, report::json(&overload))?;
-    }
-    let code = u8::from(!overload.failures().is_empty());
-    Ok(Outcome { code, ..Outcome::ok(report::text(&overload), report::json(&overload)) })
+    let result = measure(&fixture, options, &stock)?.judged();
+    let head = Head::of_servers(context, &fixture)?;
+    Record { head, result }.finish(context, &Keep::without_plot(options.record))
 }
 
 /// Stock's answers alone, and the effect of rounding on them with chunked prompts and with other sequences in the
@@ -114,9 +104,9 @@ fn rounding_of(known: &[(Vec<u32>, Answer)], others: &[(u16, Value)]) -> Result<
 fn measure(fixture: &BenchFixture<'_>, options: &Options, stock: &Stock) -> Result<Overload> {
     let mut server = fixture.server_with(TestServer::Paged, SLOTS, traffic::CELLS, &ARGUMENTS)?;
     let Options { minutes, clients, seed, .. } = *options;
-    let enough = Enough::Time(Duration::from_secs(u64::from(minutes) * 60));
+    let time = Duration::from_secs(u64::from(minutes) * 60);
     let Stock { known, tolerance, rounding } = stock;
-    let crowd = Crowd { known, tolerance: *tolerance, clients, seed, enough };
+    let crowd = Crowd { known, tolerance: *tolerance, clients, seed, visits: u64::MAX, time };
     let begin = Instant::now();
     let mut memory = Memory::default();
     let tally = crowd.visit(&server, |server| {
@@ -124,22 +114,23 @@ fn measure(fixture: &BenchFixture<'_>, options: &Options, stock: &Stock) -> Resu
         if memory.is_due(seconds) {
             memory.samples.extend(server.resident_bytes().map(|bytes| (seconds, bytes)));
         }
-    });
+    })?;
     server.still_runs().map_err(|error| error.detail(tally.words.join("\n")))?;
     let pool = pool_at_rest(&server)?;
     Ok(Overload {
-        builds: fixture.builds.clone(),
-        processor: load::processor(),
-        threads: fixture.threads,
-        options: *options,
+        minutes,
+        clients,
+        seed,
         slots: SLOTS,
         cells: traffic::CELLS,
         tolerance: *tolerance,
+        answers: tally,
         stock: *rounding,
-        preempted: server.said()?.matches("preempted with").count(),
-        pool,
+        preempted: server.said()?.matches("preempted with").count() as u64,
+        evicted_blocks: pool.evicted_blocks,
         hits: pool.hits()?,
-        tally,
-        memory,
+        blocks_used_at_the_end: pool.blocks_used,
+        resident_bytes: memory.summary(),
+        failures: Vec::new(),
     })
 }

@@ -6,32 +6,26 @@ use std::collections::BTreeMap;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
-use serde_json::Value;
+use serde::Deserialize;
 
-use super::report::PagedDecodeRun;
-use super::{HISTORY, Workload};
+use super::{PagedDecode, Workload};
 use crate::bench::history;
+use crate::bench::record::{BenchResult, Record};
 use crate::report::curves::{Axis, Curve, Curves, Scale};
 
-/// One median of the history.
-#[derive(Clone, Debug, PartialEq)]
-struct Reading {
-    name: String,
-    length: u64,
-    sequences: u64,
-    rate: f64,
-}
+const BENCH: &str = PagedDecode::HISTORY.bench;
+
+type Run = Record<PagedDecode>;
 
 /// Rewrites both plots.
-pub(super) fn write(context: &Context, found: &PagedDecodeRun) -> Result<()> {
-    let pin = &found.builds.pin;
-    let bytes = disk::read_if_there(&context.layout.measurements(HISTORY.bench, pin, "json"))?;
+pub(super) fn write(context: &Context, found: &Run) -> Result<()> {
+    let pin = &found.head.pin;
+    let bytes = disk::read_if_there(&context.layout.measurements(BENCH, pin, "json"))?;
     let runs = bytes.as_deref().and_then(history::read).unwrap_or_default();
-    let readings: Vec<Reading> = runs.iter().filter(|run| is_alike(run, found)).flat_map(readings).collect();
-    for (against, plot) in
-        [("context", by_context(found, &readings)), ("sequences", by_sequences(found, &readings))]
+    let runs: Vec<Run> = runs.iter().filter_map(|run| Run::deserialize(run).ok()).collect();
+    for (against, plot) in [("context", by_context(found, &runs)), ("sequences", by_sequences(found, &runs))]
     {
-        let file = context.layout.measurements(&shape(&found.workload, against), pin, "svg");
+        let file = context.layout.measurements(&shape(&found.result.workload, against), pin, "svg");
         disk::write_atomically(&file, plot.svg().as_bytes())?;
         context.ui.status("Recorded", context.layout.show(&file));
     }
@@ -42,69 +36,56 @@ fn shape(workload: &Workload, against: &str) -> String {
     let Workload { head, cache, shared, .. } = workload;
     let shared = if *shared == 0 { "own" } else { "shared" };
     let cache = cache.replace('/', "-");
-    format!("{}-against-{against}-head-{head}-{cache}-{shared}", HISTORY.bench)
+    format!("{BENCH}-against-{against}-head-{head}-{cache}-{shared}")
 }
 
-/// Whether a run belongs into the same plots, in particular whether its prompts share a prefix as here.
-fn is_alike(run: &Value, found: &PagedDecodeRun) -> bool {
-    let Workload { head, cache, shared, .. } = &found.workload;
-    run["processor"].as_str() == found.processor.as_deref()
-        && run["threads"].as_u64() == Some(found.threads as u64)
-        && run["head"].as_u64() == Some(*head)
-        && run["cache"].as_str() == Some(cache)
-        && run["shared"].as_u64().map(|shared| shared > 0) == Some(*shared > 0)
-}
-
-fn readings(run: &Value) -> Vec<Reading> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let length = run["length"].as_u64().unwrap_or_default();
-    let of_case = |case: Value| {
-        let sequences = case["sequences"].as_u64().unwrap_or_default();
-        let reading = move |one: Value| {
-            let name = one["name"].as_str()?.to_string();
-            Some(Reading { name, length, sequences, rate: one["median_rate"].as_f64()? })
-        };
-        list(&case["servers"]).into_iter().filter_map(reading).collect::<Vec<_>>()
+/// Whether two runs belong into the same plots, in particular whether the prompts of both share a prefix.
+fn are_alike(left: &Run, right: &Run) -> bool {
+    let conditions = |run: &Run| {
+        let Workload { head, cache, shared, .. } = run.result.workload.clone();
+        (run.head.processor.clone(), run.head.threads, head, cache, shared > 0)
     };
-    list(&run["cases"]).into_iter().flat_map(of_case).collect()
+    conditions(left) == conditions(right)
 }
 
-fn by_context(found: &PagedDecodeRun, readings: &[Reading]) -> Curves {
-    let curve = |one: &Reading| (format!("{}, {} at once", one.name, one.sequences), one.length);
-    plot(found, readings, "tokens of context of each sequence", curve)
+fn by_context(found: &Run, runs: &[Run]) -> Curves {
+    let curve =
+        |name: &str, length: usize, sequences: usize| (format!("{name}, {sequences} at once"), length);
+    plot(found, runs, "tokens of context of each sequence", curve)
 }
 
-fn by_sequences(found: &PagedDecodeRun, readings: &[Reading]) -> Curves {
-    let curve = |one: &Reading| (format!("{}, {} tokens", one.name, one.length), one.sequences);
-    plot(found, readings, "sequences at once", curve)
+fn by_sequences(found: &Run, runs: &[Run]) -> Curves {
+    let curve = |name: &str, length: usize, sequences: usize| (format!("{name}, {length} tokens"), sequences);
+    plot(found, runs, "sequences at once", curve)
 }
 
-fn plot(
-    found: &PagedDecodeRun,
-    readings: &[Reading],
-    x: &str,
-    of: impl Fn(&Reading) -> (String, u64),
-) -> Curves {
-    // Of several readings of one point, the last one counts.
-    let mut curves: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
-    for reading in readings {
-        let (name, at) = of(reading);
-        curves.entry(name).or_default().insert(at, reading.rate);
+/// Plots the medians of the runs that are like `found`. `of` returns the curve of a median, and its place there, from
+/// the name of the server, the length of the prompts and the number of sequences.
+fn plot(found: &Run, runs: &[Run], x: &str, of: impl Fn(&str, usize, usize) -> (String, usize)) -> Curves {
+    // Of several medians of one point, the last one counts.
+    let mut curves: BTreeMap<String, BTreeMap<usize, f64>> = BTreeMap::new();
+    for PagedDecode { workload, cases, .. } in
+        runs.iter().filter(|run| are_alike(run, found)).map(|run| &run.result)
+    {
+        for (case, server) in cases.iter().flat_map(|case| case.servers.iter().map(move |one| (case, one))) {
+            let (name, at) = of(server.name.name(), workload.length, case.sequences);
+            curves.entry(name).or_default().extend(server.median_rate.map(|rate| (at, rate)));
+        }
     }
     let axis = |name: &str| Axis { name: name.to_string(), scale: Scale::Logarithmic };
-    let curve = |(name, points): (String, BTreeMap<u64, f64>)| Curve {
+    let curve = |(name, points): (String, BTreeMap<usize, f64>)| Curve {
         name,
         points: points.into_iter().map(|(at, rate)| (at as f64, rate)).collect(),
     };
-    let Workload { head, cache, shared, .. } = &found.workload;
+    let Workload { head, cache, shared, .. } = &found.result.workload;
     let shared = if *shared == 0 { "nothing shared" } else { "nearly all of a prompt shared" };
     Curves {
         title: format!("Decoding: tokens a second of all sequences, {shared}"),
         subtitle: format!(
             "llama.cpp {}, qwen3 of 70 M weights, heads of {head}, cache {cache}, -t {}, {}",
-            found.builds.pin,
-            found.threads,
-            found.processor.as_deref().unwrap_or("this machine")
+            found.head.pin,
+            found.head.threads(),
+            found.head.machine()
         ),
         x: axis(x),
         y: axis("tokens/s"),
@@ -114,44 +95,30 @@ fn plot(
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::tests::workload;
     use super::*;
-    use serde_json::json;
+    use crate::bench::paged_decode::Case;
+    use crate::bench::paged_decode::record::Sample;
+    use crate::bench::record::tests::head;
+    use crate::serving::test_server::TestServer;
 
-    fn run(length: u64, shared: u64, sequences: u64, rate: f64) -> Value {
-        let rates = json!([{ "name": "paged", "median_rate": rate }]);
-        json!({ "processor": "P", "threads": 1, "head": 64, "cache": "f16", "length": length, "shared": shared,
-                "cases": [{ "sequences": sequences, "filled": false, "servers": rates }] })
-    }
-
-    fn found(shared: usize) -> PagedDecodeRun {
-        let cache = "f16".to_string();
-        let workload = Workload { length: 64, shared, predict: 2, cells: 1, head: 64, cache, fresh: true };
-        let processor = Some("P".to_string());
-        PagedDecodeRun {
-            builds: Default::default(),
-            processor,
-            threads: 1,
-            quiet: true,
-            workload,
-            cases: Vec::new(),
-        }
-    }
-
-    fn all(runs: &[Value], found: &PagedDecodeRun) -> Vec<Reading> {
-        runs.iter().filter(|run| is_alike(run, found)).flat_map(readings).collect()
+    fn run(length: usize, shared: usize, sequences: usize, rate: f64) -> Run {
+        let mut case = Case::new(sequences, false, &[TestServer::Paged]);
+        case.servers[0].push(Sample { prompt_rate: 1.0, rate, computed: 0, filled: None });
+        let workload = Workload { length, shared, ..workload() };
+        Record { head: head(), result: PagedDecode::new(sequences, workload, vec![case]) }
     }
 
     #[test]
     fn a_curve_is_of_one_number_of_sequences_or_of_one_context() {
         let runs = [run(64, 0, 1, 9.0), run(1536, 0, 1, 5.0), run(1536, 0, 16, 7.0), run(1536, 0, 16, 8.0)];
-        let readings = all(&runs, &found(0));
-        let curves = by_context(&found(0), &readings).curves;
+        let curves = by_context(&runs[0], &runs).curves;
         assert_eq!(
             (curves[0].name.as_str(), &curves[0].points[..]),
             ("paged, 1 at once", &[(64.0, 9.0), (1536.0, 5.0)][..])
         );
         assert_eq!(curves[1].points, [(1536.0, 8.0)]);
-        let curves = by_sequences(&found(0), &readings).curves;
+        let curves = by_sequences(&runs[0], &runs).curves;
         assert_eq!(
             (curves[0].name.as_str(), &curves[0].points[..]),
             ("paged, 1536 tokens", &[(1.0, 5.0), (16.0, 8.0)][..])
@@ -161,13 +128,13 @@ mod tests {
     #[test]
     fn what_shares_is_not_mixed_with_what_does_not() {
         let runs = [run(64, 32, 1, 9.0), run(64, 0, 1, 5.0)];
-        assert_eq!(all(&runs, &found(0))[0].rate, 5.0);
-        assert_eq!(all(&runs, &found(32)).len(), 1);
+        let points = |found: &Run| by_context(found, &runs).curves[0].points.clone();
+        assert_eq!((points(&runs[1]), points(&runs[0])), (vec![(64.0, 5.0)], vec![(64.0, 9.0)]));
     }
 
     #[test]
     fn the_plots_are_named_after_what_they_are_of() {
-        let name = shape(&found(32).workload, "context");
+        let name = shape(&run(64, 32, 1, 9.0).result.workload, "context");
         assert_eq!(name, "paged-decode-against-context-head-64-f16-shared");
     }
 }

@@ -5,38 +5,34 @@
 //! second of both.
 
 mod against;
-mod report;
-
-use std::time::Duration;
+mod record;
 
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
-use espalier_core::http::Request;
-use espalier_core::sys::machine::load;
-use espalier_core::sys::net::server::Server;
 use espalier_modelgen::ModelSpec;
-use report::{Case, PagedDecodeRun, Rates, Sample};
-use serde_json::Value;
+use record::Sample;
+pub(super) use record::{Case, PagedDecode};
+use serde::{Deserialize, Serialize};
 
 use super::Rounds;
-use super::history::History;
-use super::record::{Keep, Recorded};
+use super::record::{Head, Keep, Record};
 use crate::serving::TimedServing;
-use crate::serving::answer::{self, Answer};
 use crate::serving::bench_fixture::{self, BenchFixture};
 use crate::serving::kv_pool::Pool;
+use crate::serving::load;
 use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
 use crate::serving::test_server::{TestServer, chosen};
 
 /// The requests that every server gets.
-#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub struct Workload {
     /// Tokens of each prompt.
     #[arg(long, value_name = "N", default_value_t = 1600)]
     pub length: usize,
     /// Tokens that all prompts begin with.
     #[arg(long, value_name = "N", default_value_t = 0)]
+    #[serde(default)]
     pub shared: usize,
     /// Tokens to predict for each sequence.
     #[arg(long, value_name = "N", default_value_t = 64)]
@@ -46,12 +42,15 @@ pub struct Workload {
     pub cells: usize,
     /// Values in a head of the model's attention.
     #[arg(long, value_name = "N", default_value_t = HEAD)]
+    #[serde(default)]
     pub head: u64,
     /// Type of K and V in the cache, or both as K/V; settings behind it as those of kv-quality.
     #[arg(long, value_name = "TYPE", default_value = CACHE)]
+    #[serde(default = "default_cache")]
     pub cache: String,
     /// Leave the pool empty before.
     #[arg(long)]
+    #[serde(default)]
     pub fresh: bool,
 }
 
@@ -83,25 +82,13 @@ pub const HEAD: u64 = 64;
 /// Default cache type.
 pub const CACHE: &str = "f16";
 
+/// The cache type of records from before it could be chosen.
+fn default_cache() -> String {
+    CACHE.to_string()
+}
+
 /// Fraction of the pool that is filled before the sequences start.
 const FILLED: f64 = 0.9;
-
-const HISTORY: History = History {
-    bench: "paged-decode",
-    identity: &[
-        "trees",
-        "processor",
-        "threads",
-        "sequences",
-        "length",
-        "shared",
-        "predict",
-        "cells",
-        "head",
-        "cache",
-        "fresh",
-    ],
-};
 
 /// Measures and prints a table.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
@@ -109,41 +96,19 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let test_servers = test_servers(options)?;
     let spec = ModelSpec { head_dim: options.workload.head, ..ModelSpec::plain_70_million() };
     let mut fixture = BenchFixture::prepare(context, options.serving.into(), &test_servers, &spec)?;
-    let mut cases: Vec<Case> = cases(options)
-        .into_iter()
-        .map(|(sequences, filled)| Case::new(sequences, filled, &test_servers))
-        .collect();
-    let rounds = options.rounds.count();
-    for round in 1..=rounds {
-        fixture.before_round()?;
-        context.ui.status("Measuring", format!("round {round} of {rounds}"));
-        for case in &mut cases {
-            let (sequences, filled) = (case.sequences, case.filled);
-            for rates in &mut case.rates {
-                rates.rounds.push(measure(&fixture, options, sequences, filled, rates)?);
-            }
-        }
-    }
-    let found = PagedDecodeRun {
-        builds: fixture.builds.clone(),
-        processor: load::processor(),
-        threads: fixture.threads,
-        quiet: fixture.quiet,
-        workload: options.workload.clone(),
-        cases,
-    };
-    let recorded = Recorded {
-        history: HISTORY,
-        pin: &found.builds.pin,
-        run: report::json(&found),
-        shape: shape(options),
-        plot: report::svg(&found),
-    };
-    recorded.write(context, &options.keep)?;
+    let case = |(sequences, filled)| Case::new(sequences, filled, &test_servers);
+    let mut cases: Vec<Case> = cases(options).into_iter().map(case).collect();
+    fixture.rounds(options.rounds.count(), |fixture| {
+        cases.iter_mut().try_for_each(|case| measure(fixture, options, case))
+    })?;
+    let head = Head::of_servers(context, &fixture)?;
+    let record =
+        Record { head, result: PagedDecode::new(options.sequences, options.workload.clone(), cases) };
+    let outcome = record.finish(context, &options.keep)?;
     if options.keep.record {
-        against::write(context, &found)?;
+        against::write(context, &record)?;
     }
-    Ok(Outcome::ok(report::text(&found), report::json(&found)))
+    Ok(outcome)
 }
 
 /// Returns the cases: the number of sequences, and whether the pool is filled before.
@@ -153,16 +118,6 @@ fn cases(options: &Options) -> Vec<(usize, bool)> {
         (true, many) => vec![(1, false), (many, false)],
         (false, many) => vec![(1, false), (1, true), (many, true)],
     }
-}
-
-/// Returns the plot's name; default values are not part of it.
-fn shape(options: &Options) -> String {
-    let Workload { length, shared, head, cache, fresh, .. } = &options.workload;
-    let fresh = if *fresh { "-fresh" } else { "" };
-    let shared = if *shared == 0 { String::new() } else { format!("-{shared}-shared") };
-    let head = if *head == HEAD { String::new() } else { format!("-head-{head}") };
-    let cache = if cache == CACHE { String::new() } else { format!("-{}", cache.replace('/', "-")) };
-    format!("paged-decode-{}x{length}{shared}{head}{cache}{fresh}", options.sequences)
 }
 
 fn check(options: &Options) -> Result<()> {
@@ -193,32 +148,48 @@ fn test_servers(options: &Options) -> Result<Vec<TestServer>> {
     Ok(found)
 }
 
-fn measure(
+/// Measures every server once.
+fn measure(fixture: &BenchFixture<'_>, options: &Options, case: &mut Case) -> Result<()> {
+    let pool = (case.sequences, case.filled);
+    for rates in &mut case.servers {
+        let sample = sample(fixture, options, pool, rates.name)?;
+        rates.push(sample);
+    }
+    case.compare();
+    Ok(())
+}
+
+fn sample(
     fixture: &BenchFixture<'_>,
     options: &Options,
-    sequences: usize,
-    filled: bool,
-    rates: &Rates,
+    (sequences, filled): (usize, bool),
+    test_server: TestServer,
 ) -> Result<Sample> {
     let Workload { predict, cells, cache, .. } = &options.workload;
     let types = bench_fixture::cache_types(cache)?;
     let mut switches: Vec<&str> = types.iter().map(String::as_str).chain(["--flash-attn", "on"]).collect();
-    if rates.test_server == TestServer::StockUnified {
+    if test_server == TestServer::StockUnified {
         // Otherwise it removes the prompts from the idle slots, and recomputes them while it answers.
         switches.push("--no-cache-idle-slots");
     }
-    let server = fixture.server_with(rates.test_server, options.sequences, *cells, &switches)?;
+    let server = fixture.server_with(test_server, options.sequences, *cells, &switches)?;
     if filled {
         for family in 0..fillers(options) {
-            let filler = Prompts { requests: 1, ..prompts(options, 1, FIRST_FILLER + family as u64) };
-            ask_one_by_one(&server, filler)?;
+            let filler = prompts(options, 1, FIRST_FILLER + family as u64);
+            load::in_turn(&server, &filler.bodies_by_slot())?;
         }
     }
-    let before = pool_of(&server)?;
-    let computed = ask_one_by_one(&server, prompts(options, sequences, 0))?;
-    let wanted = Prompts { predict: *predict, ..prompts(options, sequences, 0) };
-    let answers = answer::parse_all(&server.post_at_once("/completion", &wanted.bodies_by_slot())?.answers)?;
-    Ok(sample(&computed, &answers, before))
+    let pool = Pool::if_paged(&server.get("/props")?.1)?;
+    let prompts = prompts(options, sequences, 0);
+    let computed = load::in_turn(&server, &prompts.bodies_by_slot())?;
+    let wanted = Prompts { predict: *predict, ..prompts };
+    let answers = load::at_once(&server, &wanted.bodies_by_slot())?.records;
+    Ok(Sample {
+        prompt_rate: load::prompt_rate(&computed),
+        rate: answers.iter().map(|answer| answer.timings.decode_rate).sum(),
+        computed: load::computed(&answers),
+        filled: pool.map(|pool| pool.filled()),
+    })
 }
 
 /// First family of filler prompts, distinct from the measured ones.
@@ -235,38 +206,10 @@ fn prompts(options: &Options, requests: usize, family: u64) -> Prompts {
     Prompts { requests, prefix: shared, suffix: length - shared, predict: 1, family }
 }
 
-fn ask_one_by_one(server: &Server, prompts: Prompts) -> Result<Vec<Answer>> {
-    let ask = |body: &Value| {
-        let (status, answer) = server.json(&Request::post("/completion", body), LIMIT)?;
-        answer::parse(status, &answer)
-    };
-    prompts.bodies_by_slot().iter().map(ask).collect()
-}
-
-/// Stock needs minutes for tens of thousands of tokens.
-const LIMIT: Duration = Duration::from_secs(1800);
-
-fn pool_of(server: &Server) -> Result<Option<Pool>> {
-    Pool::if_paged(&server.get("/props")?.1)
-}
-
-fn sample(prompts: &[Answer], answers: &[Answer], before: Option<Pool>) -> Sample {
-    Sample {
-        prompt_rate: answer::prompt_rate(prompts),
-        rate: answers.iter().map(|answer| answer.decode_rate).sum(),
-        computed: answer::computed(answers),
-        filled: before.map(|pool| pool.filled()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::record::tests::workload;
     use super::*;
-
-    fn workload() -> Workload {
-        let cache = CACHE.to_string();
-        Workload { length: 1600, shared: 0, predict: 64, cells: 32_768, head: HEAD, cache, fresh: false }
-    }
 
     fn options() -> Options {
         Options {
@@ -305,20 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_is_named_after_what_is_not_as_it_comes() {
-        assert_eq!(shape(&options()), "paged-decode-16x1600");
-        let workload = Workload { shared: 1440, head: 128, cache: "q8_0".to_string(), ..workload() };
-        let shape = shape(&Options { workload, ..options() });
-        assert_eq!(shape, "paged-decode-16x1600-1440-shared-head-128-q8_0");
-    }
-
-    #[test]
     fn a_fresh_pool_is_not_filled() {
         assert_eq!(cases(&options()), [(1, false), (1, true), (16, true)]);
         let fresh = Options { workload: Workload { fresh: true, ..workload() }, ..options() };
         assert_eq!(cases(&fresh), [(1, false), (16, false)]);
         assert_eq!(cases(&Options { sequences: 1, ..fresh.clone() }), [(1, false)]);
-        assert_eq!(shape(&fresh), "paged-decode-16x1600-fresh");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! A short overload: too many clients, too small a pool, and clients that go away.
 
+use std::time::Duration;
+
 use espalier_core::error::Result;
 
 use super::fixture::Fixture;
 use crate::serving::kv_pool::Pool;
-use crate::serving::overload::crowd::{Crowd, Enough};
+use crate::serving::overload::crowd::Crowd;
 use crate::serving::overload::traffic;
 
 /// Total number of requests of all clients.
@@ -22,9 +24,10 @@ pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
         tolerance: fixture.reference().tolerance,
         clients: 12,
         seed: 1,
-        enough: Enough::Visits(VISITS),
+        visits: VISITS,
+        time: Duration::MAX,
     };
-    let tally = crowd.visit(&server, |_| ());
+    let tally = crowd.visit(&server, |_| ())?;
     fixture.count(&tally);
     let evicted = Pool::of_server(&server)?.evicted_blocks;
     fixture.must(evicted > 0 && tally.left > 0, || {

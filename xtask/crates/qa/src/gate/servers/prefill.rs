@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::fixture::Fixture;
 use crate::serving::cases;
-use crate::serving::streamed::{self, StreamedResponse};
+use crate::serving::request_record::{self, RequestRecord};
 
 /// Prompt tokens per step.
 const BUDGET: usize = 16;
@@ -133,7 +133,7 @@ fn follow_stream(
     begins: mpsc::Sender<()>,
     is_over: &AtomicBool,
 ) -> Result<Vec<i64>> {
-    let response = StreamedResponse::follow(server, request, streamed::LIMIT, |response| {
+    let response = RequestRecord::follow(server, request, request_record::LIMIT, |response| {
         if !response.tokens.is_empty() {
             // Only the first send matters; later ones fail if the receiver is gone.
             let _ = begins.send(());
@@ -152,7 +152,7 @@ fn send_long(server: &Server, long: &Value) -> Result<Option<Meeting>> {
     }
     let before = streamed(server)?;
     let mut processed = vec![0];
-    let response = StreamedResponse::follow(server, &request, streamed::LIMIT, |response| {
+    let response = RequestRecord::follow(server, &request, request_record::LIMIT, |response| {
         processed.extend(response.last["prompt_progress"]["processed"].as_u64());
         stop_if(false)
     })?;
@@ -168,7 +168,7 @@ fn send_long(server: &Server, long: &Value) -> Result<Option<Meeting>> {
 }
 
 /// Returns an error if the request was refused, which would say nothing about a budget.
-fn must_be_stream(what: &str, StreamedResponse { status, last, .. }: &StreamedResponse) -> Result<()> {
+fn must_be_stream(what: &str, RequestRecord { status, last, .. }: &RequestRecord) -> Result<()> {
     match status {
         200 => Ok(()),
         _ => Err(Error::no(format!("{what} returned {status}: {last}"))),

@@ -6,6 +6,7 @@ use espalier_core::random::Random;
 use serde_json::Value;
 
 use crate::serving::cases;
+use crate::serving::load::Patience;
 
 /// Maximum number of tokens of an answer.
 pub const MOST_PREDICTED: usize = 96;
@@ -71,17 +72,6 @@ impl Visit {
     }
 }
 
-/// Condition on which a client disconnects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
-    /// Until the answer is complete.
-    Whole,
-    /// Until this many tokens have arrived, at least 1.
-    Tokens(usize),
-    /// For this long, even if nothing has arrived.
-    Time(Duration),
-}
-
 /// The endless sequence of one client's visits.
 pub struct Client {
     random: Random,
@@ -124,9 +114,7 @@ impl Iterator for Client {
 
 /// Returns the streaming request of a visit.
 pub fn request(visit: &Visit, prompt: &[u32]) -> Value {
-    let mut request = cases::request_for(prompt, visit.predict);
-    request["stream"] = true.into();
-    request["n_probs"] = 0.into();
+    let mut request = cases::stream_of(prompt, visit.predict);
     request["cache_prompt"] = (!visit.alone).into();
     if let Some(salt) = visit.salt {
         request["cache_salt"] = format!("tenant {salt}").into();

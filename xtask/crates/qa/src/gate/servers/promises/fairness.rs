@@ -16,7 +16,7 @@ use super::meanwhile::meanwhile;
 use super::tenants::MOMENT;
 use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
-use crate::serving::streamed::StreamedResponse;
+use crate::serving::request_record::RequestRecord;
 
 /// A pool of 16 blocks.
 const SMALL: [&str; 5] = ["-np", "4", "-c", "1024", "--kv-paged"];
@@ -87,7 +87,7 @@ impl Crowd {
     fn follow(&self, server: &Server, request: Value) -> Result<Seen> {
         let mut seen = Seen::default();
         let mut before = None;
-        let response = StreamedResponse::follow(server, &with(request, "stream", true), LONG_LIMIT, |_| {
+        let response = RequestRecord::follow(server, &with(request, "stream", true), LONG_LIMIT, |_| {
             let now = self.answered();
             seen.bypassed = seen.bypassed.max(now - before.replace(now).unwrap_or(now));
             stop_if(false)

@@ -10,7 +10,7 @@ use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
 use super::asking::{LIMIT, with};
-use crate::serving::streamed::StreamedResponse;
+use crate::serving::request_record::RequestRecord;
 
 /// State of the stream, shared with the code that runs beside it.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub fn meanwhile<T>(
     server: &Server,
     request: &Value,
     act: impl FnOnce(&Running) -> Result<T>,
-) -> Result<(StreamedResponse, T)> {
+) -> Result<(RequestRecord, T)> {
     let request = with(request.clone(), "stream", true);
     let running = Running::default();
     let (begins, has_begun) = mpsc::channel();
@@ -55,9 +55,9 @@ fn follow(
     request: &Value,
     begins: mpsc::Sender<()>,
     running: &Running,
-) -> Result<StreamedResponse> {
+) -> Result<RequestRecord> {
     let mut begins = Some(begins);
-    let received = StreamedResponse::follow(server, request, LIMIT, |response| {
+    let received = RequestRecord::follow(server, request, LIMIT, |response| {
         if !response.tokens.is_empty() {
             // Signals the first token, once.
             begins.take().map(|begins| begins.send(()));

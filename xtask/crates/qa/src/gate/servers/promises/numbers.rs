@@ -13,7 +13,7 @@ use super::tenants::MOMENT;
 use crate::gate::servers::fixture::times_said;
 use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
-use crate::serving::streamed::StreamedResponse;
+use crate::serving::request_record::RequestRecord;
 
 /// Number of requests that fit into 16 blocks when they begin and not when they end, and their lengths in tokens.
 const RUNNING: u64 = 4;
@@ -23,17 +23,17 @@ const GROWN: usize = 400;
 /// Number of attempts to reproduce a situation on a busy machine.
 const TRIES: u64 = 5;
 
-fn follow(server: &Server, number: u64) -> Result<StreamedResponse> {
+fn follow(server: &Server, number: u64) -> Result<RequestRecord> {
     let request = with(plain(&cases::numbered_prompt(number, PROMPT), GROWN), "stream", true);
-    StreamedResponse::follow(server, &request, LIMIT, |_| stop_if(false))
+    RequestRecord::follow(server, &request, LIMIT, |_| stop_if(false))
 }
 
 /// Sends requests that together outgrow the pool, each with a new prompt, and repeats until one was preempted.
-fn outgrow(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<Vec<StreamedResponse>> {
+fn outgrow(fixture: &mut PromiseFixture<'_>, server: &Server) -> Result<Vec<RequestRecord>> {
     let mut all = Vec::new();
     for volley in 0..TRIES {
         let numbers = (1..=RUNNING).map(|number| volley * RUNNING + number);
-        let seen: Vec<Result<StreamedResponse>> = std::thread::scope(|threads| {
+        let seen: Vec<Result<RequestRecord>> = std::thread::scope(|threads| {
             let running: Vec<_> =
                 numbers.map(|number| threads.spawn(move || follow(server, number))).collect();
             running.into_iter().map(result_of).collect()

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::net::server::{self, Server};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::test_server::TestServer;
 
 /// A binary, and the tree that it is built from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Side {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Binary {
     /// Name in tables.
     pub(super) name: &'static str,
+    #[serde(skip)]
     pub(super) program: PathBuf,
     /// Tree that the binary reports.
     pub(super) tree: String,
@@ -23,15 +24,15 @@ pub(super) struct Side {
 /// Arguments of every server. It logs warnings only: several lines per request would fill the disk.
 const ARGUMENTS: [&str; 4] = ["--cache-ram", "0", "-lv", "2"];
 
-impl Side {
+impl Binary {
     /// Returns the packaged server, preceded by `before` if given.
-    pub(super) fn all(fixture: &BenchFixture<'_>, before: Option<&Path>) -> Result<Vec<Side>> {
-        let now = Side::find("now", &fixture.program(TestServer::Paged))?;
-        let before = before.map(|program| Side::find("before", program)).transpose()?;
+    pub(super) fn all(fixture: &BenchFixture<'_>, before: Option<&Path>) -> Result<Vec<Binary>> {
+        let now = Binary::find("now", &fixture.program(TestServer::Paged))?;
+        let before = before.map(|program| Binary::find("before", program)).transpose()?;
         Ok(before.into_iter().chain([now]).collect())
     }
 
-    fn find(name: &'static str, program: &Path) -> Result<Side> {
+    fn find(name: &'static str, program: &Path) -> Result<Binary> {
         let shown = program.display();
         let wrong = |what: &str| {
             Error::usage(format!("`{shown}` {what}")).hint(
@@ -46,7 +47,7 @@ impl Side {
             return Err(wrong(&format!("does not know `{flag}`")));
         }
         let tree = tree_of(&server::version_of(program)?);
-        Ok(Side { name, program: program.to_path_buf(), tree })
+        Ok(Binary { name, program: program.to_path_buf(), tree })
     }
 
     /// Starts a fresh paged server of this binary.
@@ -63,10 +64,6 @@ impl Side {
         let rest = ["--ctx-size", &cells].into_iter().chain(ARGUMENTS).chain(more.iter().copied());
         arguments.extend(rest.map(String::from));
         fixture.server_of(&self.program, &format!("fairness-{}", self.name), model, &arguments)
-    }
-
-    pub(super) fn json(&self) -> Value {
-        json!({ "name": self.name, "tree": self.tree })
     }
 }
 
@@ -91,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_is_no_program_is_named() {
-        let error = Side::find("before", Path::new("no-such-server")).unwrap_err();
+        let error = Binary::find("before", Path::new("no-such-server")).unwrap_err();
         assert!(error.what.contains("`no-such-server` is not a program"), "{error}");
     }
 }

@@ -1,0 +1,334 @@
+//! docs/results.md: the newest run of each workload among the runs that `cargo xtask bench NAME --record` keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use espalier_core::error::{Error, Result};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::burst::Burst;
+use super::capacity::Capacity;
+use super::kv_quality::KvQuality;
+use super::overload::Overload;
+use super::paged_decode::{Case, PagedDecode, Workload};
+use super::record::{Head, Record};
+use crate::report::table::Table;
+use crate::serving::overload::tally::Tally;
+use crate::serving::test_server::TestServer;
+
+/// The benchmarks with a section on the page, in its order.
+pub const BENCHES: [&str; 5] = ["burst", "paged-decode", "capacity", "overload", "kv-quality"];
+
+/// Rows of a table: the cells of the workload, and those of the figures.
+type Rows = Vec<(String, String)>;
+
+/// A benchmark's section.
+struct Section {
+    bench: &'static str,
+    title: &'static str,
+    /// The meaning of the figures.
+    about: &'static str,
+    workload: &'static [&'static str],
+    figures: &'static [&'static str],
+    /// Returns the head of a run, and its rows.
+    read: fn(&Value) -> serde_json::Result<(Head, Rows)>,
+    /// The page that discusses these figures, in docs/measurements.
+    page: &'static str,
+    /// Plots to show if they are recorded: the name without the pin, and a description.
+    plots: &'static [(&'static str, &'static str)],
+}
+
+const SECTIONS: [Section; BENCHES.len()] = [
+    Section {
+        bench: "burst",
+        title: "Bursts: concurrent requests with a shared prefix",
+        about: "Milliseconds until the last of the requests is answered, all sent at once to an idle server.",
+        workload: &["requests x prefix"],
+        figures: &["stock", "paged", ""],
+        read: |run| read(run, burst),
+        page: "serving.md",
+        plots: &[("burst-16x1600", "Time of 16 requests with a prefix of 1,600 tokens, for each server")],
+    },
+    Section {
+        bench: "paged-decode",
+        title: "Decoding",
+        about: "Tokens per second of all sequences together; stock is its unified cache of the same size.",
+        workload: &["sequences x tokens", "shared tokens", "K/V", "pool filled"],
+        figures: &["stock", "paged", ""],
+        read: |run| read(run, decode),
+        page: "serving.md",
+        plots: &[(
+            "paged-decode-against-context-head-64-f16-own",
+            "Decoding speed against the length of the context",
+        )],
+    },
+    Section {
+        bench: "capacity",
+        title: "Capacity",
+        about: "Sequences that fit into the cache at once.",
+        workload: &["blocks", "prefix"],
+        figures: &["stock", "paged", ""],
+        read: |run| read(run, capacity),
+        page: "serving.md",
+        plots: &[("capacity", "Sequences that fit into the cache")],
+    },
+    Section {
+        bench: "overload",
+        title: "Overload",
+        about: "Answers of a server with a small pool under random clients, compared with unloaded ones.",
+        workload: &["clients / slots"],
+        figures: &["minutes", "same", "ties within tolerance", "wrong", "preempted", "evicted blocks"],
+        read: |run| read(run, overload),
+        page: "serving.md",
+        plots: &[],
+    },
+    Section {
+        bench: "kv-quality",
+        title: "KV cache types",
+        about: "Divergence from an f16 cache: mean KL divergence in nats, and how often the most likely token is the same.",
+        workload: &["K/V", "context"],
+        figures: &["bits per value", "mean KLD", "same token"],
+        read: |run| read(run, kv_quality),
+        page: "kv-quantization.md",
+        plots: &[("kv-quality", "Divergence of each cache type against its bits per value")],
+    },
+];
+
+/// Renders the page from the runs of each benchmark at `pin`, by name, the newest last, and the names of the files in
+/// docs/measurements.
+///
+/// # Errors
+///
+/// A run is not what the benchmark records.
+pub fn page(pin: &str, runs: &BTreeMap<String, Vec<Value>>, files: &BTreeSet<String>) -> Result<String> {
+    let mut text = format!(
+        "# Results\n\nThe newest recorded run of each workload at upstream {pin}, with the machine and the day. Figures \
+         of one row are of one run;\nfigures of different machines or days are not comparable. `--record` adds a run, \
+         and [the pages of each\nsubject](measurements/README.md) explain them.\n"
+    );
+    for section in &SECTIONS {
+        text += &render(section, pin, runs.get(section.bench).map(Vec::as_slice).unwrap_or_default())?;
+        for (name, about) in section.plots {
+            let file = format!("{name}-{pin}.svg");
+            if files.contains(&file) {
+                text += &format!("\n![{about}](measurements/{file})\n");
+            }
+        }
+    }
+    Ok(text)
+}
+
+fn render(section: &Section, pin: &str, runs: &[Value]) -> Result<String> {
+    let Section { bench, title, about, workload, figures, page, .. } = section;
+    let command = format!("`cargo xtask bench {bench}`, discussed in [{page}](measurements/{page}).");
+    if runs.is_empty() {
+        return Ok(format!("\n## {title}\n\nNot recorded at {pin}: {command}\n"));
+    }
+    let head: Vec<&str> = workload.iter().chain(*figures).copied().chain(["machine", "date"]).collect();
+    let numbers = workload.len()..workload.len() + figures.len();
+    let table = Table::with_numbers(&head.join(" | "), numbers, newest(section, runs)?);
+    Ok(format!("\n## {title}\n\n{about} {command}\n\n{table}"))
+}
+
+/// Returns the rows of all runs, each workload and machine once, with the figures of its newest run.
+fn newest(section: &Section, runs: &[Value]) -> Result<Vec<String>> {
+    let mut rows: Vec<((String, String), String)> = Vec::new();
+    for (at, run) in runs.iter().enumerate() {
+        let read = (section.read)(run);
+        let (head, found) = read.map_err(|error| unreadable(section.bench, at + 1, &error))?;
+        let machine = machine(&head);
+        for (workload, figures) in found {
+            let row = format!("{workload} | {figures} | {machine} | {}", head.date);
+            let key = (workload, machine.clone());
+            match rows.iter_mut().find(|(earlier, _)| *earlier == key) {
+                Some(earlier) => earlier.1 = row,
+                None => rows.push((key, row)),
+            }
+        }
+    }
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+fn unreadable(bench: &str, number: usize, error: &serde_json::Error) -> Error {
+    Error::usage(format!("run {number} in docs/measurements/{bench}-*.json is not what `--record` writes"))
+        .detail(error.to_string())
+        .hint(format!("remove the run from the file and record it again: cargo xtask bench {bench} --record"))
+}
+
+fn read<T: DeserializeOwned>(run: &Value, rows: impl Fn(&T) -> Rows) -> serde_json::Result<(Head, Rows)> {
+    let Record { head, result } = Record::<T>::deserialize(run)?;
+    Ok((head, rows(&result)))
+}
+
+fn machine(head: &Head) -> String {
+    let processor = head.processor.as_deref().unwrap_or("any");
+    let has = |name: &str| head.processor_flags.iter().any(|flag| flag.starts_with(name));
+    let vectors = ["avx512", "avx2"].into_iter().find(|name| has(name)).map(|name| format!(", {name}"));
+    let threads = head.threads.map(|count| format!(", {count} thread{}", if count == 1 { "" } else { "s" }));
+    format!("{processor}{}{}", vectors.unwrap_or_default(), threads.unwrap_or_default())
+}
+
+fn burst(run: &Burst) -> Rows {
+    let time = |name| run.servers.iter().find(|one| one.name == name)?.times.median_seconds;
+    let (Some(stock), Some(paged)) = (time(TestServer::Stock), time(TestServer::Paged)) else {
+        return Vec::new();
+    };
+    let workload = format!("{} x {}", grouped(run.prompts.requests), grouped(run.prompts.prefix));
+    let times = format!("{} | {}", whole(1000.0 * stock), whole(1000.0 * paged));
+    vec![(workload, format!("{times} | {:.2}x", stock / paged))]
+}
+
+fn decode(run: &PagedDecode) -> Rows {
+    run.cases.iter().filter_map(|case| decode_case(&run.workload, case)).collect()
+}
+
+fn decode_case(workload: &Workload, case: &Case) -> Option<(String, String)> {
+    let server = |name| case.servers.iter().find(|one| one.name == name);
+    let (stock, paged) = (server(TestServer::StockUnified)?, server(TestServer::Paged)?);
+    let Workload { length, shared, cache, head, .. } = workload;
+    let head = if *head == 0 { String::new() } else { format!(", head {head}") };
+    let filled = match paged.pool_filled {
+        Some(part) if part > 0.0 => format!("{:.0} %", 100.0 * part),
+        _ => "empty".to_string(),
+    };
+    let (sequences, length, shared) = (grouped(case.sequences), grouped(*length), grouped(*shared));
+    let (stock, ratio, paged) = (stock.median_rate?, paged.ratio_to_first?, paged.median_rate?);
+    Some((
+        format!("{sequences} x {length} | {shared} | {cache}{head} | {filled}"),
+        format!("{} | {} | {ratio:.2}x", whole(stock), whole(paged)),
+    ))
+}
+
+fn capacity(run: &Capacity) -> Rows {
+    let live = &run.live;
+    let blocks = format!("{} of {}", grouped(run.block_count), grouped(run.block_size));
+    let row = |prefix: &str, paged: usize| {
+        let ratio = paged as f64 / live.stock as f64;
+        let figures = format!("{} | {} | {ratio:.2}x", grouped(live.stock), grouped(paged));
+        (format!("{blocks} | {prefix}"), figures)
+    };
+    let shared = format!("{} of {} tokens shared", grouped(live.prefix), grouped(live.prefix + live.own));
+    vec![row(&shared, live.shared), row("nothing shared", live.unshared)]
+}
+
+fn overload(run: &Overload) -> Rows {
+    let Tally { same, ties, wrong, .. } = run.answers;
+    let figures = [u64::from(run.minutes), same, ties, wrong, run.preempted, run.evicted_blocks];
+    let clients = format!("{} / {}", grouped(run.clients), grouped(run.slots));
+    vec![(clients, figures.map(grouped).join(" | "))]
+}
+
+fn kv_quality(run: &KvQuality) -> Rows {
+    let rows = run.measured.iter().map(|one| {
+        let (mean, same) = (one.divergence.mean, 100.0 * one.divergence.same);
+        let workload = format!("`{}` | {}", one.cache, grouped(one.context));
+        (workload, format!("{:.2} | {mean:.4} | {same:.1} %", one.bits))
+    });
+    rows.collect()
+}
+
+fn whole(number: f64) -> String {
+    grouped(number.round() as u64)
+}
+
+fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use espalier_core::sys::machine::disk;
+    use serde_json::json;
+
+    use super::*;
+    use crate::bench::history;
+    use crate::bench::record::tests::head;
+    use crate::serving::load::Answered;
+    use crate::serving::prompts::Prompts;
+
+    fn burst_run(requests: usize, paged: u64, date: &str) -> Value {
+        let prompts = Prompts { requests, prefix: 1600, suffix: 16, predict: 8, family: 0 };
+        let mut result = Burst::new(prompts, &[TestServer::Stock, TestServer::Paged]);
+        let ask = |server| {
+            let seconds = if server == TestServer::Stock { 4 } else { paged };
+            Ok(Answered { elapsed: Duration::from_secs(seconds), records: Vec::new() })
+        };
+        result.add_round(ask).unwrap();
+        let head = Head { date: date.to_string(), threads: Some(1), ..head() };
+        json!(Record { head, result })
+    }
+
+    fn page_of(runs: Vec<Value>) -> Result<String> {
+        let files = BTreeSet::from(["burst-16x1600-v1.svg".to_string(), "capacity-v0.svg".to_string()]);
+        page("v1", &BTreeMap::from([("burst".to_string(), runs)]), &files)
+    }
+
+    #[test]
+    fn a_workload_is_shown_once_with_its_newest_figures() {
+        let runs =
+            [burst_run(16, 2, "2026-01-01"), burst_run(32, 1, "2026-01-02"), burst_run(16, 1, "2026-01-03")];
+        let page = page_of(runs.to_vec()).unwrap();
+        let row = |workload: &str, date: &str| {
+            format!("| {workload} x 1,600 | 4,000 | 1,000 | 4.00x | Some CPU, 1 thread | {date} |")
+        };
+        assert!(page.contains(&row("16", "2026-01-03")) && page.contains(&row("32", "2026-01-02")), "{page}");
+        assert!(!page.contains("2026-01-01"), "{page}");
+        assert!(
+            page.contains("](measurements/burst-16x1600-v1.svg)") && !page.contains("capacity-v"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn a_benchmark_without_runs_at_the_pin_says_so() {
+        let page = page_of(Vec::new()).unwrap();
+        assert!(page.contains("Not recorded at v1: `cargo xtask bench burst`"), "{page}");
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_read_is_an_error() {
+        let error = page_of(vec![burst_run(16, 1, ""), json!({ "requests": 16 })]).unwrap_err().to_string();
+        assert!(error.contains("run 2 in docs/measurements/burst-") && error.contains("missing field"));
+    }
+
+    /// Every committed record is read, also those of earlier versions of a benchmark.
+    #[test]
+    fn the_committed_page_is_what_the_committed_records_say() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs");
+        let committed = disk::read_text(&docs.join("results.md")).unwrap();
+        let pin = committed.split("at upstream ").nth(1).unwrap().split(',').next().unwrap();
+        let folder = docs.join("measurements");
+        let runs = BENCHES.iter().filter_map(|bench| {
+            let bytes = disk::read_if_there(&folder.join(format!("{bench}-{pin}.json"))).unwrap()?;
+            Some((bench.to_string(), history::read(&bytes).unwrap()))
+        });
+        let files =
+            disk::files_below(&folder).unwrap().iter().map(|file| file.display().to_string()).collect();
+        let page = page(pin, &runs.collect(), &files).unwrap();
+        assert!(committed.ends_with(&page), "docs/results.md is stale: cargo xtask docs");
+    }
+
+    #[test]
+    fn machines_are_told_apart_by_processor_vectors_and_threads() {
+        let flags = ["avx", "avx2", "avx512f"].map(String::from).to_vec();
+        assert_eq!(machine(&Head { processor_flags: flags, ..head() }), "Some CPU, avx512, 2 threads");
+        assert_eq!(machine(&Head::default()), "any");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0_u64, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}
