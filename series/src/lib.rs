@@ -19,6 +19,8 @@
 //!    and decides the class of every hunk ([`ReplayedFile::hunks`]) and patch ([`Replayed::class`]). [`survey_series`]
 //!    does the same for reports: verdicts for one tree are reused for the next unless something that was looked at
 //!    differs. [`Verdict::drift`] shows them hunk by hunk.
+//! 6. [`prove_series`] compares a moved series with what it was, on contents alone: whatever moved it, each of its lines
+//!    and each of upstream's is where it was expected, or is named.
 //!
 //! # Examples
 //!
@@ -29,7 +31,7 @@
 //! # The modules
 //!
 //! A module imports only modules to its left: `model` < `read`, `text` < `apply` < `judge` < `replay` < `taken`; `lint`
-//! builds on `read`, and `loose` on `read` and `text`.
+//! builds on `read`, `loose` on `read` and `text`, and `proof` on `replay` and `lint`.
 //!
 //! # Invariants
 //!
@@ -45,6 +47,7 @@ mod judge;
 mod lint;
 mod loose;
 mod model;
+mod proof;
 mod read;
 mod replay;
 mod taken;
@@ -99,6 +102,8 @@ pub use model::path_refusal::PathRefusal;
 pub use model::printable::{printable, visible, visible_json};
 pub use model::tree::{NewFile, Tree, TreeChange, TreeError};
 pub use model::utf8::{NotUtf8, lossy, utf8};
+pub use proof::finding::{FileVersion, Finding as ProofFinding, FindingClass, HunkPair, LinePlace, Undone};
+pub use proof::series::{PatchProof, PlacedPatch, PlacedSeries, SeriesProof, prove_series};
 pub use read::apply_options::ApplyOptions;
 pub use read::authorship::{Authorship, authorship, find_author, find_date, read_authorship};
 pub use read::dep3::{DiffHeader, fields_in_mail_header, read_diff_header, status_in_body};

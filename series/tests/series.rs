@@ -29,6 +29,8 @@ mod oracle;
 mod oracle_mutations;
 #[path = "series/oracle_sources.rs"]
 mod oracle_sources;
+#[path = "series/proof.rs"]
+mod proof;
 #[path = "series/random.rs"]
 mod random;
 #[path = "series/real_git.rs"]

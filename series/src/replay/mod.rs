@@ -3,7 +3,7 @@
 mod file;
 mod folder;
 mod follow;
-mod landing;
+pub(crate) mod landing;
 mod left_behind;
 pub(crate) mod origin;
 pub(crate) mod patch;
@@ -11,4 +11,4 @@ pub(crate) mod replayed_patch;
 mod shared;
 mod sides;
 pub(crate) mod survey;
-mod text;
+pub(crate) mod text;

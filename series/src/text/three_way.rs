@@ -26,6 +26,25 @@ pub(crate) struct ThreeWay<'a> {
     regions: Vec<Region>,
 }
 
+/// Consecutive lines of one text.
+pub(crate) struct Lines<'m, 'a> {
+    /// Position of the first, from 0.
+    pub first: usize,
+    pub lines: &'m [&'a [u8]],
+}
+
+/// A piece of the merged text.
+pub(crate) enum Piece<'m, 'a> {
+    /// Lines that theirs did not change.
+    Ours(Lines<'m, 'a>),
+    /// Lines that only theirs changed.
+    Theirs(Lines<'m, 'a>),
+    /// Both changed the lines of the base to these, which are given as lines of ours.
+    Alike { base: &'m [&'a [u8]], ours: Lines<'m, 'a> },
+    /// A conflict, or a region whose place is uncertain.
+    Open { base: &'m [&'a [u8]], ours: Lines<'m, 'a>, theirs: Lines<'m, 'a> },
+}
+
 /// Number of occurrences of each line in the base and in ours.
 pub(crate) struct Occurrences<'m> {
     base: &'m [Token],
@@ -173,6 +192,34 @@ impl<'a> ThreeWay<'a> {
         }
         let last = above.checked_sub(1).and_then(|last| self.by_ours.get(last));
         Some(last.map_or(lines.start, |run| run.line_below(lines.start)))
+    }
+
+    /// Returns the merged text in pieces, from top to bottom. Regions that start on a line of our side that is in
+    /// `uncertain` count as conflicts.
+    pub fn pieces(&self, uncertain: &[usize]) -> Vec<Piece<'_, 'a>> {
+        let mut pieces = Vec::with_capacity(2 * self.regions.len() + 1);
+        let mut at = 0;
+        for region in &self.regions {
+            let base = slice(&self.base, region.base.clone());
+            let ours = self.our_lines(region.ours.clone());
+            let theirs =
+                Lines { first: region.theirs.start, lines: slice(&self.theirs, region.theirs.clone()) };
+            pieces.push(Piece::Ours(self.our_lines(at..region.ours.start)));
+            pieces.push(match region.by {
+                By::Both => Piece::Open { base, ours, theirs },
+                By::Theirs if uncertain.contains(&region.ours.start) => Piece::Open { base, ours, theirs },
+                By::Theirs => Piece::Theirs(theirs),
+                By::Alike => Piece::Alike { base, ours },
+                By::Ours => Piece::Ours(ours),
+            });
+            at = region.ours.end;
+        }
+        pieces.push(Piece::Ours(self.our_lines(at..self.ours.len())));
+        pieces
+    }
+
+    fn our_lines(&self, range: Range<usize>) -> Lines<'_, 'a> {
+        Lines { first: range.start, lines: slice(&self.ours, range) }
     }
 
     /// Writes the merged text, with conflict markers at conflicts and at the regions that start on a line of our side

@@ -1,0 +1,203 @@
+//! The proof of a series: patch by patch, and as a whole.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::file::{FourTrees, prove_file};
+use super::finding::{Finding, FindingClass};
+use super::matching::{Group, groups};
+use super::moves::file_moves;
+use super::pairs::file_pairs;
+use super::text::Scope;
+use crate::model::patch::Patch;
+use crate::model::tree::{Tree, TreeError};
+
+/// A patch with the trees before and after it.
+#[derive(Clone, Copy)]
+pub struct PlacedPatch<'a> {
+    /// The patch.
+    pub patch: &'a Patch,
+    /// The tree that it was made for.
+    pub before: &'a dyn Tree,
+    /// The tree with it.
+    pub after: &'a dyn Tree,
+}
+
+/// A series on its base.
+#[derive(Clone)]
+pub struct PlacedSeries<'a> {
+    /// The tree below the first patch.
+    pub base: &'a dyn Tree,
+    /// The patches, in order.
+    pub patches: Vec<PlacedPatch<'a>>,
+}
+
+/// The result for one patch, or for several that correspond to each other only together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PatchProof {
+    /// The file names of the patches in the old series; none if there was no such patch.
+    pub old: Vec<String>,
+    /// Their file names in the new series; none if they were dropped.
+    pub new: Vec<String>,
+    /// All differences.
+    pub findings: Vec<Finding>,
+}
+
+/// The result for a series.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct SeriesProof {
+    /// Every patch of either series, in the order of the old one.
+    pub patches: Vec<PatchProof>,
+    /// Differences of the whole series that are in no patch alone.
+    pub whole: Vec<Finding>,
+}
+
+impl PatchProof {
+    /// Returns the name to show: that in the new series if there is one.
+    pub fn name(&self) -> String {
+        let names = if self.new.is_empty() { &self.old } else { &self.new };
+        names.join(", ")
+    }
+
+    /// Returns whether nothing has to be fixed or named as intended.
+    pub fn is_proved(&self) -> bool {
+        !self.findings.iter().any(Finding::is_open)
+    }
+}
+
+impl SeriesProof {
+    /// Returns whether nothing has to be fixed or named as intended.
+    pub fn is_proved(&self) -> bool {
+        self.patches.iter().all(PatchProof::is_proved) && !self.whole.iter().any(Finding::is_open)
+    }
+
+    /// Returns all differences, those of patches first.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.patches.iter().flat_map(|patch| &patch.findings).chain(&self.whole)
+    }
+
+    /// As [`SeriesProof::findings`], to name them as intended.
+    pub fn findings_mut(&mut self) -> impl Iterator<Item = &mut Finding> {
+        self.patches.iter_mut().flat_map(|patch| &mut patch.findings).chain(&mut self.whole)
+    }
+}
+
+/// Compares a series on its old base with the one on its new base: the difference of the patched trees has to be that of
+/// the bases, for each patch and for all of them together. `is_whole` tells whether the patches of either side are a
+/// series without gaps; without it only single patches are compared.
+///
+/// # Errors
+///
+/// When a tree cannot be read.
+pub fn prove_series(
+    old: &PlacedSeries<'_>,
+    new: &PlacedSeries<'_>,
+    is_whole: bool,
+) -> Result<SeriesProof, TreeError> {
+    let groups = groups(&old.all_patches(), &new.all_patches());
+    let mut proof = SeriesProof::default();
+    for group in &groups {
+        proof.patches.push(prove_group(old, new, group)?);
+    }
+    if is_whole {
+        let checks_places = !groups.iter().all(Group::is_pair);
+        let scope = Scope { lists_all: false, checks_places };
+        let all = Group { old: 0..old.patches.len(), new: 0..new.patches.len() };
+        let (findings, _, _) = prove_patches(old, new, &all, scope)?;
+        proof.whole = findings.into_iter().filter(|finding| !is_known(&proof.patches, finding)).collect();
+    }
+    Ok(proof)
+}
+
+/// Returns whether a patch alone has the same difference, or was dropped without its change being upstream.
+fn is_known(patches: &[PatchProof], finding: &Finding) -> bool {
+    let is_same = |known: &Finding| known.path == finding.path && known.text == finding.text;
+    let is_lost = |known: &Finding| known.class == FindingClass::LostPatch;
+    let may_be_of_lost = matches!(
+        finding.class,
+        FindingClass::LostOwnLine | FindingClass::LostDeletion | FindingClass::Binary
+    );
+    patches
+        .iter()
+        .flat_map(|patch| &patch.findings)
+        .any(|known| is_same(known) || (may_be_of_lost && is_lost(known)))
+}
+
+fn prove_group(
+    old: &PlacedSeries<'_>,
+    new: &PlacedSeries<'_>,
+    group: &Group,
+) -> Result<PatchProof, TreeError> {
+    let scope = Scope { lists_all: true, checks_places: true };
+    let (findings, old_size, new_size) = prove_patches(old, new, group, scope)?;
+    let mut proof =
+        PatchProof { old: old.names(group.old.clone()), new: new.names(group.new.clone()), findings };
+    if group.new.is_empty() || new_size == 0 {
+        gather_lost(&mut proof, old_size);
+    }
+    Ok(proof)
+}
+
+/// Returns the differences, and how much the patches change on either base.
+fn prove_patches(
+    old: &PlacedSeries<'_>,
+    new: &PlacedSeries<'_>,
+    group: &Group,
+    scope: Scope,
+) -> Result<(Vec<Finding>, usize, usize), TreeError> {
+    let ((old_before, old_after), (new_before, new_after)) =
+        (old.trees(group.old.clone()), new.trees(group.new.clone()));
+    let (old_base, new_base) = (old.base, new.base);
+    let trees = FourTrees { old_base, new_base, old_before, old_after, new_before, new_after };
+    let (old_files, new_files) =
+        (file_moves(old.patches_in(group.old.clone())), file_moves(new.patches_in(group.new.clone())));
+    let (mut findings, mut old_size, mut new_size) = (Vec::new(), 0, 0);
+    for (old_file, new_file) in file_pairs(old_files, new_files, trees)? {
+        let file = prove_file(trees, (&old_file, &new_file), scope)?;
+        findings.extend(file.findings);
+        old_size += file.old_size;
+        new_size += file.new_size;
+    }
+    Ok((findings, old_size, new_size))
+}
+
+/// Replaces the lost lines of a patch of which nothing is left by one finding.
+fn gather_lost(proof: &mut PatchProof, size: usize) {
+    let is_lost = |finding: &Finding| {
+        matches!(finding.class, FindingClass::LostOwnLine | FindingClass::LostDeletion | FindingClass::Binary)
+    };
+    let lost: Vec<&Finding> = proof.findings.iter().filter(|finding| is_lost(finding)).collect();
+    let Some(first) = lost.first() else { return };
+    let text = format!("{} of its {size} changes are not in upstream", lost.len());
+    let mut finding = Finding::new(FindingClass::LostPatch, proof.old.join(", "), text);
+    finding.evidence = Some(format!("the first is in {}: {}", first.path, first.text.trim()));
+    finding.hunks = first.hunks.clone();
+    proof.findings.retain(|finding| !is_lost(finding));
+    proof.findings.push(finding);
+}
+
+impl<'a> PlacedSeries<'a> {
+    fn all_patches(&self) -> Vec<&'a Patch> {
+        self.patches.iter().map(|placed| placed.patch).collect()
+    }
+
+    fn patches_in(&self, range: Range<usize>) -> impl Iterator<Item = &'a Patch> {
+        self.patches.get(range).unwrap_or_default().iter().map(|placed| placed.patch)
+    }
+
+    fn names(&self, range: Range<usize>) -> Vec<String> {
+        self.patches_in(range).map(|patch| patch.name.clone()).collect()
+    }
+
+    /// Returns the trees before the first and after the last patch of a range.
+    fn trees(&self, range: Range<usize>) -> (&'a dyn Tree, &'a dyn Tree) {
+        let before = match self.patches.get(range.start) {
+            Some(placed) => placed.before,
+            None => self.patches.last().map_or(self.base, |placed| placed.after),
+        };
+        let last = range.end.checked_sub(1).filter(|_| !range.is_empty());
+        let after = last.and_then(|last| self.patches.get(last)).map_or(before, |placed| placed.after);
+        (before, after)
+    }
+}

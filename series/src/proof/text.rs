@@ -1,0 +1,423 @@
+//! The proof of a text file.
+
+use std::ops::Range;
+
+use super::accounts::{Account, Accounts, Bag, LineTexts};
+use super::expected::{Expected, Source};
+use super::finding::{FileVersion, Finding, FindingClass, LinePlace, Undone};
+use super::functions::{Functions, is_same_function};
+use super::hunks::Hunks;
+use super::residue::{Extra, Missing, Residue, Resolved};
+use crate::model::path::RepoPath;
+use crate::model::printable::printable;
+use crate::text::language::Language;
+use crate::text::line_diff::{ChangedRun, changed_runs, lines_of, slice};
+
+/// The four contents of a text file; a missing file counts as empty.
+#[derive(Clone, Copy)]
+pub(super) struct FourTexts<'a> {
+    pub path: &'a RepoPath,
+    pub old_before: &'a [u8],
+    pub old_after: &'a [u8],
+    pub new_before: &'a [u8],
+    pub new_after: &'a [u8],
+    /// On the old base and on the new one without any patch.
+    pub bases: [&'a [u8]; 2],
+}
+
+/// The extent of a proof.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scope {
+    /// Whether differences that are accounted for are listed too.
+    pub lists_all: bool,
+    /// Whether the places of lines are checked. The places of patches that are all checked one by one are checked.
+    pub checks_places: bool,
+}
+
+/// The result for one file.
+#[derive(Default)]
+pub(super) struct FileProof {
+    pub findings: Vec<Finding>,
+    /// Number of lines that the patch changes on its old base.
+    pub old_size: usize,
+    /// Number of lines that it changes on its new base.
+    pub new_size: usize,
+}
+
+/// Compares what a patch does to a text on both bases.
+pub(super) fn prove_text(texts: &FourTexts<'_>, scope: Scope) -> FileProof {
+    let FourTexts { path, old_before, old_after, new_before, new_after, bases } = *texts;
+    if old_before == old_after && new_before == new_after {
+        return FileProof::default();
+    }
+    let lines = LineTexts {
+        old_before: lines_of(old_before),
+        old_after: lines_of(old_after),
+        new_before: lines_of(new_before),
+        new_after: lines_of(new_after),
+    };
+    let mut accounts = Accounts::of(&lines);
+    let (old_size, new_size) = accounts.sizes();
+    let expected = Expected::new(path, old_before, old_after, new_before);
+    let residue = Residue::new(&expected, &lines.new_after);
+    residue.explain(&expected, &mut accounts);
+    let hunks = Hunks::new((old_before, old_after), (new_before, new_after));
+    let language = Language::of(path.as_bytes(), new_after);
+    let judge = Judge {
+        path,
+        lines: &lines,
+        expected: &expected,
+        hunks: &hunks,
+        functions: [&lines.old_after, &lines.new_before, &lines.new_after]
+            .map(|lines| Functions::new(lines, language)),
+        own: changed_runs(&lines.old_before, &lines.old_after).into_iter().map(|run| run.new).collect(),
+        changes: changed_runs(&lines.new_before, &lines.new_after),
+        upstream: UpstreamLines::between(bases),
+        findings: Vec::new(),
+    };
+    FileProof { findings: judge.findings(&accounts, residue, scope), old_size, new_size }
+}
+
+struct Judge<'t, 'a> {
+    path: &'t RepoPath,
+    lines: &'t LineTexts<'a>,
+    expected: &'t Expected<'a>,
+    hunks: &'t Hunks,
+    /// Of the versions that line numbers count in, in their order.
+    functions: [Functions<'a>; 3],
+    /// The lines that the patch adds on its old base, from 0.
+    own: Vec<Range<usize>>,
+    /// The changes of the patch on its new base.
+    changes: Vec<ChangedRun>,
+    upstream: UpstreamLines<'a>,
+    findings: Vec<Finding>,
+}
+
+/// The changes of upstream to a file, without those of earlier patches.
+struct UpstreamLines<'a> {
+    /// The lines that it has added, at whatever place; a moved line is one of them.
+    added: Bag<'a>,
+    /// How many of each line there are more than before.
+    net: Bag<'a>,
+}
+
+impl<'a> UpstreamLines<'a> {
+    fn between([old, new]: [&'a [u8]; 2]) -> UpstreamLines<'a> {
+        let (old, new) = (lines_of(old), lines_of(new));
+        let mut added = Bag::default();
+        for run in changed_runs(&old, &new) {
+            added.add(slice(&new, run.new), 1);
+        }
+        UpstreamLines { added, net: Bag::of(&new).minus(&Bag::of(&old)) }
+    }
+}
+
+impl<'a> Judge<'_, 'a> {
+    fn findings(mut self, accounts: &Accounts<'a>, mut residue: Residue<'a>, scope: Scope) -> Vec<Finding> {
+        if scope.lists_all {
+            self.list_resolved(&residue.resolved);
+        }
+        for (line, account, unexplained) in accounts.unbalanced() {
+            let count = unexplained.unsigned_abs();
+            match unexplained < 0 {
+                true => self.add_lost(line, &account, count, &mut residue),
+                false => self.add_gained(line, &account, count, &mut residue, scope),
+            }
+        }
+        if scope.checks_places {
+            self.check_places(accounts, &residue);
+        }
+        if scope.lists_all {
+            self.list_shared();
+            self.list_context();
+        }
+        self.point_out_white_space();
+        self.findings.sort_by(|one, other| (one.place, &one.text).cmp(&(other.place, &other.text)));
+        self.findings
+    }
+
+    /// Adds the lines that the patch no longer adds, or deletes now.
+    fn add_lost(&mut self, line: &'a [u8], account: &Account, count: u64, residue: &mut Residue<'a>) {
+        let mut own = account.old_net().max(0) - account.new_net().max(0);
+        for _ in 0..count {
+            let missing = residue.missing.get_mut(line).and_then(|places| places.pop_front());
+            let source = missing.map(|Missing { source, .. }| source);
+            let is_own = source.map_or(own > 0, |source| matches!(source, Source::Ours(_)));
+            if is_own {
+                own -= 1;
+                self.add_lost_own(line, source);
+            } else {
+                self.add_lost_upstream(line, source);
+            }
+        }
+    }
+
+    fn add_lost_own(&mut self, line: &'a [u8], source: Option<Source>) {
+        let at = match source {
+            Some(Source::Ours(at)) => Some(at),
+            _ => position(&self.lines.old_after, &self.own, line),
+        };
+        let mut finding = self.about(FindingClass::LostOwnLine, FileVersion::OldAfter, at, line);
+        if self.upstream.added.count(line) > 0 {
+            let there = self.lines.new_before.iter().position(|other| *other == line);
+            finding.evidence = there.map(|at| format!("upstream has added such a line: line {}", at + 1));
+        }
+        self.findings.push(finding);
+    }
+
+    fn add_lost_upstream(&mut self, line: &'a [u8], source: Option<Source>) {
+        let at = match source {
+            Some(Source::Upstream(at)) => Some(at),
+            _ => position(&self.lines.new_before, &self.changed(|run| &run.old), line),
+        };
+        let is_there = match source {
+            Some(Source::Upstream(at)) => self.expected.is_added_by_upstream(at),
+            _ => true,
+        };
+        let (class, undone) = match is_there && self.upstream.added.count(line) > 0 {
+            true => (FindingClass::NewDeletion, Some(Undone::Added)),
+            false => (FindingClass::LostUpstreamLine, None),
+        };
+        let finding = self.about(class, FileVersion::NewBefore, at, line);
+        self.findings.push(Finding { undone, ..finding });
+    }
+
+    /// Adds the lines that the patch adds now, or no longer deletes.
+    fn add_gained(
+        &mut self,
+        line: &'a [u8],
+        account: &Account,
+        count: u64,
+        residue: &mut Residue<'a>,
+        scope: Scope,
+    ) {
+        let mut undeleted = account.new_net().min(0) - account.old_net().min(0);
+        for _ in 0..count {
+            let extra = residue.extra.get_mut(line).and_then(|places| places.pop_front());
+            let is_undeleted = undeleted > 0;
+            undeleted -= i64::from(is_undeleted);
+            let in_gap = extra.is_some_and(|extra| extra.in_gap);
+            let (class, undone) = match is_undeleted {
+                true => (FindingClass::LostDeletion, None),
+                false => self.class_of_gained(line, account, in_gap),
+            };
+            let at = extra
+                .map(|extra| extra.at)
+                .or_else(|| position(&self.lines.new_after, &self.changed(|run| &run.new), line));
+            if !class.is_accounted_for() || scope.lists_all {
+                let finding = self.about(class, FileVersion::NewAfter, at, line);
+                self.findings.push(Finding { undone, ..finding });
+            }
+        }
+    }
+
+    fn class_of_gained(
+        &self,
+        line: &[u8],
+        account: &Account,
+        in_gap: bool,
+    ) -> (FindingClass, Option<Undone>) {
+        if self.upstream.net.count(line) < 0 && account.old_net() <= 0 {
+            (FindingClass::Restored, Some(Undone::Deleted))
+        } else if account.old_net() > 0 || account.new_before > 0 {
+            (FindingClass::Doubled, None)
+        } else if in_gap {
+            (FindingClass::ResolvedByHand, None)
+        } else {
+            (FindingClass::Added, None)
+        }
+    }
+
+    /// Checks lines whose number is right: each has to be where it is expected, or, where a merge decides nothing, in the
+    /// function that it was made for.
+    fn check_places(&mut self, accounts: &Accounts<'a>, residue: &Residue<'a>) {
+        let mut lines: Vec<&'a [u8]> = residue.missing.keys().chain(residue.extra.keys()).copied().collect();
+        lines.sort_unstable();
+        lines.dedup();
+        for line in lines {
+            let missing = residue.missing.get(line).into_iter().flatten();
+            let missing: Vec<Source> =
+                missing.filter(|place| !place.in_gap).map(|place| place.source).collect();
+            let extra: Vec<Extra> = residue.extra.get(line).into_iter().flatten().copied().collect();
+            for (source, extra) in missing.iter().zip(&extra) {
+                self.add_moved(line, *source, extra.at);
+            }
+            // A merge that added a line twice, and a person who removed one of them.
+            let account = accounts.get(line);
+            let too_many = self.expected.count(line) - account.new_before - account.old_net();
+            let skipped = extra.len() + usize::try_from(too_many).unwrap_or_default();
+            for source in missing.iter().skip(skipped) {
+                self.add_other_deletion(line, *source);
+            }
+            for extra in extra.iter().skip(missing.len()) {
+                self.check_function(line, extra.at);
+            }
+        }
+    }
+
+    fn add_moved(&mut self, line: &'a [u8], source: Source, at: usize) {
+        let (version, expected_at) = place_of(source);
+        let expected = self.place_in_words(version, expected_at);
+        let mut finding = self.about(FindingClass::Misplaced, FileVersion::NewAfter, Some(at), line);
+        finding.evidence = Some(format!("expected {expected}"));
+        self.findings.push(finding);
+    }
+
+    /// Adds a line that is missing where it is expected, although the number of such lines is right.
+    fn add_other_deletion(&mut self, line: &'a [u8], source: Source) {
+        let (version, at) = place_of(source);
+        let mut finding = self.about(FindingClass::Misplaced, version, Some(at), line);
+        finding.evidence = Some("it is missing here, although as many are there as expected".to_owned());
+        self.findings.push(finding);
+    }
+
+    /// Checks a line that stands where no merge can say whether it belongs there.
+    fn check_function(&mut self, line: &'a [u8], at: usize) {
+        let made = self.own.iter().cloned().flatten();
+        let made = made.filter(|own| self.lines.old_after.get(*own) == Some(&line));
+        let heads: Vec<Option<&[u8]>> = made.map(|own| self.head(FileVersion::OldAfter, own)).collect();
+        let here = self.head(FileVersion::NewAfter, at);
+        let bases = (&self.lines.old_before[..], &self.lines.new_before[..]);
+        if heads.is_empty() || heads.iter().any(|head| is_same_function((*head, here), bases)) {
+            return;
+        }
+        let head = heads.iter().flatten().next().map_or("no function".to_owned(), |head| printable(head));
+        let mut finding = self.about(FindingClass::Misplaced, FileVersion::NewAfter, Some(at), line);
+        finding.evidence = Some(format!("the patch was made for {head}"));
+        self.findings.push(finding);
+    }
+
+    /// Lists what was written into gaps, with the lines of upstream that are rewritten there.
+    fn list_resolved(&mut self, resolved: &[Resolved<'a>]) {
+        for one in resolved {
+            let is_new = |source: &Source| match source {
+                Source::Upstream(at) => Some(*at).filter(|at| self.expected.is_added_by_upstream(*at)),
+                Source::Ours(_) => None,
+            };
+            let is_new_line = |line: &[u8]| one.keeps_words && self.upstream.added.count(line) > 0;
+            let rewritten = one.missing.iter().filter(|(line, _)| is_new_line(line));
+            let rewritten: Vec<(&'a [u8], usize)> =
+                rewritten.filter_map(|(line, source)| Some((*line, is_new(source)?))).collect();
+            for (line, at) in &rewritten {
+                let class = FindingClass::ResolvedByHand;
+                let finding = self.about(class, FileVersion::NewBefore, Some(*at), line);
+                let evidence = Some("the result has every word of it".to_owned());
+                self.findings.push(Finding { undone: Some(Undone::Added), evidence, ..finding });
+            }
+            if rewritten.is_empty() {
+                let line = one.lines.first().copied().unwrap_or(b"(no line)");
+                let class = FindingClass::ResolvedByHand;
+                let mut finding = self.about(class, FileVersion::NewAfter, Some(one.at), line);
+                finding.evidence = Some(match one.keeps_words {
+                    true => "the result has the changes of both".to_owned(),
+                    false => "the lines that are missing are listed".to_owned(),
+                });
+                self.findings.push(finding);
+            }
+        }
+    }
+
+    /// Lists the changes that upstream has.
+    fn list_shared(&mut self) {
+        for shared in &self.expected.shared {
+            let line = shared.both.first().or(shared.base.first()).copied().unwrap_or_default();
+            let class = FindingClass::Upstreamed;
+            let mut finding = self.about(class, FileVersion::NewBefore, Some(shared.at), line);
+            finding.evidence = Some(format!(
+                "upstream made the same change: {} lines deleted, {} added",
+                shared.base.len(),
+                shared.both.len()
+            ));
+            self.findings.push(finding);
+        }
+    }
+
+    fn list_context(&mut self) {
+        if !self.findings.is_empty() {
+            return;
+        }
+        for (line, hunks) in self.hunks.with_other_context() {
+            let text = "the lines around the change differ".to_owned();
+            let mut finding = Finding::new(FindingClass::ContextOnly, self.path.to_string(), text);
+            finding.place = Some(LinePlace { version: FileVersion::NewAfter, line });
+            finding.function = self.head(FileVersion::NewAfter, line.saturating_sub(1)).map(printable);
+            finding.hunks = hunks;
+            self.findings.push(finding);
+        }
+    }
+
+    /// Says so where a lost line and a new one differ in white space alone.
+    fn point_out_white_space(&mut self) {
+        let added = self.findings.iter().filter(|finding| finding.class == FindingClass::Added);
+        let added: Vec<String> = added.map(|finding| without_white_space(&finding.text)).collect();
+        for finding in &mut self.findings {
+            let is_lost = matches!(
+                finding.class,
+                FindingClass::LostOwnLine | FindingClass::LostUpstreamLine | FindingClass::NewDeletion
+            );
+            if is_lost && added.contains(&without_white_space(&finding.text)) {
+                finding.evidence = Some("a new line differs from it in white space alone".to_owned());
+            }
+        }
+    }
+
+    fn about(&self, class: FindingClass, version: FileVersion, at: Option<usize>, line: &[u8]) -> Finding {
+        let mut finding = Finding::new(class, self.path.to_string(), printable(line));
+        if let Some(at) = at {
+            let place = LinePlace { version, line: at + 1 };
+            finding.place = Some(place);
+            finding.function = self.head(version, at).map(printable);
+            finding.hunks = self.hunks.around(place);
+        }
+        finding
+    }
+
+    fn head(&self, version: FileVersion, at: usize) -> Option<&'a [u8]> {
+        let [old_after, new_before, new_after] = &self.functions;
+        match version {
+            FileVersion::OldAfter => old_after.head(at),
+            FileVersion::NewBefore => new_before.head(at),
+            FileVersion::NewAfter => new_after.head(at),
+        }
+    }
+
+    /// `as in line 12 of the new base, in int f(void) {`.
+    fn place_in_words(&self, version: FileVersion, at: usize) -> String {
+        let file = match version {
+            FileVersion::OldAfter => "the old patched file",
+            FileVersion::NewBefore => "the new base",
+            FileVersion::NewAfter => "the new patched file",
+        };
+        let place = format!("as in line {} of {file}", at + 1);
+        match self.head(version, at) {
+            Some(head) => format!("{place}, in {}", printable(head)),
+            None => place,
+        }
+    }
+
+    /// Returns one side of the changes of the patch on its new base.
+    fn changed(&self, side: impl Fn(&ChangedRun) -> &Range<usize>) -> Vec<Range<usize>> {
+        self.changes.iter().map(|run| side(run).clone()).collect()
+    }
+}
+
+fn place_of(source: Source) -> (FileVersion, usize) {
+    match source {
+        Source::Upstream(at) => (FileVersion::NewBefore, at),
+        Source::Ours(at) => (FileVersion::OldAfter, at),
+    }
+}
+
+/// Returns the position of `line` in one of the ranges, or else anywhere.
+fn position(lines: &[&[u8]], ranges: &[Range<usize>], line: &[u8]) -> Option<usize> {
+    let in_range = ranges.iter().find_map(|range| {
+        let at = slice(lines, range.clone()).iter().position(|other| *other == line)?;
+        Some(range.start + at)
+    });
+    in_range.or_else(|| lines.iter().position(|other| *other == line))
+}
+
+fn without_white_space(text: &str) -> String {
+    // A carriage return is shown as an escape.
+    text.replace("\\r", "").chars().filter(|letter| !letter.is_whitespace()).collect()
+}
