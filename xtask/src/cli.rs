@@ -19,7 +19,7 @@ use espalier_core::sys::project::{door, root};
 use espalier_core::ui::{self, Talk, Ui};
 use espalier_dist::{build, doctor, image, matrix, release, toolchain, verify};
 use espalier_patches::{
-    apply, bisect, edit, export, import, lint, lock, new, newest, rebase, status, trailers,
+    apply, bisect, edit, export, import, lint, lock, new, newest, prove, rebase, status, trailers,
 };
 
 use self::checks::Checks;
@@ -140,6 +140,8 @@ pub enum Command {
     Rebase(rebase::Options),
     /// Undo the last change of patches, pins and lock; a second time, make it again.
     Undo(undo::Options),
+    /// Prove a move of the pin: compare each patch with what it was, line by line.
+    Prove(prove::Options),
     /// Build a variant: from the pin to a packaged server that has answered a prompt.
     Build(build::Options),
     /// Set up what a flavor is compiled with and runs on, from pinned packages, without root.
@@ -167,7 +169,7 @@ pub enum Command {
 impl OwnCommands for Command {
     fn writes_nothing(&self) -> bool {
         match self {
-            Command::Status(_) | Command::Bisect(_) | Command::Newest(_) => true,
+            Command::Status(_) | Command::Bisect(_) | Command::Newest(_) | Command::Prove(_) => true,
             Command::Lock(options) => options.check,
             Command::Apply(options) => options.check,
             _ => false,
@@ -190,6 +192,7 @@ impl OwnCommands for Command {
             Command::Bisect(options) => bisect::run(context, options),
             Command::Newest(options) => newest::run(context, options),
             Command::Rebase(options) => rebase::run(context, options),
+            Command::Prove(options) => prove::run(context, options),
             Command::Undo(options) => undo::run(context, options),
             Command::Build(options) => build::run(context, options),
             Command::Toolchain(options) => toolchain::run(context, options),

@@ -133,6 +133,10 @@ fn prove_group(
     let (findings, old_size, new_size) = prove_patches(old, new, group, scope)?;
     let mut proof =
         PatchProof { old: old.names(group.old.clone()), new: new.names(group.new.clone()), findings };
+    if group.new.is_empty() {
+        // Nothing was written into the gaps of a patch that was dropped.
+        proof.findings.retain(|finding| finding.class != FindingClass::ResolvedByHand);
+    }
     if group.new.is_empty() || new_size == 0 {
         gather_lost(&mut proof, old_size);
     }
@@ -164,17 +168,20 @@ fn prove_patches(
 
 /// Replaces the lost lines of a patch of which nothing is left by one finding.
 fn gather_lost(proof: &mut PatchProof, size: usize) {
-    let is_lost = |finding: &Finding| {
-        matches!(finding.class, FindingClass::LostOwnLine | FindingClass::LostDeletion | FindingClass::Binary)
+    let is_dropped = proof.new.is_empty();
+    let is_lost = |finding: &Finding| match finding.class {
+        FindingClass::LostOwnLine | FindingClass::LostDeletion | FindingClass::Binary => true,
+        FindingClass::ModeOrName => is_dropped,
+        _ => false,
     };
     let lost: Vec<&Finding> = proof.findings.iter().filter(|finding| is_lost(finding)).collect();
     let Some(first) = lost.first() else { return };
-    let text = format!("{} of its {size} changes are not in upstream", lost.len());
+    let text = format!("{} of its {} changes are not in upstream", lost.len(), size.max(lost.len()));
     let mut finding = Finding::new(FindingClass::LostPatch, proof.old.join(", "), text);
     finding.evidence = Some(format!("the first is in {}: {}", first.path, first.text.trim()));
     finding.hunks = first.hunks.clone();
     proof.findings.retain(|finding| !is_lost(finding));
-    proof.findings.push(finding);
+    proof.findings.insert(0, finding);
 }
 
 impl<'a> PlacedSeries<'a> {

@@ -18,6 +18,8 @@ pub mod new;
 pub mod newest;
 pub mod overlays;
 pub mod pinned_series;
+pub mod proof;
+pub mod prove;
 pub mod range;
 pub mod ready;
 pub mod rebase;

@@ -80,6 +80,7 @@ mod cli {
     mod pin_by_commit;
     mod pins;
     mod pipes;
+    mod prove;
     mod rebase;
     mod rebase_beside;
     mod rebase_conflicts;

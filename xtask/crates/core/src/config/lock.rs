@@ -224,7 +224,8 @@ fn regenerate(error: Error) -> Error {
     error.hint("cargo xtask lock    # regenerates it")
 }
 
-fn toml_string(value: &str) -> String {
+/// Quotes a value.
+pub(super) fn toml_string(value: &str) -> String {
     // TOML basic strings use the same escapes as JSON for everything that can appear in a path.
     serde_json::Value::String(value.to_string()).to_string()
 }

@@ -3,6 +3,7 @@
 
 pub mod attributes;
 pub mod flavors;
+pub mod intended;
 pub mod layout;
 pub mod lint_file;
 pub mod lock;

@@ -12,7 +12,7 @@ use espalier_core::config::name::Name;
 use espalier_core::config::overlay::OverlayFile;
 use espalier_core::config::pins::{Pin, Pins, Variant};
 use espalier_core::context::{Context, Outcome};
-use espalier_core::error::Result;
+use espalier_core::error::{Error, Result};
 use espalier_core::plan::steps::Step;
 use espalier_core::sys::git::store::{Store, commit_text};
 use espalier_core::sys::git::store_tree::StoreTree;
@@ -268,6 +268,24 @@ pub fn apply_stack(store: &Store, stack: &Stack) -> Result<Applied> {
     check_owners(&mut GitTree::new(store, pin.tree)?, &mut applying.tree, stack)?;
     let tree = applying.add_overlays(stack)?;
     Ok(applied(stack, &trees, tree))
+}
+
+/// Returns the tree after each of `patches`, in memory, without overlays. The first is applied to `base`, a tree of the
+/// store that need not be that of a pin.
+pub fn trees_after(store: &Store, base: ObjectId, patches: &[Patch]) -> Result<Vec<ObjectId>> {
+    let outcomes = series::run_series(patches, &StoreTree::new(store, base)?)?;
+    let mut tree = GitTree::new(store, base)?;
+    let mut trees = Vec::with_capacity(patches.len());
+    for (patch, outcome) in patches.iter().zip(&outcomes) {
+        if let series::Verdict::Drifted(drift) = &*outcome.verdict {
+            return Err(
+                Error::no(format!("{} does not apply exactly", patch.name)).detail(drift.to_string())
+            );
+        }
+        change_tree(store, &mut tree, outcome.verdict.changes())?;
+        trees.push(tree.write()?);
+    }
+    Ok(trees)
 }
 
 /// Adds the overlays to `patched`, a tree that already has the series, as after a rebase. The pin of `stack` is the

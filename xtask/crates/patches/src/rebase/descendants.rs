@@ -11,8 +11,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::stage::Stage;
 
 use super::Choices;
-use super::in_memory::reverts;
-use super::new_series::{NewFile, check_trees, new_series, pairs, replace_series};
+use super::new_series::{NewFile, check_trees, new_series, pairs, prove_new_series, replace_series};
 use super::parent::{Family, onto_parent};
 use super::target::Target;
 use super::walk::{Walked, create_repo, go_on, new_state};
@@ -165,7 +164,7 @@ impl<'a> Following<'a> {
         let changed = pairs(series_move, &new).filter(|(old, new)| old != new).count();
         let what = format!("{name} onto {parent}: {changed} of {count} patches changed");
         self.context.ui.status(self.verb, what);
-        for revert in reverts(series_move, pairs(series_move, &new))? {
+        for revert in prove_new_series(series_move, &new, &locked, &[])?.reverts() {
             self.context.ui.warn(revert);
         }
         Ok(locked)

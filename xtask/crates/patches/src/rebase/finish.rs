@@ -8,8 +8,8 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 
-use super::in_memory::{empty_report, reverts};
-use super::new_series::{NewFile, check_trees, new_series, pairs, replace_series};
+use super::in_memory::empty_report;
+use super::new_series::{NewFile, check_trees, new_series, prove_new_series, replace_series};
 use super::target::{SeriesMove, Target};
 use super::{Choices, Prepared, descendants};
 use crate::rebase::state::{RebaseState, SeriesState};
@@ -39,9 +39,12 @@ pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
     };
     let mut report = empty_report(named, locked(&lock, named)?.series_tree()?);
     for (series_move, series, new) in &moved {
-        check_trees(repo, series, locked(&lock, series_move)?)?;
+        let locked = locked(&lock, series_move)?;
+        check_trees(repo, series, locked)?;
         report.patches.extend(own_moves(series_move, series, new, state.choices));
-        report.reverts.extend(reverts(series_move, pairs(series_move, new))?);
+        let proof = prove_new_series(series_move, new, locked, &series.upstream)?;
+        report.reverts.extend(proof.reverts());
+        report.proof.push(proof);
     }
     stage.remove_folder(format!("rebase/{}", named.stack.pin.name));
     let what = format!("the rebase of {} to {}", named.stack.variant.name, named.tip.name);

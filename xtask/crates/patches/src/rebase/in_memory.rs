@@ -6,19 +6,20 @@ use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_core::sys::git::tree::GitTree;
 use espalier_core::sys::project::inputs::PatchFile;
 use espalier_series::ObjectId;
-use espalier_series::{FailedPatches, Patch, Replay, Replayed, replayed_patch};
+use espalier_series::{FailedPatches, Patch, Replay, Replayed, SeriesProof, replayed_patch};
 
 use super::Choices;
 use super::steps::{Decision, decide, names, notes, shared, step};
 use super::target::{SeriesMove, Target, read_upstream};
 use crate::apply::change_tree;
 use crate::overlays::{self, PinOverlays, UpstreamTree};
+use crate::proof::{self, SeriesTrees};
 use crate::range;
-use crate::rebase::state::places_of_taken;
+use crate::rebase::state::{TakenPatch, places_of_taken};
+use crate::report::proof::ProvenSeries;
 use crate::report::range_diff::settled;
 use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
 use crate::report::replay;
-use crate::report::silent_revert::{Bases, silent_reverts};
 use crate::stack::Stack;
 
 /// Result of replaying one series in memory.
@@ -27,8 +28,8 @@ pub struct Tried {
     pub tree: ObjectId,
     /// Every patch, including those of parents.
     pub patches: Vec<PatchMove>,
-    /// Changes by upstream that its own patches revert.
-    reverts: Vec<report::Revert>,
+    /// The own patches that need no decision, compared with what they were.
+    proof: ProvenSeries,
 }
 
 /// Replays every series on the pin in memory.
@@ -43,7 +44,8 @@ pub fn run(target: &Target<'_>, choices: Choices) -> Result<RebaseReport> {
         }
         trees.push((series_move, tried.tree));
         report.patches.extend(tried.patches.into_iter().skip(series_move.stack.parents));
-        report.reverts.extend(tried.reverts);
+        report.reverts.extend(tried.proof.reverts());
+        report.proof.push(tried.proof);
     }
     report.overlays = overlay_clashes(target, &trees)?;
     Ok(report)
@@ -88,6 +90,7 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
     let mut failed = FailedPatches::default();
     let mut moves = Vec::new();
     let mut new_patches = Vec::new();
+    let mut trees = vec![series_move.tip.tree];
     for (at, (patch, file)) in series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate() {
         let step = step(series_move, &mut replay, at)?;
         let mut blocked_by = Vec::new();
@@ -96,6 +99,7 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
         } else {
             change_tree(store, &mut tree, &step.changes)?;
         }
+        trees.push(tree.write()?);
         let new = new_patch(patch, &step.replayed, &replay)?;
         let decision = match blocked_by.is_empty() {
             true => decide(&step.replayed, choices),
@@ -111,11 +115,29 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
         moves.push(PatchMove { notes, conflicts, blocked_by, ..moved });
         new_patches.push(new);
     }
-    let pairs =
-        series_move.stack.patches.iter().zip(&new_patches).zip(&moves).skip(series_move.stack.parents);
-    let stays = pairs.filter(|(_, moved)| moved.fate.goes_by_itself()).map(|(pair, _)| pair);
-    let reverts = reverts(series_move, stays)?;
-    Ok(Tried { tree: tree.write()?, patches: moves, reverts })
+    let proof = proof_of_tried(series_move, (&moves, &new_patches), (&trees, &upstream))?;
+    Ok(Tried { tree: tree.write()?, patches: moves, proof })
+}
+
+/// Compares the own patches that need no decision with what they were. `trees` are the new ones: the base, and that after
+/// each patch.
+fn proof_of_tried(
+    series_move: &SeriesMove<'_>,
+    (moves, new_patches): (&[PatchMove], &[Patch]),
+    (trees, upstream): (&[ObjectId], &[TakenPatch]),
+) -> Result<ProvenSeries> {
+    let SeriesMove { store, stack, .. } = series_move;
+    let mut old = SeriesTrees::own_of(stack, &proof::trees_of(store, stack)?);
+    let base = trees.get(stack.parents).copied().unwrap_or(series_move.tip.tree);
+    let after = trees.get(stack.parents + 1..).unwrap_or_default();
+    let own = new_patches.get(stack.parents..).unwrap_or_default();
+    let mut new = SeriesTrees::in_order(base, own, after);
+    let fates: Vec<Fate> = moves.iter().skip(stack.parents).map(|moved| moved.fate).collect();
+    old.keep(&fates, |fate| fate.goes_by_itself() || fate == Fate::Dropped);
+    new.keep(&fates, Fate::goes_by_itself);
+    let is_whole = old.patches.len() == fates.len();
+    let proof = proof::prove(store, &old, &new, is_whole)?;
+    Ok(proven(series_move, (old.base, new.base), proof, upstream))
 }
 
 /// Returns the new patch; a patch with conflicts has no new version yet.
@@ -162,17 +184,29 @@ pub fn empty_report(series_move: &SeriesMove<'_>, tree: ObjectId) -> RebaseRepor
         tree: tree.to_string(),
         patches: Vec::new(),
         reverts: Vec::new(),
+        proof: Vec::new(),
         overlays: Vec::new(),
         written: false,
     }
 }
 
-/// Returns the changes by upstream between the two trees that new patches revert.
-pub fn reverts<'p>(
+/// Returns the proof of a series with the names of its bases; patches that upstream's commits contain may be dropped.
+pub fn proven(
     series_move: &SeriesMove<'_>,
-    pairs: impl Iterator<Item = (&'p Patch, &'p Patch)>,
-) -> Result<Vec<report::Revert>> {
-    let old = StoreTree::new(series_move.store, series_move.stack.pin.tree)?;
-    let new = StoreTree::new(series_move.store, series_move.tip.tree)?;
-    Ok(silent_reverts(pairs, &Bases { old: &old, new: &new })?)
+    (old, new): (ObjectId, ObjectId),
+    proof: SeriesProof,
+    upstream: &[TakenPatch],
+) -> ProvenSeries {
+    let stack = &series_move.stack;
+    let taken = stack.patches.iter().zip(upstream).skip(stack.parents).filter(|(_, taken)| taken.taken);
+    let taken: Vec<(String, String)> =
+        taken.map(|(patch, taken)| (patch.name.clone(), taken.notes.join("; "))).collect();
+    let mut proven = ProvenSeries {
+        variant: stack.variant.name.to_string(),
+        old: report::Place::new(&series_move.old_name, old),
+        new: report::Place::new(&series_move.tip.name, new),
+        proof,
+    };
+    proven.account_for_taken(&taken);
+    proven
 }

@@ -38,7 +38,7 @@ use espalier_series::ObjectId;
 pub use on_tip::conflicts_on;
 use serde_json::json;
 use target::Target;
-pub use waiting::{abort, resume, skip};
+pub use waiting::{abort, prove_done, resume, skip};
 
 pub use crate::rebase::state::Choices;
 use crate::rebase::state::SeriesState;

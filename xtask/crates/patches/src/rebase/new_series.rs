@@ -8,10 +8,13 @@ use espalier_core::sys::project::inputs::PatchFile;
 use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series as series;
-use espalier_series::Patch;
+use espalier_series::{ObjectId, Patch};
 
+use super::in_memory::proven;
 use super::target::SeriesMove;
-use crate::rebase::state::SeriesState;
+use crate::proof::{self, SeriesTrees};
+use crate::rebase::state::{SeriesState, TakenPatch};
+use crate::report::proof::ProvenSeries;
 
 /// One patch of the new series.
 pub struct NewFile {
@@ -94,6 +97,28 @@ pub fn replace_series(
     let folder = series_move.stack.variant.patches.as_deref().unwrap_or_default();
     let files: Vec<PatchFile> = new.iter().flatten().map(|new| new.file.clone()).collect();
     stage.replace_series(folder, series_move.stack.own_files(), &files)
+}
+
+/// Compares a series with its new version, whose patches are the last of `locked`.
+pub fn prove_new_series(
+    series_move: &SeriesMove<'_>,
+    new: &[Option<NewFile>],
+    locked: &LockedVariant,
+    upstream: &[TakenPatch],
+) -> Result<ProvenSeries> {
+    let SeriesMove { store, stack, tip, .. } = series_move;
+    let patches: Vec<&Patch> = new.iter().flatten().map(|new| &new.patch).collect();
+    let trees = locked.patches.iter().map(|patch| id_of(&patch.tree)).collect::<Result<Vec<_>>>()?;
+    let (below, own) = trees.split_at(trees.len().saturating_sub(patches.len()));
+    let base = below.last().copied().unwrap_or(tip.tree);
+    let old = SeriesTrees::own_of(stack, &proof::trees_of(store, stack)?);
+    let new = SeriesTrees::in_order(base, patches, own);
+    let proof = proof::prove(store, &old, &new, true)?;
+    Ok(proven(series_move, (old.base, new.base), proof, upstream))
+}
+
+fn id_of(text: &str) -> Result<ObjectId> {
+    text.parse().map_err(|_| Error::environment(format!("the new lock has `{text}`, which is no object id")))
 }
 
 /// Returns each patch of the series that `series_move` read with its new version; dropped ones are left out.

@@ -325,7 +325,7 @@ mod exact_paths {
 }
 
 /// Parses an object id of the record.
-fn read_id(text: &str) -> Result<ObjectId> {
+pub fn read_id(text: &str) -> Result<ObjectId> {
     text.parse().map_err(|_| damaged(format!("`{text}` is not an object id")))
 }
 

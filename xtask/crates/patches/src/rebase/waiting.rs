@@ -13,13 +13,18 @@ use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::sys::work_trees::conflict_tree::read_resolved;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_core::sys::work_trees::resolutions;
+use espalier_series::ObjectId;
 use serde_json::json;
 
+use super::in_memory::proven;
+use super::new_series::new_series;
 use super::place::Place;
-use super::target::{PinMove, Target, load_with_tip};
+use super::target::{PinMove, SeriesMove, Target, load_with_tip};
 use super::walk::{Walked, go_on, series_now, stop_again};
 use super::{Prepared, Wishes, checks, conflict, edit_stops, finish, parent, verify};
-use crate::rebase::state::{DonePatch, RebaseState, Scope, SeriesState};
+use crate::proof::{self, SeriesTrees};
+use crate::rebase::state::{DonePatch, RebaseState, Scope, SeriesState, read_id};
+use crate::report::proof::ProvenSeries;
 
 /// The user's decision about the patch at which the rebase waits.
 enum Decision {
@@ -61,6 +66,47 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
     ours::rename(&home, &away.path().join("rebase"))?;
     let text = format!("aborted the rebase of {name}; patches, pins.toml and espalier.lock are unchanged");
     Ok(Outcome::ok(text, json!({ "variant": name, "aborted": true })))
+}
+
+/// Returns the proof of a rebase that waits: of the patches that are done, each compared with what it was. The caller
+/// holds the run lock.
+pub fn prove_done(context: &Context, variant: Option<&str>) -> Result<Vec<ProvenSeries>> {
+    let pins = context.pins()?;
+    let variant = pins.variant(variant)?;
+    let home = context.layout.rebase(&variant.pin);
+    let state = conflict::read_state(&home)?.ok_or_else(|| none_waits(context, &variant.name))?;
+    let store = Store::open(&context.layout.store())?;
+    let target = target_of(context, &pins, &store, &state)?;
+    let repo = RebaseRepo::open(&home)?;
+    let begun = target.series().iter().zip(&state.series);
+    let begun = begun.filter(|(_, series)| series.position() > series.parents);
+    begun.map(|(series_move, series)| prove_done_of(series_move, &repo, series)).collect()
+}
+
+/// Compares the done patches of one series with what they were.
+fn prove_done_of(
+    series_move: &SeriesMove<'_>,
+    repo: &RebaseRepo,
+    state: &SeriesState,
+) -> Result<ProvenSeries> {
+    let SeriesMove { stack, tip, .. } = series_move;
+    let new = new_series(series_move, repo, state)?;
+    let mut after: Vec<ObjectId> = Vec::with_capacity(state.done.len());
+    for done in &state.done {
+        let before = after.last().copied().unwrap_or(tip.tree);
+        let commit = done.commit.as_deref().map(read_id).transpose()?;
+        after.push(commit.map(|commit| repo.store.tree_of(commit)).transpose()?.unwrap_or(before));
+    }
+    let (below, own) = after.split_at(state.parents.min(after.len()));
+    let base = below.last().copied().unwrap_or(tip.tree);
+    // The trees after the patches that are left out are those before them.
+    let stays: Vec<ObjectId> =
+        own.iter().zip(&new).filter(|(_, new)| new.is_some()).map(|(tree, _)| *tree).collect();
+    let new = SeriesTrees::in_order(base, new.iter().flatten().map(|new| &new.patch), &stays);
+    let mut old = SeriesTrees::own_of(stack, &proof::trees_of(&repo.store, stack)?);
+    old.patches.truncate(own.len());
+    let proof = proof::prove(&repo.store, &old, &new, false)?;
+    Ok(proven(series_move, (old.base, new.base), proof, &state.upstream))
 }
 
 /// Records resolutions for the next time. A failure to do so must not prevent the abort.

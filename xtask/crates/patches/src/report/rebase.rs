@@ -1,11 +1,10 @@
 //! The effect of a rebase on every patch of a series.
 
-use std::fmt;
-
 use espalier_core::config::overlay::Clash;
 use espalier_series::PatchClass;
 use serde::Serialize;
 
+use super::proof::{ProvenSeries, Revert};
 pub use super::status::Place;
 
 /// The whole report.
@@ -25,6 +24,8 @@ pub struct RebaseReport {
     pub patches: Vec<PatchMove>,
     /// Upstream changes that patches now revert.
     pub reverts: Vec<Revert>,
+    /// Every series, compared with what it was.
+    pub proof: Vec<ProvenSeries>,
     /// Overlay files whose path something else provides on the new tree; only in a dry run, a rebase stops there.
     pub overlays: Vec<Clash>,
     /// Whether the project was changed; false for a dry run.
@@ -99,48 +100,5 @@ impl Fate {
     /// Whether a person has to decide before the rebase can go on.
     pub fn waits(self) -> bool {
         matches!(self, Fate::PartlyUpstreamed | Fate::Upstreamed | Fate::Conflict | Fate::Blocked)
-    }
-}
-
-/// An upstream change since the old pin that a patch now reverts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Revert {
-    /// The patch's file name.
-    pub patch: String,
-    /// The file.
-    pub path: String,
-    /// Line number from 1 in the file before the patch, or after it for a restored line; `None` in a binary file.
-    pub line: Option<usize>,
-    /// The line, sanitized for display.
-    pub text: String,
-    /// The upstream change.
-    pub undone: Undone,
-}
-
-/// An upstream change that is reverted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Undone {
-    /// It added the line.
-    Added,
-    /// It deleted the line.
-    Deleted,
-    /// It changed a binary file.
-    Binary,
-}
-
-impl fmt::Display for Revert {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Revert { patch, path, text, .. } = self;
-        let line = self.line.unwrap_or_default();
-        match self.undone {
-            Undone::Added => write!(out, "{patch} deletes {path}:{line}, which upstream added: {text}"),
-            Undone::Deleted => {
-                write!(out, "{patch} brings back {path}:{line}, which upstream deleted: {text}")
-            }
-            Undone::Binary => {
-                write!(out, "{patch} replaces {path}, which is binary, and upstream changed it too")
-            }
-        }
     }
 }

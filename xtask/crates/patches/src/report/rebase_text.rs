@@ -31,6 +31,9 @@ pub fn text(report: &RebaseReport) -> String {
     for revert in &report.reverts {
         text += &format!("  {revert}\n");
     }
+    if report.written && report.proof.iter().any(|series| !series.proof.is_proved()) {
+        text += "\nwarning: the move made differences that nothing accounts for; `prove HEAD .` lists them\n";
+    }
     for clash in &report.overlays {
         text += &format!("\n{clash}\n");
     }

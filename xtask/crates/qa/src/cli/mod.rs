@@ -189,7 +189,7 @@ mod tests {
             Command::Smoke(options) => both(options),
             Command::Run(options) => both(options),
             Command::Init(_) | Command::Import(_) | Command::Trailers(_) | Command::New(_) => None,
-            Command::Toolchain(_) | Command::Verify(_) => None,
+            Command::Toolchain(_) | Command::Verify(_) | Command::Prove(_) => None,
         }
     }
 

@@ -1,7 +1,9 @@
 //! The report of a pin move: its effects and its checks, as one Markdown page.
 
+use espalier_patches::report::proof::MoveProof;
+use espalier_patches::report::proof_text;
 use espalier_patches::report::status::Place;
-use espalier_patches::report::status_text::{code, escape, indented};
+use espalier_patches::report::status_text::{escape, indented};
 use serde::Serialize;
 
 /// The whole report.
@@ -15,8 +17,8 @@ pub struct SyncReport {
     pub new: Place,
     /// Every patch of every series on this pin, parents first.
     pub patches: Vec<MovedPatch>,
-    /// Lines that a patch deletes and that upstream added since the old pin.
-    pub reverts: Vec<String>,
+    /// Every patch, compared with what it was before the move.
+    pub proof: MoveProof,
     /// The final tree of every variant, before and after.
     pub trees: Vec<MovedTree>,
     /// The checks.
@@ -70,7 +72,7 @@ impl Check {
 impl SyncReport {
     /// Whether the pin may move.
     pub fn passed(&self) -> bool {
-        self.reverts.is_empty() && self.checks.iter().all(|check| check.error.is_none())
+        self.proof.is_proved() && self.checks.iter().all(|check| check.error.is_none())
     }
 
     /// Returns a notice if no variant had to pass the gate.
@@ -92,7 +94,7 @@ impl SyncReport {
             format!("# {}\n\n{verdict}\n", self.title()),
             self.trees_table(),
             self.patches_table(),
-            self.guard(),
+            proof_text::markdown(&self.proof),
             self.checks_table(),
             self.differences(),
         ]
@@ -115,18 +117,6 @@ impl SyncReport {
             text += &format!("| `{file}` | {class} | {change} |\n");
         }
         text
-    }
-
-    fn guard(&self) -> String {
-        let heading = "## Silent reverts\n\n";
-        if self.reverts.is_empty() {
-            return format!(
-                "{heading}No patch deletes a line that upstream added since {}.\n",
-                self.old.name
-            );
-        }
-        let lines: String = self.reverts.iter().map(|line| format!("* {}\n", code(line))).collect();
-        format!("{heading}{lines}")
     }
 
     fn checks_table(&self) -> String {
@@ -164,7 +154,19 @@ impl SyncReport {
 
 #[cfg(test)]
 mod tests {
+    use espalier_patches::report::proof::ProvenSeries;
+    use espalier_series::{PatchProof, SeriesProof};
+
     use super::*;
+
+    fn proof() -> MoveProof {
+        let place = |name: &str| Place { name: name.into(), tree: "11".into() };
+        let name = vec!["0001-a.patch".to_string()];
+        let patch = PatchProof { old: name.clone(), new: name, findings: Vec::new() };
+        let proof = SeriesProof { patches: vec![patch], whole: Vec::new() };
+        let series = ProvenSeries { variant: "p".into(), old: place("v1"), new: place("v2"), proof };
+        MoveProof { old: "v1".into(), new: "v2".into(), series: vec![series], ..MoveProof::default() }
+    }
 
     fn report(error: Option<&str>) -> SyncReport {
         let place = |name: &str, tree: &str| Place { name: name.into(), tree: tree.into() };
@@ -178,7 +180,7 @@ mod tests {
                 change: "context only".into(),
                 difference: "-@@ -1 +1 @@\n+@@ -3 +3 @@\n".into(),
             }],
-            reverts: Vec::new(),
+            proof: proof(),
             trees: vec![MovedTree { variant: "p".into(), old: "33".into(), new: "44".into() }],
             checks: vec![Check { name: "lint".into(), seconds: 0.04, error: error.map(String::from) }],
             gated: vec!["p".into()],
@@ -203,9 +205,15 @@ mod tests {
         |---|---|---|
         | `patches/p/0001-a.patch` | shifted | context only |
 
-        ## Silent reverts
+        ## Proof of the move
 
-        No patch deletes a line that upstream added since v1.
+        The move from v1 to v2 is proved: the changes of 1 patch are the same on either base.
+
+        p, from v1 to v2:
+
+        | patch | change on the new base |
+        |---|---|
+        | `0001-a.patch` | the same |
 
         ## Checks
 
@@ -232,12 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_check_or_a_silent_revert_holds_the_pin() {
+    fn a_failed_check_or_a_move_that_is_not_proved_holds_the_pin() {
         assert!(report(None).passed());
         assert!(!report(Some("no")).passed());
-        let mut reverting = report(None);
-        reverting.reverts.push("0001-a.patch deletes a line".into());
-        assert!(!reverting.passed());
-        assert!(reverting.markdown().contains("**The pin did not move.**"));
+        let mut unproved = report(None);
+        unproved.proof.stale.push("docs/syncs/v1-to-v2.toml: no difference `doubled` of a.c".into());
+        assert!(!unproved.passed());
+        assert!(unproved.markdown().contains("**The pin did not move.**"));
+        assert!(unproved.markdown().contains("no difference `doubled` of a.c"));
     }
 }

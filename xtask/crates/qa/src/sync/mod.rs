@@ -1,14 +1,15 @@
 //! `cargo xtask sync`: moves the pin together with everything that depends on it, or changes nothing.
 //!
-//! The series is rebased and staged; the stage is built, smoke-tested and gated as if it were the project; only then
-//! are `pins.toml`, `espalier.lock`, the patches and the report written, as one change.
+//! The series is rebased and staged, and each patch is compared with what it was; the stage is built, smoke-tested and
+//! gated as if it were the project; only then are `pins.toml`, `espalier.lock`, the patches and the report written, as
+//! one change.
 
 mod checks;
 mod offer;
-
-use std::path::PathBuf;
+mod reasons;
 
 use clap::Args;
+use espalier_core::config::intended::report_file;
 use espalier_core::config::lock::Lock;
 use espalier_core::config::pins::Variant;
 use espalier_core::context::{Context, Outcome};
@@ -20,9 +21,12 @@ use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::ui;
 use espalier_patches::lock_file;
 use espalier_patches::rebase::{self, MoveOptions, Prepared, Upstream};
+use espalier_patches::report::proof::MoveProof;
+use espalier_patches::report::proof_text::sentence;
 use espalier_patches::report::rebase::PatchMove;
 use espalier_patches::report::status::StatusReport;
 use espalier_patches::status;
+use reasons::Reasons;
 use serde_json::json;
 
 use crate::gate;
@@ -59,16 +63,16 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         gate::PROBES.into_iter().try_for_each(|probe| gate::find_probe(context, probe))?;
     }
     let (prepared, classes) = prepare(context, options)?;
-    let staged = Context { locked: true, ..context.staged(&prepared.stage) };
-    let checks = checks::run_all(&staged)?;
     let mut report = describe(&prepared, &classes);
+    let reasons = reasons::take(context, &mut report)?;
+    let staged = Context { locked: true, ..context.staged(&prepared.stage) };
+    report.checks = checks::run_all(&staged)?;
     report.trees = moved_trees(context, &staged)?;
-    report.checks = checks;
     report.gated = gated.iter().map(ToString::to_string).collect();
     if !report.passed() {
         return Err(refuse(context, options, prepared, &report)?);
     }
-    let (page, moved) = finish(context, prepared, &report)?;
+    let (page, moved) = finish(context, prepared, &report, reasons)?;
     let mut text = format!("{}: the pin moved, and all of it holds\nreport: {page}", report.title());
     if let Some(ungated) = report.ungated() {
         text += &format!("\n{ungated}");
@@ -112,7 +116,12 @@ fn describe(prepared: &Prepared, classes: &[StatusReport]) -> SyncReport {
         old: moved.from.clone(),
         new: moved.to.clone(),
         patches: moved.patches.iter().map(|patch| moved_patch(patch, class_of(&patch.file))).collect(),
-        reverts: moved.reverts.iter().map(ToString::to_string).collect(),
+        proof: MoveProof {
+            old: moved.from.name.clone(),
+            new: moved.to.name.clone(),
+            series: moved.proof.clone(),
+            ..MoveProof::default()
+        },
         trees: Vec::new(),
         checks: Vec::new(),
         gated: Vec::new(),
@@ -145,10 +154,18 @@ fn moved_trees(context: &Context, staged: &Context) -> Result<Vec<MovedTree>> {
 
 /// Commits the move and its report; returns the report's file. Building takes minutes during which the lock was free,
 /// so the commit fails unless the project is still the one that was checked.
-fn finish(context: &Context, prepared: Prepared, report: &SyncReport) -> Result<(String, Pending)> {
+fn finish(
+    context: &Context,
+    prepared: Prepared,
+    report: &SyncReport,
+    reasons: Option<Reasons>,
+) -> Result<(String, Pending)> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let Prepared { mut stage, what, .. } = prepared;
-    let page = report_file(report);
+    if let Some(Reasons { file, text }) = reasons {
+        stage.write(&file, text.as_bytes())?;
+    }
+    let page = report_file(&report.old.name, &report.new.name);
     stage.write(&page, ui::named(&report.markdown()).as_bytes())?;
     Ok((page, stage.commit(what)?))
 }
@@ -163,7 +180,8 @@ fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &Syn
         .checks
         .iter()
         .filter_map(|check| Some(format!("{}: {}", check.name, check.error.as_ref()?.lines().next()?)))
-        .chain(report.reverts.iter().cloned())
+        .chain(report.proof.open().iter().map(|(name, finding)| format!("{name}: {}", sentence(finding))))
+        .chain(report.proof.stale.iter().cloned())
         .collect();
     let what = format!("{}: the pin did not move, nothing was changed", report.title());
     let MoveOptions { variant, from, .. } = &options.common;
@@ -175,11 +193,4 @@ fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &Syn
         .hint(format!("read the report: {}", context.layout.show(&page)))
         .hint(format!("{}    # then fix the series", next_command(&edit, &[])))
         .hint(format!("or take it along by hand: {}", next_command("rebase", &flags))))
-}
-
-/// Returns a path such as `docs/syncs/v1-to-v2.md`; a `/` in a name would create folders.
-fn report_file(report: &SyncReport) -> String {
-    let plain = |name: &str| name.replace('/', "-");
-    let name = format!("{}-to-{}.md", plain(&report.old.name), plain(&report.new.name));
-    PathBuf::from("docs/syncs").join(name).display().to_string()
 }

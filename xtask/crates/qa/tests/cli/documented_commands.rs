@@ -44,6 +44,7 @@ const HOW: &[(&str, How)] = &[
     ("new", Runs(&["--dry-run"])),
     ("newest", Parsed(ELSEWHERE)),
     ("page", Parsed(BUILT)),
+    ("prove", Runs(&[])),
     ("rebase", Runs(&[])),
     ("run", Parsed(BUILT)),
     ("status", Runs(&[])),
@@ -55,7 +56,7 @@ const HOW: &[(&str, How)] = &[
 ];
 
 /// Placeholders for the reader's own names: a command with one of them is only parsed.
-const OF_THE_READER: [&str; 5] = ["my-fork", "--continue", "main", "--root", "REF"];
+const OF_THE_READER: [&str; 7] = ["my-fork", "--continue", "main", "--root", "REF", "HEAD~1", "--rebase"];
 
 /// Folders with pages for readers. Records under docs/measurements and docs/syncs show commands of their day.
 const FOLDERS: [&str; 3] = ["docs/guides", "docs/reference", "docs/design"];
@@ -275,7 +276,7 @@ fn what_is_documented_runs_on_this_repository() {
         assert_eq!(copy.kept(), "", "{page}: cargo xtask {}\n{said}", words.join(" "));
         ran.push(words[0].to_string());
     }
-    for command in ["edit", "lint", "rebase", "status", "sync"] {
+    for command in ["edit", "lint", "prove", "rebase", "status", "sync"] {
         assert!(ran.iter().any(|name| name == command), "`{command}` was not run: {ran:?}");
     }
 }

@@ -176,6 +176,8 @@ fn a_conflict_is_skipped() {
       unchanged  patches/paged/0002-say-what-is-counted.patch -> patches/paged/0001-say-what-is-counted.patch
       dropped    patches/paged/0003-greet-dearly.patch
                  skipped by hand
+
+    warning: the move made differences that nothing accounts for; `prove HEAD .` lists them
     -- stderr --
     ");
     moving.assert_moved();

@@ -119,6 +119,8 @@ fn a_replaced_binary_is_named() {
 
     warning: patches undo what upstream did since the old pin:
       0001-change-something.patch replaces data/logo.bin, which is binary, and upstream changed it too
+
+    warning: the move made differences that nothing accounts for; `prove HEAD .` lists them
     -- stderr --
     ");
     moving.assert_moved();
@@ -224,6 +226,8 @@ fn where_upstream_moved_things_a_person_says_where_to() {
        +a new story
       -## src/circle.c ##
       -renamed
+
+    warning: the move made differences that nothing accounts for; `prove HEAD .` lists them
     -- stderr --
     ");
     moving.assert_moved();

@@ -22,6 +22,7 @@ fn pin_lock_series_and_report_move_together() {
         report.contains("| `patches/paged/0002-say-what-is-counted.patch` | shifted | unchanged"),
         "{report}"
     );
+    assert!(report.contains("The move from v1.0 to v2.0 is proved: the changes of 3 patches"), "{report}");
     assert!(report.contains("| build paged cpu-native | ok |"), "{report}");
     assert!(report.contains("Nothing was gated: no variant in `pins.toml` names"), "{report}");
     assert!(said.stdout.contains("Nothing was gated: "), "{said}");

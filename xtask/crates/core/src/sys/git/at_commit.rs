@@ -17,6 +17,27 @@ pub fn is_in_head(root: &Path, path: &str) -> bool {
     asked.is_ok_and(|asked| asked.status.success())
 }
 
+/// Returns the id of the commit that `reference` names in the repository at `root`.
+///
+/// # Errors
+///
+/// There is no such commit here, or no repository.
+pub fn commit_of(root: &Path, reference: &str) -> Result<String> {
+    let unknown = || {
+        Error::usage(format!("`{reference}` names no commit of this repository"))
+            .hint("git log --oneline    # lists its commits")
+    };
+    if reference.starts_with('-') {
+        return Err(unknown());
+    }
+    let wanted = format!("{reference}^{{commit}}");
+    let asked = git(&root.join(".git")).args(["rev-parse", "--verify", "--quiet", &wanted]).finish()?;
+    match asked.status.success() {
+        true => Ok(espalier_series::lossy(&asked.stdout).trim().to_string()),
+        false => Err(unknown()),
+    }
+}
+
 /// Returns the contents of `paths` at `reference` by path from the root; a folder yields everything below it. Paths
 /// that the commit does not have are left out.
 ///

@@ -1,0 +1,151 @@
+//! Differences that a move of a pin is meant to make: `docs/syncs/OLD-to-NEW.toml`, beside the report of the move.
+
+use espalier_series::FindingClass;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::lock::toml_string;
+use super::snippet::SourceText;
+use crate::error::Result;
+
+/// One difference, or several equal ones, that a person has named as intended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intended {
+    /// Its class.
+    pub class: FindingClass,
+    /// The file; for a whole patch, its file name.
+    pub path: String,
+    /// The line, without white space around it; `None` for a difference that is not about one line.
+    pub line: Option<String>,
+    /// How often it occurs.
+    pub count: usize,
+    /// The reason.
+    pub why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    intended: Option<Vec<RawIntended>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawIntended {
+    class: Spanned<FindingClass>,
+    path: String,
+    line: Option<String>,
+    count: Option<Spanned<usize>>,
+    why: Spanned<String>,
+}
+
+/// Returns the path of the file for the move from `old` to `new`, two pins, relative to the root.
+#[must_use]
+pub fn intended_file(old: &str, new: &str) -> String {
+    format!("{}.toml", move_file(old, new))
+}
+
+/// Returns the path of the report of the move, relative to the root.
+#[must_use]
+pub fn report_file(old: &str, new: &str) -> String {
+    format!("{}.md", move_file(old, new))
+}
+
+/// A `/` in a name would create folders.
+fn move_file(old: &str, new: &str) -> String {
+    let plain = |name: &str| name.replace('/', "-");
+    format!("docs/syncs/{}-to-{}", plain(old), plain(new))
+}
+
+/// Reads the text of such a file.
+///
+/// # Errors
+///
+/// An unknown key or class, a class that needs no reason, or a missing reason, each with its line.
+pub fn read_intended(source: SourceText<'_>) -> Result<Vec<Intended>> {
+    let raw: RawFile = source.parse_toml()?;
+    raw.intended.unwrap_or_default().into_iter().map(|entry| checked(source, entry)).collect()
+}
+
+fn checked(source: SourceText<'_>, raw: RawIntended) -> Result<Intended> {
+    let class = *raw.class.get_ref();
+    if class.is_accounted_for() {
+        return Err(source.error_at(raw.class.span(), "a difference of this class needs no reason"));
+    }
+    if raw.why.get_ref().trim().is_empty() {
+        return Err(source.error_at(raw.why.span(), "the reason why the difference is intended"));
+    }
+    let count = raw.count.as_ref().map_or(1, |count| *count.get_ref());
+    if let Some(raw) = raw.count.filter(|_| count == 0) {
+        return Err(source.error_at(raw.span(), "how often it occurs: 1 or more"));
+    }
+    Ok(Intended {
+        class,
+        path: raw.path,
+        line: raw.line.map(|line| line.trim().to_string()),
+        count,
+        why: raw.why.into_inner(),
+    })
+}
+
+/// Renders the text of such a file.
+#[must_use]
+pub fn render_intended(entries: &[Intended]) -> String {
+    let text =
+        "# Differences that this move is meant to make: `cargo xtask prove` requires a reason for each.\n";
+    entries.iter().fold(text.to_string(), |text, entry| text + "\n" + &render_entry(entry))
+}
+
+/// Renders one entry.
+#[must_use]
+pub fn render_entry(entry: &Intended) -> String {
+    let mut text = format!("[[intended]]\nclass = \"{}\"\n", entry.class.name());
+    text += &format!("path = {}\n", toml_string(&entry.path));
+    if let Some(line) = &entry.line {
+        text += &format!("line = {}\n", toml_string(line));
+    }
+    if entry.count != 1 {
+        text += &format!("count = {}\n", entry.count);
+    }
+    text + &format!("why = {}\n", toml_string(&entry.why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Intended>> {
+        read_intended(SourceText { name: "docs/syncs/v1-to-v2.toml", text })
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let line = Intended {
+            class: FindingClass::LostOwnLine,
+            path: "src/a \"b\".c".into(),
+            line: Some("puts(\"a\\tb\");".into()),
+            count: 2,
+            why: "upstream has another call".into(),
+        };
+        let patch = Intended { class: FindingClass::LostPatch, line: None, count: 1, ..line.clone() };
+        let entries = vec![line, patch];
+        assert_eq!(read(&render_intended(&entries)).unwrap(), entries);
+        assert!(read("").unwrap().is_empty());
+        assert_eq!(intended_file("release/v1", "v2"), "docs/syncs/release-v1-to-v2.toml");
+        assert_eq!(report_file("v1", "v2"), "docs/syncs/v1-to-v2.md");
+    }
+
+    #[test]
+    fn mistakes_are_underlined() {
+        let refusal = |more: &str| {
+            let text = format!("[[intended]]\npath = \"a\"\n{more}\n");
+            read(&text).unwrap_err().to_string()
+        };
+        let why = "why = \"so\"";
+        assert!(refusal(&format!("class = \"lost\"\n{why}")).contains("unknown variant `lost`"));
+        assert!(refusal(&format!("class = \"upstreamed\"\n{why}")).contains("needs no reason"));
+        assert!(refusal("class = \"doubled\"\nwhy = \" \"").contains("the reason why"));
+        assert!(refusal(&format!("class = \"doubled\"\ncount = 0\n{why}")).contains("1 or more"));
+        assert!(refusal("class = \"doubled\"").contains("missing field `why`"));
+    }
+}

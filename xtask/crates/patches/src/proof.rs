@@ -1,0 +1,88 @@
+//! The proof of a move on trees of the store.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::store_tree::StoreTree;
+use espalier_series::{ObjectId, Patch, PlacedPatch, PlacedSeries, SeriesProof, prove_series};
+
+use super::apply;
+use crate::stack::Stack;
+
+/// A series on its base, by the ids of its trees.
+#[derive(Clone, Debug)]
+pub struct SeriesTrees<'a> {
+    /// The tree below the first patch.
+    pub base: ObjectId,
+    /// The patches, each with the trees before and after it.
+    pub patches: Vec<(&'a Patch, [ObjectId; 2])>,
+}
+
+impl<'a> SeriesTrees<'a> {
+    /// Returns consecutive patches; `after` has the tree after each.
+    pub fn in_order(
+        base: ObjectId,
+        patches: impl IntoIterator<Item = &'a Patch>,
+        after: &[ObjectId],
+    ) -> SeriesTrees<'a> {
+        let before = std::iter::once(&base).chain(after);
+        let placed = patches.into_iter().zip(before.zip(after));
+        let patches = placed.map(|(patch, (before, after))| (patch, [*before, *after])).collect();
+        SeriesTrees { base, patches }
+    }
+
+    /// Returns the own patches of `stack` on its pin. `trees` are those after each patch, including the parents'.
+    pub fn own_of(stack: &'a Stack, trees: &[ObjectId]) -> SeriesTrees<'a> {
+        let (below, own) = trees.split_at(stack.parents.min(trees.len()));
+        let base = below.last().copied().unwrap_or(stack.pin.tree);
+        SeriesTrees::in_order(base, stack.own_patches(), own)
+    }
+
+    /// Keeps only the patches for which `is_kept` holds, given the fate of each.
+    pub fn keep<F: Copy>(&mut self, fates: &[F], is_kept: impl Fn(F) -> bool) {
+        let mut fates = fates.iter();
+        self.patches.retain(|_| fates.next().is_some_and(|fate| is_kept(*fate)));
+    }
+
+    fn ids(&self) -> impl Iterator<Item = ObjectId> {
+        std::iter::once(self.base).chain(self.patches.iter().flat_map(|(_, trees)| *trees))
+    }
+}
+
+/// Returns the trees after each patch of `stack`, without overlays.
+pub fn trees_of(store: &Store, stack: &Stack) -> Result<Vec<ObjectId>> {
+    apply::trees_after(store, stack.pin.tree, &stack.patches)
+}
+
+/// Compares a series before a move with the one after it. `is_whole` tells whether either is complete.
+pub fn prove(
+    store: &Store,
+    old: &SeriesTrees<'_>,
+    new: &SeriesTrees<'_>,
+    is_whole: bool,
+) -> Result<SeriesProof> {
+    let mut trees = HashMap::new();
+    for id in old.ids().chain(new.ids()) {
+        if let Entry::Vacant(place) = trees.entry(id) {
+            place.insert(StoreTree::new(store, id)?);
+        }
+    }
+    Ok(prove_series(&placed(old, &trees)?, &placed(new, &trees)?, is_whole)?)
+}
+
+fn placed<'a>(
+    series: &SeriesTrees<'a>,
+    trees: &'a HashMap<ObjectId, StoreTree<'_>>,
+) -> Result<PlacedSeries<'a>> {
+    let patch = |(patch, [before, after]): &(&'a Patch, [ObjectId; 2])| {
+        Ok(PlacedPatch { patch: *patch, before: opened(trees, *before)?, after: opened(trees, *after)? })
+    };
+    let patches = series.patches.iter().map(patch).collect::<Result<_>>()?;
+    Ok(PlacedSeries { base: opened(trees, series.base)?, patches })
+}
+
+fn opened<'t, 's>(trees: &'t HashMap<ObjectId, StoreTree<'s>>, id: ObjectId) -> Result<&'t StoreTree<'s>> {
+    trees.get(&id).ok_or_else(|| Error::environment(format!("the tree {id} was not opened")))
+}

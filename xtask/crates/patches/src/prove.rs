@@ -1,0 +1,179 @@
+//! `cargo xtask prove`: whether a move of the pin changed nothing but the bases of the series.
+//!
+//! Two states of this repository are compared, each with its pins, patches and lock. A state is one of its commits, or
+//! the files on disk; a rebase that waits for its user can be compared with the series that it moves.
+
+mod state;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::Args;
+use espalier_core::config::intended::{intended_file, read_intended};
+use espalier_core::config::lock::{LockedFile, LockedVariant};
+use espalier_core::config::name::Name;
+use espalier_core::config::snippet::SourceText;
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::run_lock::{self, Access};
+use espalier_core::sys::upstream::fetch::fetch_pin;
+use espalier_series::ObjectId;
+use serde_json::{Value, json};
+use state::State;
+
+use super::apply;
+use crate::proof::{self, SeriesTrees};
+use crate::rebase;
+use crate::report::proof::{MoveProof, ProvenSeries};
+use crate::report::proof_text;
+use crate::report::rebase::Place;
+use crate::stack::Stack;
+
+/// Options of `prove`.
+#[derive(Clone, Debug, Args)]
+pub struct Options {
+    /// State before the move: a commit of this repository, such as `HEAD~1`.
+    #[arg(value_name = "OLD", required_unless_present = "rebase")]
+    pub old: Option<String>,
+    /// State after the move: a commit, or `.` for the files on disk.
+    #[arg(value_name = "NEW", default_value = ".", conflicts_with = "rebase")]
+    pub new: String,
+    /// Compare the patches that an unfinished rebase has done so far, instead of two states.
+    #[arg(long, conflicts_with = "old")]
+    pub rebase: bool,
+    /// Variant of `pins.toml`; default: every series.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
+    /// Print every difference with its hunks, also those that are accounted for.
+    #[arg(long)]
+    pub long: bool,
+    /// Print Markdown.
+    #[arg(long, conflicts_with_all = ["json", "long"])]
+    pub markdown: bool,
+}
+
+/// Compares the two states; exits with 1 if a difference has to be fixed or named as intended.
+pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
+    let proof = match &options.old {
+        Some(old) => prove_states(context, (old, &options.new), options.variant.as_deref())?,
+        None => prove_rebase(context, options.variant.as_deref())?,
+    };
+    let text = match options.markdown {
+        true => proof_text::markdown(&proof),
+        false => proof_text::text(&proof, options.long),
+    };
+    Ok(Outcome { text, json: json_of(&proof), code: u8::from(!proof.is_proved()) })
+}
+
+fn json_of(proof: &MoveProof) -> Value {
+    let mut json = json!(proof);
+    json["proved"] = json!(proof.is_proved());
+    json
+}
+
+fn prove_states(context: &Context, (old, new): (&str, &str), variant: Option<&str>) -> Result<MoveProof> {
+    let (old, new) = (State::read(context, old)?, State::read(context, new)?);
+    let store = Store::open(&context.layout.store())?;
+    let mut proof =
+        MoveProof { old: old.name().to_string(), new: new.name().to_string(), ..MoveProof::default() };
+    for variant in variants(&old, &new, variant)? {
+        let (before, after) =
+            (Applied::of(context, &store, &old, &variant)?, Applied::of(context, &store, &new, &variant)?);
+        proof.series.push(before.proof_with(&store, &after)?);
+        proof.overlays.extend(other_overlays(&before.locked, &after.locked));
+    }
+    proof.overlays.sort();
+    proof.overlays.dedup();
+    name_intended(&mut proof, |file| new.file(file))?;
+    Ok(proof)
+}
+
+fn prove_rebase(context: &Context, variant: Option<&str>) -> Result<MoveProof> {
+    let mut proof = MoveProof {
+        old: "the series".to_string(),
+        new: "the unfinished rebase".to_string(),
+        series: rebase::prove_done(context, variant)?,
+        ..MoveProof::default()
+    };
+    name_intended(&mut proof, |file| disk::read_if_there(&context.layout.root().join(file)))?;
+    // What an entry is about may be in a patch that is still to come.
+    proof.stale.clear();
+    Ok(proof)
+}
+
+/// Reads the reasons for intended differences, which are in one file for each pair of pins.
+pub fn name_intended(proof: &mut MoveProof, read: impl Fn(&str) -> Result<Option<Vec<u8>>>) -> Result<()> {
+    let mut files: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, series) in proof.series.iter().enumerate() {
+        files.entry(intended_file(&series.old.name, &series.new.name)).or_default().push(at);
+    }
+    for (file, places) in files {
+        let text = read(&file)?.unwrap_or_default();
+        let text =
+            String::from_utf8(text).map_err(|_| Error::usage(format!("`{file}` is not UTF-8 text")))?;
+        let entries = read_intended(SourceText { name: &file, text: &text })?;
+        proof.name_intended(&file, &entries, &places);
+    }
+    Ok(())
+}
+
+/// Returns the variants to compare: the named one, or one for each series.
+fn variants(old: &State<'_>, new: &State<'_>, variant: Option<&str>) -> Result<Vec<Name>> {
+    let wanted: BTreeSet<Name> = match variant {
+        Some(name) => BTreeSet::from([new.pins().variant(Some(name))?.name.clone()]),
+        None => old.series().chain(new.series()).collect(),
+    };
+    for (state, other) in [(old, new), (new, old)] {
+        if let Some(name) = wanted.iter().find(|name| !state.pins().variants.contains_key(*name)) {
+            let what = format!("{} has the variant {name}, and {} has not", other.name(), state.name());
+            let both = wanted.iter().filter(|name| state.pins().variants.contains_key(*name));
+            let hints = both.map(|name| format!("compare one that both have: --variant {name}"));
+            return Err(hints.fold(Error::usage(what), Error::hint));
+        }
+    }
+    Ok(wanted.into_iter().collect())
+}
+
+/// A series of one state, applied to its pin.
+struct Applied {
+    stack: Stack,
+    locked: LockedVariant,
+    trees: Vec<ObjectId>,
+}
+
+impl Applied {
+    fn of(context: &Context, store: &Store, state: &State<'_>, variant: &Name) -> Result<Applied> {
+        let stack = state.stack(variant)?;
+        fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+        let at = |error: Error| Error { what: format!("at {}: {}", state.name(), error.what), ..error };
+        let applied = apply::apply_stack(store, &stack).map_err(at)?;
+        let locked = state.locked(variant, &applied.locked)?;
+        let trees = proof::trees_of(store, &stack)?;
+        Ok(Applied { stack, locked, trees })
+    }
+
+    fn proof_with(&self, store: &Store, new: &Applied) -> Result<ProvenSeries> {
+        let trees =
+            (SeriesTrees::own_of(&self.stack, &self.trees), SeriesTrees::own_of(&new.stack, &new.trees));
+        let proof = proof::prove(store, &trees.0, &trees.1, true)?;
+        Ok(ProvenSeries {
+            variant: self.stack.variant.name.to_string(),
+            old: Place::new(&self.stack.pin.revision, trees.0.base),
+            new: Place::new(&new.stack.pin.revision, trees.1.base),
+            proof,
+        })
+    }
+}
+
+/// Returns the overlay files that differ between the locks of two states.
+fn other_overlays(old: &LockedVariant, new: &LockedVariant) -> Vec<String> {
+    let digests = |locked: &LockedVariant| -> BTreeMap<String, String> {
+        let digest = |file: &LockedFile| (file.path.clone(), file.sha256.clone());
+        locked.overlays.iter().map(digest).collect()
+    };
+    let (old, new) = (digests(old), digests(new));
+    let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    paths.into_iter().filter(|path| old.get(*path) != new.get(*path)).cloned().collect()
+}

@@ -1,0 +1,280 @@
+//! The proof of a move as data: every series, compared with what it was, and the differences that a person has named as
+//! intended.
+
+use std::fmt;
+
+use espalier_core::config::intended::Intended;
+use espalier_series::{FindingClass, PatchProof, ProofFinding, SeriesProof, Undone};
+use serde::Serialize;
+
+use super::status::Place;
+
+/// The proof of one series.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProvenSeries {
+    /// The variant that has the series.
+    pub variant: String,
+    /// The tree below its first patch, before the move.
+    pub old: Place,
+    /// The tree below its first patch, after the move.
+    pub new: Place,
+    /// Every patch, and the whole series.
+    #[serde(flatten)]
+    pub proof: SeriesProof,
+}
+
+/// The proof of a move.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct MoveProof {
+    /// The state of the repository before the move, as named by the user.
+    pub old: String,
+    /// The state after it.
+    pub new: String,
+    /// Every series.
+    pub series: Vec<ProvenSeries>,
+    /// Overlay files that differ between the states. They are no part of the proof.
+    pub overlays: Vec<String>,
+    /// The files that name intended differences, whether they exist or not.
+    pub intended_in: Vec<String>,
+    /// Entries of those files for which there is no difference.
+    pub stale: Vec<String>,
+}
+
+/// An upstream change since the old pin that a patch now reverts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Revert {
+    /// The patch's file name.
+    pub patch: String,
+    /// The file.
+    pub path: String,
+    /// Line number from 1 in the file before the patch, or after it for a restored line; `None` for a whole file.
+    pub line: Option<usize>,
+    /// The line, sanitized for display.
+    pub text: String,
+    /// The upstream change.
+    pub undone: Undone,
+}
+
+impl fmt::Display for Revert {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Revert { patch, path, text, .. } = self;
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        match self.undone {
+            Undone::Added => write!(out, "{patch} deletes {path}{line}, which upstream added: {text}"),
+            Undone::Deleted => {
+                write!(out, "{patch} brings back {path}{line}, which upstream deleted: {text}")
+            }
+            Undone::Binary => {
+                write!(out, "{patch} replaces {path}, which is no text, and upstream changed it too")
+            }
+        }
+    }
+}
+
+impl MoveProof {
+    /// Whether every difference is accounted for or named as intended, and no entry names a difference that is not there.
+    pub fn is_proved(&self) -> bool {
+        self.stale.is_empty() && self.series.iter().all(|series| series.proof.is_proved())
+    }
+
+    /// Returns the differences that have to be fixed or named as intended, each with the patch that has it, or the
+    /// variant.
+    pub fn open(&self) -> Vec<(String, &ProofFinding)> {
+        self.series.iter().flat_map(ProvenSeries::open).collect()
+    }
+
+    /// Takes over the reasons in `entries`, read from `file`, for the series at `places`.
+    pub fn name_intended(&mut self, file: &str, entries: &[Intended], places: &[usize]) {
+        let mut left: Vec<usize> = entries.iter().map(|entry| entry.count).collect();
+        let series = self.series.iter_mut().enumerate().filter(|(at, _)| places.contains(at));
+        for finding in series.flat_map(|(_, series)| series.proof.findings_mut()) {
+            name_intended(finding, entries, &mut left);
+        }
+        let unused = entries.iter().zip(&left).filter(|(entry, left)| entry.count == **left);
+        self.stale.extend(unused.map(|(entry, _)| {
+            let line = entry.line.as_ref().map(|line| format!(": {line}")).unwrap_or_default();
+            format!("{file}: no difference `{}` of {}{line}", entry.class.name(), entry.path)
+        }));
+        self.intended_in.push(file.to_string());
+    }
+}
+
+/// Takes over the reason of the first entry about `finding` that is not used up.
+fn name_intended(finding: &mut ProofFinding, entries: &[Intended], left: &mut [usize]) {
+    if finding.class.is_accounted_for() {
+        return;
+    }
+    let mut candidates =
+        entries.iter().zip(left).filter(|(entry, left)| **left > 0 && is_about(entry, finding));
+    if let Some((entry, left)) = candidates.next() {
+        *left -= 1;
+        finding.intended = Some(entry.why.clone());
+    }
+}
+
+fn is_about(entry: &Intended, finding: &ProofFinding) -> bool {
+    let line = finding.place.map(|_| finding.text.trim());
+    entry.class == finding.class && entry.path == finding.path && entry.line.as_deref() == line
+}
+
+/// Returns the entry that names `finding` as intended.
+pub fn entry_for(finding: &ProofFinding, why: &str) -> Intended {
+    Intended {
+        class: finding.class,
+        path: finding.path.clone(),
+        line: finding.place.map(|_| finding.text.trim().to_string()),
+        count: 1,
+        why: why.to_string(),
+    }
+}
+
+impl ProvenSeries {
+    /// Returns the differences that have to be fixed or named as intended, each with the patch that has it, or the
+    /// variant.
+    pub fn open(&self) -> Vec<(String, &ProofFinding)> {
+        let patches = self.proof.patches.iter().flat_map(|patch| {
+            let name = patch.name();
+            patch.findings.iter().map(move |finding| (name.clone(), finding))
+        });
+        let whole = self.proof.whole.iter().map(|finding| (self.variant.clone(), finding));
+        patches.chain(whole).filter(|(_, finding)| finding.is_open()).collect()
+    }
+
+    /// Accounts for dropped patches that upstream's commits contain, given the name of each and what is known of it:
+    /// upstream may have changed their lines since.
+    pub fn account_for_taken(&mut self, taken: &[(String, String)]) {
+        for patch in self.proof.patches.iter_mut().filter(|patch| patch.new.is_empty()) {
+            for finding in &mut patch.findings {
+                let reason = taken.iter().find(|(name, _)| *name == finding.path);
+                if let Some((_, why)) = reason.filter(|_| finding.class == FindingClass::LostPatch) {
+                    finding.intended = Some(why.clone());
+                }
+            }
+        }
+    }
+
+    /// Returns the guard against silent reverts: the upstream changes since the old base that patches reverse now, whether
+    /// or not the proof accounts for them. It is what happens when a conflict is resolved by taking the side of the patch.
+    /// Lines without a letter or digit are in every file, and left out.
+    pub fn reverts(&self) -> Vec<Revert> {
+        let of_patch = |patch: &PatchProof| {
+            let name = patch.name();
+            let undone = patch.findings.iter().filter_map(|finding| Some((finding, finding.undone?)));
+            let reverts = undone.map(|(finding, undone)| Revert {
+                patch: name.clone(),
+                path: finding.path.clone(),
+                line: finding.place.map(|place| place.line),
+                text: if undone == Undone::Binary { String::new() } else { finding.text.trim().to_string() },
+                undone,
+            });
+            reverts.collect::<Vec<_>>()
+        };
+        let mut reverts: Vec<Revert> = self.proof.patches.iter().flat_map(of_patch).collect();
+        reverts.retain(|revert| {
+            revert.undone == Undone::Binary || revert.text.bytes().any(|byte| byte.is_ascii_alphanumeric())
+        });
+        reverts.sort_by(|left, right| {
+            (&left.patch, &left.path, left.line).cmp(&(&right.patch, &right.path, right.line))
+        });
+        reverts
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use espalier_series::{FileVersion, HunkPair, LinePlace};
+
+    use super::*;
+
+    pub fn finding(class: FindingClass, text: &str) -> ProofFinding {
+        ProofFinding {
+            class,
+            path: "src/a.c".into(),
+            function: Some("int f(void) {".into()),
+            place: Some(LinePlace { version: FileVersion::NewAfter, line: 7 }),
+            text: text.into(),
+            evidence: None,
+            undone: None,
+            hunks: HunkPair { old: None, new: Some("@@ -7 +7 @@\n-a\n+b".into()) },
+            intended: None,
+        }
+    }
+
+    pub fn proof(findings: Vec<ProofFinding>) -> MoveProof {
+        let place = |name: &str| Place { name: name.into(), tree: "11".into() };
+        let patch =
+            PatchProof { old: vec!["0001-a.patch".into()], new: vec!["0001-a.patch".into()], findings };
+        let proof = SeriesProof { patches: vec![patch], whole: Vec::new() };
+        let series = ProvenSeries { variant: "p".into(), old: place("v1"), new: place("v2"), proof };
+        MoveProof { old: "HEAD~1".into(), new: "HEAD".into(), series: vec![series], ..MoveProof::default() }
+    }
+
+    #[test]
+    fn each_entry_names_as_many_differences_as_it_counts() {
+        let lost = || finding(FindingClass::LostOwnLine, "    a();");
+        let entry = |count: usize| Intended { count, ..entry_for(&lost(), "upstream has b()") };
+        let left = |entries: &[Intended]| {
+            let mut proof = proof(vec![lost(), lost()]);
+            proof.name_intended("f.toml", entries, &[0]);
+            (proof.open().len(), proof.stale.len(), proof.is_proved())
+        };
+        assert_eq!(left(&[]), (2, 0, false));
+        assert_eq!(left(&[entry(1)]), (1, 0, false));
+        assert_eq!(left(&[entry(2)]), (0, 0, true));
+        assert_eq!(left(&[entry(1), entry(1)]), (0, 0, true));
+        let other = Intended { path: "src/b.c".into(), ..entry(1) };
+        assert_eq!(left(&[entry(2), other]), (0, 1, false), "an entry that is not needed");
+    }
+
+    #[test]
+    fn an_entry_without_a_line_is_about_a_whole_file() {
+        let mut whole = finding(FindingClass::NewDeletion, "the whole file (3 lines)");
+        whole.place = None;
+        let entry = entry_for(&whole, "so");
+        assert_eq!(entry.line, None);
+        assert!(is_about(&entry, &whole));
+        assert!(!is_about(&entry, &finding(FindingClass::NewDeletion, "a();")));
+    }
+
+    #[test]
+    fn a_dropped_patch_that_upstream_contains_is_accounted_for() {
+        let mut proof =
+            proof(vec![finding(FindingClass::LostPatch, "2 of its 2 changes are not in upstream")]);
+        let series = &mut proof.series[0];
+        series.proof.patches[0].new.clear();
+        series.proof.patches[0].findings[0].path = "0001-a.patch".into();
+        series.account_for_taken(&[("0002-b.patch".into(), "taken".into())]);
+        assert!(!series.proof.is_proved());
+        series.account_for_taken(&[("0001-a.patch".into(), "taken upstream by 1234".into())]);
+        assert!(series.proof.is_proved());
+    }
+
+    #[test]
+    fn reverts_are_what_upstream_did_in_lines_that_say_something() {
+        let undone = |text: &str, undone| ProofFinding {
+            undone: Some(undone),
+            ..finding(FindingClass::NewDeletion, text)
+        };
+        let mut whole = undone("the whole file (3 lines)", Undone::Added);
+        whole.place = None;
+        let proof = proof(vec![
+            finding(FindingClass::LostOwnLine, "    ours();"),
+            undone("    }", Undone::Added),
+            undone("    check();", Undone::Added),
+            undone("    back();", Undone::Deleted),
+            undone("the content is another", Undone::Binary),
+            whole,
+        ]);
+        let reverts: Vec<String> = proof.series[0].reverts().iter().map(ToString::to_string).collect();
+        let (binary, lines) = reverts.split_last().unwrap();
+        assert_eq!(
+            lines,
+            [
+                "0001-a.patch deletes src/a.c, which upstream added: the whole file (3 lines)",
+                "0001-a.patch deletes src/a.c:7, which upstream added: check();",
+                "0001-a.patch brings back src/a.c:7, which upstream deleted: back();",
+            ]
+        );
+        assert!(binary.starts_with("0001-a.patch replaces src/a.c, "), "{binary}");
+    }
+}

@@ -1,0 +1,181 @@
+//! `prove`: a move that changed nothing but the bases passes, and what else it changed is named.
+
+use std::path::Path;
+
+use super::support::editing::{commit_project, edit_folder};
+use super::support::moving::{Move, above_everything, greet, upstream_greets_otherwise};
+use super::support::{Output, files, git};
+
+const ALLOWED: &str = "docs/syncs/v1.0-to-v2.0.toml";
+
+/// Commits the project before the move.
+fn begin(moving: &Move) {
+    commit_project(&moving.project);
+}
+
+fn commit(moving: &Move, message: &str) {
+    git::git(moving.project.root(), &["add", "--all", "--", ".", ":!target"]);
+    git::git(moving.project.root(), &["commit", "--quiet", "--message", message]);
+}
+
+fn prove(moving: &Move, arguments: &[&str]) -> Output {
+    moving.project.run(&[&["prove"], arguments].concat())
+}
+
+#[test]
+fn a_clean_move_is_proved() {
+    let moving = Move::new(above_everything("src/greet.c"));
+    begin(&moving);
+    moving.rebase(&[]).success();
+    insta::assert_snapshot!(prove(&moving, &["HEAD"]).success(), @"
+    exit: 0
+    -- stdout --
+    the move from HEAD to the files on disk is proved: the changes of 3 patches are the same on either base
+
+    paged: from v1.0 to v2.0
+      the same  0001-greet-more-warmly.patch
+      the same  0002-say-what-is-counted.patch
+      the same  0003-greet-dearly.patch
+    -- stderr --
+    ");
+    commit(&moving, "Move the pin");
+    let json = moving.project.run(&["--json", "prove", "HEAD~1", "HEAD"]).success().json();
+    assert_eq!(json["proved"], true);
+    assert_eq!(json["old"], "HEAD~1");
+    assert_eq!(json["new"], "HEAD");
+    assert_eq!(json["series"][0]["variant"], "paged");
+    assert_eq!(json["series"][0]["patches"].as_array().unwrap().len(), 3);
+    assert_eq!(json["intended_in"][0], ALLOWED);
+    let page = prove(&moving, &["HEAD~1", "HEAD", "--markdown"]).success().stdout;
+    assert!(page.contains("| `0003-greet-dearly.patch` | the same |"), "{page}");
+    // And the other way round.
+    prove(&moving, &["HEAD", "HEAD~1"]).success();
+}
+
+/// Changes the last patch of the moved series, as a careless refresh of it would.
+fn refresh_carelessly(moving: &Move, change: impl Fn(&Path)) {
+    moving.project.run(&["edit"]).success();
+    let folder = edit_folder(&moving.project, "paged");
+    change(&folder);
+    git::git(&folder, &["commit", "--quiet", "--all", "--amend", "--no-edit"]);
+    moving.project.run(&["export"]).success();
+}
+
+#[test]
+fn a_lost_line_is_named_until_its_reason_is_given() {
+    let moving = Move::new(above_everything("src/greet.c"));
+    begin(&moving);
+    moving.rebase(&[]).success();
+    commit(&moving, "Move the pin");
+    refresh_carelessly(&moving, |folder| {
+        files::edit(&folder.join("src/greet.c"), "// And another one.\n", "");
+    });
+    insta::assert_snapshot!(prove(&moving, &["HEAD~1", "."]).code(1), @r#"
+    exit: 1
+    -- stdout --
+    the move from HEAD~1 to the files on disk is not proved: 1 difference
+
+    paged: from v1.0 to v2.0
+      the same      0001-greet-more-warmly.patch
+      the same      0002-say-what-is-counted.patch
+      1 difference  0003-greet-dearly.patch
+
+    0003-greet-dearly.patch: new-deletion: src/greet.c:2: // And another one.
+      the line number is that of the new base
+
+    fix the series, or, if a difference is intended, give its reason in docs/syncs/v1.0-to-v2.0.toml:
+
+        [[intended]]
+        class = "new-deletion"
+        path = "src/greet.c"
+        line = "// And another one."
+        why = "..."
+    -- stderr --
+    "#);
+    let long = prove(&moving, &["HEAD~1", ".", "--long"]).code(1).stdout;
+    assert!(long.contains("-// And another one."), "{long}");
+    let entry = "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\n\
+                 line = \"// And another one.\"\nwhy = \"it is wrong\"\n";
+    moving.project.write(ALLOWED, entry);
+    let said = prove(&moving, &["HEAD~1", "."]).success().stdout;
+    assert!(said.contains("but for 1 intended difference"), "{said}");
+    // A state has its own reasons: the commit has none, and no such difference.
+    prove(&moving, &["HEAD~1", "HEAD"]).success();
+    moving.project.write(ALLOWED, entry.repeat(2));
+    let said = prove(&moving, &["HEAD~1", "."]).code(1).stdout;
+    assert!(said.contains("no difference `new-deletion` of src/greet.c: // And another one."), "{said}");
+    moving.project.write(ALLOWED, entry.replace("new-deletion", "new"));
+    prove(&moving, &["HEAD~1", "."]).code(2).says(&["invalid `docs/syncs/v1.0-to-v2.0.toml`", "`new`"]);
+}
+
+const STORY: &str = "docs/old/story.txt";
+
+/// Moves a line of the story behind another one.
+fn move_line(line: usize, behind: usize) -> impl Fn(&Path) {
+    move |folder: &Path| {
+        let (moved, place) = (format!("line {line} of the story\n"), format!("line {behind} of the story\n"));
+        files::edit(&folder.join(STORY), &moved, "");
+        files::edit(&folder.join(STORY), &place, &(place.clone() + &moved));
+    }
+}
+
+/// Both sides moved a line, to different places. The merge is clean, and has the line twice.
+#[test]
+fn a_clean_merge_that_doubles_a_line_is_not_proved() {
+    let moving = Move::with_patch(move_line(5, 20), move_line(5, 25));
+    begin(&moving);
+    let said = moving.rebase(&["--trim-upstreamed"]).success().stdout;
+    assert!(said.contains("warning: the move made differences that nothing accounts for"), "{said}");
+    let said = prove(&moving, &["HEAD"]).code(1).stdout;
+    assert!(said.contains("doubled: docs/old/story.txt:"), "{said}");
+    assert!(said.contains(": line 5 of the story"), "{said}");
+}
+
+#[test]
+fn a_conflict_that_was_resolved_with_both_changes_is_proved() {
+    let moving = Move::new(upstream_greets_otherwise);
+    begin(&moving);
+    prove(&moving, &["--rebase"]).code(2).says(&["no rebase of paged is in progress"]);
+    moving.rebase(&[]).code(4);
+    moving.solve(greet("hi there"));
+    moving.run(&["--continue"]).code(4);
+    let done = prove(&moving, &["--rebase"]).success().stdout;
+    assert!(done.contains("resolved by hand  0001-greet-more-warmly.patch"), "{done}");
+    assert!(done.contains("0002-say-what-is-counted.patch") && !done.contains("0003"), "{done}");
+    moving.solve(greet("hi there, dear"));
+    moving.run(&["--continue"]).success();
+    let said = prove(&moving, &["HEAD"]).success().stdout;
+    assert!(said.contains("resolved by hand  0003-greet-dearly.patch"), "{said}");
+}
+
+#[test]
+fn a_skipped_patch_is_lost_and_an_upstreamed_one_is_not() {
+    let moving = Move::new(|folder| {
+        upstream_greets_otherwise(folder);
+        files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // words, not letters");
+    });
+    begin(&moving);
+    moving.rebase(&["--drop-upstreamed"]).code(4);
+    moving.run(&["--skip"]).code(4);
+    moving.run(&["--skip"]).success();
+    let json = moving.project.run(&["--json", "prove", "HEAD"]).code(1).json();
+    let class = |patch: usize| &json["series"][0]["patches"][patch]["findings"][0]["class"];
+    assert_eq!([class(0), class(1), class(2)], ["lost-patch", "upstreamed", "lost-patch"]);
+    let reasons = ["0001-greet-more-warmly.patch", "0003-greet-dearly.patch"].map(|patch| {
+        format!("[[intended]]\nclass = \"lost-patch\"\npath = \"{patch}\"\nwhy = \"upstream greets\"\n")
+    });
+    moving.project.write(ALLOWED, reasons.concat());
+    prove(&moving, &["HEAD"]).success();
+}
+
+#[test]
+fn a_state_is_a_commit_with_a_series_and_its_lock() {
+    let moving = Move::new(above_everything("src/greet.c"));
+    begin(&moving);
+    prove(&moving, &[]).code(2);
+    prove(&moving, &["nothing"]).code(2).says(&["`nothing` names no commit of this repository"]);
+    prove(&moving, &["HEAD", "--variant", "none"]).code(2).says(&["there is no variant `none`"]);
+    moving.project.edit("patches/paged/0002-say-what-is-counted.patch", "[PATCH", "[PATCH v2");
+    let said = prove(&moving, &["HEAD"]).code(1);
+    said.says(&["`espalier.lock` of the files on disk does not match its patches"]);
+}
