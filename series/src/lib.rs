@@ -19,8 +19,8 @@
 //!    and decides the class of every hunk ([`ReplayedFile::hunks`]) and patch ([`Replayed::class`]). [`survey_series`]
 //!    does the same for reports: verdicts for one tree are reused for the next unless something that was looked at
 //!    differs. [`Verdict::drift`] shows them hunk by hunk.
-//! 6. [`prove_series`] compares a moved series with what it was, on contents alone: whatever moved it, each of its lines
-//!    and each of upstream's is where it was expected, or is named.
+//! 6. [`prove_series`] compares a moved series with what it was, on contents alone: however it was moved, each line of
+//!    the series and of upstream is where it was expected, or is reported.
 //!
 //! # Examples
 //!

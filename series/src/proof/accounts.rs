@@ -89,7 +89,7 @@ impl Account {
 
     /// Returns how many the patch adds more on its new base than on the old one, less what is explained.
     ///
-    /// What upstream does too, a patch may do less often, down to not at all; it can never do more, or the opposite. A
+    /// A change that upstream made too may be smaller, down to nothing; it can never be larger, or the opposite. A
     /// line that a patch deleted and that is gone needs no patch to delete it.
     pub fn unexplained(&self) -> i64 {
         let left = self.new_net() - self.old_net() - self.rewritten;

@@ -136,7 +136,7 @@ pub struct Finding {
     pub place: Option<LinePlace>,
     /// The line, or a description of a difference that is not about one; safe to print.
     pub text: String,
-    /// What upstream has instead, where else the line is, or why the difference is accounted for.
+    /// The line that upstream has instead, another place of the line, or the reason why it is accounted for.
     pub evidence: Option<String>,
     /// The change by upstream that is reversed, if it is one.
     pub undone: Option<Undone>,

@@ -10,7 +10,7 @@
 //!   in conflict, the function that holds the line has to be the same.
 //! * Names, modes and contents that are not text are compared as they are (`file.rs`).
 //!
-//! What differs becomes a `Finding` with a class.
+//! Each difference becomes a `Finding` with a class.
 
 mod accounts;
 mod expected;

@@ -100,7 +100,7 @@ struct Judge<'t, 'a> {
 struct UpstreamLines<'a> {
     /// The lines that it has added, at whatever place; a moved line is one of them.
     added: Bag<'a>,
-    /// How many of each line there are more than before.
+    /// Number of times that each line was added, less those that it was deleted.
     net: Bag<'a>,
 }
 

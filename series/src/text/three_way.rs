@@ -39,7 +39,7 @@ pub(crate) enum Piece<'m, 'a> {
     Ours(Lines<'m, 'a>),
     /// Lines that only theirs changed.
     Theirs(Lines<'m, 'a>),
-    /// Both changed the lines of the base to these, which are given as lines of ours.
+    /// Both changed the lines of the base to these.
     Alike { base: &'m [&'a [u8]], ours: Lines<'m, 'a> },
     /// A conflict, or a region whose place is uncertain.
     Open { base: &'m [&'a [u8]], ours: Lines<'m, 'a>, theirs: Lines<'m, 'a> },

@@ -409,7 +409,7 @@ fn every_fault_is_found_with_its_class() {
     assert!(missed.is_empty(), "{}", missed.join("\n\n"));
 }
 
-/// What later patches make up for is in no tree but the one between them.
+/// Only the tree between the two patches has the fault.
 #[test]
 fn a_fault_that_a_later_patch_makes_up_for_is_in_the_patches_alone() {
     let (old, new) = clean();

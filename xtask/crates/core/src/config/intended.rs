@@ -17,7 +17,7 @@ pub struct Intended {
     pub path: String,
     /// The line, without white space around it; `None` for a difference that is not about one line.
     pub line: Option<String>,
-    /// How often it occurs.
+    /// Number of times that it occurs.
     pub count: usize,
     /// The reason.
     pub why: String,
