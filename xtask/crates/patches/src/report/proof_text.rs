@@ -6,6 +6,10 @@ use espalier_series::{FileVersion, FindingClass, LinePlace, PatchProof, ProofFin
 use super::proof::{MoveProof, ProvenSeries, entry_for};
 use super::status_text::{code, escape, indented};
 
+/// Maximum number of differences that a section of a report shows: a pull request has a limit, and the rest is printed by
+/// `prove`.
+const FINDINGS_SHOWN: usize = 50;
+
 /// Renders one line for each patch, then every difference that has to be fixed or named as intended. `is_long` adds those
 /// that are accounted for, and the hunks.
 pub fn text(proof: &MoveProof, is_long: bool) -> String {
@@ -146,14 +150,19 @@ pub fn markdown(proof: &MoveProof) -> String {
         }
         // What changed around a patch is in the section with the differences of the patches.
         let is_listed = |finding: &ProofFinding| finding.class != FindingClass::ContextOnly;
-        for (name, finding) in all(series).filter(|(_, finding)| is_listed(finding)) {
+        let mut listed: Vec<_> = all(series).filter(|(_, finding)| is_listed(finding)).collect();
+        listed.sort_by_key(|(_, finding)| !finding.is_open());
+        for (name, finding) in listed.iter().take(FINDINGS_SHOWN) {
             let details = remarks(finding).into_iter().chain(hunks(finding)).collect::<Vec<_>>().join("\n");
             text += &format!(
                 "\n<details><summary>{}: {}</summary>\n\n{}\n</details>\n",
-                escape(&name),
+                escape(name),
                 escape(&sentence(finding)),
                 indented(&details)
             );
+        }
+        if listed.len() > FINDINGS_SHOWN {
+            text += &format!("\n{} more are printed by `prove --long`.\n", listed.len() - FINDINGS_SHOWN);
         }
     }
     for line in proof
