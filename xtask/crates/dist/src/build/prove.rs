@@ -10,6 +10,7 @@ use espalier_core::day::day;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::machine::{clock, disk, load, ours};
+use espalier_core::sys::net::server::without_user_config;
 use espalier_core::ui;
 use espalier_patches::apply::{self, Applied};
 
@@ -99,7 +100,7 @@ fn has_device(build: &Build<'_>) -> Result<bool> {
     }
     let device = equipment::device(build.context, build.flavors, flavor)?;
     let server = build.context.layout.server(&build.variant.name, build.flavor.name);
-    let said = device.run(&server).arg("--list-devices").success()?;
+    let said = without_user_config(device.run(&server).arg("--list-devices")).success()?;
     Ok(devices::names(&espalier_series::lossy(&said)).next().is_some())
 }
 

@@ -173,3 +173,21 @@ fn an_unknown_check_is_reported() {
     let said = gate_servers(&gated(), "answer").code(2);
     said.says(&["no check `answer`", "next: use one of: answers, sharing, prefill-budget"]);
 }
+
+#[test]
+fn no_server_reads_the_users_config() {
+    let project = fakes("", "");
+    let server = |variant: &str| format!("target/espalier/dist/{variant}-cpu-native/bin/llama-server");
+    for variant in ["stock", "paged"] {
+        let log = "echo \"$XDG_CONFIG_HOME\" >>\"$0.log\"\nFAKE_ARGUMENTS=";
+        project.edit(&server(variant), "FAKE_ARGUMENTS=", log);
+    }
+    let arguments = ["gate", "--only", "servers", "--check", "answers", "--model", "trained"];
+    let mut gate = project.command(&arguments);
+    gate.env("XDG_CONFIG_HOME", project.beside("config"));
+    project.finish(gate).success();
+    for variant in ["stock", "paged"] {
+        let log = project.read(&format!("{}.log", server(variant)));
+        assert!(!log.is_empty() && log.lines().all(|line| line == "/dev/null"), "{variant}: {log}");
+    }
+}

@@ -45,6 +45,16 @@ fn the_arguments_and_the_exit_code_are_the_servers() {
     ");
 }
 
+/// It is the user's server; those that checks start do not read it.
+#[test]
+fn the_users_config_is_read() {
+    let project = with_server("echo \"config: $XDG_CONFIG_HOME\"");
+    let mut run = project.command(&["run"]);
+    run.env("XDG_CONFIG_HOME", "/of/the/user");
+    let said = project.finish(run).success();
+    assert!(said.stdout.contains("config: /of/the/user"), "{said}");
+}
+
 /// The demo model is pinned by its name, and pip is faked.
 #[test]
 fn the_demo_serves_the_pinned_model_and_what_the_caller_adds_wins() {

@@ -108,6 +108,15 @@ impl Run {
         self
     }
 
+    /// Sets an environment variable, unless the caller of this run has set it.
+    #[must_use]
+    pub fn env_unless_set(mut self, key: &str, value: impl AsRef<OsStr>) -> Run {
+        if !self.command.get_envs().any(|(name, set)| name == key && set.is_some()) {
+            self.command.env(key, value);
+        }
+        self
+    }
+
     /// Prepends `folder` to PATH for the child's own children, not for finding the child itself.
     #[must_use]
     pub fn with_programs_of(mut self, folder: &Path) -> Run {

@@ -24,10 +24,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `run` on a port of the loopback, with its output redirected to `log`, and waits until it is ready.
+    /// Starts `run` on a port of the loopback, with its output redirected to `log`, and waits until it is ready. The
+    /// server does not read the user's `config.ini`.
     pub fn start(run: Run, log: &Path) -> Result<Server> {
         let port = ReservedPort::new()?;
-        let run = run.args(["--host", "127.0.0.1", "--port"]).arg(port.number().to_string());
+        let run =
+            without_user_config(run).args(["--host", "127.0.0.1", "--port"]).arg(port.number().to_string());
         let started = run.start_logged(log)?;
         let client = Client::on_port(port.number());
         let server = Server { started, client, log: log.to_path_buf(), _port: port };
@@ -219,6 +221,20 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 /// It takes seconds on an idle machine; this limit is for a busy or slow one.
 const VOLLEY_LIMIT: Duration = Duration::from_secs(10 * 60);
 
+/// Keeps upstream's programs from reading the user's `llama.cpp/config.ini`: its options would change the results. A
+/// check that sets the folder itself keeps it. The `config.ini` of the whole system is still read, since no variable
+/// moves it on Unix.
+#[must_use]
+pub fn without_user_config(run: Run) -> Run {
+    CONFIG_FOLDERS.into_iter().fold(run, |run, name| run.env_unless_set(name, NO_FOLDER))
+}
+
+/// Variables with the folder of the user's configuration, on Unix and on Windows.
+const CONFIG_FOLDERS: [&str; 2] = ["XDG_CONFIG_HOME", "APPDATA"];
+
+/// A path in which no file can be.
+const NO_FOLDER: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
+
 /// Returns the last lines of a server's log.
 pub fn last_words(log: &Path) -> String {
     let said = disk::read_text(log).unwrap_or_default();
@@ -238,7 +254,7 @@ pub fn version_of(program: &Path) -> Result<String> {
 }
 
 fn say(program: &Path, flag: &str) -> Result<Finished> {
-    let run = Run::new(program).arg(flag);
+    let run = without_user_config(Run::new(program).arg(flag));
     let words = run.words();
     let finished = run.finish()?;
     match finished.status.success() {
@@ -280,8 +296,24 @@ mod tests {
     fn fake() -> Run {
         let program = std::env::current_exe().unwrap();
         let serve = concat!(module_path!(), "::serve").split_once("::").unwrap().1;
-        let command = format!("{PORT}=$4 exec '{}' {serve} --exact --ignored --nocapture", program.display());
+        let command = format!(
+            "echo \"config: $XDG_CONFIG_HOME.\"; {PORT}=$4 exec '{}' {serve} --exact --ignored --nocapture",
+            program.display()
+        );
         Run::new("sh").args(["-c", &command, "sh"])
+    }
+
+    #[test]
+    fn a_server_reads_no_config_but_that_of_its_check() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        for (run, config) in
+            [(fake(), NO_FOLDER), (fake().env("XDG_CONFIG_HOME", "/of/a/check"), "/of/a/check")]
+        {
+            let server = Server::start(run, &log).unwrap();
+            let said = server.said().unwrap();
+            assert!(said.contains(&format!("config: {config}.")), "{said}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::ours;
 use espalier_core::sys::machine::process::{Ended, Run};
+use espalier_core::sys::net::server::without_user_config;
 
 use super::Suite;
 use super::outcome::{self, Outcome, Outcomes};
@@ -85,6 +86,7 @@ impl Programs {
         let feature = program.enable.as_deref().filter(|_| self.has_features);
         let run =
             with_feature(Run::new(self.folder.join(&program.target)), feature).current_folder(&self.work);
+        let run = without_user_config(run);
         let arguments = program.arguments.iter().map(|argument| self.argument(argument));
         let ended = match (program.cases, case) {
             (true, Some(case)) => run.args(arguments).args(["--output", "sql", "-o", without_count(case)]),

@@ -7,6 +7,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::ours;
 use espalier_core::sys::machine::process::{self, Run};
+use espalier_core::sys::net::server::without_user_config;
 
 use super::Suite;
 use super::outcome::{self, Outcomes};
@@ -91,7 +92,7 @@ impl ServerSuite<'_> {
             .fold(without_features(run), |run, name| run.without_env(name));
         let run = if self.paged { run.env(PAGED, "1") } else { run };
         let run = PROXIES.iter().fold(run, |run, (name, proxy)| run.env(name, proxy));
-        Ok(run
+        Ok(without_user_config(run)
             .env("PYTHONPATH", path)
             .env("PYTHONNOUSERSITE", "1")
             .env("PYTHONDONTWRITEBYTECODE", "1")
