@@ -62,8 +62,11 @@ fn moved(pinned: &Files) -> Files {
     files
 }
 
+/// A change of files.
+type Edit = fn(&mut Files);
+
 /// The patches, as changes to whatever tree they are applied to.
-const PATCHES: [(&str, fn(&mut Files)); 3] = [
+const PATCHES: [(&str, Edit); 3] = [
     ("0001-change-functions.patch", |files| {
         edit(files, CODE, "    alpha_3();\n", "    alpha_3();\n    own_one();\n    own_two();\n");
         edit(files, CODE, "    alpha_8();\n", "");
@@ -134,7 +137,7 @@ fn patch(name: &str, before: &Files, after: &Files) -> Option<Patch> {
         let old = if is_renamed && path == to { from } else { path.as_str() };
         let sides = (before.get(old), after.get(path));
         if sides.0 != sides.1 || old != path {
-            files.push(file_patch((old, path), sides));
+            files.push(file_patch((old, path), sides.0, sides.1));
         }
     }
     (!files.is_empty()).then(|| Patch {
@@ -151,7 +154,8 @@ fn patch(name: &str, before: &Files, after: &Files) -> Option<Patch> {
 
 fn file_patch(
     (old, new): (&str, &str),
-    (before, after): (Option<&(Mode, Vec<u8>)>, Option<&(Mode, Vec<u8>)>),
+    before: Option<&(Mode, Vec<u8>)>,
+    after: Option<&(Mode, Vec<u8>)>,
 ) -> FilePatch {
     let side = |path: &str, file: &(Mode, Vec<u8>)| FileSide {
         path: RepoPath::new(path.as_bytes()).unwrap(),
@@ -319,7 +323,7 @@ const MUTATIONS: [Mutation; 20] = [
     ),
     mutation(
         "the last line feed is lost",
-        |files| drop(files.get_mut(CODE).unwrap().1.pop()),
+        |files| assert_eq!(files.get_mut(CODE).unwrap().1.pop(), Some(b'\n')),
         FindingClass::LostUpstreamLine,
         CODE,
     ),
@@ -402,7 +406,7 @@ fn every_fault_is_found_with_its_class() {
     for Mutation { name, states, change, class, path } in MUTATIONS {
         let proof = prove(&old, &new.clone().with(states.0, states.1, change));
         let is_it = |finding: &&ProofFinding| finding.class == class && finding.path == path;
-        if !open(&proof).iter().any(|finding| is_it(finding)) {
+        if !open(&proof).iter().any(is_it) {
             missed.push(format!("{name}: not {class:?} of {path}: {:#?}", open(&proof)));
         }
     }

@@ -77,7 +77,7 @@ fn placed<'a>(
     trees: &'a HashMap<ObjectId, StoreTree<'_>>,
 ) -> Result<PlacedSeries<'a>> {
     let patch = |(patch, [before, after]): &(&'a Patch, [ObjectId; 2])| {
-        Ok(PlacedPatch { patch: *patch, before: opened(trees, *before)?, after: opened(trees, *after)? })
+        Ok(PlacedPatch { patch, before: opened(trees, *before)?, after: opened(trees, *after)? })
     };
     let patches = series.patches.iter().map(patch).collect::<Result<_>>()?;
     Ok(PlacedSeries { base: opened(trees, series.base)?, patches })
