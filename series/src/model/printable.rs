@@ -37,11 +37,12 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The same for JSON: escaped characters are inside of strings, and keep their meaning.
+/// The same for JSON: escaped characters are inside of strings, and keep their meaning. A line feed stands between
+/// values, because serializers escape those in strings.
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
-        if obeyed_or_hidden(character) {
+        if character != '\n' && obeyed_or_hidden(character) {
             let units = character
                 .encode_utf16(&mut [0; 2])
                 .iter()

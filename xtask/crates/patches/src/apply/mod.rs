@@ -278,9 +278,7 @@ pub fn trees_after(store: &Store, base: ObjectId, patches: &[Patch]) -> Result<V
     let mut trees = Vec::with_capacity(patches.len());
     for (patch, outcome) in patches.iter().zip(&outcomes) {
         if let series::Verdict::Drifted(drift) = &*outcome.verdict {
-            return Err(
-                Error::no(format!("{} does not apply exactly", patch.name)).detail(drift.to_string())
-            );
+            return Err(Error::no(format!("{} does not apply exactly", patch.name)).detail(drift.to_string()));
         }
         change_tree(store, &mut tree, outcome.verdict.changes())?;
         trees.push(tree.write()?);

@@ -65,7 +65,7 @@ impl fmt::Display for Revert {
                 write!(out, "{patch} brings back {path}{line}, which upstream deleted: {text}")
             }
             Undone::Binary => {
-                write!(out, "{patch} replaces {path}, which is no text, and upstream changed it too")
+                write!(out, "{patch} replaces {path}, which is binary, and upstream changed it too")
             }
         }
     }

@@ -159,14 +159,18 @@ fn configured_levels(lists: &[(&str, &str)], sources: &[&str], argument: &str) -
 }
 
 #[test]
-fn what_computes_logits_keeps_its_level_and_its_sources_in_a_reference() {
+fn only_ggml_keeps_its_level_and_its_sources_in_a_reference() {
     let lists = [
         (
             "",
-            "cmake_minimum_required(VERSION 3.19)\nproject(top CXX)\nadd_subdirectory(src)\nadd_subdirectory(common)\n",
+            "cmake_minimum_required(VERSION 3.19)\nproject(top CXX)\nadd_subdirectory(ggml)\nadd_subdirectory(src)\nadd_subdirectory(common)\n",
         ),
-        ("src", "project(inner CXX)\nadd_library(model STATIC model.cpp)\nadd_subdirectory(models)\n"),
-        ("src/models", "add_library(models STATIC models.cpp)\n"),
+        ("ggml", "project(inner CXX)\nadd_library(ggml STATIC ggml.cpp)\nadd_subdirectory(src)\n"),
+        ("ggml/src", "add_library(ggml-cpu STATIC ops.cpp)\n"),
+        (
+            "src",
+            "add_library(llama STATIC llama.cpp llama-graph.cpp llama-kv-cache-dsv4.cpp)\nset_source_files_properties(\n                llama.cpp llama-graph.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)\n",
+        ),
         (
             "common",
             "add_library(llama-common STATIC arguments.cpp chat.cpp json.cpp)\nadd_subdirectory(src)\n",
@@ -174,9 +178,27 @@ fn what_computes_logits_keeps_its_level_and_its_sources_in_a_reference() {
         ("common/src", "add_library(chat STATIC json.cpp)\n"),
     ];
     let common = ["common/arguments.cpp", "common/chat.cpp", "common/json.cpp", "common/src/json.cpp"];
-    let sources = [&common[..], &["src/model.cpp", "src/models/models.cpp"]].concat();
-    let merged = ("unity_0_cxx.cxx", "-O1"); // `chat`, and two of the three sources of `llama-common`
-    let expected = [("json.cpp", "-O1"), ("model.cpp", "-O3"), ("models.cpp", "-O3"), merged, merged];
+    let sources = [
+        &common[..],
+        &[
+            "ggml/ggml.cpp",
+            "ggml/src/ops.cpp",
+            "src/llama.cpp",
+            "src/llama-graph.cpp",
+            "src/llama-kv-cache-dsv4.cpp",
+        ],
+    ]
+    .concat();
+    let merged = ("unity_0_cxx.cxx", "-O1"); // `chat`, and two of the three sources of `llama-common` and of `llama`
+    let expected = [
+        ("ggml.cpp", "-O3"),
+        ("json.cpp", "-O1"),
+        ("llama-kv-cache-dsv4.cpp", "-O1"),
+        ("ops.cpp", "-O3"),
+        merged,
+        merged,
+        merged,
+    ];
     assert_eq!(
         configured_levels(&lists, &sources, "-DESPALIER_REFERENCE=ON"),
         expected.map(|(file, level)| (file.to_string(), level.to_string()))

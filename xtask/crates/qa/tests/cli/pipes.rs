@@ -33,6 +33,7 @@ model
 new Greet --dry-run
 newest --tip main --from UPSTREAM
 page
+prove HEAD
 rebase --to main --from UPSTREAM --dry-run
 release --dry-run
 run

@@ -119,10 +119,15 @@ fn move_line(line: usize, behind: usize) -> impl Fn(&Path) {
     }
 }
 
-/// Both sides moved a line, to different places. The merge is clean, and has the line twice.
+/// Both sides moved a line, to different places. The merge is clean, and has the line twice. The patch changes another
+/// line too: otherwise upstream's commit would contain all of it.
 #[test]
 fn a_clean_merge_that_doubles_a_line_is_not_proved() {
-    let moving = Move::with_patch(move_line(5, 20), move_line(5, 25));
+    let patch = |folder: &Path| {
+        move_line(5, 20)(folder);
+        files::edit(&folder.join(STORY), "line 2 of the story\n", "line two of the story\n");
+    };
+    let moving = Move::with_patch(patch, move_line(5, 25));
     begin(&moving);
     let said = moving.rebase(&["--trim-upstreamed"]).success().stdout;
     assert!(said.contains("warning: the move made differences that nothing accounts for"), "{said}");
