@@ -140,7 +140,9 @@ impl RequestRecord {
 
     /// Adds an event of a stream.
     fn take(&mut self, event: &Value, now: Duration) {
-        self.tokens.extend(event["tokens"].as_array().into_iter().flatten().filter_map(Value::as_i64));
+        // Events that report the progress of the prompt have a token that was not generated.
+        let generated = event.get("prompt_progress").is_none().then(|| event["tokens"].as_array()).flatten();
+        self.tokens.extend(generated.into_iter().flatten().filter_map(Value::as_i64));
         self.arrivals.resize(self.tokens.len(), now);
         self.error = self.error.take().or_else(|| event.get("error").map(Value::to_string));
         if event["stop"] == true {
@@ -213,6 +215,14 @@ pub(crate) mod tests {
 
     fn text(span: Span) -> String {
         format!("{:.2}{}", span.seconds, if span.is_open { ", open" } else { "" })
+    }
+
+    #[test]
+    fn the_progress_of_a_prompt_is_not_a_token() {
+        let mut record = RequestRecord::default();
+        record.take(&json!({ "tokens": [0], "prompt_progress": { "processed": 16 } }), END);
+        record.take(&json!({ "tokens": [7] }), END);
+        assert_eq!((record.tokens.as_slice(), record.arrivals.len()), ([7].as_slice(), 1));
     }
 
     #[test]
