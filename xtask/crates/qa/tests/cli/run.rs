@@ -94,6 +94,12 @@ fn a_port_that_is_taken() {
       next: or find out what uses it: ss -ltnp 'sport = :[PORT]'
     ");
     drop(listener);
+    // A process that another test starts inherits the socket until it executes its program.
+    let is_free = || TcpListener::bind(format!("127.0.0.1:{port}")).is_ok();
+    assert!((0..500).any(|_| is_free() || {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        false
+    }));
     project.run(&["run", "--", "--port", &port]).success();
 }
 
