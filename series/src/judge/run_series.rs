@@ -1,6 +1,6 @@
 //! Verdicts on the patches of a series, and its application to one tree, in memory.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use super::apply_patch::apply_patch;
@@ -20,7 +20,8 @@ pub struct PatchOutcome {
     pub class: PatchClass,
     /// The verdict on the patch alone. A blocked patch keeps its own.
     pub verdict: Rc<Verdict>,
-    /// The names of the failed patches whose files it touches, in order.
+    /// The names of the failed patches that have to be resolved before it can be judged, in order; none of them is
+    /// blocked itself.
     pub blocked_by: Vec<String>,
     /// Whether its class may change once an earlier patch is exact: in [`run_series`] if one failed, so that this one
     /// was tried on a tree without it; in a survey if one that touches the same files is not exact.
@@ -72,16 +73,22 @@ pub struct FailedPatches(Vec<FailedPatch>);
 struct FailedPatch {
     name: String,
     paths: HashSet<RepoPath>,
+    /// Positions among the failed patches of those that it waits for and that wait for none; its own if it is one.
+    roots: BTreeSet<usize>,
 }
 
 impl FailedPatches {
-    /// Adds a failed patch. Returns the names of the earlier ones whose files it touches, in order: if there are any,
-    /// it is blocked, and its own conflicts mean nothing.
+    /// Adds a failed patch. If it touches files of earlier ones, it is blocked, and its own conflicts mean nothing.
+    /// Returns the names of the patches that have to be resolved first, in order: those of the earlier ones that are
+    /// not blocked themselves, and for a blocked one those that block it.
     pub fn add(&mut self, patch: &Patch) -> Vec<String> {
         let blockers = self.0.iter().filter(|earlier| touches_any(patch, &earlier.paths));
-        let names = blockers.map(|earlier| earlier.name.clone()).collect();
+        let roots: BTreeSet<usize> = blockers.flat_map(|earlier| earlier.roots.iter().copied()).collect();
+        let names = roots.iter().filter_map(|at| self.0.get(*at)).map(|root| root.name.clone()).collect();
+        let own = roots.is_empty().then_some(self.0.len());
         let paths = all_written_paths(patch).cloned().collect();
-        self.0.push(FailedPatch { name: patch.name.clone(), paths });
+        let roots = roots.into_iter().chain(own).collect();
+        self.0.push(FailedPatch { name: patch.name.clone(), paths, roots });
         names
     }
 }

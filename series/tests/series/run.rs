@@ -47,12 +47,27 @@ fn a_failed_patch_never_hides_the_next() {
             (PatchClass::Conflict, false, none()),
             (PatchClass::Exact, true, none()),
             (PatchClass::Blocked, true, "0001-fails.patch".to_owned()),
-            (PatchClass::Blocked, true, "0001-fails.patch 0003-blocked.patch".to_owned()),
+            (PatchClass::Blocked, true, "0001-fails.patch".to_owned()),
             (PatchClass::Conflict, true, none()),
-            (PatchClass::Blocked, true, "0004-blocked-twice.patch".to_owned()),
+            (PatchClass::Blocked, true, "0001-fails.patch".to_owned()),
             (PatchClass::Exact, true, none()),
         ]
     );
+}
+
+/// Only patches that are not blocked themselves can be resolved now, so only those are named, in their order.
+#[test]
+fn a_patch_is_blocked_by_the_first_of_each_chain() {
+    let tree = tree(&[("a", "other\n"), ("b", "other\n"), ("c", "other\n")]);
+    let patches = [
+        read_named("0001-fails.patch", &step("a", "1", "2")),
+        read_named("0002-fails.patch", &step("b", "1", "2")),
+        read_named("0003-after-2.patch", &format!("{}{}", step("b", "2", "3"), step("c", "1", "2"))),
+        read_named("0004-after-1-and-3.patch", &format!("{}{}", step("a", "2", "3"), step("c", "2", "3"))),
+    ];
+    let outcomes = run_series(&patches, &tree).unwrap();
+    let blocked_by: Vec<String> = outcomes.iter().map(|outcome| outcome.blocked_by.join(" ")).collect();
+    assert_eq!(blocked_by, ["", "", "0002-fails.patch", "0001-fails.patch 0002-fails.patch"]);
 }
 
 #[test]
