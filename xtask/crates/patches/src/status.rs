@@ -13,6 +13,7 @@ use espalier_core::sys::git::history::{self, Commit};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_core::sys::machine::disk;
+use espalier_core::sys::project::inputs::PatchFile;
 use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::upstream::tip::Tip;
@@ -25,7 +26,7 @@ use crate::pinned_series::{Classes, PinnedSeries};
 use crate::range::upstream_commit;
 use crate::range::{self, Range};
 use crate::report::replay;
-use crate::report::status::{self, PatchStatus, Place, StatusReport, UpstreamCommit};
+use crate::report::status::{self, PatchStatus, Place, SeriesStatus, StatusReport, UpstreamCommit};
 use crate::report::status_html;
 use crate::report::status_svg;
 use crate::report::status_text;
@@ -59,8 +60,8 @@ pub struct Options {
     pub svg: Option<PathBuf>,
 }
 
-/// Reports every patch, without stopping at a failure; exits with 1 unless all are exact and no overlay file is in the
-/// way.
+/// Reports every patch, without stopping at a failure; exits with 1 unless all are exact, those of other series that
+/// were judged too, and no overlay file is in the way.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     options.html.iter().chain(&options.svg).try_for_each(|path| disk::refuse_as_output(path))?;
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
@@ -78,28 +79,48 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         () if options.long => status_text::long_text(&report),
         () => status_text::text(&report, &ui::hint),
     };
-    let code = u8::from(!report.is_exact() || report.inexact_at_pin);
+    let code = u8::from(!report.is_exact() || !report.inexact_series().is_empty());
     let report = if options.long { report } else { report.without_hunks() };
     Ok(Outcome { text, json: json!(report), code })
 }
 
-/// Returns the report as data. The caller holds the run lock.
+/// Returns the report as data: at a named tip on every series of the pin, which moves only with all of them. The caller
+/// holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
     let series = PinnedSeries::load(context, options.variant.as_deref())?;
     let tip = find_tip(context, &series, options)?;
-    let report = report_at(&series, &tip)?;
-    let next = match options.tip {
-        // A series can be moved only when it is exact at its pin, and `apply` explains why it is not.
-        Some(_) if report.inexact_at_pin => {
-            vec![next_command("apply", &[("--variant", Some(&report.variant))])]
-        }
-        _ if report.exact() < report.patches.len() => {
-            let steps = next_steps(options, is_below_exact(context, &series, &report)?);
-            steps.into_iter().chain(with_history(options, &report)).collect()
-        }
-        _ => Vec::new(),
+    let judged = judge_named(&series, &tip)?;
+    let others = match options.tip {
+        Some(_) => judge_others(context, &series, &tip)?,
+        None => Vec::new(),
     };
-    Ok(StatusReport { next, ..report })
+    let report = StatusReport { others, ..judged };
+    let rebase = match options.tip {
+        Some(_) => report.inexact_series().is_empty(),
+        None => is_below_exact(context, &series, &report)?,
+    };
+    let rebase = rebase.then(|| rebase_command(options));
+    let next = next_commands(options, &report, rebase.as_deref());
+    Ok(StatusReport { next, ..report }.with_next_steps(rebase.as_deref()))
+}
+
+/// Returns the command that takes the series to the tip; without one, onto the series that it extends.
+fn rebase_command(options: &Options) -> String {
+    let Options { variant, tip, from, .. } = options;
+    let flags = [("--to", tip.as_deref()), ("--variant", variant.as_deref()), ("--from", from.as_deref())];
+    next_command("rebase", &flags)
+}
+
+/// Suggests the next commands; none if there is nothing to do.
+fn next_commands(options: &Options, report: &StatusReport, rebase: Option<&str>) -> Vec<String> {
+    // A series can be moved only when it is exact at its pin, and `apply` explains why it is not.
+    if let Some(first) = report.inexact_series().first().filter(|_| options.tip.is_some()) {
+        return vec![next_command("apply", &[("--variant", Some(first))])];
+    }
+    if report.all_are_exact() {
+        return Vec::new();
+    }
+    next_steps(options, rebase).into_iter().chain(with_history(options, report)).collect()
 }
 
 /// Whether the series that this one extends is exact: then this one can be rebased onto it.
@@ -111,16 +132,16 @@ fn is_below_exact(context: &Context, series: &PinnedSeries, report: &StatusRepor
 
 /// Suggests the next commands: at another tip the series can be moved there; at its own pin it is rebased onto the
 /// series that it extends, or fixed.
-fn next_steps(options: &Options, is_below_exact: bool) -> Vec<String> {
+fn next_steps(options: &Options, rebase: Option<&str>) -> Vec<String> {
     let Options { variant, tip, from, .. } = options;
     let (variant, tip, from) = (variant.as_deref(), tip.as_deref(), from.as_deref());
     let all = [("--variant", variant), ("--tip", tip), ("--from", from)];
-    let act = match tip {
-        Some(_) => {
+    let act = match (tip, rebase) {
+        (Some(_), _) => {
             next_command("rebase --dry-run", &[("--to", tip), ("--variant", variant), ("--from", from)])
         }
-        None if is_below_exact => next_command("rebase", &[("--variant", variant)]),
-        None => next_command("apply --check", &[("--variant", variant)]),
+        (None, Some(rebase)) => rebase.to_string(),
+        (None, None) => next_command("apply --check", &[("--variant", variant)]),
     };
     vec![next_command("status --long", &all), act]
 }
@@ -133,15 +154,70 @@ fn with_history(options: &Options, report: &StatusReport) -> Option<String> {
     let command = next_command("status", &flags);
     Some(format!(
         "{command}    # PATH: a clone with the commits since {}, to name the culprits",
-        report.pin.name
+        report.pin.shown()
     ))
 }
 
-/// Returns the report on a series at a tip that is in its store.
-pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
+/// Returns the report on one series at a tip that is in its store; `rebase` is the command that moves it there.
+pub fn report_at(series: &PinnedSeries, tip: &Tip, rebase: &str) -> Result<StatusReport> {
+    let report = judge_named(series, tip)?;
+    // Only a series that is exact at its pin is moved.
+    let rebase = report.inexact_series().is_empty().then_some(rebase);
+    Ok(report.with_next_steps(rebase))
+}
+
+/// Returns the report on one series, without next steps.
+fn judge_named(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     let history = series.history(tip)?;
-    let found = hold_against(series, tip, history.as_deref())?;
-    let touched = touched_by(&series.store, &series.stack.patches, history.as_deref().unwrap_or_default())?;
+    let judged = judge(series, tip, history.as_deref())?;
+    let Stack { variant, pin, .. } = &series.stack;
+    let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
+    Ok(StatusReport {
+        variant: variant.name.to_string(),
+        upstream: pin.upstream.clone(),
+        pin: Place::new(&pin.revision, pin.tree),
+        tip: Place::new(&tip.name, tip.tree),
+        inexact_at_pin: !judged.at_pin.is_exact(),
+        patches: judged.patches,
+        others: Vec::new(),
+        overlays: overlays::clashes_at(&series.store, &series.stack, upstream)?,
+        commit_page: pin.commit_page(),
+        next: Vec::new(),
+        history: history.map(|commits| commits.iter().map(upstream_commit).collect()),
+    })
+}
+
+/// Judges the other series on the pin: of each, the patches that no series before it has.
+fn judge_others(context: &Context, series: &PinnedSeries, tip: &Tip) -> Result<Vec<SeriesStatus>> {
+    let history = series.history(tip)?;
+    let file_of = |patch: &PatchFile| patch.file.clone();
+    let mut known: HashSet<String> = series.stack.files.iter().map(file_of).collect();
+    let mut others = Vec::new();
+    for other in series.others_on_pin(context)? {
+        let is_new: Vec<bool> = other.stack.files.iter().map(|patch| known.insert(file_of(patch))).collect();
+        if !is_new.contains(&true) {
+            continue;
+        }
+        let judged = judge(&other, tip, history.as_deref())?;
+        let patches = judged.patches.into_iter().zip(is_new).filter_map(|(patch, new)| new.then_some(patch));
+        others.push(SeriesStatus {
+            variant: other.stack.variant.name.to_string(),
+            inexact_at_pin: !other.is_exact_in(&judged.at_pin),
+            patches: patches.collect(),
+        });
+    }
+    Ok(others)
+}
+
+/// The verdicts on the patches of one series.
+struct JudgedSeries {
+    at_pin: Rc<Survey>,
+    patches: Vec<PatchStatus>,
+}
+
+fn judge(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) -> Result<JudgedSeries> {
+    let found = hold_against(series, tip, history)?;
+    let touched = touched_by(&series.store, &series.stack.patches, history.unwrap_or_default())?;
     let judged = found.survey.outcomes().iter().zip(found.drift);
     let mut patches: Vec<PatchStatus> = judged
         .zip(&series.stack.patches)
@@ -151,25 +227,11 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     for ((patch, touched_by), caused_by) in patches.iter_mut().zip(touched).zip(found.caused_by) {
         (patch.touched_by, patch.caused_by) = (touched_by, caused_by);
     }
-    let history: Option<Vec<UpstreamCommit>> =
-        history.map(|commits| commits.iter().map(upstream_commit).collect());
+    let commits: Vec<UpstreamCommit> = history.unwrap_or_default().iter().map(upstream_commit).collect();
     for (patch, upstream) in patches.iter_mut().zip(&found.histories) {
-        patch.upstream = upstream_notes(upstream, history.as_deref().unwrap_or_default());
+        patch.upstream = upstream_notes(upstream, &commits);
     }
-    let Stack { variant, pin, .. } = &series.stack;
-    let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
-    Ok(StatusReport {
-        variant: variant.name.to_string(),
-        upstream: pin.upstream.clone(),
-        pin: Place::new(&pin.revision, pin.tree),
-        tip: Place::new(&tip.name, tip.tree),
-        inexact_at_pin: found.inexact_at_pin,
-        patches,
-        overlays: overlays::clashes_at(&series.store, &series.stack, upstream)?,
-        commit_page: pin.commit_page(),
-        next: Vec::new(),
-        history,
-    })
+    Ok(JudgedSeries { at_pin: found.at_pin, patches })
 }
 
 fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Result<Tip> {
@@ -183,7 +245,7 @@ fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Resu
 
 /// The verdicts on the patches, and for each its drift and the commit that caused its class.
 struct Classification {
-    inexact_at_pin: bool,
+    at_pin: Rc<Survey>,
     survey: Rc<Survey>,
     drift: Vec<Vec<FileDrift>>,
     caused_by: Vec<Option<usize>>,
@@ -196,18 +258,18 @@ fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) ->
     let tip_tree = StoreTree::in_range(store, tip.tree, pin.tree, tip.tree)?;
     let origin = range::origin(store, patches, &pin_tree)?;
     let Some(history) = history else {
-        let inexact_at_pin = !range::survey_tree(&origin, &pin_tree, &PatchSet::default())?.is_exact();
+        let at_pin = Rc::new(range::survey_tree(&origin, &pin_tree, &PatchSet::default())?);
         let survey = Rc::new(range::survey_tree(&origin, &tip_tree, &PatchSet::default())?);
         let drift = survey.drift(&origin, &tip_tree)?;
         let caused_by = vec![None; patches.len()];
-        return Ok(Classification { inexact_at_pin, survey, drift, caused_by, histories: Vec::new() });
+        return Ok(Classification { at_pin, survey, drift, caused_by, histories: Vec::new() });
     };
     let range = range::survey_history(store, &origin, &pin_tree, history)?;
     let caused_by = (0..patches.len()).map(|patch| cause(&range, patch)).collect();
     let survey = Rc::clone(range.at_tip());
     let drift = survey.drift(&origin, &tip_tree)?;
-    let inexact_at_pin = !range.at_pin.is_exact();
-    Ok(Classification { inexact_at_pin, survey, drift, caused_by, histories: range.taken.histories })
+    let at_pin = Rc::clone(&range.at_pin);
+    Ok(Classification { at_pin, survey, drift, caused_by, histories: range.taken.histories })
 }
 
 /// Returns the last commit at which the patch changed to the class that it has at the tip.
@@ -239,7 +301,11 @@ fn touched_by(store: &Store, patches: &[Patch], history: &[Commit]) -> Result<Ve
 
 fn patch_status(patch: &Patch, (outcome, files): (&PatchOutcome, Vec<FileDrift>), file: &str) -> PatchStatus {
     let replayed = outcome.verdict.replayed();
-    let conflicts = replayed.iter().flat_map(|replayed| replayed.conflicts().map(replay::describe_conflict));
+    let is_blocked = !outcome.blocked_by.is_empty();
+    let conflicts = replayed
+        .iter()
+        .filter(|_| !is_blocked)
+        .flat_map(|replayed| replayed.conflicts().map(replay::describe_conflict));
     PatchStatus {
         file: file.to_string(),
         subject: patch.subject.clone(),
@@ -252,7 +318,7 @@ fn patch_status(patch: &Patch, (outcome, files): (&PatchOutcome, Vec<FileDrift>)
         upstream: Vec::new(),
         touched_by: Vec::new(),
         caused_by: None,
-        next: status::next_step(outcome.class),
+        next: None,
         hunks: status::hunk_texts(patch),
     }
 }

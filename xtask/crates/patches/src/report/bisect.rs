@@ -99,7 +99,7 @@ pub fn text(report: &BisectReport) -> String {
         text += &format!("  {}: {}\n", patch.file, at_both_ends(patch));
         for (words, found) in patch.findings() {
             text += &format!("    {words} {}\n", commit_words(&found.first));
-            text += &lasting_words(found, &report.tip.name);
+            text += &lasting_words(found, report.tip.shown());
         }
         if patch.turns.len() > 1 {
             text += &patch.turns.iter().map(turn_words).collect::<String>();
@@ -115,8 +115,8 @@ fn headline(report: &BisectReport) -> String {
         report.broken(),
         patches.len(),
         count(*commits),
-        pin.name,
-        tip.name
+        pin.shown(),
+        tip.shown()
     )
 }
 

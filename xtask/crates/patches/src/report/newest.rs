@@ -61,8 +61,8 @@ pub fn text(report: &NewestReport) -> String {
         "{first}{} on {upstream}'s main line (first parents) from {} to {}:\n\n  \
          all of it applies {}\n  all of it is exact {}{overlays}{}",
         series.join(", "),
-        pin.name,
-        tip.name,
+        pin.shown(),
+        tip.shown(),
         reach_words(report, report.applies.as_ref()),
         reach_words(report, report.exact.as_ref()),
         report.next.as_ref().map(|next| format!("\n\nnext: {next}")).unwrap_or_default()
@@ -72,7 +72,7 @@ pub fn text(report: &NewestReport) -> String {
 fn reach_words(report: &NewestReport, reach: Option<&Reach>) -> String {
     let Some(reach) = reach else { return "nowhere, not even at the pin".to_string() };
     let place = match &reach.commit {
-        None => format!("up to the pin, {}", report.pin.name),
+        None => format!("up to the pin, {}", report.pin.shown()),
         Some(commit) => format!("up to {} {} {}", short(commit), day(commit.seconds), commit.subject),
     };
     if reach.before_tip == 0 {

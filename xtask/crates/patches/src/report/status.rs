@@ -24,11 +24,13 @@ pub struct StatusReport {
     pub inexact_at_pin: bool,
     /// Every patch in order.
     pub patches: Vec<PatchStatus>,
+    /// The other series on the pin, which moves only with all of them; empty unless they were judged too.
+    pub others: Vec<SeriesStatus>,
     /// Overlay files of the variant whose path something else provides there.
     pub overlays: Vec<Clash>,
     /// URL prefix of the web pages of upstream commits, to which the id is appended; `None` when unknown.
     pub commit_page: Option<String>,
-    /// The next commands; empty when every patch is exact.
+    /// The next commands; empty when every patch of every series is exact.
     pub next: Vec<String>,
     /// Upstream's commits since the pin, oldest first; `None` when the tip was fetched without its history.
     pub history: Option<Vec<UpstreamCommit>>,
@@ -40,8 +42,30 @@ pub fn why_not_moved(series: &[&str], pin: &Place) -> String {
     format!(
         "{} {are} not exact at the pin, {}; a series is moved only from a pin on which it is exact",
         series.join(" and "),
-        pin.name
+        pin.shown()
     )
+}
+
+/// Another series on the same pin.
+#[derive(Debug, Clone, Serialize)]
+pub struct SeriesStatus {
+    /// A variant that has the series.
+    pub variant: String,
+    /// Whether some patch of it, and not of its parents, is not exact at the pin.
+    pub inexact_at_pin: bool,
+    /// Its patches that no series before it in the report has, in order.
+    pub patches: Vec<PatchStatus>,
+}
+
+impl SeriesStatus {
+    /// Number of exact patches.
+    pub fn exact(&self) -> usize {
+        exact_of(&self.patches)
+    }
+}
+
+fn exact_of(patches: &[PatchStatus]) -> usize {
+    patches.iter().filter(|patch| patch.class == PatchClass::Exact).count()
 }
 
 /// A named tree.
@@ -58,6 +82,20 @@ impl Place {
     pub fn new(name: impl ToString, tree: ObjectId) -> Place {
         Place { name: name.to_string(), tree: tree.to_string() }
     }
+
+    /// Returns the name as texts show it.
+    pub fn shown(&self) -> &str {
+        abbreviated(&self.name)
+    }
+}
+
+/// Number of digits of an abbreviated commit id.
+const SHORT_ID: usize = 12;
+
+/// Returns the name of an upstream commit as texts show it: a full commit id is abbreviated, any other name is whole.
+pub fn abbreviated(name: &str) -> &str {
+    let is_id = name.len() == 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    name.get(..SHORT_ID).filter(|_| is_id).unwrap_or(name)
 }
 
 /// One upstream commit.
@@ -82,11 +120,12 @@ pub struct PatchStatus {
     pub subject: String,
     /// Its class in the series.
     pub class: PatchClass,
-    /// Whether an earlier patch failed, so that this one was checked on a tree without it.
+    /// Whether an earlier patch of the same files is not exact, so that its class may change once that one is resolved.
     pub provisional: bool,
-    /// The failed earlier patches that it depends on.
+    /// The failed earlier patches that have to be resolved first; none of them is blocked itself.
     pub blocked_by: Vec<String>,
-    /// Conflicts that a person would have to resolve in a rebase.
+    /// Conflicts that a person would have to resolve in a rebase; empty for a blocked patch, whose own conflicts are
+    /// not known before those that block it are resolved.
     pub conflicts: Vec<String>,
     /// Notes from upstream's commits: it was upstreamed, reverted, or something similar was committed.
     pub upstream: Vec<String>,
@@ -101,7 +140,7 @@ pub struct PatchStatus {
     /// this class at the pin already, and without a history.
     pub caused_by: Option<usize>,
     /// The next step for it.
-    pub next: Option<&'static str>,
+    pub next: Option<String>,
     /// Its hunks as in the patch file; omitted from JSON unless requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hunks: Vec<HunkText>,
@@ -121,12 +160,43 @@ pub struct HunkText {
 impl StatusReport {
     /// Number of exact patches.
     pub fn exact(&self) -> usize {
-        self.patches.iter().filter(|patch| patch.class == PatchClass::Exact).count()
+        exact_of(&self.patches)
+    }
+
+    /// The patches of every series that was judged, each once.
+    pub fn all_patches(&self) -> impl Iterator<Item = &PatchStatus> {
+        self.patches.iter().chain(self.others.iter().flat_map(|other| &other.patches))
+    }
+
+    /// Whether every patch of every series is exact.
+    pub fn all_are_exact(&self) -> bool {
+        self.all_patches().all(|patch| patch.class == PatchClass::Exact)
     }
 
     /// Whether every patch is exact and every overlay file has its path for itself.
     pub fn is_exact(&self) -> bool {
-        self.exact() == self.patches.len() && self.overlays.is_empty()
+        self.all_are_exact() && self.overlays.is_empty()
+    }
+
+    /// The series that are not exact at the pin: while there is one, no rebase can move the pin.
+    pub fn inexact_series(&self) -> Vec<&str> {
+        let named = self.inexact_at_pin.then_some(self.variant.as_str());
+        let others = self.others.iter().filter(|other| other.inexact_at_pin);
+        named.into_iter().chain(others.map(|other| other.variant.as_str())).collect()
+    }
+
+    /// Returns the report with the next step of every patch; `rebase` is the command that takes the series to the tip,
+    /// if one does.
+    #[must_use]
+    pub fn with_next_steps(mut self, rebase: Option<&str>) -> StatusReport {
+        for patch in self.all_patches_mut() {
+            patch.next = next_step(patch.class, rebase);
+        }
+        self
+    }
+
+    fn all_patches_mut(&mut self) -> impl Iterator<Item = &mut PatchStatus> {
+        self.patches.iter_mut().chain(self.others.iter_mut().flat_map(|other| &mut other.patches))
     }
 
     /// Number of patches of each class that occurs, in the order of the classes.
@@ -145,7 +215,7 @@ impl StatusReport {
 
     /// Returns the report without the text of the patches, which is on disk already.
     pub fn without_hunks(mut self) -> StatusReport {
-        for patch in &mut self.patches {
+        for patch in self.all_patches_mut() {
             patch.hunks.clear();
         }
         self
@@ -157,25 +227,39 @@ impl StatusReport {
     }
 }
 
-/// The next step for a patch of this class.
-pub fn next_step(class: PatchClass) -> Option<&'static str> {
-    Some(match class {
-        PatchClass::Exact => return None,
-        PatchClass::Upstreamed => "drop it: upstream has all of it",
-        PatchClass::PartlyUpstreamed => "trim the hunks that upstream has, with `cargo xtask edit`",
-        PatchClass::Shifted => "nothing to decide: `cargo xtask rebase` moves it there",
-        PatchClass::Merged => "nothing to decide: `cargo xtask rebase` merges it",
-        PatchClass::Followed => "nothing to decide: `cargo xtask rebase` follows the file to its new name",
-        PatchClass::MovedFunction => "look whether the function it fits in now is the one it was made for",
-        PatchClass::Ambiguous => "look which of the places is meant",
-        PatchClass::Conflict => "`cargo xtask rebase` stops there for you to resolve it",
-        PatchClass::TargetRenamed => {
-            "say which file it is: `cargo xtask rebase` hands it over, with the likeliest"
+/// Explains the mark `provisional`.
+pub const PROVISIONAL: &str =
+    "an earlier patch of the same files is not exact: this verdict may change once that one is resolved";
+
+/// The next step for a patch of this class; `rebase` is the command that takes the series to the tip. Without one, what
+/// a rebase would do is no step.
+fn next_step(class: PatchClass, rebase: Option<&str>) -> Option<String> {
+    let by_rebase = |words: &dyn Fn(&str) -> String| rebase.map(words);
+    match class {
+        PatchClass::Exact => None,
+        PatchClass::Upstreamed => by_rebase(&|rebase| format!("`{rebase} --drop-upstreamed` drops it")),
+        PatchClass::PartlyUpstreamed => {
+            by_rebase(&|rebase| format!("`{rebase} --trim-upstreamed` leaves out what upstream has"))
         }
-        PatchClass::TargetDeleted => "find where upstream does this now, or drop the patch",
-        PatchClass::Blocked => "solve the patch that blocks it first",
-        PatchClass::Refused => "do not trust it: recreate it from a commit",
-    })
+        PatchClass::Shifted => by_rebase(&|rebase| format!("nothing to decide: `{rebase}` moves it there")),
+        PatchClass::Merged => by_rebase(&|rebase| format!("nothing to decide: `{rebase}` merges it")),
+        PatchClass::Followed => {
+            by_rebase(&|rebase| format!("nothing to decide: `{rebase}` follows the file to its new name"))
+        }
+        PatchClass::Conflict => by_rebase(&|rebase| format!("`{rebase}` stops there for you to resolve it")),
+        PatchClass::TargetRenamed => {
+            by_rebase(&|rebase| format!("say which file it is: `{rebase}` hands it over, with the likeliest"))
+        }
+        PatchClass::MovedFunction => {
+            Some("look whether the function it fits in now is the one it was made for".to_string())
+        }
+        PatchClass::Ambiguous => Some("look which of the places is meant".to_string()),
+        PatchClass::TargetDeleted => Some("find where upstream does this now, or drop the patch".to_string()),
+        PatchClass::Blocked => {
+            Some("resolve the patches that block it first; it can still conflict itself then".to_string())
+        }
+        PatchClass::Refused => Some("do not trust it: recreate it from a commit".to_string()),
+    }
 }
 
 /// Explains a class to readers who do not know its name yet.
@@ -238,4 +322,26 @@ pub(super) fn signed_line(kind: LineKind, bytes: &[u8]) -> String {
     let text = espalier_series::lossy(bytes);
     let shown = text.trim_end_matches(['\n', '\r']);
     format!("{sign}{}", visible(shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PatchClass, abbreviated, next_step};
+
+    #[test]
+    fn a_commit_id_is_abbreviated_and_nothing_else() {
+        assert_eq!(abbreviated(&"0aceb8d1".repeat(5)), "0aceb8d10ace");
+        for name in ["v1.0", "main~3", "0aceb8d1", "a-branch-whose-name-is-forty-letters-long"] {
+            assert_eq!(abbreviated(name), name);
+        }
+    }
+
+    #[test]
+    fn a_step_names_the_command_that_does_it() {
+        let rebase = "cargo xtask rebase --to v2.0";
+        let conflict = next_step(PatchClass::Conflict, Some(rebase)).unwrap();
+        assert_eq!(conflict, "`cargo xtask rebase --to v2.0` stops there for you to resolve it");
+        assert_eq!(next_step(PatchClass::Conflict, None), None);
+        assert_eq!(next_step(PatchClass::Exact, Some(rebase)), None);
+    }
 }

@@ -5,9 +5,9 @@ use espalier_core::day::day;
 use espalier_series::PatchClass;
 
 use super::cut::{first_letters, share};
-use super::status::{Completes, PatchStatus, StatusReport, UpstreamCommit, meaning};
+use super::status::{Completes, PROVISIONAL, PatchStatus, StatusReport, UpstreamCommit, meaning};
 use super::status_html_body::{SUBJECT_LETTERS, anchor, body, diff, diff_limit};
-use super::status_text::{count, escape, number, short};
+use super::status_text::{count, escape, is_marked, number, other_headline, short};
 
 pub(super) const STYLE: &str = include_str!("status.css");
 
@@ -42,7 +42,7 @@ const END: &str = "</main>\n</body></html>\n";
 /// Everything above the rows.
 fn head(report: &StatusReport) -> String {
     let StatusReport { variant, upstream, pin, tip, .. } = report;
-    let title = escape(&format!("{variant} on {upstream}: {} to {}", pin.name, tip.name));
+    let title = escape(&format!("{variant} on {upstream}: {} to {}", pin.shown(), tip.shown()));
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<style>\n{STYLE}{}</style></head>\n\
@@ -50,8 +50,8 @@ fn head(report: &StatusReport) -> String {
         filter_rules(report),
         escape(variant),
         escape(upstream),
-        escape(&pin.name),
-        escape(&tip.name),
+        escape(pin.shown()),
+        escape(tip.shown()),
         subtitle(report),
         overlays(report),
         chips(report),
@@ -66,8 +66,10 @@ fn subtitle(report: &StatusReport) -> String {
         Some(commits) => format!("upstream is {} ahead of the pin", count(commits.len())),
         None => "the tip came without its history, so no commit can be named".to_string(),
     };
+    let others = report.others.iter().map(other_headline);
+    let others: String = others.map(|words| format!("<p class=\"sub\">{}</p>\n", escape(&words))).collect();
     format!(
-        "<p class=\"sub\">{exact} \u{b7} {commits} \u{b7} tree <code>{}</code></p>\n",
+        "<p class=\"sub\">{exact} \u{b7} {commits} \u{b7} tree <code>{}</code></p>\n{others}",
         escape(&report.tip.tree)
     )
 }
@@ -105,11 +107,8 @@ fn legend(report: &StatusReport) -> String {
         format!("<dt class=\"{}\">{word}</dt><dd>{}</dd>", kind(class), meaning(class))
     };
     let mut entries: String = report.counts().into_iter().map(of_class).collect();
-    if report.patches.iter().any(|patch| patch.provisional) {
-        entries += &format!(
-            "<dt>{PROVISIONAL}</dt><dd>an earlier patch of the same files is not exact: this verdict may \
-                             change once that one is resolved</dd>"
-        );
+    if report.patches.iter().any(is_marked) {
+        entries += &format!("<dt>provisional</dt><dd>{PROVISIONAL}</dd>");
     }
     if report.history.is_some() {
         entries += "<dt>\u{25cf}</dt><dd>an upstream commit that changed a file of the patch, or several; of many dots, only \
@@ -118,8 +117,6 @@ fn legend(report: &StatusReport) -> String {
     }
     format!("<dl class=\"legend\">{entries}</dl>\n")
 }
-
-const PROVISIONAL: &str = "provisional";
 
 fn filter_rules(report: &StatusReport) -> String {
     let rule = |(class, _): (PatchClass, usize)| {
@@ -136,12 +133,12 @@ fn class_word(class: PatchClass) -> String {
 
 fn axis(report: &StatusReport) -> String {
     let last = match report.history.as_deref() {
-        Some([.., last]) => format!("{} ({})", report.tip.name, day(last.seconds)),
-        _ => report.tip.name.clone(),
+        Some([.., last]) => format!("{} ({})", report.tip.shown(), day(last.seconds)),
+        _ => report.tip.shown().to_string(),
     };
     format!(
         "<div class=\"axis\" aria-hidden=\"true\"><span></span><span></span><span><span>{}</span><span>{}</span></span></div>\n",
-        escape(&report.pin.name),
+        escape(report.pin.shown()),
         escape(&last)
     )
 }
@@ -157,7 +154,7 @@ fn row(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> Strin
         escape(number(patch)),
         escape(&first_letters(&patch.subject, PATCH_LETTERS)),
         patch.class.describe(),
-        if patch.provisional { ", provisional" } else { "" },
+        if is_marked(patch) { ", provisional" } else { "" },
         lane(report, patch, "", report.commit_page.as_deref()),
         body(report, patch, hint),
         id = anchor(patch),
@@ -255,8 +252,9 @@ pub(super) fn kind(class: PatchClass) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::{DOTS, MAX_PAGE_BYTES, STYLE, html};
-    use crate::report::status::{HunkText, PatchStatus, Place, StatusReport, UpstreamCommit, next_step};
+    use crate::report::status::{HunkText, PatchStatus, Place, StatusReport, UpstreamCommit};
     use crate::report::status_svg::svg;
+    use crate::report::status_text::text;
     use espalier_series::PatchClass;
 
     /// A report on a series of 120 patches whose files each of 1,000 commits changed, with long names everywhere.
@@ -286,7 +284,7 @@ mod tests {
             files: Vec::new(),
             touched_by: (0..COMMITS).collect(),
             caused_by: Some(COMMITS - 1),
-            next: next_step(PatchClass::Conflict),
+            next: None,
             hunks: (0..30).map(hunk).collect(),
         };
         StatusReport {
@@ -296,11 +294,13 @@ mod tests {
             tip: place("v2"),
             inexact_at_pin: false,
             patches: (0..120).map(patch).collect(),
+            others: Vec::new(),
             overlays: Vec::new(),
             commit_page: Some("https://github.com/ggml-org/llama.cpp/commit/".into()),
             next: Vec::new(),
             history: Some((0..COMMITS).map(commit).collect()),
         }
+        .with_next_steps(Some("cargo xtask rebase --to v2"))
     }
 
     #[test]
@@ -323,6 +323,13 @@ mod tests {
         let picture = svg(&report);
         assert!(picture.len() <= MAX_PAGE_BYTES, "{} bytes", picture.len());
         assert_eq!(picture.matches("<circle").count(), 120 * DOTS);
+    }
+
+    #[test]
+    fn a_line_names_only_the_first_patches_that_block_one() {
+        let text = text(&long_report(), &|hint: &str| hint.to_string());
+        assert!(text.contains(" and 116 more)"), "{text}");
+        assert!(text.lines().all(|line| line.len() < 400), "{text}");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use espalier_core::day::day;
 use espalier_series::PatchClass;
 
 use super::cut::{fair_limit, first_hunks, first_letters, first_lines, last_parts, share};
-use super::status::{Completes, HunkText, PatchStatus, StatusReport, UpstreamCommit};
-use super::status_text::{count, escape, short, what_is_the_matter};
+use super::status::{Completes, HunkText, PROVISIONAL, PatchStatus, StatusReport, UpstreamCommit};
+use super::status_text::{blockers, count, escape, is_marked, short, what_is_the_matter};
 
 /// Size limit of the hunks of one patch: not every page with a large one has to be large.
 const MAX_DIFF_BYTES: usize = 100_000;
@@ -16,8 +16,6 @@ const MAX_DRIFT_BYTES: usize = 140_000;
 const MAX_COMMIT_BYTES: usize = 200_000;
 /// Maximum number of listed commits that touched a patch's files.
 const COMMITS_LISTED: usize = 12;
-/// Maximum number of named patches that one needs.
-const BLOCKERS_NAMED: usize = 3;
 /// Maximum number of letters of an author's name.
 const AUTHOR_LETTERS: usize = 40;
 /// Maximum number of letters of a commit's subject.
@@ -32,26 +30,20 @@ pub(super) fn body(report: &StatusReport, patch: &PatchStatus, hint: Completes<'
         escape(&patch.file),
         anchor(patch)
     );
-    if let Some(next) = patch.next {
+    if let Some(next) = &patch.next {
         body += &format!("<p class=\"next\">{}</p>", escape(&hint(next)));
     }
     if !patch.blocked_by.is_empty() {
         body += &format!("<p>It needs {}.</p>", escape(&blockers(patch)));
     }
-    if patch.provisional {
-        body += "<p>Provisional: an earlier patch failed, and this one was tried without it.</p>";
+    if is_marked(patch) {
+        body += &format!("<p>Provisional: {PROVISIONAL}.</p>");
     }
     body + &drift(report, patch, hint) + &commits(report, patch)
 }
 
-fn blockers(patch: &PatchStatus) -> String {
-    let (named, others) = patch.blocked_by.split_at(patch.blocked_by.len().min(BLOCKERS_NAMED));
-    let others = (!others.is_empty()).then(|| format!(" and {} more", others.len()));
-    named.join(", ") + &others.unwrap_or_default()
-}
-
 fn drift(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> String {
-    if patch.class == PatchClass::Exact {
+    if matches!(patch.class, PatchClass::Exact | PatchClass::Blocked) {
         return String::new();
     }
     let all = escape(&what_is_the_matter(patch));

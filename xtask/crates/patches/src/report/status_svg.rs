@@ -36,7 +36,7 @@ const PICTURE: &str = "\
 pub fn svg(report: &StatusReport) -> String {
     let height = TOP + ROW * report.patches.len() + MARGIN - (ROW - CARD);
     let title = format!("{} on {}", report.variant, report.upstream);
-    let range = format!("{} \u{2192} {}", report.pin.name, report.tip.name);
+    let range = format!("{} \u{2192} {}", report.pin.shown(), report.tip.shown());
     let rows: String = (0..).zip(&report.patches).map(|(index, patch)| row(report, index, patch)).collect();
     let content = format!(
         "<title id=\"title\">{name}</title>\n\
@@ -67,8 +67,8 @@ fn axis(report: &StatusReport) -> String {
     format!(
         "<text x=\"{LANE}\" y=\"{y}\" class=\"small\">{}</text>\n\
          <text x=\"{end}\" y=\"{y}\" class=\"small end\">{}</text>\n",
-        escape(&report.pin.name),
-        escape(&report.tip.name),
+        escape(report.pin.shown()),
+        escape(report.tip.shown()),
     )
 }
 

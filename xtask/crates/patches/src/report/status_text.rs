@@ -3,58 +3,81 @@
 use espalier_core::config::overlay::in_the_way;
 use espalier_series::{PatchClass, PatchDrift};
 
-use super::status::{Completes, PatchStatus, StatusReport, UpstreamCommit, why_not_moved};
+use super::status::{
+    Completes, PROVISIONAL, PatchStatus, SeriesStatus, StatusReport, UpstreamCommit, why_not_moved,
+};
 
 /// Number of shown commits that touched a patch's files: the newest, which are the most likely to be of interest.
 const COMMITS_SHOWN: usize = 5;
 
+/// Maximum number of named patches that a blocked one waits for.
+const BLOCKERS_NAMED: usize = 3;
+
 /// Renders one line for each patch, with the responsible commit for those that are not exact, and the next step for
 /// each class.
 pub fn text(report: &StatusReport, hint: Completes<'_>) -> String {
-    let mut text = format!("{}\n\n{}{}", headline(report), table(report), overlays(report));
+    let mut parts = vec![headline(report), table(report, &report.patches)];
+    for other in &report.others {
+        parts.extend([other_headline(other), table(report, &other.patches)]);
+    }
+    parts.extend(report.overlays.iter().map(ToString::to_string));
+    parts.push(steps(report, hint));
+    let next: Vec<String> = report.next.iter().map(|command| format!("next: {command}")).collect();
+    parts.push(next.join("\n"));
+    joined(parts)
+}
+
+fn joined(mut parts: Vec<String>) -> String {
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n")
+}
+
+/// The next step for each class, and the meaning of the mark `provisional`, each once.
+fn steps(report: &StatusReport, hint: Completes<'_>) -> String {
     let mut steps: Vec<(PatchClass, &str)> =
-        report.patches.iter().filter_map(|patch| Some((patch.class, patch.next?))).collect();
+        report.all_patches().filter_map(|patch| Some((patch.class, patch.next.as_deref()?))).collect();
     steps.sort_unstable();
     steps.dedup();
-    if !steps.is_empty() {
-        text += "\n";
-    }
-    for (class, step) in steps {
-        text += &format!("  {}: {}\n", class.describe(), hint(step));
-    }
-    if !report.next.is_empty() {
-        text += "\n";
-    }
-    for command in &report.next {
-        text += &format!("next: {command}\n");
-    }
-    text.trim_end().to_string()
+    let steps = steps.into_iter().map(|(class, step)| format!("  {}: {}", class.describe(), hint(step)));
+    let provisional = provisional(report).map(|words| format!("  {words}"));
+    steps.chain(provisional).collect::<Vec<_>>().join("\n")
 }
 
-fn overlays(report: &StatusReport) -> String {
-    report.overlays.iter().map(|clash| format!("\n{clash}\n")).collect()
+/// Explains the mark `provisional`, if a line has it.
+fn provisional(report: &StatusReport) -> Option<String> {
+    report.all_patches().any(is_marked).then(|| format!("provisional: {PROVISIONAL}"))
 }
 
-fn table(report: &StatusReport) -> String {
-    let width = report.patches.iter().map(|patch| patch.class.describe().len()).max().unwrap_or(0);
-    let mut table = String::new();
-    for patch in &report.patches {
-        table += &format!("  {:width$}  {}{}", patch.class.describe(), patch.file, remark(patch));
-        if let Some(commit) = report.cause_of(patch) {
-            table += &format!(", since {}", short(commit));
-        }
-        table += "\n";
-    }
-    table
+/// Whether the line of a patch has the mark `provisional`: for a blocked one it would repeat the class.
+pub(super) fn is_marked(patch: &PatchStatus) -> bool {
+    patch.provisional && patch.class != PatchClass::Blocked
 }
 
-/// Renders the table, then all details of every patch that is not exact.
+fn table(report: &StatusReport, patches: &[PatchStatus]) -> String {
+    let width = patches.iter().map(|patch| patch.class.describe().len()).max().unwrap_or(0);
+    let line = |patch: &PatchStatus| {
+        let since = report.cause_of(patch).map(|commit| format!(", since {}", short(commit)));
+        let since = since.unwrap_or_default();
+        format!("  {:width$}  {}{}{since}", patch.class.describe(), patch.file, remark(patch))
+    };
+    patches.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Renders all details of every patch that is not exact; [`text`] has the exact ones.
 pub fn long_text(report: &StatusReport) -> String {
-    let mut text = format!("{}\n\n{}{}", headline(report), table(report), overlays(report));
-    for patch in report.patches.iter().filter(|patch| patch.class != PatchClass::Exact) {
-        text += &format!("\n{}", details(report, patch));
+    let all_details = |patches: &[PatchStatus]| -> Vec<String> {
+        let inexact = patches.iter().filter(|patch| patch.class != PatchClass::Exact);
+        inexact.map(|patch| details(report, patch).trim_end().to_string()).collect()
+    };
+    let mut parts = vec![headline(report)];
+    parts.extend(report.overlays.iter().map(ToString::to_string));
+    parts.extend(provisional(report));
+    parts.extend(all_details(&report.patches));
+    for other in &report.others {
+        parts.push(other_headline(other));
+        parts.extend(all_details(&other.patches));
     }
-    text.trim_end().to_string()
+    joined(parts)
 }
 
 /// Renders the report as Markdown for a step summary, an issue or a pull request.
@@ -63,17 +86,21 @@ pub fn markdown(report: &StatusReport) -> String {
         "{}\n\n| patch | class | since | changed upstream by |\n|---|---|---|---|\n",
         headline(report)
     );
-    for patch in &report.patches {
+    for patch in report.all_patches() {
         let commits: Vec<String> =
             newest(report, patch).map(|commit| format!("`{}`", short(commit))).collect();
         let class = format!("{}{}", patch.class.describe(), remark(patch));
         let since = report.cause_of(patch).map(|commit| format!("`{}`", short(commit))).unwrap_or_default();
         text += &format!("| `{}` | {} | {since} | {} |\n", patch.file, cell(&class), commits.join(" "));
     }
+    let others = report.others.iter().map(other_headline);
+    for words in others.chain(provisional(report)) {
+        text += &format!("\n{words}\n");
+    }
     for clash in &report.overlays {
         text += &format!("\n{}", indented(&clash.to_string()));
     }
-    for patch in report.patches.iter().filter(|patch| patch.class != PatchClass::Exact) {
+    for patch in report.all_patches().filter(|patch| patch.class != PatchClass::Exact) {
         let heading = format!("{}: {}", patch.file, patch.class.describe());
         text += &format!("\n<details><summary>{}</summary>\n\n", escape(&heading));
         // Indented, not fenced: no line of a patch can end the block.
@@ -85,14 +112,15 @@ pub fn markdown(report: &StatusReport) -> String {
 
 fn headline(report: &StatusReport) -> String {
     let StatusReport { variant, upstream, pin, tip, patches, .. } = report;
-    let first = match report.inexact_at_pin && pin.tree != tip.tree {
-        true => why_not_moved(&[variant], pin) + "\n\n",
+    let inexact = report.inexact_series();
+    let first = match !inexact.is_empty() && pin.tree != tip.tree {
+        true => why_not_moved(&inexact, pin) + "\n\n",
         false => String::new(),
     };
     let since = match &report.history {
-        Some(commits) if pin.tree != tip.tree => format!(", {} after {}", count(commits.len()), pin.name),
+        Some(commits) if pin.tree != tip.tree => format!(", {} after {}", count(commits.len()), pin.shown()),
         _ if pin.tree == tip.tree => ", the pin".to_string(),
-        _ => format!(", pin {}, no history available", pin.name),
+        _ => format!(", pin {}, no history available", pin.shown()),
     };
     let overlays = match report.overlays.is_empty() {
         true => String::new(),
@@ -102,8 +130,14 @@ fn headline(report: &StatusReport) -> String {
         "{first}{variant}: {} of {} patches are exact at {upstream} {}{since}{overlays}",
         report.exact(),
         patches.len(),
-        tip.name
+        tip.shown()
     )
+}
+
+/// Number of exact patches of another series on the pin.
+pub(super) fn other_headline(other: &SeriesStatus) -> String {
+    let SeriesStatus { variant, patches, .. } = other;
+    format!("{variant}, which moves with the pin: {} of {} patches are exact", other.exact(), patches.len())
 }
 
 /// `1 commit`, `2 commits`.
@@ -114,17 +148,25 @@ pub fn count(commits: usize) -> String {
 fn remark(patch: &PatchStatus) -> String {
     let mut remark = String::new();
     if !patch.blocked_by.is_empty() {
-        remark += &format!(" (by {})", patch.blocked_by.join(", "));
+        remark += &format!(" (by {})", blockers(patch));
     }
-    if patch.provisional {
+    if is_marked(patch) {
         remark += " (provisional)";
     }
     remark
 }
 
+/// The first patches that a blocked one waits for, and the number of the others.
+pub(super) fn blockers(patch: &PatchStatus) -> String {
+    let (named, others) = patch.blocked_by.split_at(patch.blocked_by.len().min(BLOCKERS_NAMED));
+    let others = (!others.is_empty()).then(|| format!(" and {} more", others.len()));
+    named.join(", ") + &others.unwrap_or_default()
+}
+
 /// All details of a patch that is not exact.
 pub fn details(report: &StatusReport, patch: &PatchStatus) -> String {
-    let mut text = format!("{}: {}\n{}", patch.file, patch.class.describe(), what_is_the_matter(patch));
+    let heading = format!("{}: {}{}", patch.file, patch.class.describe(), remark(patch));
+    let mut text = format!("{heading}\n{}", what_is_the_matter(patch));
     if let Some(commit) = report.cause_of(patch) {
         let class = patch.class.describe();
         text += &format!("  {class} since {} {} ({})\n", short(commit), commit.subject, commit.author);
@@ -136,7 +178,7 @@ pub fn details(report: &StatusReport, patch: &PatchStatus) -> String {
     if patch.touched_by.len() > COMMITS_SHOWN {
         text += &format!("  and by {} before\n", count(patch.touched_by.len() - COMMITS_SHOWN));
     }
-    if let Some(next) = patch.next {
+    if let Some(next) = &patch.next {
         text += &format!("  next: {next}\n");
     }
     text
@@ -148,8 +190,9 @@ pub(super) fn what_is_the_matter(patch: &PatchStatus) -> String {
     let said =
         patch.conflicts.iter().chain(&patch.notes).chain(&patch.upstream).flat_map(|note| note.lines());
     let said: String = said.map(|line| format!("  {line}\n")).collect();
-    // Omit the drift of hunks that are merged automatically: it needs no attention.
-    if patch.class.applies() && patch.class != PatchClass::Shifted {
+    // Omit the drift of hunks that are merged automatically: it needs no attention. That of a blocked patch was found
+    // on a tree without the patches that block it, and upstream may not have caused it.
+    if patch.class == PatchClass::Blocked || patch.class.applies() && patch.class != PatchClass::Shifted {
         return said;
     }
     let drift =

@@ -105,6 +105,14 @@ impl<'a> TipLevels<'a> {
         next_command("sync", &flags)
     }
 
+    /// Returns the command that moves the series to the tip. It names the tip as this run does: the report on the next
+    /// tip with the same drift is the same.
+    fn rebase_command(&self) -> String {
+        let Options { tip, from, .. } = self.options;
+        let variant = Some(self.variant.name.as_str());
+        next_command("rebase", &[("--to", Some(tip)), ("--variant", variant), ("--from", from.as_deref())])
+    }
+
     /// Describes the patches that have conflicts on the tip. A report has the conflicts in words, so a failure is only a
     /// warning.
     pub fn conflicts(&self) -> Vec<ConflictPackage> {
@@ -145,7 +153,7 @@ impl<'a> TipLevels<'a> {
     fn status(&mut self) -> Result<Finding> {
         let tip = self.tip()?.clone();
         let Some(series) = &self.series else { return Err(Error::environment("no series was read")) };
-        let report = status::report_at(series, &tip)?;
+        let report = status::report_at(series, &tip, &self.rebase_command())?;
         let (exact, all) = (report.exact(), report.patches.len());
         let applies = report.patches.iter().all(|patch| patch.class.applies());
         let fits = report.overlays.is_empty();
@@ -188,7 +196,7 @@ impl<'a> TipLevels<'a> {
         tip: &Tip,
         own: &[Clash],
     ) -> Result<(Vec<String>, Vec<String>)> {
-        let (mut held_by, mut lines) = stopped_in(others, tip)?;
+        let (mut held_by, mut lines) = stopped_in(others, tip, &self.rebase_command())?;
         let overlays = PinOverlays::read(self.context, self.pins, &series.stack.pin.name)?;
         let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
         for (name, clashes) in overlays.by_variant(&series.store, upstream)? {
@@ -284,10 +292,10 @@ fn describe(patch: &PatchStatus) -> String {
 
 /// Returns, by name, the series among `others` that do not apply to `tip`, and one line for each of their own patches
 /// that does not.
-fn stopped_in(others: &[PinnedSeries], tip: &Tip) -> Result<(Vec<String>, Vec<String>)> {
+fn stopped_in(others: &[PinnedSeries], tip: &Tip, rebase: &str) -> Result<(Vec<String>, Vec<String>)> {
     let (mut held_by, mut lines) = (Vec::new(), Vec::new());
     for other in others {
-        let report = status::report_at(other, tip)?;
+        let report = status::report_at(other, tip, rebase)?;
         let own = report.patches.iter().skip(other.stack.parents);
         let stopped: Vec<String> = own.filter(|patch| !patch.class.applies()).map(describe).collect();
         if !stopped.is_empty() {

@@ -11,7 +11,6 @@ mod reasons;
 use clap::Args;
 use espalier_core::config::intended::report_file;
 use espalier_core::config::lock::Lock;
-use espalier_core::config::pins::Variant;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::next_command;
@@ -86,29 +85,24 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 }
 
 /// Returns the staged move, and the status of every series on the pin at the new pin.
-fn prepare(context: &Context, options: &Options) -> Result<(Prepared, Vec<StatusReport>)> {
+fn prepare(context: &Context, options: &Options) -> Result<(Prepared, StatusReport)> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
-    let pins = context.pins()?;
     let MoveOptions { variant, from, .. } = &options.common;
-    let at_tip = |series: &Variant| {
-        let at_tip = status::Options {
-            variant: Some(series.name.clone()),
-            tip: Some(options.to.clone()),
-            from: from.clone(),
-            ..status::Options::default()
-        };
-        status::report(context, &at_tip)
+    let at_tip = status::Options {
+        variant: variant.clone(),
+        tip: Some(options.to.clone()),
+        from: from.clone(),
+        ..status::Options::default()
     };
-    let pin = &pins.variant(variant.as_deref())?.pin;
-    let classes = pins.series_on(pin).into_iter().map(at_tip).collect::<Result<_>>()?;
+    let classes = status::report(context, &at_tip)?;
     let goal = (variant.as_deref(), Upstream { to: &options.to, from: from.as_deref() });
     Ok((rebase::prepare(context, goal, options.common.choices())?, classes))
 }
 
-fn describe(prepared: &Prepared, classes: &[StatusReport]) -> SyncReport {
+fn describe(prepared: &Prepared, classes: &StatusReport) -> SyncReport {
     let moved = &prepared.report;
     let class_of = |file: &str| {
-        let patch = classes.iter().flat_map(|series| &series.patches).find(|patch| patch.file == file);
+        let patch = classes.all_patches().find(|patch| patch.file == file);
         patch.map(|patch| patch.class.describe()).unwrap_or_default()
     };
     SyncReport {

@@ -261,7 +261,7 @@ fn one_issue_a_break_and_no_other_after_ten_runs() {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
           conflict since b2f33ff0ec38 Say hi, fixes #1 @octocat (Test Person)
-          next: `cargo xtask rebase` stops there for you to resolve it
+          next: `cargo xtask rebase --to HEAD --variant paged --from [MOVED]` stops there for you to resolve it
 
     Waiting for it: `patches/paged/0003-greet-dearly.patch`.
 

@@ -302,7 +302,8 @@ fn the_commands_of_a_page_keep_the_root_that_was_named() {
     let said = shell(project.root(), &project, status);
     assert_eq!(said.code, Some(1), "{said}");
     let page = project.read("page.html");
-    assert!(page.contains("`cargo xtask rebase --root .` stops there"), "{page}");
+    assert!(page.contains("`cargo xtask rebase --root . --to main --from '"), "{page}");
+    assert!(page.contains("elsewhere'` stops there"), "{page}");
 }
 
 /// `edit` takes the variant by position.

@@ -70,7 +70,7 @@ fn the_page_of_status_names_it() {
     let arguments = ["status", "--tip", "main", "--from", &from, "--html", "page.html"];
     let said = espalier(&project, project.root(), &arguments).code(1);
     assert_names_espalier(&said.stdout, "next: espalier rebase --dry-run --to main");
-    assert_names_espalier(&project.read("page.html"), "`espalier rebase` stops there");
+    assert_names_espalier(&project.read("page.html"), "`espalier rebase --to main --from ");
 }
 
 #[test]

@@ -150,6 +150,31 @@ fn a_dry_run_has_the_verdicts_of_status() {
     assert!(status.stdout.contains("(by 0001-greet-more-warmly.patch)"), "{status}");
 }
 
+/// A series that `--variant` does not name can stop the move as well, so `status` judges it too.
+#[test]
+fn status_judges_every_series_on_the_pin() {
+    let moving = Move::of(project(), counts_otherwise);
+    let from = moving.upstream.to_str().unwrap();
+    let status = ["status", "--tip", TIP, "--from", from];
+    let said = moving.project.run(&status).code(1).stdout;
+    assert!(said.starts_with("paged: 2 of 2 patches are exact at hello v2.0"), "{said}");
+    for (variant, file) in [("other", OTHER), ("child", CHILD)] {
+        let heading = format!("\n{variant}, which moves with the pin: 0 of 1 patches are exact\n");
+        assert!(said.contains(&format!("{heading}\n  conflict  {file}, since ")), "{said}");
+    }
+    // A patch that several series have is judged once.
+    assert_eq!(said.matches("0001-greet-more-warmly.patch").count(), 1, "{said}");
+    let markdown = moving.project.run(&[&status[..], &["--markdown"]].concat()).code(1).stdout;
+    let page = moving.project.beside("page.html");
+    moving.project.run(&[&status[..], &["--html", page.to_str().unwrap()]].concat()).code(1);
+    for text in [markdown, std::fs::read_to_string(page).unwrap()] {
+        assert!(text.contains("other, which moves with the pin: 0 of 1 patches are exact"), "{text}");
+    }
+    moving.rebase(&["--dry-run"]).code(4);
+    // At the pin, where nothing moves, only the named series is judged.
+    assert!(!moving.project.run(&["status"]).success().stdout.contains("moves with the pin"));
+}
+
 /// `newest` suggests a commit to which the pin can move with all series on it.
 #[test]
 fn newest_looks_at_every_series_on_the_pin() {

@@ -48,11 +48,11 @@ fn a_line_a_patch_and_what_to_do_about_each_class() {
 
       conflict  patches/paged/0001-greet-more-warmly.patch, since 8b48e55d93dd
       shifted   patches/paged/0002-say-what-is-counted.patch, since 818a281851dd
-      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 8b48e55d93dd
+      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch), since 8b48e55d93dd
 
-      shifted: nothing to decide: `cargo xtask rebase` moves it there
-      conflict: `cargo xtask rebase` stops there for you to resolve it
-      blocked: solve the patch that blocks it first
+      shifted: nothing to decide: `cargo xtask rebase --to main --from [BESIDE]/moved` moves it there
+      conflict: `cargo xtask rebase --to main --from [BESIDE]/moved` stops there for you to resolve it
+      blocked: resolve the patches that block it first; it can still conflict itself then
 
     next: cargo xtask status --long --tip main --from [BESIDE]/moved
     next: cargo xtask rebase --dry-run --to main --from [BESIDE]/moved
@@ -69,10 +69,6 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
     -- stdout --
     paged: 0 of 3 patches are exact at hello main, 2 commits after v1.0
 
-      conflict  patches/paged/0001-greet-more-warmly.patch, since 8b48e55d93dd
-      shifted   patches/paged/0002-say-what-is-counted.patch, since 818a281851dd
-      blocked   patches/paged/0003-greet-dearly.patch (by 0001-greet-more-warmly.patch) (provisional), since 8b48e55d93dd
-
     patches/paged/0001-greet-more-warmly.patch: conflict
       src/greet.c: upstream changed the same lines
       src/greet.c (0001:10): 0 of 1 hunks exact
@@ -84,7 +80,7 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
             expected (patch line 18):         return "hello";
             found    (file line 6):         return "hi";
       conflict since 8b48e55d93dd Say <b>hi</b> (Test Person)
-      next: `cargo xtask rebase` stops there for you to resolve it
+      next: `cargo xtask rebase --to main --from [BESIDE]/moved` stops there for you to resolve it
 
     patches/paged/0002-say-what-is-counted.patch: shifted
       src/count.c (0002:10): 0 of 1 hunks exact
@@ -94,22 +90,42 @@ fn each_patch_has_its_class_and_the_commits_that_touched_it() {
           made for: int words_count(const char * text) {
           fits at line 2, in function: int words_count(const char * text) {
       shifted since 818a281851dd Include more (Test Person)
-      next: nothing to decide: `cargo xtask rebase` moves it there
+      next: nothing to decide: `cargo xtask rebase --to main --from [BESIDE]/moved` moves it there
 
-    patches/paged/0003-greet-dearly.patch: blocked
-      src/greet.c: upstream changed the same lines
-      src/greet.c (0003:10): 0 of 1 hunks exact
-        made from blob 4fee99c5066c13deddd3baad3e459778e7465c84
-        found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
-        hunk 1 @@ -3,7 +3,7 @@ (0003:14): conflict
-          made for: const char * words_greeting(int kind) {
-          nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
-            expected (patch line 18):         return "hello there";
-            found    (file line 6):         return "hi";
+    patches/paged/0003-greet-dearly.patch: blocked (by 0001-greet-more-warmly.patch)
       blocked since 8b48e55d93dd Say <b>hi</b> (Test Person)
-      next: solve the patch that blocks it first
+      next: resolve the patches that block it first; it can still conflict itself then
     -- stderr --
     "#);
+}
+
+/// The command beside a class does what the line says, and the mark is explained once, however many lines have it.
+#[test]
+fn the_command_of_a_class_moves_the_series_there() {
+    let project = Project::new();
+    let include = "#include <stddef.h>\n#include \"words.h\"";
+    let upstream = moved_upstream(&project, &[("Include", "src/greet.c", "#include \"words.h\"", include)]);
+    let said = status(&project, &upstream, &["--quiet"]).code(1).stdout;
+    let marked = "  shifted  patches/paged/0003-greet-dearly.patch (provisional), since ";
+    assert!(said.contains(marked), "{said}");
+    assert_eq!((said.matches("(provisional)").count(), said.matches("\n  provisional: ").count()), (1, 1));
+    let from = upstream.display().to_string();
+    let step =
+        "\n  shifted: nothing to decide: `cargo xtask rebase --to main --from [BESIDE]/moved` moves it there";
+    assert!(said.contains(step), "{said}");
+    project.run(&["rebase", "--to", "main", "--from", &from]).success();
+    let tip = git::git(&upstream, &["rev-parse", "main"]);
+    assert!(project.read("pins.toml").contains(&tip), "{tip}");
+}
+
+#[test]
+fn a_commit_id_is_abbreviated_in_the_headline() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[COUNT_MOVES]);
+    let (from, tip) = (upstream.display().to_string(), git::git(&upstream, &["rev-parse", "main"]));
+    let said = project.run(&["status", "--tip", &tip, "--from", &from]).code(1).stdout;
+    let headline = format!("paged: 2 of 3 patches are exact at hello {}, 1 commit after v1.0\n", &tip[..12]);
+    assert!(said.starts_with(&headline), "{said}");
 }
 
 /// The hunk for one twin fits the other one too. The replay knows which one it was made for.
@@ -145,7 +161,7 @@ fn a_file_whose_mode_changed_is_not_exact() {
     let said = moving.project.run(&status).code(1).stdout;
     for line in [
         "paged: 2 of 3 patches are exact at hello v2.0",
-        "  shifted  patches/paged/0002-say-what-is-counted.patch",
+        "patches/paged/0002-say-what-is-counted.patch: shifted\n",
         "  src/count.c (0002:10): expected a file (100644), found an executable file (100755)\n",
     ] {
         assert!(said.contains(line), "{line}: {said}");
@@ -178,11 +194,10 @@ fn the_page_stands_alone_and_shows_text_as_text() {
         assert!(!html.contains(forbidden), "the page has {forbidden}");
     }
     // The page explains the words and dots that it uses, and no others.
-    for explained in ["conflict</dt><dd>upstream changed the same lines", "provisional</dt>", "\u{25cf}</dt>"]
-    {
+    for explained in ["conflict</dt><dd>upstream changed the same lines", "blocked</dt>", "\u{25cf}</dt>"] {
         assert!(html.contains(explained), "{explained}: {html}");
     }
-    assert!(!html.contains("ambiguous</dt>") && !html.contains("What is wrong"), "{html}");
+    assert!(!html.contains("ambiguous</dt>") && !html.contains("provisional"), "{html}");
     assert!(html.contains("<h3>Why it does not apply</h3>"), "{html}");
     assert_eq!(html.matches("<details class=\"patch").count(), 3);
     assert_eq!(html.matches("<details").count(), html.matches("</details>").count());
@@ -229,7 +244,7 @@ fn markdown_for_an_issue() {
     |---|---|---|---|
     | `patches/paged/0001-greet-more-warmly.patch` | conflict | `ede8cd87835d` | `ede8cd87835d` |
     | `patches/paged/0002-say-what-is-counted.patch` | exact |  |  |
-    | `patches/paged/0003-greet-dearly.patch` | blocked (by 0001-greet-more-warmly.patch) (provisional) | `ede8cd87835d` | `ede8cd87835d` |
+    | `patches/paged/0003-greet-dearly.patch` | blocked (by 0001-greet-more-warmly.patch) | `ede8cd87835d` | `ede8cd87835d` |
 
     <details><summary>patches/paged/0001-greet-more-warmly.patch: conflict</summary>
 
@@ -244,24 +259,15 @@ fn markdown_for_an_issue() {
                 expected (patch line 18):         return "hello";
                 found    (file line 6):         return "hi";
           conflict since ede8cd87835d Say <b>hi</b> (Test Person)
-          next: `cargo xtask rebase` stops there for you to resolve it
+          next: `cargo xtask rebase --to main --from [BESIDE]/moved` stops there for you to resolve it
 
     </details>
 
     <details><summary>patches/paged/0003-greet-dearly.patch: blocked</summary>
 
-        patches/paged/0003-greet-dearly.patch: blocked
-          src/greet.c: upstream changed the same lines
-          src/greet.c (0003:10): 0 of 1 hunks exact
-            made from blob 4fee99c5066c13deddd3baad3e459778e7465c84
-            found blob     b04e97ea75f5cac95b0d4754dcaf5e4988febd17
-            hunk 1 @@ -3,7 +3,7 @@ (0003:14): conflict
-              made for: const char * words_greeting(int kind) {
-              nearest: line 3, 6 of 7 lines agree, in function: const char * words_greeting(int kind) {
-                expected (patch line 18):         return "hello there";
-                found    (file line 6):         return "hi";
+        patches/paged/0003-greet-dearly.patch: blocked (by 0001-greet-more-warmly.patch)
           blocked since ede8cd87835d Say <b>hi</b> (Test Person)
-          next: solve the patch that blocks it first
+          next: resolve the patches that block it first; it can still conflict itself then
 
     </details>
     "#);
