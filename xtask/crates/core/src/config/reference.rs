@@ -74,6 +74,15 @@ impl Reference {
         is_short.then_some(name)
     }
 
+    /// Returns the same steps back from another name.
+    ///
+    /// # Errors
+    ///
+    /// When it is not a name.
+    pub fn stepping_from(&self, name: &str) -> Result<Reference> {
+        Reference::parse(&format!("{name}{}", self.text.get(self.name_length..).unwrap_or_default()))
+    }
+
     /// Number of commits that the history needs to contain all steps, the start included.
     pub fn depth(&self) -> usize {
         let length = |step: &Step| match step {
@@ -132,6 +141,7 @@ mod tests {
         assert_eq!(far.name(), "release/v1.0");
         let steps = [Step::FirstParents(3), Step::Parent(2), Step::FirstParents(1), Step::Parent(1)];
         assert_eq!((far.steps.as_slice(), far.depth()), (&steps[..], 7));
+        assert_eq!(far.stepping_from("v2").unwrap().to_string(), "v2~3^2~^");
         assert_eq!(read("b8390").short_id(), Some("b8390"));
         assert_eq!(read("b8390^0").steps, []);
         assert_eq!(read("v1.0").short_id(), None);

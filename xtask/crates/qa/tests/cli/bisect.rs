@@ -249,7 +249,6 @@ fn a_shallow_clone() {
     -- stdout --
 
     -- stderr --
-    warning: path [BESIDE]/alone: it sent nothing; if it is a shallow clone: `git fetch --unshallow` there
     error: no source has `main` of hello
       path [BESIDE]/alone: it sent nothing; if it is a shallow clone: `git fetch --unshallow` there
       next: name a repository or a bundle that has it: --from PATH

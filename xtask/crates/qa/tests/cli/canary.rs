@@ -215,7 +215,6 @@ fn an_upstream_that_is_not_there_is_no_drift_and_no_request_is_made() {
     -- stdout --
 
     -- stderr --
-    warning: path [BESIDE]/moved: `[BESIDE]/moved` is not there
     error: no source has `HEAD` of hello
       path [BESIDE]/moved: `[BESIDE]/moved` is not there
       next: name a repository or a bundle that has it: --from PATH

@@ -111,8 +111,8 @@ fn the_second_source_helps_when_the_first_is_not_there() {
     hello v1.0 tree f11e88fc55186cde99addc9e847a0385c4f7f056 from path [UPSTREAM]
     -- stderr --
         Fetching hello v1.0 from path not-there
-    warning: path not-there: `not-there` is not there
         Fetching hello v1.0 from path [UPSTREAM]
+    warning: path not-there: `not-there` is not there
     ");
     assert_fetched(&project);
 }

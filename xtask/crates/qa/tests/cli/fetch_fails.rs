@@ -46,10 +46,7 @@ fn no_network_and_no_npm() {
 
     -- stderr --
         Fetching hello v1.0 from git https://espalier.invalid/x
-    warning: git https://espalier.invalid/x: git says: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
         Fetching hello v1.0 from npm node-llama-cpp@3.21.1
-    warning: npm node-llama-cpp@3.21.1: could not run `npm`
-      no such program on PATH
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       git https://espalier.invalid/x: git says: unable to access 'https://espalier.invalid/x/': Could not resolve host: espalier.invalid
@@ -71,8 +68,6 @@ fn no_git() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-    warning: path [UPSTREAM]: could not run `git`
-      no such program on PATH
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       path [UPSTREAM]: could not run `git`
@@ -92,9 +87,7 @@ fn offline_with_an_empty_store() {
 
     -- stderr --
         Fetching hello v1.0 from git https://espalier.invalid/x
-    warning: git https://espalier.invalid/x: not tried because of `--offline`
         Fetching hello v1.0 from npm node-llama-cpp@3.21.1
-    warning: npm node-llama-cpp@3.21.1: not tried because of `--offline`
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       git https://espalier.invalid/x: not tried because of `--offline`
@@ -113,7 +106,6 @@ fn a_pin_with_another_tree_than_the_source_serves() {
 
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
-    warning: path [UPSTREAM]: served tree f11e88fc55186cde99addc9e847a0385c4f7f056, the pin says 1212121212121212121212121212121212121212
     error: no source served the pin `hello` (hello v1.0)
       expected tree 1212121212121212121212121212121212121212
       path [UPSTREAM]: served tree f11e88fc55186cde99addc9e847a0385c4f7f056, the pin says 1212121212121212121212121212121212121212
@@ -133,7 +125,6 @@ fn a_source_that_is_not_there() {
 
     -- stderr --
         Fetching hello v1.0 from path ../upstream
-    warning: path ../upstream: `../upstream` is not there
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       path ../upstream: `../upstream` is not there
@@ -163,7 +154,6 @@ fn a_folder_that_is_no_repository() {
 
     -- stderr --
         Fetching hello v1.0 from path ci
-    warning: path ci: `[ROOT]/ci` is not a git repository
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       path ci: `ci` is not a git repository
@@ -237,8 +227,6 @@ fn a_bundle_that_is_cut_short() {
 
     -- stderr --
         Fetching hello v1.0 from path upstream.bundle
-    warning: path upstream.bundle: git says: early EOF
-      index-pack died
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       path upstream.bundle: git says: early EOF
@@ -257,8 +245,6 @@ fn a_bundle_of_nothing() {
 
     -- stderr --
         Fetching hello v1.0 from path upstream.bundle
-    warning: path upstream.bundle: git says: invalid gitfile format: [ROOT]/upstream.bundle
-      Could not read from remote repository.
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       path upstream.bundle: git says: invalid gitfile format: upstream.bundle

@@ -315,7 +315,7 @@ fn pip_that_fails_or_leaves_nothing() {
     sdist.assert_nothing_left();
 }
 
-/// Another commit than the pin, by its id, as `status --tip` and `rebase --to` request it.
+/// Another commit than the pin, by its id, whole or abbreviated, as `status --tip` and `rebase --to` request it.
 #[test]
 fn a_tip_is_fetched_by_its_id_once() {
     let sdist = Sdist::new();
@@ -331,17 +331,23 @@ fn a_tip_is_fetched_by_its_id_once() {
     sdist.serve();
     sdist.run(&["fetch"]).success();
     sdist.project.edit("pins.toml", &upstream, "{ path = \"../nowhere\" }");
-    let short = &sdist.commit[..12];
+    // So few digits may be the name of a tag.
+    let short = &sdist.commit[..6];
     let said = sdist.run(&["status", "--tip", short]).code(3);
     said.says(&[
         &format!("this mirror has no `{short}`"),
         &format!("its full id is listed: {}", sdist.commit),
     ]);
-    for arguments in [&["status", "--tip"][..], &["--offline", "status", "--tip"]] {
-        let said = sdist.run(&[arguments, &[&*sdist.commit]].concat());
+    let short = &sdist.commit[..12];
+    for arguments in [
+        &["status", "--tip", short][..],
+        &["--offline", "status", "--tip", short],
+        &["--offline", "status", "--tip", &*sdist.commit],
+    ] {
+        let said = sdist.run(arguments);
         assert!(said.stdout.contains("patches are exact at"), "{said}");
     }
-    sdist.run(&["--offline", "rebase", "--to", &sdist.commit]).success();
+    sdist.run(&["--offline", "rebase", "--to", short]).success();
     let pins = sdist.project.read("pins.toml");
     assert!(pins.contains(&format!("commit = \"{}\"\n", sdist.commit)), "{pins}");
 }

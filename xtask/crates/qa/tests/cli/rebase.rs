@@ -165,7 +165,6 @@ fn an_unknown_name_is_refused() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v9 from path [BESIDE]/newer
-    warning: path [BESIDE]/newer: it has no tag, branch or commit `v9`
     error: no source has `v9` of hello
       path [BESIDE]/newer: it has no tag, branch or commit `v9`
       next: git -C [BESIDE]/newer log --oneline --all
@@ -177,7 +176,6 @@ fn an_unknown_name_is_refused() {
 
     -- stderr --
         Fetching hello v9 from path [UPSTREAM]
-    warning: path [UPSTREAM]: it has no tag, branch or commit `v9`
     error: no source has `v9` of hello
       path [UPSTREAM]: it has no tag, branch or commit `v9`
       next: git -C [UPSTREAM] log --oneline --all

@@ -300,7 +300,6 @@ fn a_tip_that_no_source_has() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v9 from path [UPSTREAM]
-    warning: path [UPSTREAM]: it has no tag, branch or commit `v9`
     error: no source has `v9` of hello
       path [UPSTREAM]: it has no tag, branch or commit `v9`
       next: git -C [UPSTREAM] log --oneline --all
@@ -312,7 +311,6 @@ fn a_tip_that_no_source_has() {
 
     -- stderr --
         Fetching hello v9 from path [UPSTREAM]
-    warning: path [UPSTREAM]: it has no tag, branch or commit `v9`
     error: no source has `v9` of hello
       path [UPSTREAM]: it has no tag, branch or commit `v9`
       next: git -C [UPSTREAM] log --oneline --all

@@ -1,7 +1,8 @@
 //! Packages of registries that contain upstream's objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::{Pin, Source};
 use crate::config::words::Sha256;
 
 /// A package with upstream's objects, which has some revisions, each in one of its versions.
@@ -55,9 +56,15 @@ impl Package {
 
     /// The only listed commit whose id begins with `short`.
     pub fn commit_beginning_with(&self, short: &str) -> Option<&str> {
+        let mut found = self.commits_beginning_with(short);
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    /// The listed commits whose ids begin with `short`.
+    fn commits_beginning_with(&self, short: &str) -> impl Iterator<Item = &str> {
         let is_id = |name: &str| name.len() == 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let mut found = self.versions.keys().filter(|name| is_id(name) && name.starts_with(short));
-        found.next().filter(|_| found.next().is_none()).map(String::as_str)
+        let is_meant = move |name: &&str| is_id(name) && name.starts_with(short);
+        self.versions.keys().map(String::as_str).filter(is_meant)
     }
 
     /// Description for display, when `revision` is fetched from it.
@@ -69,9 +76,30 @@ impl Package {
     }
 }
 
+impl Pin {
+    /// The only commit listed by a source of the pin whose id begins with `short`; `None` if `short` is listed itself,
+    /// as the name of a release.
+    pub fn listed_commit(&self, short: &str) -> Option<&str> {
+        let packages = || {
+            self.sources.iter().filter_map(|source| match source {
+                Source::Package(package) => Some(package),
+                Source::Git { .. } | Source::Path { .. } => None,
+            })
+        };
+        let is_release = packages().any(|package| package.version_of(short).is_some());
+        let short = short.to_ascii_lowercase();
+        let found: BTreeSet<&str> =
+            packages().flat_map(|package| package.commits_beginning_with(&short)).collect();
+        let first = found.first().copied();
+        first.filter(|_| found.len() == 1 && !is_release)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::name::Name;
+    use crate::config::pins::Revision;
 
     #[test]
     fn each_client_has_its_own_spelling_of_a_version() {
@@ -101,5 +129,28 @@ mod tests {
         for short in ["0aceb8d", "0acetag", "1"] {
             assert_eq!(package.commit_beginning_with(short), None, "{short}");
         }
+    }
+
+    #[test]
+    fn a_short_id_names_one_commit_of_all_sources_or_none() {
+        let ids = ["0aceb8d1".repeat(5), "0aceb8d2".repeat(5)];
+        let package = |names: &[&str]| {
+            let versions = names.iter().map(|name| (name.to_string(), "1".to_string())).collect();
+            let (name, member) = ("p".to_string(), "m".to_string());
+            Source::Package(Package { registry: Registry::Npm, name, versions, member, bytes: None })
+        };
+        let pin = |sources: Vec<Source>| Pin {
+            name: Name::new("p").unwrap(),
+            upstream: "p".to_string(),
+            revision: Revision::parse("v1").unwrap(),
+            tree: ids[0].parse().unwrap(),
+            sources,
+        };
+        let twice = pin(vec![package(&[&ids[0], &ids[1]]), package(&[&ids[0]])]);
+        assert_eq!(twice.listed_commit("0aceb8d1"), Some(ids[0].as_str()));
+        assert_eq!(twice.listed_commit("0ACEB8D1"), Some(ids[0].as_str()));
+        assert_eq!((twice.listed_commit("0aceb8d"), twice.listed_commit("1234567")), (None, None));
+        assert_eq!(pin(vec![package(&[&ids[0], "0aceb8d1"])]).listed_commit("0aceb8d1"), None);
+        assert_eq!(pin(vec![Source::Path { path: "p".to_string() }]).listed_commit("0aceb8d1"), None);
     }
 }

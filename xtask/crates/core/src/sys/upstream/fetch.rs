@@ -99,24 +99,24 @@ impl Failure {
 }
 
 impl Fetcher<'_> {
-    /// Tries `sources` in order; returns the first whose objects `adopt` accepted, with the result of `adopt`.
+    /// Tries `sources` in order; returns the first whose objects `adopt` accepted, with the result of `adopt`. The
+    /// failures of those before it are warnings. If all fail, the caller reports them, in its error.
     pub(super) fn first_of<T>(
         self,
         sources: &[Source],
         wanted: &Wanted<'_>,
         adopt: impl Fn(&Arrival, &Source) -> Result<T>,
     ) -> std::result::Result<(String, T), Vec<Failure>> {
-        let mut failures = Vec::new();
+        let mut failures: Vec<Failure> = Vec::new();
         for source in sources {
             let name = source.describe(&wanted.name);
             self.ui.status("Fetching", format!("{} {} from {name}", wanted.upstream, wanted.name));
             match self.try_source(source, wanted, &adopt) {
-                Ok(adopted) => return Ok((name, adopted)),
-                Err(error) => {
-                    let failure = Failure { source: name, error };
-                    self.ui.warn(failure.sentence());
-                    failures.push(failure);
+                Ok(adopted) => {
+                    failures.iter().for_each(|failure| self.ui.warn(failure.sentence()));
+                    return Ok((name, adopted));
                 }
+                Err(error) => failures.push(Failure { source: name, error }),
             }
         }
         Err(failures)

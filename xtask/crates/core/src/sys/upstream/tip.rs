@@ -46,7 +46,7 @@ pub struct Ask<'a> {
 /// When no source has it, each with its reason. That is an environment error: it says nothing about any patch. An
 /// ambiguous abbreviated id is a usage error.
 pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
-    let reference = Reference::parse(ask.reference)?;
+    let reference = reference_of(ask)?;
     let search = Search { fetcher, ask, reference: &reference };
     if let Some(tip) = search.already_there() {
         return tip;
@@ -63,7 +63,24 @@ pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
     };
     match fetcher.first_of(&sources, &wanted, |arrival, _| search.adopt(arrival)) {
         Ok((_, tip)) => Ok(tip),
-        Err(failures) => search.fetched_before().unwrap_or_else(|| Err(no_source_has(ask, failures))),
+        Err(failures) => match search.fetched_before() {
+            Some(tip) => {
+                failures.iter().for_each(|failure| fetcher.ui.warn(failure.sentence()));
+                tip
+            }
+            None => Err(no_source_has(ask, failures)),
+        },
+    }
+}
+
+/// Parses the reference. An abbreviated id of a commit that a source of the pin lists becomes the full one: a package is
+/// found by that alone.
+fn reference_of(ask: &Ask<'_>) -> Result<Reference> {
+    let typed = Reference::parse(ask.reference)?;
+    let short = typed.short_id().filter(|short| short.len() >= SURE_DIGITS && ask.from.is_none());
+    match short.and_then(|short| ask.pin.listed_commit(short)) {
+        Some(commit) => typed.stepping_from(commit),
+        None => Ok(typed),
     }
 }
 
@@ -87,8 +104,8 @@ fn tag_of(pin: &Pin) -> Option<TagName> {
     }
 }
 
-/// An abbreviated id with at least this many digits that exists in the store's history is assumed not to be a tag's
-/// name by coincidence.
+/// An abbreviated id with at least this many digits that exists in the store's history, or that a source lists, is
+/// assumed not to be a tag's name by coincidence.
 const SURE_DIGITS: usize = 7;
 
 /// The commit to search for, and the sources.
