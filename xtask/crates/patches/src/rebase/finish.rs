@@ -15,6 +15,7 @@ use super::{Choices, Prepared, descendants};
 use crate::rebase::state::{RebaseState, SeriesState};
 use crate::report::range_diff::settled;
 use crate::report::rebase::PatchMove;
+use crate::report::status::abbreviated;
 use crate::stack::Stack;
 use crate::{apply, lock_file};
 
@@ -47,7 +48,8 @@ pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
         report.proof.push(proof);
     }
     stage.remove_folder(format!("rebase/{}", named.stack.pin.name));
-    let what = format!("the rebase of {} to {}", named.stack.variant.name, named.tip.name);
+    let what = target.scope().describe(&named.stack.pin.name, &named.stack.variant.name);
+    let what = format!("{what} to {}", abbreviated(&named.tip.name));
     Ok(Prepared { report, stage, what, choices: state.choices })
 }
 

@@ -59,6 +59,14 @@ impl Scope {
     fn is_pin(&self) -> bool {
         *self == Scope::Pin
     }
+
+    /// Describes a rebase of this scope for people: that of the pin `pin`, or of the series of `variant`.
+    pub fn describe(self, pin: &str, variant: &str) -> String {
+        match self {
+            Scope::Pin => format!("the move of the pin {pin}"),
+            Scope::Series => format!("the rebase of {variant}"),
+        }
+    }
 }
 
 /// Progress of the replay of one series.

@@ -61,10 +61,16 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
         return Err(none_waits(context, name));
     }
     remember_solutions(context, &home);
+    // A record that cannot be read must not prevent it.
+    let (scope, named) = match conflict::read_state(&home) {
+        Ok(Some(state)) => (state.scope, state.variant),
+        _ => (Scope::Pin, name.to_string()),
+    };
     // Renamed first, atomically: a half-removed folder would look like a rebase in progress.
     let away = disk::scratch_folder(&context.layout.scratch(), "aborted")?;
     ours::rename(&home, &away.path().join("rebase"))?;
-    let text = format!("aborted the rebase of {name}; patches, pins.toml and espalier.lock are unchanged");
+    let what = scope.describe(&variant.pin, &named);
+    let text = format!("aborted {what}; patches, pins.toml and espalier.lock are unchanged");
     Ok(Outcome::ok(text, json!({ "variant": name, "aborted": true })))
 }
 

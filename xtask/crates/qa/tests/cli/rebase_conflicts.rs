@@ -202,7 +202,7 @@ fn a_conflict_is_aborted() {
     insta::assert_snapshot!(moving.run(&["--abort"]).success(), @"
     exit: 0
     -- stdout --
-    aborted the rebase of paged; patches, pins.toml and espalier.lock are unchanged
+    aborted the move of the pin hello; patches, pins.toml and espalier.lock are unchanged
     -- stderr --
     ");
     assert_eq!(moving.committed(), before);

@@ -127,7 +127,8 @@ fn abort_changes_nothing_and_skip_drops_the_patch() {
     assert_eq!(stacked.committed(), before);
     stacked.rebase(&[]).code(4);
     stacked.rebase(&[]).code(4).says(&["a rebase of child to paged is still in progress"]);
-    stacked.rebase(&["--abort"]).success();
+    let said = stacked.rebase(&["--abort"]).success();
+    assert!(said.stdout.starts_with("aborted the rebase of child;"), "{said}");
     assert_eq!(stacked.committed(), before);
     stacked.rebase(&[]).code(4);
     stacked.rebase(&["--skip"]).success();

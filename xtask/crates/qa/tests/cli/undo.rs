@@ -55,7 +55,7 @@ fn every_kind_of_change_is_undone_and_made_again() {
     let moving = Move::new(above_everything("src/greet.c"));
     moving.project.run(&["lock"]).success();
     let arguments = ["rebase", "--to", TIP, "--from", moving.upstream.to_str().unwrap()];
-    undone_and_made_again(&moving.project, &arguments, "the rebase of paged to v2.0");
+    undone_and_made_again(&moving.project, &arguments, "the move of the pin hello to v2.0");
     moving.assert_moved();
 }
 
@@ -71,7 +71,7 @@ fn the_start_of_a_project_and_an_import_are_undone() {
 #[test]
 fn a_moved_pin_is_undone_with_its_report() {
     let project = syncing::project(more_lines);
-    undone_and_made_again(&project, &["sync", "--to", "v2.0"], "the rebase of paged to v2.0");
+    undone_and_made_again(&project, &["sync", "--to", "v2.0"], "the move of the pin hello to v2.0");
     project.run(&["undo"]).success();
     assert!(!project.path("docs/syncs/v1.0-to-v2.0.md").exists());
     project.run(&["lock", "--check"]).success();
@@ -94,6 +94,23 @@ fn the_files_are_named() {
       next: cargo xtask undo    # makes it again
     -- stderr --
     ");
+}
+
+/// A pin moves with dozens of patches: the output stays short, and JSON names each file.
+#[test]
+fn many_files_are_counted() {
+    let project = Project::new();
+    let text = project.read("patches/paged/0002-say-what-is-counted.patch");
+    for number in 10..30 {
+        project.write(&format!("patches/paged/{number:04}-more.patch"), &text);
+    }
+    project.run(&SET).success();
+    let dry = project.run(&["undo", "--dry-run"]).success().stdout;
+    assert!(dry.contains("\n  written  23 files in patches/paged\n"), "{dry}");
+    let said = project.run(&["undo"]).success().stdout;
+    assert!(said.contains("\n  written  23 files in patches/paged\n") && said.lines().count() < 6, "{said}");
+    let json = project.run(&["--json", "undo"]).success().json();
+    assert!(json["written"].as_array().unwrap().len() >= 23, "{json:#}");
 }
 
 /// The commits of an undone export are again work that is in no patch.
