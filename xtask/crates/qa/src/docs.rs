@@ -8,6 +8,7 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use espalier_dist::flavors;
+use espalier_patches::report::status::abbreviated;
 use serde_json::json;
 
 use crate::bench::{history, results};
@@ -23,6 +24,12 @@ const MEASUREMENTS: &str = "docs/measurements";
 
 /// Name of the region of a document that holds the table of flavors.
 const REGION: &str = "flavors";
+
+/// Name of the region within a line of a document that holds the upstream and its pin.
+const PIN: &str = "pin";
+
+/// The sources of both regions.
+const SOURCES: &str = "pins.toml, flavors.toml or a proof has changed";
 
 /// Options of `docs`.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -78,17 +85,35 @@ fn documents(context: &Context, commands: &str) -> Result<Vec<Document>> {
         ("README.md", flavors::short_table(&flavors, &proofs)),
         ("docs/guides/flavors.md", flavors::long_tables(&flavors, &proofs)),
     ];
+    let pin = pin(context)?;
     for (file, table) in tables {
         let text = disk::read_text_if_there(&context.layout.root().join(file))?.unwrap_or_default();
-        // Another project that uses the tool need not have the table.
-        if !region::is_in(&text, REGION) {
-            continue;
-        }
-        let text = region::replace(file, &text, REGION, &table)?;
-        documents.push(Document { file, text, source: "flavors.toml or a proof has changed" });
+        let text = with_regions(file, &text, (&table, &pin))?;
+        documents.extend(text.map(|text| Document { file, text, source: SOURCES }));
     }
     documents.extend(results_page(context)?);
     Ok(documents)
+}
+
+/// Returns the upstream of the default variant, and its pin.
+fn pin(context: &Context) -> Result<String> {
+    let pins = context.pins()?;
+    let pin = pins.pin_of(pins.variant(None)?);
+    Ok(format!("{} {}", pin.upstream, abbreviated(&pin.revision.to_string())))
+}
+
+/// Returns `text` with its regions up to date; `None` if it has none. Another project that uses the tool need not have
+/// them.
+fn with_regions(file: &str, text: &str, (table, pin): (&str, &str)) -> Result<Option<String>> {
+    let (has_table, has_pin) = (region::is_in(text, REGION), region::has_words(text, PIN));
+    let mut new = text.to_string();
+    if has_table {
+        new = region::replace(file, &new, REGION, table)?;
+    }
+    if has_pin {
+        new = region::replace_words(file, &new, PIN, pin)?;
+    }
+    Ok((has_table || has_pin).then_some(new))
 }
 
 /// Returns the page of results; `None` in a project that has neither the page nor records at the pin of its default

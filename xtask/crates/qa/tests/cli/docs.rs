@@ -38,6 +38,35 @@ fn a_stale_file_fails_and_names_the_command_that_fixes_it() {
     project.run(&["docs", "--check"]).code(1).says(&["`docs/reference/commands.md` is stale"]);
 }
 
+/// A pin moves without README: its line is generated, so that a stale one fails.
+#[test]
+fn the_readme_names_the_pin() {
+    let line = |pin: &str| format!("* **Upstream**: <!-- pin -->hello {pin}<!-- end of pin -->.\n");
+    let project = Project::new();
+    project.write("README.md", line("v0.9"));
+    project.run(&["docs"]).success();
+    assert_eq!(project.read("README.md"), line("v1.0"));
+    project.run(&["docs", "--check"]).success();
+    project.edit("pins.toml", "tag = \"v1.0\"", "tag = \"v1.1\"");
+    project.run(&["docs", "--check"]).code(1).says(&[
+        "`README.md` is stale: pins.toml, flavors.toml or a proof has changed",
+        "first difference: line 1, expected: * **Upstream**: <!-- pin -->hello v1.1<!-- end of pin -->.",
+    ]);
+    project.edit("pins.toml", "tag = \"v1.1\"", &format!("commit = \"{}\"", "0aceb8d1".repeat(5)));
+    project.run(&["docs"]).success();
+    assert_eq!(project.read("README.md"), line("0aceb8d10ace"));
+}
+
+/// `cargo xtask docs --check` compares the line of a README that has one.
+#[test]
+fn the_readme_of_this_repository_has_the_line() {
+    let readme = std::fs::read_to_string(files::of_this_repository("README.md")).unwrap();
+    let pins = std::fs::read_to_string(files::of_this_repository("pins.toml")).unwrap();
+    let (_, rest) = readme.split_once("* **Upstream**: <!-- pin -->llama.cpp ").unwrap();
+    let (pin, _) = rest.split_once("<!-- end of pin -->").unwrap();
+    assert!(pins.contains(&format!("= \"{pin}")), "README.md names {pin}, and pins.toml another pin");
+}
+
 #[test]
 fn every_command_has_a_manual_page() {
     let project = Project::new();
