@@ -3,14 +3,14 @@
 use crate::text::function::FunctionMap;
 use crate::text::language::Language;
 
-/// The head of the function around each line of a text.
+/// The head of the function that each line of a text belongs to.
 pub(super) struct Functions<'a> {
     heads: Vec<Option<&'a [u8]>>,
 }
 
 impl<'a> Functions<'a> {
     pub fn new(lines: &[&'a [u8]], language: Language) -> Functions<'a> {
-        let heads = FunctionMap::new(lines, language).enclosing_heads();
+        let heads = FunctionMap::new(lines, language).heads_of_lines();
         let text = |head: usize| lines.get(head).map(|line| line.trim_ascii());
         Functions { heads: heads.into_iter().map(|head| head.and_then(text)).collect() }
     }
@@ -55,7 +55,8 @@ mod tests {
             vec![b"int f(void) {\n", b"    a();\n", b"}\n", b"int g(void) {\n", b"    b();\n"];
         let functions = Functions::new(&lines, Language::Braces);
         assert_eq!(functions.head(1), Some(&b"int f(void) {"[..]));
-        assert_eq!(functions.head(3), None);
+        assert_eq!(functions.head(2), Some(&b"int f(void) {"[..]));
+        assert_eq!(functions.head(3), Some(&b"int g(void) {"[..]));
         assert_eq!(functions.head(4), Some(&b"int g(void) {"[..]));
     }
 }

@@ -10,9 +10,11 @@
 //!   in conflict, the function that holds the line has to be the same.
 //! * Names, modes and contents that are not text are compared as they are (`file.rs`).
 //!
-//! Each difference becomes a `Finding` with a class.
+//! Each difference becomes a `Finding` with a class. A call that upstream has removed is no difference of lines, and is
+//! noted (`calls.rs`).
 
 mod accounts;
+pub(crate) mod calls;
 mod expected;
 mod file;
 pub(crate) mod finding;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use super::calls::LostCalls;
 use super::file::{FourTrees, prove_file};
 use super::finding::{Finding, FindingClass};
 use super::matching::{Group, groups};
@@ -51,6 +52,9 @@ pub struct SeriesProof {
     pub patches: Vec<PatchProof>,
     /// Differences of the whole series that are in no patch alone.
     pub whole: Vec<Finding>,
+    /// Notes, which need no reason: functions that patches change and that upstream calls less often. Empty unless the
+    /// caller has looked for them with [`lost_calls`](crate::lost_calls).
+    pub lost_calls: Vec<LostCalls>,
 }
 
 impl PatchProof {

@@ -241,7 +241,9 @@ impl<'a> Judge<'_, 'a> {
             let missing = residue.missing.get(line).into_iter().flatten();
             let missing: Vec<Source> =
                 missing.filter(|place| !place.in_gap).map(|place| place.source).collect();
-            let extra: Vec<Extra> = residue.extra.get(line).into_iter().flatten().copied().collect();
+            let mut extra: Vec<Extra> = residue.extra.get(line).into_iter().flatten().copied().collect();
+            // Those of upstream, which are in gaps, last: they are where upstream has them.
+            extra.sort_by_key(|extra| !self.is_added(extra.at));
             for (source, extra) in missing.iter().zip(&extra) {
                 self.add_moved(line, *source, extra.at);
             }
@@ -252,9 +254,9 @@ impl<'a> Judge<'_, 'a> {
             for source in missing.iter().skip(skipped) {
                 self.add_other_deletion(line, *source);
             }
-            for extra in extra.iter().skip(missing.len()) {
-                self.check_function(line, extra.at);
-            }
+            let own = extra.iter().skip(missing.len()).map(|extra| extra.at);
+            let own: Vec<usize> = own.filter(|at| self.is_added(*at)).collect();
+            own.into_iter().for_each(|at| self.check_function(line, at));
         }
     }
 
@@ -272,6 +274,11 @@ impl<'a> Judge<'_, 'a> {
         let mut finding = self.about(FindingClass::Misplaced, version, Some(at), line);
         finding.evidence = Some("it is missing here, although as many are there as expected".to_owned());
         self.findings.push(finding);
+    }
+
+    /// Returns whether the patch adds line `at` of the result, from 0. Another line is upstream's, wherever it is.
+    fn is_added(&self, at: usize) -> bool {
+        self.changes.iter().any(|run| run.new.contains(&at))
     }
 
     /// Checks a line that stands where no merge can say whether it belongs there.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::function::{FunctionMap, heads_a_function, indentation};
+use super::function::{FunctionMap, heads_a_function, indentation, is_between_functions, is_closing};
 use super::language::Language;
 use super::line_diff::lines_of;
 use crate::model::printable::printable;
@@ -32,31 +32,84 @@ pub struct EnclosingFunction {
 /// ```
 pub fn enclosing_function(path: &[u8], text: &[u8], at: usize) -> Option<EnclosingFunction> {
     let lines = lines_of(text);
-    let language = Language::of(path, text);
-    let functions = FunctionMap::new(&lines, language);
-    let at = at.min(lines.len().checked_sub(1)?);
-    let head = head_around(&functions, at)?;
-    let found = head..end_of(&lines, head, language);
-    let name = printable(functions.text(head));
-    found.contains(&at).then_some(EnclosingFunction { name, lines: found })
+    let functions = EnclosingFunctions::new(&lines, Language::of(path, text));
+    let found = functions.around(at.min(lines.len().checked_sub(1)?))?;
+    Some(functions.named(found))
 }
 
-fn head_around(functions: &FunctionMap<'_>, at: usize) -> Option<usize> {
-    if !functions.has_functions() {
+/// As [`enclosing_function`], for a place: a range of lines. One without lines is above its line, and in a function only
+/// if the lines above and below it are in the same one.
+///
+/// # Examples
+///
+/// ```
+/// use espalier_series::function_around_place;
+///
+/// let text = b"def f(x):\n    return x\n";
+/// assert!(function_around_place(b"a.py", text, &(1..1)).is_some());
+/// assert!(function_around_place(b"a.py", text, &(1..2)).is_some());
+/// assert_eq!(function_around_place(b"a.py", text, &(2..2)), None);
+/// ```
+pub fn function_around_place(path: &[u8], text: &[u8], place: &Range<usize>) -> Option<EnclosingFunction> {
+    let lines = lines_of(text);
+    let functions = EnclosingFunctions::new(&lines, Language::of(path, text));
+    let below = functions.around(place.start)?;
+    if place.is_empty() && functions.around(place.start.checked_sub(1)?)? != below {
         return None;
     }
-    let heads = functions.enclosing_heads();
-    let head = |at: usize| heads.get(at).copied().flatten();
-    if head(at + 1) == Some(at) {
-        return Some(at);
+    Some(functions.named(below))
+}
+
+/// The functions of a text, to be looked up line by line.
+pub(crate) struct EnclosingFunctions<'a> {
+    lines: &'a [&'a [u8]],
+    language: Language,
+    functions: FunctionMap<'a>,
+    /// Of the function that is open before each line.
+    heads: Vec<Option<usize>>,
+}
+
+impl<'a> EnclosingFunctions<'a> {
+    pub fn new(lines: &'a [&'a [u8]], language: Language) -> EnclosingFunctions<'a> {
+        let functions = FunctionMap::new(lines, language);
+        let heads = functions.enclosing_heads();
+        EnclosingFunctions { lines, language, functions, heads }
     }
-    // A blank line has no indentation, so the one above it decides.
-    let anchor = functions.last_line_before(at + 1, |line| indentation(line).is_some()).unwrap_or(at);
-    let scopes = functions.scopes_around(anchor).unwrap_or_default();
-    let outermost = scopes.into_iter().rev().find(|scope| heads_a_function(functions.text(*scope)));
-    // The first line of a method is in no function yet.
-    let own = Some(at).filter(|at| is_first_line(functions.text(*at)));
-    outermost.or(own).or_else(|| head(at))
+
+    /// Returns the lines of the function that contains line `at`, from 0; the first is its head. `None` outside of
+    /// functions and below the last line.
+    pub fn around(&self, at: usize) -> Option<Range<usize>> {
+        if at >= self.lines.len() || !self.functions.has_functions() {
+            return None;
+        }
+        let head = self.head_around(at)?;
+        let found = head..end_of(self.lines, head, self.language);
+        found.contains(&at).then_some(found)
+    }
+
+    /// Returns line `at`, from 0, without the white space around it.
+    pub fn text(&self, at: usize) -> &'a [u8] {
+        self.functions.text(at)
+    }
+
+    fn named(&self, lines: Range<usize>) -> EnclosingFunction {
+        EnclosingFunction { name: printable(self.text(lines.start)), lines }
+    }
+
+    fn head_around(&self, at: usize) -> Option<usize> {
+        let functions = &self.functions;
+        let head = |at: usize| self.heads.get(at).copied().flatten();
+        if head(at + 1) == Some(at) {
+            return Some(at);
+        }
+        // A blank line has no indentation, so the one above it decides.
+        let anchor = functions.last_line_before(at + 1, |line| indentation(line).is_some()).unwrap_or(at);
+        let scopes = functions.scopes_around(anchor).unwrap_or_default();
+        let outermost = scopes.into_iter().rev().find(|scope| heads_a_function(functions.text(*scope)));
+        // The first line of a method is in no function yet.
+        let own = Some(at).filter(|at| is_first_line(functions.text(*at)));
+        outermost.or(own).or_else(|| head(at))
+    }
 }
 
 fn is_first_line(text: &[u8]) -> bool {
@@ -69,21 +122,23 @@ fn end_of(lines: &[&[u8]], head: usize, language: Language) -> usize {
     let is_outer = |line: &[u8]| indentation(line).is_some_and(|indent| indent <= outer);
     let mut after = lines.iter().enumerate().skip(head + 1).filter(|(_, line)| is_outer(line));
     let end = after.find_map(|(at, line)| {
-        let closes = line.trim_ascii_start().starts_with(b"}");
+        let text = line.trim_ascii();
         match language {
-            Language::Braces => closes.then_some(at + 1),
-            // The bracket that ends a list of parameters is not the end of the function.
-            _ => (!line.trim_ascii_start().starts_with(b")")).then_some(at),
+            Language::Braces => text.starts_with(b"}").then_some(at + 1),
+            _ => (!is_closing(text)).then_some(at),
         }
     });
     let end = end.unwrap_or(lines.len());
-    let is_blank = |line: &&&[u8]| line.trim_ascii().is_empty();
-    end - lines.get(head + 1..end).unwrap_or_default().iter().rev().take_while(is_blank).count()
+    let is_behind = |line: &&&[u8]| match language {
+        Language::Indentation => is_between_functions(line, outer),
+        _ => line.trim_ascii().is_empty(),
+    };
+    end - lines.get(head + 1..end).unwrap_or_default().iter().rev().take_while(is_behind).count()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::enclosing_function;
+    use super::{enclosing_function, function_around_place};
 
     fn around(path: &str, text: &str, at: usize) -> Option<(String, std::ops::Range<usize>)> {
         let found = enclosing_function(path.as_bytes(), text.as_bytes(), at)?;
@@ -118,5 +173,31 @@ mod tests {
         assert_eq!(around("a.py", text, 4), Some(("def f(self):".to_owned(), 3..5)));
         assert_eq!(around("a.py", text, 9), Some(("def g(".to_owned(), 6..10)));
         assert_eq!(around("a.py", text, 11), None);
+    }
+
+    #[test]
+    fn lines_between_functions_are_in_neither() {
+        let text = "def f():\n    return 1\n\n\n# About g.\n@mark(1)\ndef g():\n    return 2\n";
+        for at in [2, 3, 4, 5] {
+            assert_eq!(around("a.py", text, at), None, "{at}");
+        }
+        assert_eq!(around("a.py", text, 6), Some(("def g():".to_owned(), 6..8)));
+        let shell = "f() {\n    a\n}\n\ng() {\n    b\n}\n";
+        assert_eq!(around("a.sh", shell, 2), Some(("f() {".to_owned(), 0..3)));
+    }
+
+    #[test]
+    fn a_place_without_lines_is_in_the_function_on_both_sides_of_it() {
+        let text = "int f(void) {\n    a();\n}\nint g(void) {\n    b();\n}\n";
+        let name = |place: std::ops::Range<usize>| {
+            function_around_place(b"a.c", text.as_bytes(), &place).map(|function| function.name)
+        };
+        assert_eq!(name(0..0), None);
+        assert_eq!(name(1..1).as_deref(), Some("int f(void) {"));
+        assert_eq!(name(2..2).as_deref(), Some("int f(void) {"), "at the end of the body");
+        assert_eq!(name(3..3), None);
+        assert_eq!(name(3..4).as_deref(), Some("int g(void) {"));
+        assert_eq!(name(6..6), None, "at the end of the file");
+        assert_eq!(name(9..9), None);
     }
 }

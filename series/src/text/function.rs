@@ -82,6 +82,35 @@ impl<'a> FunctionMap<'a> {
         heads
     }
 
+    /// Returns, at `n`, the head of the function that line `n` (from 0) belongs to: one from its head to its end. A line
+    /// between two functions belongs to none.
+    pub fn heads_of_lines(&self) -> Vec<Option<usize>> {
+        let open = self.enclosing_heads();
+        let before_and_after = open.iter().zip(open.iter().skip(1)).enumerate();
+        let mut heads: Vec<Option<usize>> = before_and_after
+            .map(|(at, (before, after))| if *after == Some(at) { *after } else { *before })
+            .collect();
+        if self.language == Language::Indentation {
+            self.leave_out_lines_between(&mut heads);
+        }
+        heads
+    }
+
+    /// Where indentation ends a function, its end shows only at the next line that is not indented: the lines above that
+    /// one which are between the two functions are taken out of the first.
+    fn leave_out_lines_between(&self, heads: &mut [Option<usize>]) {
+        let mut begun_from_below = None;
+        for ((at, head), line) in heads.iter_mut().enumerate().zip(self.lines).rev() {
+            let Some(function) = *head else { continue };
+            let is_within = begun_from_below == Some(function) || at == function;
+            if is_within || !is_between_functions(line, 0) {
+                begun_from_below = Some(function);
+            } else {
+                *head = None;
+            }
+        }
+    }
+
     /// Returns the function that is open after line `at`, given the one that was open before it.
     fn open_after(&self, open: Option<OpenFunction>, at: usize, line: &[u8]) -> Option<OpenFunction> {
         let text = line.trim_ascii();
@@ -218,16 +247,35 @@ fn scope_indentation(line: &[u8]) -> Option<usize> {
 /// Returns the width of the whitespace at the start of a line that is not blank; a tab counts for eight. Preprocessor
 /// lines are skipped: their column means nothing.
 pub(crate) fn indentation(line: &[u8]) -> Option<usize> {
+    let (width, first) = leading_white_space(line);
+    first.filter(|byte| !b"\r\n#".contains(byte)).map(|_| width)
+}
+
+/// Returns the width of the spaces and tabs at the start of a line, and the byte after them.
+fn leading_white_space(line: &[u8]) -> (usize, Option<u8>) {
     let mut width = 0usize;
     for byte in line {
         match byte {
             b' ' => width += 1,
             b'\t' => width += 8,
-            b'\r' | b'\n' | b'#' => return None,
-            _ => return Some(width),
+            _ => return (width, Some(*byte)),
         }
     }
-    None
+    (width, None)
+}
+
+/// Returns whether `line`, below the body of a function whose head is indented by `outer`, is no longer in the function,
+/// where indentation ends one: a blank line, or one that is not indented more than the head, such as a comment, a
+/// decorator or the next head.
+pub(crate) fn is_between_functions(line: &[u8], outer: usize) -> bool {
+    let text = line.trim_ascii();
+    text.is_empty() || (leading_white_space(line).0 <= outer && !is_closing(text))
+}
+
+/// Returns whether `text`, a line without the white space around it, closes a function or its list of parameters, so
+/// that it is a part of the function although it is not indented more than the head.
+pub(crate) fn is_closing(text: &[u8]) -> bool {
+    text == b"end" || text.first().is_some_and(|byte| b")]}".contains(byte))
 }
 
 fn cut_like_git(line: &[u8]) -> &[u8] {
@@ -270,6 +318,26 @@ mod tests {
         let lines: Vec<&[u8]> = SOURCE.split_inclusive(|byte| *byte == b'\n').collect();
         let scopes = FunctionMap::new(&lines, Language::Braces).scopes_around(5).unwrap();
         assert_eq!(scopes, [3, 1]);
+    }
+
+    fn heads(source: &str, language: Language) -> Vec<Option<usize>> {
+        let lines: Vec<&[u8]> = source.as_bytes().split_inclusive(|byte| *byte == b'\n').collect();
+        FunctionMap::new(&lines, language).heads_of_lines()
+    }
+
+    #[test]
+    fn a_line_between_two_functions_is_in_neither() {
+        let python = "import os\n\ndef f(\n    a,\n):\n# old()\n    g(a)\n\n    h(a)\n\n# About g.\n@mark(1)\n\
+                      def g():\n    pass\n\n";
+        let (f, g) = (Some(2), Some(12));
+        let expected = [None, None, f, f, f, f, f, f, f, None, None, None, g, g, None];
+        assert_eq!(heads(python, Language::Indentation), expected);
+        let ruby = "def f(a)\n  a\nend\n\ndef g(a)\n  a\nend\n";
+        let (f, g) = (Some(0), Some(4));
+        assert_eq!(heads(ruby, Language::Indentation), [f, f, f, None, g, g, g]);
+        let c = "int f(void)\n{\n    a();\n}\n\n// About g.\nint g(void) {\n    b();\n}\n";
+        let (f, g) = (Some(0), Some(6));
+        assert_eq!(heads(c, Language::Braces), [f, f, f, f, None, None, g, g, g]);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use espalier_series::{
-    BinaryHalf, BinaryPatch, Change, Content, FileMode, FilePatch, FileSide, FindingClass, MemoryTree, Mode,
-    ObjectId, Patch, PlacedPatch, PlacedSeries, ProofFinding, RepoPath, SeriesProof, Undone, hunks_between,
-    prove_series,
+    BinaryHalf, BinaryPatch, Change, ChangedBaseFile, Content, FileMode, FilePatch, FileSide, FindingClass,
+    LostCalls, MemoryTree, Mode, ObjectId, Patch, PlacedPatch, PlacedSeries, ProofFinding, RepoPath,
+    SeriesProof, Undone, hunks_between, lost_calls, prove_series,
 };
 
 use crate::random::Random;
@@ -185,23 +185,22 @@ fn file_patch(
     }
 }
 
+fn placed(made: &Made) -> PlacedSeries<'static> {
+    let trees: &'static [MemoryTree] = made.trees().leak();
+    let patches: &'static [Option<Patch>] = made.patches().leak();
+    let pairs = trees.iter().zip(&trees[1..]).zip(patches);
+    PlacedSeries {
+        base: &trees[0],
+        patches: pairs
+            .filter_map(|((before, after), patch)| {
+                Some(PlacedPatch { patch: patch.as_ref()?, before, after })
+            })
+            .collect(),
+    }
+}
+
 fn prove(old: &Made, new: &Made) -> SeriesProof {
-    let (old_trees, new_trees) = (old.trees(), new.trees());
-    let (old_patches, new_patches) = (old.patches(), new.patches());
-    let placed = |trees: &'static [MemoryTree], patches: &'static [Option<Patch>]| {
-        let pairs = trees.iter().zip(&trees[1..]).zip(patches);
-        PlacedSeries {
-            base: &trees[0],
-            patches: pairs
-                .filter_map(|((before, after), patch)| {
-                    Some(PlacedPatch { patch: patch.as_ref()?, before, after })
-                })
-                .collect(),
-        }
-    };
-    let old = placed(old_trees.leak(), old_patches.leak());
-    let new = placed(new_trees.leak(), new_patches.leak());
-    prove_series(&old, &new, true).unwrap()
+    prove_series(&placed(old), &placed(new), true).unwrap()
 }
 
 fn clean() -> (Made, Made) {
@@ -474,7 +473,11 @@ fn merged_by_git(base: &str, ours: &str, theirs: &str) -> String {
 
 /// Returns the proof of a patch of one file, from `base` to `ours`, that became `result` on `upstream`.
 fn of_one_file(base: &str, ours: &str, upstream: &str, result: &str) -> SeriesProof {
-    let files = |text: &str| Files::from([(CODE.to_owned(), (Mode::File, text.as_bytes().to_vec()))]);
+    of_file(CODE, [base, ours, upstream, result])
+}
+
+fn of_file(path: &str, [base, ours, upstream, result]: [&str; 4]) -> SeriesProof {
+    let files = |text: &str| Files::from([(path.to_owned(), (Mode::File, text.as_bytes().to_vec()))]);
     let (old, new) = (
         Made { states: vec![files(base), files(ours)] },
         Made { states: vec![files(upstream), files(result)] },
@@ -536,6 +539,64 @@ fn a_resolved_conflict_has_the_words_of_both() {
     let mut found = classes(&proof);
     found.sort();
     assert_eq!(found, [FindingClass::LostOwnLine, FindingClass::NewDeletion]);
+}
+
+/// The first patch changes `alpha` and `left`. Upstream calls `alpha` less often, and moves the call of `left`.
+#[test]
+fn lost_calls_of_a_changed_function_are_noted() {
+    let (old, new) = clean();
+    let file = |path: &str, old: &str, new: &str| ChangedBaseFile {
+        path: path.as_bytes().to_vec(),
+        old: old.as_bytes().to_vec(),
+        new: new.as_bytes().to_vec(),
+    };
+    let files = [
+        file("src/main.c", "int main(void) {\n    alpha();\n    left(1);\n    own(alpha ());\n}\n", ""),
+        file("src/start.c", "", "int main(void) {\n    left(1);\n    alpha(); // or alpha()\n}\n"),
+        file("docs/main.md", "    alpha();\n    alpha();\n", ""),
+    ];
+    let found: Vec<LostCalls> = lost_calls(&placed(&new), &files).unwrap();
+    let [lost] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!((lost.function.as_str(), &lost.patches[..]), ("alpha", &[PATCHES[0].0.to_owned()][..]));
+    assert_eq!((lost.calls.before, lost.calls.after), (2, 1));
+    assert_eq!(lost.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["src/main.c"]);
+    assert!(lost_calls(&placed(&old), &[]).unwrap().is_empty());
+}
+
+/// Upstream's lines in a conflict, some of which the patch adds too, in another function.
+#[test]
+fn lines_of_upstream_in_a_conflict_are_in_their_place() {
+    let block = |name: &str| format!("    if ({name}) {{\n        {name}();\n    }}\n\n");
+    let base = function("alpha") + &function("beta");
+    let after = |text: &str, line: &str, more: &str| text.replace(line, &format!("{line}{more}"));
+    let (in_alpha, in_beta) = ("    alpha_4();\n", "    beta_4();\n");
+    let upstream = after(&base, in_alpha, &block("upstream"));
+    let ours = after(&after(&base, in_alpha, "    own();\n"), in_beta, &block("own"));
+    let conflict = block("upstream") + "    own();\n";
+    let result = after(&after(&base, in_alpha, &conflict), in_beta, &block("own"));
+    let proof = of_one_file(&base, &ours, &upstream, &result);
+    assert!(proof.is_proved(), "{:#?}", open(&proof));
+    // A line that the patch adds is in the function that it was made for.
+    let elsewhere = after(&after(&base, in_alpha, &block("upstream")), "    beta_8();\n", "    own();\n");
+    let elsewhere = after(&elsewhere, in_beta, &block("own"));
+    let proof = of_one_file(&base, &ours, &upstream, &elsewhere);
+    assert_eq!(classes(&proof), [FindingClass::Misplaced], "{:#?}", proof.findings().collect::<Vec<_>>());
+}
+
+/// Both sides append a function: the head, the decorator and the blank lines above it are not in the function before.
+#[test]
+fn functions_that_both_sides_append_are_in_their_place() {
+    let test = |name: &str| format!("@case(\"{name}\")\ndef test_{name}():\n    check(\"{name}\")\n");
+    let (base, upstream, own) = (test("base"), test("upstream"), test("own"));
+    let joined = |tests: &[&String]| tests.iter().map(|test| test.as_str()).collect::<Vec<_>>().join("\n\n");
+    let texts = [
+        joined(&[&base]),
+        joined(&[&base, &own]),
+        joined(&[&base, &upstream]),
+        joined(&[&base, &upstream, &own]),
+    ];
+    let proof = of_file("tests/test_a.py", texts.each_ref().map(String::as_str));
+    assert!(proof.is_proved(), "{:#?}", open(&proof));
 }
 
 /// Upstream deletes the patched twin, and a person changes the one that is left.

@@ -1,0 +1,230 @@
+//! Calls of the functions that a patch changes which upstream has removed.
+//!
+//! A patch that changes a function acts where the function is called. If upstream no longer calls it there, the patch
+//! moves without any difference of lines, and what it did there is gone. Names are counted, so this is a hint and no
+//! proof.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use serde::Serialize;
+
+use super::series::{PlacedPatch, PlacedSeries};
+use crate::model::entry::TreeEntry;
+use crate::model::hunk_lines::LineKind;
+use crate::model::mode::Mode;
+use crate::model::patch::{Content, Hunk};
+use crate::model::printable::printable;
+use crate::model::tree::TreeError;
+use crate::text::enclosing::EnclosingFunctions;
+use crate::text::language::Language;
+use crate::text::line_diff::lines_of;
+
+/// Number of calls above which a name is left out: it is that of several functions, such as `size`.
+const COMMON: usize = 50;
+/// Beginnings of lines that define something, or are in a comment.
+const WITHOUT_CALLS: [&[u8]; 3] = [b"def ", b"/*", b"* "];
+
+/// A file that differs between the old base and the new one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedBaseFile {
+    /// Its path.
+    pub path: Vec<u8>,
+    /// Its content on the old base; empty if it is not there.
+    pub old: Vec<u8>,
+    /// Its content on the new base; empty if it is not there.
+    pub new: Vec<u8>,
+}
+
+/// A function that patches change, and that upstream calls less often on the new base.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LostCalls {
+    /// Its name, safe to print.
+    pub function: String,
+    /// File names of the patches that change it.
+    pub patches: Vec<String>,
+    /// Number of calls on either base, in the files that differ between them.
+    #[serde(flatten)]
+    pub calls: Calls,
+    /// The files with fewer calls.
+    pub files: Vec<CallsInFile>,
+}
+
+/// Number of calls on either base.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Calls {
+    /// On the old base.
+    pub before: usize,
+    /// On the new base.
+    pub after: usize,
+}
+
+/// Number of calls in one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallsInFile {
+    /// The file, safe to print.
+    pub path: String,
+    /// Their number.
+    #[serde(flatten)]
+    pub calls: Calls,
+}
+
+/// Returns the functions that the patches of `series` change, and that upstream calls less often in `files`, which are
+/// those that differ between the bases.
+///
+/// # Errors
+///
+/// When a tree cannot be read.
+pub fn lost_calls(series: &PlacedSeries<'_>, files: &[ChangedBaseFile]) -> Result<Vec<LostCalls>, TreeError> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut patches: BTreeMap<Vec<u8>, Vec<String>> = BTreeMap::new();
+    for placed in &series.patches {
+        for function in changed_functions(placed)? {
+            patches.entry(function).or_default().push(placed.patch.name.clone());
+        }
+    }
+    let names: HashSet<&[u8]> = patches.keys().map(Vec::as_slice).collect();
+    let counts: Vec<HashMap<&[u8], Calls>> = files.iter().map(|file| calls_in(file, &names)).collect();
+    let lost = patches.iter().filter_map(|(function, patches)| {
+        let mut lost = LostCalls {
+            function: printable(function),
+            patches: patches.clone(),
+            calls: Calls::default(),
+            files: Vec::new(),
+        };
+        for (file, counts) in files.iter().zip(&counts) {
+            lost.add(file, counts.get(function.as_slice()).copied().unwrap_or_default());
+        }
+        let Calls { before, after } = lost.calls;
+        (after < before && before <= COMMON).then_some(lost)
+    });
+    Ok(lost.collect())
+}
+
+impl LostCalls {
+    fn add(&mut self, file: &ChangedBaseFile, calls: Calls) {
+        self.calls.before += calls.before;
+        self.calls.after += calls.after;
+        if calls.after < calls.before {
+            self.files.push(CallsInFile { path: printable(&file.path), calls });
+        }
+    }
+}
+
+/// Returns the names of the functions that a patch changes.
+fn changed_functions(placed: &PlacedPatch<'_>) -> Result<BTreeSet<Vec<u8>>, TreeError> {
+    let mut names = BTreeSet::new();
+    for file in &placed.patch.files {
+        let (Some(side), Content::Text(hunks)) = (&file.new, &file.content) else { continue };
+        let entry = placed.after.entry(side.path.as_bytes())?;
+        let is_file = |entry: &TreeEntry| matches!(entry.mode, Mode::File | Mode::Executable);
+        let Some(entry) = entry.filter(is_file) else { continue };
+        let text = placed.after.blob(entry.id)?;
+        let lines = lines_of(&text);
+        let functions = EnclosingFunctions::new(&lines, Language::of(side.path.as_bytes(), &text));
+        let mut known = 0..0;
+        for at in hunks.iter().flat_map(changed_places).filter(|at| *at < lines.len()) {
+            if known.contains(&at) {
+                continue;
+            }
+            let Some(function) = functions.around(at) else { continue };
+            let head = functions.text(function.start);
+            let open = head.iter().position(|byte| *byte == b'(');
+            names.extend(open.and_then(|open| name_before(head, open)).map(<[u8]>::to_vec));
+            known = function;
+        }
+    }
+    Ok(names)
+}
+
+/// Returns the lines of the new file, from 0, that a hunk adds, or that are below those it deletes.
+fn changed_places(hunk: &Hunk) -> Vec<usize> {
+    let mut at = hunk.new_lines_before();
+    let mut places = Vec::new();
+    for line in hunk.lines.iter() {
+        if line.kind != LineKind::Context {
+            places.push(at);
+        }
+        at += usize::from(line.kind != LineKind::Delete);
+    }
+    places
+}
+
+/// Returns the number of calls of each of `names` in a file, on either base.
+fn calls_in<'n>(file: &ChangedBaseFile, names: &HashSet<&'n [u8]>) -> HashMap<&'n [u8], Calls> {
+    let mut calls: HashMap<&'n [u8], Calls> = HashMap::new();
+    for_each_call(file, &file.old, names, |name| calls.entry(name).or_default().before += 1);
+    for_each_call(file, &file.new, names, |name| calls.entry(name).or_default().after += 1);
+    calls
+}
+
+fn for_each_call<'n>(
+    file: &ChangedBaseFile,
+    text: &[u8],
+    names: &HashSet<&'n [u8]>,
+    mut found: impl FnMut(&'n [u8]),
+) {
+    let language = Language::of(&file.path, text);
+    if language == Language::NotCode {
+        return;
+    }
+    for line in lines_of(text) {
+        let code = code_of(line, language);
+        for (at, _) in code.iter().enumerate().filter(|(_, byte)| **byte == b'(') {
+            if let Some(name) = name_before(code, at).and_then(|name| names.get(name).copied()) {
+                found(name);
+            }
+        }
+    }
+}
+
+/// Returns the part of a line that can have calls: nothing of one that is not indented, which declares or defines, and no
+/// comment.
+fn code_of(line: &[u8], language: Language) -> &[u8] {
+    let text = line.trim_ascii();
+    let is_indented = line.first().is_some_and(|byte| matches!(byte, b' ' | b'\t'));
+    if !is_indented || WITHOUT_CALLS.iter().any(|start| text.starts_with(start)) {
+        return b"";
+    }
+    let comment: &[u8] = if language == Language::Indentation { b"#" } else { b"//" };
+    let end = text.windows(comment.len()).position(|part| part == comment).unwrap_or(text.len());
+    text.get(..end).unwrap_or(text)
+}
+
+/// Returns the name that ends before the bracket at `open`.
+fn name_before(code: &[u8], open: usize) -> Option<&[u8]> {
+    let before = code.get(..open)?.trim_ascii_end();
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let start = before.iter().rposition(|byte| !is_part(byte)).map_or(0, |last| last + 1);
+    let name = before.get(start..)?;
+    name.first().is_some_and(|byte| !byte.is_ascii_digit()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Language, code_of, name_before};
+
+    #[test]
+    fn a_call_is_a_name_before_a_bracket() {
+        let name = |code: &'static str| {
+            let open = code.rfind('(').unwrap();
+            name_before(code.as_bytes(), open).map(|name| std::str::from_utf8(name).unwrap())
+        };
+        assert_eq!(name("x = check_limit(a"), Some("check_limit"));
+        assert_eq!(name("std::vector<int> server::tokenize ("), Some("tokenize"));
+        assert_eq!(name("1("), None);
+        assert_eq!(name("(("), None);
+    }
+
+    #[test]
+    fn definitions_and_comments_have_no_calls() {
+        let code =
+            |line: &'static str, language| std::str::from_utf8(code_of(line.as_bytes(), language)).unwrap();
+        assert_eq!(code("    a(); // see b()\n", Language::Braces), "a(); ");
+        assert_eq!(code("    a()  # see b()\n", Language::Indentation), "a()  ");
+        for line in ["int a(int b);\n", "     * see a()\n", "    // see a()\n", "    def a(self):\n"] {
+            assert_eq!(code(line, Language::Braces), "", "{line}");
+        }
+    }
+}
