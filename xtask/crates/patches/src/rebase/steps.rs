@@ -1,5 +1,6 @@
 //! The part of replaying one patch that all ways of replaying a series share.
 
+use espalier_core::config::pins::short_name;
 use espalier_core::error::{Error, Result};
 use espalier_series::{PatchClass, Replay, ReplayError, Replayed, Step, TreeNames};
 
@@ -9,9 +10,9 @@ use crate::rebase::state::{Choices, TakenPatch, notes_of_patch};
 use crate::report::rebase::Fate;
 use crate::report::replay::{describe_shared, notes_on};
 
-/// Returns the names of the two trees.
+/// Returns the names of the two trees, as conflict markers have them.
 pub fn names<'a>(series_move: &'a SeriesMove<'_>) -> TreeNames<'a> {
-    TreeNames { pin: &series_move.old_name, tip: &series_move.tip.name }
+    TreeNames { pin: short_name(&series_move.old_name), tip: short_name(&series_move.tip.name) }
 }
 
 /// Replays the patch at `at`.

@@ -1,6 +1,7 @@
 //! The status report for a terminal and as Markdown.
 
 use espalier_core::config::overlay::in_the_way;
+use espalier_core::config::pins::short_name;
 use espalier_series::{PatchClass, PatchDrift};
 
 use super::status::{
@@ -214,7 +215,7 @@ fn newest<'a>(report: &'a StatusReport, patch: &'a PatchStatus) -> impl Iterator
 
 /// The abbreviated commit id.
 pub fn short(commit: &UpstreamCommit) -> &str {
-    commit.id.get(..12).unwrap_or(&commit.id)
+    short_name(&commit.id)
 }
 
 /// Indents each line of `text`, as a code block of Markdown.

@@ -1,5 +1,6 @@
 //! The canary's issues on GitHub: the wanted ones, from the report, and the changes made, for the report.
 
+use espalier_core::config::pins::short_name;
 use espalier_core::error::Result;
 use espalier_core::next_command::next_command;
 use espalier_core::plan::issues::{self, Action, BODY_LIMIT, Known, LABEL, Subject, Wanted};
@@ -145,8 +146,7 @@ fn wanted_for_patch(
     // After the hints: it is content only.
     let length = text.chars().count();
     text += &conflict.map(|conflict| described(conflict, length)).unwrap_or_default();
-    let short = culprit.get(..12).unwrap_or(&culprit);
-    let title = format!("{name}: {} since upstream {short}", patch.class.describe());
+    let title = format!("{name}: {} since upstream {}", patch.class.describe(), short_name(&culprit));
     Wanted { subject: Subject::Patch { file: patch.file.clone(), culprit }, title, text }
 }
 

@@ -1,6 +1,7 @@
 //! The report of the canary: each level with its verdict, for a terminal and as Markdown.
 
 use clap::ValueEnum;
+use espalier_core::config::pins::short_name;
 use espalier_patches::report::status::{Place, StatusReport};
 use espalier_patches::report::status_text;
 use serde::Serialize;
@@ -168,14 +169,10 @@ fn headline(report: &CanaryReport) -> String {
     let unknown = report.levels.iter().any(|level| level.verdict == LevelVerdict::Unknown);
     let verdict = if unknown { "could not be tried" } else { verdict };
     let tip = match tip {
-        Some(tip) => format!("{} ({})", tip.name, short(&tip.commit)),
+        Some(tip) => format!("{} ({})", tip.name, short_name(&tip.commit)),
         None => "the tip".to_string(),
     };
     format!("{variant} on {upstream} {tip}, pin {}: {verdict}", pin.name)
-}
-
-fn short(commit: &str) -> &str {
-    commit.get(..12).unwrap_or(commit)
 }
 
 /// Prefixes every line of `text` with `by`; empty lines stay empty.

@@ -1,5 +1,6 @@
 //! The report of a pin move: its effects and its checks, as one Markdown page.
 
+use espalier_core::config::pins::short_name;
 use espalier_patches::report::proof::MoveProof;
 use espalier_patches::report::proof_text;
 use espalier_patches::report::status::Place;
@@ -84,7 +85,8 @@ impl SyncReport {
 
     /// `llama.cpp: v0.4.0 to v0.5.0`.
     pub fn title(&self) -> String {
-        format!("{}: {} to {}", self.upstream, self.old.name, self.new.name)
+        let (old, new) = (short_name(&self.old.name), short_name(&self.new.name));
+        format!("{}: {old} to {new}", self.upstream)
     }
 
     /// Renders the page.
@@ -163,7 +165,7 @@ mod tests {
         let place = |name: &str| Place { name: name.into(), tree: "11".into() };
         let name = vec!["0001-a.patch".to_string()];
         let patch = PatchProof { old: name.clone(), new: name, findings: Vec::new() };
-        let proof = SeriesProof { patches: vec![patch], whole: Vec::new() };
+        let proof = SeriesProof { patches: vec![patch], ..SeriesProof::default() };
         let series = ProvenSeries { variant: "p".into(), old: place("v1"), new: place("v2"), proof };
         MoveProof { old: "v1".into(), new: "v2".into(), series: vec![series], ..MoveProof::default() }
     }

@@ -11,6 +11,7 @@ mod reasons;
 use clap::Args;
 use espalier_core::config::intended::report_file;
 use espalier_core::config::lock::Lock;
+use espalier_core::config::pins::short_name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::next_command;
@@ -111,8 +112,8 @@ fn describe(prepared: &Prepared, classes: &StatusReport) -> SyncReport {
         new: moved.to.clone(),
         patches: moved.patches.iter().map(|patch| moved_patch(patch, class_of(&patch.file))).collect(),
         proof: MoveProof {
-            old: moved.from.name.clone(),
-            new: moved.to.name.clone(),
+            old: short_name(&moved.from.name).to_string(),
+            new: short_name(&moved.to.name).to_string(),
             series: moved.proof.clone(),
             ..MoveProof::default()
         },

@@ -1,5 +1,6 @@
 //! The move as a pull request: a commit on the branch `pin-sync/UPSTREAM`, created or recreated.
 
+use espalier_core::config::pins::short_name;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::plan::pending::Pending;
@@ -20,7 +21,8 @@ pub fn offer(context: &Context, client: &Client, moved: &Pending, report: &SyncR
     });
     let files: Vec<(String, Option<Vec<u8>>)> = files.collect::<Result<_>>()?;
     let branch = format!("pin-sync/{}", report.upstream);
-    let title = format!("Move {} from {} to {}", report.upstream, report.old.name, report.new.name);
+    let (old, new) = (short_name(&report.old.name), short_name(&report.new.name));
+    let title = format!("Move {} from {old} to {new}", report.upstream);
     let commit = WantedCommit { branch: &branch, parent: &checkout.commit, message: &title, files: &files };
     client.keep_commit(&commit)?;
     let body = ui::named(&report.markdown());

@@ -1,8 +1,6 @@
 //! The reasons for intended differences of a move, in a file beside its report.
 
-use espalier_core::config::intended::{
-    Intended, intended_file, read_intended, render_entry, render_intended,
-};
+use espalier_core::config::intended::{Intended, intended_file, read_intended, with_entries};
 use espalier_core::config::snippet::SourceText;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
@@ -35,11 +33,7 @@ pub fn take(context: &Context, report: &mut SyncReport) -> Result<Option<Reasons
     if added.is_empty() {
         return Ok(None);
     }
-    let text = match text.is_empty() {
-        true => render_intended(&added),
-        false => added.iter().fold(text, |text, entry| text + "\n" + &render_entry(entry)),
-    };
-    Ok(Some(Reasons { file, text }))
+    Ok(Some(Reasons { text: with_entries(&text, &added), file }))
 }
 
 fn given_by_move(proof: &MoveProof) -> Vec<Intended> {

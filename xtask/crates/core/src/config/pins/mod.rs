@@ -16,7 +16,7 @@ use espalier_series::ObjectId;
 pub use package::{Package, Registry};
 use read::{RawPins, Reader};
 pub(in crate::config) use revision::is_ref_name;
-pub use revision::{Revision, TagName};
+pub use revision::{Revision, TagName, short_name};
 pub use write::{NewPin, NewSource};
 
 use super::name::Name;

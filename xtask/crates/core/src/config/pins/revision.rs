@@ -52,6 +52,18 @@ impl Revision {
     }
 }
 
+/// Number of digits of a commit id in texts and file names.
+const SHORT_DIGITS: usize = 12;
+
+/// Returns the name of a revision in titles, texts, conflict markers and file names: a full commit id is cut, any other
+/// name is left as it is. Data, and commands that can be pasted, have the full id.
+pub fn short_name(name: &str) -> &str {
+    match name.parse::<ObjectId>() {
+        Ok(_) => name.get(..SHORT_DIGITS).unwrap_or(name),
+        Err(_) => name,
+    }
+}
+
 /// Whether `name` can only be the name of a tag or a branch, not an option, range, path or search. Pins and command
 /// lines accept the same names, so that a release given on a command line stays a tag in `pins.toml`.
 pub(in crate::config) fn is_ref_name(name: &str) -> bool {
@@ -79,6 +91,14 @@ impl fmt::Display for Revision {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_full_commit_id_is_cut() {
+        assert_eq!(short_name(&"0aceb8d1".repeat(5)), "0aceb8d10ace");
+        for name in ["v1.0", "0aceb8d10aceb8d1", "release/v1.0-rc_1", "main~3", ""] {
+            assert_eq!(short_name(name), name);
+        }
+    }
 
     #[test]
     fn what_is_written_is_read_as_the_same() {
