@@ -4,16 +4,24 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use espalier_core::error::{Error, Result};
+use espalier_core::sys::git::history;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
-use espalier_series::{ObjectId, Patch, PlacedPatch, PlacedSeries, SeriesProof, prove_series};
+use espalier_series::{
+    ChangedBaseFile, ObjectId, Patch, PlacedPatch, PlacedSeries, SeriesProof, lost_calls, prove_series,
+};
 
 use super::apply;
 use crate::stack::Stack;
 
+/// Size limit of a file in which calls are counted, in bytes: a larger one is data or was generated.
+const FILE_LIMIT: usize = 4 << 20;
+
 /// A series on its base, by the ids of its trees.
 #[derive(Clone, Debug)]
 pub struct SeriesTrees<'a> {
+    /// Upstream's tree, without the patches of parents.
+    pub upstream: ObjectId,
     /// The tree below the first patch.
     pub base: ObjectId,
     /// The patches, each with the trees before and after it.
@@ -21,23 +29,24 @@ pub struct SeriesTrees<'a> {
 }
 
 impl<'a> SeriesTrees<'a> {
-    /// Returns consecutive patches; `after` has the tree after each.
+    /// Returns consecutive patches on upstream's tree and their base, which may have patches of parents; `after` has the
+    /// tree after each.
     pub fn in_order(
-        base: ObjectId,
+        (upstream, base): (ObjectId, ObjectId),
         patches: impl IntoIterator<Item = &'a Patch>,
         after: &[ObjectId],
     ) -> SeriesTrees<'a> {
         let before = std::iter::once(&base).chain(after);
         let placed = patches.into_iter().zip(before.zip(after));
         let patches = placed.map(|(patch, (before, after))| (patch, [*before, *after])).collect();
-        SeriesTrees { base, patches }
+        SeriesTrees { upstream, base, patches }
     }
 
     /// Returns the own patches of `stack` on its pin. `trees` are those after each patch, including the parents'.
     pub fn own_of(stack: &'a Stack, trees: &[ObjectId]) -> SeriesTrees<'a> {
         let (below, own) = trees.split_at(stack.parents.min(trees.len()));
         let base = below.last().copied().unwrap_or(stack.pin.tree);
-        SeriesTrees::in_order(base, stack.own_patches(), own)
+        SeriesTrees::in_order((stack.pin.tree, base), stack.own_patches(), own)
     }
 
     /// Keeps only the patches for which `is_kept` holds, given the fate of each.
@@ -69,7 +78,29 @@ pub fn prove(
             place.insert(StoreTree::new(store, id)?);
         }
     }
-    Ok(prove_series(&placed(old, &trees)?, &placed(new, &trees)?, is_whole)?)
+    let placed_new = placed(new, &trees)?;
+    let mut proof = prove_series(&placed(old, &trees)?, &placed_new, is_whole)?;
+    // An addition: upstream's tree is not in the store when a series is rebased onto another one.
+    let changed = changed_by_upstream(store, old.upstream, new.upstream).unwrap_or_default();
+    proof.lost_calls = lost_calls(&placed_new, &changed)?;
+    Ok(proof)
+}
+
+/// Returns the text files that differ between upstream's trees.
+fn changed_by_upstream(store: &Store, old: ObjectId, new: ObjectId) -> Result<Vec<ChangedBaseFile>> {
+    // A submodule has no blob in the store.
+    let text = |id: ObjectId| match id == ObjectId::ZERO {
+        true => Some(Vec::new()),
+        false => store.read(id).ok().map(|bytes| bytes.to_vec()),
+    };
+    let is_counted = |text: &[u8]| text.len() <= FILE_LIMIT && !text.contains(&0);
+    let differences = history::changed_between(store, old, new)?.into_iter();
+    let files = differences.filter_map(|difference| {
+        let [old, new] = difference.blobs;
+        let file = ChangedBaseFile { path: difference.path, old: text(old)?, new: text(new)? };
+        (is_counted(&file.old) && is_counted(&file.new)).then_some(file)
+    });
+    Ok(files.collect())
 }
 
 fn placed<'a>(

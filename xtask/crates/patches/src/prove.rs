@@ -4,6 +4,7 @@
 //! the files on disk; a rebase that waits for its user can be compared with the series that it moves.
 
 mod state;
+mod write_intended;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +15,7 @@ use espalier_core::config::name::Name;
 use espalier_core::config::snippet::SourceText;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
+use espalier_core::next_command::quoted;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::{self, Access};
@@ -45,6 +47,9 @@ pub struct Options {
     /// Variant of `pins.toml`; default: every series.
     #[arg(long, value_name = "NAME")]
     pub variant: Option<Name>,
+    /// Write an entry for every difference that has none into `docs/syncs/OLD-to-NEW.toml`, with a reason to fill in.
+    #[arg(long, conflicts_with_all = ["rebase", "markdown", "long"])]
+    pub write_intended: bool,
     /// Print every difference with its hunks, also those that are accounted for.
     #[arg(long)]
     pub long: bool,
@@ -55,6 +60,9 @@ pub struct Options {
 
 /// Compares the two states; exits with 1 if a difference has to be fixed or named as intended.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    if options.write_intended {
+        return write_intended::run(context, options);
+    }
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let proof = match &options.old {
         Some(old) => prove_states(context, (old, &options.new), options.variant.as_deref())?,
@@ -62,9 +70,20 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     };
     let text = match options.markdown {
         true => proof_text::markdown(&proof),
-        false => proof_text::text(&proof, options.long),
+        false => proof_text::text(&proof, options.long) + &next(options, &proof),
     };
     Ok(Outcome { text, json: json_of(&proof), code: u8::from(!proof.is_proved()) })
+}
+
+/// Returns the next step if entries can be written: into the files on disk, for a move that is complete.
+fn next(options: &Options, proof: &MoveProof) -> String {
+    match &options.old {
+        Some(old) if options.new == state::ON_DISK && !proof.open().is_empty() => {
+            let old = quoted(old);
+            format!("\n\nnext: write all entries: cargo xtask prove {old} . --write-intended")
+        }
+        _ => String::new(),
+    }
 }
 
 fn json_of(proof: &MoveProof) -> Value {

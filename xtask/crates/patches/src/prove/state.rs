@@ -17,7 +17,7 @@ use crate::lock_file;
 use crate::stack::Stack;
 
 /// The name of the state that is on disk.
-const ON_DISK: &str = ".";
+pub const ON_DISK: &str = ".";
 
 /// Pins, lock and patches of one state.
 pub struct State<'a> {

@@ -131,7 +131,7 @@ fn proof_of_tried(
     let base = trees.get(stack.parents).copied().unwrap_or(series_move.tip.tree);
     let after = trees.get(stack.parents + 1..).unwrap_or_default();
     let own = new_patches.get(stack.parents..).unwrap_or_default();
-    let mut new = SeriesTrees::in_order(base, own, after);
+    let mut new = SeriesTrees::in_order((series_move.tip.tree, base), own, after);
     let fates: Vec<Fate> = moves.iter().skip(stack.parents).map(|moved| moved.fate).collect();
     old.keep(&fates, |fate| fate.goes_by_itself() || fate == Fate::Dropped);
     new.keep(&fates, Fate::goes_by_itself);

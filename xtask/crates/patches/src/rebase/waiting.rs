@@ -108,7 +108,7 @@ fn prove_done_of(
     // The trees after the patches that are left out are those before them.
     let stays: Vec<ObjectId> =
         own.iter().zip(&new).filter(|(_, new)| new.is_some()).map(|(tree, _)| *tree).collect();
-    let new = SeriesTrees::in_order(base, new.iter().flatten().map(|new| &new.patch), &stays);
+    let new = SeriesTrees::in_order((tip.tree, base), new.iter().flatten().map(|new| &new.patch), &stays);
     let mut old = SeriesTrees::own_of(stack, &proof::trees_of(&repo.store, stack)?);
     old.patches.truncate(own.len());
     let proof = proof::prove(&repo.store, &old, &new, false)?;

@@ -1,9 +1,10 @@
 //! The proof of a move as data: every series, compared with what it was, and the differences that a person has named as
 //! intended.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use espalier_core::config::intended::Intended;
+use espalier_core::config::intended::{Intended, intended_file};
 use espalier_series::{FindingClass, PatchProof, ProofFinding, SeriesProof, Undone};
 use serde::Serialize;
 
@@ -36,7 +37,7 @@ pub struct MoveProof {
     pub overlays: Vec<String>,
     /// The files that name intended differences, whether they exist or not.
     pub intended_in: Vec<String>,
-    /// Entries of those files for which there is no difference.
+    /// Entries of those files that count more differences than there are.
     pub stale: Vec<String>,
 }
 
@@ -90,23 +91,67 @@ impl MoveProof {
         for finding in series.flat_map(|(_, series)| series.proof.findings_mut()) {
             name_intended(finding, entries, &mut left);
         }
-        let unused = entries.iter().zip(&left).filter(|(entry, left)| entry.count == **left);
-        self.stale.extend(unused.map(|(entry, _)| {
-            let line = entry.line.as_ref().map(|line| format!(": {line}")).unwrap_or_default();
-            format!("{file}: no difference `{}` of {}{line}", entry.class.name(), entry.path)
-        }));
+        let unused = entries.iter().zip(&left).filter(|(_, left)| **left > 0);
+        self.stale.extend(unused.map(|(entry, left)| format!("{file}: {}", stale(entry, *left))));
         self.intended_in.push(file.to_string());
+    }
+
+    /// Returns entries without reasons for all open differences, by the file that they belong in.
+    pub fn missing_entries(&self) -> BTreeMap<String, Vec<Intended>> {
+        let mut open: BTreeMap<String, Vec<&ProofFinding>> = BTreeMap::new();
+        for series in &self.series {
+            let found = series.open().into_iter().map(|(_, finding)| finding);
+            open.entry(intended_file(&series.old.name, &series.new.name)).or_default().extend(found);
+        }
+        open.retain(|_, findings| !findings.is_empty());
+        open.into_iter().map(|(file, findings)| (file, entries_for(&findings))).collect()
     }
 }
 
-/// Takes over the reason of the first entry about `finding` that is not used up.
+/// `no difference `doubled` of src/a.c: a();`
+fn stale(entry: &Intended, left: usize) -> String {
+    let place = entry.function.as_ref().map(|head| format!(", in `{head}`")).unwrap_or_default();
+    let line = entry.line.as_ref().map(|line| format!(": {}", shown_line(line))).unwrap_or_default();
+    let about = format!("`{}` of {}{place}{line}", entry.class.name(), entry.path);
+    match entry.count - left {
+        0 => format!("no difference {about}"),
+        there => format!("count = {}, and there are only {there}: differences {about}", entry.count),
+    }
+}
+
+/// Returns a line of a file as it is shown in a sentence.
+pub fn shown_line(line: &str) -> String {
+    match line.trim() {
+        "" => "a blank line".to_string(),
+        line => format!("`{line}`"),
+    }
+}
+
+/// Returns entries without reasons: one for the lines of one class in one function, or, if that is a single line, for
+/// this line.
+fn entries_for(findings: &[&ProofFinding]) -> Vec<Intended> {
+    let mut groups: BTreeMap<_, Vec<&ProofFinding>> = BTreeMap::new();
+    for finding in findings {
+        let group = (&finding.path, &finding.function, finding.class, finding.place.is_some());
+        groups.entry(group).or_default().push(finding);
+    }
+    let entry = |group: Vec<&ProofFinding>| {
+        let first = group.first()?;
+        let is_one_line = group.iter().all(|finding| finding.text.trim() == first.text.trim());
+        let line = entry_for(first, "").line.filter(|_| is_one_line);
+        let function = first.function.clone();
+        Some(Intended { function, line, count: group.len(), ..entry_for(first, "") })
+    };
+    groups.into_values().filter_map(entry).collect()
+}
+
+/// Takes over the reason of the narrowest entry about `finding` that is not used up.
 fn name_intended(finding: &mut ProofFinding, entries: &[Intended], left: &mut [usize]) {
     if finding.class.is_accounted_for() {
         return;
     }
-    let mut candidates =
-        entries.iter().zip(left).filter(|(entry, left)| **left > 0 && is_about(entry, finding));
-    if let Some((entry, left)) = candidates.next() {
+    let candidates = entries.iter().zip(left).filter(|(entry, left)| **left > 0 && is_about(entry, finding));
+    if let Some((entry, left)) = candidates.min_by_key(|(entry, _)| breadth(entry)) {
         *left -= 1;
         finding.intended = Some(entry.why.clone());
     }
@@ -114,7 +159,17 @@ fn name_intended(finding: &mut ProofFinding, entries: &[Intended], left: &mut [u
 
 fn is_about(entry: &Intended, finding: &ProofFinding) -> bool {
     let line = finding.place.map(|_| finding.text.trim());
-    entry.class == finding.class && entry.path == finding.path && entry.line.as_deref() == line
+    let is_in = |head: &String| finding.function.as_ref() == Some(head);
+    entry.class == finding.class
+        && entry.path == finding.path
+        && entry.function.as_ref().is_none_or(is_in)
+        && entry.line.as_deref().is_none_or(|wanted| line == Some(wanted))
+}
+
+/// Returns a rank: an entry about a line comes before one about a function, and that before one about a file. So each
+/// counts what the narrower ones do not.
+fn breadth(entry: &Intended) -> (bool, bool) {
+    (entry.line.is_none(), entry.function.is_none())
 }
 
 /// Returns the entry that names `finding` as intended.
@@ -122,6 +177,7 @@ pub fn entry_for(finding: &ProofFinding, why: &str) -> Intended {
     Intended {
         class: finding.class,
         path: finding.path.clone(),
+        function: None,
         line: finding.place.map(|_| finding.text.trim().to_string()),
         count: 1,
         why: why.to_string(),
@@ -204,7 +260,7 @@ pub(super) mod tests {
         let place = |name: &str| Place { name: name.into(), tree: "11".into() };
         let patch =
             PatchProof { old: vec!["0001-a.patch".into()], new: vec!["0001-a.patch".into()], findings };
-        let proof = SeriesProof { patches: vec![patch], whole: Vec::new() };
+        let proof = SeriesProof { patches: vec![patch], ..SeriesProof::default() };
         let series = ProvenSeries { variant: "p".into(), old: place("v1"), new: place("v2"), proof };
         MoveProof { old: "HEAD~1".into(), new: "HEAD".into(), series: vec![series], ..MoveProof::default() }
     }
@@ -224,16 +280,74 @@ pub(super) mod tests {
         assert_eq!(left(&[entry(1), entry(1)]), (0, 0, true));
         let other = Intended { path: "src/b.c".into(), ..entry(1) };
         assert_eq!(left(&[entry(2), other]), (0, 1, false), "an entry that is not needed");
+        assert_eq!(left(&[entry(3)]), (0, 1, false), "one more could hide behind it");
     }
 
     #[test]
-    fn an_entry_without_a_line_is_about_a_whole_file() {
+    fn an_entry_about_a_function_or_a_file_names_as_many_differences_as_it_counts() {
+        let added = |text: &str, function: &str| ProofFinding {
+            function: Some(function.into()),
+            ..finding(FindingClass::Added, text)
+        };
+        let findings = || vec![added("a();", "f"), added("b();", "f"), added("c();", "g"), added("", "g")];
+        let entry = |function: Option<&str>, count: usize| Intended {
+            function: function.map(String::from),
+            line: None,
+            count,
+            ..entry_for(&added("a();", "f"), "the test is rewritten")
+        };
+        let left = |entries: &[Intended]| {
+            let mut proof = proof(findings());
+            proof.name_intended("f.toml", entries, &[0]);
+            (proof.open().len(), proof.stale)
+        };
+        assert_eq!(left(&[entry(None, 4)]), (0, Vec::new()));
+        assert_eq!(left(&[entry(None, 3)]).0, 1, "it hides no further one");
+        assert_eq!(left(&[entry(Some("f"), 2)]).0, 2);
+        // The narrower one first, in whatever order they are.
+        assert_eq!(left(&[entry(None, 2), entry(Some("f"), 2)]), (0, Vec::new()));
+        let many = ["f.toml: count = 3, and there are only 2: differences `added` of src/a.c, in `f`"];
+        assert_eq!(left(&[entry(None, 2), entry(Some("f"), 3)]).1, many);
+        let none = ["f.toml: no difference `added` of src/a.c, in `h`"];
+        assert_eq!(left(&[entry(None, 4), entry(Some("h"), 1)]).1, none);
+    }
+
+    #[test]
+    fn missing_entries_name_all_that_is_open_and_nothing_more() {
+        let elsewhere = |text: &str| ProofFinding {
+            function: Some("int g(void) {".into()),
+            ..finding(FindingClass::Added, text)
+        };
+        let mut whole = finding(FindingClass::ModeOrName, "the mode is 100755, and 100644 was expected");
+        (whole.place, whole.function) = (None, None);
+        let added = |text: &str| finding(FindingClass::Added, text);
+        let findings =
+            vec![added("a();"), added("b();"), added("b();"), elsewhere("}"), elsewhere("}"), whole];
+        let mut proof = proof(findings);
+        let missing = proof.missing_entries();
+        let entries = &missing["docs/syncs/v1-to-v2.toml"];
+        let shown: Vec<_> = entries
+            .iter()
+            .map(|entry| (entry.class.name(), entry.function.as_deref(), entry.line.as_deref(), entry.count))
+            .collect();
+        let (f, g) = (Some("int f(void) {"), Some("int g(void) {"));
+        let expected = [("mode-or-name", None, None, 1), ("added", f, None, 3), ("added", g, Some("}"), 2)];
+        assert_eq!(shown, expected);
+        assert!(entries.iter().all(|entry| entry.why.is_empty()));
+        let file = "docs/syncs/v1-to-v2.toml";
+        proof.name_intended(file, entries, &[0]);
+        assert!(proof.is_proved() && proof.missing_entries().is_empty());
+    }
+
+    #[test]
+    fn an_entry_about_a_line_is_not_about_a_whole_file() {
         let mut whole = finding(FindingClass::NewDeletion, "the whole file (3 lines)");
+        let line = entry_for(&whole, "so");
         whole.place = None;
         let entry = entry_for(&whole, "so");
         assert_eq!(entry.line, None);
         assert!(is_about(&entry, &whole));
-        assert!(!is_about(&entry, &finding(FindingClass::NewDeletion, "a();")));
+        assert!(!is_about(&line, &whole));
     }
 
     #[test]

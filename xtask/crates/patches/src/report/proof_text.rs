@@ -1,32 +1,42 @@
 //! The proof of a move for a terminal, and as Markdown.
 
 use espalier_core::config::intended::render_entry;
-use espalier_series::{FileVersion, FindingClass, LinePlace, PatchProof, ProofFinding};
+use espalier_core::config::pins::short_name;
+use espalier_series::{FileVersion, FindingClass, LostCalls, PatchProof, ProofFinding};
 
-use super::proof::{MoveProof, ProvenSeries, entry_for};
+use super::proof::{MoveProof, ProvenSeries, entry_for, shown_line};
 use super::status_text::{code, escape, indented};
 
 /// Maximum number of differences that a section of a report shows: a pull request has a limit, and the rest is printed by
 /// `prove`.
 const FINDINGS_SHOWN: usize = 50;
+/// Maximum number of functions whose calls are noted.
+const NOTES_SHOWN: usize = 20;
+/// Said once: most line numbers are of this file.
+const LINE_NUMBERS: &str = "line numbers are those of the new patched file, unless another one is named";
 
 /// Renders one line for each patch, then every difference that has to be fixed or named as intended. `is_long` adds those
 /// that are accounted for, and the hunks.
 pub fn text(proof: &MoveProof, is_long: bool) -> String {
     let mut text = format!("{}\n", headline(proof));
+    let is_listed = |finding: &ProofFinding| is_long || finding.is_open();
+    if proof.series.iter().flat_map(all).any(|(_, finding)| is_listed(finding) && finding.place.is_some()) {
+        text += &format!("{LINE_NUMBERS}\n");
+    }
     for series in &proof.series {
         text += &format!("\n{}: {}\n", series.variant, bases(series));
         let width = series.proof.patches.iter().map(|patch| verdict(patch).len()).max().unwrap_or(0);
         for patch in &series.proof.patches {
             text += &format!("  {:width$}  {}\n", verdict(patch), names(patch));
         }
-        for (name, finding) in all(series).filter(|(_, finding)| is_long || finding.is_open()) {
+        for (name, finding) in all(series).filter(|(_, finding)| is_listed(finding)) {
             text += &format!("\n{name}: {}\n", sentence(finding));
             remarks(finding).iter().for_each(|remark| text += &format!("  {remark}\n"));
             if is_long {
                 hunks(finding).iter().for_each(|hunk| text += &indented(hunk));
             }
         }
+        notes(series).iter().for_each(|note| text += &format!("\n{note}\n"));
     }
     for overlay in &proof.overlays {
         text += &format!("\nnot a part of the proof: the overlay file {overlay} differs\n");
@@ -66,7 +76,7 @@ fn counts(proof: &MoveProof) -> String {
 }
 
 fn bases(series: &ProvenSeries) -> String {
-    format!("from {} to {}", series.old.name, series.new.name)
+    format!("from {} to {}", short_name(&series.old.name), short_name(&series.new.name))
 }
 
 /// Returns the most severe that is to be said of a patch.
@@ -103,18 +113,55 @@ fn all(series: &ProvenSeries) -> impl Iterator<Item = (String, &ProofFinding)> {
     patches.chain(series.proof.whole.iter().map(move |finding| (together.clone(), finding)))
 }
 
-/// `lost-own-line: src/a.c:7 in int f(void) {: a();`
+/// ``lost-own-line: src/a.c:7, in `int f(void) {`: `a();` ``
 pub fn sentence(finding: &ProofFinding) -> String {
     let place = finding.place.map(|place| format!(":{}", place.line)).unwrap_or_default();
-    let function = finding.function.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
-    format!("{}: {}{place}{function}: {}", finding.class.name(), finding.path, finding.text.trim())
+    // The head of a function is in the function too.
+    let head = finding.function.as_ref().filter(|head| head.trim() != finding.text.trim());
+    let function = head.map(|head| format!(", in `{head}`")).unwrap_or_default();
+    format!("{}: {}{place}{function}: {}", finding.class.name(), finding.path, shown_text(finding))
+}
+
+/// The line, or the description of a difference that is not about one line.
+fn shown_text(finding: &ProofFinding) -> String {
+    match finding.place.is_some() && finding.class != FindingClass::ContextOnly {
+        true => shown_line(&finding.text),
+        false => finding.text.trim().to_string(),
+    }
+}
+
+/// Returns the notes, which need no reason.
+fn notes(series: &ProvenSeries) -> Vec<String> {
+    let lost = &series.proof.lost_calls;
+    let mut notes: Vec<String> = lost.iter().take(NOTES_SHOWN).map(note).collect();
+    if lost.len() > NOTES_SHOWN {
+        let more = lost.len() - NOTES_SHOWN;
+        notes.push(format!("note: upstream calls {more} more changed functions less often: see --json"));
+    }
+    notes
+}
+
+fn note(lost: &LostCalls) -> String {
+    let LostCalls { function, patches, calls, files } = lost;
+    let files: Vec<String> = files
+        .iter()
+        .map(|file| format!("{} ({} before, {} now)", file.path, file.calls.before, file.calls.after))
+        .collect();
+    format!(
+        "note: {} changes `{function}`, which upstream calls less often (before: {}, now: {}, in the files that it \
+         changed)\n  fewer in {}: check that the change is not needed where the calls were",
+        patches.join(", "),
+        calls.before,
+        calls.after,
+        files.join(", ")
+    )
 }
 
 fn remarks(finding: &ProofFinding) -> Vec<String> {
-    let version = finding.place.map(|LinePlace { version, .. }| match version {
-        FileVersion::OldAfter => "the line number is that of the old patched file",
-        FileVersion::NewBefore => "the line number is that of the new base",
-        FileVersion::NewAfter => "the line number is that of the new patched file",
+    let version = finding.place.and_then(|place| match place.version {
+        FileVersion::OldAfter => Some("the line number is that of the old patched file"),
+        FileVersion::NewBefore => Some("the line number is that of the new base"),
+        FileVersion::NewAfter => None,
     });
     let intended = finding.intended.as_ref().map(|why| format!("intended: {why}"));
     let evidence = finding.evidence.clone();
@@ -139,6 +186,10 @@ fn way_out(proof: &MoveProof) -> String {
 /// Renders the section of a report: a heading, a table of the patches, and every difference.
 pub fn markdown(proof: &MoveProof) -> String {
     let mut text = format!("## Proof of the move\n\n{}.\n", capitalized(&headline(proof)));
+    if proof.series.iter().flat_map(all).any(|(_, finding)| is_in_section(finding) && finding.place.is_some())
+    {
+        text += &format!("\n{}.\n", capitalized(LINE_NUMBERS));
+    }
     for series in &proof.series {
         text += &format!(
             "\n{}, {}:\n\n| patch | change on the new base |\n|---|---|\n",
@@ -148,9 +199,7 @@ pub fn markdown(proof: &MoveProof) -> String {
         for patch in &series.proof.patches {
             text += &format!("| {} | {} |\n", code(&names(patch)), verdict(patch));
         }
-        // What changed around a patch is in the section with the differences of the patches.
-        let is_listed = |finding: &ProofFinding| finding.class != FindingClass::ContextOnly;
-        let mut listed: Vec<_> = all(series).filter(|(_, finding)| is_listed(finding)).collect();
+        let mut listed: Vec<_> = all(series).filter(|(_, finding)| is_in_section(finding)).collect();
         listed.sort_by_key(|(_, finding)| !finding.is_open());
         for (name, finding) in listed.iter().take(FINDINGS_SHOWN) {
             let details = remarks(finding).into_iter().chain(hunks(finding)).collect::<Vec<_>>().join("\n");
@@ -164,6 +213,7 @@ pub fn markdown(proof: &MoveProof) -> String {
         if listed.len() > FINDINGS_SHOWN {
             text += &format!("\n{} more are printed by `prove --long`.\n", listed.len() - FINDINGS_SHOWN);
         }
+        notes(series).iter().for_each(|note| text += &format!("\n* {}\n", escape(note)));
     }
     for line in proof
         .overlays
@@ -176,6 +226,11 @@ pub fn markdown(proof: &MoveProof) -> String {
     text
 }
 
+/// Whether a section has the difference. What changed around a patch is in the one with the differences of the patches.
+fn is_in_section(finding: &ProofFinding) -> bool {
+    finding.class != FindingClass::ContextOnly
+}
+
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
@@ -184,6 +239,7 @@ fn capitalized(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use espalier_core::config::intended::Intended;
+    use espalier_series::{Calls, CallsInFile};
 
     use super::super::proof::tests::{finding, proof};
     use super::*;
@@ -194,12 +250,12 @@ mod tests {
         proof.intended_in.push("docs/syncs/v1-to-v2.toml".into());
         insta::assert_snapshot!(text(&proof, false), @r#"
         the move from HEAD~1 to HEAD is not proved: 1 difference
+        line numbers are those of the new patched file, unless another one is named
 
         p: from v1 to v2
           1 difference  0001-a.patch
 
-        0001-a.patch: lost-own-line: src/a.c:7 in int f(void) {: a();
-          the line number is that of the new patched file
+        0001-a.patch: lost-own-line: src/a.c:7, in `int f(void) {`: `a();`
 
         fix the series, or, if a difference is intended, give its reason in docs/syncs/v1-to-v2.toml:
 
@@ -220,6 +276,44 @@ mod tests {
     }
 
     #[test]
+    fn a_sentence_shows_blank_lines_and_names_a_function_once() {
+        let added = |text: &str| finding(FindingClass::Added, text);
+        assert_eq!(sentence(&added("   ")), "added: src/a.c:7, in `int f(void) {`: a blank line");
+        assert_eq!(sentence(&added("int f(void) {")), "added: src/a.c:7: `int f(void) {`");
+        let mut whole = added("the whole file (3 lines)");
+        (whole.place, whole.function) = (None, None);
+        assert_eq!(sentence(&whole), "added: src/a.c: the whole file (3 lines)");
+    }
+
+    #[test]
+    fn commits_are_cut_and_lost_calls_are_noted() {
+        let mut proof = proof(Vec::new());
+        let series = &mut proof.series[0];
+        series.new.name = "0c1e57098bba43ac29e6e3b677cdceebdd22334f".into();
+        let calls = Calls { before: 4, after: 3 };
+        series.proof.lost_calls.push(LostCalls {
+            function: "check".into(),
+            patches: vec!["0001-a.patch".into()],
+            calls,
+            files: vec![CallsInFile { path: "src/b.c".into(), calls }],
+        });
+        insta::assert_snapshot!(text(&proof, false), @"
+        the move from HEAD~1 to HEAD is proved: the changes of 1 patch are the same on either base
+
+        p: from v1 to 0c1e57098bba
+          the same  0001-a.patch
+
+        note: 0001-a.patch changes `check`, which upstream calls less often (before: 4, now: 3, in the files that it changed)
+          fewer in src/b.c (4 before, 3 now): check that the change is not needed where the calls were
+        ");
+        assert!(
+            markdown(&proof).contains("\n* note: 0001-a.patch changes `check`, "),
+            "{}",
+            markdown(&proof)
+        );
+    }
+
+    #[test]
     fn a_section_has_every_difference_with_its_hunks() {
         let proof = proof(vec![finding(FindingClass::Doubled, "    a();")]);
         insta::assert_snapshot!(markdown(&proof), @"
@@ -227,15 +321,16 @@ mod tests {
 
         The move from HEAD~1 to HEAD is not proved: 1 difference.
 
+        Line numbers are those of the new patched file, unless another one is named.
+
         p, from v1 to v2:
 
         | patch | change on the new base |
         |---|---|
         | `0001-a.patch` | 1 difference |
 
-        <details><summary>0001-a.patch: doubled: src/a.c:7 in int f(void) {: a();</summary>
+        <details><summary>0001-a.patch: doubled: src/a.c:7, in `int f(void) {`: `a();`</summary>
 
-            the line number is that of the new patched file
             the new hunk:
             @@ -7 +7 @@
             -a

@@ -74,13 +74,14 @@ fn a_lost_line_is_named_until_its_reason_is_given() {
     exit: 1
     -- stdout --
     the move from HEAD~1 to the files on disk is not proved: 1 difference
+    line numbers are those of the new patched file, unless another one is named
 
     paged: from v1.0 to v2.0
       the same      0001-greet-more-warmly.patch
       the same      0002-say-what-is-counted.patch
       1 difference  0003-greet-dearly.patch
 
-    0003-greet-dearly.patch: new-deletion: src/greet.c:2: // And another one.
+    0003-greet-dearly.patch: new-deletion: src/greet.c:2: `// And another one.`
       the line number is that of the new base
 
     fix the series, or, if a difference is intended, give its reason in docs/syncs/v1.0-to-v2.0.toml:
@@ -90,6 +91,8 @@ fn a_lost_line_is_named_until_its_reason_is_given() {
         path = "src/greet.c"
         line = "// And another one."
         why = "..."
+
+    next: write all entries: cargo xtask prove HEAD~1 . --write-intended
     -- stderr --
     "#);
     let long = prove(&moving, &["HEAD~1", ".", "--long"]).code(1).stdout;
@@ -103,9 +106,77 @@ fn a_lost_line_is_named_until_its_reason_is_given() {
     prove(&moving, &["HEAD~1", "HEAD"]).success();
     moving.project.write(ALLOWED, entry.repeat(2));
     let said = prove(&moving, &["HEAD~1", "."]).code(1).stdout;
-    assert!(said.contains("no difference `new-deletion` of src/greet.c: // And another one."), "{said}");
+    assert!(said.contains("no difference `new-deletion` of src/greet.c: `// And another one.`"), "{said}");
     moving.project.write(ALLOWED, entry.replace("new-deletion", "new"));
     prove(&moving, &["HEAD~1", "."]).code(2).says(&["invalid `docs/syncs/v1.0-to-v2.0.toml`", "`new`"]);
+}
+
+/// The entries are refused until each has a reason, and the text of a person is kept.
+#[test]
+fn entries_for_all_differences_are_written_and_refused_until_they_have_a_reason() {
+    let moving = Move::new(above_everything("src/greet.c"));
+    begin(&moving);
+    moving.rebase(&[]).success();
+    commit(&moving, "Move the pin");
+    refresh_carelessly(&moving, |folder| {
+        files::edit(&folder.join("src/greet.c"), "// A new first line.\n// And another one.\n", "");
+    });
+    prove(&moving, &["HEAD~1", "HEAD", "--write-intended"]).code(2).says(&["`HEAD` is a commit"]);
+    assert!(!moving.project.path(ALLOWED).exists());
+    let comment = "# Written by hand.\n";
+    moving.project.write(ALLOWED, comment);
+    insta::assert_snapshot!(prove(&moving, &["HEAD~1", "--write-intended"]).code(1), @r"
+    exit: 1
+    -- stdout --
+    wrote 1 entry for 2 differences into docs/syncs/v1.0-to-v2.0.toml: give each its reason (`why`), or fix the series and remove it
+    next: then: cargo xtask prove HEAD~1
+    -- stderr --
+    ");
+    let written = moving.project.read(ALLOWED);
+    let entry = "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\ncount = 2\nwhy = \"\"\n";
+    assert_eq!(written, format!("{comment}\n{entry}"));
+    prove(&moving, &["HEAD~1"]).code(2).says(&[
+        "invalid `docs/syncs/v1.0-to-v2.0.toml`",
+        "the reason why the difference is intended is missing",
+    ]);
+    prove(&moving, &["HEAD~1", "--write-intended"]).code(2);
+    assert_eq!(moving.project.read(ALLOWED), written);
+    moving.project.write(ALLOWED, written.replace("why = \"\"", "why = \"they are wrong\""));
+    let said = prove(&moving, &["HEAD~1", "--write-intended"]).success().stdout;
+    assert!(said.starts_with("no entry is missing") && said.contains("but for 2 intended"), "{said}");
+    // One more than there are could hide another difference.
+    moving.project.edit(ALLOWED, "count = 2", "count = 3");
+    let said = prove(&moving, &["HEAD~1"]).code(1).stdout;
+    assert!(
+        said.contains("count = 3, and there are only 2: differences `new-deletion` of src/greet.c"),
+        "{said}"
+    );
+    moving.project.edit(ALLOWED, "count = 3", "count = 1");
+    prove(&moving, &["HEAD~1"]).code(1);
+}
+
+/// The patch changes a function of which upstream removes a call: no line differs, and it is noted.
+#[test]
+fn a_call_that_upstream_removes_is_noted() {
+    let patch = |folder: &Path| {
+        files::edit(&folder.join("src/ring.c"), "at % size", "(at + size) % size");
+    };
+    let call = "int words_turn(int at) {\n    return words_ring(at, 8);\n}\n";
+    let base = |folder: &Path| files::write(&folder.join("src/turn.c"), call);
+    let upstream = |folder: &Path| {
+        files::write(&folder.join("src/turn.c"), "int words_turn(int at) {\n    return at & 7;\n}\n");
+    };
+    let moving = Move::with_base(base, patch, upstream);
+    begin(&moving);
+    moving.rebase(&[]).success();
+    let said = prove(&moving, &["HEAD"]).success().stdout;
+    assert!(
+        said.contains("changes `words_ring`, which upstream calls less often (before: 1, now: 0, "),
+        "{said}"
+    );
+    assert!(said.contains("fewer in src/turn.c (1 before, 0 now)"), "{said}");
+    let json = moving.project.run(&["--json", "prove", "HEAD"]).success().json();
+    assert_eq!(json["series"][0]["lost_calls"][0]["function"], "words_ring");
 }
 
 const STORY: &str = "docs/old/story.txt";
@@ -133,7 +204,7 @@ fn a_clean_merge_that_doubles_a_line_is_not_proved() {
     assert!(said.contains("warning: the move made differences that nothing accounts for"), "{said}");
     let said = prove(&moving, &["HEAD"]).code(1).stdout;
     assert!(said.contains("doubled: docs/old/story.txt:"), "{said}");
-    assert!(said.contains(": line 5 of the story"), "{said}");
+    assert!(said.contains(": `line 5 of the story`"), "{said}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use espalier_series::{Ambiguity, ConflictReason, enclosing_function};
+use espalier_series::{Ambiguity, ConflictReason, function_around_place};
 
 use super::Stopped;
 use super::elsewhere::{FileSearch, changed_files, occurrences};
@@ -116,10 +116,7 @@ fn function_around(
     file: &FileText<'_>,
     lines: &Range<usize>,
 ) -> (Option<(String, Range<usize>)>, Range<usize>) {
-    // The line after a place without lines may be in the next function.
-    let at = if lines.is_empty() { lines.start.saturating_sub(1) } else { lines.start };
-    let function = enclosing_function(file.path.as_bytes(), &file.text, at);
-    let Some(function) = function else {
+    let Some(function) = function_around_place(file.path.as_bytes(), &file.text, lines) else {
         let end = (lines.end + CONTEXT).min(line_count(&file.text));
         return (None, lines.start.saturating_sub(CONTEXT).min(end)..end);
     };

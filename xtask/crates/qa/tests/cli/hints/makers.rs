@@ -5,7 +5,7 @@ use std::path::Path;
 pub use super::super::support::editing::with_child;
 use super::super::support::editing::{commit_project, edit_folder, parent_goes_on};
 use super::super::support::importing::{self, empty_project};
-use super::super::support::moving::greet;
+use super::super::support::moving::{Move, above_everything, greet};
 use super::super::support::upstream::moved as moved_upstream;
 use super::super::support::upstream::{TAG, Upstream};
 use super::super::support::{Project, Source, files, git, syncing};
@@ -28,6 +28,21 @@ pub fn elsewhere(moves: &[(&str, &str, &str, &str)]) -> Project {
     let upstream = moved_upstream(&project, moves);
     std::fs::rename(upstream, project.beside("it's elsewhere")).unwrap();
     project
+}
+
+/// Creates a project whose pin was moved, and whose last patch deletes a line of upstream since.
+pub fn with_lost_line() -> Project {
+    let moving = Move::new(above_everything("src/greet.c"));
+    commit_project(&moving.project);
+    moving.rebase(&[]).success();
+    git::git(moving.project.root(), &["add", "--all", "--", ".", ":!target"]);
+    git::git(moving.project.root(), &["commit", "--quiet", "--message", "Move the pin"]);
+    moving.project.run(&["edit"]).success();
+    let folder = edit_folder(&moving.project, "paged");
+    files::edit(&folder.join("src/greet.c"), "// And another one.\n", "");
+    git::git(&folder, &["commit", "--quiet", "--all", "--amend", "--no-edit"]);
+    moving.project.run(&["export"]).success();
+    moving.project
 }
 
 pub fn edited() -> Project {

@@ -2,7 +2,7 @@
 
 use super::super::support::{Project, files, git};
 use super::makers::{
-    edited, parent_went_on, with_child, with_overlay_in_the_way, with_stale_child, with_work,
+    edited, parent_went_on, with_child, with_lost_line, with_overlay_in_the_way, with_stale_child, with_work,
 };
 use super::{HintCase, Place};
 
@@ -107,6 +107,28 @@ pub const CASES: &[HintCase] = &[
         command: "edit",
         place: Place::Here,
         hints: &[("git -C target/espalier/edit/paged worktree remove", 0)],
+    },
+    HintCase {
+        name: "prove of a lost line",
+        make: with_lost_line,
+        command: "prove HEAD~1",
+        place: Place::Here,
+        hints: &[("cargo xtask prove HEAD~1 . --write-intended", 1)],
+    },
+    HintCase {
+        name: "entries for a lost line",
+        make: with_lost_line,
+        command: "prove HEAD~1 --write-intended",
+        place: Place::Here,
+        // The entry has no reason yet.
+        hints: &[("cargo xtask prove HEAD~1", 2)],
+    },
+    HintCase {
+        name: "entries for a commit",
+        make: with_lost_line,
+        command: "prove HEAD~1 HEAD --write-intended",
+        place: Place::Here,
+        hints: &[("cargo xtask prove HEAD~1 . --write-intended", 1)],
     },
     HintCase {
         name: "export without an edit repository",
