@@ -152,6 +152,34 @@ fn a_file_that_is_gone_has_the_hunks_of_the_patch() {
     assert_eq!(hunk["commits"][0]["diff"]["text"], "deleted file src/ring.c\n");
 }
 
+fn tests(names: &[&str]) -> String {
+    let test = |name: &&str| format!("def test_{name}():\n    check(\"{name}\")\n");
+    names.iter().map(test).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Both append a function: the place is behind the one before, not in it.
+#[test]
+fn a_place_between_functions_is_in_none() {
+    let write = |names: &'static [&'static str]| {
+        move |folder: &Path| files::write(&folder.join("tests/test_words.py"), tests(names))
+    };
+    let moving = Move::with_base(write(&["base"]), write(&["base", "own"]), write(&["base", "upstream"]));
+    let (_moving, package) = stopped(moving);
+    let hunk = &package["hunks"][0];
+    assert_eq!((&hunk["base"]["lines"], &hunk["function"]), (&json!(0), &Value::Null));
+    assert_eq!(hunk["base"]["function"]["name"], Value::Null);
+}
+
+/// Conflict markers have 12 digits of a commit id.
+#[test]
+fn markers_name_the_commit_by_its_first_digits() {
+    let moving = Move::new(upstream_greets_otherwise);
+    let commit = git::git(&moving.upstream, &["rev-parse", "HEAD"]);
+    moving.run(&["--to", &commit, "--from", moving.upstream.to_str().unwrap()]).code(4);
+    let marked = std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap();
+    assert!(marked.contains(&format!("<<<<<<< {}\n", &commit[..12])), "{marked}");
+}
+
 /// Upstream has the file at two other paths.
 fn two_candidates() -> Move {
     Move::with_patch(edits_the_ring, |folder| {

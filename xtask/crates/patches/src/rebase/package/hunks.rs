@@ -60,7 +60,12 @@ fn described(versions: &ConflictedVersions<'_>, lines: &ConflictLines, number: u
     let base = side(["base", "function-base"], &versions.base, &lines.base);
     let ours = side(["ours", "function-ours"], &versions.ours, &lines.ours);
     let theirs = side(["theirs", "function-theirs"], &versions.theirs, &lines.theirs);
-    let function = [&base, &ours, &theirs].into_iter().flatten().find_map(|side| side.function.name.clone());
+    // A function that begins at the place is not around it: a side has added it there.
+    let around = |side: &PackagedSide| {
+        side.function.name.clone().filter(|_| side.function.span.start < side.span.start)
+    };
+    let in_base = base.as_ref().and_then(|base| base.function.name.clone());
+    let function = in_base.or_else(|| [&ours, &theirs].into_iter().flatten().find_map(around));
     let (doubts, candidates) = match &versions.conflict.reason {
         ConflictReason::LookAlike { ambiguities } => (doubts_about(ambiguities, lines), Vec::new()),
         ConflictReason::FileGone { candidates } => (Vec::new(), candidates.clone()),
