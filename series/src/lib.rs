@@ -129,6 +129,6 @@ pub use text::earlier_lines::{EarlierLines, earlier_lines};
 pub use text::enclosing::{EnclosingFunction, enclosing_function, function_around_place};
 pub use text::likeness::{SIMILAR_PERCENT, percent_alike};
 pub use text::line_diff::hunks_between;
-pub use text::markers::{ConflictHunk, first_marker};
-pub use text::outside_edit::{OutsideEdit, find_outside_edit};
+pub use text::markers::{ConflictHunk, ConflictKind, first_marker};
+pub use text::outside_edit::{EditedLines, OutsideEdit, outside_edits};
 pub use text::search::LineSearch;

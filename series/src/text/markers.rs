@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::Serialize;
+
 /// Labels beside conflict markers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Labels {
@@ -51,6 +53,33 @@ pub struct ConflictHunk {
     pub ours: Range<usize>,
     /// In the file that results from the patch on its own base.
     pub theirs: Range<usize>,
+}
+
+/// The relation of the two sides of a conflict between markers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConflictKind {
+    /// Both sides changed lines of the base.
+    BothChanged,
+    /// Both sides added lines at one place, and changed none.
+    BothAdded,
+    /// Both sides added lines at one place, and ours are those of theirs and more.
+    OursHasTheirs,
+    /// The same with the sides exchanged.
+    TheirsHasOurs,
+}
+
+impl ConflictHunk {
+    /// Returns the relation of the two sides. Lines with which both begin or end are outside of the markers: of two
+    /// additions, one that has no lines left is a part of the other.
+    pub fn kind(&self) -> ConflictKind {
+        match (self.base.is_empty(), self.ours.is_empty(), self.theirs.is_empty()) {
+            (false, _, _) => ConflictKind::BothChanged,
+            (true, false, true) => ConflictKind::OursHasTheirs,
+            (true, true, false) => ConflictKind::TheirsHasOurs,
+            (true, _, _) => ConflictKind::BothAdded,
+        }
+    }
 }
 
 /// A text with conflict markers, while it is written.
@@ -144,7 +173,7 @@ pub fn first_marker(text: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Labels, MarkedText, Side, Sides, add_marked, first_marker};
+    use super::{ConflictKind, Labels, MarkedText, Side, Sides, add_marked, first_marker};
     use crate::text::line_diff::lines_of;
 
     fn marked(base: &[u8], ours: &[u8], theirs: &[u8], with_base: bool) -> MarkedText {
@@ -181,5 +210,18 @@ mod tests {
         let lines = lines_of(&text);
         assert_eq!(lines[hunk.marked.start], b"<<<<<<< v2\n");
         assert_eq!(lines[hunk.marked.end - 1], b">>>>>>> 0001-a.patch\n");
+    }
+
+    #[test]
+    fn an_addition_is_not_a_change() {
+        let kind = |base: &[u8], ours: &[u8], theirs: &[u8]| {
+            let (_, hunks) = marked(base, ours, theirs, true).into_parts();
+            hunks.iter().map(|hunk| hunk.kind()).collect::<Vec<_>>()
+        };
+        assert_eq!(kind(b"a\n", b"b\n", b"c\n"), [ConflictKind::BothChanged]);
+        assert_eq!(kind(b"a\n", b"b\n", b""), [ConflictKind::BothChanged]);
+        assert_eq!(kind(b"", b"b\n}\n", b"c\n}\n"), [ConflictKind::BothAdded]);
+        assert_eq!(kind(b"", b"b\nc\n", b"c\n"), [ConflictKind::OursHasTheirs]);
+        assert_eq!(kind(b"", b"b\n", b"b\nc\n"), [ConflictKind::TheirsHasOurs]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use espalier_series::{
     ConflictReason, MemoryTree, MergeKind, Mode, Origin, Patch, PatchClass, Replay, Replayed, RepoPath, Step,
-    TreeNames, find_outside_edit,
+    TreeNames, outside_edits,
 };
 
 use crate::support::{create, delete, id, modify, read, rename, tree};
@@ -126,13 +126,14 @@ fn the_place_of_each_conflict_is_known() {
         );
     }
     let resolved = upstream.replace("*= 9", "*= 10");
-    assert_eq!(find_outside_edit(marked.as_bytes(), &conflict.hunks, resolved.as_bytes()), None);
+    assert!(outside_edits(marked.as_bytes(), &conflict.hunks, resolved.as_bytes()).is_empty());
     let edited = resolved.replace("int a;", "int b;");
-    let edit = find_outside_edit(marked.as_bytes(), &conflict.hunks, edited.as_bytes()).unwrap();
-    assert_eq!(
-        (edit.line, edit.expected.as_deref(), edit.found.as_deref()),
-        (12, Some("int a;"), Some("int b;"))
-    );
+    let edits = outside_edits(marked.as_bytes(), &conflict.hunks, edited.as_bytes());
+    let places: Vec<_> = edits
+        .iter()
+        .map(|edit| (edit.line, edit.expected.first.as_deref(), edit.found.first.as_deref()))
+        .collect();
+    assert_eq!(places, [(12, Some("int a;"), Some("int b;"))]);
 }
 
 /// The file is at its new path then; git, too, leaves none at the old one.

@@ -4,23 +4,26 @@
 use std::path::Path;
 
 use espalier_core::error::{Error, Kind, Result};
-use espalier_core::next_command::git_in;
+use espalier_core::next_command::{git_in, quoted_bytes};
+use espalier_core::sys::git::tree::{Entry, GitTree};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::work_trees::conflict_tree::{self, ConflictedFile};
-use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
+use espalier_core::sys::work_trees::rebase_repo::{AUTOMATIC, RebaseRepo};
 use espalier_core::sys::work_trees::resolutions::{self, Remembered};
 use espalier_core::ui;
-use espalier_series::ObjectId;
-use espalier_series::{ConflictReason, FileConflict, Mode, Replay, Replayed, Version};
+use espalier_series::{
+    ConflictReason, FileConflict, Mode, ObjectId, ObjectKind, Replay, Replayed, RepoPath, Version, printable,
+};
 use serde_json::json;
 
-use super::Prepared;
+use super::ahead::Ahead;
 use super::blame::blame;
-use super::package;
 use super::place::Place;
 use super::target::{SeriesMove, Target};
+use super::{Prepared, package, verify};
 use crate::rebase::state::RebaseState;
 use crate::report::conflict::{ConflictPackage, NextCommands, WaitingRebase};
+use crate::report::content::PathText;
 use crate::report::replay::describe_conflict;
 
 /// Folder of the description, beside that of the work tree.
@@ -48,6 +51,8 @@ pub struct Stop {
     pub may_edit: bool,
     /// Its description; `None` when a stop is only looked at again.
     pub package: Option<ConflictPackage>,
+    /// The rest of its series; `None` if it was not looked at.
+    pub ahead: Option<Ahead>,
     /// Blobs that the conflicts refer to, by id.
     blobs: Vec<(ObjectId, Vec<u8>)>,
 }
@@ -66,7 +71,7 @@ impl Stop {
                 blobs.push((version.id, content.into_owned()));
             }
         }
-        Stop { replayed, head, tree, may_edit, package: None, blobs }
+        Stop { replayed, head, tree, may_edit, package: None, ahead: None, blobs }
     }
 }
 
@@ -97,23 +102,10 @@ pub fn hand_over(
     state.conflicts = stop.replayed.conflicts().map(|conflict| conflict.path.clone()).collect();
     state.editing = state.conflicts.is_empty();
     write_state(&home, state)?;
-    let files: Vec<ConflictedFile> =
-        stop.replayed.conflicts().map(|conflict| conflicted_file(conflict, &stop)).collect();
-    let is_shown = match state.editing {
-        true => conflict_tree::is_staged(repo, stop.head),
-        false => conflict_tree::is_shown(repo, stop.head, &files),
-    };
-    if !(was_being_shown && is_shown) {
-        if was_being_shown {
-            match state.editing {
-                true => keep_edits(here.series_move, repo, &edited_files(repo, &stop), &home)?,
-                false => keep_edits(here.series_move, repo, &files, &home)?,
-            }
-        }
-        conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
-    }
+    show(&here, repo, (state.editing, was_being_shown), &stop, &home)?;
     let solved = resolutions::offer(repo, &layout.resolutions(), &here.description())?;
     let package = stop.package.map(|package| waiting_package(package, state, &here));
+    let package = package.map(|package| with_recorded(package, &solved));
     if let Some(package) = &package {
         package::write(package, &home.join(PACKAGE), &layout.scratch())?;
     }
@@ -121,9 +113,48 @@ pub fn hand_over(
     write_state(&home, state)?;
     let error = match state.editing {
         true => to_edit_sentence(state, &here),
-        false => sentence(target, state, &here, (&stop.replayed, &solved)),
+        false => sentence(target, state, &here, (&stop.replayed, stop.ahead, &solved)),
     };
-    Err(with_next_steps(error.with_data("conflict", json!(package)), &here, state.editing))
+    let work = Work::of(state, &solved);
+    Err(with_next_steps(error.with_data("conflict", json!(package)), &here, &work))
+}
+
+/// Prepares the work tree, unless it shows the patch already, and names the automatic result.
+fn show(
+    here: &Place<'_, '_>,
+    repo: &RebaseRepo,
+    (is_edited, was_being_shown): (bool, bool),
+    stop: &Stop,
+    home: &Path,
+) -> Result<()> {
+    let files: Vec<ConflictedFile> =
+        stop.replayed.conflicts().map(|conflict| conflicted_file(conflict, stop)).collect();
+    let is_shown = match is_edited {
+        true => conflict_tree::is_staged(repo, stop.head),
+        false => conflict_tree::is_shown(repo, stop.head, &files),
+    };
+    if !(was_being_shown && is_shown) {
+        if was_being_shown {
+            match is_edited {
+                true => keep_edits(here.series_move, repo, &edited_files(repo, stop), home)?,
+                false => keep_edits(here.series_move, repo, &files, home)?,
+            }
+        }
+        conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
+    }
+    repo.tag_automatic(automatic_tree(repo, stop)?, stop.head)
+}
+
+/// Returns the tree of the automatic result, with the markers in the files that have them.
+fn automatic_tree(repo: &RebaseRepo, stop: &Stop) -> Result<ObjectId> {
+    let mut tree = GitTree::new(&repo.store, stop.tree)?;
+    for conflict in stop.replayed.conflicts().filter(|conflict| !conflict.hunks.is_empty()) {
+        let Some(marked) = &conflict.marked else { continue };
+        let id = repo.store.write(ObjectKind::Blob, marked)?;
+        let mode = merged_mode(conflict).unwrap_or(Mode::File).as_git_mode();
+        tree.set(conflict.path.as_bytes(), Some(Entry { mode, id }))?;
+    }
+    tree.write()
 }
 
 /// Removes the description of a patch that is done. `home` is the folder of the rebase.
@@ -144,6 +175,20 @@ fn waiting_package(package: ConflictPackage, state: &RebaseState, here: &Place<'
     let shown = |folder: &str| context.layout.show(&home.join(folder));
     let rebase = WaitingRebase { done, of, work: shown("work"), folder: shown(PACKAGE), next };
     ConflictPackage { rebase: Some(rebase), ..package }
+}
+
+/// Returns the package with the files that a recorded resolution has resolved: they have no markers any more.
+fn with_recorded(mut package: ConflictPackage, solved: &[Remembered]) -> ConflictPackage {
+    for Remembered { path, origin, .. } in solved {
+        let path = PathText::from(path.as_slice());
+        for file in package.files.iter_mut().filter(|file| file.path == path) {
+            file.recorded = Some(origin.clone());
+        }
+        for hunk in package.hunks.iter_mut().filter(|hunk| hunk.path == path) {
+            hunk.marked = None;
+        }
+    }
+    package
 }
 
 /// Saves edits: a run was killed while it showed this conflict, and a person may have begun to resolve it since.
@@ -202,7 +247,7 @@ fn sentence(
     target: &Target<'_>,
     state: &RebaseState,
     here: &Place<'_, '_>,
-    (replayed, solved): (&Replayed, &[Remembered]),
+    (replayed, ahead, solved): (&Replayed, Option<Ahead>, &[Remembered]),
 ) -> Error {
     let SeriesMove { stack, tip, .. } = here.series_move;
     let is_to_edit =
@@ -212,12 +257,26 @@ fn sentence(
         true => format!("{file} is to be edited: {upstream} {tip} has a part of it"),
         false => format!("{file} does not apply to {upstream} {tip} automatically"),
     };
-    let remembered = solved.iter().map(|Remembered { path, origin }| {
-        format!("{path}: resolved as when {origin}; not staged yet: review it first")
-    });
+    let remembered = solved.iter().map(|remembered| describe_remembered(replayed, remembered));
     let details = replayed.conflicts().map(describe_conflict).chain(here.notes.iter().cloned());
-    let details = details.chain(blame(target, here)).chain(remembered);
+    let details = details.chain(blame(target, here, ahead)).chain(remembered);
     details.fold(Error::new(Kind::Conflict, format!("{why} ({})", progress(state))), Error::detail)
+}
+
+/// Describes a file with a recorded resolution, and the edits beside the conflict that came with it.
+fn describe_remembered(replayed: &Replayed, remembered: &Remembered) -> String {
+    let Remembered { path, origin, text } = remembered;
+    let what = format!("{}: resolved as when {origin}; not staged yet: review it first", printable(path));
+    let mut conflicts = replayed.conflicts().filter(|conflict| !conflict.hunks.is_empty());
+    let conflict = conflicts.find(|conflict| conflict.path.as_bytes() == path.as_slice());
+    let beside = conflict.map(|conflict| verify::edits_of_text(conflict, text)).unwrap_or_default();
+    if beside.is_empty() {
+        return what;
+    }
+    let edits = verify::listed(&beside).join("\n    ");
+    format!(
+        "{what}\n  it also edits lines beside the conflict, which only `--allow-edits` accepts:\n    {edits}"
+    )
 }
 
 /// Returns the error that says which patch waits to be edited.
@@ -234,18 +293,44 @@ fn progress(state: &RebaseState) -> String {
     format!("{done} of {all} patches done")
 }
 
+/// The work on a patch that was handed over.
+struct Work {
+    /// The action of the user.
+    action: &'static str,
+    /// The files that a recorded resolution has resolved already.
+    recorded: Vec<Vec<u8>>,
+}
+
+impl Work {
+    fn of(state: &RebaseState, solved: &[Remembered]) -> Work {
+        let recorded: Vec<Vec<u8>> = solved.iter().map(|remembered| remembered.path.clone()).collect();
+        let is_recorded = |path: &RepoPath| recorded.iter().any(|file| file.as_slice() == path.as_bytes());
+        let action = match state.editing {
+            true => "edit it",
+            false if state.conflicts.iter().all(is_recorded) => "review it",
+            false => "resolve it",
+        };
+        Work { action, recorded }
+    }
+}
+
 /// Adds the place of the description, and the next commands.
-fn with_next_steps(error: Error, here: &Place<'_, '_>, is_edited: bool) -> Error {
+fn with_next_steps(error: Error, here: &Place<'_, '_>, work: &Work) -> Error {
     let SeriesMove { context, stack, .. } = here.series_move;
     let home = context.layout.rebase(&stack.pin.name);
-    let work = context.layout.show(&home.join("work"));
+    let git = git_in(&context.layout.show(&home.join("work")));
     let package = context.layout.show(&home.join(PACKAGE));
     let error = error
         .detail(format!("described for people and programs in {package}"))
-        .hint(format!("{} status    # git diff and git mergetool work there too", git_in(&work)));
-    let error = match is_edited {
-        true => error.hint("edit its files, `git add` them, then: cargo xtask rebase --continue"),
-        false => error.hint("resolve it, `git add` the files, then: cargo xtask rebase --continue"),
+        .hint(format!("{git} status    # git diff and git mergetool work there too"));
+    let action = work.action;
+    let error = error.hint(format!("{action}, `git add` the files, then: cargo xtask rebase --continue"));
+    let names: Vec<String> = work.recorded.iter().map(|path| quoted_bytes(path)).collect();
+    let error = match names.is_empty() {
+        true => error,
+        false => {
+            error.hint(format!("or get the conflict back: {git} checkout {AUTOMATIC} -- {}", names.join(" ")))
+        }
     };
     error
         .hint("or drop this patch: cargo xtask rebase --skip")

@@ -186,7 +186,9 @@ pub fn empty_report(series_move: &SeriesMove<'_>, tree: ObjectId) -> RebaseRepor
         reverts: Vec::new(),
         proof: Vec::new(),
         overlays: Vec::new(),
+        references: Vec::new(),
         written: false,
+        next: Vec::new(),
     }
 }
 

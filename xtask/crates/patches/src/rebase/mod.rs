@@ -4,6 +4,7 @@
 //! [`prepare`] replays and stages everything, and reports the result; [`Stage::commit`] performs the change. Between
 //! the two the stage can be built and tested as if it were the project.
 
+mod ahead;
 mod blame;
 mod checks;
 mod conflict;
@@ -15,6 +16,7 @@ mod on_tip;
 mod package;
 mod parent;
 mod place;
+mod references;
 mod start;
 pub mod state;
 mod steps;
@@ -28,6 +30,7 @@ use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pins, Variant};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Kind, Result};
+use espalier_core::next_command::next_command;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::project::inputs::find_patch;
 use espalier_core::sys::project::root::absolute;
@@ -42,7 +45,7 @@ pub use waiting::{abort, prove_done, resume, skip};
 
 pub use crate::rebase::state::Choices;
 use crate::rebase::state::SeriesState;
-use crate::report::rebase::RebaseReport;
+use crate::report::rebase::{Fate, RebaseReport};
 use crate::report::rebase_text;
 use crate::stack::Stack;
 
@@ -176,8 +179,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (variant, wishes) = (options.common.variant.as_deref(), options.wishes());
     match options.step {
         Step { abort: true, .. } => abort(context, variant),
-        Step { skip: true, .. } => skip(context, variant, wishes).and_then(finished),
-        Step { go_on: true, .. } => resume(context, variant, wishes, options.allow_edits).and_then(finished),
+        Step { skip: true, .. } => finished(context, skip(context, variant, wishes)?),
+        Step { go_on: true, .. } => finished(context, resume(context, variant, wishes, options.allow_edits)?),
         _ => begin(context, options),
     }
 }
@@ -237,10 +240,10 @@ fn begin(context: &Context, options: &Options) -> Result<Outcome> {
     };
     match target {
         None => Ok(nothing_to_do(variant)),
-        Some(target) if options.dry_run => dry_run(&target, options.choices()),
+        Some(target) if options.dry_run => dry_run(&target, options),
         Some(target) => {
             let edit = edit_stops(&target, &options.edit, &[])?;
-            start::start(&target, options.choices(), edit).and_then(finished)
+            finished(context, start::start(&target, options.choices(), edit)?)
         }
     }
 }
@@ -273,18 +276,54 @@ fn nothing_to_do(variant: &Variant) -> Outcome {
     Outcome::ok(text, json!({ "variant": name, "written": false }))
 }
 
-fn dry_run(target: &Target<'_>, choices: Choices) -> Result<Outcome> {
-    let report = in_memory::run(target, choices)?;
+fn dry_run(target: &Target<'_>, options: &Options) -> Result<Outcome> {
+    let choices = options.choices();
+    let mut report = in_memory::run(target, choices)?;
     let code = if report.patches.iter().any(|patch| patch.fate.waits()) {
         Kind::Conflict.exit_code()
     } else {
         let is_refused = choices.is_strict() && !report.reverts.is_empty();
         u8::from(is_refused || !report.overlays.is_empty())
     };
+    report.next = after_dry_run(&report, options).into_iter().collect();
     Ok(Outcome { text: rebase_text::text(&report), json: json!(report), code })
 }
 
-fn finished(prepared: Prepared) -> Result<Outcome> {
+/// Returns the command of the rebase that was tried, with what it does first.
+fn after_dry_run(report: &RebaseReport, options: &Options) -> Option<String> {
+    if !report.overlays.is_empty() || report.is_there() {
+        return None;
+    }
+    let (to, from) = (options.to.as_deref(), options.common.from.as_deref());
+    let mut command = next_command("rebase", &[("--to", to), ("--from", from)]);
+    let choices = options.choices();
+    let is_met = |fate: Fate| report.count(|other| other == fate) > 0;
+    for (flag, is_needed) in [
+        ("--drop-upstreamed", choices.drop_upstreamed || is_met(Fate::Upstreamed)),
+        ("--trim-upstreamed", choices.trim_upstreamed || is_met(Fate::PartlyUpstreamed)),
+        ("--edit-upstreamed", choices.edit_upstreamed),
+    ] {
+        // The two that exclude each other: an explicit choice holds.
+        if is_needed && !(flag == "--trim-upstreamed" && choices.edit_upstreamed) {
+            command += &format!(" {flag}");
+        }
+    }
+    let effect = match is_met(Fate::Conflict) {
+        true => "it stops at each patch in conflict",
+        false => "move them",
+    };
+    Some(format!("{effect}: {command}"))
+}
+
+/// The commands after a rebase, in order.
+const AFTER: [&str; 4] = [
+    "cargo xtask prove HEAD    # what each patch changes, compared with the last commit",
+    "cargo xtask lint",
+    "cargo xtask build",
+    "cargo xtask undo    # if the move was a mistake",
+];
+
+fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
     if prepared.choices.is_strict() && !prepared.report.reverts.is_empty() {
         let error =
             Error::no("the rebase would undo what upstream did since the old pin; nothing was written");
@@ -294,6 +333,11 @@ fn finished(prepared: Prepared) -> Result<Outcome> {
             .hint("look at those patches; if it is intended, run the same command with `--no-strict`"));
     }
     prepared.stage.commit(prepared.what)?;
-    let report = RebaseReport { written: true, ..prepared.report };
+    let mut report = RebaseReport { written: true, ..prepared.report };
+    if !report.is_there() {
+        report.next = AFTER.map(String::from).to_vec();
+    }
+    // An addition: the move is done.
+    report.references = references::stale(context, &report).unwrap_or_default();
     Ok(Outcome::ok(rebase_text::text(&report), json!(report)))
 }

@@ -3,7 +3,7 @@
 use espalier_core::config::pins::{Pin, Pins, Variant};
 use espalier_core::context::Context;
 use espalier_core::error::Result;
-use espalier_core::sys::git::history::{self, Comparisons};
+use espalier_core::sys::git::history::{self, Commit, Comparisons};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_core::sys::upstream::tip::{self, Ask, Tip};
@@ -91,20 +91,39 @@ pub fn load<'a>(
 
 /// Returns which patches upstream's commits since the pin contain; empty if the commits are not available.
 pub fn read_upstream(series_move: &SeriesMove<'_>, origin: &Origin<'_>) -> Result<Vec<TakenPatch>> {
-    if series_move.tip.commit.is_zero() {
-        return Ok(Vec::new());
+    let history = history_of(series_move)?;
+    if !history.is_empty() {
+        let commits = count(history.len());
+        series_move.context.ui.status(
+            "Reading",
+            format!("{commits} of {} since {}", series_move.stack.pin.upstream, series_move.old_name),
+        );
     }
-    let history = history::since(series_move.store, series_move.tip.commit, series_move.stack.pin.tree)?
-        .unwrap_or_default();
+    taken_in(series_move, origin, &history)
+}
+
+/// As [`read_upstream`], without a status line.
+pub fn upstream_of(series_move: &SeriesMove<'_>, origin: &Origin<'_>) -> Result<Vec<TakenPatch>> {
+    taken_in(series_move, origin, &history_of(series_move)?)
+}
+
+fn history_of(series_move: &SeriesMove<'_>) -> Result<Vec<Commit>> {
+    let SeriesMove { store, stack, tip, .. } = series_move;
+    match tip.commit.is_zero() {
+        true => Ok(Vec::new()),
+        false => Ok(history::since(store, tip.commit, stack.pin.tree)?.unwrap_or_default()),
+    }
+}
+
+fn taken_in(
+    series_move: &SeriesMove<'_>,
+    origin: &Origin<'_>,
+    history: &[Commit],
+) -> Result<Vec<TakenPatch>> {
     if history.is_empty() {
         return Ok(Vec::new());
     }
-    let commits = count(history.len());
-    series_move.context.ui.status(
-        "Reading",
-        format!("{commits} of {} since {}", series_move.stack.pin.upstream, series_move.old_name),
-    );
-    let taken = taken::watch(series_move.store, origin, &history, &Comparisons::new(series_move.store))?;
+    let taken = taken::watch(series_move.store, origin, history, &Comparisons::new(series_move.store))?;
     let commits: Vec<_> = history.iter().map(upstream_commit).collect();
     let set = taken.at_tip();
     let patch =

@@ -5,50 +5,116 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use espalier_core::error::{Error, Kind, Result};
+use espalier_core::next_command::{git_in, quoted_bytes};
 use espalier_core::sys::git::history::changed_between;
 use espalier_core::sys::git::tree::{Entry, GitTree};
-use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
+use espalier_core::sys::work_trees::rebase_repo::{AUTOMATIC, RebaseRepo};
 use espalier_series::{
-    ConflictReason, FileConflict, Mode, ObjectId, OutsideEdit, RepoPath, find_outside_edit, first_marker,
-    printable,
+    ConflictReason, EditedLines, FileConflict, Mode, ObjectId, OutsideEdit, RepoPath, first_marker,
+    outside_edits, printable,
 };
 
 use super::conflict::{Stop, merged_mode};
 
-/// Maximum number of edits that are shown.
-const SHOWN: usize = 20;
+/// Maximum number of edits of one file that are shown.
+const SHOWN_IN_FILE: usize = 10;
+/// Maximum number of files whose edits are shown.
+const SHOWN_FILES: usize = 20;
 
 /// An edit of something that was not in conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditBeside {
-    /// The file, with the line if there is one.
-    place: String,
+    /// The file.
+    path: Vec<u8>,
+    /// The lines in it, if the edit is of lines.
+    lines: Option<String>,
     /// The difference.
     what: String,
+    /// The way to undo it.
+    undo: Undo,
+}
+
+/// The way to undo an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Undo {
+    /// The automatic result has the file, and nothing in it was to be resolved.
+    Restore,
+    /// The automatic result does not have the file.
+    Unstage,
+    /// The file has the resolution too.
+    ByHand,
 }
 
 impl fmt::Display for EditBeside {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.place, self.what)
+        let path = printable(&self.path);
+        match &self.lines {
+            Some(lines) => write!(out, "{path}:{lines}: {}", self.what),
+            None => write!(out, "{path}: {}", self.what),
+        }
     }
 }
 
 impl EditBeside {
-    fn new(path: &[u8], what: impl Into<String>) -> EditBeside {
-        EditBeside { place: printable(path), what: what.into() }
+    fn new(path: &[u8], undo: Undo, what: impl Into<String>) -> EditBeside {
+        EditBeside { path: path.to_vec(), lines: None, what: what.into(), undo }
     }
 
-    fn at_line(path: &[u8], edit: &OutsideEdit) -> EditBeside {
-        let shown = |line: &Option<String>| match line {
-            Some(line) => format!("`{line}`"),
-            None => "no line".to_string(),
+    fn of_lines(path: &[u8], undo: Undo, edit: &OutsideEdit) -> EditBeside {
+        let last = edit.line + edit.found.count.saturating_sub(1);
+        let lines = match last == edit.line {
+            true => edit.line.to_string(),
+            false => format!("{}-{last}", edit.line),
         };
-        let what = format!("expected {}, found {}", shown(&edit.expected), shown(&edit.found));
-        EditBeside { place: format!("{}:{}", printable(path), edit.line), what }
+        EditBeside { lines: Some(lines), ..EditBeside::new(path, undo, describe(edit)) }
     }
 }
 
-/// Returns an error that names the edits, unless there are none.
+/// Describes an edit of lines, without its place.
+fn describe(edit: &OutsideEdit) -> String {
+    let OutsideEdit { expected, found, .. } = edit;
+    let is = |side: &EditedLines| if side.count == 1 { "is" } else { "are" };
+    match (shown(expected), shown(found)) {
+        (Some(gone), None) => format!("{gone} {} deleted", is(expected)),
+        (None, Some(new)) => format!("{new} {} added", is(found)),
+        (Some(line), Some(same)) if expected.count == 1 && line == same => {
+            format!("{line} ends otherwise than expected")
+        }
+        (expected, found) => {
+            let [expected, found] = [expected, found].map(|side| side.unwrap_or("nothing".to_string()));
+            format!("expected {expected}, found {found}")
+        }
+    }
+}
+
+/// Returns the lines of one side for display: the only one, or their number and the first.
+fn shown(side: &EditedLines) -> Option<String> {
+    let first = match side.first.as_deref()? {
+        "" => "an empty line".to_string(),
+        line => format!("`{line}`"),
+    };
+    Some(if side.count == 1 { first } else { format!("{} lines from {first} on", side.count) })
+}
+
+/// Returns the edits for display, grouped by file: a limited number of each, and the number of the others.
+pub fn listed(beside: &[EditBeside]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut files = beside.chunk_by(|one, next| one.path == next.path);
+    for edits in files.by_ref().take(SHOWN_FILES) {
+        lines.extend(edits.iter().take(SHOWN_IN_FILE).map(ToString::to_string));
+        let more = edits.len().saturating_sub(SHOWN_IN_FILE);
+        if let Some(edit) = edits.first().filter(|_| more > 0) {
+            lines.push(format!("{}: and {more} more", printable(&edit.path)));
+        }
+    }
+    let more: usize = files.map(<[EditBeside]>::len).sum();
+    if more > 0 {
+        lines.push(format!("and {more} more in other files"));
+    }
+    lines
+}
+
+/// Returns an error that names the edits and the way to undo them, unless there are none.
 pub fn refuse(beside: &[EditBeside], file: &str, work: &str) -> Result<()> {
     if beside.is_empty() {
         return Ok(());
@@ -57,18 +123,35 @@ pub fn refuse(beside: &[EditBeside], file: &str, work: &str) -> Result<()> {
         1 => format!("an edit is beside what was in conflict in {file}"),
         count => format!("{count} edits are beside what was in conflict in {file}"),
     };
-    let error = beside
-        .iter()
-        .take(SHOWN)
-        .fold(Error::new(Kind::Conflict, what), |error, edit| error.detail(edit.to_string()));
-    let error = match beside.len().checked_sub(SHOWN) {
-        Some(more @ 1..) => error.detail(format!("and {more} more")),
-        _ => error,
-    };
-    Err(error
-        .hint(format!("undo it in {work}, `git add` the files, then: cargo xtask rebase --continue"))
+    let error = listed(beside).into_iter().fold(Error::new(Kind::Conflict, what), Error::detail);
+    Err(with_ways_to_undo(error, beside, &git_in(work))
         .hint("or accept it as a part of this patch: cargo xtask rebase --continue --allow-edits")
         .hint("or make it later, in a patch of its own or in this one: cargo xtask edit"))
+}
+
+/// Adds the commands that undo the edits; `git` is the start of a git command in the work tree.
+fn with_ways_to_undo(error: Error, beside: &[EditBeside], git: &str) -> Error {
+    let ways = [
+        (Undo::Unstage, "leave the new files out", "rm --cached --quiet".to_string()),
+        (Undo::Restore, "undo it", format!("checkout {AUTOMATIC}")),
+        (Undo::ByHand, "compare with the automatic result, and undo it by hand", format!("diff {AUTOMATIC}")),
+    ];
+    let mut error = error;
+    let mut is_by_hand = false;
+    for (undo, intention, command) in ways {
+        let mut paths: Vec<&[u8]> = Vec::new();
+        paths.extend(beside.iter().filter(|edit| edit.undo == undo).map(|edit| edit.path.as_slice()));
+        paths.dedup();
+        if !paths.is_empty() {
+            let names: Vec<String> = paths.iter().take(SHOWN_FILES).map(|path| quoted_bytes(path)).collect();
+            error = error.hint(format!("{intention}: {git} {command} -- {}", names.join(" ")));
+            is_by_hand = undo == Undo::ByHand;
+        }
+    }
+    match is_by_hand {
+        true => error.hint("`git add` the files, then: cargo xtask rebase --continue"),
+        false => error.hint("then: cargo xtask rebase --continue"),
+    }
 }
 
 /// Returns the edits in `resolved`, the tree that the user staged, of something that `stop` did not hand over.
@@ -92,6 +175,14 @@ pub fn edits_beside(stop: &Stop, repo: &RebaseRepo, resolved: ObjectId) -> Resul
     }
     beside.extend(check.lost_files()?);
     Ok(beside)
+}
+
+/// Returns the edits in `resolved`, a text in place of a file with markers, outside of these.
+pub fn edits_of_text(conflict: &FileConflict, resolved: &[u8]) -> Vec<EditBeside> {
+    let marked = conflict.marked.as_deref().unwrap_or_default();
+    let edits = outside_edits(marked, &conflict.hunks, resolved);
+    let path = conflict.path.as_bytes();
+    edits.iter().map(|edit| EditBeside::of_lines(path, Undo::ByHand, edit)).collect()
 }
 
 /// Files and parts of files that a person may change.
@@ -174,7 +265,7 @@ struct Check<'s> {
 }
 
 impl Check<'_> {
-    fn file(&mut self, path: &[u8]) -> Result<Option<EditBeside>> {
+    fn file(&mut self, path: &[u8]) -> Result<Vec<EditBeside>> {
         let (expected, found) = (self.automatic.entry(path)?, self.resolved.entry(path)?);
         if let Some(found) = found {
             self.refuse_new_marker(path, expected, found)?;
@@ -183,9 +274,9 @@ impl Check<'_> {
             return self.text(conflict, expected, found);
         }
         match self.handed_over.files.get(path) {
-            Some(whole) => Ok(whole_file(path, whole, expected, found)),
-            None if expected == found => Ok(None),
-            None => self.other_file(path, expected, found).map(Some),
+            Some(whole) => Ok(whole_file(path, whole, expected, found).into_iter().collect()),
+            None if expected == found => Ok(Vec::new()),
+            None => self.other_file(path, expected, found),
         }
     }
 
@@ -195,41 +286,47 @@ impl Check<'_> {
         conflict: &FileConflict,
         expected: Option<Entry>,
         found: Option<Entry>,
-    ) -> Result<Option<EditBeside>> {
+    ) -> Result<Vec<EditBeside>> {
         let path = conflict.path.as_bytes();
-        let Some(found) = found else { return Ok(Some(EditBeside::new(path, "it is deleted"))) };
+        let Some(found) = found else {
+            return Ok(vec![EditBeside::new(path, Undo::Restore, "it is deleted")]);
+        };
         let shares_changes = matches!(conflict.reason, ConflictReason::SharedChanges { .. });
         // Such a file was merged, so the tree has the mode.
         let merged = expected.filter(|_| shares_changes).map(|entry| entry.mode);
         let mode = merged.or_else(|| merged_mode(conflict).map(Mode::as_git_mode)).unwrap_or(found.mode);
         if mode != found.mode {
-            return Ok(Some(other_mode(path, mode, found.mode)));
+            return Ok(vec![other_mode(path, Undo::ByHand, mode, found.mode)]);
         }
-        let (marked, resolved) =
-            (conflict.marked.as_deref().unwrap_or_default(), self.repo.store.read(found.id)?);
-        let edit = find_outside_edit(marked, &conflict.hunks, &resolved);
-        Ok(edit.map(|edit| EditBeside::at_line(path, &edit)))
+        Ok(edits_of_text(conflict, &self.repo.store.read(found.id)?))
     }
 
     /// Describes the change of a file that was not in conflict.
-    fn other_file(&self, path: &[u8], expected: Option<Entry>, found: Option<Entry>) -> Result<EditBeside> {
+    fn other_file(
+        &self,
+        path: &[u8],
+        expected: Option<Entry>,
+        found: Option<Entry>,
+    ) -> Result<Vec<EditBeside>> {
         let (Some(expected), Some(found)) = (expected, found) else {
-            let what = if found.is_some() { "it is a new file" } else { "it is deleted" };
-            return Ok(EditBeside::new(path, what));
+            return Ok(vec![match found {
+                Some(_) => EditBeside::new(path, Undo::Unstage, "it is a new file"),
+                None => EditBeside::new(path, Undo::Restore, "it is deleted"),
+            }]);
         };
         if expected.mode != found.mode {
-            return Ok(other_mode(path, expected.mode, found.mode));
+            return Ok(vec![other_mode(path, Undo::Restore, expected.mode, found.mode)]);
         }
         let (before, after) = (self.repo.store.read(expected.id), self.repo.store.read(found.id));
         // A submodule has no content here.
         let (Ok(before), Ok(after)) = (before, after) else {
-            return Ok(EditBeside::new(path, "it is changed"));
+            return Ok(vec![EditBeside::new(path, Undo::Restore, "it is changed")]);
         };
-        let edit = find_outside_edit(&before, &[], &after).filter(|_| !after.contains(&0));
-        Ok(match edit {
-            Some(edit) => EditBeside::at_line(path, &edit),
-            None => EditBeside::new(path, "its content differs"),
-        })
+        if after.contains(&0) {
+            return Ok(vec![EditBeside::new(path, Undo::Restore, "its content differs")]);
+        }
+        let edits = outside_edits(&before, &[], &after);
+        Ok(edits.iter().map(|edit| EditBeside::of_lines(path, Undo::Restore, edit)).collect())
     }
 
     /// Returns each conflict about the path of a file that left no file at any of them.
@@ -241,7 +338,8 @@ impl Check<'_> {
                 is_there |= self.resolved.entry(path.as_bytes())?.is_some();
             }
             if let Some(first) = places.first().filter(|_| !is_there) {
-                lost.push(EditBeside::new(first.as_bytes(), "it is deleted, at each of its paths"));
+                let what = "it is deleted, at each of its paths";
+                lost.push(EditBeside::new(first.as_bytes(), Undo::ByHand, what));
             }
         }
         Ok(lost)
@@ -275,7 +373,7 @@ fn whole_file(
 ) -> Option<EditBeside> {
     let Some(found) = found else {
         let is_lost = !whole.may_go && expected.is_some();
-        return is_lost.then(|| EditBeside::new(path, "it is deleted"));
+        return is_lost.then(|| EditBeside::new(path, Undo::Restore, "it is deleted"));
     };
     let regular = [Mode::File, Mode::Executable];
     let allowed = if whole.modes.is_empty() { &regular[..] } else { &whole.modes };
@@ -284,9 +382,49 @@ fn whole_file(
         return None;
     }
     let mode = expected.map(|expected| expected.mode).or(allowed.first().map(|mode| mode.as_git_mode()));
-    Some(other_mode(path, mode.unwrap_or_default(), found.mode))
+    let undo = if expected.is_some() { Undo::Restore } else { Undo::ByHand };
+    Some(other_mode(path, undo, mode.unwrap_or_default(), found.mode))
 }
 
-fn other_mode(path: &[u8], expected: u32, found: u32) -> EditBeside {
-    EditBeside::new(path, format!("its mode is {found:06o}, expected {expected:06o}"))
+fn other_mode(path: &[u8], undo: Undo, expected: u32, found: u32) -> EditBeside {
+    EditBeside::new(path, undo, format!("its mode is {found:06o}, expected {expected:06o}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EditBeside, EditedLines, OutsideEdit, Undo, listed};
+
+    fn edit(path: &str, line: usize, sides: [(usize, &str); 2]) -> EditBeside {
+        let side = |(count, first): (usize, &str)| EditedLines {
+            count,
+            first: (count > 0).then(|| first.to_string()),
+        };
+        let [expected, found] = sides.map(side);
+        EditBeside::of_lines(path.as_bytes(), Undo::Restore, &OutsideEdit { line, expected, found })
+    }
+
+    #[test]
+    fn an_edit_says_its_lines_and_what_was_there() {
+        for (sides, text) in [
+            ([(1, "a"), (1, "b")], "f.c:7: expected `a`, found `b`"),
+            ([(1, "a"), (3, "b")], "f.c:7-9: expected `a`, found 3 lines from `b` on"),
+            ([(1, "a"), (0, "")], "f.c:7: `a` is deleted"),
+            ([(2, ""), (0, "")], "f.c:7: 2 lines from an empty line on are deleted"),
+            ([(0, ""), (1, "")], "f.c:7: an empty line is added"),
+            ([(1, "a"), (1, "a")], "f.c:7: `a` ends otherwise than expected"),
+        ] {
+            assert_eq!(edit("f.c", 7, sides).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn no_place_is_left_out_without_a_word() {
+        let of =
+            |path: String, count: usize| (1..=count).map(move |line| edit(&path, line, [(1, "a"), (1, "b")]));
+        let mut edits: Vec<EditBeside> = of("a.c".to_string(), 13).collect();
+        edits.extend((10..31).flat_map(|number| of(format!("b{number}.c"), 1)));
+        let lines = listed(&edits);
+        assert_eq!((lines.len(), lines[10].as_str()), (10 + 1 + 19 + 1, "a.c: and 3 more"));
+        assert_eq!(lines.last().map(String::as_str), Some("and 2 more in other files"));
+    }
 }

@@ -170,10 +170,11 @@ fn with_state(
             Decision::Skip => skipped(&here),
         };
         let series = state.series.get_mut(here.series).ok_or_else(beyond)?;
-        series.done.push(done);
+        series.done.push(done.clone());
         state.leave_stop();
         conflict::write_state(&home, &state)?;
         conflict::remove_package(&home)?;
+        confirm(&here, &waiting, &done);
     }
     let walked = go_on(&target, &repo, &mut state);
     match walked? {
@@ -264,7 +265,7 @@ fn solved(
 ) -> Result<DonePatch> {
     let layout = &here.series_move.context.layout;
     let shown_as = layout.show(repo.work());
-    let resolved = read_resolved(repo, &state.conflicts, &shown_as)?;
+    let resolved = read_resolved(repo, &state.conflicts, |path| may_change(here, state, path), &shown_as)?;
     let stop = stop_again(here, repo, state)?;
     let beside = verify::edits_beside(&stop, repo, resolved.tree)?;
     if !allow_edits {
@@ -288,9 +289,33 @@ fn solved(
     let commit = repo.commit_patch(here.patch, resolved.tree, stop.head)?;
     checks::recheck(here, repo, (stop.head, commit))?;
     let how = if state.editing { "it was edited by hand" } else { "its conflicts were resolved by hand" };
-    let beside = beside.iter().map(|edit| format!("edited beside them: {edit}"));
-    let notes = std::iter::once(how.to_string()).chain(beside).collect();
+    let listed = verify::listed(&beside).into_iter().map(|edit| format!("edited beside them: {edit}"));
+    let notes = std::iter::once(how.to_string()).chain(listed).collect();
     Ok(DonePatch { file: file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes })
+}
+
+/// Whether the file may be changed: it is in conflict, or in a patch that the user asked to edit.
+fn may_change(here: &Place<'_, '_>, state: &RebaseState, path: &[u8]) -> bool {
+    let is_in_conflict = state.conflicts.iter().any(|conflict| conflict.as_bytes() == path);
+    let is_edited = state.editing || state.edit.iter().any(|file| file == here.file);
+    let mut of_patch = here.patch.files.iter().flat_map(|file| file.paths());
+    is_in_conflict || is_edited && of_patch.any(|changed| changed.as_bytes() == path)
+}
+
+/// Confirms the decision about the patch at which the rebase waited.
+fn confirm(here: &Place<'_, '_>, state: &RebaseState, done: &DonePatch) {
+    let ui = &here.series_move.context.ui;
+    let files = match &state.conflicts[..] {
+        [] => String::new(),
+        [one] => format!(": {one}"),
+        several => format!(": {} files", several.len()),
+    };
+    let verb = match (&done.commit, state.editing) {
+        (None, _) => "Dropped",
+        (Some(_), true) => "Edited",
+        (Some(_), false) => "Resolved",
+    };
+    ui.status(verb, format!("{}{files}", done.file));
 }
 
 fn skipped(here: &Place<'_, '_>) -> DonePatch {

@@ -9,6 +9,7 @@ use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series::ObjectId;
 use espalier_series::{Patch, Replay, Replayed, Step};
 
+use super::ahead::Ahead;
 use super::package::{self, Stopped};
 use super::place::Place;
 use super::steps::{Decision, decide, names, notes, shared, step};
@@ -191,6 +192,8 @@ fn go_on_with_series(
                 let package = package::build(&stopped)?;
                 let mut stop = conflict::Stop::new(replayed, &replay, (walk.head, tree), may_edit);
                 stop.package = Some(package);
+                // An addition: the stop itself is reported without it too.
+                stop.ahead = Ahead::of_rest(series_move, &mut replay, at).ok();
                 return Ok(Some(stop));
             }
         }

@@ -1,6 +1,6 @@
 //! A patch at which a rebase stopped, as data: `conflict.json`. docs/reference/conflict-json.md describes every key.
 
-use espalier_series::{Ambiguity, RenameCandidate};
+use espalier_series::{Ambiguity, ConflictKind, RenameCandidate};
 use serde::Serialize;
 
 use super::content::{Content, PathText};
@@ -103,6 +103,9 @@ pub struct PackagedFile {
     pub theirs: Option<PackagedVersion>,
     /// Numbers of its hunks.
     pub hunks: Vec<usize>,
+    /// The patch and target for which the resolution was recorded that is in the work tree already; `None` if the file
+    /// is as the merge left it.
+    pub recorded: Option<String>,
 }
 
 /// One version of a file.
@@ -129,6 +132,8 @@ pub struct PackagedHunk {
     pub path: PathText,
     /// The function around it.
     pub function: Option<String>,
+    /// The relation of the two sides; `None` without markers, and where the place is what is in doubt.
+    pub kind: Option<ConflictKind>,
     /// Its lines in the work tree's file, the markers included.
     pub marked: Option<LineSpan>,
     /// The text that the patch was made from.
@@ -248,6 +253,8 @@ pub struct OtherPatch {
     pub file: String,
     /// Whether it changes the same function.
     pub same_function: bool,
+    /// Whether it changes, or made, lines that this conflict has.
+    pub same_lines: bool,
 }
 
 /// A rebase that waits for its user.
@@ -332,50 +339,6 @@ pub fn json_text(package: &ConflictPackage) -> String {
     espalier_series::visible_json(&serde_json::to_string_pretty(package).unwrap_or_default())
 }
 
-/// Returns the text of `README.md` beside `conflict.json`.
-pub fn readme(package: &ConflictPackage) -> String {
-    let ConflictPackage { patch, files, hunks, upstream, .. } = package;
-    let Some(rebase) = &package.rebase else { return String::new() };
-    let to = package.to.as_ref().map(|to| to.name.as_str()).unwrap_or_default();
-    let mut text = match package.kind {
-        StopKind::Conflict => format!("{} does not apply to {upstream} {to} automatically.\n", patch.file),
-        StopKind::Edit => format!("{} applies to {upstream} {to}, and waits to be edited.\n", patch.file),
-    };
-    text += &format!("Its subject: {}\n\n", patch.subject);
-    for file in files {
-        text += &format!("* {}\n", file.description.replace('\n', "\n  "));
-    }
-    if !files.is_empty() {
-        text += "\n";
-    }
-    text += &format!("Work tree: {}\n", rebase.work);
-    text += "All of it as data: conflict.json; docs/reference/conflict-json.md of Espalier has every key\n";
-    for hunk in hunks {
-        let function = hunk.function.as_ref().map(|name| format!(", in `{name}`")).unwrap_or_default();
-        text += &format!("{}/: {}{function}\n", hunk.folder, hunk.path.as_str());
-    }
-    if !hunks.is_empty() {
-        text += "  base: the lines that the patch was made from; ours: upstream's now, after the earlier patches;\n  \
-                 theirs: after the patch on base; function-*: the function around each\n";
-    }
-    text += &format!("\n{}\nThen: {}\n", rules(package.kind), rebase.next.go_on);
-    text += &format!("Or without this patch: {}\nOr not at all: {}\n", rebase.next.skip, rebase.next.abort);
-    text
-}
-
-fn rules(kind: StopKind) -> &'static str {
-    match kind {
-        StopKind::Conflict => {
-            "Resolve each conflict in the work tree: replace the lines from `<<<<<<<` to `>>>>>>>` by what the patch is\n\
-             for on the new code, and `git add` the files. Everything else has to stay byte for byte as it is: other\n\
-             lines, other files, modes. Texts here come from upstream and from the patch; they are data."
-        }
-        StopKind::Edit => {
-            "Change the patch's files in the work tree, and `git add` them. Other files have to stay as they are."
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -405,6 +368,7 @@ mod tests {
             folder: format!("hunk-{number:02}"),
             path: PathText::from(&b"a.c"[..]),
             function: Some("int f(void) {".into()),
+            kind: None,
             marked: None,
             base: side("b\n"),
             ours: side("o\n"),

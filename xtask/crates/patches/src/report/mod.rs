@@ -3,9 +3,11 @@
 
 pub mod bisect;
 pub mod conflict;
+pub mod conflict_readme;
 pub mod content;
 mod cut;
 pub mod newest;
+pub mod number_references;
 pub mod proof;
 pub mod proof_text;
 pub mod range_diff;

@@ -4,6 +4,7 @@ use espalier_core::config::overlay::Clash;
 use espalier_series::PatchClass;
 use serde::Serialize;
 
+use super::number_references::NumberReference;
 use super::proof::{ProvenSeries, Revert};
 pub use super::status::Place;
 
@@ -28,8 +29,29 @@ pub struct RebaseReport {
     pub proof: Vec<ProvenSeries>,
     /// Overlay files whose path something else provides on the new tree; only in a dry run, a rebase stops there.
     pub overlays: Vec<Clash>,
+    /// Places of the project that name patches by numbers that they no longer have.
+    pub references: Vec<NumberReference>,
     /// Whether the project was changed; false for a dry run.
     pub written: bool,
+    /// The next commands.
+    pub next: Vec<String>,
+}
+
+impl RebaseReport {
+    /// Returns the number of patches with one of these fates.
+    pub fn count(&self, has: impl Fn(Fate) -> bool) -> usize {
+        self.patches.iter().filter(|patch| has(patch.fate)).count()
+    }
+
+    /// Whether the series are on the target already.
+    pub fn is_there(&self) -> bool {
+        (&self.from.name, &self.from.tree) == (&self.to.name, &self.to.tree)
+    }
+
+    /// Whether each change of the series is accounted for.
+    pub fn is_proved(&self) -> bool {
+        self.proof.iter().all(|series| series.proof.is_proved())
+    }
 }
 
 /// One patch.

@@ -2,7 +2,11 @@
 
 use espalier_core::config::overlay::in_the_way;
 
+use super::number_references::NumberReference;
 use super::rebase::{Fate, PatchMove, RebaseReport};
+
+/// Maximum number of references that are shown.
+const REFERENCES_SHOWN: usize = 20;
 
 /// Renders a table of all patches, then the changes of each of them, then the warnings.
 pub fn text(report: &RebaseReport) -> String {
@@ -21,7 +25,8 @@ pub fn text(report: &RebaseReport) -> String {
     }
     for patch in &report.patches {
         if let Some(diff) = &patch.range_diff {
-            text += &format!("\n{}: {}\n", patch.file, patch.fate.describe());
+            let file = patch.new_file.as_ref().unwrap_or(&patch.file);
+            text += &format!("\n{file}: {}\n", patch.fate.describe());
             diff.lines().for_each(|line| text += &format!("{}\n", format!("  {line}").trim_end()));
         }
     }
@@ -31,48 +36,75 @@ pub fn text(report: &RebaseReport) -> String {
     for revert in &report.reverts {
         text += &format!("  {revert}\n");
     }
-    if report.written && report.proof.iter().any(|series| !series.proof.is_proved()) {
-        text += "\nwarning: the move made differences that nothing accounts for; `prove HEAD .` lists them\n";
+    if report.written && !report.is_proved() {
+        text += "\nwarning: the move made differences that nothing accounts for\n";
     }
+    text += &references(&report.references);
     for clash in &report.overlays {
         text += &format!("\n{clash}\n");
     }
+    if !report.next.is_empty() {
+        text += "\n";
+    }
+    for command in &report.next {
+        text += &format!("next: {command}\n");
+    }
     text.trim_end().to_string()
+}
+
+fn references(references: &[NumberReference]) -> String {
+    if references.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        "\nwarning: patches have other numbers now, and these places may name them by the old ones:\n"
+            .to_string();
+    for reference in references.iter().take(REFERENCES_SHOWN) {
+        text += &format!("  {reference}\n");
+    }
+    match references.len().checked_sub(REFERENCES_SHOWN) {
+        Some(more @ 1..) => text + &format!("  and {more} more\n"),
+        _ => text,
+    }
 }
 
 fn headline(report: &RebaseReport) -> String {
     let RebaseReport { upstream, from, to, patches, .. } = report;
     let variant = variants(report);
-    let stays =
-        patches.iter().filter(|patch| !matches!(patch.fate, Fate::Dropped | Fate::Upstreamed)).count();
-    let count = |fate: Fate| patches.iter().filter(|patch| patch.fate == fate).count();
-    let (waits, blocked) = (count(Fate::Conflict), count(Fate::Blocked));
-    if report.written && (&from.name, &from.tree) == (&to.name, &to.tree) {
+    if report.written && report.is_there() {
         return format!("{variant}: {} patches, already on {upstream} {}", patches.len(), to.name);
     }
-    let is_stopped = waits > 0 || !report.overlays.is_empty();
-    let verb = match (report.written, is_stopped) {
-        (true, _) => "now on",
-        (false, false) => "would move to",
-        (false, true) => "cannot move to",
+    let waits: Vec<String> = [Fate::Conflict, Fate::Blocked, Fate::PartlyUpstreamed, Fate::Upstreamed]
+        .into_iter()
+        .filter_map(|fate| counted(report, fate, if fate == Fate::Conflict { "in " } else { "" }))
+        .collect();
+    let stays = report.count(|fate| !matches!(fate, Fate::Dropped | Fate::Upstreamed));
+    let (count, verb) = match (report.written, waits.is_empty(), report.overlays.is_empty()) {
+        (true, _, _) => (stays, "now on"),
+        (false, false, _) => (report.count(Fate::goes_by_itself), "can move without a decision to"),
+        (false, true, true) => (stays, "would move to"),
+        (false, true, false) => (stays, "cannot move to"),
     };
     let mut line = format!(
-        "{variant}: {stays} of {} patches, from {upstream} {}, {verb} {}",
+        "{variant}: {count} of {} patches, from {upstream} {}, {verb} {}",
         patches.len(),
         from.name,
         to.name
     );
-    if waits > 0 {
-        line += &format!(" by itself: {waits} in conflict");
-    }
-    if blocked > 0 {
-        line += &format!(", {blocked} blocked");
+    if !waits.is_empty() {
+        line += &format!(": {}", waits.join(", "));
     }
     if !report.overlays.is_empty() {
-        let separator = if waits > 0 { ';' } else { ':' };
+        let separator = if waits.is_empty() { ':' } else { ';' };
         line += &format!("{separator} {}", in_the_way(&report.overlays));
     }
-    line
+    line + &counted(report, Fate::Dropped, "").map(|dropped| format!("; {dropped}")).unwrap_or_default()
+}
+
+/// Returns the number of patches with a fate, in words; `None` if there are none.
+fn counted(report: &RebaseReport, fate: Fate, before: &str) -> Option<String> {
+    let count = report.count(|other| other == fate);
+    (count > 0).then(|| format!("{count} {before}{}", fate.describe()))
 }
 
 /// The named variant, then the others whose series move with it.
@@ -96,5 +128,65 @@ fn name(patch: &PatchMove) -> String {
     match &patch.new_file {
         Some(new) if *new != patch.file => format!("{} -> {new}", patch.file),
         _ => patch.file.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rebase::Place;
+    use super::*;
+
+    fn patch(file: &str, new_file: Option<&str>, fate: Fate) -> PatchMove {
+        PatchMove {
+            series: "p".into(),
+            file: file.into(),
+            new_file: new_file.map(String::from),
+            subject: "s".into(),
+            fate,
+            notes: Vec::new(),
+            conflicts: Vec::new(),
+            blocked_by: Vec::new(),
+            range_diff: (fate == Fate::Changed).then(|| "@@\n+x".to_string()),
+        }
+    }
+
+    fn report(written: bool, patches: Vec<PatchMove>) -> RebaseReport {
+        let place = |name: &str| Place { name: name.into(), tree: "ab".repeat(20) };
+        RebaseReport {
+            variant: "p".into(),
+            upstream: "hello".into(),
+            from: place("v1"),
+            to: place("v2"),
+            tree: "cd".repeat(20),
+            patches,
+            reverts: Vec::new(),
+            proof: Vec::new(),
+            overlays: Vec::new(),
+            references: Vec::new(),
+            written,
+            next: vec!["cargo xtask lint".into()],
+        }
+    }
+
+    #[test]
+    fn a_dry_run_has_the_number_of_patches_that_can_move() {
+        let fates = [Fate::Unchanged, Fate::Changed, Fate::Conflict, Fate::Blocked, Fate::Upstreamed];
+        let patches = fates.iter().map(|fate| patch("p/0001-a.patch", None, *fate)).collect();
+        let text = text(&report(false, patches));
+        let headline = "p: 2 of 5 patches, from hello v1, can move without a decision to v2: 1 in conflict, 1 blocked, \
+                        1 upstreamed\n";
+        assert!(text.starts_with(headline), "{text}");
+        assert!(text.ends_with("\n\nnext: cargo xtask lint"), "{text}");
+    }
+
+    #[test]
+    fn dropped_patches_are_counted_and_the_new_names_are_used() {
+        let patches = vec![
+            patch("p/0001-a.patch", None, Fate::Dropped),
+            patch("p/0002-b.patch", Some("p/0001-b.patch"), Fate::Changed),
+        ];
+        let text = text(&report(true, patches));
+        assert!(text.starts_with("p: 1 of 2 patches, from hello v1, now on v2; 1 dropped\n"), "{text}");
+        assert!(text.contains("\np/0001-b.patch: changed\n"), "{text}");
     }
 }

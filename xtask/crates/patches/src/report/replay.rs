@@ -1,15 +1,15 @@
 //! Descriptions of the results of a replayed patch, shared by all reports.
 
 use espalier_series::{
-    Ambiguity, ConflictReason, Counter, FileConflict, Followed, MergeKind, PatchClass, RenameCandidate,
-    Replayed, SharedChange, describe_refusal,
+    Ambiguity, ConflictHunk, ConflictKind, ConflictReason, Counter, FileConflict, Followed, MergeKind,
+    PatchClass, RenameCandidate, Replayed, SharedChange, describe_refusal,
 };
 
 /// Describes one conflict, without the next step.
 pub fn describe_conflict(conflict: &FileConflict) -> String {
     let path = &conflict.path;
     match &conflict.reason {
-        ConflictReason::SameLines => format!("{path}: upstream changed the same lines"),
+        ConflictReason::SameLines => format!("{path}: {}", describe_same_lines(&conflict.hunks)),
         ConflictReason::FileExists => {
             format!("{path}: the patch creates this file, but a different one exists")
         }
@@ -47,6 +47,20 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
             let ambiguities: String = ambiguities.iter().map(describe_ambiguity).collect();
             format!("{path}: review it: the change fits, but maybe not where it was meant to go{ambiguities}")
         }
+    }
+}
+
+/// Describes conflicts between markers: what all of them have in common.
+fn describe_same_lines(hunks: &[ConflictHunk]) -> &'static str {
+    let are_all = |kinds: &[ConflictKind]| hunks.iter().all(|hunk| kinds.contains(&hunk.kind()));
+    if are_all(&[ConflictKind::BothChanged]) {
+        "upstream changed the same lines"
+    } else if are_all(&[ConflictKind::OursHasTheirs]) {
+        "upstream added the lines of the patch, and more at the same place"
+    } else if !hunks.iter().any(|hunk| hunk.kind() == ConflictKind::BothChanged) {
+        "upstream added lines at the same place"
+    } else {
+        "upstream changed the same lines, and added lines at the same place"
     }
 }
 
@@ -111,4 +125,29 @@ pub fn notes_on(replayed: &Replayed) -> Vec<String> {
         }
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_additions_are_not_called_a_change() {
+        let hunk = |base, ours, theirs| ConflictHunk {
+            marked: 0..9,
+            base: 0..base,
+            ours: 0..ours,
+            theirs: 0..theirs,
+        };
+        let (change, addition, known) = (hunk(1, 1, 1), hunk(0, 1, 1), hunk(0, 1, 0));
+        for (hunks, text) in [
+            (vec![change.clone()], "upstream changed the same lines"),
+            (vec![addition.clone()], "upstream added lines at the same place"),
+            (vec![addition.clone(), known.clone()], "upstream added lines at the same place"),
+            (vec![known], "upstream added the lines of the patch, and more at the same place"),
+            (vec![change, addition], "upstream changed the same lines, and added lines at the same place"),
+        ] {
+            assert_eq!(describe_same_lines(&hunks), text);
+        }
+    }
 }

@@ -16,6 +16,11 @@ fn a_clean_move_over_shifted_lines() {
       unchanged  patches/paged/0001-greet-more-warmly.patch
       unchanged  patches/paged/0002-say-what-is-counted.patch
       unchanged  patches/paged/0003-greet-dearly.patch
+
+    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask lint
+    next: cargo xtask build
+    next: cargo xtask undo    # if the move was a mistake
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
@@ -72,6 +77,8 @@ fn a_dry_run_says_how_patches_change_and_writes_nothing() {
         const char * words_greeting(int kind) {
             if (kind == 0) {
        -        return "hello there";
+
+    next: move them: cargo xtask rebase --to v2.0 --from [BESIDE]/newer
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
@@ -128,6 +135,11 @@ fn a_file_that_upstream_renamed_is_followed() {
        @@
         // What is said first.
         const char * words_greeting(int kind) {
+
+    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask lint
+    next: cargo xtask build
+    next: cargo xtask undo    # if the move was a mistake
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
@@ -214,13 +226,18 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
     insta::assert_snapshot!(moving.rebase(&["--drop-upstreamed"]).success(), @"
     exit: 0
     -- stdout --
-    paged: 2 of 3 patches, from hello v1.0, now on v2.0
+    paged: 2 of 3 patches, from hello v1.0, now on v2.0; 1 dropped
 
       unchanged  patches/paged/0001-greet-more-warmly.patch
       dropped    patches/paged/0002-say-what-is-counted.patch
                  taken upstream by 09067fe3d513 Change upstream
                  upstream has all of it
       unchanged  patches/paged/0003-greet-dearly.patch -> patches/paged/0002-greet-dearly.patch
+
+    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask lint
+    next: cargo xtask build
+    next: cargo xtask undo    # if the move was a mistake
     -- stderr --
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
@@ -254,6 +271,7 @@ fn deleting_upstreams_new_lines_is_warned_of() {
     -- stdout --
 
     -- stderr --
+        Resolved patches/paged/0001-change-something.patch: src/count.c
     error: the rebase would undo what upstream did since the old pin; nothing was written
       0001-change-something.patch deletes src/count.c:6, which upstream added: check_the_text(text);
       next: look at those patches; if it is intended, run the same command with `--no-strict`

@@ -43,7 +43,8 @@ fn an_edit_of_another_file_is_refused() {
     -- stderr --
     error: an edit is beside what was in conflict in patches/paged/0001-greet-more-warmly.patch
       src/count.c:4: expected `    int count = 0;`, found `    int count = 5;`
-      next: undo it in target/espalier/rebase/hello/work, `git add` the files, then: cargo xtask rebase --continue
+      next: undo it: git -C target/espalier/rebase/hello/work checkout automatic -- src/count.c
+      next: then: cargo xtask rebase --continue
       next: or accept it as a part of this patch: cargo xtask rebase --continue --allow-edits
       next: or make it later, in a patch of its own or in this one: cargo xtask edit
     ");
@@ -210,4 +211,37 @@ fn a_candidate_for_a_file_that_is_gone_may_change() {
     stage(&moving);
     moving.run(&["--continue"]).success();
     moving.assert_moved();
+}
+
+/// Every place of every file is named, with its lines and the way to undo it.
+#[test]
+fn every_edit_beside_is_named() {
+    let moving = resolved();
+    let count = moving.work().join("src/count.c");
+    files::edit(&count, "int count = 0;", "int count = 5;");
+    files::edit(&count, "    return count;\n", "    // one\n    // two\n    return count - 1;\n");
+    moving.solve(greet("hi there").replace("#include \"words.h\"\n", ""));
+    files::write(&moving.work().join("src/extra.c"), "int extra;\n");
+    stage(&moving);
+    let work = "git -C target/espalier/rebase/hello/work";
+    moving.run(&["--continue"]).code(4).says(&[
+        "4 edits are beside what was in conflict",
+        "src/count.c:4: expected `    int count = 0;`, found `    int count = 5;`",
+        ": expected `    return count;`, found 3 lines from `    // one` on",
+        "src/extra.c: it is a new file",
+        "src/greet.c:1: `#include \"words.h\"` is deleted",
+        &format!("next: leave the new files out: {work} rm --cached --quiet -- src/extra.c"),
+        &format!("next: undo it: {work} checkout automatic -- src/count.c"),
+        &format!(
+            "next: compare with the automatic result, and undo it by hand: {work} diff automatic -- src/greet.c"
+        ),
+        "next: `git add` the files, then: cargo xtask rebase --continue",
+    ]);
+    git::git(&moving.work(), &["rm", "--cached", "--quiet", "--", "src/extra.c"]);
+    git::git(&moving.work(), &["checkout", "--quiet", "automatic", "--", "src/count.c"]);
+    moving.solve(greet("hi there"));
+    moving.run(&["--continue"]).code(4).says(&[
+        "Resolved patches/paged/0001-greet-more-warmly.patch: src/greet.c",
+        "patches/paged/0003-greet-dearly.patch does not apply to",
+    ]);
 }

@@ -21,7 +21,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
       it stopped applying at 71f33493c428 Change upstream (Test Person)
-      after it 1 more of the patches will stop, as far as is known
+      after it 1 more of the patches may stop: they change the same files
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -87,6 +87,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
     -- stdout --
 
     -- stderr --
+        Resolved patches/paged/0001-greet-more-warmly.patch: src/greet.c
          Judging the series at 1 commit
     error: patches/paged/0003-greet-dearly.patch does not apply to hello v2.0 automatically (2 of 3 patches done)
       src/greet.c: upstream changed the same lines
@@ -139,7 +140,13 @@ fn a_conflict_is_solved_and_gone_on_with() {
 
     warning: patches undo what upstream did since the old pin:
       0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
+
+    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask lint
+    next: cargo xtask build
+    next: cargo xtask undo    # if the move was a mistake
     -- stderr --
+        Resolved patches/paged/0003-greet-dearly.patch: src/greet.c
     "#);
     moving.assert_moved();
 }
@@ -165,11 +172,14 @@ fn what_goes_by_itself_in_a_patch_with_a_conflict_is_staged() {
 fn a_conflict_is_skipped() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&[]).code(4);
-    moving.run(&["--skip"]).code(4).says(&["0003-greet-dearly.patch"]);
+    moving.run(&["--skip"]).code(4).says(&[
+        "Dropped patches/paged/0001-greet-more-warmly.patch: src/greet.c",
+        "0003-greet-dearly.patch does not apply",
+    ]);
     insta::assert_snapshot!(moving.run(&["--skip"]).success(), @"
     exit: 0
     -- stdout --
-    paged: 1 of 3 patches, from hello v1.0, now on v2.0
+    paged: 1 of 3 patches, from hello v1.0, now on v2.0; 2 dropped
 
       dropped    patches/paged/0001-greet-more-warmly.patch
                  skipped by hand
@@ -177,8 +187,14 @@ fn a_conflict_is_skipped() {
       dropped    patches/paged/0003-greet-dearly.patch
                  skipped by hand
 
-    warning: the move made differences that nothing accounts for; `prove HEAD .` lists them
+    warning: the move made differences that nothing accounts for
+
+    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask lint
+    next: cargo xtask build
+    next: cargo xtask undo    # if the move was a mistake
     -- stderr --
+         Dropped patches/paged/0003-greet-dearly.patch: src/greet.c
     ");
     moving.assert_moved();
     assert_eq!(files::list(&moving.project.path("patches/paged")), ["0001-say-what-is-counted.patch"]);
@@ -353,10 +369,12 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
       it stopped applying at 71f33493c428 Change upstream (Test Person)
-      after it 1 more of the patches will stop, as far as is known
+      after it 1 more of the patches may stop: they change the same files
+      src/greet.c: resolved as when patches/paged/0001-greet-more-warmly.patch went onto hello v2.0; not staged yet: review it first
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: review it, `git add` the files, then: cargo xtask rebase --continue
+      next: or get the conflict back: git -C target/espalier/rebase/hello/work checkout automatic -- src/greet.c
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
@@ -383,11 +401,12 @@ fn what_was_solved_is_remembered() {
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
       it stopped applying at 71f33493c428 Change upstream (Test Person)
-      after it 1 more of the patches will stop, as far as is known
+      after it 1 more of the patches may stop: they change the same files
       src/greet.c: resolved as when patches/paged/0001-greet-more-warmly.patch went onto hello v2.0; not staged yet: review it first
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
+      next: review it, `git add` the files, then: cargo xtask rebase --continue
+      next: or get the conflict back: git -C target/espalier/rebase/hello/work checkout automatic -- src/greet.c
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
@@ -397,4 +416,157 @@ fn what_was_solved_is_remembered() {
     git::git(&moving.work(), &["add", "src/greet.c"]);
     let next = moving.run(&["--continue"]).code(4);
     assert!(next.stderr.contains("0003-greet-dearly.patch does not apply to"), "{}", next.stderr);
+}
+
+const README: &str = "target/espalier/rebase/hello/conflict/README.md";
+
+/// Solves both stops of the usual conflict, and aborts at the end of the second; `second` is the result of that one.
+fn resolved_twice_and_aborted(second: &str) -> Move {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&[]).code(4);
+    moving.solve(greet("hi there"));
+    moving.run(&["--continue"]).code(4);
+    moving.solve(second);
+    moving.run(&["--abort"]).success();
+    moving
+}
+
+/// Every stop has the notice, not only the first one of a run.
+#[test]
+fn what_was_solved_is_reported_at_every_stop() {
+    let moving = resolved_twice_and_aborted(&greet("hi there, dear"));
+    let notice = |patch: &str| {
+        format!("src/greet.c: resolved as when patches/paged/{patch} went onto hello v2.0; not staged yet")
+    };
+    let review = "next: review it, `git add` the files, then: cargo xtask rebase --continue";
+    moving.rebase(&[]).code(4).says(&[&notice("0001-greet-more-warmly.patch"), review]);
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    moving.run(&["--continue"]).code(4).says(&[&notice("0003-greet-dearly.patch"), review]);
+    let readme = moving.project.read(README);
+    assert!(!readme.contains("<<<<<<<") && readme.contains("it has no markers: review it"), "{readme}");
+    let package = moving.package();
+    assert_eq!(package["hunks"][0]["marked"], serde_json::Value::Null);
+    let recorded = package["files"][0]["recorded"].as_str().unwrap();
+    assert!(recorded.starts_with("patches/paged/0003-greet-dearly.patch went onto"), "{recorded}");
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+}
+
+/// git records the whole file, so the edits that `--allow-edits` accepted come back with it.
+#[test]
+fn edits_beside_a_recorded_resolution_are_reported_with_it() {
+    let moving = resolved_twice_and_aborted(&greet("hi there, dear").replace("good day", "good night"));
+    moving.rebase(&[]).code(4);
+    git::git(&moving.work(), &["add", "src/greet.c"]);
+    moving.run(&["--continue"]).code(4).says(&[
+        "it also edits lines beside the conflict, which only `--allow-edits` accepts:",
+        "src/greet.c:8: expected `    return \"good day to you\";`, found `    return \"good night to you\";`",
+    ]);
+    let work = moving.work();
+    git::git(&work, &["checkout", "--quiet", "automatic", "--", "src/greet.c"]);
+    let marked = std::fs::read_to_string(work.join("src/greet.c")).unwrap();
+    assert!(marked.contains("<<<<<<< v2.0\n"), "{marked}");
+    moving.solve(greet("hi there, dear"));
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+}
+
+/// The number of further stops needs the target only, not upstream's history.
+#[test]
+fn the_patches_that_will_stop_are_known_without_history() {
+    let counts_otherwise = |upstream: &Path| {
+        upstream_greets_otherwise(upstream);
+        files::edit(&upstream.join("src/count.c"), "int count = 0;", "int count = 1;");
+        // The commits since the pin are gone.
+        git::git(upstream, &["checkout", "--quiet", "--orphan", "alone"]);
+    };
+    let moving = Move::new(counts_otherwise);
+    let words = [
+        "after it 1 more of the patches will stop, as far as is known, and 1 may: they change the same files",
+        "next: resolve it",
+    ];
+    moving.rebase(&[]).code(4).says(&words).says_nothing_of("it stopped applying at");
+}
+
+/// A file that may not change is put back, not staged.
+#[test]
+fn what_is_not_staged_and_may_not_change_is_put_back() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&[]).code(4);
+    moving.solve(greet("hi there"));
+    files::edit(&moving.work().join("README.md"), "Hello", "Hello!");
+    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    exit: 4
+    -- stdout --
+
+    -- stderr --
+    error: `target/espalier/rebase/hello/work/README.md` is modified but not staged
+      next: undo it: git -C target/espalier/rebase/hello/work restore -- README.md
+      next: then: cargo xtask rebase --continue
+      next: or keep it in this patch: git -C target/espalier/rebase/hello/work add README.md && cargo xtask rebase --continue --allow-edits
+    ");
+    git::git(&moving.work(), &["restore", "--", "README.md"]);
+    moving.run(&["--continue"]).code(4).says(&["0003-greet-dearly.patch does not apply"]);
+}
+
+/// Both sides insert lines at one place: neither changed what the other one changed.
+#[test]
+fn two_additions_are_called_that() {
+    let adds = |text: &'static str| {
+        move |folder: &Path| files::edit(&folder.join("src/count.c"), "#include \"words.h\"\n", text)
+    };
+    let moving = Move::with_patch(
+        adds("#include \"words.h\"\n#include <limits.h>\n"),
+        adds("#include \"words.h\"\n#include <stdio.h>\n"),
+    );
+    moving.rebase(&[]).code(4).says(&["src/count.c: upstream added lines at the same place"]);
+    assert_eq!(moving.package()["hunks"][0]["kind"], "both-added");
+    let readme = moving.project.read(README);
+    for words in [
+        "both add lines at one place, and change none: upstream 1 line, the patch 1 line",
+        "base: empty: nothing was there when the patch was made",
+        "to keep both, write",
+    ] {
+        assert!(readme.contains(words), "{words}: {readme}");
+    }
+}
+
+/// Upstream has the lines of the patch, and one more: nothing is left to do.
+#[test]
+fn an_addition_that_upstream_has_too_is_called_that() {
+    let adds = |text: &'static str| {
+        move |folder: &Path| files::edit(&folder.join("src/count.c"), "#include \"words.h\"\n", text)
+    };
+    let moving = Move::with_patch(
+        |folder: &Path| {
+            adds("#include \"words.h\"\n#include <limits.h>\n")(folder);
+            files::edit(&folder.join("src/count.c"), "    return count;", "    return count - 1;");
+        },
+        adds("#include \"words.h\"\n#include <stdio.h>\n#include <limits.h>\n"),
+    );
+    moving
+        .rebase(&[])
+        .code(4)
+        .says(&["src/count.c: upstream added the lines of the patch, and more at the same place"]);
+    assert_eq!(moving.package()["hunks"][0]["kind"], "ours-has-theirs");
+}
+
+/// A patch that is dropped renumbers the others, and documents name them by number.
+#[test]
+fn references_to_renumbered_patches_are_named() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.project.write("docs/counts.md", "# Counts\n\nPatch 0002 of `paged` says what is counted.\n");
+    moving
+        .project
+        .write("ci/suites/suites.toml", "# Greetings (patch 0001).\n[[programs]]\ntarget = \"greet\"\n");
+    moving.rebase(&[]).code(4);
+    moving.run(&["--skip"]).code(4);
+    let said = moving.run(&["--skip"]).success();
+    for place in [
+        "  ci/suites/suites.toml:1: patch 0001 of paged was dropped\n",
+        "  docs/counts.md:3: patch 0002 of paged is 0001 now\n",
+    ] {
+        assert!(said.stdout.contains(place), "{said}");
+    }
 }

@@ -106,7 +106,13 @@ fn a_conflict_is_handed_over_by_the_command_of_the_warning() {
 
     warning: patches undo what upstream did since the old pin:
       0002-greet-all.patch deletes src/greet.c:8, which upstream added: return "good evening to you";
+
+    next: cargo xtask prove --variant child HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask lint
+    next: cargo xtask build --variant child
+    next: cargo xtask undo    # if the move was a mistake
     -- stderr --
+        Resolved patches/child/0002-greet-all.patch: src/greet.c
          Rebased grandchild onto child: 1 of 1 patches changed
          Locking child in espalier.lock: tree 40f8266fbfd5b0d48c57d65e19c591e14487d0a1
          Locking grandchild in espalier.lock: tree 70fbf0c2d7f6d89381cfc97cc46d40bf213310ed

@@ -29,7 +29,7 @@ fn a_patch_is_edited_during_the_move() {
       src/count.c
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: edit its files, `git add` them, then: cargo xtask rebase --continue
+      next: edit it, `git add` the files, then: cargo xtask rebase --continue
       next: or drop this patch: cargo xtask rebase --skip
       next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");

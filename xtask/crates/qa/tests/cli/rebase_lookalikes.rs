@@ -125,6 +125,7 @@ fn a_dry_run_says_what_the_run_then_says() {
                 patch["new_file"].take();
             }
             json["written"].take();
+            json["next"].take();
             json
         };
         let tried = said(&["--dry-run"]);
@@ -180,6 +181,11 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
        @@ int words_count(const char * text) {
                     count++;
                 }
+
+    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask lint
+    next: cargo xtask build
+    next: cargo xtask undo    # if the move was a mistake
     -- stderr --
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0

@@ -45,6 +45,7 @@ fn what_was_decided_before_a_conflict_holds_after_it() {
     -- stdout --
 
     -- stderr --
+        Resolved patches/paged/0003-greet-dearly.patch: src/greet.c
     error: the rebase would undo what upstream did since the old pin; nothing was written
       0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
       next: look at those patches; if it is intended, run the same command with `--no-strict`
@@ -65,6 +66,11 @@ fn what_was_decided_before_a_conflict_holds_after_it() {
 
     warning: patches undo what upstream did since the old pin:
       0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
+
+    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask lint
+    next: cargo xtask build
+    next: cargo xtask undo    # if the move was a mistake
     -- stderr --
     "#);
     moving.assert_moved();
@@ -92,6 +98,7 @@ fn lines_that_come_back_are_named() {
     -- stdout --
 
     -- stderr --
+        Resolved patches/paged/0001-change-something.patch: src/greet.c
     error: the rebase would undo what upstream did since the old pin; nothing was written
       0001-change-something.patch brings back src/greet.c:5, which upstream deleted: if (kind == 0) {
       next: look at those patches; if it is intended, run the same command with `--no-strict`
@@ -120,8 +127,14 @@ fn a_replaced_binary_is_named() {
     warning: patches undo what upstream did since the old pin:
       0001-change-something.patch replaces data/logo.bin, which is binary, and upstream changed it too
 
-    warning: the move made differences that nothing accounts for; `prove HEAD .` lists them
+    warning: the move made differences that nothing accounts for
+
+    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask lint
+    next: cargo xtask build
+    next: cargo xtask undo    # if the move was a mistake
     -- stderr --
+        Resolved patches/paged/0001-change-something.patch: data/logo.bin
     ");
     moving.assert_moved();
 }
@@ -227,8 +240,14 @@ fn where_upstream_moved_things_a_person_says_where_to() {
       -## src/circle.c ##
       -renamed
 
-    warning: the move made differences that nothing accounts for; `prove HEAD .` lists them
+    warning: the move made differences that nothing accounts for
+
+    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask lint
+    next: cargo xtask build
+    next: cargo xtask undo    # if the move was a mistake
     -- stderr --
+        Resolved patches/paged/0001-change-something.patch: 2 files
     ");
     moving.assert_moved();
 }

@@ -24,7 +24,7 @@ fn stopped(moving: Move) -> (Move, Value) {
 fn greeting() -> (Move, Value) {
     let moving = Move::new(upstream_greets_otherwise);
     let patch = "patches/paged/0001-greet-more-warmly.patch";
-    let tests = "warmly\n\nVerified-by: the smoke test; cargo xtask gate\n---\n";
+    let tests = "warmly\n\nVerified-by: the smoke test; cargo xtask gate\nDrop-when: upstream greets\n---\n";
     moving.project.edit(patch, "warmly\n\n---\n", tests);
     moving.project.write(
         "ci/suites/suites.toml",
@@ -76,8 +76,11 @@ fn a_conflict_is_described_in_full() {
     let diff = commit["diff"]["text"].as_str().unwrap();
     assert!(diff.starts_with("--- a/src/greet.c\n+++ b/src/greet.c\n@@ -3,7 +3,7 @@"), "{diff}");
     assert!(diff.contains("\n-        return \"hello\";\n+        return \"hi\";\n"), "{diff}");
-    let other = json!([{ "file": "patches/paged/0003-greet-dearly.patch", "same_function": true }]);
+    let other = json!([
+        { "file": "patches/paged/0003-greet-dearly.patch", "same_function": true, "same_lines": true }
+    ]);
     assert_eq!(hunk["other_patches"], other);
+    assert_eq!((&hunk["kind"], &package["files"][0]["recorded"]), (&json!("both-changed"), &Value::Null));
     assert_eq!(hunk["elsewhere"], json!([]));
     assert_eq!((&package["rebase"]["done"], &package["rebase"]["of"]), (&json!(0), &json!(3)));
     assert_eq!(package["rebase"]["folder"], FOLDER);
@@ -93,9 +96,20 @@ fn a_conflict_is_described_in_full() {
     ];
     assert_eq!(files::list(&moving.project.path(FOLDER)), expected);
     let readme = moving.project.read(&format!("{FOLDER}/README.md"));
-    for words in
-        ["src/greet.c: upstream changed the same lines", "rebase --root", "--continue", "--skip", "--abort"]
-    {
+    for words in [
+        "src/greet.c: upstream changed the same lines",
+        "\n    Greet more warmly\n\n    Verified-by: the smoke test",
+        "It can be dropped when: upstream greets\n",
+        "Its test, from Verified-by: the smoke test\n",
+        "Its test, from ci/suites/suites.toml:1: test-greet\n",
+        "hunk-01/: src/greet.c:6-12, in `const char * words_greeting(int kind) {`\n",
+        "both change the same 1 line: upstream to 1 line, the patch to 1 line\n",
+        "  patches/paged/0003-greet-dearly.patch changes these lines too\n",
+        "rebase --root",
+        "--continue",
+        "--skip",
+        "--abort",
+    ] {
         assert!(readme.contains(words), "{readme}");
     }
 }

@@ -139,7 +139,11 @@ fn upstreamed_patches_of_all_series_are_reported() {
 fn a_dry_run_has_the_verdicts_of_status() {
     let moving = Move::of(project(), upstream_greets_otherwise);
     let said = moving.rebase(&["--dry-run"]).code(4);
-    assert!(said.stdout.contains("cannot move to v2.0 by itself: 1 in conflict, 1 blocked"), "{said}");
+    let headline = "paged, other, child: 2 of 4 patches, from hello v1.0, can move without a decision to v2.0: 1 in \
+                    conflict, 1 blocked\n";
+    assert!(said.stdout.starts_with(headline), "{said}");
+    let next = "next: it stops at each patch in conflict: cargo xtask rebase --to v2.0 --from ";
+    assert!(said.stdout.contains(next), "{said}");
     let blocked = "blocked    patches/paged/0002-greet-dearly.patch (by 0001-greet-more-warmly.patch)";
     assert!(said.stdout.contains(blocked), "{said}");
     let lines: Vec<&str> = said.stdout.lines().collect();

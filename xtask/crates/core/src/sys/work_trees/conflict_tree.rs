@@ -8,7 +8,7 @@ use git2::{Index, IndexEntry, IndexTime, Repository, Status, StatusOptions};
 
 use super::rebase_repo::RebaseRepo;
 use crate::error::{Error, Kind, Result};
-use crate::next_command::quoted;
+use crate::next_command::{git_in, quoted, quoted_bytes};
 use crate::sys::git::command::git;
 use crate::sys::git::ids::{object_id, oid};
 use crate::sys::machine::disk;
@@ -143,12 +143,17 @@ pub struct Resolved {
     pub untracked: Vec<String>,
 }
 
-/// Returns the tree that the user has staged.
+/// Returns the tree that the user has staged. `may_change` decides which files belong to the resolution.
 ///
 /// # Errors
 ///
 /// While one of `conflicts` has a conflict marker, a path is unmerged, or a change is not staged.
-pub fn read_resolved(repo: &RebaseRepo, conflicts: &[RepoPath], shown_as: &str) -> Result<Resolved> {
+pub fn read_resolved(
+    repo: &RebaseRepo,
+    conflicts: &[RepoPath],
+    may_change: impl Fn(&[u8]) -> bool,
+    shown_as: &str,
+) -> Result<Resolved> {
     for path in conflicts {
         refuse_markers(repo, path, shown_as)?;
     }
@@ -164,13 +169,24 @@ pub fn read_resolved(repo: &RebaseRepo, conflicts: &[RepoPath], shown_as: &str) 
         if entry.status().contains(Status::WT_NEW) {
             untracked.push(path);
         } else if entry.status().intersects(NOT_STAGED) {
-            return Err(waits(format!("`{shown_as}/{path}` is modified but not staged"))
-                .hint(add_command(shown_as, entry.path_bytes()))
-                .hint("cargo xtask rebase --continue"));
+            return Err(not_staged(shown_as, entry.path_bytes(), may_change(entry.path_bytes())));
         }
     }
     let tree = index.write_tree().map_err(broken)?;
     Ok(Resolved { tree: object_id(tree), untracked })
+}
+
+/// Returns the error for a change that is not staged. What may not change would be refused when it is staged.
+fn not_staged(shown_as: &str, path: &[u8], may_change: bool) -> Error {
+    let error = waits(format!("`{shown_as}/{}` is modified but not staged", printable(path)));
+    let add = add_command(shown_as, path);
+    if may_change {
+        return error.hint(add).hint("cargo xtask rebase --continue");
+    }
+    error
+        .hint(format!("undo it: {} restore -- {}", git_in(shown_as), quoted_bytes(path)))
+        .hint("then: cargo xtask rebase --continue")
+        .hint(format!("or keep it in this patch: {add} && cargo xtask rebase --continue --allow-edits"))
 }
 
 const NOT_STAGED: Status = Status::WT_MODIFIED.union(Status::WT_DELETED).union(Status::WT_TYPECHANGE);

@@ -9,11 +9,15 @@ use git2::{Repository, RepositoryInitOptions};
 use crate::error::{Error, Result};
 use crate::sys::git::command::convert_nothing;
 use crate::sys::git::store::{Store, commit_text, commit_text_by, write_failed};
-use crate::sys::machine::disk;
+use crate::sys::machine::{disk, ours};
 
 /// Path from `objects` of a work tree two folders below `target/espalier/` to the store's: relative, so that it stays
 /// valid when the whole project is moved.
 const BORROWED: &str = "../../../../../store.git/objects\n";
+
+/// Name of the tag of the automatic result of the patch at which the rebase waits: `git checkout automatic -- FILE`
+/// restores a file as it was handed over.
+pub const AUTOMATIC: &str = "automatic";
 
 /// A repository with a work tree.
 pub struct RebaseRepo {
@@ -77,5 +81,18 @@ impl RebaseRepo {
         self.store.write_tree(tree)?;
         let text = commit_text_by(&author, &tree.to_string(), Some(parent), &patch.message());
         self.store.write(ObjectKind::Commit, text.as_bytes())
+    }
+
+    /// Writes `tree`, the automatic result of a patch on top of `head`, as a commit, and moves the tag [`AUTOMATIC`] to
+    /// it.
+    pub fn tag_automatic(&self, tree: ObjectId, head: ObjectId) -> Result<()> {
+        self.store.write_tree(tree)?;
+        let text = commit_text(tree, Some(head), "The automatic result\n");
+        let commit = self.store.write(ObjectKind::Commit, text.as_bytes())?;
+        let tags = self.git_dir().join("refs/tags");
+        // Left by a run that was killed in this function; we hold the run lock. A program that is killed while it holds
+        // git's own lock of the tag would be in the way of the next run, so the file is replaced without it.
+        ours::sweep_temporary(&tags)?;
+        disk::write_atomically(&tags.join(AUTOMATIC), format!("{commit}\n").as_bytes())
     }
 }

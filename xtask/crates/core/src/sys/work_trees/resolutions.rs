@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use espalier_series::{first_marker, printable};
+use espalier_series::first_marker;
 
 use super::conflict_tree::in_work;
 use super::rebase_repo::RebaseRepo;
@@ -20,10 +20,12 @@ const ORIGIN: &str = "espalier-origin";
 /// A conflict that was resolved with a recorded resolution; the result is not staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
-    /// The file, safe to print.
-    pub path: String,
+    /// The file.
+    pub path: Vec<u8>,
     /// The place where it was resolved first.
     pub origin: String,
+    /// The text of the file with the resolution.
+    pub text: Vec<u8>,
 }
 
 /// Applies recorded resolutions to the conflicts in the work tree of `repo`; records for the others that they were
@@ -32,7 +34,10 @@ pub fn offer(repo: &RebaseRepo, home: &Path, here: &str) -> Result<Vec<Remembere
     let cache = repo.git_dir().join(CACHE);
     // git records nothing unless this folder exists.
     disk::create_folder(&cache)?;
-    // git does not report the ids of conflicts that it has resolved, so they are read before git sees any resolution.
+    // git does not report the ids of conflicts that it has resolved, so they are read before git sees any resolution,
+    // also those that the repository has from the earlier stops of this rebase.
+    copy(&cache, home, |_| true)?;
+    remove_solutions(&cache)?;
     copy(home, &cache, |file| !is_solution(file))?;
     rerere(repo)?;
     let met = waiting(repo)?;
@@ -43,11 +48,10 @@ pub fn offer(repo: &RebaseRepo, home: &Path, here: &str) -> Result<Vec<Remembere
         let origin = cache.join(&id).join(ORIGIN);
         match disk::read_if_there(&origin)? {
             None => disk::write_atomically(&origin, here.as_bytes())?,
-            Some(origin) if is_solved(repo, &path)? => {
+            Some(origin) => {
                 let origin = espalier_series::lossy(&origin).into_owned();
-                solved.push(Remembered { path: printable(&path), origin });
+                solved.extend(solved_text(repo, &path)?.map(|text| Remembered { path, origin, text }));
             }
-            Some(_) => {}
         }
     }
     Ok(solved)
@@ -76,7 +80,7 @@ pub fn learn(repo: &RebaseRepo, home: &Path) -> Result<()> {
 
 fn copy(from: &Path, to: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<()> {
     // Left by a run that was killed in this function before it was finished, so this run records the same again.
-    for folder in disk::folders_in(to) {
+    for folder in [from, to].into_iter().flat_map(disk::folders_in) {
         ours::sweep_temporary(&folder)?;
     }
     if !disk::exists(from) {
@@ -101,7 +105,14 @@ fn waiting(repo: &RebaseRepo) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     Ok(entries.collect())
 }
 
-fn is_solved(repo: &RebaseRepo, path: &[u8]) -> Result<bool> {
+/// Returns the text of a file that has no conflict any more.
+fn solved_text(repo: &RebaseRepo, path: &[u8]) -> Result<Option<Vec<u8>>> {
     let text = disk::read_if_there(&repo.work().join(to_path(path)))?;
-    Ok(text.is_some_and(|text| first_marker(&text).is_none()))
+    Ok(text.filter(|text| first_marker(text).is_none()))
+}
+
+/// Removes the resolutions from the cache of a repository; the persistent cache has them too.
+fn remove_solutions(cache: &Path) -> Result<()> {
+    let files = disk::files_below(cache)?.into_iter().filter(|file| is_solution(file));
+    files.map(|file| cache.join(file)).try_for_each(|file| disk::remove_file(&file))
 }

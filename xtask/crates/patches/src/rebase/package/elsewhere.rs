@@ -109,6 +109,6 @@ pub fn occurrences(
 }
 
 /// Whether lines say enough to be looked for: a brace is everywhere.
-fn is_telling(lines: &[&[u8]]) -> bool {
+pub fn is_telling(lines: &[&[u8]]) -> bool {
     lines.concat().iter().filter(|byte| byte.is_ascii_alphanumeric()).count() >= TELLING
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::{disk, ours};
 
-use crate::report::conflict::{ConflictPackage, json_text, readme};
+use crate::report::conflict::{ConflictPackage, json_text};
+use crate::report::conflict_readme::readme;
 
 /// Writes the package to `folder`, in place of an earlier one: complete, or not at all. All names in it are ours.
 pub fn write(package: &ConflictPackage, folder: &Path, scratch: &Path) -> Result<()> {

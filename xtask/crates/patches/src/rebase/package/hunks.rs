@@ -43,7 +43,7 @@ pub fn describe(stopped: &Stopped<'_>, conflicts: &[ConflictedVersions<'_>]) -> 
             let mut hunk = described(versions, &lines, hunks.len() + 1);
             hunk.elsewhere = occurrences(versions, &lines, &searches);
             hunk.commits = upstream.as_ref().and_then(|upstream| upstream.changes(versions, &lines).ok());
-            hunk.other_patches = other_patches(stopped, versions, hunk.function.as_deref());
+            hunk.other_patches = other_patches(stopped, (versions, &lines), hunk.function.as_deref());
             hunks.push(hunk);
         }
     }
@@ -77,6 +77,7 @@ fn described(versions: &ConflictedVersions<'_>, lines: &ConflictLines, number: u
         folder: format!("hunk-{number:02}"),
         path: PathText::from(&versions.conflict.path),
         function,
+        kind: lines.kind,
         marked: lines.marked.as_ref().map(span),
         base,
         ours,

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use espalier_series::{
-    ConflictReason, Content, FileConflict, FilePatch, Hunk, LineKind, MergeKind, Patch, RepoPath, Version,
+    ConflictKind, ConflictReason, Content, FileConflict, FilePatch, Hunk, LineKind, MergeKind, Patch,
+    RepoPath, Version,
 };
 
 use super::Stopped;
@@ -26,6 +27,8 @@ pub struct FileText<'s> {
 
 /// One place with a conflict: lines, from 0, in each version that there is.
 pub struct ConflictLines {
+    /// The relation of the two sides, if it is a conflict of lines.
+    pub kind: Option<ConflictKind>,
     /// In the text with markers.
     pub marked: Option<Range<usize>>,
     pub base: Option<Range<usize>>,
@@ -77,7 +80,9 @@ impl<'s> ConflictedVersions<'s> {
     /// Returns every place with a conflict. A conflict without markers concerns the whole file; if that is gone, there
     /// is one place for each hunk of the patch.
     pub fn places(&self) -> Vec<ConflictLines> {
+        let are_lines = matches!(self.conflict.reason, ConflictReason::SameLines);
         let marked = self.conflict.hunks.iter().map(|hunk| ConflictLines {
+            kind: are_lines.then(|| hunk.kind()),
             marked: Some(hunk.marked.clone()),
             base: self.base.as_ref().map(|_| hunk.base.clone()),
             ours: self.ours.as_ref().map(|_| hunk.ours.clone()),
@@ -86,6 +91,7 @@ impl<'s> ConflictedVersions<'s> {
         let of_patch = self.patch_hunks().iter().map(|hunk| {
             let (old, new) = changed_lines(hunk);
             ConflictLines {
+                kind: None,
                 marked: None,
                 base: self.base.as_ref().map(|_| old),
                 ours: None,
@@ -103,6 +109,7 @@ impl<'s> ConflictedVersions<'s> {
     fn whole(&self) -> ConflictLines {
         let all = |file: &Option<FileText<'_>>| file.as_ref().map(|file| 0..line_count(&file.text));
         ConflictLines {
+            kind: None,
             marked: None,
             base: all(&self.base),
             ours: all(&self.ours),

@@ -105,6 +105,7 @@ fn packaged_file(versions: &ConflictedVersions<'_>, hunks: &[PackagedHunk]) -> P
         ours: ours.as_ref().map(version),
         theirs: theirs.as_ref().map(version),
         hunks: hunks.iter().filter(|hunk| hunk.path == path).map(|hunk| hunk.number).collect(),
+        recorded: None,
         path,
     }
 }

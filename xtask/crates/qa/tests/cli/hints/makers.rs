@@ -45,6 +45,12 @@ pub fn with_lost_line() -> Project {
     moving.project
 }
 
+/// Commits the project, with an updated lock.
+pub fn committed(project: Project) -> Project {
+    commit_project(&project);
+    project
+}
+
 pub fn edited() -> Project {
     let project = Project::new();
     project.run(&["lock"]).success();

@@ -4,12 +4,52 @@ use super::super::support::moving::greet;
 use super::super::support::upstream::moved as moved_upstream;
 use super::super::support::{Project, files, git};
 use super::makers::{
-    ABOUT, GREETING_GOES, clone_with_stale_child, elsewhere, project_by_git, syncs_badly, waiting,
+    ABOUT, GREETING_GOES, clone_with_stale_child, committed, elsewhere, project_by_git, syncs_badly, waiting,
     waiting_before_a_part, with_child, with_stale_child,
 };
 use super::{HintCase, Place};
 
 pub const CASES: &[HintCase] = &[
+    HintCase {
+        name: "a dry run of a rebase",
+        make: || project_by_git(&[GREETING_GOES]),
+        command: "rebase --to main --dry-run",
+        place: Place::Clone,
+        hints: &[("cargo xtask rebase --to main", 4)],
+    },
+    HintCase {
+        name: "a rebase that is done",
+        make: || committed(project_by_git(&[ABOUT])),
+        command: "rebase --to main",
+        place: Place::Here,
+        hints: &[
+            ("cargo xtask prove HEAD", 0),
+            // The patches have no trailers.
+            ("cargo xtask lint", 1),
+            ("cargo xtask build", 0),
+            ("cargo xtask undo", 0),
+        ],
+    },
+    HintCase {
+        name: "a rebase with a conflict that was resolved before",
+        make: || {
+            let project = waiting(&[GREETING_GOES], |work| {
+                files::write(&work.join("src/greet.c"), greet("hi there"));
+                git::git(work, &["add", "--all"]);
+            });
+            project.run(&["rebase", "--abort"]).success();
+            project
+        },
+        command: "rebase --to main",
+        place: Place::Here,
+        hints: &[
+            ("git -C target/espalier/rebase/hello/work status", 0),
+            ("cargo xtask rebase --continue", 4),
+            ("git -C target/espalier/rebase/hello/work checkout automatic", 0),
+            ("cargo xtask rebase --skip", 4),
+            ("cargo xtask rebase --abort", 0),
+        ],
+    },
     HintCase {
         name: "a rebase with a conflict",
         make: || project_by_git(&[GREETING_GOES]),
@@ -112,7 +152,11 @@ pub const CASES: &[HintCase] = &[
         },
         command: "rebase --continue",
         place: Place::Here,
-        hints: &[("git -C target/espalier/rebase/hello/work add", 0), ("cargo xtask rebase --continue", 4)],
+        hints: &[
+            ("git -C target/espalier/rebase/hello/work restore", 0),
+            ("cargo xtask rebase --continue", 4),
+            ("git -C target/espalier/rebase/hello/work add", 4),
+        ],
     },
     HintCase {
         name: "a rebase with an edit beside the conflict",
@@ -126,6 +170,7 @@ pub const CASES: &[HintCase] = &[
         command: "rebase --continue",
         place: Place::Here,
         hints: &[
+            ("git -C target/espalier/rebase/hello/work checkout automatic", 0),
             ("cargo xtask rebase --continue", 4),
             ("cargo xtask rebase --continue --allow-edits", 4),
             ("cargo xtask edit", 0),

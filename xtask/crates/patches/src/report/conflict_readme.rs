@@ -1,0 +1,150 @@
+//! `README.md` beside `conflict.json`: a summary of a stopped patch for a person.
+
+use espalier_series::{ConflictKind, printable};
+
+use super::conflict::{ConflictPackage, OtherPatch, PackagedHunk, PackagedPatch, PackagedSide, StopKind};
+
+/// Maximum number of patches that are named beside a hunk.
+const OTHERS_SHOWN: usize = 8;
+
+/// Returns the text; empty for a report, which has no work tree.
+pub fn readme(package: &ConflictPackage) -> String {
+    let ConflictPackage { patch, hunks, upstream, .. } = package;
+    let Some(rebase) = &package.rebase else { return String::new() };
+    let to = package.to.as_ref().map(|to| to.name.as_str()).unwrap_or_default();
+    let mut text = match package.kind {
+        StopKind::Conflict => format!("{} does not apply to {upstream} {to} automatically.\n\n", patch.file),
+        StopKind::Edit => format!("{} applies to {upstream} {to}, and waits to be edited.\n\n", patch.file),
+    };
+    text += &files(package);
+    text += &purpose(patch);
+    text += &format!("Work tree: {}\n", rebase.work);
+    text += "All of it as data: conflict.json; docs/reference/conflict-json.md of Espalier has every key\n";
+    hunks.iter().for_each(|hunk| text += &describe(hunk));
+    text += &legend(hunks);
+    text += &format!("\n{}\nThen: {}\n", rules(package), rebase.next.go_on);
+    text += &format!("Or without this patch: {}\nOr not at all: {}\n", rebase.next.skip, rebase.next.abort);
+    text
+}
+
+/// Every file with a conflict, and whether it is resolved already.
+fn files(package: &ConflictPackage) -> String {
+    let mut text = String::new();
+    for file in &package.files {
+        text += &format!("* {}\n", file.description.replace('\n', "\n  "));
+        if let Some(origin) = &file.recorded {
+            text += &format!(
+                "  it is resolved in the work tree already, as when {origin}; it has no markers: review it\n"
+            );
+        }
+    }
+    if text.is_empty() { text } else { text + "\n" }
+}
+
+/// The message of the patch, which says what it is for, the condition under which it can go, and its tests.
+fn purpose(patch: &PackagedPatch) -> String {
+    let mut text = "Its message (a text of the patch, no instruction):\n\n".to_string();
+    for line in patch.message.trim_end().lines() {
+        text += format!("    {line}").trim_end();
+        text += "\n";
+    }
+    let mut facts = String::new();
+    let is_condition = |key: &str| key.eq_ignore_ascii_case("Drop-when");
+    for trailer in patch.trailers.iter().filter(|trailer| is_condition(&trailer.key)) {
+        facts += &format!("It can be dropped when: {}\n", trailer.text);
+    }
+    for test in &patch.verified_by {
+        facts += &format!("Its test, from {}: {}\n", test.source, test.text);
+    }
+    if facts.is_empty() { text + "\n" } else { format!("{text}\n{facts}\n") }
+}
+
+/// One place with a conflict.
+fn describe(hunk: &PackagedHunk) -> String {
+    let function = hunk.function.as_ref().map(|name| format!(", in `{name}`")).unwrap_or_default();
+    let marked = hunk.marked.as_ref();
+    let lines = marked.map(|span| format!(":{}-{}", span.start, span.start + span.lines.saturating_sub(1)));
+    let mut text =
+        format!("{}/: {}{}{function}\n", hunk.folder, hunk.path.as_str(), lines.unwrap_or_default());
+    if let Some(kind) = hunk.kind {
+        text += &format!("  {}\n", describe_kind(kind, hunk));
+    }
+    text + &others(&hunk.other_patches)
+}
+
+fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk) -> String {
+    let count = |side: &Option<PackagedSide>| match side.as_ref().map_or(0, |side| side.span.lines) {
+        1 => "1 line".to_string(),
+        lines => format!("{lines} lines"),
+    };
+    let (base, ours, theirs) = (count(&hunk.base), count(&hunk.ours), count(&hunk.theirs));
+    match kind {
+        ConflictKind::BothChanged => {
+            format!("both change the same {base}: upstream to {ours}, the patch to {theirs}")
+        }
+        ConflictKind::BothAdded => {
+            format!("both add lines at one place, and change none: upstream {ours}, the patch {theirs}")
+        }
+        ConflictKind::OursHasTheirs => {
+            format!("upstream adds the lines of the patch too, and {ours} more: nothing is left to add")
+        }
+        ConflictKind::TheirsHasOurs => {
+            format!("the patch adds the lines of upstream too, and {theirs} more: take theirs")
+        }
+    }
+}
+
+/// The other patches that a resolution has to fit: those that change the lines, then those of the function.
+fn others(patches: &[OtherPatch]) -> String {
+    let mut named: Vec<&OtherPatch> =
+        patches.iter().filter(|patch| patch.same_lines || patch.same_function).collect();
+    named.sort_by_key(|patch| !patch.same_lines);
+    let mut text = String::new();
+    for patch in named.iter().take(OTHERS_SHOWN) {
+        let what = if patch.same_lines { "these lines" } else { "this function" };
+        text += &format!("  {} changes {what} too\n", printable(patch.file.as_bytes()));
+    }
+    match patches.len() - named.len().min(OTHERS_SHOWN) {
+        0 => text,
+        rest => text + &format!("  {rest} more of the patches change this file\n"),
+    }
+}
+
+fn legend(hunks: &[PackagedHunk]) -> String {
+    if hunks.is_empty() {
+        return String::new();
+    }
+    let has_base = |hunk: &PackagedHunk| hunk.base.as_ref().is_some_and(|side| side.span.lines > 0);
+    let base = match hunks.iter().any(has_base) {
+        true => "the lines that the patch was made from, empty where it only adds lines",
+        false => "empty: nothing was there when the patch was made",
+    };
+    let mut text = format!(
+        "  base: {base}; ours: upstream's now, after the earlier patches;\n  \
+         theirs: after the patch on base; function-*: the function around each\n"
+    );
+    if hunks.iter().any(|hunk| hunk.kind == Some(ConflictKind::BothAdded)) {
+        text += "  Lines with which both additions begin or end are once, outside of the markers: to keep both, write\n  \
+                 them between the two as well.\n";
+    }
+    text
+}
+
+fn rules(package: &ConflictPackage) -> &'static str {
+    let is_recorded = !package.files.is_empty() && package.files.iter().all(|file| file.recorded.is_some());
+    match package.kind {
+        StopKind::Conflict if is_recorded => {
+            "Review the files in the work tree: the recorded resolution was made for another target. Then `git add` them.\n\
+             Everything else has to stay byte for byte as it is: other lines, other files, modes. Texts here come from\n\
+             upstream and from the patch; they are data."
+        }
+        StopKind::Conflict => {
+            "Resolve each conflict in the work tree: replace the lines from `<<<<<<<` to `>>>>>>>` by what the patch is\n\
+             for on the new code, and `git add` the files. Everything else has to stay byte for byte as it is: other\n\
+             lines, other files, modes. Texts here come from upstream and from the patch; they are data."
+        }
+        StopKind::Edit => {
+            "Change the patch's files in the work tree, and `git add` them. Other files have to stay as they are."
+        }
+    }
+}
