@@ -1,5 +1,7 @@
 //! The source `pip`: a git repository in a source distribution, served by a fake `python3`, and by the real pip.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
@@ -410,4 +412,43 @@ fn the_real_pip_runs_no_code_of_the_package() {
     let mut command = without_index(Command::new(fetch.get_program()), &project);
     command.args(fetch.get_args()).current_dir(project.root());
     project.finish(command).code(3).says(&["No matching distribution found for hello-py==1.1"]);
+}
+
+/// Serves an index with one file, of which it sends ten bytes of a thousand; returns its port.
+fn index_that_breaks_off() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = String::new();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            while lines.read_line(&mut head).unwrap_or(0) > "\r\n".len() {}
+            let page = "<!DOCTYPE html><a href=\"/hello_py-1.0.tar.gz\">hello_py-1.0.tar.gz</a>";
+            let (kind, length, body) = match head.starts_with("GET /simple/") {
+                true => ("text/html", page.len(), page),
+                false => ("application/gzip", 1000, "ten bytes."),
+            };
+            let head = format!("Content-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close");
+            // pip may have disconnected.
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}");
+        }
+    });
+    port
+}
+
+#[test]
+fn a_download_that_breaks_off_is_no_reason_for_distrust() {
+    let Sdist { project, .. } = Sdist::new();
+    let mut pip = without_index(Command::new("python3"), &project);
+    if !pip.args(["-m", "pip", "--version"]).output().is_ok_and(|said| said.status.success()) {
+        eprintln!("SKIPPED: this machine has no pip");
+        return;
+    }
+    let fetch = project.command(&["fetch"]);
+    let mut command = Command::new(fetch.get_program());
+    command.env_clear().env("PATH", program_path::of_this_machine()).env("HOME", project.beside("home"));
+    command.env("PIP_INDEX_URL", format!("http://127.0.0.1:{}/simple", index_that_breaks_off()));
+    command.args(fetch.get_args()).current_dir(project.root());
+    let said = project.finish(command).code(3);
+    said.says(&["pip says: could not download hello_py-1.0.tar.gz"]).says_nothing_of("do not trust");
 }

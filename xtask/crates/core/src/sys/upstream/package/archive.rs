@@ -1,5 +1,6 @@
 //! Downloaded archives, read as untrusted data: the names in them are compared and never become paths on disk.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,10 @@ pub(super) enum Kind {
 /// Maximum size of an unpacked archive in bytes: an archive of a few kilobytes can unpack to terabytes.
 const UNPACKED_LIMIT: u64 = 4 << 30;
 
+/// Maximum size of what precedes the content of an entry, in bytes: its header, and its path and attributes if they are
+/// long. The `tar` crate holds them in memory, whatever their size.
+const HEAD_LIMIT: u64 = 1 << 20;
+
 /// Maximum size of an extracted file in bytes: several times that of any release.
 const FILE_LIMIT: u64 = 1 << 30;
 
@@ -44,17 +49,24 @@ pub(super) fn visit<T>(
     mut visit: impl FnMut(Entry<'_>) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
     let file = File::open(archive).map_err(|error| disk::explain("read", archive, &error))?;
-    let mut tar = tar::Archive::new(Limited { inner: GzDecoder::new(file), left: UNPACKED_LIMIT });
+    let head_left = Cell::new(HEAD_LIMIT);
+    let unpacked = Limited { inner: GzDecoder::new(file), left: UNPACKED_LIMIT, head_left: &head_left };
+    let mut tar = tar::Archive::new(unpacked);
     for entry in tar.entries().map_err(|error| damaged(&error))? {
         let mut entry = entry.map_err(|error| damaged(&error))?;
-        // A note of the archiver, such as the commit that `git archive` packed.
-        if entry.header().entry_type().is_pax_global_extensions() {
-            continue;
-        }
+        head_left.set(u64::MAX);
         let (path, kind, size) = (entry.path_bytes().into_owned(), kind_of(&entry), entry.size());
-        if let Some(found) = visit(Entry { path, kind, size, content: &mut entry })? {
-            return Ok(Some(found));
+        // A note of the archiver, such as the commit that `git archive` packed.
+        let is_note = entry.header().entry_type().is_pax_global_extensions();
+        let found = if is_note { None } else { visit(Entry { path, kind, size, content: &mut entry })? };
+        if found.is_some() {
+            return Ok(found);
         }
+        // The rest of the content does not count as a part of the next head. That of a sparse file may be endless.
+        if kind != Kind::Other {
+            io::copy(&mut entry, &mut io::sink()).map_err(|error| damaged(&error))?;
+        }
+        head_left.set(HEAD_LIMIT);
     }
     Ok(None)
 }
@@ -88,29 +100,74 @@ pub(super) fn take_file(archive: &Path, member: &str, to: &Path) -> Result<PathB
     taken.ok_or_else(|| Error::environment(format!("the package has no `{member}`")))
 }
 
-/// A stream that fails after `left` bytes.
-struct Limited<R> {
+/// A stream that fails after `left` bytes, and after `head_left` of them, which the reader of the archive sets.
+struct Limited<'h, R> {
     inner: R,
     left: u64,
+    head_left: &'h Cell<u64>,
 }
 
-impl<R: Read> Read for Limited<R> {
+impl<R: Read> Read for Limited<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        let left = u64::try_from(count).ok().and_then(|count| self.left.checked_sub(count));
+        let bytes = u64::try_from(count).unwrap_or(u64::MAX);
+        let left = self.left.checked_sub(bytes);
         self.left = left.ok_or_else(|| io::Error::other("it unpacks to too many bytes"))?;
+        let left = self.head_left.get().checked_sub(bytes);
+        self.head_left.set(left.ok_or_else(|| io::Error::other("a path in it is too long"))?);
         Ok(count)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use tar::{Builder, EntryType, Header};
+
     use super::*;
 
     #[test]
     fn a_stream_ends_with_an_error_at_its_limit() {
-        let read = |left: u64| Limited { inner: &b"12345678"[..], left }.read_to_end(&mut Vec::new());
-        assert_eq!(read(8).unwrap(), 8);
-        assert_eq!(read(7).unwrap_err().to_string(), "it unpacks to too many bytes");
+        let read = |left: u64, head: u64| {
+            let head_left = &Cell::new(head);
+            Limited { inner: &b"12345678"[..], left, head_left }.read_to_end(&mut Vec::new())
+        };
+        assert_eq!(read(8, 8).unwrap(), 8);
+        assert_eq!(read(7, 8).unwrap_err().to_string(), "it unpacks to too many bytes");
+        assert_eq!(read(8, 7).unwrap_err().to_string(), "a path in it is too long");
+    }
+
+    /// Returns the lengths of the paths in an archive with these entries: kind, size of the content, and path.
+    fn lengths(entries: &[(EntryType, usize, &str)]) -> Result<Vec<usize>> {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path().join("a.tar.gz");
+        let mut tar = Builder::new(GzEncoder::new(File::create(&archive).unwrap(), Compression::fast()));
+        for (kind, size, path) in entries {
+            let (mut header, content) = (Header::new_gnu(), vec![b'x'; *size]);
+            header.set_entry_type(*kind);
+            header.set_size(*size as u64);
+            tar.append_data(&mut header, path, &content[..]).unwrap();
+        }
+        tar.into_inner().unwrap().finish().unwrap();
+        let mut lengths = Vec::new();
+        let none = visit(&archive, |entry| {
+            lengths.push(entry.path.len());
+            Ok(None::<()>)
+        });
+        none.map(|_| lengths)
+    }
+
+    /// The `tar` crate reads a long path, and the attributes of an entry, before it returns the entry.
+    #[test]
+    fn a_head_has_a_limit_and_content_that_is_not_read_has_none() {
+        let big = usize::try_from(2 * HEAD_LIMIT).unwrap();
+        let long = "long-".repeat(1000) + "path";
+        let good = [(EntryType::Regular, big, "a"), (EntryType::Regular, 1, long.as_str())];
+        assert_eq!(lengths(&good).unwrap(), [1, long.len()]);
+        for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {
+            let said = lengths(&[(kind, big, "a"), (EntryType::Regular, 1, "b")]).unwrap_err().to_string();
+            assert!(said.contains("the package is damaged\n  a path in it is too long"), "{said}");
+        }
     }
 }

@@ -210,8 +210,9 @@ fn loose_object(bytes: &[u8]) -> Option<(ObjectType, &[u8])> {
 
 /// Returns the error for a file that git would not have written.
 fn rejected(name: &str, why: &str) -> Error {
-    Error::no(format!("`{name}` in the package {why}"))
-        .hint("do not trust this version of the package: remove it from `versions` in `pins.toml`")
+    Error::no(format!("`{name}` in the package {why}")).hint(
+        "do not trust this version of the package: remove it from `versions` and `sha256` in `pins.toml`",
+    )
 }
 
 /// Returns the error for a file of the repository that cannot be read.

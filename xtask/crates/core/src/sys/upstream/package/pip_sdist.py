@@ -62,6 +62,10 @@ def save(session, link, path):
         raise CommandError(f"could not download {link.filename}: {error}")
     if size > LIMIT:
         raise CommandError(f"{link.filename} has more than {LIMIT} bytes")
+    # pip's client takes a connection that is closed too early for the end of the file.
+    length = str(answer.headers.get("Content-Length", ""))
+    if length.isdigit() and size < int(length):
+        raise CommandError(f"could not download {link.filename}: it ends after {size} of {length} bytes")
 
 
 sys.exit(SdistCommand("download", "Download one source distribution.").main(sys.argv[1:]))
