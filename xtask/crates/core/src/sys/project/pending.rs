@@ -146,8 +146,8 @@ fn waits(layout: &Layout, pending: &Pending, changed: &[String]) -> Error {
         .detail("it has to be finished first, and would overwrite them");
     let error = changed.iter().fold(error, |error, path| {
         let is_new = !pending.files.iter().any(|file| file.path == *path);
-        let yours = layout.show(&layout.root().join(path));
-        let [aside, yours] = [format!("{yours}.mine"), yours].map(|path| quoted(&path));
+        let place = layout.root().join(path);
+        let [aside, yours] = [&record::aside(&place), &place].map(|path| quoted(&layout.show(path)));
         let back = if is_new { String::new() } else { format!(" && git checkout {yours}") };
         error.hint(format!("keep yours: mv {yours} {aside}{back}    # then run any command"))
     });
@@ -264,6 +264,10 @@ mod tests {
             assert_eq!(error.kind, Kind::Conflict);
             assert!(error.to_string().contains(&format!("mv {path} {path}.mine")), "{error}");
             assert_eq!(place.found(), before);
+            place.write(&format!("{path}.mine"), "kept");
+            let error = place.settle().unwrap_err().to_string();
+            assert!(error.contains(&format!("mv {path} {path}.mine2")), "{error}");
+            disk::remove_file(&place.layout.root().join(format!("{path}.mine"))).unwrap();
             let old = OLD.iter().find_map(|old| old.strip_prefix(&format!("{path}=")));
             match old {
                 Some(text) => place.write(path, text),

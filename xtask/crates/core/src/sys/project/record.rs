@@ -61,3 +61,14 @@ pub(super) fn damaged(folder: &Path, why: String) -> Error {
 pub(super) fn saved(record: &Path, file: &PendingFile) -> PathBuf {
     if file.old == file.new { record.join(&file.path) } else { record.join(OLD).join(&file.path) }
 }
+
+/// Returns a path beside `place`, to which a person's file can be moved: the first at which nothing is yet.
+pub(super) fn aside(place: &Path) -> PathBuf {
+    let ends = std::iter::once(".mine".to_string()).chain((2_u32..).map(|number| format!(".mine{number}")));
+    let mut paths = ends.map(|end| {
+        let mut path = place.as_os_str().to_os_string();
+        path.push(end);
+        PathBuf::from(path)
+    });
+    paths.find(|path| !disk::exists(path)).unwrap_or_default()
+}

@@ -9,7 +9,7 @@ use std::path::Path;
 use espalier_series::ObjectId;
 
 use super::pending;
-use super::record::{self, saved};
+use super::record::{self, aside, saved};
 use crate::config::layout::Layout;
 use crate::config::name::Name;
 use crate::error::{Error, Kind, Result};
@@ -116,13 +116,16 @@ fn is_as_before(layout: &Layout, done: &Pending) -> Result<bool> {
 /// Returns the shell command that gives the file at `path` the content that the change wrote, from the record.
 fn restore_command(layout: &Layout, done: &Pending, path: &str) -> String {
     let place = layout.root().join(path);
+    let aside = layout.show(&aside(&place));
     let yours = layout.show(&place);
     let written = layout.show(&layout.undo().join(path));
     let is_written = done.files.iter().any(|file| file.path == path && file.new.is_some());
-    let [aside, yours, written] = [format!("{yours}.mine"), yours, written].map(|path| quoted(&path));
+    let folder = place.parent().filter(|folder| is_written && !disk::exists(folder));
+    let folder = folder.map(|folder| format!("mkdir -p {}", quoted(&layout.show(folder))));
+    let [aside, yours, written] = [aside, yours, written].map(|path| quoted(&path));
     let keep = disk::exists(&place).then(|| format!("mv {yours} {aside}"));
     let restore = is_written.then(|| format!("cp {written} {yours}"));
-    keep.into_iter().chain(restore).collect::<Vec<_>>().join(" && ")
+    folder.into_iter().chain(keep).chain(restore).collect::<Vec<_>>().join(" && ")
 }
 
 /// Verifies that the record has everything that the undo writes.
@@ -244,6 +247,25 @@ mod tests {
         disk::remove_file(&place.layout.root().join("page")).unwrap();
         let error = place.undo().unwrap_err().to_string();
         assert!(error.contains(": cp target/espalier/undo/page page    # then"), "{error}");
+        std::fs::remove_dir_all(place.layout.root().join("patches")).unwrap();
+        let error = place.undo().unwrap_err().to_string();
+        let command = "mkdir -p patches && cp target/espalier/undo/patches/4.patch patches/4.patch    # then";
+        assert!(error.contains(command), "{error}");
+    }
+
+    /// A file that was moved aside before is not overwritten by the next one.
+    #[test]
+    fn a_file_that_was_moved_aside_is_kept() {
+        let place = Place::changed();
+        place.write("page", "mine");
+        for (kept, next) in [("page.mine", "page.mine2"), ("page.mine2", "page.mine3")] {
+            place.write(kept, "kept");
+            let error = place.undo().unwrap_err().to_string();
+            assert!(
+                error.contains(&format!(": mv page {next} && cp target/espalier/undo/page page ")),
+                "{error}"
+            );
+        }
     }
 
     #[test]
