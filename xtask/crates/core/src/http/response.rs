@@ -52,10 +52,19 @@ enum Framing {
     Length(usize),
     /// A chunk of size 0. The number counts the missing bytes of the current chunk, including the line end after it.
     Chunks(usize),
+    /// None: a chunk has no size, so nothing after it can be read.
+    Malformed,
 }
 
 /// Length of a line end.
 const LINE_END: usize = 2;
+
+/// Maximum length of a head in bytes, and of the line with the size of a chunk.
+const HEAD_LIMIT: usize = 1 << 20;
+
+/// Maximum length of a response in bytes, several times that of any response of a check: a server that never ends one
+/// must not take all memory.
+const LENGTH_LIMIT: usize = 256 << 20;
 
 impl Response {
     /// Returns a response of which nothing arrived.
@@ -73,11 +82,14 @@ impl Response {
         }
         match self.framing {
             _ if self.status.is_none() => {}
+            Framing::Malformed => {}
             Framing::Chunks(left) => self.take_chunks(left),
             Framing::Close => self.take_rest(),
             Framing::Length(length) => {
                 self.take_rest();
                 self.is_whole = self.body.len() >= length;
+                // More is not a part of the body, however much of it happens to have arrived.
+                self.body.truncate(length);
             }
         }
     }
@@ -109,9 +121,17 @@ impl Response {
         while !self.is_whole {
             let mut rest = &self.bytes[self.parsed..];
             if left == 0 {
-                let Some(end) = find(rest, b"\r\n") else { break };
-                let size = usize::from_str_radix(espalier_series::lossy(&rest[..end]).trim(), 16);
-                let Ok(size) = size else { break };
+                let Some(end) = find(rest, b"\r\n").filter(|end| *end <= HEAD_LIMIT) else {
+                    if rest.len() > HEAD_LIMIT {
+                        self.framing = Framing::Malformed;
+                        return;
+                    }
+                    break;
+                };
+                let Some(size) = chunk_size(&rest[..end]) else {
+                    self.framing = Framing::Malformed;
+                    return;
+                };
                 rest = &rest[end + LINE_END..];
                 self.is_whole = size == 0;
                 left = size.saturating_add(LINE_END);
@@ -125,6 +145,19 @@ impl Response {
             }
         }
         self.framing = Framing::Chunks(left);
+    }
+
+    /// Returns the reason why no more of it can be read: it is malformed, or exceeds a limit.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let length = self.bytes.len();
+        if self.status.is_none() && length > HEAD_LIMIT {
+            return Some(format!("the first {length} bytes of the response have no head"));
+        }
+        if length > LENGTH_LIMIT {
+            return Some(format!("the response has more than {LENGTH_LIMIT} bytes"));
+        }
+        (self.framing == Framing::Malformed).then(|| "a chunk of the response has no size".to_string())
     }
 
     /// Whether it is complete although the connection may still be open.
@@ -171,6 +204,13 @@ pub fn parse_head(text: &str) -> (Option<u16>, Vec<(String, String)>) {
     (status, headers.collect())
 }
 
+/// Parses the line before a chunk: its size, and extensions, which have no meaning here.
+fn chunk_size(line: &[u8]) -> Option<usize> {
+    let line = espalier_series::lossy(line);
+    let size = line.split(';').next().unwrap_or_default().trim();
+    usize::from_str_radix(size, 16).ok()
+}
+
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|part| part == what)
 }
@@ -200,7 +240,38 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_may_have_extensions_and_must_have_a_size() {
+        let extended = CHUNKED.replace("3\r\n", "3;a=b; c\r\n").replace("0\r\n", "0 ;d\r\n");
+        let response = arrived(&extended, 7);
+        assert_eq!(
+            (response.text().as_str(), response.is_complete(), response.fault()),
+            ("abcde", true, None)
+        );
+        let endless = "1".repeat(HEAD_LIMIT + 1);
+        for size in ["x\r\n", "\r\n", endless.as_str()] {
+            let response = arrived(&CHUNKED.replace("2\r\n", size), 1 << 16);
+            assert_eq!((response.text().as_str(), response.is_complete()), ("abc", false));
+            assert_eq!(response.fault().as_deref(), Some("a chunk of the response has no size"));
+        }
+    }
+
+    #[test]
+    fn a_response_has_limits() {
+        let mut response = arrived(&"x".repeat(HEAD_LIMIT), 1 << 16);
+        assert_eq!(response.fault(), None);
+        response.push(b"x", Duration::ZERO);
+        let why = format!("the first {} bytes of the response have no head", HEAD_LIMIT + 1);
+        assert_eq!(response.fault(), Some(why));
+        let long = Response { status: Some(200), bytes: vec![0; LENGTH_LIMIT + 1], ..Response::default() };
+        assert_eq!(long.fault(), Some(format!("the response has more than {LENGTH_LIMIT} bytes")));
+    }
+
+    #[test]
     fn a_length_determines_the_end() {
+        for at_once in [1, 1000] {
+            let longer = arrived("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}trailing", at_once);
+            assert_eq!((longer.text().as_str(), longer.is_complete()), ("{}", true));
+        }
         let response = arrived("HTTP/1.1 400 Bad\r\nContent-Length: 2\r\n\r\n{}", 1000);
         assert_eq!((response.status, response.is_complete()), (Some(400), true));
         assert!(!arrived("HTTP/1.1 400 Bad\r\nContent-Length: 3\r\n\r\n{}", 1000).is_whole);

@@ -48,6 +48,9 @@ pub fn stop_if(is_enough: bool) -> ControlFlow<()> {
 /// A server that accepts no connection, or reads nothing, for this long has failed.
 const LONGEST_WRITE: Duration = Duration::from_secs(60);
 
+/// A socket accepts no timeout of zero.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
 impl Client {
     /// Returns a client of the server that listens on `port` of the loopback.
     pub fn on_port(port: u16) -> Client {
@@ -111,8 +114,8 @@ impl Client {
     pub fn hold(&self, request: &Request) -> Result<Held> {
         let failed =
             |error: std::io::Error| Error::environment(format!("{}{}: {error}", self.base(), request.path));
-        let mut stream = self.connect().map_err(failed)?;
-        self.write(&mut stream, request, || false).map_err(failed)?;
+        let mut stream = self.connect(LONGEST_WRITE).map_err(failed)?;
+        self.write(&mut stream, request, || Duration::MAX).map_err(failed)?;
         Ok(Held { _stream: stream })
     }
 
@@ -153,12 +156,12 @@ impl Client {
         let begin = Instant::now();
         let left = || total.map_or(Duration::MAX, |total| total.saturating_sub(begin.elapsed()));
         let mut response = Response::none(Ending::Closed);
-        response.ending = match self.connect() {
+        response.ending = match self.connect(left()) {
             Err(error) => Ending::Broken(error.to_string()),
             Ok(mut stream) => {
                 // A server that refuses a request may close the connection before all of it was sent: its response
                 // still counts.
-                let sent = self.write(&mut stream, request, || left().is_zero());
+                let sent = self.write(&mut stream, request, left);
                 let ending = read(&mut stream, &mut response, (begin, silence), left, look);
                 match sent {
                     Err(error) if response.bytes.is_empty() => Ending::Broken(error.to_string()),
@@ -170,33 +173,50 @@ impl Client {
         response
     }
 
-    fn connect(&self) -> std::io::Result<TcpStream> {
-        let stream = TcpStream::connect_timeout(&self.address, LONGEST_WRITE)?;
-        stream.set_write_timeout(Some(LONGEST_WRITE))?;
+    fn connect(&self, left: Duration) -> std::io::Result<TcpStream> {
+        let stream = TcpStream::connect_timeout(&self.address, left.clamp(SHORTEST_WAIT, LONGEST_WRITE))?;
         // A part of a request must not wait for the acknowledgement of the one before.
         stream.set_nodelay(true)?;
         Ok(stream)
     }
 
-    /// Sends head and body, together unless the body is paced; then it calls `is_late` before each part, and stops if
-    /// it is.
+    /// Sends head and body, together unless the body is paced, until `left` returns no time.
     fn write(
         &self,
         stream: &mut TcpStream,
         request: &Request,
-        is_late: impl Fn() -> bool,
+        left: impl Fn() -> Duration,
     ) -> std::io::Result<()> {
         let (head, body) = (request.head(&self.address.to_string()), request.body.as_bytes());
         let Some(pacing) = request.pacing else {
-            return stream.write_all(&[head.as_bytes(), body].concat());
+            return write_part(stream, &[head.as_bytes(), body].concat(), &left);
         };
-        stream.write_all(head.as_bytes())?;
-        for part in body.chunks(pacing.bytes.max(1)).take_while(|_| !is_late()) {
-            stream.write_all(part)?;
+        write_part(stream, head.as_bytes(), &left)?;
+        for part in body.chunks(pacing.bytes.max(1)).take_while(|_| !left().is_zero()) {
+            write_part(stream, part, &left)?;
             std::thread::sleep(pacing.pause);
         }
         Ok(())
     }
+}
+
+/// Sends `bytes`; those that the server does not read while `left` returns some time are not sent.
+fn write_part(stream: &mut TcpStream, mut bytes: &[u8], left: &impl Fn() -> Duration) -> std::io::Result<()> {
+    while !bytes.is_empty() && !left().is_zero() {
+        stream.set_write_timeout(Some(left().clamp(SHORTEST_WAIT, LONGEST_WRITE)))?;
+        match stream.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if is_timeout(&error) && left().is_zero() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 /// Reads a response to a request that was sent at `begin`; `left` returns the time that is left for it.
@@ -210,7 +230,7 @@ fn read(
     let mut buffer = [0; 16 * 1024];
     let mut last = begin;
     while !left().is_zero() {
-        let wait = left().min(silence.saturating_sub(last.elapsed())).max(Duration::from_millis(1));
+        let wait = left().min(silence.saturating_sub(last.elapsed())).max(SHORTEST_WAIT);
         match stream.set_read_timeout(Some(wait)).and_then(|()| stream.read(&mut buffer)) {
             Ok(0) => return Ending::Closed,
             Ok(count) => {
@@ -219,8 +239,11 @@ fn read(
                 if look(response).is_break() {
                     return Ending::Left;
                 }
+                if let Some(why) = response.fault() {
+                    return Ending::Broken(why);
+                }
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Err(error) if is_timeout(&error) => {
                 if last.elapsed() >= silence {
                     return Ending::Silent;
                 }
@@ -313,6 +336,29 @@ mod tests {
         let client = Client::on_port(listener.local_addr().unwrap().port());
         let error = client.request(&Request::get("/a"), Duration::from_millis(50)).unwrap_err().to_string();
         assert!(error.contains("the response was incomplete after"), "{error}");
+    }
+
+    #[test]
+    fn a_server_that_reads_nothing_does_not_delay_the_end_of_a_request() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let client = Client::on_port(listener.local_addr().unwrap().port());
+        // More than the system accepts before the server reads.
+        let request = Request::post("/a", "x".repeat(64 << 20));
+        let begin = Instant::now();
+        let error = client.request(&request, Duration::from_millis(300)).unwrap_err().to_string();
+        assert!(error.contains("the response was incomplete after"), "{error}");
+        assert!(begin.elapsed() < LONG);
+    }
+
+    #[test]
+    fn a_malformed_response_is_not_awaited() {
+        let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\nabc\r\n";
+        let request = Request::post("/a", "{}");
+        let error = served(answer, "{}", |client| client.request(&request, LONG)).0.unwrap_err().to_string();
+        assert!(
+            error.contains("/a: no answer") && error.contains("a chunk of the response has no size"),
+            "{error}"
+        );
     }
 
     #[test]
