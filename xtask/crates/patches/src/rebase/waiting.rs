@@ -285,9 +285,10 @@ fn solved(
             .ui
             .warn(format!("`{path}` is not known to git and is not part of the patch"));
     }
-    resolutions::learn(repo, &layout.resolutions())?;
     let commit = repo.commit_patch(here.patch, resolved.tree, stop.head)?;
     checks::recheck(here, repo, (stop.head, commit))?;
+    // After every check: git records the resolution of a conflict once, so a refused one would be offered for ever.
+    resolutions::learn(repo, &layout.resolutions())?;
     let how = if state.editing { "it was edited by hand" } else { "its conflicts were resolved by hand" };
     let listed = verify::listed(&beside).into_iter().map(|edit| format!("edited beside them: {edit}"));
     let notes = std::iter::once(how.to_string()).chain(listed).collect();

@@ -418,6 +418,26 @@ fn what_was_solved_is_remembered() {
     assert!(next.stderr.contains("0003-greet-dearly.patch does not apply to"), "{}", next.stderr);
 }
 
+/// git records the resolution of a conflict once.
+#[test]
+fn what_was_refused_is_not_remembered() {
+    let moving = Move::new(upstream_greets_otherwise);
+    moving.rebase(&[]).code(4);
+    moving.solve(greet("hi, which is refused"));
+    files::write(&moving.work().join("docs/greet.md"), "hi\n");
+    git::git(&moving.work(), &["add", "--force", "docs/greet.md"]);
+    moving
+        .run(&["--continue", "--allow-edits"])
+        .code(4)
+        .says(&["breaks a rule that the patch kept before", "`docs/greet.md` is not a source file"]);
+    git::git(&moving.work(), &["rm", "--quiet", "--force", "docs/greet.md"]);
+    moving.solve(greet("hi there"));
+    moving.run(&["--continue"]).code(4).says(&["0003-greet-dearly.patch does not apply to"]);
+    moving.run(&["--abort"]).success();
+    moving.rebase(&[]).code(4).says(&["src/greet.c: resolved as when"]);
+    assert_eq!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), greet("hi there"));
+}
+
 const README: &str = "target/espalier/rebase/hello/conflict/README.md";
 
 /// Solves both stops of the usual conflict, and aborts at the end of the second; `second` is the result of that one.
