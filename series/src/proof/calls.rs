@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::series::{PlacedPatch, PlacedSeries};
+use super::placed::{PlacedPatch, PlacedSeries};
 use crate::model::entry::TreeEntry;
 use crate::model::hunk_lines::LineKind;
 use crate::model::mode::Mode;

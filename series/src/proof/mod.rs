@@ -23,6 +23,7 @@ mod hunks;
 mod matching;
 mod moves;
 mod pairs;
+pub(crate) mod placed;
 mod residue;
 pub(crate) mod series;
 mod text;

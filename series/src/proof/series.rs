@@ -1,7 +1,5 @@
 //! The proof of a series: patch by patch, and as a whole.
 
-use std::ops::Range;
-
 use serde::Serialize;
 
 use super::calls::LostCalls;
@@ -10,29 +8,9 @@ use super::finding::{Finding, FindingClass};
 use super::matching::{Group, groups};
 use super::moves::file_moves;
 use super::pairs::file_pairs;
+use super::placed::PlacedSeries;
 use super::text::Scope;
-use crate::model::patch::Patch;
-use crate::model::tree::{Tree, TreeError};
-
-/// A patch with the trees before and after it.
-#[derive(Clone, Copy)]
-pub struct PlacedPatch<'a> {
-    /// The patch.
-    pub patch: &'a Patch,
-    /// The tree that it was made for.
-    pub before: &'a dyn Tree,
-    /// The tree with it.
-    pub after: &'a dyn Tree,
-}
-
-/// A series on its base.
-#[derive(Clone)]
-pub struct PlacedSeries<'a> {
-    /// The tree below the first patch.
-    pub base: &'a dyn Tree,
-    /// The patches, in order.
-    pub patches: Vec<PlacedPatch<'a>>,
-}
+use crate::model::tree::TreeError;
 
 /// The result for one patch, or for several that correspond to each other only together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -186,29 +164,4 @@ fn gather_lost(proof: &mut PatchProof, size: usize) {
     finding.hunks = first.hunks.clone();
     proof.findings.retain(|finding| !is_lost(finding));
     proof.findings.insert(0, finding);
-}
-
-impl<'a> PlacedSeries<'a> {
-    fn all_patches(&self) -> Vec<&'a Patch> {
-        self.patches.iter().map(|placed| placed.patch).collect()
-    }
-
-    fn patches_in(&self, range: Range<usize>) -> impl Iterator<Item = &'a Patch> {
-        self.patches.get(range).unwrap_or_default().iter().map(|placed| placed.patch)
-    }
-
-    fn names(&self, range: Range<usize>) -> Vec<String> {
-        self.patches_in(range).map(|patch| patch.name.clone()).collect()
-    }
-
-    /// Returns the trees before the first and after the last patch of a range.
-    fn trees(&self, range: Range<usize>) -> (&'a dyn Tree, &'a dyn Tree) {
-        let before = match self.patches.get(range.start) {
-            Some(placed) => placed.before,
-            None => self.patches.last().map_or(self.base, |placed| placed.after),
-        };
-        let last = range.end.checked_sub(1).filter(|_| !range.is_empty());
-        let after = last.and_then(|last| self.patches.get(last)).map_or(before, |placed| placed.after);
-        (before, after)
-    }
 }

@@ -1,5 +1,6 @@
 //! The proof of a text file.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::accounts::{Account, Accounts, Bag, LineTexts};
@@ -65,17 +66,16 @@ pub(super) fn prove_text(texts: &FourTexts<'_>, scope: Scope) -> FileProof {
     let residue = Residue::new(&expected, &lines.new_after);
     residue.explain(&expected, &mut accounts);
     let hunks = Hunks::new((old_before, old_after), (new_before, new_after));
-    let language = Language::of(path.as_bytes(), new_after);
     let judge = Judge {
         path,
         lines: &lines,
         expected: &expected,
         hunks: &hunks,
-        functions: [&lines.old_after, &lines.new_before, &lines.new_after]
-            .map(|lines| Functions::new(lines, language)),
-        own: changed_runs(&lines.old_before, &lines.old_after).into_iter().map(|run| run.new).collect(),
-        changes: changed_runs(&lines.new_before, &lines.new_after),
-        upstream: UpstreamLines::between(bases),
+        bases,
+        functions: Default::default(),
+        own: OnceCell::new(),
+        changes: OnceCell::new(),
+        upstream: OnceCell::new(),
         findings: Vec::new(),
     };
     FileProof { findings: judge.findings(&accounts, residue, scope), old_size, new_size }
@@ -86,13 +86,13 @@ struct Judge<'t, 'a> {
     lines: &'t LineTexts<'a>,
     expected: &'t Expected<'a>,
     hunks: &'t Hunks,
+    bases: [&'a [u8]; 2],
+    // Computed at first use: most files of most moves have nothing to judge.
     /// Of the versions that line numbers count in, in their order.
-    functions: [Functions<'a>; 3],
-    /// The lines that the patch adds on its old base, from 0.
-    own: Vec<Range<usize>>,
-    /// The changes of the patch on its new base.
-    changes: Vec<ChangedRun>,
-    upstream: UpstreamLines<'a>,
+    functions: [OnceCell<Functions<'a>>; 3],
+    own: OnceCell<Vec<Range<usize>>>,
+    changes: OnceCell<Vec<ChangedRun>>,
+    upstream: OnceCell<UpstreamLines<'a>>,
     findings: Vec<Finding>,
 }
 
@@ -116,6 +116,35 @@ impl<'a> UpstreamLines<'a> {
 }
 
 impl<'a> Judge<'_, 'a> {
+    /// Returns the lines that the patch adds on its old base, from 0.
+    fn own(&self) -> &[Range<usize>] {
+        let runs = || changed_runs(&self.lines.old_before, &self.lines.old_after);
+        self.own.get_or_init(|| runs().into_iter().map(|run| run.new).collect())
+    }
+
+    /// Returns the changes of the patch on its new base.
+    fn changes(&self) -> &[ChangedRun] {
+        self.changes.get_or_init(|| changed_runs(&self.lines.new_before, &self.lines.new_after))
+    }
+
+    fn upstream(&self) -> &UpstreamLines<'a> {
+        self.upstream.get_or_init(|| UpstreamLines::between(self.bases))
+    }
+
+    fn functions(&self, version: FileVersion) -> &Functions<'a> {
+        let [old_after, new_before, new_after] = &self.functions;
+        let (functions, lines) = match version {
+            FileVersion::OldAfter => (old_after, &self.lines.old_after),
+            FileVersion::NewBefore => (new_before, &self.lines.new_before),
+            FileVersion::NewAfter => (new_after, &self.lines.new_after),
+        };
+        let language = || {
+            let first = self.lines.new_after.first().copied().unwrap_or_default();
+            Language::of(self.path.as_bytes(), first)
+        };
+        functions.get_or_init(|| Functions::new(lines, language()))
+    }
+
     fn findings(mut self, accounts: &Accounts<'a>, mut residue: Residue<'a>, scope: Scope) -> Vec<Finding> {
         if scope.lists_all {
             self.list_resolved(&residue.resolved);
@@ -158,10 +187,10 @@ impl<'a> Judge<'_, 'a> {
     fn add_lost_own(&mut self, line: &'a [u8], source: Option<Source>) {
         let at = match source {
             Some(Source::Ours(at)) => Some(at),
-            _ => position(&self.lines.old_after, &self.own, line),
+            _ => position(&self.lines.old_after, self.own(), line),
         };
         let mut finding = self.about(FindingClass::LostOwnLine, FileVersion::OldAfter, at, line);
-        if self.upstream.added.count(line) > 0 {
+        if self.upstream().added.count(line) > 0 {
             let there = self.lines.new_before.iter().position(|other| *other == line);
             finding.evidence = there.map(|at| format!("upstream has added such a line: line {}", at + 1));
         }
@@ -177,7 +206,7 @@ impl<'a> Judge<'_, 'a> {
             Some(Source::Upstream(at)) => self.expected.is_added_by_upstream(at),
             _ => true,
         };
-        let (class, undone) = match is_there && self.upstream.added.count(line) > 0 {
+        let (class, undone) = match is_there && self.upstream().added.count(line) > 0 {
             true => (FindingClass::NewDeletion, Some(Undone::Added)),
             false => (FindingClass::LostUpstreamLine, None),
         };
@@ -220,7 +249,7 @@ impl<'a> Judge<'_, 'a> {
         account: &Account,
         in_gap: bool,
     ) -> (FindingClass, Option<Undone>) {
-        if self.upstream.net.count(line) < 0 && account.old_net() <= 0 {
+        if self.upstream().net.count(line) < 0 && account.old_net() <= 0 {
             (FindingClass::Restored, Some(Undone::Deleted))
         } else if account.old_net() > 0 || account.new_before > 0 {
             (FindingClass::Doubled, None)
@@ -278,12 +307,12 @@ impl<'a> Judge<'_, 'a> {
 
     /// Returns whether the patch adds line `at` of the result, from 0. Another line is upstream's, wherever it is.
     fn is_added(&self, at: usize) -> bool {
-        self.changes.iter().any(|run| run.new.contains(&at))
+        self.changes().iter().any(|run| run.new.contains(&at))
     }
 
     /// Checks a line that stands where no merge can say whether it belongs there.
     fn check_function(&mut self, line: &'a [u8], at: usize) {
-        let made = self.own.iter().cloned().flatten();
+        let made = self.own().iter().cloned().flatten();
         let made = made.filter(|own| self.lines.old_after.get(*own) == Some(&line));
         let heads: Vec<Option<&[u8]>> = made.map(|own| self.head(FileVersion::OldAfter, own)).collect();
         let here = self.head(FileVersion::NewAfter, at);
@@ -304,7 +333,7 @@ impl<'a> Judge<'_, 'a> {
                 Source::Upstream(at) => Some(*at).filter(|at| self.expected.is_added_by_upstream(*at)),
                 Source::Ours(_) => None,
             };
-            let is_new_line = |line: &[u8]| one.keeps_words && self.upstream.added.count(line) > 0;
+            let is_new_line = |line: &[u8]| one.keeps_words && self.upstream().added.count(line) > 0;
             let rewritten = one.missing.iter().filter(|(line, _)| is_new_line(line));
             let rewritten: Vec<(&'a [u8], usize)> =
                 rewritten.filter_map(|(line, source)| Some((*line, is_new(source)?))).collect();
@@ -383,12 +412,7 @@ impl<'a> Judge<'_, 'a> {
     }
 
     fn head(&self, version: FileVersion, at: usize) -> Option<&'a [u8]> {
-        let [old_after, new_before, new_after] = &self.functions;
-        match version {
-            FileVersion::OldAfter => old_after.head(at),
-            FileVersion::NewBefore => new_before.head(at),
-            FileVersion::NewAfter => new_after.head(at),
-        }
+        self.functions(version).head(at)
     }
 
     /// `as in line 12 of the new base, in int f(void) {`.
@@ -407,7 +431,7 @@ impl<'a> Judge<'_, 'a> {
 
     /// Returns one side of the changes of the patch on its new base.
     fn changed(&self, side: impl Fn(&ChangedRun) -> &Range<usize>) -> Vec<Range<usize>> {
-        self.changes.iter().map(|run| side(run).clone()).collect()
+        self.changes().iter().map(|run| side(run).clone()).collect()
     }
 }
 

@@ -96,7 +96,7 @@ impl<'a> FunctionMap<'a> {
         heads
     }
 
-    /// Where indentation ends a function, its end shows only at the next line that is not indented: the lines above that
+    /// If indentation ends a function, its end shows only at the next line that is not indented: the lines above that
     /// one which are between the two functions are taken out of the first.
     fn leave_out_lines_between(&self, heads: &mut [Option<usize>]) {
         let mut begun_from_below = None;
@@ -265,7 +265,7 @@ fn leading_white_space(line: &[u8]) -> (usize, Option<u8>) {
 }
 
 /// Returns whether `line`, below the body of a function whose head is indented by `outer`, is no longer in the function,
-/// where indentation ends one: a blank line, or one that is not indented more than the head, such as a comment, a
+/// if indentation ends one: a blank line, or one that is not indented more than the head, such as a comment, a
 /// decorator or the next head.
 pub(crate) fn is_between_functions(line: &[u8], outer: usize) -> bool {
     let text = line.trim_ascii();

@@ -19,6 +19,7 @@ use espalier_core::next_command::quoted;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::{self, Access};
+use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_series::ObjectId;
 use serde_json::{Value, json};
@@ -90,6 +91,24 @@ fn json_of(proof: &MoveProof) -> Value {
     let mut json = json!(proof);
     json["proved"] = json!(proof.is_proved());
     json
+}
+
+/// Compares the files on disk with the commit `since`. The caller holds the run lock.
+///
+/// # Errors
+///
+/// A series of either state does not apply to its pin, or its lock is stale.
+pub fn prove_since(context: &Context, since: &str) -> Result<MoveProof> {
+    prove_states(context, (since, state::ON_DISK), None)
+}
+
+/// Returns pins, lock and patches of the commit `since`, to be read as if they were those of the project.
+///
+/// # Errors
+///
+/// There is no such commit, or it has no valid `pins.toml`.
+pub fn stage_at(context: &Context, since: &str) -> Result<Stage> {
+    State::read(context, since)?.staged()
 }
 
 fn prove_states(context: &Context, (old, new): (&str, &str), variant: Option<&str>) -> Result<MoveProof> {

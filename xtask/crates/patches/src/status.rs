@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use clap::Args;
 use espalier_core::config::name::Name;
+use espalier_core::config::pins::Pin;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::next_command::next_command;
@@ -102,6 +103,20 @@ pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
     let rebase = rebase.then(|| rebase_command(options));
     let next = next_commands(options, &report, rebase.as_deref());
     Ok(StatusReport { next, ..report }.with_next_steps(rebase.as_deref()))
+}
+
+/// Returns the report on every series of a pin at a tip that is in the store, without next steps. The caller holds the
+/// run lock.
+pub fn report_on_pin(context: &Context, variant: &str, tip: &Tip) -> Result<StatusReport> {
+    let series = PinnedSeries::load(context, Some(variant))?;
+    let others = judge_others(context, &series, tip)?;
+    Ok(StatusReport { others, ..judge_named(&series, tip)? })
+}
+
+/// Returns the tip that `pin`, which is in the store, is.
+pub fn tip_of(store: &Store, pin: &Pin) -> Result<Tip> {
+    let commit = store.pin_commit(pin.tree)?;
+    Ok(Tip { name: pin.revision.to_string(), revision: pin.revision.clone(), commit, tree: pin.tree })
 }
 
 /// Returns the command that takes the series to the tip; without one, onto the series that it extends.
@@ -238,9 +253,7 @@ fn find_tip(context: &Context, series: &PinnedSeries, options: &Options) -> Resu
     if let Some(reference) = &options.tip {
         return series.tip(context, reference, options.from.as_deref());
     }
-    let pin = &series.stack.pin;
-    let commit = series.store.pin_commit(pin.tree)?;
-    Ok(Tip { name: pin.revision.to_string(), revision: pin.revision.clone(), commit, tree: pin.tree })
+    tip_of(&series.store, &series.stack.pin)
 }
 
 /// The verdicts on the patches, and for each its drift and the commit that caused its class.

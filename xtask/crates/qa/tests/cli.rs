@@ -103,6 +103,7 @@ mod cli {
     mod status;
     mod support;
     mod sync;
+    mod sync_since;
     mod terminal;
     mod test_changed;
     mod together;

@@ -11,6 +11,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::at_commit::{commit_of, files_at};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::inputs::{PatchFile, read_series};
+use espalier_core::sys::project::stage::Stage;
 use espalier_series::{looks_like_a_patch, series_order};
 
 use crate::lock_file;
@@ -80,6 +81,18 @@ impl<'a> State<'a> {
             None => disk::read_if_there(&self.context.layout.root().join(path)),
             Some(commit) => Ok(files_at(self.context.layout.root(), commit, &[path])?.remove(path)),
         }
+    }
+
+    /// Returns the state as a stage, to be read as if it were the project; the overlays are those on disk.
+    pub fn staged(&self) -> Result<Stage> {
+        let mut stage = Stage::begin_trial(&self.context.layout)?;
+        for path in ["pins.toml", "espalier.lock"] {
+            stage.write(path, &self.file(path)?.unwrap_or_default())?;
+        }
+        for folder in self.pins.series_folders() {
+            stage.replace_series(folder, &[], &self.series_in(folder)?)?;
+        }
+        Ok(stage)
     }
 
     /// Returns the patches of a variant on its pin, without overlays.

@@ -316,10 +316,9 @@ fn after_dry_run(report: &RebaseReport, options: &Options) -> Option<String> {
 }
 
 /// The commands after a rebase, in order.
-const AFTER: [&str; 4] = [
+const AFTER: [&str; 3] = [
     "cargo xtask prove HEAD    # what each patch changes, compared with the last commit",
-    "cargo xtask lint",
-    "cargo xtask build",
+    "cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move",
     "cargo xtask undo    # if the move was a mistake",
 ];
 

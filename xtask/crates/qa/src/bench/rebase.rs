@@ -1,6 +1,6 @@
 //! The rebase bench: ours in memory, and `git merge-tree --write-tree` with `git commit-tree` in a loop.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
@@ -85,27 +85,29 @@ impl Contest {
         ])
     }
 
-    /// Returns the final tree.
+    /// Returns the final tree. A shell runs the loop: each start of a process from this one, which holds the made-up
+    /// repository in memory, would copy its page tables and count against git.
     fn git_loop(&self) -> Result<String> {
-        let mut base = self.made.base_commit.to_string();
-        let mut head = self.made.newer.to_string();
-        let mut tree = String::new();
-        for commit in self.made.commits.iter().map(ToString::to_string) {
-            let merge_base = format!("--merge-base={base}");
-            tree = said(&self.upstream(), &["merge-tree", "--write-tree", &merge_base, &head, &commit])?;
-            let who = ["-c", "user.name=Bench", "-c", "user.email=bench@espalier.invalid"];
-            let commit_tree = ["commit-tree", &tree, "-p", &head, "-m", "Change"];
-            head = said(&self.upstream(), &[&who[..], &commit_tree[..]].concat())?;
-            base = commit;
-        }
-        Ok(tree)
+        let commits: String = self.made.commits.iter().map(|commit| format!("{commit}\n")).collect();
+        let file = self.project.join("commits.txt");
+        disk::write_atomically(&file, commits.as_bytes())?;
+        let [base, head] = [self.made.base_commit, self.made.newer].map(|id| id.to_string());
+        let shell =
+            Run::new("sh").args(["-c", GIT_LOOP, "sh"]).arg(&self.upstream()).args([base, head]).arg(&file);
+        Ok(espalier_series::lossy(&shell.success()?).trim().to_string())
     }
 }
 
-fn said(git_dir: &Path, arguments: &[&str]) -> Result<String> {
-    let text = git(git_dir).args(arguments).success()?;
-    Ok(espalier_series::lossy(&text).trim().to_string())
-}
+/// Arguments: repository, base, new base, and a file with the commits of the series. Prints the final tree.
+const GIT_LOOP: &str = r#"
+export GIT_DIR="$1" base="$2" head="$3"
+while read -r commit; do
+    tree=$(git merge-tree --write-tree --merge-base="$base" "$head" "$commit") || exit
+    head=$(git -c user.name=Bench -c user.email=bench@espalier.invalid commit-tree "$tree" -p "$head" -m Change) || exit
+    base=$commit
+done < "$4"
+echo "$tree"
+"#;
 
 /// Returns a run of this same executable.
 fn program() -> Run {

@@ -91,7 +91,7 @@ impl SyncReport {
 
     /// Renders the page.
     pub fn markdown(&self) -> String {
-        let verdict = if self.passed() { "Everything below holds." } else { "**The pin did not move.**" };
+        let verdict = if self.passed() { "Everything below holds." } else { "**This move does not hold.**" };
         [
             format!("# {}\n\n{verdict}\n", self.title()),
             self.trees_table(),
@@ -248,7 +248,7 @@ mod tests {
         let mut unproved = report(None);
         unproved.proof.stale.push("docs/syncs/v1-to-v2.toml: no difference `doubled` of a.c".into());
         assert!(!unproved.passed());
-        assert!(unproved.markdown().contains("**The pin did not move.**"));
+        assert!(unproved.markdown().contains("**This move does not hold.**"));
         assert!(unproved.markdown().contains("no difference `doubled` of a.c"));
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! The series is rebased and staged, and each patch is compared with what it was; the stage is built, smoke-tested and
 //! gated as if it were the project; only then are `pins.toml`, `espalier.lock`, the patches and the report written, as
-//! one change.
+//! one change. [`moved`] holds a move that was made by hand to the same checks.
 
 mod checks;
+mod moved;
 mod offer;
 mod reasons;
 
@@ -16,6 +17,7 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::next_command;
 use espalier_core::plan::pending::Pending;
+use espalier_core::sys::github::Client;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::ui;
@@ -36,8 +38,12 @@ use crate::report::sync::{MovedPatch, MovedTree, SyncReport};
 #[derive(Clone, Debug, Args)]
 pub struct Options {
     /// Target: tag, branch or commit id, also `v1.0~3`.
-    #[arg(long, value_name = "REF")]
-    pub to: String,
+    #[arg(long, value_name = "REF", required_unless_present = "since")]
+    pub to: Option<String>,
+    /// Check a move that the files on disk have already, as after `rebase --continue`, and write its report: the state
+    /// before it is this commit of this repository.
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["to", "github", "dry_run"])]
+    pub since: Option<String>,
     /// The series, and the source of the target.
     #[command(flatten)]
     pub common: MoveOptions,
@@ -52,7 +58,7 @@ pub struct Options {
 /// Moves the pin when every check passes.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if options.dry_run {
-        let (to, common) = (Some(options.to.clone()), options.common.clone());
+        let (to, common) = (options.to.clone(), options.common.clone());
         let dry_run = rebase::Options { to, common, dry_run: true, ..rebase::Options::default() };
         return rebase::run(context, &dry_run);
     }
@@ -62,7 +68,16 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if !gated.is_empty() {
         gate::PROBES.into_iter().try_for_each(|probe| gate::find_probe(context, probe))?;
     }
-    let (prepared, classes) = prepare(context, options)?;
+    match (&options.since, &options.to) {
+        (Some(since), _) => moved::run(context, since, options.common.variant.as_deref()),
+        (None, to) => move_to(context, options, to.as_deref().unwrap_or_default(), github),
+    }
+}
+
+/// Moves the pin to `to`, and opens its pull request if there is a client for it.
+fn move_to(context: &Context, options: &Options, to: &str, github: Option<Client>) -> Result<Outcome> {
+    let gated = checks::gated(&context.pins()?);
+    let (prepared, classes) = prepare(context, options, to)?;
     let mut report = describe(&prepared, &classes);
     let reasons = reasons::take(context, &mut report)?;
     let staged = Context { locked: true, ..context.staged(&prepared.stage) };
@@ -86,17 +101,17 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 }
 
 /// Returns the staged move, and the status of every series on the pin at the new pin.
-fn prepare(context: &Context, options: &Options) -> Result<(Prepared, StatusReport)> {
+fn prepare(context: &Context, options: &Options, to: &str) -> Result<(Prepared, StatusReport)> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let MoveOptions { variant, from, .. } = &options.common;
     let at_tip = status::Options {
         variant: variant.clone(),
-        tip: Some(options.to.clone()),
+        tip: Some(to.to_string()),
         from: from.clone(),
         ..status::Options::default()
     };
     let classes = status::report(context, &at_tip)?;
-    let goal = (variant.as_deref(), Upstream { to: &options.to, from: from.as_deref() });
+    let goal = (variant.as_deref(), Upstream { to, from: from.as_deref() });
     Ok((rebase::prepare(context, goal, options.common.choices())?, classes))
 }
 
@@ -171,21 +186,24 @@ fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &Syn
     disk::write_atomically(&page, ui::named(&report.markdown()).as_bytes())?;
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     drop(prepared);
-    let failed: Vec<String> = report
-        .checks
-        .iter()
-        .filter_map(|check| Some(format!("{}: {}", check.name, check.error.as_ref()?.lines().next()?)))
-        .chain(report.proof.open().iter().map(|(name, finding)| format!("{name}: {}", sentence(finding))))
-        .chain(report.proof.stale.iter().cloned())
-        .collect();
     let what = format!("{}: the pin did not move, nothing was changed", report.title());
     let MoveOptions { variant, from, .. } = &options.common;
     let edit = ["edit"].into_iter().chain(variant.as_deref()).collect::<Vec<_>>().join(" ");
     let to = Some(report.new.name.as_str());
     let flags = [("--to", to), ("--variant", variant.as_deref()), ("--from", from.as_deref())];
     Ok(Error::no(what)
-        .detail(failed.join("\n"))
+        .detail(failures(report).join("\n"))
         .hint(format!("read the report: {}", context.layout.show(&page)))
         .hint(format!("{}    # then fix the series", next_command(&edit, &[])))
         .hint(format!("or take it along by hand: {}", next_command("rebase", &flags))))
+}
+
+/// Returns one line for each check and difference that stops the move.
+fn failures(report: &SyncReport) -> Vec<String> {
+    let checks = report.checks.iter();
+    checks
+        .filter_map(|check| Some(format!("{}: {}", check.name, check.error.as_ref()?.lines().next()?)))
+        .chain(report.proof.open().iter().map(|(name, finding)| format!("{name}: {}", sentence(finding))))
+        .chain(report.proof.stale.iter().cloned())
+        .collect()
 }

@@ -18,8 +18,7 @@ fn a_clean_move_over_shifted_lines() {
       unchanged  patches/paged/0003-greet-dearly.patch
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask lint
-    next: cargo xtask build
+    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
     next: cargo xtask undo    # if the move was a mistake
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
@@ -137,8 +136,7 @@ fn a_file_that_upstream_renamed_is_followed() {
         const char * words_greeting(int kind) {
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask lint
-    next: cargo xtask build
+    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
     next: cargo xtask undo    # if the move was a mistake
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
@@ -235,8 +233,7 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
       unchanged  patches/paged/0003-greet-dearly.patch -> patches/paged/0002-greet-dearly.patch
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask lint
-    next: cargo xtask build
+    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
     next: cargo xtask undo    # if the move was a mistake
     -- stderr --
         Fetching hello v2.0 from path [BESIDE]/newer

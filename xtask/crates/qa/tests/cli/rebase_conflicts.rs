@@ -142,8 +142,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
       0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask lint
-    next: cargo xtask build
+    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
     next: cargo xtask undo    # if the move was a mistake
     -- stderr --
         Resolved patches/paged/0003-greet-dearly.patch: src/greet.c
@@ -190,8 +189,7 @@ fn a_conflict_is_skipped() {
     warning: the move made differences that nothing accounts for
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask lint
-    next: cargo xtask build
+    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
     next: cargo xtask undo    # if the move was a mistake
     -- stderr --
          Dropped patches/paged/0003-greet-dearly.patch: src/greet.c

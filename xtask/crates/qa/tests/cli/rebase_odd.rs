@@ -68,8 +68,7 @@ fn what_was_decided_before_a_conflict_holds_after_it() {
       0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask lint
-    next: cargo xtask build
+    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
     next: cargo xtask undo    # if the move was a mistake
     -- stderr --
     "#);
@@ -130,8 +129,7 @@ fn a_replaced_binary_is_named() {
     warning: the move made differences that nothing accounts for
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask lint
-    next: cargo xtask build
+    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
     next: cargo xtask undo    # if the move was a mistake
     -- stderr --
         Resolved patches/paged/0001-change-something.patch: data/logo.bin
@@ -243,8 +241,7 @@ fn where_upstream_moved_things_a_person_says_where_to() {
     warning: the move made differences that nothing accounts for
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask lint
-    next: cargo xtask build
+    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
     next: cargo xtask undo    # if the move was a mistake
     -- stderr --
         Resolved patches/paged/0001-change-something.patch: 2 files

@@ -1,7 +1,7 @@
 //! `sync`: the pin moves together with everything that depends on it, or nothing moves.
 
 use super::support::github::{FakeGitHub, REPOSITORY};
-use super::support::syncing::{finish_series, more_lines, project, user_files};
+use super::support::syncing::{commit_all, finish_series, more_lines, project, user_files};
 use super::support::{Output, Project, files, git, program_path};
 
 fn sync(project: &Project) -> Output {
@@ -59,7 +59,7 @@ fn a_build_that_fails_moves_nothing() {
     assert!(said.stderr.contains("build paged cpu-native: "), "{said}");
     assert!(said.stderr.contains("next: read the report: target/espalier/sync-report.md"), "{said}");
     let report = project.read("target/espalier/sync-report.md");
-    assert!(report.contains("**The pin did not move.**") && report.contains("words_ring"), "{report}");
+    assert!(report.contains("**This move does not hold.**") && report.contains("words_ring"), "{report}");
     assert!(report.contains("| build stock cpu-native | ok |"), "the other checks were made: {report}");
     assert!(user_files(&project) == before, "{said}");
 }
@@ -126,12 +126,6 @@ fn sync_to_github(project: &Project, server: &FakeGitHub) -> Output {
     command.env("GITHUB_TOKEN", "ghs_secret0123456789").env("GITHUB_REPOSITORY", REPOSITORY);
     command.env("GITHUB_API_URL", server.api()).env("GITHUB_REF_NAME", "main");
     project.finish(command)
-}
-
-fn commit_all(project: &Project) {
-    git::init(project.root());
-    files::write(&project.path(".gitignore"), "target/\n");
-    git::commit(project.root(), "Start");
 }
 
 #[test]

@@ -24,11 +24,28 @@ pub const CASES: &[HintCase] = &[
         place: Place::Here,
         hints: &[
             ("cargo xtask prove HEAD", 0),
-            // The patches have no trailers.
-            ("cargo xtask lint", 1),
-            ("cargo xtask build", 0),
+            // The patches have no trailers, which lint refuses.
+            ("cargo xtask sync --since HEAD", 1),
             ("cargo xtask undo", 0),
         ],
+    },
+    HintCase {
+        name: "a move that does not hold",
+        make: || {
+            let project = committed(project_by_git(&[ABOUT]));
+            project.run(&["rebase", "--to", "main"]).success();
+            project
+        },
+        command: "sync --since HEAD",
+        place: Place::Here,
+        hints: &[("cargo xtask edit", 0), ("cargo xtask undo", 0)],
+    },
+    HintCase {
+        name: "a move that was not made",
+        make: || committed(project_by_git(&[ABOUT])),
+        command: "sync --since HEAD",
+        place: Place::Here,
+        hints: &[("cargo xtask sync --to main --dry-run", 0)],
     },
     HintCase {
         name: "a rebase with a conflict that was resolved before",

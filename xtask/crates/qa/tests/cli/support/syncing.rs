@@ -41,6 +41,13 @@ pub fn user_files(project: &Project) -> BTreeMap<String, Vec<u8>> {
     paths.map(|path| (path.clone(), std::fs::read(project.path(&path)).unwrap())).collect()
 }
 
+/// Makes the project a repository with one commit.
+pub fn commit_all(project: &Project) {
+    git::init(project.root());
+    files::write(&project.path(".gitignore"), "target/\n");
+    git::commit(project.root(), "Start");
+}
+
 pub fn more_lines(upstream: &Path) {
     files::edit(
         &upstream.join("src/count.c"),
