@@ -11,6 +11,7 @@ pub mod context;
 pub mod day;
 pub mod error;
 pub mod http;
+pub mod nearest;
 pub mod next_command;
 pub mod plan;
 pub mod random;

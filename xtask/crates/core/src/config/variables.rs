@@ -1,6 +1,8 @@
 //! Environment variables that this tool or its server reads. A misspelt one is silently ignored, and the default
 //! applies.
 
+use crate::nearest::nearest;
+
 /// The common prefix.
 const PREFIX: &str = "ESPALIER_";
 
@@ -46,8 +48,7 @@ fn warning(name: &str) -> Option<String> {
         return None;
     }
     let upper = name.to_ascii_uppercase();
-    let distances = KNOWN.iter().map(|(known, _)| (distance(&upper, known), *known));
-    let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
+    let (distance, nearest) = nearest(&upper, KNOWN.iter().map(|(known, _)| *known))?;
     let is_ours = upper.starts_with(PREFIX);
     // Another program's variable may resemble our own; up to two edits count as a typo.
     if !is_ours && distance > 2 {
@@ -60,30 +61,10 @@ fn warning(name: &str) -> Option<String> {
     Some(format!("nothing reads the variable `{}`; {hint}", name.escape_debug()))
 }
 
-/// Edit distance: the number of letters to insert, delete, substitute, or swap with their neighbour.
-fn distance(left: &str, right: &str) -> usize {
-    let (left, right) = (left.as_bytes(), right.as_bytes());
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=right.len()).collect();
-    for (row, a) in left.iter().enumerate() {
-        let mut line = vec![row + 1];
-        for (column, b) in right.iter().enumerate() {
-            let changed = last[column] + usize::from(a != b);
-            let mut least = changed.min(last[column + 1] + 1).min(line[column] + 1);
-            if row > 0 && column > 0 && *a == right[column - 1] && left[row - 1] == *b {
-                least = least.min(before_last[column - 1] + 1);
-            }
-            line.push(least);
-        }
-        before_last = std::mem::replace(&mut last, line);
-    }
-    last[right.len()]
-}
-
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "a test reads the files of this repository")]
 mod tests {
-    use super::{KNOWN, distance, misspelt};
+    use super::{KNOWN, misspelt};
 
     #[test]
     fn a_misspelt_variable_is_named_with_the_nearest() {
@@ -105,11 +86,6 @@ mod tests {
         for other in ["PATH", "HOME", "CARGO", "ESPEAK_ENABLE", "LLAMA_ARG_MODEL"] {
             assert_eq!(said(other), "");
         }
-    }
-
-    #[test]
-    fn neighbours_that_are_swapped_are_one_mistake() {
-        assert_eq!((distance("abc", "acb"), distance("abc", "abc"), distance("", "ab")), (1, 0, 2));
     }
 
     /// A variable that the sources read but this list lacks would be reported as misspelt.

@@ -4,6 +4,7 @@
 
 mod attention;
 pub mod logits;
+mod names;
 pub mod servers;
 mod suites;
 pub mod weights;
@@ -18,7 +19,7 @@ use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pins, Variant};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
-use espalier_core::next_command::next_command;
+use espalier_core::next_command::{flag_with, next_command};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::threads::result_of;
 use espalier_core::sys::project::inputs::PatchFile;
@@ -28,7 +29,9 @@ use espalier_series::{Numerics, Patch};
 use serde_json::{Value, json};
 
 use self::logits::Claim;
-use self::servers::{Chosen, Claimed, Off, promises};
+use self::names::Named;
+use self::servers::promises::{self, Promise};
+use self::servers::{Chosen, Claimed, Off};
 use crate::fuzz;
 use crate::serving::inputs;
 use crate::serving::probe::{self, Probe};
@@ -48,7 +51,7 @@ pub struct Options {
     /// Run only this check of the servers, such as `answers`; with `--only servers`; repeatable.
     #[arg(long = "check", value_name = "NAME")]
     pub checks: Vec<String>,
-    /// Check only this promise, by name; with `--only promises`; repeatable.
+    /// Check only this promise, such as `last-block`; with `--only promises`; repeatable.
     #[arg(long = "promise", value_name = "NAME")]
     pub promises: Vec<String>,
     /// Check this server instead of the packaged one; with `--only promises`.
@@ -57,6 +60,9 @@ pub struct Options {
     /// Ask every chat and long prompt, for long answers; with `--only weights`.
     #[arg(long)]
     pub full: bool,
+    /// List the names that `--check` and `--promise` take.
+    #[arg(long)]
+    pub list: bool,
 }
 
 /// A part of the gate.
@@ -87,6 +93,11 @@ impl Part {
     fn is_for(self, variant: &Variant) -> bool {
         variant.kernels || !matches!(self, Part::Servers | Part::Weights)
     }
+
+    /// Name for `--only`.
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
+    }
 }
 
 /// Probes that the gate compiles.
@@ -104,22 +115,22 @@ pub fn find_probe(context: &Context, probe: Probe) -> Result<()> {
 
 /// Runs the requested parts.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
+    if options.list {
+        return Ok(names::list());
+    }
+    let named = Named::read(options)?;
+    refuse_misplaced(options)?;
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
     if options.only == [Part::Promises] {
-        return hold_to_promises(context, &variant.name, options);
+        return hold_to_promises(context, &variant.name, options.program.clone(), named.promises);
     }
-    if options.program.is_some() || !options.promises.is_empty() {
-        return Err(Error::usage("`--program` and `--promise` only work with `--only promises`")
-            .hint("cargo xtask gate --only promises"));
-    }
-    refuse_misplaced(options)?;
     let reference = reference_of(&pins, variant)?;
     let parts = parts_of(variant, &options.only)?;
     let claims = claims(context, &pins, variant)?;
     let has_kernels = variant.kernels;
     let sides = Sides { reference: &reference.name, variant: &variant.name, claims: &claims, has_kernels };
-    let chosen = Chosen { checks: &options.checks, models: &options.models };
+    let chosen = Chosen { checks: &named.checks, models: &options.models };
     let size = if options.full { weights::Size::Full } else { weights::Size::Short };
     compare_chosen(context, &sides, &parts, (chosen, size))
 }
@@ -141,22 +152,38 @@ pub fn possible(variant: &Variant, parts: &[Part]) -> Vec<Part> {
     parts.iter().copied().filter(|part| part.is_for(variant)).collect()
 }
 
+/// Refuses an option that the requested part does not take: it would be ignored.
 fn refuse_misplaced(options: &Options) -> Result<()> {
-    let Options { only, models, checks, full, .. } = options;
-    if *full && *only != [Part::Weights] {
-        return Err(Error::usage("`--full` only works with `--only weights`")
-            .hint("cargo xtask gate --only weights --full"));
-    }
-    if !checks.is_empty() && *only != [Part::Servers] {
-        return Err(Error::usage("`--check` only works with `--only servers`")
-            .hint("cargo xtask gate --only servers"));
-    }
-    let takes_models = matches!(only[..], [Part::Logits | Part::Servers]);
-    if !models.is_empty() && !takes_models {
-        return Err(Error::usage("`--model` only works with `--only logits` or `--only servers`")
-            .hint("cargo xtask gate --only logits"));
-    }
-    Ok(())
+    let limited = limited(options);
+    let is_placed = |parts: &[Part]| matches!(options.only[..], [part] if parts.contains(&part));
+    let is_misplaced = |(_, words, parts): &&Limited| !words.is_empty() && !is_placed(parts);
+    let Some((flag, _, parts)) = limited.iter().find(is_misplaced) else { return Ok(()) };
+    let only: Vec<String> = parts.iter().map(|part| format!("`--only {}`", part.name())).collect();
+    let first = parts[0];
+    let words = limited.iter().filter(|(_, _, parts)| parts.contains(&first)).flat_map(|(_, words, _)| words);
+    let words = words.fold(first.name(), |line, word| format!("{line} {word}"));
+    Err(Error::usage(format!("`{flag}` only works with {}", only.join(" or ")))
+        .hint(format!("cargo xtask gate --only {words}")))
+}
+
+/// An option that only some parts take: its flag, its words on the command line (empty if it is not given), and the
+/// parts.
+type Limited = (&'static str, Vec<String>, &'static [Part]);
+
+fn limited(options: &Options) -> [Limited; 5] {
+    let Options { models, checks, promises, program, full, .. } = options;
+    let words = |flag: &str, values: &[String]| -> Vec<String> {
+        values.iter().map(|value| flag_with(flag, value)).collect()
+    };
+    let full = full.then(|| "--full".to_string()).into_iter().collect();
+    let program: Vec<String> = program.iter().map(|path| path.display().to_string()).collect();
+    [
+        ("--full", full, &[Part::Weights]),
+        ("--check", words("--check", checks), &[Part::Servers]),
+        ("--model", words("--model", models), &[Part::Logits, Part::Servers]),
+        ("--promise", words("--promise", promises), &[Part::Promises]),
+        ("--program", words("--program", &program), &[Part::Promises]),
+    ]
 }
 
 fn reference_of<'a>(pins: &'a Pins, variant: &Variant) -> Result<&'a Variant> {
@@ -242,15 +269,19 @@ fn merge(json: &mut Value, more: Value) {
     }
 }
 
-fn hold_to_promises(context: &Context, variant: &str, options: &Options) -> Result<Outcome> {
-    let built = || context.layout.server(variant, DEFAULT_FLAVOR);
-    let program = options.program.clone().unwrap_or_else(built);
+fn hold_to_promises(
+    context: &Context,
+    variant: &str,
+    program: Option<PathBuf>,
+    promises: Vec<&'static Promise>,
+) -> Result<Outcome> {
+    let program = program.unwrap_or_else(|| context.layout.server(variant, DEFAULT_FLAVOR));
     if !disk::exists(&program) {
         return Err(Error::usage(format!("there is no server `{}`", context.layout.show(&program)))
             .hint(packaged::build_command(variant, DEFAULT_FLAVOR)));
     }
     context.file_of_espalier(SMOKE_MODEL)?;
-    Ok(promises::outcome(&promises::look(context, &program, &options.promises)?))
+    Ok(promises::outcome(&promises::look(context, &program, promises)?))
 }
 
 fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {

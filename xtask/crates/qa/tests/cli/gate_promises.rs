@@ -1,6 +1,6 @@
 //! Guarantees of the paged server that a fake can violate, and the gate's failures.
 
-use super::support::gating::fakes;
+use super::support::gating::{fakes, gated};
 use super::support::{Output, Project, llama_server};
 
 /// The guarantee, the fault that violates it, and the expected message.
@@ -34,5 +34,80 @@ fn a_broken_promise_is_named_and_says_what_came() {
             said.stdout.contains("promises: 0 of 1 kept") && said.stdout.contains(reason),
             "{fault}: {said}"
         );
+    }
+}
+
+fn gate(project: &Project, arguments: &[&str]) -> Output {
+    project.run(&[&["gate"], arguments].concat())
+}
+
+/// A newcomer has a name, and does not know of which kind it is.
+#[test]
+fn a_name_of_the_other_kind_is_answered_with_the_command_that_runs_it() {
+    let project = fakes("", "");
+    let check = ["--check", "negative-scale"];
+    let command = "gate --only promises --promise negative-scale";
+    for given in
+        [&check[..], &["--only", "servers", check[0], check[1]], &["--only", "promises", check[0], check[1]]]
+    {
+        let said =
+            gate(&project, given).code(2).says(&["no check `negative-scale`: it is the name of a promise"]);
+        assert!(said.stderr.contains(&format!("next: cargo xtask {command}\n")), "{said}");
+    }
+    let words: Vec<&str> = command.split(' ').collect();
+    let kept = project.run(&words).success();
+    assert!(kept.stdout.contains("promises: 1 of 1 kept"), "{kept}");
+    gate(&project, &["--promise", "eviction"]).code(2).says(&[
+        "no promise `eviction`: it is the name of a check",
+        "next: cargo xtask gate --only servers --check eviction",
+    ]);
+}
+
+/// Names are checked before anything that they need, such as a server.
+#[test]
+fn an_unknown_promise_is_answered_with_those_that_exist() {
+    gate(&gated(), &["--only", "promises", "--promise", "negative-scales"]).code(2).says(&[
+        "no promise `negative-scales`",
+        "next: for the promise `negative-scale`: cargo xtask gate --only promises --promise negative-scale",
+        "next: use one of: negative-scale, adapters-of-an-image",
+        "next: list all checks and promises: cargo xtask gate --list",
+    ]);
+}
+
+#[test]
+fn all_names_are_listed() {
+    let project = gated();
+    let said = gate(&project, &["--list"]).success();
+    for listed in [
+        "cargo xtask gate --only servers --check NAME:\n  answers\n",
+        "cargo xtask gate --only promises --promise NAME:\n  negative-scale\n",
+    ] {
+        assert!(said.stdout.contains(listed), "{said}");
+    }
+    let json = gate(&project, &["--list", "--json"]).success().json();
+    assert_eq!((&json["checks"][0], &json["promises"][0]), (&"answers".into(), &"negative-scale".into()));
+}
+
+/// An option would be ignored by the parts that do not take it.
+#[test]
+fn an_option_that_the_part_does_not_take_is_refused() {
+    let project = gated();
+    for (given, only, command) in [
+        ("--check eviction", "`--check` only works with `--only servers`", "--only servers --check eviction"),
+        (
+            "--program x --promise last-block --promise priority",
+            "`--promise` only works with `--only promises`",
+            "--only promises --promise last-block --promise priority --program x",
+        ),
+        (
+            "--only promises --model llama",
+            "`--model` only works with `--only logits` or `--only servers`",
+            "--only logits --model llama",
+        ),
+        ("--only promises --full", "`--full` only works with `--only weights`", "--only weights --full"),
+    ] {
+        let words: Vec<&str> = given.split(' ').collect();
+        let said = gate(&project, &words).code(2).says(&[only]);
+        assert!(said.stderr.contains(&format!("next: cargo xtask gate {command}\n")), "{given}: {said}");
     }
 }

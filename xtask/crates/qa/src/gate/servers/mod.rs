@@ -62,17 +62,18 @@ pub struct Claimed {
 }
 
 /// Selection of checks and models.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Chosen<'a> {
-    /// Checks by name; all if empty.
-    pub checks: &'a [String],
+    /// Checks; all if empty.
+    pub checks: &'a [&'static Check],
     /// Models for the check `answers`, by name; all if empty.
     pub models: &'a [String],
 }
 
 /// A server check. Each can run alone: none relies on earlier ones.
-struct Check {
-    name: &'static str,
+pub struct Check {
+    /// Name, for `--check`.
+    pub name: &'static str,
     work: Work,
 }
 
@@ -95,7 +96,8 @@ enum Base {
     Adapted,
 }
 
-const CHECKS: [Check; 17] = [
+/// All checks.
+pub const CHECKS: &[Check] = &[
     Check { name: "answers", work: Work::Whole(answers::compare) },
     Check { name: "sharing", work: Work::Whole(look_at_sharing) },
     Check { name: "prefill-budget", work: Work::Feature(Base::Trained, prefill::check) },
@@ -122,8 +124,7 @@ pub fn compare(
     claimed: Claimed,
     chosen: Chosen<'_>,
 ) -> Result<Compared> {
-    refuse_unknown("check", chosen.checks, &CHECKS.map(|check| check.name))?;
-    refuse_unknown("model", chosen.models, &Model::ALL.map(Model::name))?;
+    refuse_unknown_models(chosen.models)?;
     let folder = context.layout.generated().join("gate");
     disk::create_folder(&folder)?;
     let models = chosen.models;
@@ -131,7 +132,7 @@ pub fn compare(
     let gate = ServerGate { context, stock, ours, folder, claimed, models, answers, tolerances };
     let mut compared = Compared::default();
     let is_chosen =
-        |check: &&Check| chosen.checks.is_empty() || chosen.checks.iter().any(|name| name == check.name);
+        |check: &&Check| chosen.checks.is_empty() || chosen.checks.iter().any(|one| one.name == check.name);
     for check in CHECKS.iter().filter(is_chosen) {
         let ended = match check.work {
             Work::Whole(compare) => compare(&gate, &mut compared),
@@ -144,10 +145,11 @@ pub fn compare(
     Ok(compared)
 }
 
-fn refuse_unknown(what: &str, names: &[String], known: &[&str]) -> Result<()> {
-    match names.iter().find(|name| !known.contains(&name.as_str())) {
+fn refuse_unknown_models(models: &[String]) -> Result<()> {
+    let known = Model::ALL.map(Model::name);
+    match models.iter().find(|name| !known.contains(&name.as_str())) {
         Some(unknown) => {
-            Err(Error::usage(format!("no {what} `{unknown}`"))
+            Err(Error::usage(format!("no model `{unknown}`"))
                 .hint(format!("use one of: {}", known.join(", "))))
         }
         None => Ok(()),
@@ -252,7 +254,7 @@ fn look_at_sharing(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()>
 }
 
 fn look_at_promises(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
-    let results = promises::look(gate.context, &gate.ours, &[])?;
+    let results = promises::look(gate.context, &gate.ours, promises::PROMISES)?;
     compared.failures.extend(promises::broken(&results));
     Ok(())
 }

@@ -32,7 +32,7 @@ mod turns;
 use std::path::Path;
 
 use espalier_core::context::Context;
-use espalier_core::error::{Error, Result};
+use espalier_core::error::Result;
 
 use self::fixture::PromiseFixture;
 pub use self::report::{PromiseResult, broken, outcome};
@@ -40,7 +40,7 @@ pub use self::report::{PromiseResult, broken, outcome};
 /// A guarantee that users can rely on.
 pub struct Promise {
     /// Name, for `--promise`.
-    name: &'static str,
+    pub name: &'static str,
     /// Reports violations to the fixture. An error is a violation as well: a server that crashed or does not answer.
     run: fn(&mut PromiseFixture<'_>) -> Result<()>,
 }
@@ -50,7 +50,7 @@ const fn promise(name: &'static str, run: fn(&mut PromiseFixture<'_>) -> Result<
 }
 
 /// All promises.
-const PROMISES: &[Promise] = &[
+pub const PROMISES: &[Promise] = &[
     promise("negative-scale", adapters::negative_scale),
     promise("adapters-of-an-image", adapters::adapters_of_an_image),
     promise("tenants-behind-a-router", tenants::behind_a_router),
@@ -135,14 +135,16 @@ const PROMISES: &[Promise] = &[
     promise("cache-ram", configured::cache_ram_is_off),
 ];
 
-/// Checks `program` against the promises in `names`, by name, or against all if `names` is empty. Continues
-/// after a broken one.
+/// Checks `program` against the promises in `chosen`. Continues after a broken one.
 ///
 /// # Errors
 ///
-/// If a name is unknown, or the disk is full.
-pub fn look(context: &Context, program: &Path, names: &[String]) -> Result<Vec<PromiseResult>> {
-    let chosen = choose(names)?;
+/// If the disk is full.
+pub fn look(
+    context: &Context,
+    program: &Path,
+    chosen: impl IntoIterator<Item = &'static Promise>,
+) -> Result<Vec<PromiseResult>> {
     let mut fixture = PromiseFixture::open(context, program)?;
     Ok(chosen.into_iter().map(|promise| hold(&mut fixture, promise)).collect())
 }
@@ -150,35 +152,4 @@ pub fn look(context: &Context, program: &Path, names: &[String]) -> Result<Vec<P
 fn hold(fixture: &mut PromiseFixture<'_>, promise: &Promise) -> PromiseResult {
     let ended = fixture.begin(promise.name, promise.run);
     PromiseResult { name: promise.name, broken: ended.broken, seconds: ended.seconds }
-}
-
-fn choose(names: &[String]) -> Result<Vec<&'static Promise>> {
-    if let Some(unknown) = names.iter().find(|name| !PROMISES.iter().any(|one| one.name == **name)) {
-        let known: Vec<&str> = PROMISES.iter().map(|promise| promise.name).collect();
-        return Err(Error::usage(format!("there is no promise `{unknown}`")).detail(known.join(", ")));
-    }
-    let is_chosen = |promise: &&Promise| names.is_empty() || names.iter().any(|name| name == promise.name);
-    Ok(PROMISES.iter().filter(is_chosen).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn promises_are_found_by_name() {
-        let named = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
-            choose(&names).map(|chosen| chosen.iter().map(|one| one.name).collect::<Vec<_>>())
-        };
-        assert_eq!(named(&[]).unwrap().len(), PROMISES.len());
-        assert_eq!(named(&["negative-scale"]).unwrap(), ["negative-scale"]);
-        assert!(named(&["no-such"]).unwrap_err().to_string().contains("negative-scale"));
-    }
-
-    #[test]
-    fn promise_names_are_unique() {
-        let names: std::collections::BTreeSet<&str> = PROMISES.iter().map(|promise| promise.name).collect();
-        assert_eq!(names.len(), PROMISES.len());
-    }
 }
