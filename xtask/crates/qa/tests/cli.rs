@@ -14,6 +14,8 @@ mod cli {
     mod build;
     mod build_fails;
     mod canary;
+    mod canary_issues;
+    mod canary_token;
     mod compiler_cache;
     mod disk_full;
     mod docs;

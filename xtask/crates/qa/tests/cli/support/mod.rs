@@ -26,6 +26,7 @@ pub mod stacked;
 pub mod suites;
 pub mod syncing;
 pub mod upstream;
+pub mod watched;
 pub mod wheels;
 
 pub use output::Output;
