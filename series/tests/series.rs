@@ -31,6 +31,12 @@ mod oracle_mutations;
 mod oracle_sources;
 #[path = "series/proof.rs"]
 mod proof;
+#[path = "series/proof_faults.rs"]
+mod proof_faults;
+#[path = "series/proof_merges.rs"]
+mod proof_merges;
+#[path = "series/proof_support.rs"]
+mod proof_support;
 #[path = "series/random.rs"]
 mod random;
 #[path = "series/real_git.rs"]
