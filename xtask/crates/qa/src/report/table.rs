@@ -33,6 +33,11 @@ impl fmt::Display for Table {
     }
 }
 
+/// Formats the cell of a ratio; `-` where `other` was not measured.
+pub fn ratio(value: f64, other: f64) -> String {
+    if other > 0.0 { format!("{:.2}x", value / other) } else { "-".to_string() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +48,10 @@ mod tests {
         assert_eq!(table.to_string(), "| server | s |\n|---|--:|\n| stock | 1.0 |\n| ours | 0.5 |\n");
         let table = Table::with_numbers("a | b | c", 1..2, []);
         assert_eq!(table.to_string(), "| a | b | c |\n|---|--:|---|\n");
+    }
+
+    #[test]
+    fn a_ratio_to_nothing_is_a_dash() {
+        assert_eq!((ratio(3.0, 2.0), ratio(3.0, 0.0)), ("1.50x".to_string(), "-".to_string()));
     }
 }

@@ -6,7 +6,7 @@ use super::MOST_LIVE;
 use crate::bench::history::History;
 use crate::bench::record::{BenchResult, Head, Plot};
 use crate::report::bars::{Bar, Bars};
-use crate::report::table::Table;
+use crate::report::table::{Table, ratio};
 
 /// All counts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,10 +83,6 @@ impl Capacity {
         ];
         Table::new("what | blocks used at most | of the first one's", rows.map(row))
     }
-}
-
-fn ratio(more: f64, less: f64) -> String {
-    if less > 0.0 { format!("{:.2}x", more / less) } else { "-".to_string() }
 }
 
 impl BenchResult for Capacity {

@@ -6,7 +6,7 @@ use super::Cache;
 use crate::bench::history::History;
 use crate::bench::record::{BenchResult, Head, Plot};
 use crate::report::curves::{Axis, Curve, Curves, Scale};
-use crate::report::table::Table;
+use crate::report::table::{Table, ratio};
 
 /// All measurements.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -86,15 +86,10 @@ impl Measured {
             "{cache} | {bits:.2} | {bytes} | {mean:.5} | {median:.5} | {p99:.4} | {:.1} % | {perplexity:.3} | \
              {found} of {needles} | {} | {}",
             100.0 * same,
-            relative(asked.prompt_rate, base.prompt_rate),
-            relative(asked.decode_rate, base.decode_rate),
+            ratio(asked.prompt_rate, base.prompt_rate),
+            ratio(asked.decode_rate, base.decode_rate),
         )
     }
-}
-
-/// Formats the ratio; `-` where no rates were measured.
-fn relative(rate: f64, base: f64) -> String {
-    if base > 0.0 { format!("{:.2}x", rate / base) } else { "-".to_string() }
 }
 
 impl KvQuality {
