@@ -21,8 +21,8 @@ use crate::stack::Stack;
 pub struct SeriesCommits {
     /// The commit of the pinned tree.
     pub pin: ObjectId,
-    /// Last commit of the parents' patches; the pin's if they have none.
-    pub border: ObjectId,
+    /// The commit that the variant's own patches start from: the last one of the parents' patches, or the pin's.
+    pub base: ObjectId,
     /// The last commit.
     pub tip: ObjectId,
     /// Source of the commits.
@@ -34,7 +34,7 @@ pub struct SeriesCommits {
 impl SeriesCommits {
     /// Returns the marks of an edit repository whose branch is this series.
     pub fn marks(&self) -> Marks {
-        Marks { pin: self.pin, border: self.border, series: self.tip, made: self.tip }
+        Marks { pin: self.pin, base: self.base, series: self.tip, made: self.tip }
     }
 }
 
@@ -63,8 +63,8 @@ pub fn commits_of(store: &Store, stack: Stack) -> Result<SeriesCommits> {
         tip = store.make(ObjectKind::Commit, text.into_bytes());
         commits.push(tip);
     }
-    let border = commits.get(stack.parents).copied().unwrap_or(pin);
-    Ok(SeriesCommits { pin, border, tip, stack, locked })
+    let base = commits.get(stack.parents).copied().unwrap_or(pin);
+    Ok(SeriesCommits { pin, base, tip, stack, locked })
 }
 
 fn authors_of(stack: &Stack) -> Result<Vec<Authorship>> {

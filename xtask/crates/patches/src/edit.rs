@@ -62,7 +62,7 @@ fn outcome(context: &Context, variant: &Variant, ready: &Ready) -> Outcome {
         "branch": ready.repo.branch(),
         "made": ready.made,
         "pin": marks.pin.to_string(),
-        "border": marks.border.to_string(),
+        "base": marks.base.to_string(),
         "tip": marks.made.to_string(),
         "commits": own,
     });

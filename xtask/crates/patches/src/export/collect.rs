@@ -25,10 +25,10 @@ pub fn collect(repo: &EditRepo, variant: &Variant, before: &SeriesCommits) -> Re
     let marks = if repo.is_rebased_onto(before.tip) { before.marks() } else { marks };
     refuse_outdated(repo, &marks, before)?;
     refuse_uncommitted(repo)?;
-    let commits = repo.commits_between(marks.border, tip)?;
+    let commits = repo.commits_between(marks.base, tip)?;
     commits.iter().try_for_each(|commit| refuse_merge(repo, commit))?;
     let first = commits.first().map_or(Some(tip), |first| first.parents.first().copied());
-    if first != Some(marks.border) {
+    if first != Some(marks.base) {
         return Err(edits_below_own_patches(repo, variant, &marks, before));
     }
     commits.iter().try_for_each(|commit| refuse_empty(repo, commit))?;
@@ -63,8 +63,11 @@ fn refuse_unfinished(repo: &EditRepo) -> Result<()> {
 
 fn without_refs(repo: &EditRepo) -> Error {
     let variant = variant_of(repo);
-    conflict(format!("`{}` has lost the refs that say where its borders are", repo.folder().display()))
-        .detail("refs/espalier/edit/ and the branch are what an export goes by")
+    conflict(format!("`{}` has lost the refs that an export needs", repo.folder().display()))
+        .detail(format!(
+            "it needs {}, and pin, base, series and made below refs/espalier/edit/",
+            repo.branch()
+        ))
         .hint(format!("save your commits: {} bundle create SOMEWHERE --all", repo.git_words()))
         .hint(format!("recreate it: cargo xtask edit {variant} --discard"))
 }
@@ -75,7 +78,7 @@ fn refuse_outdated(repo: &EditRepo, marks: &Marks, before: &SeriesCommits) -> Re
     let folder = repo.folder().display();
     let changed = if marks.pin != before.pin {
         "the pin"
-    } else if marks.border != before.border {
+    } else if marks.base != before.base {
         "the series of a parent"
     } else if marks.series != before.tip {
         "the series on disk"
@@ -126,19 +129,19 @@ fn edits_below_own_patches(
     marks: &Marks,
     before: &SeriesCommits,
 ) -> Error {
-    let (git, border) = (repo.git_words(), short(marks.border));
+    let (git, base) = (repo.git_words(), short(marks.base));
     let below = before.stack.last_of_parents();
     let error = match (below, &variant.extends) {
         (Some(file), Some(parent)) => {
-            conflict(format!("edits across the border: {border} is no longer below {}", repo.branch()))
+            conflict(format!("the base of {}, {base}, is no longer below {}", variant.name, repo.branch()))
                 .detail(format!("up to {}, the patches are those of variants below", file.file))
                 .hint(format!("change a patch of {parent} where it is: cargo xtask edit {parent}"))
         }
-        _ => conflict(format!("the pinned tree's commit {border} is no longer below {}", repo.branch()))
+        _ => conflict(format!("the pinned tree's commit {base} is no longer below {}", repo.branch()))
             .detail("the first patch has to stand on upstream as it is"),
     };
     error.hint(format!(
-        "move your commits back: {git} rebase --onto espalier/edit/border FIRST~1    # FIRST: your \
-         first commit"
+        "move your commits back: {git} rebase --onto espalier/edit/{} FIRST~1    # FIRST: your first commit",
+        repo.base_name()
     ))
 }

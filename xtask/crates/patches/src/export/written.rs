@@ -28,7 +28,7 @@ pub fn write_patches(
 ) -> Result<Vec<Written>> {
     let Collected { commits, tip, marks } = collected;
     let scratch = disk::scratch_folder(&context.layout.scratch(), "export")?;
-    let texts = format_series(&repo.git_dir(), marks.border, *tip, 1, scratch.path())?;
+    let texts = format_series(&repo.git_dir(), marks.base, *tip, 1, scratch.path())?;
     if texts.len() != commits.len() {
         let what = format!("git wrote {} patches for {} commits", texts.len(), commits.len());
         return Err(Error::environment(what));

@@ -111,7 +111,7 @@ fn link_overlay(context: &Context, repo: &EditRepo, series: &SeriesCommits) -> R
 
 /// Whether the repository was created from the current series on disk.
 fn is_current(marks: &Marks, series: &SeriesCommits) -> bool {
-    marks.series == series.tip && marks.border == series.border && marks.pin == series.pin
+    marks.series == series.tip && marks.base == series.base && marks.pin == series.pin
 }
 
 /// Returns the folder of a variant's own patches.

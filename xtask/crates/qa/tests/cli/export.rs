@@ -118,7 +118,7 @@ fn a_dropped_commit_closes_the_gap() {
 fn all_commits_dropped_leave_an_empty_series() {
     let project = Project::new();
     let folder = edit(&project);
-    git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/border"]);
+    git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/base"]);
     project.run(&["export"]).success();
     assert_eq!(names(&project), [""; 0]);
     assert_settled(&project);
@@ -212,7 +212,7 @@ fn what_is_not_finished_is_refused() {
         ("has no branch checked out", |folder| drop(git::git(folder, &["checkout", "--quiet", "--detach"]))),
         ("has mine checked out", |folder| drop(git::git(folder, &["checkout", "--quiet", "-b", "mine"]))),
         ("has lost the refs", |folder| {
-            git::git(folder, &["update-ref", "-d", "refs/espalier/edit/border"]);
+            git::git(folder, &["update-ref", "-d", "refs/espalier/edit/base"]);
         }),
         ("is no longer below", |folder| {
             git::git(folder, &["checkout", "--quiet", "--orphan", "new"]);

@@ -25,7 +25,7 @@ fn edits_below_the_variants_own_patches_are_refused() {
     let project = with_child();
     let folder = edit_folder(&project, "child");
     let before = files::times(&project.path("patches"));
-    git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/border~1"]);
+    git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/base~1"]);
     files::edit(&folder.join("src/add.c"), "left + right", "right + left");
     commit(&folder, "Add backwards");
     insta::assert_snapshot!(project.run(&["export", "child"]), @"
@@ -33,12 +33,39 @@ fn edits_below_the_variants_own_patches_are_refused() {
     -- stdout --
 
     -- stderr --
-    error: edits across the border: fedfd9881a49 is no longer below edit/child
+    error: the base of child, fedfd9881a49, is no longer below edit/child
       up to patches/paged/0003-greet-dearly.patch, the patches are those of variants below
       next: change a patch of paged where it is: cargo xtask edit paged
-      next: move your commits back: git -C target/espalier/edit/child rebase --onto espalier/edit/border FIRST~1    # FIRST: your first commit
+      next: move your commits back: git -C target/espalier/edit/child rebase --onto espalier/edit/base FIRST~1    # FIRST: your first commit
     ");
     assert_eq!(files::times(&project.path("patches")), before);
+}
+
+/// In repositories of earlier versions the ref for the base has another name, which the settings of the branch name too.
+#[test]
+fn a_repository_that_names_its_base_as_before_is_used_as_it_is() {
+    let project = with_child();
+    let folder = edit_folder(&project, "child");
+    git::git(&folder, &["update-ref", "refs/espalier/edit/border", "refs/espalier/edit/base"]);
+    git::git(&folder, &["update-ref", "-d", "refs/espalier/edit/base"]);
+    let refs = || git::git(&folder, &["for-each-ref", "--format=%(refname:lstrip=3)", "refs/espalier/edit"]);
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    commit(&folder, "Add backwards");
+    for _ in 0..2 {
+        project.run(&["export", "child"]).success();
+        let child = files::list(&project.path("patches/child"));
+        assert_eq!(child, ["0001-greet-my-dear.patch", "0002-add-backwards.patch"]);
+        let said = project.run(&["edit", "child"]).success();
+        assert!(said.stdout.contains("there already, 2 commits of child"), "{said}");
+        assert_eq!(refs(), "border\nmade\nnext\npin\nseries");
+        project.run(&["undo"]).success();
+    }
+    // A printed command names the ref that is there.
+    git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/border~1"]);
+    files::edit(&folder.join("src/add.c"), "left + right", "right + left");
+    commit(&folder, "Add backwards");
+    let onto = "rebase --onto espalier/edit/border FIRST~1";
+    project.run(&["export", "child"]).code(4).says(&["the base of child", onto]);
 }
 
 #[test]
@@ -51,7 +78,7 @@ fn a_changed_parent_changes_the_locks_of_its_children() {
     project.run(&["export"]).success();
     project.run(&["lock", "--check"]).success();
     // The same when the child is based on the removed commit:
-    git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/border"]);
+    git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/base"]);
     insta::assert_snapshot!(project.run(&["export"]), @"
     exit: 0
     -- stdout --

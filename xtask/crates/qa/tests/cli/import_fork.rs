@@ -31,10 +31,10 @@ fn a_fork_becomes_a_series_with_its_very_tree() {
     let fork = fork(&project);
     let output = project.run(&[import(fork.to_str().unwrap(), &[]), vec!["--json"]].concat()).success();
     let json = output.json();
-    let border = git::git(&fork, &["rev-parse", "upstream/main~1"]);
-    assert_eq!(json["pin"], border.as_str());
+    let base = git::git(&fork, &["rev-parse", "upstream/main~1"]);
+    assert_eq!(json["pin"], base.as_str());
     assert_eq!(json["tree"], goal(&fork).as_str());
-    assert_eq!(applied_by_git(&project, &fork, &border, "my"), goal(&fork));
+    assert_eq!(applied_by_git(&project, &fork, &base, "my"), goal(&fork));
 
     let dropped: Vec<String> = json["dropped"]
         .as_array()

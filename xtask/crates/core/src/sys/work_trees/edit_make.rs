@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use espalier_series::ObjectId;
 use git2::{Repository, RepositoryInitOptions};
 
-use super::edit_repo::{EditRepo, MARKS, Marks, branch_of};
+use super::edit_repo::{BASE, EditRepo, MARKS, Marks, branch_of};
 use crate::error::{Error, Result};
 use crate::sys::git::command::{convert_nothing, git};
 use crate::sys::git::store::{Store, write_failed};
@@ -70,7 +70,7 @@ fn init(folder: &Path, variant: &str) -> std::result::Result<Repository, git2::E
     config.set_bool("core.autocrlf", false)?;
     // So that `git rebase -i` without arguments rebases this variant's own series.
     config.set_str(&format!("branch.{branch}.remote"), ".")?;
-    config.set_str(&format!("branch.{branch}.merge"), &format!("{MARKS}border"))?;
+    config.set_str(&format!("branch.{branch}.merge"), &format!("{MARKS}{BASE}"))?;
     Ok(repo)
 }
 

@@ -23,8 +23,8 @@ use crate::sys::machine::{disk, ours};
 pub struct Marks {
     /// The commit of the pinned tree.
     pub pin: ObjectId,
-    /// Last commit of the parents' series; the pin's if there is none.
-    pub border: ObjectId,
+    /// The commit that the variant's own series starts from: the last one of the parents' series, or the pin's.
+    pub base: ObjectId,
     /// The commit that results from the variant's series on disk, the same on every machine.
     pub series: ObjectId,
     /// Tip of the branch when it last matched the series on disk.
@@ -34,15 +34,21 @@ pub struct Marks {
 impl Marks {
     /// Returns each commit with the full name of its ref.
     pub fn refs(&self) -> [(String, ObjectId); 5] {
-        let Marks { pin, border, series, made } = *self;
+        let Marks { pin, base, series, made } = *self;
         // No other series is offered.
-        [("pin", pin), ("border", border), ("series", series), ("made", made), (NEXT, series)]
+        [("pin", pin), (BASE, base), ("series", series), ("made", made), (NEXT, series)]
             .map(|(name, id)| (format!("{MARKS}{name}"), id))
     }
 }
 
 /// Prefix of our refs.
 pub const MARKS: &str = "refs/espalier/edit/";
+
+/// Name of our ref for [`Marks::base`].
+pub const BASE: &str = "base";
+
+/// Name of that ref in repositories that earlier versions created. It stays there: the settings of the branch name it.
+const OLD_BASE: &str = "border";
 
 /// An operation that a git command left unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +170,7 @@ impl EditRepo {
     pub fn marks(&self) -> Option<Marks> {
         Some(Marks {
             pin: self.mark("pin")?,
-            border: self.mark("border")?,
+            base: self.mark(BASE)?,
             series: self.mark("series")?,
             made: self.mark("made")?,
         })
@@ -172,7 +178,22 @@ impl EditRepo {
 
     /// Returns the commit that a ref points to, given by its full name; `None` if there is no such ref.
     pub fn ref_target(&self, name: &str) -> Option<ObjectId> {
-        self.repo.refname_to_id(name).ok().map(object_id)
+        self.repo.refname_to_id(&self.stored(name)).ok().map(object_id)
+    }
+
+    /// Returns the name under which this repository has a ref, given by its full name. A record of a change, which an
+    /// undo reads, may have either name of the base.
+    fn stored(&self, name: &str) -> String {
+        match name.strip_prefix(MARKS) {
+            Some(BASE | OLD_BASE) => format!("{MARKS}{}", self.base_name()),
+            _ => name.to_string(),
+        }
+    }
+
+    /// Returns the name of the ref for [`Marks::base`] in this repository, below [`MARKS`].
+    pub fn base_name(&self) -> &'static str {
+        let is_old = self.repo.refname_to_id(&format!("{MARKS}{OLD_BASE}")).is_ok();
+        if is_old { OLD_BASE } else { BASE }
     }
 
     /// Whether the repository has a commit, reachable or not.
@@ -182,7 +203,7 @@ impl EditRepo {
 
     /// Moves one of our refs, given by its full name.
     pub fn set_ref(&self, name: &str, id: ObjectId) -> Result<()> {
-        let set = self.repo.reference(name, oid(id), true, "espalier");
+        let set = self.repo.reference(&self.stored(name), oid(id), true, "espalier");
         set.map(drop).map_err(|error| crate::sys::git::store::write_failed(&error))
     }
 

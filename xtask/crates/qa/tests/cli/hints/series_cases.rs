@@ -195,9 +195,7 @@ pub const CASES: &[HintCase] = &[
     },
     HintCase {
         name: "export without refs",
-        make: || {
-            with_work(|folder| drop(git::git(folder, &["update-ref", "-d", "refs/espalier/edit/border"])))
-        },
+        make: || with_work(|folder| drop(git::git(folder, &["update-ref", "-d", "refs/espalier/edit/base"]))),
         command: "export",
         place: Place::Here,
         hints: &[("git -C target/espalier/edit/paged bundle", 0), ("cargo xtask edit paged --discard", 0)],
@@ -271,11 +269,11 @@ pub const CASES: &[HintCase] = &[
         hints: &[("cargo xtask edit paged", 0)],
     },
     HintCase {
-        name: "export across the border",
+        name: "export of commits below the base",
         make: || {
             let project = with_child();
             let folder = project.path("target/espalier/edit/child");
-            git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/border~1"]);
+            git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/base~1"]);
             files::edit(&folder.join("src/add.c"), "left + right", "right + left");
             git::commit(&folder, "Add backwards");
             project
@@ -290,7 +288,7 @@ pub const CASES: &[HintCase] = &[
             let project = with_child();
             project.run(&["edit"]).success();
             let folder = project.path("target/espalier/edit/paged");
-            git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/border"]);
+            git::git(&folder, &["reset", "--quiet", "--hard", "espalier/edit/base"]);
             project
         },
         command: "export",
