@@ -222,15 +222,15 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 const VOLLEY_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// Keeps upstream's programs from reading the user's `llama.cpp/config.ini`: its options would change the results. A
-/// check that sets the folder itself keeps it. The `config.ini` of the whole system is still read, since no variable
-/// moves it on Unix.
+/// check that sets the folder itself keeps it. The same goes for that of the whole system on Windows; on Unix it is
+/// still read, since neither a variable nor an option changes its path, `/etc/llama.cpp/config.ini`.
 #[must_use]
 pub fn without_user_config(run: Run) -> Run {
     CONFIG_FOLDERS.into_iter().fold(run, |run, name| run.env_unless_set(name, NO_FOLDER))
 }
 
-/// Variables with the folder of the user's configuration, on Unix and on Windows.
-const CONFIG_FOLDERS: [&str; 2] = ["XDG_CONFIG_HOME", "APPDATA"];
+/// Variables with the folder of the user's configuration, on Unix and on Windows, and of the system's on Windows.
+const CONFIG_FOLDERS: [&str; 3] = ["XDG_CONFIG_HOME", "APPDATA", "PROGRAMDATA"];
 
 /// A path in which no file can be.
 const NO_FOLDER: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
@@ -297,7 +297,8 @@ mod tests {
         let program = std::env::current_exe().unwrap();
         let serve = concat!(module_path!(), "::serve").split_once("::").unwrap().1;
         let command = format!(
-            "echo \"config: $XDG_CONFIG_HOME.\"; {PORT}=$4 exec '{}' {serve} --exact --ignored --nocapture",
+            "echo \"config: $XDG_CONFIG_HOME, $APPDATA, $PROGRAMDATA.\"; \
+             {PORT}=$4 exec '{}' {serve} --exact --ignored --nocapture",
             program.display()
         );
         Run::new("sh").args(["-c", &command, "sh"])
@@ -312,7 +313,7 @@ mod tests {
         {
             let server = Server::start(run, &log).unwrap();
             let said = server.said().unwrap();
-            assert!(said.contains(&format!("config: {config}.")), "{said}");
+            assert!(said.contains(&format!("config: {config}, {NO_FOLDER}, {NO_FOLDER}.")), "{said}");
         }
     }
 
