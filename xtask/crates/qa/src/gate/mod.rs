@@ -5,6 +5,7 @@
 mod attention;
 pub mod logits;
 mod names;
+mod options;
 pub mod servers;
 mod suites;
 pub mod weights;
@@ -196,7 +197,7 @@ fn reference_of<'a>(pins: &'a Pins, variant: &Variant) -> Result<&'a Variant> {
     })
 }
 
-/// Two builds of one tree, and the numerical effect that the patches between them declare.
+/// Two builds of one tree, and the claims of the patches between them.
 #[derive(Clone, Copy, Debug)]
 pub struct Sides<'a> {
     /// Name of the reference build's folders.
@@ -209,7 +210,7 @@ pub struct Sides<'a> {
     pub has_kernels: bool,
 }
 
-/// Returns the numerical claims of the patches of `variant`, except those its reference has too.
+/// Returns the claims of the patches of `variant`, except those its reference has too.
 pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Claim>> {
     let reference = variant.gate.as_ref().and_then(|name| pins.variants.get(name));
     let read = |variant| Stack::read(&context.layout, pins, variant);
@@ -219,6 +220,7 @@ pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<C
     let claim = |(file, patch): (&PatchFile, &Patch)| Claim {
         patch: file.name().to_string(),
         numerics: Numerics::of(patch),
+        options: options::added(patch),
     };
     Ok(own.map(claim).collect())
 }
@@ -352,7 +354,8 @@ fn compare_answers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> 
     let Sides { reference, variant, claims, .. } = *sides;
     let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
     let off = if logits::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
-    let claimed = Claimed { off, attention: attention::most(claims) };
+    let options: Vec<String> = claims.iter().flat_map(|claim| claim.options.iter().cloned()).collect();
+    let claimed = Claimed { off, attention: attention::most(claims), options: &options };
     servers::compare(context, [server(reference), server(variant)], claimed, chosen)
 }
 

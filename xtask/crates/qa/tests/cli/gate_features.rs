@@ -215,6 +215,18 @@ fn images() {
 }
 
 #[test]
+fn an_option_that_stock_has_too() {
+    for (stock, code) in [("", 0), ("has our option", 1)] {
+        let project = fakes(stock, "");
+        let declaration = "    add_opt(common_arg(\n        {\"--kv-paged\"},\n";
+        project.take_patch(|fork| files::write(&fork.join("src/options.cpp"), declaration));
+        let said = gate_servers(&project, "options").code(code);
+        let is_seen = said.stderr.contains("options: stock has `--kv-paged` too, which a patch adds");
+        assert_eq!(is_seen, code == 1, "{said}");
+    }
+}
+
+#[test]
 fn user_set_switches_are_cleared_for_images_too() {
     let project = fakes("", "");
     let mut command = project.command(&["gate", "--only", "servers", "--check", "images"]);

@@ -114,7 +114,11 @@ mod tests {
 
     #[test]
     fn each_feature_is_switched_on_once_and_alone() {
-        let claim = |value: &str| Claim { patch: "p".to_string(), numerics: Numerics::parse(value).unwrap() };
+        let claim = |value: &str| Claim {
+            patch: "p".to_string(),
+            numerics: Numerics::parse(value).unwrap(),
+            options: Vec::new(),
+        };
         let claims = ["identical", "bounded 1e-5", "bounded 1e-5 with b", "bounded 1e-6 with b"].map(claim);
         let expected = [None, Some(FEATURE.to_string()), Some("b".to_string())];
         assert_eq!(switches(&claims, true), expected);

@@ -4,13 +4,15 @@ use std::fmt;
 
 use espalier_series::Numerics;
 
-/// Numerical effect that one patch declares.
+/// Numerical effect that one patch declares, and the options that it adds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// File name of the patch.
     pub patch: String,
     /// Its `Numerics:` trailer.
     pub numerics: Numerics,
+    /// Flags of options that it adds to upstream's programs.
+    pub options: Vec<String>,
 }
 
 /// Maximum by which a logit may move with `enabled` switched on; 0 requires identical bytes. The bounds of stacked
@@ -191,6 +193,7 @@ mod tests {
         let claim = |(at, value): (usize, &&str)| Claim {
             patch: format!("000{}", at + 1),
             numerics: Numerics::parse(value).unwrap(),
+            options: Vec::new(),
         };
         values.iter().enumerate().map(claim).collect()
     }

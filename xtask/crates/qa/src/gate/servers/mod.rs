@@ -30,11 +30,12 @@ use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::Run;
-use espalier_core::sys::net::server::Server;
+use espalier_core::sys::net::server::{Server, help_of};
 use espalier_modelgen::{Architecture, ModelSpec, WeightType};
 
 pub use self::compared::Compared;
 use self::fixture::Fixture;
+use crate::gate::options;
 use crate::serving::asking::pool_at_rest;
 use crate::serving::cases::Model;
 use crate::serving::kv_pool::Pool;
@@ -52,13 +53,15 @@ pub enum Off {
     Near,
 }
 
-/// Numerical effect that the patches declare.
+/// Numerical effect that the patches declare, and the options that they add.
 #[derive(Clone, Copy, Debug)]
-pub struct Claimed {
+pub struct Claimed<'a> {
     /// With all features off.
     pub off: Off,
     /// Maximum by which the attention of a paged cache moves a logit; `None` if it is stock's.
     pub attention: Option<f64>,
+    /// Flags of options that stock should not have.
+    pub options: &'a [String],
 }
 
 /// Selection of checks and models.
@@ -114,6 +117,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "draft-model", work: Work::Whole(draft_model::compare) },
     Check { name: "images", work: Work::Whole(media::compare) },
     Check { name: "copies", work: Work::Whole(answers::compare_copies) },
+    Check { name: "options", work: Work::Whole(look_at_options) },
     Check { name: "promises", work: Work::Whole(look_at_promises) },
 ];
 
@@ -121,7 +125,7 @@ pub const CHECKS: &[Check] = &[
 pub fn compare(
     context: &Context,
     [stock, ours]: [PathBuf; 2],
-    claimed: Claimed,
+    claimed: Claimed<'_>,
     chosen: Chosen<'_>,
 ) -> Result<Compared> {
     refuse_unknown_models(chosen.models)?;
@@ -164,7 +168,7 @@ struct ServerGate<'a> {
     stock: PathBuf,
     ours: PathBuf,
     folder: PathBuf,
-    claimed: Claimed,
+    claimed: Claimed<'a>,
     models: &'a [String],
     /// Stock's answers to all prompts by setup name.
     answers: RefCell<BTreeMap<String, Rc<[Answer]>>>,
@@ -250,6 +254,17 @@ fn look_at_sharing(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()>
     let small = start(&["-np", "4", "-c", "512", "--kv-paged"])?;
     compared.failures.extend(sharing::refuses_what_cannot_fit(&small)?);
     compared.failures.extend(pool_is_held(&pool_at_rest(&small)?));
+    Ok(())
+}
+
+/// Checks that stock has no option that the patches add: in our server it would not mean what it means in stock's.
+fn look_at_options(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
+    gate.context.ui.status("Checking", "options");
+    let help = help_of(&gate.stock)?;
+    let known = options::known(gate.claimed.options, &help);
+    let words =
+        |option: &str| format!("options: stock has `{option}` too, which a patch adds: see decision 0029");
+    compared.failures.extend(known.into_iter().map(words));
     Ok(())
 }
 

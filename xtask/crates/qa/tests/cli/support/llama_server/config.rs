@@ -68,6 +68,8 @@ pub const FAULTS: &[&str] = &[
     "ignores adapters",
     "forgets the image",
     "keeps half an image",
+    // Options.
+    "has our option",
 ];
 
 /// Arguments, environment and faults of one fake server.

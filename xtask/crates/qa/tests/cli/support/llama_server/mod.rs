@@ -44,6 +44,9 @@ fn serve() {
         eprintln!("the fake server: {panic}");
         std::process::exit(101);
     }));
+    if arguments == "--help" {
+        return print_help();
+    }
     let fake = Fake::new(configure(&arguments));
     let port = fake.config.value("--port").unwrap();
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
@@ -53,6 +56,12 @@ fn serve() {
             threads.spawn(|| fake.reply(stream));
         }
     });
+}
+
+/// Prints two options, below the name of the test, which the test binary prints before.
+fn print_help() {
+    let has_paged = std::env::var("FAKE_BROKEN").is_ok_and(|broken| broken == "has our option");
+    println!("\n-m,   --model FNAME\n{}", if has_paged { "-kvp, --kv-paged" } else { "" });
 }
 
 /// Parses the arguments, and prints which requested features are not supported.
