@@ -93,7 +93,7 @@ impl Contest {
         disk::write_atomically(&file, commits.as_bytes())?;
         let [base, head] = [self.made.base_commit, self.made.newer].map(|id| id.to_string());
         let shell =
-            Run::new("sh").args(["-c", GIT_LOOP, "sh"]).arg(&self.upstream()).args([base, head]).arg(&file);
+            Run::new("sh").args(["-c", GIT_LOOP, "sh"]).arg(self.upstream()).args([base, head]).arg(&file);
         Ok(espalier_series::lossy(&shell.success()?).trim().to_string())
     }
 }

@@ -73,7 +73,8 @@ fn describe(context: &Context, since: &str, variant: Option<&str>) -> Result<Syn
     let (old, new) = (pin_before(&before, since, variant)?, pins.pin_of(variant));
     if old.tree == new.tree {
         let what = format!("the pin {} is the same at {since} and in the files on disk", new.name);
-        return Err(Error::usage(what).hint("cargo xtask sync --to main --dry-run    # what a move to upstream's tip would do"));
+        return Err(Error::usage(what)
+            .hint("cargo xtask sync --to main --dry-run    # what a move to upstream's tip would do"));
     }
     let proof = prove::prove_since(context, since)?;
     let tip = status::tip_of(&Store::open(&context.layout.store())?, new)?;
