@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use espalier_core::config::pins::short_name;
 use espalier_core::config::region;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 use espalier_dist::flavors;
-use espalier_patches::report::status::abbreviated;
 use serde_json::json;
 
 use crate::bench::{history, results};
@@ -99,7 +99,7 @@ fn documents(context: &Context, commands: &str) -> Result<Vec<Document>> {
 fn pin(context: &Context) -> Result<String> {
     let pins = context.pins()?;
     let pin = pins.pin_of(pins.variant(None)?);
-    Ok(format!("{} {}", pin.upstream, abbreviated(&pin.revision.to_string())))
+    Ok(format!("{} {}", pin.upstream, short_name(&pin.revision.to_string())))
 }
 
 /// Returns `text` with its regions up to date; `None` if it has none. Another project that uses the tool need not have

@@ -1,7 +1,7 @@
 //! Converting new commits to a stage: patch files, `pins.toml`, `espalier.lock`, each verified.
 
 use espalier_core::config::lock::{Lock, LockedVariant};
-use espalier_core::config::pins::{Pins, move_pin};
+use espalier_core::config::pins::{Pins, move_pin, short_name};
 use espalier_core::config::snippet::SourceText;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
@@ -15,7 +15,6 @@ use super::{Choices, Prepared, descendants};
 use crate::rebase::state::{RebaseState, SeriesState};
 use crate::report::range_diff::settled;
 use crate::report::rebase::PatchMove;
-use crate::report::status::abbreviated;
 use crate::stack::Stack;
 use crate::{apply, lock_file};
 
@@ -49,7 +48,7 @@ pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
     }
     stage.remove_folder(format!("rebase/{}", named.stack.pin.name));
     let what = target.scope().describe(&named.stack.pin.name, &named.stack.variant.name);
-    let what = format!("{what} to {}", abbreviated(&named.tip.name));
+    let what = format!("{what} to {}", short_name(&named.tip.name));
     Ok(Prepared { report, stage, what, choices: state.choices })
 }
 

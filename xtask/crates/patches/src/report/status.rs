@@ -1,6 +1,7 @@
 //! The report of `status`: every patch of a series against one upstream tree.
 
 use espalier_core::config::overlay::Clash;
+use espalier_core::config::pins::short_name;
 use espalier_series::{
     Change, Content, FileDrift, FilePatch, LineKind, ObjectId, Patch, PatchClass, visible,
 };
@@ -85,17 +86,8 @@ impl Place {
 
     /// Returns the name as texts show it.
     pub fn shown(&self) -> &str {
-        abbreviated(&self.name)
+        short_name(&self.name)
     }
-}
-
-/// Number of digits of an abbreviated commit id.
-const SHORT_ID: usize = 12;
-
-/// Returns the name of an upstream commit as texts show it: a full commit id is abbreviated, any other name is whole.
-pub fn abbreviated(name: &str) -> &str {
-    let is_id = name.len() == 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    name.get(..SHORT_ID).filter(|_| is_id).unwrap_or(name)
 }
 
 /// One upstream commit.
@@ -326,15 +318,7 @@ pub(super) fn signed_line(kind: LineKind, bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{PatchClass, abbreviated, next_step};
-
-    #[test]
-    fn a_commit_id_is_abbreviated_and_nothing_else() {
-        assert_eq!(abbreviated(&"0aceb8d1".repeat(5)), "0aceb8d10ace");
-        for name in ["v1.0", "main~3", "0aceb8d1", "a-branch-whose-name-is-forty-letters-long"] {
-            assert_eq!(abbreviated(name), name);
-        }
-    }
+    use super::{PatchClass, next_step};
 
     #[test]
     fn a_step_names_the_command_that_does_it() {
