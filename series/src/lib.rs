@@ -53,6 +53,7 @@ mod replay;
 mod taken;
 mod text;
 
+pub use apply::collision::first_collision;
 pub use apply::file::{Mismatch, apply_file};
 pub use apply::refusal::TargetRefusal;
 pub use apply::text::HunkMismatch;

@@ -63,6 +63,14 @@ fn collisions_within(new_paths: &[(usize, &RepoPath)]) -> Collisions {
     collisions
 }
 
+/// Returns the first of `paths` that some file system cannot hold beside another of them, and why: they differ in case
+/// only, or one of them is a folder of the other. No path may occur twice.
+pub fn first_collision<'p>(paths: &[&'p RepoPath]) -> Option<(&'p RepoPath, TargetRefusal)> {
+    let indexed: Vec<(usize, &RepoPath)> = paths.iter().copied().enumerate().collect();
+    let (index, refusal) = collisions_within(&indexed).into_iter().min_by_key(|(index, _)| *index)?;
+    Some((*paths.get(index)?, refusal))
+}
+
 /// Looks up new paths in a tree; caches the folders it has listed.
 struct TreeFinder<'a> {
     tree: &'a dyn Tree,
@@ -128,4 +136,33 @@ pub(crate) fn touches_any(patch: &Patch, touched: &HashSet<RepoPath>) -> bool {
 /// Returns every path that `patch` writes.
 pub(crate) fn all_written_paths(patch: &Patch) -> impl Iterator<Item = &RepoPath> {
     patch.files.iter().flat_map(|file| file.written_paths())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TargetRefusal, first_collision};
+    use crate::model::path::RepoPath;
+
+    fn found(paths: &[&str]) -> Option<(String, TargetRefusal)> {
+        let paths: Vec<RepoPath> = paths.iter().map(|path| RepoPath::new(path.as_bytes()).unwrap()).collect();
+        let (path, refusal) = first_collision(&paths.iter().collect::<Vec<_>>())?;
+        Some((path.to_string(), refusal))
+    }
+
+    #[test]
+    fn paths_collide_by_case_or_as_file_and_folder() {
+        let case = |with: &str| TargetRefusal::CaseCollision { with: with.to_string() };
+        let folder = |with: &str| TargetRefusal::FileAndFolder { with: with.to_string() };
+        for (paths, path, refusal) in [
+            (["a/b", "c", "a/B"], "a/B", case("a/b")),
+            (["a/b", "c", "A/d"], "A/d", case("a")),
+            (["é", "c", "É"], "É", case("é")),
+            (["a", "c", "a/b"], "a/b", folder("a")),
+            (["a/b", "c", "a"], "a/b", folder("a")),
+        ] {
+            assert_eq!(found(&paths), Some((path.to_string(), refusal)), "{paths:?}");
+        }
+        assert_eq!(found(&["a/b", "a/c", "ab", "b/a"]), None);
+        assert_eq!(found(&[]), None);
+    }
 }

@@ -112,7 +112,7 @@ fn a_source_of_two_kinds() {
        --> pins.toml:8:5
         |
       8 |     { git = "https://espalier.invalid/x", path = "upstream" },
-        |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a source is `git = URL`, or `npm = PACKAGE` with `member` and `versions`, or `pip = PACKAGE` with `member`, `versions` and `sha256`, or `path = PATH`
+        |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a source is `git = URL`, or `npm = PACKAGE` with `member` and `versions`, or `pip = PACKAGE` with `member` or `files`, `versions` and `sha256`, or `path = PATH`
     "#);
 }
 

@@ -6,6 +6,7 @@ mod package;
 mod read;
 mod revision;
 mod shared;
+mod verification;
 mod web;
 mod write;
 
@@ -13,10 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use edit::move_pin;
 use espalier_series::ObjectId;
-pub use package::{Package, Registry};
+pub use package::{Content, Package, Registry};
 use read::{RawPins, Reader};
 pub(in crate::config) use revision::is_ref_name;
 pub use revision::{Revision, TagName, short_name};
+pub use verification::{UNVERIFIABLE, Verification};
 pub use write::{NewPin, NewSource};
 
 use super::name::Name;
@@ -348,6 +350,12 @@ patches = "patches/paged"
             ("pip = ", "npm = ", "an `npm` source has no `sha256`"),
             ("pip = ", "git = ", "a source is `git = URL`, or"),
             ("member = \".git/modules/x\",", "", "a source is `git = URL`, or"),
+            ("member = ", "files = \"x\", member = ", "a source is `git = URL`, or"),
+            (
+                "member = \".git/modules/x\"",
+                "files = \"../x\"",
+                "`files` has to be a path inside of its folder",
+            ),
         ] {
             let said = refused(from, to);
             assert!(said.contains(label), "{label}: {said}");
@@ -356,6 +364,30 @@ patches = "patches/paged"
         assert!(
             refused("sha256 = { ", &unused).contains("`sha256` has `1.3`, which `versions` does not have")
         );
+    }
+
+    #[test]
+    fn a_package_has_a_repository_or_files() {
+        let content = |from: &str, to: &str| {
+            let pins = with_pip(|source| source.replace(from, to)).unwrap();
+            match pins.pins["llama"].sources.last() {
+                Some(Source::Package(Package {
+                    registry: Registry::Pip { content, .. }, member, ..
+                })) => (*content, member.clone()),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(content("", ""), (Content::Repository, ".git/modules/x".to_string()));
+        assert_eq!(
+            content("member = \".git/modules/x\"", "files = \"vendor/x\""),
+            (Content::Files, "vendor/x".to_string())
+        );
+        let npm = "npm = \"some-package\", member = \"package/a.bundle\"";
+        let said = parse(&GOOD.replace(npm, &npm.replace("member", "files"))).unwrap_err().to_string();
+        assert!(said.contains("a source is `git = URL`, or"), "{said}");
+        let said =
+            parse(&GOOD.replace("llama.cpp\" },", "llama.cpp\", files = \"x\" },")).unwrap_err().to_string();
+        assert!(said.contains("a source is `git = URL`, or"), "{said}");
     }
 
     #[test]

@@ -25,11 +25,22 @@ pub struct Package {
 pub enum Registry {
     /// npm: the member is a git bundle of one release. The client verifies the digest that the registry states.
     Npm,
-    /// pip: the member is a git repository in a source distribution, below its top folder.
+    /// pip: the member is a folder in a source distribution, below its top folder.
     Pip {
         /// Digest of the source distribution of each version.
         sha256: BTreeMap<String, Sha256>,
+        /// The content of the folder.
+        content: Content,
     },
+}
+
+/// The content of a folder in a source distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A git repository.
+    Repository,
+    /// Upstream's files, without git objects.
+    Files,
 }
 
 impl Package {
@@ -113,7 +124,7 @@ mod tests {
             bytes: None,
         };
         let npm = package(Registry::Npm);
-        let pip = package(Registry::Pip { sha256: BTreeMap::new() });
+        let pip = package(Registry::Pip { sha256: BTreeMap::new(), content: Content::Repository });
         assert_eq!([npm.describe(&commit), pip.describe(&commit)], ["npm p@1.2", "pip p==1.2"]);
         assert_eq!([npm.describe("v1"), pip.describe("v1")], ["npm p", "pip p"]);
     }

@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::gate::wrong_reference;
 use super::shared;
-use super::{Package, Pin, Pins, Registry, Revision, Source, Tool, Variant, Version};
+use super::{Content, Package, Pin, Pins, Registry, Revision, Source, Tool, UNVERIFIABLE, Variant, Version};
 use crate::config::name::Name;
 use crate::config::snippet::SourceText;
 use crate::config::words::{Inside, Sha256};
@@ -45,6 +45,7 @@ struct RawSource {
     #[serde(default)]
     sha256: BTreeMap<String, Sha256>,
     member: Option<String>,
+    files: Option<String>,
     bytes: Option<u64>,
     path: Option<String>,
 }
@@ -52,13 +53,14 @@ struct RawSource {
 impl RawSource {
     /// Whether it has none of the keys of a package.
     fn is_without_package(&self) -> bool {
-        self.versions.is_empty() && self.sha256.is_empty() && self.member.is_none() && self.bytes.is_none()
+        let is_without_path = self.member.is_none() && self.files.is_none();
+        self.versions.is_empty() && self.sha256.is_empty() && is_without_path && self.bytes.is_none()
     }
 }
 
 /// The forms of a source.
 const SOURCE: &str = "a source is `git = URL`, or `npm = PACKAGE` with `member` and `versions`, or \
-                      `pip = PACKAGE` with `member`, `versions` and `sha256`, or `path = PATH`";
+                      `pip = PACKAGE` with `member` or `files`, `versions` and `sha256`, or `path = PATH`";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -106,6 +108,7 @@ impl Reader<'_> {
         }
         let pins = Pins { default_variant: default.get_ref().clone(), pins, variants, tools };
         self.check_shared_folders(&pins)?;
+        self.check_default_pin(&pins)?;
         Ok(pins)
     }
 
@@ -180,8 +183,8 @@ impl Reader<'_> {
     }
 
     fn package(&self, raw: &Spanned<RawSource>, name: &str, registry: Registry) -> Result<Package> {
-        let RawSource { versions, member, bytes, .. } = raw.get_ref();
-        let Some(member) = member.as_ref().filter(|_| !versions.is_empty()) else {
+        let RawSource { versions, member, files, bytes, .. } = raw.get_ref();
+        let Some(member) = member.as_ref().or(files.as_ref()).filter(|_| !versions.is_empty()) else {
             return Err(self.at(raw, SOURCE));
         };
         let versions: Option<BTreeMap<String, String>> = versions
@@ -195,21 +198,26 @@ impl Reader<'_> {
     }
 
     fn npm(&self, raw: &Spanned<RawSource>) -> Result<Registry> {
-        if raw.get_ref().sha256.is_empty() {
-            return Ok(Registry::Npm);
+        let RawSource { sha256, files, .. } = raw.get_ref();
+        match (sha256.is_empty(), files) {
+            (true, None) => Ok(Registry::Npm),
+            (false, _) => {
+                Err(self.at(raw, "an `npm` source has no `sha256`: npm verifies the package itself"))
+            }
+            (true, Some(_)) => Err(self.at(raw, SOURCE)),
         }
-        Err(self.at(raw, "an `npm` source has no `sha256`: npm verifies the package itself"))
     }
 
     /// Checks what becomes part of a requirement of pip, and the digest of every version.
     fn pip(&self, raw: &Spanned<RawSource>, name: &str) -> Result<Registry> {
-        let RawSource { versions, sha256, member, .. } = raw.get_ref();
+        let RawSource { versions, sha256, .. } = raw.get_ref();
+        let (content, key, path) = self.content(raw)?;
         let mut words = std::iter::once(name).chain(versions.values().map(String::as_str));
         if let Some(word) = words.find(|word| !is_plain_word(word)) {
             return Err(self.at(raw, &format!("`{}`: {PLAIN_WORD}", word.escape_debug())));
         }
-        if let Some(Err(why)) = member.clone().map(Inside::try_from) {
-            return Err(self.at(raw, &format!("`member` has to be {why}")));
+        if let Err(why) = Inside::try_from(path.to_string()) {
+            return Err(self.at(raw, &format!("`{key}` has to be {why}")));
         }
         if let Some(version) = versions.values().find(|version| !sha256.contains_key(*version)) {
             return Err(self.at(raw, &format!("`sha256` has no digest for `{version}` of `versions`")));
@@ -217,7 +225,16 @@ impl Reader<'_> {
         if let Some(version) = sha256.keys().find(|version| !versions.values().any(|used| used == *version)) {
             return Err(self.at(raw, &format!("`sha256` has `{version}`, which `versions` does not have")));
         }
-        Ok(Registry::Pip { sha256: sha256.clone() })
+        Ok(Registry::Pip { sha256: sha256.clone(), content })
+    }
+
+    /// Returns the content of a source distribution, and the key and the value that state its path.
+    fn content<'r>(&self, raw: &'r Spanned<RawSource>) -> Result<(Content, &'static str, &'r str)> {
+        match (&raw.get_ref().member, &raw.get_ref().files) {
+            (Some(member), None) => Ok((Content::Repository, "member", member.as_str())),
+            (None, Some(files)) => Ok((Content::Files, "files", files.as_str())),
+            (Some(_), Some(_)) | (None, None) => Err(self.at(raw, SOURCE)),
+        }
     }
 
     fn variant(&self, name: &Name, pins: &BTreeMap<&Name, Name>, raw: &RawVariant) -> Result<Variant> {
@@ -262,6 +279,16 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Rejects a default variant whose pin has unpacked files only: its tree id could not be compared with upstream's.
+    fn check_default_pin(&self, pins: &Pins) -> Result<()> {
+        let pin = pins.pin_of(pins.variant(None)?);
+        let source = pin.unverifiable_source().and_then(|at| self.raw.pins.get(&pin.name)?.sources.get(at));
+        match source {
+            Some(source) => Err(self.at(source, UNVERIFIABLE).hint(pin.way_to_verify())),
+            None => Ok(()),
+        }
     }
 
     /// The pin of every variant. Each variant is visited once, however long the chains are.
