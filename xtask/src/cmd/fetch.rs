@@ -5,6 +5,7 @@ use espalier_core::config::pins::{Pin, Source};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::Access;
 use espalier_core::sys::upstream::fetch::{Fetched, fetch_pin};
@@ -39,8 +40,12 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             Fetched::From(source) => format!("from {source}"),
         };
         lines.push(format!("{} {} tree {} {how}", pin.upstream, pin.revision, pin.tree));
-        let (key, revision) = (pin.revision.key(), pin.revision.to_string());
-        entries.push(json!({ "pin": pin.name, key: revision, "tree": pin.tree.to_string(), "how": how }));
+        let (key, revision, tree) = (pin.revision.key(), pin.revision.to_string(), pin.tree.to_string());
+        let verification = verification_of_pin(&store, pin.tree);
+        lines.extend(verification.notice(&revision));
+        entries.push(json!({
+            "pin": pin.name, key: revision, "tree": tree, "verification": verification, "how": how,
+        }));
     }
     Ok(Outcome::ok(lines.join("\n"), json!({ "pins": entries })))
 }

@@ -5,6 +5,7 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::next_command;
 use espalier_core::sys::git::history::Commit;
+use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::project::inputs::find_patch;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::upstream::tip::Tip;
@@ -60,12 +61,13 @@ pub fn report(context: &Context, options: &Options) -> Result<BisectReport> {
     let history = options.range.commits(context, &series, &[], &tip)?;
     let range = series.survey(&history)?;
     let patches = wanted.into_iter().filter_map(|at| patch_bisect(&series, &range, &history, at));
+    let pin = &series.stack.pin;
     Ok(BisectReport {
         patches: patches.collect(),
         variant: series.stack.variant.name.to_string(),
-        upstream: series.stack.pin.upstream.clone(),
-        pin: Place::new(&series.stack.pin.revision, series.stack.pin.tree),
-        tip: Place::new(tip.name, tip.tree),
+        upstream: pin.upstream.clone(),
+        pin: Place::new(&pin.revision, pin.tree, verification_of_pin(&series.store, pin.tree)),
+        tip: Place::new(tip.name, tip.tree, tip.verification),
         commits: history.len(),
     })
 }

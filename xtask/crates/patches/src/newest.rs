@@ -9,6 +9,7 @@ use espalier_core::error::Result;
 use espalier_core::next_command::next_command;
 use espalier_core::sys::git::history::Commit;
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_series::{ObjectId, PatchClass};
@@ -40,6 +41,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 /// Returns the report as data. The caller holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
     let series = options.range.load(context)?;
+    let pin = &series.stack.pin;
     let others = series.others_on_pin(context)?;
     let all = || std::iter::once(&series).chain(&others);
     let tip = options.range.tip(context, &series)?;
@@ -70,9 +72,9 @@ pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
         overlays,
         variant: series.stack.variant.name.to_string(),
         series: all().map(|series| series.stack.variant.name.to_string()).collect(),
-        upstream: series.stack.pin.upstream.clone(),
-        pin: Place::new(&series.stack.pin.revision, series.stack.pin.tree),
-        tip: Place::new(&tip.name, tip.tree),
+        upstream: pin.upstream.clone(),
+        pin: Place::new(&pin.revision, pin.tree, verification_of_pin(&series.store, pin.tree)),
+        tip: Place::new(&tip.name, tip.tree, tip.verification),
     })
 }
 

@@ -12,11 +12,13 @@ use clap::Args;
 use espalier_core::config::intended::{intended_file, read_intended};
 use espalier_core::config::lock::{LockedFile, LockedVariant};
 use espalier_core::config::name::Name;
+use espalier_core::config::pins::Pin;
 use espalier_core::config::snippet::SourceText;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::quoted;
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::project::stage::Stage;
@@ -198,11 +200,16 @@ impl Applied {
         let proof = proof::prove(store, &trees.0, &trees.1, true)?;
         Ok(ProvenSeries {
             variant: self.stack.variant.name.to_string(),
-            old: Place::new(&self.stack.pin.revision, trees.0.base),
-            new: Place::new(&new.stack.pin.revision, trees.1.base),
+            old: base_on(store, &self.stack.pin, trees.0.base),
+            new: base_on(store, &new.stack.pin, trees.1.base),
             proof,
         })
     }
+}
+
+/// Returns the base `tree` of a series on `pin`.
+fn base_on(store: &Store, pin: &Pin, tree: ObjectId) -> Place {
+    Place::new(&pin.revision, tree, verification_of_pin(store, pin.tree))
 }
 
 /// Returns the overlay files that differ between the locks of two states.

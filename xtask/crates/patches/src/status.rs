@@ -13,6 +13,7 @@ use espalier_core::next_command::next_command;
 use espalier_core::sys::git::history::{self, Commit};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
+use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::inputs::PatchFile;
 use espalier_core::sys::project::root::absolute;
@@ -115,8 +116,9 @@ pub fn report_on_pin(context: &Context, variant: &str, tip: &Tip) -> Result<Stat
 
 /// Returns the tip that `pin`, which is in the store, is.
 pub fn tip_of(store: &Store, pin: &Pin) -> Result<Tip> {
-    let commit = store.pin_commit(pin.tree)?;
-    Ok(Tip { name: pin.revision.to_string(), revision: pin.revision.clone(), commit, tree: pin.tree })
+    let (revision, tree) = (pin.revision.clone(), pin.tree);
+    let (commit, verification) = (store.pin_commit(tree)?, verification_of_pin(store, tree));
+    Ok(Tip { name: revision.to_string(), revision, commit, tree, verification })
 }
 
 /// Returns the command that takes the series to the tip; without one, onto the series that it extends.
@@ -190,8 +192,8 @@ fn judge_named(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     Ok(StatusReport {
         variant: variant.name.to_string(),
         upstream: pin.upstream.clone(),
-        pin: Place::new(&pin.revision, pin.tree),
-        tip: Place::new(&tip.name, tip.tree),
+        pin: Place::new(&pin.revision, pin.tree, verification_of_pin(&series.store, pin.tree)),
+        tip: Place::new(&tip.name, tip.tree, tip.verification),
         inexact_at_pin: !judged.at_pin.is_exact(),
         patches: judged.patches,
         others: Vec::new(),

@@ -66,7 +66,7 @@ fn stage_lock(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> {
     let context = series_move.context;
     let staged = context.staged(stage);
     let pins: Pins = staged.pins()?;
-    series_move.store.mark_pin(series_move.tip.tree)?;
+    series_move.store.mark_pin(series_move.tip.commit, series_move.tip.tree)?;
     let mut new = lock_file::read(context)?.unwrap_or_default();
     new.variants.retain(|name, _| pins.variants.contains_key(name.as_str()));
     for variant in pins.variants.values().filter(|variant| variant.pin == series_move.stack.variant.pin) {

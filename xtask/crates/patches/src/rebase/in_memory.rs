@@ -18,7 +18,7 @@ use crate::range;
 use crate::rebase::state::{TakenPatch, places_of_taken};
 use crate::report::proof::ProvenSeries;
 use crate::report::range_diff::settled;
-use crate::report::rebase::{self as report, Fate, PatchMove, RebaseReport};
+use crate::report::rebase::{Fate, PatchMove, RebaseReport};
 use crate::report::replay;
 use crate::stack::Stack;
 
@@ -179,8 +179,8 @@ pub fn empty_report(series_move: &SeriesMove<'_>, tree: ObjectId) -> RebaseRepor
     RebaseReport {
         variant: series_move.stack.variant.name.to_string(),
         upstream: series_move.stack.pin.upstream.clone(),
-        from: report::Place::new(&series_move.old_name, series_move.stack.pin.tree),
-        to: report::Place::new(&series_move.tip.name, series_move.tip.tree),
+        from: series_move.old_base(series_move.stack.pin.tree),
+        to: series_move.new_base(series_move.tip.tree),
         tree: tree.to_string(),
         patches: Vec::new(),
         reverts: Vec::new(),
@@ -205,8 +205,8 @@ pub fn proven(
         taken.map(|(patch, taken)| (patch.name.clone(), taken.notes.join("; "))).collect();
     let mut proven = ProvenSeries {
         variant: stack.variant.name.to_string(),
-        old: report::Place::new(&series_move.old_name, old),
-        new: report::Place::new(&series_move.tip.name, new),
+        old: series_move.old_base(old),
+        new: series_move.new_base(new),
         proof,
     };
     proven.account_for_taken(&taken);

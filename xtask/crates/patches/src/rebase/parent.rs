@@ -6,6 +6,7 @@ use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::quoted;
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_series::ObjectId;
@@ -48,7 +49,8 @@ pub fn onto_parent<'a>(
         Pin { upstream: "variant".to_string(), revision: revision.clone(), tree: old, ..stack.pin.clone() };
     let (name, commit) = (parent.name.to_string(), ObjectId::ZERO);
     let old_name = format!("{name} (old)");
-    let tip = Tip { name, revision, commit, tree: new };
+    let verification = verification_of_pin(store, stack.pin.tree);
+    let tip = Tip { name, revision, commit, tree: new, verification };
     SeriesMove { context, pins, store, stack: stack.own_on(pin), old_name, tip }
 }
 

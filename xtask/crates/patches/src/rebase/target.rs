@@ -1,18 +1,20 @@
 //! Start and target of a rebase, and the series that move with the pin.
 
-use espalier_core::config::pins::{Pin, Pins, Variant};
+use espalier_core::config::pins::{Pin, Pins, UNVERIFIABLE, Variant, short_name};
 use espalier_core::context::Context;
-use espalier_core::error::Result;
+use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::history::{self, Commit, Comparisons};
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_core::sys::upstream::tip::{self, Ask, Tip};
-use espalier_series::Origin;
+use espalier_series::{ObjectId, Origin};
 
 use super::Upstream;
 use crate::pinned_series::fetcher;
 use crate::range::upstream_commit;
 use crate::rebase::state::{Scope, TakenPatch};
+use crate::report::status::Place;
 use crate::report::status_text::count;
 use crate::report::taken::upstream_notes;
 use crate::stack::Stack;
@@ -28,6 +30,18 @@ pub struct SeriesMove<'a> {
     /// Name of the base of the series, for people.
     pub old_name: String,
     pub tip: Tip,
+}
+
+impl SeriesMove<'_> {
+    /// Returns the base that the series was made for, with the tree `tree` below its first patch.
+    pub fn old_base(&self, tree: ObjectId) -> Place {
+        Place::new(&self.old_name, tree, verification_of_pin(self.store, self.stack.pin.tree))
+    }
+
+    /// Returns its new base, with the tree `tree` below its first patch.
+    pub fn new_base(&self, tree: ObjectId) -> Place {
+        Place::new(&self.tip.name, tree, self.tip.verification)
+    }
 }
 
 /// A pin with everything that moves with it: no variant can stay behind on a tree that its patches were not made for.
@@ -141,12 +155,26 @@ pub fn load_with_tip<'a>(
 ) -> Result<PinMove<'a>> {
     let stack = Stack::read(&context.layout, pins, variant)?;
     fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
-    let named = onto(context, pins, store, stack.clone(), find_tip(&stack.pin)?);
+    let tip = find_tip(&stack.pin)?;
+    refuse_unverifiable(pins, &stack.pin, &tip)?;
+    let named = onto(context, pins, store, stack.clone(), tip);
     let series = pins.series_on(&variant.pin).into_iter().map(|other| {
         let stack = Stack::read(&context.layout, pins, other)?;
         Ok(SeriesMove { stack, ..named.clone() })
     });
     Ok(PinMove { series: series.collect::<Result<_>>()?, named })
+}
+
+/// Refuses to move the pin of the default variant to a revision that its sources have as unpacked files only: with it,
+/// `pins.toml` would be rejected.
+fn refuse_unverifiable(pins: &Pins, pin: &Pin, tip: &Tip) -> Result<()> {
+    let moved = Pin { revision: tip.revision.clone(), tree: tip.tree, ..pin.clone() };
+    let is_default = pins.variant(None)?.pin == pin.name;
+    if !is_default || moved.unverifiable_source().is_none() {
+        return Ok(());
+    }
+    let what = format!("the pin `{}` cannot move to {}", pin.name, short_name(&tip.name));
+    Err(Error::usage(what).detail(UNVERIFIABLE).hint(moved.way_to_verify()))
 }
 
 /// Returns the rebase of one series to a tip that is in the store.

@@ -7,6 +7,7 @@ use espalier_core::config::pins::{Pins, Revision, Variant};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Kind, Result};
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::unverified::verification_of;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::ours;
 use espalier_core::sys::upstream::tip::Tip;
@@ -238,7 +239,8 @@ fn pin_move<'a>(
     let revision = Revision::parse(&name).ok_or_else(|| {
         Error::environment(format!("the record of the rebase goes to `{name}`, which is not a name"))
     })?;
-    let tip = Tip { name, revision, commit: state.tip_commit()?, tree: state.tip_tree()? };
+    let (commit, tree) = (state.tip_commit()?, state.tip_tree()?);
+    let tip = Tip { name, revision, commit, tree, verification: verification_of(store, commit, tree) };
     load_with_tip(context, pins, store, pins.variant(Some(&state.variant))?, |_| Ok(tip))
 }
 

@@ -341,6 +341,8 @@ pub fn json_text(package: &ConflictPackage) -> String {
 
 #[cfg(test)]
 mod tests {
+    use espalier_core::config::pins::Verification;
+
     use super::*;
 
     fn side(text: &str) -> Option<PackagedSide> {
@@ -384,7 +386,11 @@ mod tests {
     }
 
     fn package() -> ConflictPackage {
-        let place = |name: &str| Place { name: name.into(), tree: "cd".repeat(20) };
+        let place = |name: &str| Place {
+            name: name.into(),
+            tree: "cd".repeat(20),
+            verification: Verification::default(),
+        };
         ConflictPackage {
             schema: SCHEMA,
             kind: StopKind::Conflict,

@@ -238,6 +238,7 @@ impl ProvenSeries {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use espalier_core::config::pins::Verification;
     use espalier_series::{FileVersion, HunkPair, LinePlace};
 
     use super::*;
@@ -257,7 +258,11 @@ pub(super) mod tests {
     }
 
     pub fn proof(findings: Vec<ProofFinding>) -> MoveProof {
-        let place = |name: &str| Place { name: name.into(), tree: "11".into() };
+        let place = |name: &str| Place {
+            name: name.into(),
+            tree: "11".into(),
+            verification: Verification::default(),
+        };
         let patch =
             PatchProof { old: vec!["0001-a.patch".into()], new: vec!["0001-a.patch".into()], findings };
         let proof = SeriesProof { patches: vec![patch], ..SeriesProof::default() };

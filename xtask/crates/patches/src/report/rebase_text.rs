@@ -11,6 +11,7 @@ const REFERENCES_SHOWN: usize = 20;
 /// Renders a table of all patches, then the changes of each of them, then the warnings.
 pub fn text(report: &RebaseReport) -> String {
     let mut text = format!("{}\n", headline(report));
+    report.to.notice().iter().for_each(|notice| text += &format!("{notice}\n"));
     let width = report.patches.iter().map(|patch| patch.fate.describe().len()).max().unwrap_or(0);
     let mut series = None;
     for patch in &report.patches {
@@ -133,6 +134,8 @@ fn name(patch: &PatchMove) -> String {
 
 #[cfg(test)]
 mod tests {
+    use espalier_core::config::pins::Verification;
+
     use super::super::rebase::Place;
     use super::*;
 
@@ -151,7 +154,11 @@ mod tests {
     }
 
     fn report(written: bool, patches: Vec<PatchMove>) -> RebaseReport {
-        let place = |name: &str| Place { name: name.into(), tree: "ab".repeat(20) };
+        let place = |name: &str| Place {
+            name: name.into(),
+            tree: "ab".repeat(20),
+            verification: Verification::default(),
+        };
         RebaseReport {
             variant: "p".into(),
             upstream: "hello".into(),
@@ -177,6 +184,17 @@ mod tests {
                         1 upstreamed\n";
         assert!(text.starts_with(headline), "{text}");
         assert!(text.ends_with("\n\nnext: cargo xtask lint"), "{text}");
+    }
+
+    #[test]
+    fn a_tree_of_unpacked_files_is_unverified() {
+        let text_of = |verification: Verification| {
+            let report = report(false, Vec::new());
+            text(&RebaseReport { to: Place { verification, ..report.to.clone() }, ..report })
+        };
+        let said = text_of(Verification::Unverified);
+        assert!(said.contains("\nunverified: the tree id of v2 is that of unpacked files"), "{said}");
+        assert!(!text_of(Verification::Verified).contains("unverified"));
     }
 
     #[test]

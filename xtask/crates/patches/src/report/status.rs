@@ -1,7 +1,7 @@
 //! The report of `status`: every patch of a series against one upstream tree.
 
 use espalier_core::config::overlay::Clash;
-use espalier_core::config::pins::short_name;
+use espalier_core::config::pins::{Verification, short_name};
 use espalier_series::{
     Change, Content, FileDrift, FilePatch, LineKind, ObjectId, Patch, PatchClass, visible,
 };
@@ -76,12 +76,20 @@ pub struct Place {
     pub name: String,
     /// Tree id.
     pub tree: String,
+    /// Whether the tree id is known to be upstream's; omitted from JSON if it is.
+    #[serde(skip_serializing_if = "Verification::is_verified")]
+    pub verification: Verification,
 }
 
 impl Place {
     /// Returns the place `name` with the tree `tree`.
-    pub fn new(name: impl ToString, tree: ObjectId) -> Place {
-        Place { name: name.to_string(), tree: tree.to_string() }
+    pub fn new(name: impl ToString, tree: ObjectId, verification: Verification) -> Place {
+        Place { name: name.to_string(), tree: tree.to_string(), verification }
+    }
+
+    /// Returns the notice for reports on the tree; `None` if there is nothing to report.
+    pub fn notice(&self) -> Option<String> {
+        self.verification.notice(&self.name)
     }
 
     /// Returns the name as texts show it.
@@ -168,6 +176,12 @@ impl StatusReport {
     /// Whether every patch is exact and every overlay file has its path for itself.
     pub fn is_exact(&self) -> bool {
         self.all_are_exact() && self.overlays.is_empty()
+    }
+
+    /// Notices about its trees.
+    pub fn notices(&self) -> impl Iterator<Item = String> {
+        let of_pin = self.pin.notice().filter(|_| self.pin.tree != self.tip.tree);
+        of_pin.into_iter().chain(self.tip.notice())
     }
 
     /// The series that are not exact at the pin: while there is one, no rebase can move the pin.

@@ -66,7 +66,7 @@ fn subtitle(report: &StatusReport) -> String {
         Some(commits) => format!("upstream is {} ahead of the pin", count(commits.len())),
         None => "the tip came without its history, so no commit can be named".to_string(),
     };
-    let others = report.others.iter().map(other_headline);
+    let others = report.others.iter().map(other_headline).chain(report.notices());
     let others: String = others.map(|words| format!("<p class=\"sub\">{}</p>\n", escape(&words))).collect();
     format!(
         "<p class=\"sub\">{exact} \u{b7} {commits} \u{b7} tree <code>{}</code></p>\n{others}",
@@ -254,13 +254,18 @@ mod tests {
     use super::{DOTS, MAX_PAGE_BYTES, STYLE, html};
     use crate::report::status::{HunkText, PatchStatus, Place, StatusReport, UpstreamCommit};
     use crate::report::status_svg::svg;
-    use crate::report::status_text::text;
+    use crate::report::status_text::{long_text, markdown, text};
+    use espalier_core::config::pins::Verification;
     use espalier_series::PatchClass;
 
     /// A report on a series of 120 patches whose files each of 1,000 commits changed, with long names everywhere.
     fn long_report() -> StatusReport {
         const COMMITS: usize = 1_000;
-        let place = |name: &str| Place { name: name.into(), tree: "0".repeat(40) };
+        let place = |name: &str| Place {
+            name: name.into(),
+            tree: "0".repeat(40),
+            verification: Verification::default(),
+        };
         let commit = |at: usize| UpstreamCommit {
             id: format!("{at:040x}"),
             subject: format!("server : fix <{at}> & \"{}\"", "x".repeat(300)),
@@ -323,6 +328,25 @@ mod tests {
         let picture = svg(&report);
         assert!(picture.len() <= MAX_PAGE_BYTES, "{} bytes", picture.len());
         assert_eq!(picture.matches("<circle").count(), 120 * DOTS);
+    }
+
+    #[test]
+    fn every_form_has_the_notice_of_an_unverified_tree() {
+        let plain = |hint: &str| hint.to_string();
+        let mut report = long_report();
+        report.patches.truncate(1);
+        let forms = |report: &StatusReport| {
+            [text(report, &plain), long_text(report), markdown(report), html(report, &plain)]
+        };
+        assert!(forms(&report).iter().all(|form| !form.contains("unverified: ")));
+        report.tip.verification = Verification::Unverified;
+        let notice = "unverified: the tree id of v2 is that of unpacked files";
+        forms(&report).iter().for_each(|form| assert_eq!(form.matches(notice).count(), 1, "{form}"));
+        // The pin is another place with the same tree.
+        report.pin.verification = Verification::Unverified;
+        forms(&report).iter().for_each(|form| assert_eq!(form.matches("unverified: ").count(), 1, "{form}"));
+        report.pin.tree = "1".repeat(40);
+        forms(&report).iter().for_each(|form| assert_eq!(form.matches("unverified: ").count(), 2, "{form}"));
     }
 
     #[test]

@@ -17,7 +17,9 @@ const BLOCKERS_NAMED: usize = 3;
 /// Renders one line for each patch, with the responsible commit for those that are not exact, and the next step for
 /// each class.
 pub fn text(report: &StatusReport, hint: Completes<'_>) -> String {
-    let mut parts = vec![headline(report), table(report, &report.patches)];
+    let mut parts = vec![headline(report)];
+    parts.extend(report.notices());
+    parts.push(table(report, &report.patches));
     for other in &report.others {
         parts.extend([other_headline(other), table(report, &other.patches)]);
     }
@@ -71,6 +73,7 @@ pub fn long_text(report: &StatusReport) -> String {
         inexact.map(|patch| details(report, patch).trim_end().to_string()).collect()
     };
     let mut parts = vec![headline(report)];
+    parts.extend(report.notices());
     parts.extend(report.overlays.iter().map(ToString::to_string));
     parts.extend(provisional(report));
     parts.extend(all_details(&report.patches));
@@ -95,7 +98,7 @@ pub fn markdown(report: &StatusReport) -> String {
         text += &format!("| `{}` | {} | {since} | {} |\n", patch.file, cell(&class), commits.join(" "));
     }
     let others = report.others.iter().map(other_headline);
-    for words in others.chain(provisional(report)) {
+    for words in others.chain(report.notices()).chain(provisional(report)) {
         text += &format!("\n{words}\n");
     }
     for clash in &report.overlays {

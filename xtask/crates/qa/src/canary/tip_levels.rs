@@ -8,6 +8,7 @@ use espalier_core::config::pins::{Pin, Pins, Revision, Variant};
 use espalier_core::error::{Error, Kind, Result};
 use espalier_core::next_command::next_command;
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_dist::build::{self, Build};
 use espalier_patches::apply::{self, Applied};
@@ -76,7 +77,7 @@ impl<'a> TipLevels<'a> {
         let mut report = CanaryReport {
             variant: self.variant.name.to_string(),
             upstream: pin.upstream.clone(),
-            pin: Place::new(&pin.revision, pin.tree),
+            pin: Place::new(&pin.revision, pin.tree, verification_of_pin(&self.store, pin.tree)),
             tip: self.tip.as_ref().map(|tip| TipCommit {
                 name: tip.name.clone(),
                 commit: tip.commit.to_string(),

@@ -83,6 +83,11 @@ impl SyncReport {
         self.gated.is_empty().then_some(words)
     }
 
+    /// Notices about a move that holds.
+    pub fn notices(&self) -> impl Iterator<Item = String> {
+        self.new.notice().into_iter().chain(self.ungated().map(str::to_string))
+    }
+
     /// `llama.cpp: v0.4.0 to v0.5.0`.
     pub fn title(&self) -> String {
         let (old, new) = (short_name(&self.old.name), short_name(&self.new.name));
@@ -109,7 +114,7 @@ impl SyncReport {
         for MovedTree { variant, old, new } in &self.trees {
             text += &format!("| {variant} | `{old}` | `{new}` |\n");
         }
-        text
+        text + &self.new.notice().map(|notice| format!("\n{notice}\n")).unwrap_or_default()
     }
 
     fn patches_table(&self) -> String {
@@ -156,13 +161,18 @@ impl SyncReport {
 
 #[cfg(test)]
 mod tests {
+    use espalier_core::config::pins::Verification;
     use espalier_patches::report::proof::ProvenSeries;
     use espalier_series::{PatchProof, SeriesProof};
 
     use super::*;
 
     fn proof() -> MoveProof {
-        let place = |name: &str| Place { name: name.into(), tree: "11".into() };
+        let place = |name: &str| Place {
+            name: name.into(),
+            tree: "11".into(),
+            verification: Verification::default(),
+        };
         let name = vec!["0001-a.patch".to_string()];
         let patch = PatchProof { old: name.clone(), new: name, findings: Vec::new() };
         let proof = SeriesProof { patches: vec![patch], ..SeriesProof::default() };
@@ -171,7 +181,11 @@ mod tests {
     }
 
     fn report(error: Option<&str>) -> SyncReport {
-        let place = |name: &str, tree: &str| Place { name: name.into(), tree: tree.into() };
+        let place = |name: &str, tree: &str| Place {
+            name: name.into(),
+            tree: tree.into(),
+            verification: Verification::default(),
+        };
         SyncReport {
             upstream: "hello".into(),
             old: place("v1", "11"),
@@ -232,6 +246,17 @@ mod tests {
 
         </details>
         ");
+    }
+
+    #[test]
+    fn a_page_says_that_the_new_tree_is_unverified() {
+        let mut report = report(None);
+        assert_eq!(report.notices().count(), 0);
+        report.new.verification = Verification::Unverified;
+        let notice = "unverified: the tree id of v2 is that of unpacked files";
+        assert!(report.markdown().contains(notice), "{}", report.markdown());
+        assert!(report.notices().all(|words| words.starts_with(notice)));
+        assert_eq!(report.notices().count(), 1);
     }
 
     #[test]

@@ -89,9 +89,7 @@ fn move_to(context: &Context, options: &Options, to: &str, github: Option<Client
     }
     let (page, moved) = finish(context, prepared, &report, reasons)?;
     let mut text = format!("{}: the pin moved, and all of it holds\nreport: {page}", report.title());
-    if let Some(ungated) = report.ungated() {
-        text += &format!("\n{ungated}");
-    }
+    report.notices().for_each(|notice| text += &format!("\n{notice}"));
     let pull = github.map(|client| offer::offer(context, &client, &moved, &report)).transpose()?;
     if let Some(number) = pull {
         text += &format!("\npull request: #{number}");

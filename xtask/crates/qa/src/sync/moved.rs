@@ -8,6 +8,7 @@ use espalier_core::config::pins::{Pin, Variant, short_name};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Kind, Result};
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::ui;
@@ -45,9 +46,7 @@ pub fn run(context: &Context, since: &str, variant: Option<&str>) -> Result<Outc
     let page = report_file(&report.old.name, &report.new.name);
     disk::write_atomically(&context.layout.root().join(&page), ui::named(&report.markdown()).as_bytes())?;
     let mut text = format!("{}: all of the move holds\nreport: {page}", report.title());
-    if let Some(ungated) = report.ungated() {
-        text += &format!("\n{ungated}");
-    }
+    report.notices().for_each(|notice| text += &format!("\n{notice}"));
     let json = json!({ "moved": true, "report": page, "pull_request": null, "sync": report });
     Ok(Outcome::ok(text, json))
 }
@@ -77,12 +76,13 @@ fn describe(context: &Context, since: &str, variant: Option<&str>) -> Result<Syn
             .hint("cargo xtask sync --to main --dry-run    # what a move to upstream's tip would do"));
     }
     let proof = prove::prove_since(context, since)?;
-    let tip = status::tip_of(&Store::open(&context.layout.store())?, new)?;
+    let store = Store::open(&context.layout.store())?;
+    let tip = status::tip_of(&store, new)?;
     let classes = status::report_on_pin(&before, &variant.name, &tip)?;
     Ok(SyncReport {
         upstream: new.upstream.clone(),
-        old: Place::new(&old.revision, old.tree),
-        new: Place::new(&new.revision, new.tree),
+        old: Place::new(&old.revision, old.tree, verification_of_pin(&store, old.tree)),
+        new: Place::new(&new.revision, new.tree, tip.verification),
         patches: moved_patches((&before, context), &proof, &classes)?,
         proof,
         trees: moved_trees(&before, context)?,

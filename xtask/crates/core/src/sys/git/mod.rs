@@ -14,6 +14,7 @@ pub mod store;
 pub mod store_tree;
 pub mod tree;
 pub(in crate::sys) mod tree_object;
+pub mod unverified;
 
 /// Hint for a damaged store.
 pub const FETCH_ANEW: &str = "rm -rf target/espalier/store.git    # it is fetched again";

@@ -155,8 +155,7 @@ impl Store {
         self.move_packs(&quarantine.join("objects/pack"))?;
         self.merge_shallow(&quarantine.join("shallow"))?;
         self.odb()?.refresh().map_err(|error| damaged(tree, &error))?;
-        self.set_ref(&pin_commit_ref(tree), commit)?;
-        self.mark_pin(tree)
+        self.mark_pin(commit, tree)
     }
 
     /// Returns the commit that a source has for the pinned tree: upstream's own, or one that a mirror made of it.
@@ -164,10 +163,14 @@ impl Store {
         self.repo.refname_to_id(&pin_commit_ref(tree)).ok().map(object_id)
     }
 
-    /// Marks a completely fetched tree as one that can be pinned.
-    pub fn mark_pin(&self, tree: ObjectId) -> Result<()> {
+    /// Marks the tree of a completely fetched commit as one that can be pinned.
+    pub fn mark_pin(&self, commit: ObjectId, tree: ObjectId) -> Result<()> {
         let text = commit_text(tree, None, &format!("The pinned tree\n\nTree: {tree}\n"));
         let base = self.write(ObjectKind::Commit, text.as_bytes())?;
+        // A move to the pin itself knows only the mark.
+        if commit != base {
+            self.set_ref(&pin_commit_ref(tree), commit)?;
+        }
         self.set_ref(&pin_ref(tree), base)
     }
 

@@ -1,6 +1,7 @@
 //! Parsing and rendering of git tree objects.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use espalier_series::{ObjectId, ObjectKind};
 
@@ -67,6 +68,17 @@ pub fn render_tree(folder: &Folder) -> Vec<u8> {
 
 /// Returns the id of the tree that has `files`, by their paths in it.
 pub fn id_of_files(files: &[(Vec<u8>, Entry)]) -> ObjectId {
+    let mut id_of = |text: &[u8]| Ok::<ObjectId, Infallible>(ObjectId::of(ObjectKind::Tree, text));
+    let Ok(id) = write_trees(files, &mut id_of);
+    id
+}
+
+/// Passes the content of the tree that has `files`, by their paths in it, to `write`, which returns its id, and before
+/// it those of the trees below it. Returns the id of the whole tree.
+pub fn write_trees<E>(
+    files: &[(Vec<u8>, Entry)],
+    write: &mut impl FnMut(&[u8]) -> std::result::Result<ObjectId, E>,
+) -> std::result::Result<ObjectId, E> {
     let mut folder = Folder::new();
     let mut below: BTreeMap<&[u8], Vec<(Vec<u8>, Entry)>> = BTreeMap::new();
     for (path, entry) in files {
@@ -76,9 +88,10 @@ pub fn id_of_files(files: &[(Vec<u8>, Entry)]) -> ObjectId {
         }
     }
     for (name, files) in below {
-        folder.insert(name.to_vec(), Entry { mode: FOLDER, id: id_of_files(&files) });
+        let id = write_trees(&files, write)?;
+        folder.insert(name.to_vec(), Entry { mode: FOLDER, id });
     }
-    ObjectId::of(ObjectKind::Tree, &render_tree(&folder))
+    write(&render_tree(&folder))
 }
 
 /// Git sorts a folder as if its name ended with a slash.

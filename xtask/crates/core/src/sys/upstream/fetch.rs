@@ -11,7 +11,7 @@ use super::fetch_git::{Asked, Depth, Remote, Served, create_empty, served_commit
 use super::named_commit::refuse_no_repository;
 use super::package;
 use crate::config::layout::Layout;
-use crate::config::pins::{Pin, Revision, Source};
+use crate::config::pins::{Pin, Revision, Source, Verification};
 use crate::error::{Error, Kind, Result};
 use crate::sys::git::store::Store;
 use crate::sys::machine::disk;
@@ -88,6 +88,8 @@ pub(super) struct Arrival {
 /// The reason why a source did not serve what was wanted.
 pub(super) struct Failure {
     source: String,
+    /// Whether it was asked: a package is not if its table does not list what is wanted.
+    was_asked: bool,
     pub(super) error: Error,
 }
 
@@ -98,9 +100,15 @@ impl Failure {
     }
 }
 
+/// Warns about sources that failed while another one helped. One that was not asked has not failed.
+pub(super) fn warn_of(failures: &[Failure], ui: &Ui) {
+    failures.iter().filter(|failure| failure.was_asked).for_each(|failure| ui.warn(failure.sentence()));
+}
+
 impl Fetcher<'_> {
     /// Tries `sources` in order; returns the first whose objects `adopt` accepted, with the result of `adopt`. The
-    /// failures of those before it are warnings. If all fail, the caller reports them, in its error.
+    /// failures of those before it are warnings. Packages that do not list what is wanted are skipped. If all fail, the
+    /// caller reports them, in its error, the skipped ones too.
     pub(super) fn first_of<T>(
         self,
         sources: &[Source],
@@ -110,13 +118,17 @@ impl Fetcher<'_> {
         let mut failures: Vec<Failure> = Vec::new();
         for source in sources {
             let name = source.describe(&wanted.name);
+            if let Some(error) = package::unlisted(source, &wanted.name) {
+                failures.push(Failure { source: name, was_asked: false, error });
+                continue;
+            }
             self.ui.status("Fetching", format!("{} {} from {name}", wanted.upstream, wanted.name));
             match self.try_source(source, wanted, &adopt) {
                 Ok(adopted) => {
-                    failures.iter().for_each(|failure| self.ui.warn(failure.sentence()));
+                    warn_of(&failures, self.ui);
                     return Ok((name, adopted));
                 }
-                Err(error) => failures.push(Failure { source: name, error }),
+                Err(error) => failures.push(Failure { source: name, was_asked: true, error }),
             }
         }
         Err(failures)
@@ -204,7 +216,7 @@ fn check_tree(quarantine: &Path, pin: &Pin, source: &Source) -> Result<ObjectId>
     if served == pin.tree {
         return Ok(commit);
     }
-    let error = Error::no(format!("served tree {served}, the pin says {}", pin.tree));
+    let error = not_pinned(served, pin, source);
     let look = format!(
         "git rev-parse {}^{{tree}}    # in a clone that you trust: which of the two is right?",
         pin.revision
@@ -219,4 +231,14 @@ fn check_tree(quarantine: &Path, pin: &Pin, source: &Source) -> Result<ObjectId>
     Err(error
         .hint(look)
         .hint(format!("if the pin is right, do not trust this source: remove `{name}` from `pins.toml`")))
+}
+
+fn not_pinned(served: ObjectId, pin: &Pin, source: &Source) -> Error {
+    let error = Error::no(format!("served tree {served}, the pin says {}", pin.tree));
+    match source.verification() {
+        Verification::Verified => error,
+        Verification::Unverified => error.detail(
+            "that is the tree of unpacked files: the package may lack some of upstream's, or change them",
+        ),
+    }
 }

@@ -6,12 +6,13 @@
 
 use espalier_series::ObjectId;
 
-use super::fetch::{Arrival, Failure, Fetcher, Wanted};
+use super::fetch::{Arrival, Failure, Fetcher, Wanted, warn_of};
 use super::fetch_git::{Asked, Depth, Served};
 use super::short_id;
-use crate::config::pins::{Pin, Revision, Source, TagName};
+use crate::config::pins::{Pin, Revision, Source, TagName, Verification};
 use crate::config::reference::Reference;
 use crate::error::{Error, Kind, Result};
+use crate::sys::git::unverified::verification_of;
 
 /// One upstream commit that is in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Tip {
     pub commit: ObjectId,
     /// Its tree.
     pub tree: ObjectId,
+    /// Whether the tree id is known to be upstream's.
+    pub verification: Verification,
 }
 
 /// A request for a commit.
@@ -65,7 +68,7 @@ pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
         Ok((_, tip)) => Ok(tip),
         Err(failures) => match search.fetched_before() {
             Some(tip) => {
-                failures.iter().for_each(|failure| fetcher.ui.warn(failure.sentence()));
+                warn_of(&failures, fetcher.ui);
                 tip
             }
             None => Err(no_source_has(ask, failures)),
@@ -133,8 +136,10 @@ impl Search<'_> {
     }
 
     fn tip(self, commit: ObjectId, revision: Revision) -> Result<Tip> {
-        let tree = self.fetcher.store.tree_of(commit)?;
-        Ok(Tip { name: self.ask.reference.to_string(), revision, commit, tree })
+        let store = self.fetcher.store;
+        let tree = store.tree_of(commit)?;
+        let verification = verification_of(store, commit, tree);
+        Ok(Tip { name: self.ask.reference.to_string(), revision, commit, tree, verification })
     }
 
     /// Returns a tag or commit that was fetched before, with at least the depth that is wanted now.
@@ -159,12 +164,10 @@ impl Search<'_> {
         self.reference.release() == self.ask.pin.revision.to_string()
     }
 
-    /// Whether the name is immutable: a full id, or a release that a mirror knows.
+    /// Whether the name is immutable: a full id, or a release that a package is listed with.
     fn is_fixed(self) -> bool {
-        let is_release = |source: &Source| match source {
-            Source::Package(package) => package.version_of(self.reference.release()).is_some(),
-            _ => false,
-        };
+        let release = self.reference.release();
+        let is_release = |source: &Source| matches!(source, Source::Package(_)) && source.may_have(release);
         self.reference.full_id().is_some() || self.is_pin() || self.ask.pin.sources.iter().any(is_release)
     }
 
@@ -175,7 +178,10 @@ impl Search<'_> {
             return Some(self.tip(commit, Revision::parse(self.reference.release())?));
         }
         let commit = store.remembered(&self.store_name(history, false))?;
-        Some(self.tip(commit, Revision::Commit(commit)))
+        // The commit of a package may be one that was made of the files of the commit that its table lists.
+        let named = Revision::parse(self.reference.release());
+        let named = named.filter(|revision| matches!(revision, Revision::Commit(_)));
+        Some(self.tip(commit, named.unwrap_or(Revision::Commit(commit))))
     }
 
     /// Returns a full or abbreviated id from the history that was fetched with another tip.

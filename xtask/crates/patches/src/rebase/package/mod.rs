@@ -20,7 +20,6 @@ use crate::report::conflict::{
     StopKind,
 };
 use crate::report::content::PathText;
-use crate::report::rebase::Place;
 use crate::report::replay::describe_conflict;
 
 /// A replayed patch with the replay that it belongs to.
@@ -46,7 +45,7 @@ impl<'s> Stopped<'s> {
 
 /// Describes the patch. Upstream's commits are left out if they cannot be read.
 pub fn build(stopped: &Stopped<'_>) -> Result<ConflictPackage> {
-    let SeriesMove { stack, tip, old_name, .. } = stopped.series_move;
+    let SeriesMove { stack, tip, .. } = stopped.series_move;
     let (file, patch) = stopped.patch()?;
     let conflicts = versions(stopped, patch);
     let (hunks, hunks_left_out) = hunks::describe(stopped, &conflicts);
@@ -56,8 +55,8 @@ pub fn build(stopped: &Stopped<'_>) -> Result<ConflictPackage> {
         kind: if to_edit { StopKind::Edit } else { StopKind::Conflict },
         variant: stack.variant.name.to_string(),
         upstream: stack.pin.upstream.clone(),
-        from: Place::new(old_name, stack.pin.tree),
-        to: Some(Place::new(&tip.name, tip.tree)),
+        from: stopped.series_move.old_base(stack.pin.tree),
+        to: Some(stopped.series_move.new_base(tip.tree)),
         commit: (!tip.commit.is_zero()).then(|| tip.commit.to_string()),
         patch: packaged_patch(stopped.series_move, file, patch)?,
         files: conflicts.iter().map(|versions| packaged_file(versions, &hunks)).collect(),

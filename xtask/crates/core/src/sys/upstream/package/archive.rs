@@ -1,5 +1,6 @@
 //! Downloaded archives, read as untrusted data: the names in them are compared and never become paths on disk.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,6 +17,10 @@ pub(super) struct Entry<'a> {
     pub path: Vec<u8>,
     /// Its kind.
     pub kind: Kind,
+    /// Whether its owner may execute it.
+    pub is_executable: bool,
+    /// Target of a symbolic link; empty for any other kind.
+    pub target: Vec<u8>,
     /// Size in bytes, as the archive claims it.
     pub size: u64,
     /// Its content.
@@ -29,7 +34,9 @@ pub(super) enum Kind {
     File,
     /// A folder.
     Folder,
-    /// A link, a device, or a sparse file.
+    /// A symbolic link.
+    Symlink,
+    /// A hard link, a device, or a sparse file.
     Other,
 }
 
@@ -55,10 +62,10 @@ pub(super) fn visit<T>(
     for entry in tar.entries().map_err(|error| damaged(&error))? {
         let mut entry = entry.map_err(|error| damaged(&error))?;
         head_left.set(u64::MAX);
-        let (path, kind, size) = (entry.path_bytes().into_owned(), kind_of(&entry), entry.size());
+        let kind = kind_of(&entry);
         // A note of the archiver, such as the commit that `git archive` packed.
         let is_note = entry.header().entry_type().is_pax_global_extensions();
-        let found = if is_note { None } else { visit(Entry { path, kind, size, content: &mut entry })? };
+        let found = if is_note { None } else { visit(described(&mut entry, kind))? };
         if found.is_some() {
             return Ok(found);
         }
@@ -71,10 +78,25 @@ pub(super) fn visit<T>(
     Ok(None)
 }
 
+fn described<'e, R: Read>(entry: &'e mut tar::Entry<'_, R>, kind: Kind) -> Entry<'e> {
+    /// The owner's permission to execute a file.
+    const EXECUTABLE: u32 = 0o100;
+    let target = entry.link_name_bytes().filter(|_| kind == Kind::Symlink);
+    Entry {
+        path: entry.path_bytes().into_owned(),
+        kind,
+        is_executable: entry.header().mode().is_ok_and(|mode| mode & EXECUTABLE != 0),
+        target: target.map(Cow::into_owned).unwrap_or_default(),
+        size: entry.size(),
+        content: entry,
+    }
+}
+
 fn kind_of<R: Read>(entry: &tar::Entry<'_, R>) -> Kind {
     match entry.header().entry_type() {
         kind if kind.is_file() => Kind::File,
         kind if kind.is_dir() => Kind::Folder,
+        kind if kind.is_symlink() => Kind::Symlink,
         _ => Kind::Other,
     }
 }

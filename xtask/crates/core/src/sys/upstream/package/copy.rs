@@ -12,6 +12,7 @@ use flate2::read::ZlibDecoder;
 use git2::{Indexer, ObjectType, Odb, Repository};
 
 use super::archive::{self, Entry, Kind};
+use super::limits::{LINK, add, rejected};
 use super::parts::{Part, Position, id_in_packed_refs, id_in_ref, part, position};
 use crate::error::{Error, Result};
 use crate::sys::git::ids::object_id;
@@ -109,7 +110,7 @@ impl Copier<'_> {
         };
         match (part, entry.kind) {
             (Part::Unused, _) | (_, Kind::Folder) | (Part::UnusedObject, Kind::File) => Ok(()),
-            (_, Kind::Other) => Err(rejected(&name, "is a link, a device or a sparse file")),
+            (_, Kind::Symlink | Kind::Other) => Err(rejected(&name, LINK)),
             (Part::Pack, Kind::File) => self.take_pack(&name, entry),
             (Part::Loose(id), Kind::File) => self.take_loose(&name, id, entry),
             (Part::Head | Part::Tag | Part::PackedRefs, Kind::File) => self.take_name(&name, part, entry),
@@ -184,15 +185,6 @@ fn objects_in(header: &[u8; PACK_HEADER]) -> u64 {
     u64::from(u32::from_be_bytes([a, b, c, d]))
 }
 
-/// Adds `more` to `used`; an error if that exceeds `limit`.
-fn add(name: &str, used: &mut u64, more: u64, limit: u64, what: &str) -> Result<()> {
-    *used = used.saturating_add(more);
-    if *used <= limit {
-        return Ok(());
-    }
-    Err(rejected(name, &format!("exceeds a limit: {used} {what}, expected at most {limit}")))
-}
-
 /// Splits an unpacked loose object into its kind and its content: `KIND SIZE`, a NUL, the content.
 fn loose_object(bytes: &[u8]) -> Option<(ObjectType, &[u8])> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
@@ -206,13 +198,6 @@ fn loose_object(bytes: &[u8]) -> Option<(ObjectType, &[u8])> {
         _ => return None,
     };
     (size.parse() == Ok(content.len())).then_some((kind, content))
-}
-
-/// Returns the error for a file that git would not have written.
-fn rejected(name: &str, why: &str) -> Error {
-    Error::no(format!("`{name}` in the package {why}")).hint(
-        "do not trust this version of the package: remove it from `versions` and `sha256` in `pins.toml`",
-    )
 }
 
 /// Returns the error for a file of the repository that cannot be read.
