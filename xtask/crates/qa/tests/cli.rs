@@ -29,6 +29,7 @@ mod cli {
     mod export_changed;
     mod fetch;
     mod fetch_fails;
+    mod fetch_files;
     mod fetch_npm;
     mod fetch_pip;
     mod flavors;

@@ -116,7 +116,6 @@ fn a_release_that_the_mirror_does_not_have() {
     project.edit("pins.toml", "versions = { \"v1.0\"", "versions = { \"v0.9\"");
     let said = project.run(&["fetch"]).code(3);
     insta::assert_snapshot!(said.stderr, @"
-        Fetching hello v1.0 from npm node-llama-cpp
     error: no source served the pin `hello` (hello v1.0)
       expected tree f11e88fc55186cde99addc9e847a0385c4f7f056
       npm node-llama-cpp: this mirror has no `v1.0`

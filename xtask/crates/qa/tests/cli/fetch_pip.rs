@@ -170,15 +170,13 @@ fn links_are_rejected() {
     for path in inside.iter().map(String::as_str).chain(["hello-1.0/.git"]) {
         // A hard link, a symbolic link, a device.
         for kind in *b"123" {
-            let target = "/etc/passwd".to_string();
-            let link = Entry { path: path.to_string(), kind, content: Vec::new(), target };
+            let link = Entry::empty(path, kind, "/etc/passwd");
             sdist.entries = [&[link][..], &whole].concat();
             refused(&sdist, 1, &[&format!("`{path}` in the package is a link, a device or a sparse file")]);
         }
     }
     // Folders are no links, whatever their names.
-    let folder = |path| Entry { path, kind: b'5', content: Vec::new(), target: String::new() };
-    sdist.entries = inside.map(folder).into_iter().chain(whole).collect();
+    sdist.entries = inside.map(|path| Entry::empty(path, b'5', "")).into_iter().chain(whole).collect();
     sdist.fetch().success();
 }
 
@@ -276,6 +274,34 @@ fn a_revision_that_no_version_has() {
     sdist.project.edit("pins.toml", &format!("{{ \"{}\" =", sdist.commit), "{ \"v9\" =");
     refused(&sdist, 3, &[&format!("pip hello-py: this mirror has no `{}`", sdist.commit)]);
     assert_eq!(sdist.asked(), "", "pip was not started");
+}
+
+/// The pin of a project is often listed by one package of several.
+#[test]
+fn a_package_that_does_not_list_the_revision_is_skipped_without_a_warning() {
+    let sdist = Sdist::new();
+    let npm = "{ npm = \"other\", member = \"a.bundle\", versions = { \"v9\" = \"1.0.0\" } }";
+    let revision = format!("commit = \"{}\"", sdist.commit);
+    sdist.pin_to(&revision, &[npm.to_string(), source(&sdist.commit, &"0".repeat(64))]);
+    let said = sdist.fetch().success().says(&["Fetching hello"]);
+    said.says_nothing_of("warning").says_nothing_of("npm");
+    // If nothing helps, it is named.
+    std::fs::remove_dir_all(sdist.project.store()).unwrap();
+    std::fs::remove_file(sdist.project.beside("served.tar.gz")).unwrap();
+    let said = sdist.run(&["fetch"]).code(3);
+    said.says(&[&format!("npm other: this mirror has no `{}`", sdist.commit), "pip hello-py==1.0: "]);
+}
+
+/// Neither is it a failure when the network is missing, and the commit was fetched before.
+#[test]
+fn a_branch_that_was_fetched_before_warns_only_of_sources_that_were_asked() {
+    let sdist = Sdist::new();
+    let npm = "{ npm = \"other\", member = \"a.bundle\", versions = { \"v9\" = \"1.0.0\" } }".to_string();
+    let git = format!("{{ git = \"file://{}\" }}", sdist.upstream.display());
+    sdist.pin_to(&format!("commit = \"{}\"", sdist.commit), &[npm, git]);
+    sdist.run(&["status", "--tip", "HEAD"]).code(0).says_nothing_of("npm");
+    let said = sdist.run(&["--offline", "status", "--tip", "HEAD"]).success();
+    said.says(&["not tried because of `--offline`", "as it was fetched last"]).says_nothing_of("npm");
 }
 
 #[test]

@@ -238,7 +238,7 @@ fn not_pinned(served: ObjectId, pin: &Pin, source: &Source) -> Error {
     match source.verification() {
         Verification::Verified => error,
         Verification::Unverified => error.detail(
-            "that is the tree of unpacked files: the package may lack some of upstream's, or change them",
+            "that is the tree of unpacked files: the package may lack some files of the release, or change them",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Source distributions with a git repository inside, and a fake `python3` whose pip serves one.
+//! Source distributions with a git repository or upstream's files inside, and a fake `python3` whose pip serves one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,6 +9,12 @@ use super::{Output, Project, files, git, program_path, upstream};
 
 /// Path of the repository below the top folder.
 pub const MEMBER: &str = ".git/modules/vendor/hello";
+
+/// Path of the folder with upstream's files below the top folder.
+pub const FOLDER: &str = "thirdparty/hello";
+
+/// The tag under which `pins.toml` lists the package with upstream's files.
+pub const RELEASE: &str = "v2.0";
 
 /// The script of the tool is run with this `python3`; everything else is answered with a version.
 const PYTHON: &str = r#"case "$1" in *pip_sdist.py) ;; *) echo "Python 3.11.2"; exit 0;; esac
@@ -34,6 +40,8 @@ pub struct Entry {
     pub path: String,
     /// Kind as in a tar header: `0` is a file, `2` a link.
     pub kind: u8,
+    /// Permissions, such as `0o644`.
+    pub mode: u32,
     /// Content of a file.
     pub content: Vec<u8>,
     /// Target of a link.
@@ -45,7 +53,34 @@ pub fn in_repository(path: &str) -> String {
     format!("hello-1.0/{MEMBER}/{path}")
 }
 
+/// Returns the path in the archive of `path` in that folder.
+pub fn in_folder(path: &str) -> String {
+    format!("hello-1.0/{FOLDER}/{path}")
+}
+
+impl Entry {
+    /// Returns an entry of `kind` without content; `target` is that of a link.
+    pub fn empty(path: impl Into<String>, kind: u8, target: &str) -> Entry {
+        Entry { path: path.into(), kind, mode: 0o644, content: Vec::new(), target: target.to_string() }
+    }
+
+    /// Returns a file.
+    pub fn file(path: impl Into<String>, content: impl AsRef<[u8]>) -> Entry {
+        Entry { content: content.as_ref().to_vec(), ..Entry::empty(path, b'0', "") }
+    }
+}
+
 impl Sdist {
+    /// Creates one with upstream's files in place of a repository, and a second source that has them but is not there:
+    /// files alone cannot serve the pin of the default variant.
+    pub fn of_files() -> Sdist {
+        let mut sdist = Sdist::new();
+        sdist.entries = files_of(&sdist.upstream);
+        let sources = [files_source(RELEASE), "{ path = \"../nowhere\" }".to_string()];
+        sdist.pin_to(&format!("tag = \"{RELEASE}\""), &sources);
+        sdist
+    }
+
     /// Creates one with a single pack.
     pub fn new() -> Sdist {
         Sdist::cloned(|_| {})
@@ -79,26 +114,26 @@ impl Sdist {
         change(&nested);
         let entry = |path: String| {
             let content = std::fs::read(nested.join(&path)).unwrap();
-            Entry { path: in_repository(&path), kind: b'0', content, target: String::new() }
+            Entry::file(in_repository(&path), content)
         };
         let entries = files::list(&nested).into_iter().map(entry).collect();
         let python = format!("BESIDE={}\n{PYTHON}", project.beside("").display());
         files::write_script(&project.beside("python/python3"), &python);
         let sdist = Sdist { project, upstream, commit, entries };
-        sdist.pin();
+        let revision = format!("commit = \"{}\"", sdist.commit);
+        sdist.pin_to(&revision, &[source(&sdist.commit, &"0".repeat(64))]);
         sdist
     }
 
-    /// Makes the package the only source of the project's pin.
-    fn pin(&self) {
+    /// Pins the newest tree of upstream as `revision`, a line of `pins.toml`, with these sources.
+    pub fn pin_to(&self, revision: &str, sources: &[String]) {
         let pins = self.project.read("pins.toml");
-        let start = pins.find("tag = ").unwrap();
+        let start = pins.find("[pins.hello]").unwrap();
         let end = pins.find("[variants.stock]").unwrap();
+        let tree = git::tree_of(&self.upstream, "HEAD");
         let pin = format!(
-            "commit = \"{0}\"\ntree = \"{1}\"\nsources = [\n    {2},\n]\n\n",
-            self.commit,
-            git::tree_of(&self.upstream, "HEAD"),
-            source(&self.commit, &"0".repeat(64))
+            "[pins.hello]\nupstream = \"hello\"\n{revision}\ntree = \"{tree}\"\nsources = [\n    {},\n]\n\n",
+            sources.join(",\n    ")
         );
         self.project.write("pins.toml", format!("{}{pin}{}", &pins[..start], &pins[end..]));
     }
@@ -112,8 +147,7 @@ impl Sdist {
     pub fn put(&mut self, path: &str, content: impl AsRef<[u8]>) {
         let path = in_repository(path);
         self.entries.retain(|entry| entry.path != path);
-        let content = content.as_ref().to_vec();
-        self.entries.push(Entry { path, kind: b'0', content, target: String::new() });
+        self.entries.push(Entry::file(path, content));
     }
 
     /// Writes the archive that pip serves, and pins its digest.
@@ -163,6 +197,32 @@ pub fn source(commit: &str, sha256: &str) -> String {
     )
 }
 
+/// Returns the source of the files of `revision`.
+pub fn files_source(revision: &str) -> String {
+    format!(
+        "{{ pip = \"hello-py\", files = \"{FOLDER}\", versions = {{ \"{revision}\" = \"1.0\" }}, \
+         sha256 = {{ \"1.0\" = \"{}\" }} }}",
+        "0".repeat(64)
+    )
+}
+
+/// Returns the files of the commit that is checked out in `upstream`, as entries.
+fn files_of(upstream: &Path) -> Vec<Entry> {
+    let listed = git::git(upstream, &["ls-files", "--stage"]);
+    let entry = |line: &str| {
+        let (head, path) = line.split_once('\t').unwrap();
+        let (file, in_archive) = (upstream.join(path), in_folder(path));
+        match head.split(' ').next().unwrap() {
+            "120000" => Entry::empty(in_archive, b'2', std::fs::read_link(file).unwrap().to_str().unwrap()),
+            mode => {
+                let mode = u32::from_str_radix(&mode[3..], 8).unwrap();
+                Entry { mode, ..Entry::file(in_archive, std::fs::read(file).unwrap()) }
+            }
+        }
+    };
+    listed.lines().map(entry).collect()
+}
+
 /// Returns a `.tar` whose entries may have any path and any kind.
 fn tar(entries: &[Entry]) -> Vec<u8> {
     const BLOCK: usize = 512;
@@ -181,7 +241,7 @@ fn header(entry: &Entry) -> [u8; 512] {
     let mut put = |at: usize, text: &[u8]| header[at..at + text.len()].copy_from_slice(text);
     assert!(entry.path.len() <= 100, "{}", entry.path);
     put(0, entry.path.as_bytes());
-    put(100, b"0000755\0");
+    put(100, format!("{:07o}\0", entry.mode).as_bytes());
     put(124, format!("{:011o}\0", entry.content.len()).as_bytes());
     put(156, &[entry.kind]);
     put(157, entry.target.as_bytes());

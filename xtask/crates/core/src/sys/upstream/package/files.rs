@@ -180,3 +180,142 @@ fn describe_collision(refusal: &TargetRefusal) -> String {
         other => format!("cannot be in a tree: {}", describe_refusal(other)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use tar::{Builder, EntryType, Header};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::sys::git::tree_object::id_of_files;
+
+    const SMALL: Limits = Limits { files: 4, file_bytes: 100, all_bytes: 150, path_bytes: 100 };
+
+    /// An entry: its path below the folder, its kind and its mode, and its content, or the target of a link.
+    type Made<'a> = (&'a str, EntryType, u32, &'a str);
+
+    fn file(path: &str) -> Made<'_> {
+        file_with(path, "x\n")
+    }
+
+    fn file_with<'a>(path: &'a str, text: &'a str) -> Made<'a> {
+        (path, EntryType::Regular, 0o644, text)
+    }
+
+    fn link<'a>(path: &'a str, target: &'a str) -> Made<'a> {
+        (path, EntryType::Symlink, 0o777, target)
+    }
+
+    /// Copies the files of a package with these entries.
+    fn copied(entries: &[Made<'_>]) -> Result<(TempDir, ObjectId)> {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path().join("a.tar.gz");
+        let mut tar = Builder::new(GzEncoder::new(File::create(&archive).unwrap(), Compression::fast()));
+        for (path, kind, mode, text) in entries {
+            let mut header = Header::new_gnu();
+            header.set_entry_type(*kind);
+            header.set_mode(*mode);
+            let path = format!("p-1/vendor/x/{path}");
+            if kind.is_file() {
+                header.set_size(text.len() as u64);
+                tar.append_data(&mut header, path, text.as_bytes()).unwrap();
+            } else {
+                header.set_size(0);
+                tar.append_link(&mut header, path, text).unwrap();
+            }
+        }
+        tar.into_inner().unwrap().finish().unwrap();
+        let to = folder.path().join("to");
+        Repository::init_bare(&to).unwrap();
+        copy_within(SMALL, &archive, "vendor/x", &to).map(|tree| (folder, tree))
+    }
+
+    fn refused(entries: &[Made<'_>]) -> String {
+        copied(entries).map(drop).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn files_and_links_become_the_tree_that_git_has_for_them() {
+        let script = ("bin/run", EntryType::Regular, 0o755, "x\n");
+        let private = ("a", EntryType::Regular, 0o640, "x\n");
+        let (folder, tree) = copied(&[link("bin/a", "../a"), private, script]).unwrap();
+        let blob = |mode: u32, text: &str| TreeEntry {
+            mode,
+            id: ObjectId::of(espalier_series::ObjectKind::Blob, text.as_bytes()),
+        };
+        let expected = [
+            (b"a".to_vec(), blob(0o100_644, "x\n")),
+            (b"bin/a".to_vec(), blob(0o120_000, "../a")),
+            (b"bin/run".to_vec(), blob(0o100_755, "x\n")),
+        ];
+        assert_eq!(tree, id_of_files(&expected));
+        let repo = Repository::open_bare(folder.path().join("to")).unwrap();
+        let commit = repo.find_reference(crate::sys::git::store::INCOMING).unwrap().peel_to_commit().unwrap();
+        assert_eq!((object_id(commit.tree_id()), commit.parent_count()), (tree, 0));
+        assert_eq!(repo.find_blob(crate::sys::git::ids::oid(blob(0, "../a").id)).unwrap().content(), b"../a");
+    }
+
+    #[test]
+    fn everything_has_a_limit() {
+        let long = "x".repeat(101);
+        let half = "x".repeat(76);
+        let deep = "a/".repeat(10) + "b";
+        for (said, limit) in [
+            (refused(&["a", "b", "c", "d", "e"].map(file)), "5 files, expected at most 4"),
+            (refused(&[file_with("a", &long)]), "101 bytes in a file, expected at most 100"),
+            (
+                refused(&[file_with("a", &half), file_with("b", &half)]),
+                "152 bytes of files, expected at most 150",
+            ),
+            (refused(&[file(&deep)]), "231 bytes of paths and folders, expected at most 100"),
+        ] {
+            assert!(said.contains(&format!("exceeds a limit: {limit}")), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_to_a_place_in_the_tree_or_is_rejected() {
+        for (path, target) in [("a", "b"), ("a/b", "../c"), ("a/b/c", "../../d/e"), ("a", "b/c")] {
+            assert!(copied(&[link(path, target)]).is_ok(), "{path} -> {target}");
+        }
+        for (path, target, why) in [
+            ("a", "/etc/passwd", "is a link to an absolute path"),
+            ("a", "../b", "is a link that leads out of the tree"),
+            ("a/b", "../../c", "is a link that leads out of the tree"),
+            ("a/b", "..", "is a link to a path with a `.` or `..` component"),
+            ("a/b", "c/../../../d", "is a link to a path with a `.` or `..` component"),
+            ("a/b", "../.git/config", "is a link to a path into `.git`"),
+        ] {
+            let said = refused(&[link(path, target)]);
+            assert!(said.contains(why), "{path} -> {target}: {said}");
+        }
+        let said = refused(&[("a", EntryType::Link, 0o644, "b")]);
+        assert!(
+            said.contains("`p-1/vendor/x/a` in the package is a link, a device or a sparse file"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn names_that_collide_are_rejected() {
+        for (entries, why) in [
+            ([file("a"), file("a")], "`p-1/vendor/x/a` in the package occurs twice"),
+            ([file("a/b"), file("A/c")], "`a/b` in the package differs from `A` in case only"),
+            ([file("a"), file("a/b")], "`a/b` in the package is below `a`, which is a file"),
+            ([link("a", "c"), file("a/b")], "`a/b` in the package is below `a`, which is a file"),
+        ] {
+            let said = refused(&entries);
+            assert!(said.contains(why), "{why}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_package_without_the_folder_says_so() {
+        let said = refused(&[]);
+        assert!(said.contains("the package has no files in `vendor/x`"), "{said}");
+    }
+}
