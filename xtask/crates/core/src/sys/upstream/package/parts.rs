@@ -2,18 +2,18 @@
 
 use espalier_series::ObjectId;
 
-/// The position of a path of an archive relative to a repository in it.
+/// The position of a path of an archive relative to a repository in it, or to a folder of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position<'a> {
-    /// A folder around the repository.
+    /// A folder around it.
     Around,
-    /// In the repository, with the path there; the repository's own folder has an empty path.
+    /// In it, with the path there; its own folder has an empty path.
     Inside(&'a str),
     /// Anywhere else.
     Elsewhere,
 }
 
-/// Returns the position of `path` relative to the repository at `member`, a path below the top folder of the archive.
+/// Returns the position of `path` relative to the folder at `member`, a path below the top folder of the archive.
 pub(super) fn position<'a>(path: &'a str, member: &str) -> Position<'a> {
     let path = path.strip_prefix("./").unwrap_or(path);
     let Some((_, path)) = path.split_once('/').filter(|(_, rest)| !rest.is_empty()) else {
