@@ -256,16 +256,12 @@ mod tests {
     use crate::report::status_svg::svg;
     use crate::report::status_text::{long_text, markdown, text};
     use espalier_core::config::pins::Verification;
-    use espalier_series::PatchClass;
+    use espalier_series::{ObjectId, PatchClass};
 
     /// A report on a series of 120 patches whose files each of 1,000 commits changed, with long names everywhere.
     fn long_report() -> StatusReport {
         const COMMITS: usize = 1_000;
-        let place = |name: &str| Place {
-            name: name.into(),
-            tree: "0".repeat(40),
-            verification: Verification::default(),
-        };
+        let place = |name: &str| Place::new(name, ObjectId::ZERO, Verification::default());
         let commit = |at: usize| UpstreamCommit {
             id: format!("{at:040x}"),
             subject: format!("server : fix <{at}> & \"{}\"", "x".repeat(300)),

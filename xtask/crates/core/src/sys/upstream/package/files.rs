@@ -4,7 +4,6 @@
 //! and becomes a name in a git tree. Links are never followed; a symbolic link becomes the blob that git has for it.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 
 use espalier_series::{ObjectId, RepoPath, TargetRefusal, describe_refusal, first_collision, lossy, utf8};
