@@ -107,6 +107,7 @@ pub use proof::calls::{Calls, CallsInFile, ChangedBaseFile, LostCalls, lost_call
 pub use proof::finding::{FileVersion, Finding as ProofFinding, FindingClass, HunkPair, LinePlace, Undone};
 pub use proof::placed::{PlacedPatch, PlacedSeries};
 pub use proof::series::{PatchProof, SeriesProof, prove_series};
+pub use proof::words::{GoneWord, OwnFile, WordUse, gone_words};
 pub use read::apply_options::ApplyOptions;
 pub use read::authorship::{Authorship, authorship, find_author, find_date, read_authorship};
 pub use read::dep3::{DiffHeader, fields_in_mail_header, read_diff_header, status_in_body};

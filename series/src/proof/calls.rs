@@ -187,6 +187,11 @@ fn code_of(line: &[u8], language: Language) -> &[u8] {
     if !is_indented || WITHOUT_CALLS.iter().any(|start| text.starts_with(start)) {
         return b"";
     }
+    without_comment(text, language)
+}
+
+/// Returns the part of a line before a comment that ends with the line.
+pub(super) fn without_comment(text: &[u8], language: Language) -> &[u8] {
     let comment: &[u8] = if language == Language::Indentation { b"#" } else { b"//" };
     let end = text.windows(comment.len()).position(|part| part == comment).unwrap_or(text.len());
     text.get(..end).unwrap_or(text)

@@ -11,7 +11,8 @@
 //! * Names, modes and contents that are not text are compared as they are (`file.rs`).
 //!
 //! Each difference becomes a `Finding` with a class. A call that upstream has removed is no difference of lines, and is
-//! noted (`calls.rs`).
+//! noted (`calls.rs`); so is a word that upstream's code no longer has and that a patch or an overlay file uses
+//! (`words.rs`).
 
 mod accounts;
 pub(crate) mod calls;
@@ -27,3 +28,4 @@ pub(crate) mod placed;
 mod residue;
 pub(crate) mod series;
 mod text;
+pub(crate) mod words;

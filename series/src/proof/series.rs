@@ -10,6 +10,7 @@ use super::moves::file_moves;
 use super::pairs::file_pairs;
 use super::placed::PlacedSeries;
 use super::text::Scope;
+use super::words::GoneWord;
 use crate::model::tree::TreeError;
 
 /// The result for one patch, or for several that correspond to each other only together.
@@ -33,6 +34,9 @@ pub struct SeriesProof {
     /// Notes, which need no reason: functions that patches change and that upstream calls less often. Empty unless the
     /// caller has looked for them with [`lost_calls`](crate::lost_calls).
     pub lost_calls: Vec<LostCalls>,
+    /// As notes: words that patches or overlay files use and that are gone from upstream's code. Empty unless the caller
+    /// has looked for them with [`gone_words`](crate::gone_words).
+    pub gone_words: Vec<GoneWord>,
 }
 
 impl PatchProof {

@@ -1,6 +1,6 @@
 //! The proof of a move of a whole series: clean moves pass, and a finding says where it is.
 
-use espalier_series::{ChangedBaseFile, FindingClass, LostCalls, Undone, lost_calls};
+use espalier_series::{ChangedBaseFile, FindingClass, LostCalls, Undone, gone_words, lost_calls};
 
 use crate::proof_support::{CODE, Made, PATCHES, clean, edit, function, open, pinned, placed, prove};
 
@@ -88,4 +88,26 @@ fn lost_calls_of_a_changed_function_are_noted() {
     assert_eq!((lost.calls.before, lost.calls.after), (2, 1));
     assert_eq!(lost.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["src/main.c"]);
     assert!(lost_calls(&placed(&old), &[]).unwrap().is_empty());
+}
+
+/// The first patch adds calls of `own_one` and `own_two`. Upstream has renamed the first, and moved the second.
+#[test]
+fn words_that_are_gone_from_upstream_are_found_in_added_lines() {
+    let (_, new) = clean();
+    let file = |path: &str, old: &str, new: &str| ChangedBaseFile {
+        path: path.as_bytes().to_vec(),
+        old: old.as_bytes().to_vec(),
+        new: new.as_bytes().to_vec(),
+    };
+    let files = [
+        file("src/own.h", "int own_one(void);\nint own_two(void);\nint alpha_3(void);\n", ""),
+        file("src/more.h", "", "int own_first(void);\nint own_two(void);\n"),
+    ];
+    let found = gone_words(&placed(&new).all_patches(), &[], &files);
+    let [gone] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!((gone.word.as_str(), &gone.files[..]), ("own_one", &["src/own.h".to_owned()][..]));
+    let [used] = &gone.uses[..] else { panic!("{gone:#?}") };
+    assert_eq!((used.patch.as_deref(), used.path.as_str()), (Some(PATCHES[0].0), CODE));
+    let text = String::from_utf8(new.states[1][CODE].1.clone()).unwrap();
+    assert_eq!(text.lines().nth(used.line - 1), Some("    own_one();"));
 }

@@ -1,0 +1,210 @@
+//! Words of upstream's code that are gone, and that patches or overlay files still use.
+//!
+//! Upstream renames or removes a function, a field or an option, and a patch that uses it merges without a conflict,
+//! because its lines are elsewhere. It does not compile then, or names an option that nothing reads any more. Words are
+//! compared, in the files that upstream changed, so this is a hint and no proof.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::Serialize;
+
+use super::calls::{ChangedBaseFile, without_comment};
+use crate::model::hunk_lines::LineKind;
+use crate::model::patch::{Content, Hunk, Patch};
+use crate::model::printable::printable;
+use crate::text::language::Language;
+use crate::text::line_diff::lines_of;
+
+/// Minimum length of a word, in bytes: shorter ones are local variables, or parts of texts.
+const SHORTEST: usize = 6;
+/// Beginnings of lines that are in a comment.
+const COMMENTS: [&[u8]; 2] = [b"/*", b"* "];
+
+/// A file that is only ours, such as one of an overlay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnFile<'a> {
+    /// Its name for people: the path in the project.
+    pub name: &'a str,
+    /// Its path in the tree, which decides the language.
+    pub path: &'a [u8],
+    /// Its content.
+    pub text: &'a [u8],
+}
+
+/// A word that is gone from the files that upstream changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GoneWord {
+    /// The word.
+    pub word: String,
+    /// Upstream's files that had it on the old base, safe to print.
+    pub files: Vec<String>,
+    /// The lines that use it.
+    pub uses: Vec<WordUse>,
+}
+
+/// A line of a patch or of an overlay file that uses a word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WordUse {
+    /// File name of the patch; `None` for an overlay file.
+    pub patch: Option<String>,
+    /// The file after the patch, or the overlay file in the project; safe to print.
+    pub path: String,
+    /// Line number in that file, from 1.
+    pub line: usize,
+}
+
+/// The place of a word, before it is known whether it is reported.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place<'a> {
+    patch: Option<&'a str>,
+    path: &'a [u8],
+    line: usize,
+}
+
+/// The places of each word that our lines use.
+type Uses<'a> = BTreeMap<&'a [u8], Vec<Place<'a>>>;
+
+/// Returns the words in lines that `patches` add, or in `own`, that upstream's code had before the move and no longer
+/// has; `files` are those that differ between the bases. A word that is still in a comment counts as there.
+pub fn gone_words(patches: &[&Patch], own: &[OwnFile<'_>], files: &[ChangedBaseFile]) -> Vec<GoneWord> {
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let mut uses = Uses::new();
+    patches.iter().for_each(|patch| add_patch(&mut uses, patch));
+    own.iter().for_each(|file| add_own(&mut uses, file));
+    let had = files_with(&uses, files);
+    let gone = uses.iter().filter_map(|(word, places)| {
+        let files = had.get(word)?.iter().map(|path| printable(path)).collect();
+        Some(GoneWord { word: printable(word), files, uses: places.iter().map(Place::shown).collect() })
+    });
+    gone.collect()
+}
+
+impl Place<'_> {
+    fn shown(&self) -> WordUse {
+        let Place { patch, path, line } = *self;
+        WordUse { patch: patch.map(str::to_owned), path: printable(path), line }
+    }
+}
+
+fn add_patch<'a>(uses: &mut Uses<'a>, patch: &'a Patch) {
+    for file in &patch.files {
+        let (Some(side), Content::Text(hunks)) = (&file.new, &file.content) else { continue };
+        let path = side.path.as_bytes();
+        let language = Language::of(path, b"");
+        for (line, text) in hunks.iter().flat_map(added_lines) {
+            add_line(uses, Place { patch: Some(&patch.name), path, line }, text, language);
+        }
+    }
+}
+
+fn add_own<'a>(uses: &mut Uses<'a>, file: &OwnFile<'a>) {
+    let language = Language::of(file.path, file.text);
+    for (at, text) in lines_of(file.text).into_iter().enumerate() {
+        let place = Place { patch: None, path: file.name.as_bytes(), line: at + 1 };
+        add_line(uses, place, text, language);
+    }
+}
+
+fn add_line<'a>(uses: &mut Uses<'a>, place: Place<'a>, text: &'a [u8], language: Language) {
+    for_each_word(code_of(text, language), |word| {
+        let places = uses.entry(word).or_default();
+        if places.last() != Some(&place) {
+            places.push(place);
+        }
+    });
+}
+
+/// Returns the lines that a hunk adds, each with its number in the new file, from 1.
+fn added_lines(hunk: &Hunk) -> impl Iterator<Item = (usize, &[u8])> {
+    let new = hunk.lines.iter().filter(|line| line.kind != LineKind::Delete);
+    let first = hunk.new_lines_before() + 1;
+    let numbered = new.enumerate().map(move |(at, line)| (first + at, line));
+    numbered.filter(|(_, line)| line.kind == LineKind::Add).map(|(at, line)| (at, line.bytes))
+}
+
+/// Returns the files that had each word of `uses` on the old base, without the words that are still there.
+fn files_with<'f>(uses: &Uses<'_>, files: &'f [ChangedBaseFile]) -> HashMap<&'f [u8], Vec<&'f [u8]>> {
+    let mut there: HashSet<&[u8]> = HashSet::new();
+    for file in files.iter().filter(|file| Language::of(&file.path, &file.new) != Language::NotCode) {
+        for_each_word(&file.new, |word| {
+            there.insert(word);
+        });
+    }
+    let mut had: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
+    for file in files {
+        let language = Language::of(&file.path, &file.old);
+        for line in lines_of(&file.old) {
+            for_each_word(code_of(line, language), |word| {
+                if uses.contains_key(word) && !there.contains(word) {
+                    let files = had.entry(word).or_default();
+                    if files.last() != Some(&file.path.as_slice()) {
+                        files.push(&file.path);
+                    }
+                }
+            });
+        }
+    }
+    had
+}
+
+/// Returns the part of a line that is code.
+fn code_of(line: &[u8], language: Language) -> &[u8] {
+    let text = line.trim_ascii();
+    let is_comment = COMMENTS.iter().any(|start| text.starts_with(start));
+    match language {
+        Language::NotCode => b"",
+        Language::Braces if is_comment => b"",
+        _ => without_comment(text, language),
+    }
+}
+
+/// Calls `found` with each word of `code` that is long enough.
+fn for_each_word<'a>(code: &'a [u8], mut found: impl FnMut(&'a [u8])) {
+    let words = code.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+    for word in words.filter(|word| word.len() >= SHORTEST) {
+        if word.first().is_some_and(|byte| !byte.is_ascii_digit()) {
+            found(word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ChangedBaseFile, Language, OwnFile, code_of, gone_words};
+
+    fn changed(path: &str, old: &str, new: &str) -> ChangedBaseFile {
+        ChangedBaseFile { path: path.into(), old: old.into(), new: new.into() }
+    }
+
+    fn words(text: &str, files: &[ChangedBaseFile]) -> Vec<(String, Vec<usize>)> {
+        let own = OwnFile { name: "overlay/shim/own.cpp", path: b"espalier/own.cpp", text: text.as_bytes() };
+        let gone = gone_words(&[], &[own], files).into_iter();
+        gone.map(|gone| (gone.word, gone.uses.iter().map(|used| used.line).collect())).collect()
+    }
+
+    #[test]
+    fn a_word_is_gone_if_no_changed_file_has_it() {
+        let files = [
+            changed("a.h", "int parser_params;\nint moved_field;\nint in_comment;\n", "// in_comment\n"),
+            changed("b.h", "", "int moved_field;\n"),
+            changed("docs/a.md", "only_in_docs\n", "parser_params\n"),
+        ];
+        let text = "int x = 1; // parser_params\nuse(parser_params, moved_field, in_comment);\nonly_in_docs();\n\
+                    parser_params = parser_params;\n";
+        assert_eq!(words(text, &files), [("parser_params".to_owned(), vec![2, 4])]);
+        assert!(words(text, &[]).is_empty());
+        assert!(words("int new_word; int x1;\n", &files).is_empty());
+    }
+
+    #[test]
+    fn comments_and_short_words_do_not_count() {
+        let files = [changed("a.h", "short 12345678 abcde /* x */\n// long_comment\n", "")];
+        assert!(words("abcde(); 12345678; long_comment();\n", &files).is_empty());
+        assert_eq!(code_of(b"    call(); // see other()\n", Language::Braces), b"call(); ");
+        assert_eq!(code_of(b"     * see other()\n", Language::Braces), b"");
+        assert_eq!(code_of(b"#include \"peg-parser.h\"\n", Language::Braces), b"#include \"peg-parser.h\"");
+        assert_eq!(code_of(b"text\n", Language::NotCode), b"");
+    }
+}
