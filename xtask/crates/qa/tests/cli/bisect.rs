@@ -237,22 +237,47 @@ fn a_tip_without_its_history() {
     bisect(&project, &other, &[]).code(3);
 }
 
-#[test]
-fn a_shallow_clone() {
-    let project = Project::new();
-    let upstream = moved_upstream(&project, &[GREETING_GOES]);
-    let alone = project.beside("alone");
+/// A shallow clone of `upstream` with this many commits.
+fn shallow_clone(project: &Project, upstream: &Path, depth: &str) -> std::path::PathBuf {
+    let clone = project.beside(&format!("shallow-{depth}"));
     let from = format!("file://{}", upstream.display());
-    git::git(project.root(), &["clone", "--quiet", "--depth", "1", &from, alone.to_str().unwrap()]);
-    insta::assert_snapshot!(bisect(&project, &alone, &[]), @"
-    exit: 3
-    -- stdout --
+    git::git(project.root(), &["clone", "--quiet", "--depth", depth, &from, clone.to_str().unwrap()]);
+    clone
+}
 
-    -- stderr --
-    error: no source has `main` of hello
-      path [BESIDE]/alone: it sent nothing; if it is a shallow clone: `git fetch --unshallow` there
-      next: name a repository or a bundle that has it: --from PATH
-    ");
+/// It is as good as a complete one if it has the pin.
+#[test]
+fn a_shallow_clone_that_has_the_pin() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[COUNT_MOVES, GREETING_GOES]);
+    let said = bisect(&project, &shallow_clone(&project, &upstream, "3"), &[]).code(1).stdout;
+    let whole = Project::new();
+    let whole = bisect(&whole, &moved_upstream(&whole, &[COUNT_MOVES, GREETING_GOES]), &[]).code(1).stdout;
+    assert_eq!(said, whole);
+    assert!(said.contains("2 commits of hello from v1.0 to main"), "{said}");
+}
+
+#[test]
+fn a_shallow_clone_that_does_not_have_the_pin() {
+    let project = Project::new();
+    let upstream = moved_upstream(&project, &[COUNT_MOVES, GREETING_GOES]);
+    let alone = shallow_clone(&project, &upstream, "1");
+    bisect(&project, &alone, &[])
+        .code(3)
+        .says(&["the commits of hello between v1.0 and main are not available"]);
+    project.run(&["rebase", "--dry-run", "--to", "main", "--from", alone.to_str().unwrap()]).code(4);
+    // Its two commits would be taken for all that were made since the pin.
+    let parts = Project::new();
+    let upstream = moved_upstream(&parts, &[COUNT_MOVES, GREETING_GOES, GREETING_IS_BACK]);
+    let two = shallow_clone(&parts, &upstream, "2");
+    bisect(&parts, &two, &[]).code(3).says(&[
+        "it is a shallow clone whose history does not reach back to v1.0",
+        "next: complete it: git -C ",
+        "next: or use its newest commit alone: git clone --bare --depth 1 --branch main ",
+    ]);
+    // The commands work.
+    git::git(&two, &["fetch", "--quiet", "--unshallow"]);
+    bisect(&parts, &two, &[]).code(1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use espalier_series::ObjectId;
-use git2::Repository;
+use git2::{Repository, RepositoryOpenFlags};
 
 use super::named_commit::{NamedTarget, find_in_folder, has_sha256_ids, is_ambiguous, unreadable};
 use super::short_id;
@@ -222,6 +222,10 @@ impl Remote {
     ) -> Result<()> {
         let mut run =
             git(repo).args(["fetch", "--progress", "--no-tags", "--force", "--no-write-fetch-head"]);
+        if matches!(self.kind, Kind::Folder(_)) {
+            // Without it git takes nothing from a shallow clone, and exits with 0.
+            run = run.arg("--update-shallow");
+        }
         match depth {
             Depth::Commits(count) => run = run.arg(format!("--depth={count}")),
             Depth::Since(Some(tag)) => run = run.arg(format!("--shallow-exclude={tag}")),
@@ -357,6 +361,31 @@ pub(in crate::sys) fn served_commit(quarantine: &Path) -> Result<(ObjectId, Obje
     });
     commit
         .map_err(|error| Error::environment("what came is not a commit").detail(error.message().to_string()))
+}
+
+/// Whether the received history ends before it reaches `tree`, the pin's, although it has more than one commit: those
+/// that it has must not be taken for all commits since the pin. Only a shallow clone sends such a history.
+pub(in crate::sys) fn is_cut_off(quarantine: &Path, tree: ObjectId) -> Result<bool> {
+    if !disk::exists(&quarantine.join("shallow")) {
+        return Ok(false);
+    }
+    reaches_or_is_alone(quarantine, tree).map(|is_fine| !is_fine).map_err(unreadable)
+}
+
+fn reaches_or_is_alone(quarantine: &Path, tree: ObjectId) -> std::result::Result<bool, git2::Error> {
+    // `open_bare` does not read the list of commits whose parents are missing.
+    let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH;
+    let repo = Repository::open_ext(quarantine, flags, std::iter::empty::<&Path>())?;
+    let mut walk = repo.revwalk()?;
+    walk.push_ref(INCOMING)?;
+    let mut commits = 0;
+    for id in walk {
+        commits += 1;
+        if repo.find_commit(id?)?.tree_id() == oid(tree) {
+            return Ok(true);
+        }
+    }
+    Ok(commits < 2)
 }
 
 #[cfg(test)]

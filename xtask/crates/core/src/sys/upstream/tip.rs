@@ -7,11 +7,12 @@
 use espalier_series::ObjectId;
 
 use super::fetch::{Arrival, Failure, Fetcher, Wanted, warn_of};
-use super::fetch_git::{Asked, Depth, Served};
+use super::fetch_git::{Asked, Depth, Served, is_cut_off};
 use super::short_id;
 use crate::config::pins::{Pin, Revision, Source, TagName, Verification};
 use crate::config::reference::Reference;
 use crate::error::{Error, Kind, Result};
+use crate::next_command::quoted;
 use crate::sys::git::unverified::verification_of;
 
 /// One upstream commit that is in the store.
@@ -64,7 +65,7 @@ pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
         asked: vec![Asked::Reference(reference.clone())],
         depth: if ask.history { Depth::Since(tag_of(ask.pin)) } else { Depth::Commits(reference.depth()) },
     };
-    match fetcher.first_of(&sources, &wanted, |arrival, _| search.adopt(arrival)) {
+    match fetcher.first_of(&sources, &wanted, |arrival, source| search.adopt(arrival, source)) {
         Ok((_, tip)) => Ok(tip),
         Err(failures) => match search.fetched_before() {
             Some(tip) => {
@@ -121,7 +122,12 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Moves the received objects into the store and records the commit.
-    fn adopt(self, arrival: &Arrival) -> Result<Tip> {
+    fn adopt(self, arrival: &Arrival, source: &Source) -> Result<Tip> {
+        if let (Source::Path { path }, true) = (source, self.ask.history)
+            && is_cut_off(&arrival.quarantine, self.ask.pin.tree)?
+        {
+            return Err(self.cut_off(path));
+        }
         let store = self.fetcher.store;
         let commit = store.adopt_commit(&arrival.quarantine)?;
         let named = match &arrival.served {
@@ -133,6 +139,23 @@ impl Search<'_> {
         let revision = named.unwrap_or(Revision::Commit(commit));
         store.remember(&self.store_name(self.ask.history, matches!(revision, Revision::Tag(_))), commit)?;
         self.tip(commit, revision)
+    }
+
+    /// Returns the error for a shallow clone at `path` that has some of the commits since the pin, and not all.
+    fn cut_off(self, path: &str) -> Error {
+        let pin = &self.ask.pin.revision;
+        let what = format!("it is a shallow clone whose history does not reach back to {pin}");
+        let path = self.fetcher.layout.root().join(path).display().to_string();
+        let error =
+            Error::environment(what).hint(format!("complete it: git -C {} fetch --unshallow", quoted(&path)));
+        if !self.reference.steps.is_empty() || self.reference.full_id().is_some() {
+            return error;
+        }
+        let (name, url) = (quoted(self.reference.name()), quoted(&format!("file://{path}")));
+        error.hint(format!(
+            "or use its newest commit alone: git clone --bare --depth 1 --branch {name} {url} alone.git, then: --from \
+             alone.git"
+        ))
     }
 
     fn tip(self, commit: ObjectId, revision: Revision) -> Result<Tip> {
