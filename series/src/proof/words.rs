@@ -71,8 +71,9 @@ pub fn gone_words(patches: &[&Patch], own: &[OwnFile<'_>], files: &[ChangedBaseF
         return Vec::new();
     }
     let mut uses = Uses::new();
-    patches.iter().for_each(|patch| add_patch(&mut uses, patch));
+    // First: most of them have to compile on either base.
     own.iter().for_each(|file| add_own(&mut uses, file));
+    patches.iter().for_each(|patch| add_patch(&mut uses, patch));
     let had = files_with(&uses, files);
     let gone = uses.iter().filter_map(|(word, places)| {
         let files = had.get(word)?.iter().map(|path| printable(path)).collect();

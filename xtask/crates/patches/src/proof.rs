@@ -3,18 +3,20 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use espalier_core::config::overlay::OverlayFile;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::history;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_series::{
-    ChangedBaseFile, ObjectId, Patch, PlacedPatch, PlacedSeries, SeriesProof, lost_calls, prove_series,
+    ChangedBaseFile, ObjectId, OwnFile, Patch, PlacedPatch, PlacedSeries, SeriesProof, gone_words,
+    lost_calls, prove_series,
 };
 
 use super::apply;
 use crate::stack::Stack;
 
-/// Size limit of a file in which calls are counted, in bytes: a larger one is data or was generated.
+/// Size limit of a file in which calls and words are counted, in bytes: a larger one is data or was generated.
 const FILE_LIMIT: usize = 4 << 20;
 
 /// A series on its base, by the ids of its trees.
@@ -26,6 +28,8 @@ pub struct SeriesTrees<'a> {
     pub base: ObjectId,
     /// The patches, each with the trees before and after it.
     pub patches: Vec<(&'a Patch, [ObjectId; 2])>,
+    /// The variant's own overlay files, for notes; empty if they are not known.
+    pub overlays: Vec<&'a OverlayFile>,
 }
 
 impl<'a> SeriesTrees<'a> {
@@ -39,7 +43,13 @@ impl<'a> SeriesTrees<'a> {
         let before = std::iter::once(&base).chain(after);
         let placed = patches.into_iter().zip(before.zip(after));
         let patches = placed.map(|(patch, (before, after))| (patch, [*before, *after])).collect();
-        SeriesTrees { upstream, base, patches }
+        SeriesTrees { upstream, base, patches, overlays: Vec::new() }
+    }
+
+    /// Returns the series with these overlay files.
+    #[must_use]
+    pub fn with_overlays(self, overlays: impl IntoIterator<Item = &'a OverlayFile>) -> SeriesTrees<'a> {
+        SeriesTrees { overlays: overlays.into_iter().collect(), ..self }
     }
 
     /// Returns the own patches of `stack` on its pin. `trees` are those after each patch, including the parents'.
@@ -83,7 +93,13 @@ pub fn prove(
     // An addition: upstream's tree is not in the store when a series is rebased onto another one.
     let changed = changed_by_upstream(store, old.upstream, new.upstream).unwrap_or_default();
     proof.lost_calls = lost_calls(&placed_new, &changed)?;
+    let own: Vec<OwnFile<'_>> = new.overlays.iter().map(|file| own_file(file)).collect();
+    proof.gone_words = gone_words(&placed_new.all_patches(), &own, &changed);
     Ok(proof)
+}
+
+fn own_file(file: &OverlayFile) -> OwnFile<'_> {
+    OwnFile { name: &file.from, path: file.path.as_bytes(), text: &file.bytes }
 }
 
 /// Returns the text files that differ between upstream's trees.

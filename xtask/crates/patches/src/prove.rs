@@ -13,6 +13,7 @@ use espalier_core::config::intended::{intended_file, read_intended};
 use espalier_core::config::lock::{LockedFile, LockedVariant};
 use espalier_core::config::name::Name;
 use espalier_core::config::pins::Pin;
+use espalier_core::config::overlay::OverlayFile;
 use espalier_core::config::snippet::SourceText;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
@@ -181,6 +182,8 @@ struct Applied {
     stack: Stack,
     locked: LockedVariant,
     trees: Vec<ObjectId>,
+    /// The variant's own.
+    overlays: Vec<OverlayFile>,
 }
 
 impl Applied {
@@ -191,12 +194,14 @@ impl Applied {
         let applied = apply::apply_stack(store, &stack).map_err(at)?;
         let locked = state.locked(variant, &applied.locked)?;
         let trees = proof::trees_of(store, &stack)?;
-        Ok(Applied { stack, locked, trees })
+        // They are for notes: a folder that is not there is reported by what builds it.
+        let overlays = state.overlays(variant).unwrap_or_default();
+        Ok(Applied { stack, locked, trees, overlays })
     }
 
     fn proof_with(&self, store: &Store, new: &Applied) -> Result<ProvenSeries> {
-        let trees =
-            (SeriesTrees::own_of(&self.stack, &self.trees), SeriesTrees::own_of(&new.stack, &new.trees));
+        let of_new = SeriesTrees::own_of(&new.stack, &new.trees).with_overlays(&new.overlays);
+        let trees = (SeriesTrees::own_of(&self.stack, &self.trees), of_new);
         let proof = proof::prove(store, &trees.0, &trees.1, true)?;
         Ok(ProvenSeries {
             variant: self.stack.variant.name.to_string(),

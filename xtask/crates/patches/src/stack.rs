@@ -89,8 +89,20 @@ impl Stack {
         self.patches.get(self.parents..).unwrap_or_default()
     }
 
+    /// Returns the overlay files that the variant itself has.
+    pub fn own_overlays(&self) -> impl Iterator<Item = &OverlayFile> {
+        self.overlays.iter().filter(|file| is_of(&self.variant, file))
+    }
+
     /// Returns the file of the last patch of the parents.
     pub fn last_of_parents(&self) -> Option<&PatchFile> {
         self.files.get(..self.parents)?.last()
     }
+}
+
+/// Whether `file` is in one of the overlay folders of `variant`.
+fn is_of(variant: &Variant, file: &OverlayFile) -> bool {
+    let is_in =
+        |folder: &String| file.from.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    variant.overlays.iter().any(is_in)
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use espalier_core::config::lock::{Lock, LockedVariant};
 use espalier_core::config::name::Name;
+use espalier_core::config::overlay::OverlayFile;
 use espalier_core::config::pins::Pins;
 use espalier_core::config::snippet::SourceText;
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::at_commit::{commit_of, files_at};
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::project::inputs::{PatchFile, read_series};
+use espalier_core::sys::project::inputs::{PatchFile, read_overlays, read_series};
 use espalier_core::sys::project::stage::Stage;
 use espalier_series::{looks_like_a_patch, series_order};
 
@@ -109,6 +110,22 @@ impl<'a> State<'a> {
         let patches = files.iter().map(PatchFile::parse).collect::<Result<_>>()?;
         let (variant, pin) = (variant.clone(), self.pins.pin_of(variant).clone());
         Ok(Stack { variant, pin, files, patches, parents, overlays: Vec::new() })
+    }
+
+    /// Returns the overlay files of a variant, without those of its parents.
+    pub fn overlays(&self, name: &Name) -> Result<Vec<OverlayFile>> {
+        let variant = self.pins.variant(Some(name.as_str()))?;
+        let Some(commit) = &self.commit else { return read_overlays(&self.context.layout, &[variant]) };
+        let mut overlays = Vec::new();
+        for folder in &variant.overlays {
+            let prefix = format!("{folder}/");
+            let files = files_at(self.context.layout.root(), commit, &[folder.as_str()])?;
+            overlays.extend(files.into_iter().filter_map(|(from, bytes)| {
+                let path = from.strip_prefix(&prefix)?.to_string();
+                Some(OverlayFile { path, from, bytes, executable: false })
+            }));
+        }
+        Ok(overlays)
     }
 
     fn series_in(&self, folder: &str) -> Result<Vec<PatchFile>> {

@@ -135,6 +135,7 @@ fn proof_of_tried(
     let fates: Vec<Fate> = moves.iter().skip(stack.parents).map(|moved| moved.fate).collect();
     old.keep(&fates, |fate| fate.goes_by_itself() || fate == Fate::Dropped);
     new.keep(&fates, Fate::goes_by_itself);
+    let new = new.with_overlays(stack.own_overlays());
     let is_whole = old.patches.len() == fates.len();
     let proof = proof::prove(store, &old, &new, is_whole)?;
     Ok(proven(series_move, (old.base, new.base), proof, upstream))

@@ -112,7 +112,7 @@ pub fn prove_new_series(
     let (below, own) = trees.split_at(trees.len().saturating_sub(patches.len()));
     let base = below.last().copied().unwrap_or(tip.tree);
     let old = SeriesTrees::own_of(stack, &proof::trees_of(store, stack)?);
-    let new = SeriesTrees::in_order((tip.tree, base), patches, own);
+    let new = SeriesTrees::in_order((tip.tree, base), patches, own).with_overlays(stack.own_overlays());
     let proof = proof::prove(store, &old, &new, true)?;
     Ok(proven(series_move, (old.base, new.base), proof, upstream))
 }

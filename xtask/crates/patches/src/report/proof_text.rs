@@ -2,7 +2,7 @@
 
 use espalier_core::config::intended::render_entry;
 use espalier_core::config::pins::short_name;
-use espalier_series::{FileVersion, FindingClass, LostCalls, PatchProof, ProofFinding};
+use espalier_series::{FileVersion, FindingClass, GoneWord, LostCalls, PatchProof, ProofFinding, WordUse};
 
 use super::proof::{MoveProof, ProvenSeries, entry_for, shown_line};
 use super::status_text::{code, escape, indented};
@@ -10,8 +10,10 @@ use super::status_text::{code, escape, indented};
 /// Maximum number of differences that a section of a report shows: a pull request has a limit, and the rest is printed by
 /// `prove`.
 const FINDINGS_SHOWN: usize = 50;
-/// Maximum number of functions whose calls are noted.
+/// Maximum number of notes of one kind: of functions that are called less often, and of words that are gone.
 const NOTES_SHOWN: usize = 20;
+/// Maximum number of places that a note names.
+const PLACES_SHOWN: usize = 5;
 /// Said once: most line numbers are of this file.
 const LINE_NUMBERS: &str = "line numbers are those of the new patched file, unless another one is named";
 
@@ -138,7 +140,45 @@ fn notes(series: &ProvenSeries) -> Vec<String> {
         let more = lost.len() - NOTES_SHOWN;
         notes.push(format!("note: upstream calls {more} more changed functions less often: see --json"));
     }
+    notes.extend(notes_on_words(series));
     notes
+}
+
+/// Returns the notes on words that patches or overlay files use and that upstream no longer has.
+pub fn notes_on_words(series: &ProvenSeries) -> Vec<String> {
+    let gone = &series.proof.gone_words;
+    let mut notes: Vec<String> = gone.iter().take(NOTES_SHOWN).map(note_on_word).collect();
+    if gone.len() > NOTES_SHOWN {
+        let more = gone.len() - NOTES_SHOWN;
+        notes.push(format!("note: {more} more words that patches use are gone from upstream: see --json"));
+    }
+    notes
+}
+
+fn note_on_word(gone: &GoneWord) -> String {
+    let GoneWord { word, files, uses } = gone;
+    format!(
+        "note: `{word}` is gone from the files that upstream changed (before: in {})\n  used in {}: check that it is \
+         still what is meant, and that it compiles",
+        shortened(files),
+        shortened(&uses.iter().map(place_of_use).collect::<Vec<_>>())
+    )
+}
+
+/// `src/a.c:7 (0001-a.patch)`, or the place in an overlay file.
+fn place_of_use(used: &WordUse) -> String {
+    let WordUse { patch, path, line } = used;
+    let patch = patch.as_ref().map(|patch| format!(" ({patch})")).unwrap_or_default();
+    format!("{path}:{line}{patch}")
+}
+
+/// Returns the first of `places`, and the number of the others.
+fn shortened(places: &[String]) -> String {
+    let shown = places.get(..PLACES_SHOWN).unwrap_or(places).join(", ");
+    match places.len().checked_sub(PLACES_SHOWN) {
+        Some(more @ 1..) => format!("{shown} and {more} more"),
+        _ => shown,
+    }
 }
 
 fn note(lost: &LostCalls) -> String {
@@ -239,7 +279,7 @@ fn capitalized(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use espalier_core::config::intended::Intended;
-    use espalier_series::{Calls, CallsInFile};
+    use espalier_series::{Calls, CallsInFile, GoneWord, WordUse};
 
     use super::super::proof::tests::{finding, proof};
     use super::*;
@@ -311,6 +351,32 @@ mod tests {
             "{}",
             markdown(&proof)
         );
+    }
+
+    #[test]
+    fn words_that_are_gone_are_noted_with_their_places() {
+        let mut proof = proof(Vec::new());
+        let used = |patch: Option<&str>, path: &str, line: usize| WordUse {
+            patch: patch.map(String::from),
+            path: path.into(),
+            line,
+        };
+        let patched = (7..13).map(|line| used(Some("0001-a.patch"), "src/a.c", line));
+        let uses = patched.chain([used(None, "overlay/shim/own.h", 3)]).collect();
+        let gone = GoneWord { word: "parser_params".into(), files: vec!["src/b.h".into()], uses };
+        proof.series[0].proof.gone_words = vec![gone; NOTES_SHOWN + 1];
+        let notes = notes_on_words(&proof.series[0]);
+        assert_eq!(notes.len(), NOTES_SHOWN + 1);
+        insta::assert_snapshot!(notes[0], @"
+        note: `parser_params` is gone from the files that upstream changed (before: in src/b.h)
+          used in src/a.c:7 (0001-a.patch), src/a.c:8 (0001-a.patch), src/a.c:9 (0001-a.patch), src/a.c:10 (0001-a.patch), src/a.c:11 (0001-a.patch) and 2 more: check that it is still what is meant, and that it compiles
+        ");
+        assert_eq!(
+            notes[NOTES_SHOWN],
+            "note: 1 more words that patches use are gone from upstream: see --json"
+        );
+        assert!(text(&proof, false).contains(&notes[0]));
+        assert!(markdown(&proof).contains("\n* note: `parser_params` is gone"), "{}", markdown(&proof));
     }
 
     #[test]

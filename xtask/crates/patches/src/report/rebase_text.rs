@@ -3,6 +3,7 @@
 use espalier_core::config::overlay::in_the_way;
 
 use super::number_references::NumberReference;
+use super::proof_text::notes_on_words;
 use super::rebase::{Fate, PatchMove, RebaseReport};
 
 /// Maximum number of references that are shown.
@@ -36,6 +37,9 @@ pub fn text(report: &RebaseReport) -> String {
     }
     for revert in &report.reverts {
         text += &format!("  {revert}\n");
+    }
+    for note in report.proof.iter().flat_map(notes_on_words) {
+        text += &format!("\n{note}\n");
     }
     if report.written && !report.is_proved() {
         text += "\nwarning: the move made differences that nothing accounts for\n";

@@ -179,6 +179,36 @@ fn a_call_that_upstream_removes_is_noted() {
     assert_eq!(json["series"][0]["lost_calls"][0]["function"], "words_ring");
 }
 
+/// Upstream renames a function. The patch and the overlay file that call it merge without a conflict, and do not compile.
+#[test]
+fn a_word_that_upstream_removes_is_noted_where_it_is_used() {
+    let base = |folder: &Path| {
+        files::write(&folder.join("src/turn.c"), "int words_turned(int at) {\n    return at & 7;\n}\n");
+    };
+    let patch = |folder: &Path| {
+        files::edit(&folder.join("src/ring.c"), "at % size", "words_turned(at) % size");
+    };
+    let upstream = |folder: &Path| {
+        files::edit(&folder.join("src/turn.c"), "words_turned", "words_spun");
+    };
+    let moving = Move::with_base(base, patch, upstream);
+    moving.project.write("overlay/extra/espalier/use.c", "// First.\nint used = words_turned(1);\n");
+    begin(&moving);
+    let note = "note: `words_turned` is gone from the files that upstream changed (before: in src/turn.c)\n  used in \
+                overlay/extra/espalier/use.c:2, src/ring.c:";
+    let said = moving.rebase(&[]).success().stdout;
+    assert!(said.contains(note), "{said}");
+    let said = prove(&moving, &["HEAD"]).success().stdout;
+    assert!(said.contains(note), "{said}");
+    commit(&moving, "Move the pin");
+    let json = moving.project.run(&["--json", "prove", "HEAD~1", "HEAD"]).success().json();
+    let uses = &json["series"][0]["gone_words"][0]["uses"];
+    assert_eq!(uses[0]["path"], "overlay/extra/espalier/use.c");
+    assert_eq!((&uses[1]["path"], uses.as_array().unwrap().len()), (&serde_json::json!("src/ring.c"), 2));
+    let page = prove(&moving, &["HEAD~1", "HEAD", "--markdown"]).success().stdout;
+    assert!(page.contains("* note: `words_turned` is gone"), "{page}");
+}
+
 const STORY: &str = "docs/old/story.txt";
 
 /// Moves a line of the story behind another one.
