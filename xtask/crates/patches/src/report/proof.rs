@@ -86,13 +86,18 @@ impl MoveProof {
 
     /// Takes over the reasons in `entries`, read from `file`, for the series at `places`.
     pub fn name_intended(&mut self, file: &str, entries: &[Intended], places: &[usize]) {
-        let mut left: Vec<usize> = entries.iter().map(|entry| entry.count).collect();
         let series = self.series.iter_mut().enumerate().filter(|(at, _)| places.contains(at));
-        for finding in series.flat_map(|(_, series)| series.proof.findings_mut()) {
-            name_intended(finding, entries, &mut left);
+        let findings = series.flat_map(|(_, series)| series.proof.findings_mut());
+        let mut findings: Vec<&mut ProofFinding> =
+            findings.filter(|finding| !finding.class.is_accounted_for()).collect();
+        let shares = Shares::of(&findings, entries);
+        for (entry, share) in entries.iter().zip(&shares.counted) {
+            share.iter().for_each(|at| findings[*at].intended = Some(entry.why.clone()));
         }
-        let unused = entries.iter().zip(&left).filter(|(_, left)| **left > 0);
-        self.stale.extend(unused.map(|(entry, left)| format!("{file}: {}", stale(entry, *left))));
+        let left =
+            entries.iter().zip(&shares.counted).map(|(entry, share)| (entry, entry.count - share.len()));
+        let unused = left.filter(|(_, left)| *left > 0);
+        self.stale.extend(unused.map(|(entry, left)| format!("{file}: {}", stale(entry, left))));
         self.intended_in.push(file.to_string());
     }
 
@@ -145,16 +150,59 @@ fn entries_for(findings: &[&ProofFinding]) -> Vec<Intended> {
     groups.into_values().filter_map(entry).collect()
 }
 
-/// Takes over the reason of the narrowest entry about `finding` that is not used up.
-fn name_intended(finding: &mut ProofFinding, entries: &[Intended], left: &mut [usize]) {
-    if finding.class.is_accounted_for() {
-        return;
+/// The differences that each entry counts: as many as possible in all, and in an entry at most its count.
+///
+/// Each difference goes to the narrowest entry about it. If that would leave another difference without an entry, one of
+/// them goes to a broader entry: so it does not depend on the order of the entries whether a move is proved, and entries
+/// that were written for all differences name them all.
+struct Shares<'e> {
+    entries: &'e [Intended],
+    /// For each difference the entries about it, the narrowest first.
+    about: Vec<Vec<usize>>,
+    /// For each entry the differences that it counts.
+    counted: Vec<Vec<usize>>,
+}
+
+impl<'e> Shares<'e> {
+    fn of(findings: &[&mut ProofFinding], entries: &'e [Intended]) -> Shares<'e> {
+        let about = findings.iter().map(|finding| entries_about(finding, entries)).collect();
+        let mut shares = Shares { entries, about, counted: vec![Vec::new(); entries.len()] };
+        for finding in 0..findings.len() {
+            shares.place(finding, &mut vec![false; entries.len()]);
+        }
+        shares
     }
-    let candidates = entries.iter().zip(left).filter(|(entry, left)| **left > 0 && is_about(entry, finding));
-    if let Some((entry, left)) = candidates.min_by_key(|(entry, _)| breadth(entry)) {
-        *left -= 1;
-        finding.intended = Some(entry.why.clone());
+
+    /// Finds an entry for a difference; `tried` has the entries that have no place for it. Returns whether there is one.
+    fn place(&mut self, finding: usize, tried: &mut [bool]) -> bool {
+        let about = self.about[finding].clone();
+        let has_place = |entry: &&usize| self.counted[**entry].len() < self.entries[**entry].count;
+        if let Some(free) = about.iter().find(has_place) {
+            self.counted[*free].push(finding);
+            return true;
+        }
+        for entry in about {
+            if std::mem::replace(&mut tried[entry], true) {
+                continue;
+            }
+            for at in 0..self.counted[entry].len() {
+                let other = self.counted[entry][at];
+                if self.place(other, tried) {
+                    self.counted[entry][at] = finding;
+                    return true;
+                }
+            }
+        }
+        false
     }
+}
+
+/// Returns the entries about `finding`, the narrowest first.
+fn entries_about(finding: &ProofFinding, entries: &[Intended]) -> Vec<usize> {
+    let is_about_it = |at: &usize| entries.get(*at).is_some_and(|entry| is_about(entry, finding));
+    let mut about: Vec<usize> = (0..entries.len()).filter(is_about_it).collect();
+    about.sort_by_key(|at| entries.get(*at).map(breadth));
+    about
 }
 
 fn is_about(entry: &Intended, finding: &ProofFinding) -> bool {
@@ -166,10 +214,10 @@ fn is_about(entry: &Intended, finding: &ProofFinding) -> bool {
         && entry.line.as_deref().is_none_or(|wanted| line == Some(wanted))
 }
 
-/// Returns a rank: an entry about a line comes before one about a function, and that before one about a file. So each
-/// counts what the narrower ones do not.
+/// Returns a rank: an entry about the function comes before one about the whole file, and in either one about the line
+/// before one about any line. So each counts what the narrower ones do not.
 fn breadth(entry: &Intended) -> (bool, bool) {
-    (entry.line.is_none(), entry.function.is_none())
+    (entry.function.is_none(), entry.line.is_none())
 }
 
 /// Returns the entry that names `finding` as intended.
@@ -342,6 +390,63 @@ pub(super) mod tests {
         let file = "docs/syncs/v1-to-v2.toml";
         proof.name_intended(file, entries, &[0]);
         assert!(proof.is_proved() && proof.missing_entries().is_empty());
+    }
+
+    /// The blank line outside of functions has an entry without a function, which is also about the blank line in `f`.
+    #[test]
+    fn an_entry_for_a_line_outside_of_functions_does_not_take_one_from_a_function() {
+        let added = |text: &str, function: Option<&str>| ProofFinding {
+            function: function.map(String::from),
+            ..finding(FindingClass::Added, text)
+        };
+        let findings = || vec![added("", Some("f")), added("a();", Some("f")), added("", None)];
+        assert_eq!(after_writing(findings()), (0, Vec::new()));
+    }
+
+    /// Returns the number of open differences, and the entries that count too many, once the missing entries have been
+    /// written and have reasons.
+    fn after_writing(findings: Vec<ProofFinding>) -> (usize, Vec<String>) {
+        let entries = proof(findings.clone()).missing_entries().remove("docs/syncs/v1-to-v2.toml");
+        let mut filled = entries.unwrap_or_default();
+        filled.iter_mut().for_each(|entry| entry.why = "so".into());
+        let mut again = proof(findings);
+        again.name_intended("f.toml", &filled, &[0]);
+        (again.open().len(), again.stale)
+    }
+
+    #[test]
+    fn what_is_written_for_all_differences_proves_the_move() {
+        let mut state = 1_u32;
+        let mut pick = |of: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) % of
+        };
+        let mut any = || {
+            let class = [FindingClass::Added, FindingClass::Doubled][pick(2) as usize];
+            let mut any = finding(class, ["", "a();", "b();"][pick(3) as usize]);
+            any.function = [None, Some("f".to_string()), Some("g".to_string())][pick(3) as usize].clone();
+            if pick(5) == 0 {
+                (any.place, any.function) = (None, None);
+            }
+            any
+        };
+        for size in (1..40).cycle().take(400) {
+            let findings: Vec<ProofFinding> = (0..size).map(|_| any()).collect();
+            assert_eq!(after_writing(findings.clone()), (0, Vec::new()), "{findings:#?}");
+        }
+    }
+
+    /// `b();` in `f` is all that the entry about `f` can count, so `a();` goes to the one about the line.
+    #[test]
+    fn a_difference_goes_to_a_broader_entry_if_another_needs_the_narrower_one() {
+        let added = |text: &str| finding(FindingClass::Added, text);
+        let line = entry_for(&added("a();"), "so");
+        let function = Intended { function: added("").function, line: None, ..line.clone() };
+        for findings in [vec![added("a();"), added("b();")], vec![added("b();"), added("a();")]] {
+            let mut proof = proof(findings);
+            proof.name_intended("f.toml", &[function.clone(), line.clone()], &[0]);
+            assert_eq!((proof.open().len(), proof.stale), (0, Vec::new()));
+        }
     }
 
     #[test]
