@@ -39,6 +39,25 @@ impl Replay<'_> {
         Ok(found)
     }
 
+    /// Returns the changes that upstream and the patch both made in a file with a conflict of lines, outside of the conflict:
+    /// the merge has them once.
+    ///
+    /// # Errors
+    ///
+    /// When a blob cannot be read.
+    pub fn shared_beside(&self, conflict: &FileConflict) -> Result<Vec<SharedChange>, TreeError> {
+        let FileConflict { base: Some(base), ours: Some(ours), theirs: Some(theirs), reason, .. } = conflict
+        else {
+            return Ok(Vec::new());
+        };
+        if !matches!(reason, ConflictReason::SameLines | ConflictReason::LookAlike { .. }) {
+            return Ok(Vec::new());
+        }
+        let (old, here, new) = (self.blob(base.id)?, self.blob(ours.id)?, self.blob(theirs.id)?);
+        let merge = ThreeWay::new(&old, &here, &new);
+        Ok(merge.alike().map(|region| shared_change(&merge, region, &ours.path, true)).collect())
+    }
+
     /// Returns `replayed` with every file that has shared changes as a conflict, with markers for manual resolution.
     ///
     /// # Errors

@@ -13,11 +13,15 @@ use crate::range::{self, upstream_commit};
 use crate::report::status_text::{count, short};
 
 /// Explains the stop at a patch: the commit since which it stops, if upstream's history is there, and what will stop
-/// later; `ahead` is the rest of its series.
-pub fn blame(target: &Target<'_>, here: &Place<'_, '_>, ahead: Option<Ahead>) -> Vec<String> {
+/// later; `ahead` is the rest of its series. `is_upstreams` tells whether upstream changed lines in conflict.
+pub fn blame(
+    target: &Target<'_>,
+    here: &Place<'_, '_>,
+    (ahead, is_upstreams): (Option<Ahead>, bool),
+) -> Vec<String> {
     // The conflict itself must be reported even if this fails.
-    let cause =
-        cause(here).unwrap_or_else(|error| Some(format!("upstream's commits cannot be read: {error}")));
+    let unreadable = |error| Some(format!("upstream's commits cannot be read: {error}"));
+    let cause = if is_upstreams { cause(here).unwrap_or_else(unreadable) } else { None };
     let rest = ahead.and_then(Ahead::describe_rest);
     let others = target.series().iter().skip(here.series + 1);
     let others = others.filter_map(|series_move| {

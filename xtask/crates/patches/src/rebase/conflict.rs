@@ -113,7 +113,7 @@ pub fn hand_over(
     write_state(&home, state)?;
     let error = match state.editing {
         true => to_edit_sentence(state, &here),
-        false => sentence(target, state, &here, (&stop.replayed, stop.ahead, &solved)),
+        false => sentence(target, state, &here, (&stop.replayed, stop.ahead, &solved, package.as_ref())),
     };
     let work = Work::of(state, &solved);
     Err(with_next_steps(error.with_data("conflict", json!(package)), &here, &work))
@@ -247,7 +247,7 @@ fn sentence(
     target: &Target<'_>,
     state: &RebaseState,
     here: &Place<'_, '_>,
-    (replayed, ahead, solved): (&Replayed, Option<Ahead>, &[Remembered]),
+    (replayed, ahead, solved, package): (&Replayed, Option<Ahead>, &[Remembered], Option<&ConflictPackage>),
 ) -> Error {
     let SeriesMove { stack, tip, .. } = here.series_move;
     let is_to_edit =
@@ -258,8 +258,14 @@ fn sentence(
         false => format!("{file} does not apply to {upstream} {tip} automatically"),
     };
     let remembered = solved.iter().map(|remembered| describe_remembered(replayed, remembered));
-    let details = replayed.conflicts().map(describe_conflict).chain(here.notes.iter().cloned());
-    let details = details.chain(blame(target, here, ahead)).chain(remembered);
+    // The package knows more of the lines than the conflict alone does.
+    let described: Vec<String> = match package {
+        Some(package) => package.files.iter().map(|file| file.description.clone()).collect(),
+        None => replayed.conflicts().map(describe_conflict).collect(),
+    };
+    let is_upstreams = !package.is_some_and(ConflictPackage::is_by_earlier);
+    let details = described.into_iter().chain(here.notes.iter().cloned());
+    let details = details.chain(blame(target, here, (ahead, is_upstreams))).chain(remembered);
     details.fold(Error::new(Kind::Conflict, format!("{why} ({})", progress(state))), Error::detail)
 }
 

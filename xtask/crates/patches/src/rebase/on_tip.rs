@@ -40,7 +40,8 @@ pub fn conflicts_on(
         let step = step(&series_move, &mut replay, at)?;
         if step.replayed.has_conflict() && failed.add(patch).is_empty() {
             let (replay, replayed) = (&replay, &step.replayed);
-            packages.push(package::build(&Stopped { series_move: &series_move, replay, at, replayed })?);
+            let stopped = Stopped { series_move: &series_move, replay, at, replayed, done: &[] };
+            packages.push(package::build(&stopped)?);
         }
     }
     Ok(packages)

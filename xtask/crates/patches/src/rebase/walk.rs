@@ -188,7 +188,8 @@ fn go_on_with_series(
                 // On disk, because git shows it in the work tree.
                 store.write_tree(tree)?;
                 let replayed = edited.unwrap_or(step.replayed);
-                let stopped = Stopped { series_move, replay: &replay, at, replayed: &replayed };
+                let done = &walk.state.done;
+                let stopped = Stopped { series_move, replay: &replay, at, replayed: &replayed, done };
                 let package = package::build(&stopped)?;
                 let mut stop = conflict::Stop::new(replayed, &replay, (walk.head, tree), may_edit);
                 stop.package = Some(package);

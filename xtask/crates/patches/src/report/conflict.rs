@@ -154,6 +154,9 @@ pub struct PackagedHunk {
     pub commits: Option<Vec<UpstreamChange>>,
     /// Other patches of the series that change the file.
     pub other_patches: Vec<OtherPatch>,
+    /// The earlier patches that changed the lines when they were resolved or dropped, where upstream has not changed them;
+    /// `None` where upstream has, or where that is not known.
+    pub changed_by: Option<Vec<String>>,
     /// The texts, whole, by the names of their files.
     #[serde(skip)]
     pub texts: Vec<(&'static str, Vec<u8>)>,
@@ -285,6 +288,12 @@ pub struct NextCommands {
 }
 
 impl ConflictPackage {
+    /// Returns whether upstream changed none of the lines in conflict: all of them are consequences of earlier patches.
+    pub fn is_by_earlier(&self) -> bool {
+        let mut hunks = self.hunks.iter();
+        self.hunks_left_out == 0 && !self.hunks.is_empty() && hunks.all(|hunk| hunk.changed_by.is_some())
+    }
+
     /// Returns the package as indented JSON of at most `limit` characters, for a report on a tip that moves: without the
     /// names of the tip, and without as much of the texts as is too long. `None` if not even its heads fit.
     pub fn excerpt(&self, limit: usize) -> Option<String> {
@@ -381,6 +390,7 @@ mod tests {
             elsewhere: Vec::new(),
             commits: Some(vec![change]),
             other_patches: Vec::new(),
+            changed_by: None,
             texts: Vec::new(),
         }
     }

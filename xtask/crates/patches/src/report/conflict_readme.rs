@@ -3,6 +3,7 @@
 use espalier_series::{ConflictKind, printable};
 
 use super::conflict::{ConflictPackage, OtherPatch, PackagedHunk, PackagedPatch, PackagedSide, StopKind};
+use super::replay::by_earlier;
 
 /// Maximum number of patches that are named beside a hunk.
 const OTHERS_SHOWN: usize = 8;
@@ -66,8 +67,10 @@ fn describe(hunk: &PackagedHunk) -> String {
     let lines = marked.map(|span| format!(":{}-{}", span.start, span.start + span.lines.saturating_sub(1)));
     let mut text =
         format!("{}/: {}{}{function}\n", hunk.folder, hunk.path.as_str(), lines.unwrap_or_default());
-    if let Some(kind) = hunk.kind {
-        text += &format!("  {}\n", describe_kind(kind, hunk));
+    match (&hunk.changed_by, hunk.kind) {
+        (Some(patches), _) => text += &format!("  {}\n", printable(by_earlier(patches).as_bytes())),
+        (None, Some(kind)) => text += &format!("  {}\n", describe_kind(kind, hunk)),
+        (None, None) => {}
     }
     text + &others(&hunk.other_patches)
 }

@@ -5,6 +5,9 @@ use espalier_series::{
     PatchClass, RenameCandidate, Replayed, SharedChange, describe_refusal,
 };
 
+/// Maximum number of changes beside a conflict that are named.
+const BESIDE_SHOWN: usize = 10;
+
 /// Describes one conflict, without the next step.
 pub fn describe_conflict(conflict: &FileConflict) -> String {
     let path = &conflict.path;
@@ -50,6 +53,21 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
     }
 }
 
+/// Describes a conflict of lines that upstream has not changed: earlier patches have, as they were resolved or dropped.
+pub fn describe_by_earlier(conflict: &FileConflict, patches: &[String]) -> String {
+    format!("{}: {}", conflict.path, by_earlier(patches))
+}
+
+/// `upstream did not change these lines: 0001-a.patch did, as it was resolved or dropped`.
+pub fn by_earlier(patches: &[String]) -> String {
+    let did = match patches {
+        [] => "earlier patches did".to_string(),
+        [one] => format!("{one} did, as it was resolved or dropped"),
+        several => format!("{} did, as they were resolved or dropped", several.join(" and ")),
+    };
+    format!("upstream did not change these lines: {did}")
+}
+
 /// Describes conflicts between markers: what all of them have in common.
 fn describe_same_lines(hunks: &[ConflictHunk]) -> &'static str {
     let are_all = |kinds: &[ConflictKind]| hunks.iter().all(|hunk| kinds.contains(&hunk.kind()));
@@ -78,6 +96,23 @@ pub fn describe_shared(change: &SharedChange, tip: &str) -> String {
         );
     }
     text
+}
+
+/// Describes changes that both sides made in a file with a conflict, outside of the markers; empty if there are none.
+pub fn describe_beside(changes: &[SharedChange]) -> String {
+    if changes.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n  outside of the markers, both sides made the same change; if each needs one of its own, as a counter \
+                    does, correct it there and continue with `--allow-edits`:"
+        .to_string();
+    for change in changes.iter().take(BESIDE_SHOWN) {
+        text += &format!("\n    {}", describe_shared(change, "upstream").replace('\n', "\n    "));
+    }
+    match changes.len().checked_sub(BESIDE_SHOWN) {
+        Some(more @ 1..) => text + &format!("\n    and {more} more"),
+        _ => text,
+    }
 }
 
 fn describe_candidate(candidate: &RenameCandidate) -> String {
@@ -130,6 +165,16 @@ pub fn notes_on(replayed: &Replayed) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn earlier_patches_are_named() {
+        let names = |names: &[&str]| by_earlier(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let same = "upstream did not change these lines";
+        assert_eq!(names(&[]), format!("{same}: earlier patches did"));
+        assert_eq!(names(&["1.patch"]), format!("{same}: 1.patch did, as it was resolved or dropped"));
+        let two = format!("{same}: 1.patch and 2.patch did, as they were resolved or dropped");
+        assert_eq!(names(&["1.patch", "2.patch"]), two);
+    }
 
     #[test]
     fn two_additions_are_not_called_a_change() {

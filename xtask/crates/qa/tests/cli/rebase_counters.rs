@@ -118,3 +118,27 @@ fn a_line_without_a_number_is_no_counter() {
     let refused = moving.rebase(&[]).code(4).says(&["src/count.c:4", "      +    int count = -0;\n"]);
     assert!(!refused.stderr.contains("counter"), "{refused}");
 }
+
+/// The operations are added at one place, a conflict. The counters are raised outside of it, by both sides alike.
+#[test]
+fn counters_beside_a_conflict_are_named() {
+    let operations = |names: &'static [&'static str], count: usize| {
+        move |folder: &Path| files::write(&folder.join(OPS), ops(names, count))
+    };
+    let moving = Move::with_base(
+        operations(&["ADD", "MUL"], 81),
+        operations(&["ADD", "FUSE", "MUL"], 82),
+        operations(&["ADD", "ROLL", "MUL"], 82),
+    );
+    let named = [
+        "src/name.c: upstream added lines at the same place\n",
+        "outside of the markers, both sides made the same change",
+        "\n      upstream src/name.c:16, the patch src/name.c:16: both have\n        -    return 81;\n        +    return 82;\n",
+        "if each added an entry of its own, the right value is 83\n",
+    ];
+    moving.rebase(&[]).code(4).says(&named);
+    let described = moving.package()["files"][0]["description"].as_str().unwrap().to_string();
+    assert!(described.contains("the right value is 83"), "{described}");
+    let readme = moving.project.read("target/espalier/rebase/hello/conflict/README.md");
+    assert!(readme.contains("the right value is 83"), "{readme}");
+}

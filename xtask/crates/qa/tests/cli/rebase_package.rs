@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::rebase_lookalikes::{change_the_left_twin, right_twin_first, without_the_left_twin};
 use super::support::moving::{Move, greet, upstream_greets_otherwise};
-use super::support::{files, git};
+use super::support::upstream::TAG;
+use super::support::{Project, files, git};
 
 const FOLDER: &str = "target/espalier/rebase/hello/conflict";
 
@@ -112,6 +113,39 @@ fn a_conflict_is_described_in_full() {
     ] {
         assert!(readme.contains(words), "{readme}");
     }
+}
+
+/// Creates a series of two patches. The first changes two files, one of which upstream changes too; the second changes
+/// the other one again.
+fn second_patch_on_the_first() -> Move {
+    let project = Project::new();
+    let fork = project.fork();
+    git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
+    files::edit(&fork.join("src/greet.c"), "return \"hello\";", "return \"hello there\";");
+    files::edit(&fork.join("src/count.c"), "int count = 0;", "int count = 1;");
+    git::commit(&fork, "Change both");
+    files::edit(&fork.join("src/count.c"), "int count = 1;", "int count = 2;");
+    git::commit(&fork, "Count on");
+    project.take_series(&fork);
+    std::fs::remove_dir_all(&fork).unwrap();
+    Move::of(project, upstream_greets_otherwise)
+}
+
+/// Upstream has not changed the lines of the second conflict: they are as they are because the first patch was dropped.
+#[test]
+fn a_conflict_that_an_earlier_decision_caused_is_not_called_upstreams() {
+    let (moving, package) = stopped(second_patch_on_the_first());
+    assert_eq!(package["hunks"][0]["changed_by"], Value::Null);
+    let said = moving.run(&["--skip"]).code(4);
+    let words = "upstream did not change these lines: patches/paged/0001-change-both.patch did, as it was resolved or \
+                 dropped\n";
+    assert!(said.stderr.contains(&format!("  src/count.c: {words}")), "{said}");
+    assert!(!said.stderr.contains("it stopped applying at"), "{said}");
+    let changed_by = json!(["patches/paged/0001-change-both.patch"]);
+    assert_eq!(moving.package()["hunks"][0]["changed_by"], changed_by);
+    let readme = moving.project.read(&format!("{FOLDER}/README.md"));
+    assert!(readme.contains(&format!("* src/count.c: {words}")), "{readme}");
+    assert!(readme.contains(&format!("  {words}")), "{readme}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::ops::Range;
 use espalier_series::{Ambiguity, ConflictReason, function_around_place};
 
 use super::Stopped;
+use super::earlier::changed_by_earlier;
 use super::elsewhere::{FileSearch, changed_files, occurrences};
 use super::lines::{ConflictLines, ConflictedVersions, FileText, line_count, text_of};
 use super::other_patches::other_patches;
@@ -41,6 +42,7 @@ pub fn describe(stopped: &Stopped<'_>, conflicts: &[ConflictedVersions<'_>]) -> 
                 continue;
             }
             let mut hunk = described(versions, &lines, hunks.len() + 1);
+            hunk.changed_by = changed_by_earlier(stopped, versions, &lines);
             hunk.elsewhere = occurrences(versions, &lines, &searches);
             hunk.commits = upstream.as_ref().and_then(|upstream| upstream.changes(versions, &lines).ok());
             hunk.other_patches = other_patches(stopped, (versions, &lines), hunk.function.as_deref());
@@ -88,6 +90,7 @@ fn described(versions: &ConflictedVersions<'_>, lines: &ConflictLines, number: u
         elsewhere: Vec::new(),
         commits: None,
         other_patches: Vec::new(),
+        changed_by: None,
         texts,
     }
 }

@@ -1,5 +1,6 @@
 //! A patch at which a rebase stops, described with everything that a person or a program needs to resolve it.
 
+mod earlier;
 mod elsewhere;
 mod folder;
 mod hunks;
@@ -15,12 +16,13 @@ pub use folder::{remove, write};
 use lines::{ConflictedVersions, versions};
 
 use super::target::SeriesMove;
+use crate::rebase::state::DonePatch;
 use crate::report::conflict::{
     ConflictPackage, PackagedFile, PackagedHunk, PackagedPatch, PackagedTrailer, PackagedVersion, SCHEMA,
     StopKind,
 };
 use crate::report::content::PathText;
-use crate::report::replay::describe_conflict;
+use crate::report::replay::{describe_beside, describe_by_earlier, describe_conflict};
 
 /// A replayed patch with the replay that it belongs to.
 pub struct Stopped<'s> {
@@ -32,6 +34,8 @@ pub struct Stopped<'s> {
     pub at: usize,
     /// The result.
     pub replayed: &'s Replayed,
+    /// The results of the earlier patches, if the rebase is not only tried.
+    pub done: &'s [DonePatch],
 }
 
 impl<'s> Stopped<'s> {
@@ -59,7 +63,7 @@ pub fn build(stopped: &Stopped<'_>) -> Result<ConflictPackage> {
         to: Some(stopped.series_move.new_base(tip.tree)),
         commit: (!tip.commit.is_zero()).then(|| tip.commit.to_string()),
         patch: packaged_patch(stopped.series_move, file, patch)?,
-        files: conflicts.iter().map(|versions| packaged_file(versions, &hunks)).collect(),
+        files: conflicts.iter().map(|versions| packaged_file(stopped, versions, &hunks)).collect(),
         hunks,
         hunks_left_out,
         rebase: None,
@@ -86,7 +90,11 @@ fn packaged_patch(series_move: &SeriesMove<'_>, file: &PatchFile, patch: &Patch)
     })
 }
 
-fn packaged_file(versions: &ConflictedVersions<'_>, hunks: &[PackagedHunk]) -> PackagedFile {
+fn packaged_file(
+    stopped: &Stopped<'_>,
+    versions: &ConflictedVersions<'_>,
+    hunks: &[PackagedHunk],
+) -> PackagedFile {
     let FileConflict { path, reason, base, ours, theirs, .. } = versions.conflict;
     let path = PathText::from(path);
     // The tag of the reason alone: the hunks have the rest of it.
@@ -97,14 +105,36 @@ fn packaged_file(versions: &ConflictedVersions<'_>, hunks: &[PackagedHunk]) -> P
         mode: format!("{:06o}", version.mode.as_git_mode()),
         id: version.id.to_string(),
     };
+    let own: Vec<&PackagedHunk> = hunks.iter().filter(|hunk| hunk.path == path).collect();
+    let description = by_earlier(&own).map(|patches| describe_by_earlier(versions.conflict, &patches));
     PackagedFile {
         reason: name.unwrap_or_default(),
-        description: describe_conflict(versions.conflict),
+        description: description.unwrap_or_else(|| describe_conflict(versions.conflict))
+            + &beside(stopped, versions.conflict),
         base: base.as_ref().map(version),
         ours: ours.as_ref().map(version),
         theirs: theirs.as_ref().map(version),
-        hunks: hunks.iter().filter(|hunk| hunk.path == path).map(|hunk| hunk.number).collect(),
+        hunks: own.iter().map(|hunk| hunk.number).collect(),
         recorded: None,
         path,
     }
+}
+
+/// Describes the changes that both sides made beside the conflict, possible counters first.
+fn beside(stopped: &Stopped<'_>, conflict: &FileConflict) -> String {
+    // An addition: the conflict itself is reported without it too.
+    let mut changes = stopped.replay.shared_beside(conflict).unwrap_or_default();
+    changes.sort_by_key(|change| change.counter.is_none());
+    describe_beside(&changes)
+}
+
+/// Returns the earlier patches that changed the lines of all `hunks`, each once; `None` if upstream changed some.
+fn by_earlier(hunks: &[&PackagedHunk]) -> Option<Vec<String>> {
+    let mut patches: Vec<String> = Vec::new();
+    for hunk in hunks {
+        patches.extend(hunk.changed_by.as_ref()?.iter().cloned());
+    }
+    patches.sort();
+    patches.dedup();
+    (!hunks.is_empty()).then_some(patches)
 }
