@@ -66,7 +66,7 @@ pub use judge::drift::{
 pub use judge::questions::Difference;
 pub use judge::replayed::{
     Ambiguity, ConflictReason, Counter, FileConflict, Followed, MergeKind, Replayed, ReplayedFile,
-    SharedChange, Step, Version,
+    SameFunction, SharedChange, Step, Version,
 };
 pub use judge::run_series::{FailedPatches, PatchOutcome, run_series};
 pub use judge::verdict::Verdict;

@@ -1,6 +1,6 @@
 //! The result of replaying a patch on another tree, as data.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::drift::{HunkClass, PatchClass, RenameCandidate};
 use crate::apply::refusal::TargetRefusal;
@@ -181,6 +181,18 @@ pub struct Ambiguity {
     pub lands_in_line: Option<usize>,
     /// `Ambiguous`, `MovedFunction` or `Upstreamed`.
     pub class: PatchClass,
+}
+
+/// Two functions or scopes of a file that a person has taken as the same one: a change that was made for the first belongs
+/// in the second.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SameFunction {
+    /// The file in the tree that the series is replayed on.
+    pub path: String,
+    /// The head that the changes were made for, as [`Ambiguity::made_for`].
+    pub made_for: String,
+    /// The head that they land in, as [`Ambiguity::lands_in`].
+    pub lands_in: String,
 }
 
 /// A place in a file where upstream and the patch made the same change to the same lines.

@@ -1,15 +1,19 @@
 //! One file of a patch, replayed on another tree.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::folder::find_moved_folder;
+use super::landing::Known;
 use super::origin::{Made, Origin};
 use super::text::{MergeResult, ThreeTexts, is_binary, merge_new_files, merge_text};
 use crate::apply::collision::leaving_paths;
 use crate::apply::refusal::TargetRefusal;
 use crate::apply::target::{Failure, find_file};
 use crate::judge::drift::{HunkClass, RenameCandidate};
-use crate::judge::replayed::{ConflictReason, FileConflict, Followed, MergeKind, ReplayedFile, Version};
+use crate::judge::replayed::{
+    ConflictReason, FileConflict, Followed, MergeKind, ReplayedFile, SameFunction, Version,
+};
 use crate::model::mode::{FileMode, Mode};
 use crate::model::object_id::ObjectId;
 use crate::model::patch::{Change, Content, FilePatch, Patch};
@@ -22,6 +26,10 @@ pub(crate) struct FileReplay<'r, 'a> {
     pub origin: &'r Origin<'a>,
     /// The other tree after the earlier patches.
     pub new: &'r dyn Tree,
+    /// The other tree without any patch of the series.
+    pub upstream: &'r dyn Tree,
+    /// Functions of the file that a person has taken as the same.
+    pub same: &'r [SameFunction],
     pub patch: &'r Patch,
     pub file: &'r FilePatch,
     /// The file that the patch was made from.
@@ -260,14 +268,17 @@ impl FileReplay<'_, '_> {
             Ok(Err(Unmerged { reason: ConflictReason::Binary, marked: None, hunks }))
         };
         let Content::Text(hunks) = &self.file.content else { return binary() };
-        let path = &ours.path;
+        let (path, old_path) = (&ours.path, &base.path);
         let (base, ours) = (self.origin.blob(base.id)?, self.new.blob(ours.id)?);
         if is_binary(&ours) {
             return binary();
         }
         let theirs = self.content_of(theirs)?;
         let texts = ThreeTexts { path, base: &base, ours: &ours, theirs: &theirs, labels: self.labels };
-        let merged = merge_text(&texts, hunks);
+        let upstream = || self.upstream_texts(old_path, path);
+        let is_here = |same: &&SameFunction| same.path == path.to_string();
+        let same: Vec<SameFunction> = self.same.iter().filter(is_here).cloned().collect();
+        let merged = merge_text(&texts, hunks, Known { upstream: Some(&upstream), same: &same });
         let (hunks, text) = (merged.hunks, merged.text);
         let reason = match merged.result {
             MergeResult::Clean(merge_kind) => {
@@ -279,6 +290,15 @@ impl FileReplay<'_, '_> {
             MergeResult::Ambiguous(ambiguities) => ConflictReason::LookAlike { ambiguities },
         };
         Ok(Err(Unmerged { reason, marked: Some(text), hunks }))
+    }
+
+    /// Returns the file `base` of the pin and the file `ours` of upstream's new tree; `None` if either is missing.
+    fn upstream_texts(&self, base: &RepoPath, ours: &RepoPath) -> Option<[Vec<u8>; 2]> {
+        let text = |tree: &dyn Tree, path: &RepoPath| {
+            let entry = tree.entry(path.as_bytes()).ok()??;
+            tree.blob(entry.id).ok().map(Cow::into_owned)
+        };
+        Some([text(self.origin.pin, base)?, text(self.upstream, ours)?])
     }
 
     /// Returns whether `ours` is the file that the patch names, so that it applies there exactly. Without an id the

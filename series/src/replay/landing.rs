@@ -5,22 +5,38 @@
 //! have to agree. If upstream deleted the patched function and a look-alike stays, the function tells: its head must be
 //! the line that the merge maps the old head to.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::judge::classify_hunk::{CurrentFile, classify_hunk};
 use crate::judge::drift::{HunkClass, PatchClass};
-use crate::judge::replayed::Ambiguity;
+use crate::judge::replayed::{Ambiguity, SameFunction};
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;
 use crate::text::function::{FunctionMap, indentation};
 use crate::text::language::Language;
-use crate::text::line_diff::ChangedRun;
+use crate::text::line_diff::{ChangedRun, histogram_runs, lines_of};
 use crate::text::line_index::LineIndex;
 use crate::text::three_way::{Occurrences, Region, ThreeWay};
 
+/// Facts about a file that its three texts do not have.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Known<'k> {
+    /// Reads upstream's files that base and ours come from, without any patch of the series; it returns `None` if
+    /// upstream does not have both.
+    pub upstream: Option<&'k dyn Fn() -> Option<[Vec<u8>; 2]>>,
+    /// Functions of the file that a person has taken as the same.
+    pub same: &'k [SameFunction],
+}
+
 /// Returns the uncertain places in ours, each with the known facts about it; empty if there are none. In a text without
 /// functions no place can be in the wrong one.
-pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], language: Language) -> Vec<Ambiguity> {
+pub(crate) fn check_landing(
+    merge: &ThreeWay<'_>,
+    hunks: &[Hunk],
+    language: Language,
+    known: Known<'_>,
+) -> Vec<Ambiguity> {
     if merge.landed().next().is_none() {
         return Vec::new();
     }
@@ -34,6 +50,8 @@ pub(crate) fn check_landing(merge: &ThreeWay<'_>, hunks: &[Hunk], language: Lang
         from_below: merge.by_ours_from_below(),
         occurrences: merge.occurrences(),
         made_twice,
+        known,
+        own: OnceCell::new(),
     };
     merge.landed().filter_map(|region| places.ambiguity(region)).collect()
 }
@@ -65,6 +83,9 @@ struct Places<'m, 'a> {
     from_below: Vec<ChangedRun>,
     occurrences: Occurrences<'m>,
     made_twice: Vec<Range<usize>>,
+    known: Known<'m>,
+    /// Lines that earlier patches of the series have put into either text; read when a place is in doubt.
+    own: OnceCell<Option<Sides<Vec<Range<usize>>>>>,
 }
 
 /// Two lines, one of the base and one of our side, that should be the head of the same function or scope but are not.
@@ -75,7 +96,7 @@ impl Places<'_, '_> {
         let is_made_twice = self.made_twice.iter().any(|lines| lines.contains(&region.base.start));
         if !self.is_the_same_from_below(region) {
             Some(self.describe(PatchClass::Ambiguous, region, &self.heads_above(region)))
-        } else if let Some(other) = self.other_head(region) {
+        } else if let Some(other) = self.other_head(region).filter(|other| !self.is_settled(region, other)) {
             Some(self.describe(PatchClass::MovedFunction, region, &other))
         } else if is_made_twice {
             Some(self.describe(PatchClass::Upstreamed, region, &self.heads_above(region)))
@@ -84,15 +105,54 @@ impl Places<'_, '_> {
         }
     }
 
-    fn describe(&self, class: PatchClass, region: &Region, heads: &OtherHead) -> Ambiguity {
+    /// Returns whether it has been decided that the place is right although its function has another head: an earlier
+    /// patch of the series has put the lines there, or a person has taken the two functions as the same.
+    fn is_settled(&self, region: &Region, heads: &OtherHead) -> bool {
+        let texts = self.head_texts(heads);
+        let is_it = |same: &SameFunction| {
+            Some(&same.made_for) == texts.base.as_ref() && Some(&same.lands_in) == texts.ours.as_ref()
+        };
+        self.known.same.iter().any(is_it) || self.is_of_earlier_patch(region)
+    }
+
+    /// Returns whether the lines of the region are those of earlier patches, in the base and in ours: their place was
+    /// checked when those were replayed. An added line needs one such neighbour.
+    fn is_of_earlier_patch(&self, region: &Region) -> bool {
+        let Some(own) = self.own.get_or_init(|| self.own_lines()) else { return false };
+        let has = |lines: &[Range<usize>], at: usize| lines.iter().any(|range| range.contains(&at));
+        let is_own = |base: usize, ours: usize| has(&own.base, base) && has(&own.ours, ours);
+        let (base, ours) = (&region.base, &region.ours);
+        if base.is_empty() {
+            let above = base.start.checked_sub(1).zip(ours.start.checked_sub(1));
+            return above.is_some_and(|(base, ours)| is_own(base, ours)) || is_own(base.end, ours.end);
+        }
+        base.clone().zip(ours.clone()).all(|(base, ours)| is_own(base, ours))
+    }
+
+    fn own_lines(&self) -> Option<Sides<Vec<Range<usize>>>> {
+        let read = self.known.upstream?;
+        let [pin, tip] = read()?;
+        let added = |upstream: &[u8], text: &[&[u8]]| -> Vec<Range<usize>> {
+            histogram_runs(&lines_of(upstream), text).into_iter().map(|run| run.new).collect()
+        };
+        Some(Sides { base: added(&pin, &self.merge.base), ours: added(&tip, &self.merge.ours) })
+    }
+
+    /// Returns the heads as they are shown.
+    fn head_texts(&self, heads: &OtherHead) -> Sides<Option<String>> {
         let text = |functions: &FunctionMap<'_>, line: Option<usize>| {
             line.map(|line| printable(functions.text(line))).filter(|text| !text.is_empty())
         };
+        Sides { base: text(&self.functions.base, heads.base), ours: text(&self.functions.ours, heads.ours) }
+    }
+
+    fn describe(&self, class: PatchClass, region: &Region, heads: &OtherHead) -> Ambiguity {
+        let texts = self.head_texts(heads);
         Ambiguity {
             line: region.ours.start + 1,
-            made_for: text(&self.functions.base, heads.base),
+            made_for: texts.base,
             made_for_line: heads.base.map(|line| line + 1),
-            lands_in: text(&self.functions.ours, heads.ours),
+            lands_in: texts.ours,
             lands_in_line: heads.ours.map(|line| line + 1),
             class,
         }

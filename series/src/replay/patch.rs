@@ -10,7 +10,7 @@ use super::file::FileReplay;
 use super::left_behind::left_behind;
 use super::origin::Origin;
 use crate::apply::collision::find_collisions;
-use crate::judge::replayed::{MergeKind, Replayed, ReplayedFile, Step};
+use crate::judge::replayed::{MergeKind, Replayed, ReplayedFile, SameFunction, Step};
 use crate::model::layered_tree::LayeredTree;
 use crate::model::object_id::ObjectId;
 use crate::model::tree::{Tree, TreeError};
@@ -79,6 +79,8 @@ pub struct Replay<'a> {
     new: LayeredTree<'a>,
     pub(super) names: TreeNames<'a>,
     taken: &'a BTreeSet<usize>,
+    upstream: &'a dyn Tree,
+    same: &'a [SameFunction],
 }
 
 /// Names of the two trees in messages and conflict markers.
@@ -136,7 +138,20 @@ impl<'a> Replay<'a> {
         names: TreeNames<'a>,
         taken: &'a BTreeSet<usize>,
     ) -> Replay<'a> {
-        Replay { origin, new: LayeredTree::new(tip), names, taken }
+        Replay { origin, new: LayeredTree::new(tip), names, taken, upstream: tip, same: &[] }
+    }
+
+    /// Names upstream's tree, for a replay on a tree that has earlier patches of the series already. The places of their
+    /// lines are not in doubt.
+    #[must_use]
+    pub fn with_upstream(self, upstream: &'a dyn Tree) -> Replay<'a> {
+        Replay { upstream, ..self }
+    }
+
+    /// Names functions that a person has taken as the same.
+    #[must_use]
+    pub fn with_same_functions(self, same: &'a [SameFunction]) -> Replay<'a> {
+        Replay { same, ..self }
     }
 
     /// Replays the patch at `at`, from 0; the earlier ones were replayed or are left out. Applies its changes to the
@@ -146,8 +161,8 @@ impl<'a> Replay<'a> {
     ///
     /// When a tree cannot be read, the patch is not exact on its own tree, or it does not exist.
     pub fn step(&mut self, at: usize) -> Result<Step, ReplayError> {
-        let step =
-            replay_patch(self.origin, at, &self.new, self.names)?.if_upstreamed(self.taken.contains(&at));
+        let onto = Onto { new: &self.new, upstream: self.upstream, same: self.same };
+        let step = replay_patch(self.origin, at, onto, self.names)?.if_upstreamed(self.taken.contains(&at));
         if !step.replayed.has_conflict() {
             self.new.add(&step.changes);
         }
@@ -173,11 +188,22 @@ pub(super) fn labels(names: TreeNames<'_>, name: &str) -> Labels {
     }
 }
 
-/// Replays the patch at `at` of the series of `origin` on `new`.
+/// The tree that a patch is replayed on.
+#[derive(Clone, Copy)]
+pub(crate) struct Onto<'t> {
+    /// The tree after the earlier patches.
+    pub new: &'t dyn Tree,
+    /// The tree without them.
+    pub upstream: &'t dyn Tree,
+    /// Functions that a person has taken as the same.
+    pub same: &'t [SameFunction],
+}
+
+/// Replays the patch at `at` of the series of `origin` on another tree.
 pub(crate) fn replay_patch(
     origin: &Origin<'_>,
     at: usize,
-    new: &dyn Tree,
+    Onto { new, upstream, same }: Onto<'_>,
     names: TreeNames<'_>,
 ) -> Result<Step, ReplayError> {
     let (patch, made) = origin.patch(at).ok_or(ReplayError::NoSuchPatch)?;
@@ -188,7 +214,7 @@ pub(crate) fn replay_patch(
     let mut changes = Vec::new();
     for (index, (file, base)) in patch.files.iter().zip(&made.bases).enumerate() {
         let base = base.as_ref();
-        let replay = FileReplay { origin, new, patch, file, base, made, labels: &labels };
+        let replay = FileReplay { origin, new, upstream, same, patch, file, base, made, labels: &labels };
         let result = match collisions.remove(&index) {
             Some(refusal) => replay.refused(refusal)?,
             None => replay.run()?,

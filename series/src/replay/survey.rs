@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use super::origin::Origin;
-use super::patch::{ReplayError, TreeNames, replay_patch};
+use super::patch::{Onto, ReplayError, TreeNames, replay_patch};
 use crate::apply::collision::{all_written_paths, touches_any};
 use crate::judge::apply_patch::apply_patch;
 use crate::judge::drift::{FileDrift, PatchClass};
@@ -96,7 +96,7 @@ pub fn survey_series(
         let is_taken = taken.contains(&at);
         let (verdict, questions) = match known.iter().find_map(|known| known.of_patch(at, is_taken)) {
             Some(judged) => judged,
-            None => judge(origin, (at, patch), &current, is_taken)?,
+            None => judge(origin, (at, patch), (&current, tree), is_taken)?,
         };
         known.iter_mut().for_each(|known| known.go_on(at, &verdict));
         current.add(verdict.changes());
@@ -114,11 +114,13 @@ pub fn survey_series(
 fn judge(
     origin: &Origin<'_>,
     (at, patch): (usize, &Patch),
-    tree: &dyn Tree,
+    (tree, upstream): (&dyn Tree, &dyn Tree),
     is_taken: bool,
 ) -> Result<Judged, TreeError> {
     let asked = AskedTree::new(tree);
-    let verdict = match replay_patch(origin, at, &asked, TreeNames::default()) {
+    // Upstream's tree is read only at paths that were looked up in the other one.
+    let onto = Onto { new: &asked, upstream, same: &[] };
+    let verdict = match replay_patch(origin, at, onto, TreeNames::default()) {
         Ok(step) => Verdict::Replayed(step.if_upstreamed(is_taken)),
         Err(ReplayError::Tree(error)) => return Err(error),
         // It cannot be replayed: here it is either exact or not.

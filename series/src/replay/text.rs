@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::landing::check_landing;
+use super::landing::{Known, check_landing};
 use crate::judge::drift::{HunkClass, PatchClass};
 use crate::judge::replayed::{Ambiguity, MergeKind};
 use crate::model::patch::Hunk;
@@ -44,13 +44,14 @@ pub(crate) enum MergeResult {
 }
 
 /// Merges `hunks`, which turn base into theirs, into ours.
-pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk]) -> TextMerge {
+pub(crate) fn merge_text(texts: &ThreeTexts<'_>, hunks: &[Hunk], known: Known<'_>) -> TextMerge {
     let merge = ThreeWay::new(texts.base, texts.ours, texts.theirs);
     if merge.has_conflict() {
         let hunks = hunk_classes(&merge, hunks, &[]);
         return TextMerge { hunks, text: merge.write(texts.labels, &[]), result: MergeResult::Conflict };
     }
-    let ambiguities = check_landing(&merge, hunks, Language::of(texts.path.as_bytes(), texts.ours));
+    let language = Language::of(texts.path.as_bytes(), texts.ours);
+    let ambiguities = check_landing(&merge, hunks, language, known);
     let ambiguous: Vec<usize> = ambiguities.iter().map(|ambiguity| ambiguity.line - 1).collect();
     let text = merge.write(texts.labels, &ambiguous);
     let hunks = hunk_classes(&merge, hunks, &ambiguities);

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use espalier_series::{
-    ConflictReason, MemoryTree, MergeKind, Mode, Origin, Patch, PatchClass, Replay, Replayed, RepoPath, Step,
-    TreeNames, outside_edits,
+    ConflictReason, MemoryTree, MergeKind, Mode, Origin, Patch, PatchClass, Replay, Replayed, RepoPath,
+    SameFunction, Step, TreeNames, outside_edits,
 };
 
 use crate::support::{create, delete, id, modify, read, rename, tree};
@@ -134,6 +134,46 @@ fn the_place_of_each_conflict_is_known() {
         .map(|edit| (edit.line, edit.expected.first.as_deref(), edit.found.first.as_deref()))
         .collect();
     assert_eq!(places, [(12, Some("int a;"), Some("int b;"))]);
+}
+
+/// Upstream moves the body of a function into another one. A person has put the change of the first patch there, and the
+/// second patch changes the line of the first.
+#[test]
+fn a_place_that_was_decided_for_an_earlier_patch_is_not_in_doubt() {
+    let body: String = (1..12).map(|step| format!("    step_{step}(at);\n")).collect();
+    let base = format!("int walk(int at) {{\n{body}    return at;\n}}\n");
+    let moved = base.replace("walk(int at)", "walk_by(int at, int by)")
+        + "\nint walk(int at) {\n    return walk_by(at, 1);\n}\n";
+    let first = |text: &str| text.replace("step_3(at)", "step_3(at, 3)");
+    let second = |text: &str| first(text).replace("(at, 3)", "(at, 33)");
+    let hunk = |old: &str, new: &str| {
+        format!(
+            "@@ -3,3 +3,3 @@ int walk(int at) {{\n     step_2(at);\n-    {old};\n+    {new};\n     step_4(at);\n"
+        )
+    };
+    let hunks = [hunk("step_3(at)", "step_3(at, 3)"), hunk("step_3(at, 3)", "step_3(at, 33)")];
+    let patches = [
+        read(&modify("a.c", &base, &first(&base), &hunks[0])),
+        read(&modify("a.c", &first(&base), &second(&base), &hunks[1])),
+    ];
+    let pin = tree(&[("a.c", &base)]);
+    let (tip, resolved) = (tree(&[("a.c", &moved)]), tree(&[("a.c", &first(&moved))]));
+    let origin = Origin::new(&patches, &pin).unwrap();
+    let replay = || Replay::new(&origin, &resolved, NAMES, &NOTHING_TAKEN);
+    let doubted = replay().step(1).unwrap().replayed;
+    assert!(matches!(reason(&doubted), ConflictReason::LookAlike { .. }), "{doubted:?}");
+    let same = [SameFunction {
+        path: "a.c".to_owned(),
+        made_for: "int walk(int at) {".to_owned(),
+        lands_in: "int walk_by(int at, int by) {".to_owned(),
+    }];
+    for settled in [replay().with_upstream(&tip), replay().with_same_functions(&same)] {
+        let mut settled = settled;
+        assert_eq!(result(&settled.step(1).unwrap()), second(&moved));
+    }
+    // A line of upstream's own is still in doubt.
+    let upstreams = replay().with_upstream(&resolved).step(1).unwrap().replayed;
+    assert!(matches!(reason(&upstreams), ConflictReason::LookAlike { .. }), "{upstreams:?}");
 }
 
 /// The file is at its new path then; git, too, leaves none at the old one.

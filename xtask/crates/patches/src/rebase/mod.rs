@@ -17,6 +17,7 @@ mod package;
 mod parent;
 mod place;
 mod references;
+mod same_functions;
 mod start;
 pub mod state;
 mod steps;

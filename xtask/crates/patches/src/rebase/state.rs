@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use espalier_core::error::{Error, Result};
 use espalier_series::ObjectId;
-use espalier_series::RepoPath;
+use espalier_series::{RepoPath, SameFunction};
 use serde::{Deserialize, Serialize};
 
 /// The version of the file format.
@@ -40,6 +40,9 @@ pub struct RebaseState {
     /// Whether it waits at one of them, without a conflict.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub editing: bool,
+    /// Functions that a person has taken as the same, by accepting a change of one in the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub same_functions: Vec<SameFunction>,
     /// Decisions made in advance, at the start or in between.
     pub choices: Choices,
 }
@@ -218,6 +221,7 @@ impl RebaseState {
             conflicts: Vec::new(),
             edit: Vec::new(),
             editing: false,
+            same_functions: Vec::new(),
             choices,
         }
     }

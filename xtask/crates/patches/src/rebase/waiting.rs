@@ -14,7 +14,7 @@ use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::sys::work_trees::conflict_tree::read_resolved;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_core::sys::work_trees::resolutions;
-use espalier_series::ObjectId;
+use espalier_series::{ObjectId, SameFunction};
 use serde_json::json;
 
 use super::in_memory::proven;
@@ -22,7 +22,7 @@ use super::new_series::new_series;
 use super::place::Place;
 use super::target::{PinMove, SeriesMove, Target, load_with_tip};
 use super::walk::{Walked, go_on, series_now, stop_again};
-use super::{Prepared, Wishes, checks, conflict, edit_stops, finish, parent, verify};
+use super::{Prepared, Wishes, checks, conflict, edit_stops, finish, parent, same_functions, verify};
 use crate::proof::{self, SeriesTrees};
 use crate::rebase::state::{DonePatch, RebaseState, Scope, SeriesState, read_id};
 use crate::report::proof::ProvenSeries;
@@ -165,11 +165,12 @@ fn with_state(
     let repo = RebaseRepo::open(&home)?;
     if state.ready {
         let here = Place::of(&target, &state)?;
-        let done = match decision {
+        let (done, same) = match decision {
             // The patch was handed over before the present choices were made.
             Decision::Solved { allow_edits } => solved(&here, &repo, &waiting, *allow_edits)?,
-            Decision::Skip => skipped(&here),
+            Decision::Skip => (skipped(&here), Vec::new()),
         };
+        state.same_functions.extend(same);
         let series = state.series.get_mut(here.series).ok_or_else(beyond)?;
         series.done.push(done.clone());
         state.leave_stop();
@@ -259,12 +260,13 @@ fn changed_files(now: &[SeriesState], then: &[SeriesState]) -> String {
     changed.into_iter().collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the patch as it was resolved, and the functions that were taken as the same.
 fn solved(
     here: &Place<'_, '_>,
     repo: &RebaseRepo,
     state: &RebaseState,
     allow_edits: bool,
-) -> Result<DonePatch> {
+) -> Result<(DonePatch, Vec<SameFunction>)> {
     let layout = &here.series_move.context.layout;
     let shown_as = layout.show(repo.work());
     let resolved = read_resolved(repo, &state.conflicts, |path| may_change(here, state, path), &shown_as)?;
@@ -294,7 +296,9 @@ fn solved(
     let how = if state.editing { "it was edited by hand" } else { "its conflicts were resolved by hand" };
     let listed = verify::listed(&beside).into_iter().map(|edit| format!("edited beside them: {edit}"));
     let notes = std::iter::once(how.to_string()).chain(listed).collect();
-    Ok(DonePatch { file: file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes })
+    let same = same_functions::accepted(&stop.replayed, &repo.store, resolved.tree)?;
+    let done = DonePatch { file: file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes };
+    Ok((done, same))
 }
 
 /// Whether the file may be changed: it is in conflict, or in a patch that the user asked to edit.

@@ -7,7 +7,7 @@ use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_core::sys::git::tree::GitTree;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series::ObjectId;
-use espalier_series::{Patch, Replay, Replayed, Step};
+use espalier_series::{Patch, Replay, Replayed, SameFunction, Step};
 
 use super::ahead::Ahead;
 use super::package::{self, Stopped};
@@ -85,14 +85,14 @@ impl Refusal {
 /// Replays the rest of `state`, series by series; every patch that was replayed is recorded as a commit in `repo` and
 /// in `state`.
 pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) -> Result<Walked> {
-    let (choices, edit) = (state.choices, state.edit.clone());
+    let (choices, edit, same) = (state.choices, state.edit.clone(), state.same_functions.clone());
     let mut refused = Vec::new();
     for (place, series_move) in target.series().iter().enumerate() {
         state.inherit(place);
         let Some(series) = state.series.get_mut(place).filter(|series| !series.is_complete()) else {
             continue;
         };
-        let decisions = Decisions { choices, edit: &edit };
+        let decisions = Decisions { choices, edit: &edit, same: &same };
         if let Some(stop) = go_on_with_series(series_move, repo, (series, &decisions), &mut refused)? {
             return Ok(Walked::Stopped(Box::new(stop)));
         }
@@ -108,8 +108,9 @@ pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
 pub fn stop_again(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Result<conflict::Stop> {
     let beyond = || Error::environment("the record of the rebase goes beyond the series");
     let mut series = state.series.get(here.series).cloned().ok_or_else(beyond)?;
-    let decisions = Decisions { choices: state.choices, edit: &state.edit };
-    with_replay(here.series_move, repo, &mut series, |_, Start { mut replay, mut tree, head }| {
+    let same = &state.same_functions;
+    let decisions = Decisions { choices: state.choices, edit: &state.edit, same };
+    with_replay(here.series_move, repo, (&mut series, same), |_, Start { mut replay, mut tree, head }| {
         let step = step(here.series_move, &mut replay, here.at)?;
         change_tree(&repo.store, &mut tree, &step.changes)?;
         let may_edit = decisions.may_edit(here.file);
@@ -125,6 +126,8 @@ struct Decisions<'w> {
     choices: Choices,
     /// Files of the patches to stop at.
     edit: &'w [String],
+    /// Functions that are taken as the same.
+    same: &'w [SameFunction],
 }
 
 impl Decisions<'_> {
@@ -146,7 +149,7 @@ struct Start<'r> {
 fn with_replay<T>(
     series_move: &SeriesMove<'_>,
     repo: &RebaseRepo,
-    state: &mut SeriesState,
+    (state, same): (&mut SeriesState, &[SameFunction]),
     work: impl FnOnce(&mut SeriesState, Start<'_>) -> Result<T>,
 ) -> Result<T> {
     let store = &repo.store;
@@ -160,7 +163,9 @@ fn with_replay<T>(
         state.upstream = read_upstream(series_move, &origin)?;
     }
     let taken = places_of_taken(&state.upstream);
+    let tip_tree = StoreTree::new(store, series_move.tip.tree)?;
     let replay = Replay::new(&origin, &start_tree, names(series_move), &taken);
+    let replay = replay.with_upstream(&tip_tree).with_same_functions(same);
     work(state, Start { replay, tree: GitTree::new(store, start)?, head })
 }
 
@@ -171,7 +176,7 @@ fn go_on_with_series(
     (state, decisions): (&mut SeriesState, &Decisions<'_>),
     refused: &mut Vec<Refused>,
 ) -> Result<Option<conflict::Stop>> {
-    with_replay(series_move, repo, state, |state, Start { mut replay, tree, head }| {
+    with_replay(series_move, repo, (state, decisions.same), |state, Start { mut replay, tree, head }| {
         let (store, behind, choices) = (&repo.store, state.position(), decisions.choices);
         let mut walk = Walk { series_move, repo, state, choices, tree, head, refused };
         let files = series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate().skip(behind);

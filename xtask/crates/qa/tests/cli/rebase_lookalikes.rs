@@ -102,6 +102,42 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
     assert!(right.contains("result * 3"), "{text}");
 }
 
+/// Upstream moves the body of a function into another one, which the old one calls. A person accepts the new place for the
+/// first patch; the others change another line of the body, and the line of the first patch.
+#[test]
+fn a_function_that_was_moved_is_asked_about_once() {
+    const FILE: &str = "src/long.c";
+    let body: String = (1..12).map(|step| format!("    step_{step}(at);\n")).collect();
+    let base = format!("int words_long(int at) {{\n{body}    return at;\n}}\n");
+    let moved = format!(
+        "int words_long_by(int at, int by) {{\n{body}    return at;\n}}\n\nint words_long(int at) {{\n    \
+         return words_long_by(at, 1);\n}}\n"
+    );
+    let change = |folder: &Path, from: &str, to: &str| files::edit(&folder.join(FILE), from, to);
+    let patches = |folder: &Path| {
+        change(folder, "step_3(at)", "step_3(at, 3)");
+        git::commit(folder, "Change step 3");
+        change(folder, "step_8(at)", "step_8(at, 8)");
+        git::commit(folder, "Change step 8");
+        change(folder, "step_3(at, 3)", "step_3(at, 33)");
+    };
+    let write = |text: &str| {
+        let text = text.to_string();
+        move |folder: &Path| files::write(&folder.join(FILE), &text)
+    };
+    let moving = Move::with_base(write(&base), patches, write(&moved));
+    moving.rebase(&[]).code(4).says(&[
+        "0001-change-step-3.patch does not apply",
+        "made for `int words_long(int at) {`, would land in `int words_long_by(int at, int by) {`",
+    ]);
+    files::write(&moving.work().join(FILE), moved.replace("step_3(at)", "step_3(at, 3)"));
+    git::git(&moving.work(), &["add", FILE]);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+    let patch = moving.project.read("patches/paged/0003-change-something.patch");
+    assert!(patch.contains("+    step_3(at, 33);\n"), "{patch}");
+}
+
 fn change_two_places(folder: &Path) {
     files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 1;");
     files::edit(&folder.join("src/count.c"), "    return count;", "    return count - 1;");
