@@ -85,7 +85,7 @@ pub fn lost_calls(series: &PlacedSeries<'_>, files: &[ChangedBaseFile]) -> Resul
         }
     }
     let names: HashSet<&[u8]> = patches.keys().map(Vec::as_slice).collect();
-    let counts: Vec<HashMap<&[u8], Calls>> = files.iter().map(|file| calls_in(file, &names)).collect();
+    let counts: Vec<HashMap<&[u8], Uses>> = files.iter().map(|file| uses_in(file, &names)).collect();
     let lost = patches.iter().filter_map(|(function, patches)| {
         let mut lost = LostCalls {
             function: printable(function),
@@ -93,11 +93,17 @@ pub fn lost_calls(series: &PlacedSeries<'_>, files: &[ChangedBaseFile]) -> Resul
             calls: Calls::default(),
             files: Vec::new(),
         };
+        let mut mentions = Calls::default();
         for (file, counts) in files.iter().zip(&counts) {
-            lost.add(file, counts.get(function.as_slice()).copied().unwrap_or_default());
+            let uses = counts.get(function.as_slice()).copied().unwrap_or_default();
+            lost.add(file, uses.calls);
+            mentions.before += uses.mentions.before;
+            mentions.after += uses.mentions.after;
         }
         let Calls { before, after } = lost.calls;
-        (after < before && before <= COMMON).then_some(lost)
+        // As often as before, but not called by name: through a pointer.
+        let is_mentioned_less = mentions.after < mentions.before;
+        (after < before && before <= COMMON && is_mentioned_less).then_some(lost)
     });
     Ok(lost.collect())
 }
@@ -151,19 +157,36 @@ fn changed_places(hunk: &Hunk) -> Vec<usize> {
     places
 }
 
-/// Returns the number of calls of each of `names` in a file, on either base.
-fn calls_in<'n>(file: &ChangedBaseFile, names: &HashSet<&'n [u8]>) -> HashMap<&'n [u8], Calls> {
-    let mut calls: HashMap<&'n [u8], Calls> = HashMap::new();
-    for_each_call(file, &file.old, names, |name| calls.entry(name).or_default().before += 1);
-    for_each_call(file, &file.new, names, |name| calls.entry(name).or_default().after += 1);
-    calls
+/// Number of uses of a name in one file.
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    calls: Calls,
+    /// All uses, calls included.
+    mentions: Calls,
 }
 
-fn for_each_call<'n>(
+/// Returns the number of uses of each of `names` in a file, on either base.
+fn uses_in<'n>(file: &ChangedBaseFile, names: &HashSet<&'n [u8]>) -> HashMap<&'n [u8], Uses> {
+    let mut uses: HashMap<&'n [u8], Uses> = HashMap::new();
+    for_each_use(file, &file.old, names, |name, is_call| {
+        let Uses { calls, mentions } = uses.entry(name).or_default();
+        mentions.before += 1;
+        calls.before += usize::from(is_call);
+    });
+    for_each_use(file, &file.new, names, |name, is_call| {
+        let Uses { calls, mentions } = uses.entry(name).or_default();
+        mentions.after += 1;
+        calls.after += usize::from(is_call);
+    });
+    uses
+}
+
+/// Calls `found` with each of `names` in the code of `text`, and whether it is called there.
+fn for_each_use<'n>(
     file: &ChangedBaseFile,
     text: &[u8],
     names: &HashSet<&'n [u8]>,
-    mut found: impl FnMut(&'n [u8]),
+    mut found: impl FnMut(&'n [u8], bool),
 ) {
     let language = Language::of(&file.path, text);
     if language == Language::NotCode {
@@ -171,12 +194,21 @@ fn for_each_call<'n>(
     }
     for line in lines_of(text) {
         let code = code_of(line, language);
-        for (at, _) in code.iter().enumerate().filter(|(_, byte)| **byte == b'(') {
-            if let Some(name) = name_before(code, at).and_then(|name| names.get(name).copied()) {
-                found(name);
+        let mut end = 0;
+        for word in code.split(|byte| !is_part_of_name(*byte)) {
+            end += word.len();
+            let is_call = || code.get(end..).is_some_and(|rest| rest.trim_ascii_start().starts_with(b"("));
+            if let Some(name) = names.get(word).copied() {
+                found(name, is_call());
             }
+            // The byte that ends the word.
+            end += 1;
         }
     }
+}
+
+fn is_part_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Returns the part of a line that can have calls: nothing of one that is not indented, which declares or defines, and no
@@ -200,8 +232,7 @@ pub(super) fn without_comment(text: &[u8], language: Language) -> &[u8] {
 /// Returns the name that ends before the bracket at `open`.
 fn name_before(code: &[u8], open: usize) -> Option<&[u8]> {
     let before = code.get(..open)?.trim_ascii_end();
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let start = before.iter().rposition(|byte| !is_part(byte)).map_or(0, |last| last + 1);
+    let start = before.iter().rposition(|byte| !is_part_of_name(*byte)).map_or(0, |last| last + 1);
     let name = before.get(start..)?;
     name.first().is_some_and(|byte| !byte.is_ascii_digit()).then_some(name)
 }

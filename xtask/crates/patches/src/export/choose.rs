@@ -58,7 +58,8 @@ impl Exported {
 }
 
 /// Finds the existing file of every commit. A file whose content is the commit's keeps its text; a file whose subject
-/// the commit has keeps the words of its name. Numbers follow the commit order.
+/// the commit has keeps the words of its name. A patch that got another subject alone is recognized by its change, and
+/// gets a new name. Numbers follow the commit order.
 pub fn choose(
     store: &Store,
     existing: &[Existing],
@@ -75,9 +76,33 @@ pub fn choose(
         let source = unused(existing, &sources).find(same_subject).map(|(at, _)| at);
         sources[at] = source;
     }
-    let sources = sources.into_iter().map(|source| source.and_then(|at| existing.get(at)));
-    let all = sources.zip(kept).zip(written).enumerate();
-    Ok(all.map(|(at, ((source, kept), written))| exported(at + 1, source, kept, written)).collect())
+    let mut retitled: Vec<Option<usize>> = vec![None; commits.len()];
+    for (at, commit) in commits.iter().enumerate().filter(|(at, _)| sources[*at].is_none()) {
+        retitled[at] = same_change(store, existing, commit, &[sources.clone(), retitled.clone()].concat())?;
+    }
+    let of = |at: Option<usize>| at.and_then(|at| existing.get(at));
+    let all = sources.into_iter().zip(retitled).zip(kept).zip(written).enumerate();
+    let exports = all.map(|(at, (((source, retitled), kept), written))| {
+        let new = exported(at + 1, of(source), kept, written);
+        let was = new.was.clone().or(of(retitled).map(|file| file.name.clone()));
+        Exported { was, ..new }
+    });
+    Ok(exports.collect())
+}
+
+/// Returns the file that is not used yet whose patch makes the commit, whatever its message.
+fn same_change(
+    store: &Store,
+    existing: &[Existing],
+    commit: &EditCommit,
+    used: &[Option<usize>],
+) -> Result<Option<usize>> {
+    for (at, file) in unused(existing, used) {
+        if makes(store, &file.patch, commit)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
 fn unused<'a>(

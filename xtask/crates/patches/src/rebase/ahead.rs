@@ -89,6 +89,9 @@ impl Ahead {
     pub fn describe_series(self, name: &str, own: usize) -> Option<String> {
         match self {
             Ahead { conflicts: 0, blocked: 0 } => None,
+            Ahead { conflicts: 0, blocked } => {
+                Some(format!("{name}: {blocked} of {own} patches may stop too: they change the same files"))
+            }
             Ahead { conflicts, blocked: 0 } => {
                 Some(format!("{name}: {conflicts} of {own} patches will stop too"))
             }
@@ -115,6 +118,12 @@ mod tests {
             rest(0, 1).as_deref(),
             Some("after it 1 more of the patches may stop: they change the same files")
         );
+        let other = |conflicts, blocked| Ahead { conflicts, blocked }.describe_series("paged", 12);
+        assert_eq!(
+            other(0, 3).as_deref(),
+            Some("paged: 3 of 12 patches may stop too: they change the same files")
+        );
+        assert_eq!(other(2, 3).as_deref(), Some("paged: 2 of 12 patches will stop too, and 3 may"));
         let both = rest(4, 36).unwrap_or_default();
         assert!(both.contains("4 more of the patches will stop") && both.contains("36 may"), "{both}");
     }

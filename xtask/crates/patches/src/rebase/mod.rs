@@ -320,7 +320,7 @@ fn after_dry_run(report: &RebaseReport, options: &Options) -> Option<String> {
 const AFTER: [&str; 3] = [
     "cargo xtask prove HEAD    # what each patch changes, compared with the last commit",
     "cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move",
-    "cargo xtask undo    # if the move was a mistake",
+    "cargo xtask undo    # if the move was a mistake; before any other change",
 ];
 
 fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {

@@ -72,6 +72,9 @@ fn describe(hunk: &PackagedHunk) -> String {
         (None, Some(kind)) => text += &format!("  {}\n", describe_kind(kind, hunk)),
         (None, None) => {}
     }
+    if let Some(likeness) = likeness(hunk) {
+        text += &format!("  {likeness}\n");
+    }
     text + &others(&hunk.other_patches)
 }
 
@@ -95,6 +98,50 @@ fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk) -> String {
             format!("the patch adds the lines of upstream too, and {theirs} more: take theirs")
         }
     }
+}
+
+/// Describes sides that differ only in white space or comments.
+fn likeness(hunk: &PackagedHunk) -> Option<&'static str> {
+    let text = |name: &str| {
+        let found = hunk.texts.iter().find(|(file, _)| *file == name);
+        found.map(|(_, text)| text.as_slice()).filter(|text| !text.is_empty())
+    };
+    let mark = comment_mark(hunk.path.as_str());
+    let (base, ours, theirs) = (text("base"), text("ours"), text("theirs"));
+    let is_same = |one: Option<&[u8]>, other: Option<&[u8]>, bare: &dyn Fn(&[u8]) -> Vec<u8>| {
+        one.zip(other).is_some_and(|(one, other)| bare(one) == bare(other))
+    };
+    let without_comments = |text: &[u8]| without_comments(text, mark);
+    if is_same(ours, theirs, &without_space) {
+        Some("both sides have the same text but for white space")
+    } else if is_same(ours, theirs, &without_comments) {
+        Some("both sides have the same code but for comments")
+    } else if is_same(base, ours, &without_space) {
+        Some("upstream changed only white space in these lines")
+    } else if is_same(base, ours, &without_comments) {
+        Some("upstream changed only comments in these lines")
+    } else {
+        None
+    }
+}
+
+/// Returns the mark of a comment that ends with its line, by the ending of the file.
+fn comment_mark(path: &str) -> &'static str {
+    let ending = path.rsplit('.').next().unwrap_or_default();
+    if ["py", "sh", "txt", "cmake", "toml", "yml"].contains(&ending) { "#" } else { "//" }
+}
+
+fn without_space(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
+}
+
+fn without_comments(text: &[u8], mark: &str) -> Vec<u8> {
+    let mark = mark.as_bytes();
+    let code = |line: &[u8]| {
+        let end = line.windows(mark.len()).position(|part| part == mark).unwrap_or(line.len());
+        without_space(line.get(..end).unwrap_or(line))
+    };
+    text.split(|byte| *byte == b'\n').flat_map(code).collect()
 }
 
 /// The other patches that a resolution has to fit: those that change the lines, then those of the function.

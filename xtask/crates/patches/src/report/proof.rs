@@ -10,6 +10,9 @@ use serde::Serialize;
 
 use super::status::Place;
 
+/// Words of lines that are in every file.
+const COMMON_WORDS: [&str; 8] = ["break", "continue", "default", "do", "else", "endif", "return", "try"];
+
 /// The proof of one series.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProvenSeries {
@@ -259,7 +262,7 @@ impl ProvenSeries {
 
     /// Returns the guard against silent reverts: the upstream changes since the old base that patches reverse now, whether
     /// or not the proof accounts for them. It is what happens when a conflict is resolved by taking the side of the patch.
-    /// Lines without a letter or digit are in every file, and left out.
+    /// Lines such as `} else {` are in every file, and left out.
     pub fn reverts(&self) -> Vec<Revert> {
         let of_patch = |patch: &PatchProof| {
             let name = patch.name();
@@ -274,14 +277,18 @@ impl ProvenSeries {
             reverts.collect::<Vec<_>>()
         };
         let mut reverts: Vec<Revert> = self.proof.patches.iter().flat_map(of_patch).collect();
-        reverts.retain(|revert| {
-            revert.undone == Undone::Binary || revert.text.bytes().any(|byte| byte.is_ascii_alphanumeric())
-        });
+        reverts.retain(|revert| revert.undone == Undone::Binary || says_something(&revert.text));
         reverts.sort_by(|left, right| {
             (&left.patch, &left.path, left.line).cmp(&(&right.patch, &right.path, right.line))
         });
         reverts
     }
+}
+
+/// Whether a line has a word or a number, apart from those that lines between statements consist of.
+fn says_something(line: &str) -> bool {
+    let mut words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    words.any(|word| !word.is_empty() && !COMMON_WORDS.contains(&word))
 }
 
 #[cfg(test)]
@@ -484,6 +491,7 @@ pub(super) mod tests {
         let proof = proof(vec![
             finding(FindingClass::LostOwnLine, "    ours();"),
             undone("    }", Undone::Added),
+            undone("    } else {", Undone::Deleted),
             undone("    check();", Undone::Added),
             undone("    back();", Undone::Deleted),
             undone("the content is another", Undone::Binary),

@@ -42,7 +42,7 @@ pub fn text(report: &RebaseReport) -> String {
         text += &format!("\n{note}\n");
     }
     if report.written && !report.is_proved() {
-        text += "\nwarning: the move made differences that nothing accounts for\n";
+        text += "\nwarning: the move made differences that nothing accounts for; `prove` lists them\n";
     }
     text += &references(&report.references);
     for clash in &report.overlays {

@@ -194,8 +194,7 @@ fn reworded_with_another_subject_it_gets_another_name() {
     exit: 0
     -- stdout --
     patches/paged: 3 patches; changed:
-      new      0003-greet-very-dearly.patch
-      gone     0003-greet-dearly.patch
+      changed  0003-greet-dearly.patch -> 0003-greet-very-dearly.patch
     -- stderr --
          Locking paged in espalier.lock: tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     ");

@@ -19,7 +19,7 @@ fn a_clean_move_over_shifted_lines() {
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake
+    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
@@ -137,7 +137,7 @@ fn a_file_that_upstream_renamed_is_followed() {
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake
+    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
@@ -234,7 +234,7 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake
+    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0

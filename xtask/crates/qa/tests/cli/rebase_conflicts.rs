@@ -143,7 +143,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake
+    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Resolved patches/paged/0003-greet-dearly.patch: src/greet.c
     "#);
@@ -186,11 +186,11 @@ fn a_conflict_is_skipped() {
       dropped    patches/paged/0003-greet-dearly.patch
                  skipped by hand
 
-    warning: the move made differences that nothing accounts for
+    warning: the move made differences that nothing accounts for; `prove` lists them
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake
+    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
          Dropped patches/paged/0003-greet-dearly.patch: src/greet.c
     ");

@@ -110,7 +110,7 @@ fn a_conflict_is_handed_over_by_the_command_of_the_warning() {
     next: cargo xtask prove --variant child HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask lint
     next: cargo xtask build --variant child
-    next: cargo xtask undo    # if the move was a mistake
+    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Resolved patches/child/0002-greet-all.patch: src/greet.c
          Rebased grandchild onto child: 1 of 1 patches changed

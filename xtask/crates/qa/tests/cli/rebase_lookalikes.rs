@@ -220,7 +220,7 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake
+    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0

@@ -69,7 +69,7 @@ fn what_was_decided_before_a_conflict_holds_after_it() {
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake
+    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
     "#);
     moving.assert_moved();
@@ -126,11 +126,11 @@ fn a_replaced_binary_is_named() {
     warning: patches undo what upstream did since the old pin:
       0001-change-something.patch replaces data/logo.bin, which is binary, and upstream changed it too
 
-    warning: the move made differences that nothing accounts for
+    warning: the move made differences that nothing accounts for; `prove` lists them
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake
+    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Resolved patches/paged/0001-change-something.patch: data/logo.bin
     ");
@@ -238,11 +238,11 @@ fn where_upstream_moved_things_a_person_says_where_to() {
       -## src/circle.c ##
       -renamed
 
-    warning: the move made differences that nothing accounts for
+    warning: the move made differences that nothing accounts for; `prove` lists them
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake
+    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Resolved patches/paged/0001-change-something.patch: 2 files
     ");

@@ -287,6 +287,24 @@ fn each_place_has_a_folder_of_its_own() {
     assert_eq!(headers, ["@@ -1,7 +1,7 @@", "@@ -11,5 +11,5 @@"]);
 }
 
+/// The summary says where a side changed nothing that matters.
+#[test]
+fn white_space_and_comments_are_told_apart_from_code() {
+    let count = |line: &'static str| {
+        move |folder: &Path| files::edit(&folder.join("src/count.c"), "    int count = 0;", line)
+    };
+    for (own, upstreams, words) in [
+        ("    int count = 1;", "        int  count = 0;", "upstream changed only white space in these lines"),
+        ("    int count = 1;", "    int count = 0; // none", "upstream changed only comments in these lines"),
+        ("    int count = 1; // one", "    int count = 1;", "both sides have the same code but for comments"),
+        ("    int count = 1;", "    int count  = 1;", "both sides have the same text but for white space"),
+    ] {
+        let (moving, _) = stopped(Move::with_patch(count(own), count(upstreams)));
+        let readme = moving.project.read(&format!("{FOLDER}/README.md"));
+        assert!(readme.contains(&format!("\n  {words}\n")), "{readme}");
+    }
+}
+
 fn odd_name(folder: &Path) -> PathBuf {
     folder.join(OsStr::from_bytes(b"src/na\xefve.c"))
 }
