@@ -1,4 +1,4 @@
-//! Words of upstream's code that are gone, and that patches or overlay files still use.
+//! Words that upstream's code no longer has, and that patches or overlay files still use.
 //!
 //! Upstream renames or removes a function, a field or an option, and a patch that uses it merges without a conflict,
 //! because its lines are elsewhere. It does not compile then, or names an option that nothing reads any more. Words are

@@ -292,7 +292,7 @@ impl FileReplay<'_, '_> {
         Ok(Err(Unmerged { reason, marked: Some(text), hunks }))
     }
 
-    /// Returns the file `base` of the pin and the file `ours` of upstream's new tree; `None` if either is missing.
+    /// Returns the file `base` of the pin and the file `ours` of the new upstream tree; `None` if either is missing.
     fn upstream_texts(&self, base: &RepoPath, ours: &RepoPath) -> Option<[Vec<u8>; 2]> {
         let text = |tree: &dyn Tree, path: &RepoPath| {
             let entry = tree.entry(path.as_bytes()).ok()??;

@@ -171,7 +171,7 @@ fn a_place_that_was_decided_for_an_earlier_patch_is_not_in_doubt() {
         let mut settled = settled;
         assert_eq!(result(&settled.step(1).unwrap()), second(&moved));
     }
-    // A line of upstream's own is still in doubt.
+    // A line that upstream has is still in doubt.
     let upstreams = replay().with_upstream(&resolved).step(1).unwrap().replayed;
     assert!(matches!(reason(&upstreams), ConflictReason::LookAlike { .. }), "{upstreams:?}");
 }

@@ -95,7 +95,14 @@ mod tests {
     #[test]
     fn only_a_full_commit_id_is_cut() {
         assert_eq!(short_name(&"0aceb8d1".repeat(5)), "0aceb8d10ace");
-        for name in ["v1.0", "0aceb8d10aceb8d1", "release/v1.0-rc_1", "main~3", "a-branch-whose-name-is-forty-letters-long", ""] {
+        for name in [
+            "v1.0",
+            "0aceb8d10aceb8d1",
+            "release/v1.0-rc_1",
+            "main~3",
+            "a-branch-whose-name-is-forty-letters-long",
+            "",
+        ] {
             assert_eq!(short_name(name), name);
         }
     }

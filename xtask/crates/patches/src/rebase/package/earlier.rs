@@ -33,7 +33,7 @@ pub fn changed_by_earlier(
     (!is_upstreams).then(|| decided(stopped, base))
 }
 
-/// Returns the lines of upstream's `tree` that `lines` of the file come from; `None` if it does not have the file.
+/// Returns the lines of the upstream tree `tree` that `lines` of the file come from; `None` if it lacks the file.
 fn upstream_lines(
     stopped: &Stopped<'_>,
     tree: ObjectId,
