@@ -1,6 +1,6 @@
 //! `cargo xtask docs`: regenerates the generated documents and regions, or checks them.
 
-use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use clap::Args;
 use espalier_core::config::pins::short_name;
@@ -116,26 +116,21 @@ fn with_regions(file: &str, text: &str, (table, pin): (&str, &str)) -> Result<Op
     Ok((has_table || has_pin).then_some(new))
 }
 
-/// Returns the page of results; `None` in a project that has neither the page nor records at the pin of its default
-/// variant.
+/// Returns the page of results; `None` in a project that has neither the page nor records.
 fn results_page(context: &Context) -> Result<Option<Document>> {
-    let pins = context.pins()?;
-    let pin = pins.pin_of(pins.variant(None)?).revision.to_string();
-    let mut runs = BTreeMap::new();
-    for bench in results::BENCHES {
-        let file = context.layout.measurements(bench, &pin, "json");
-        if let Some(found) = disk::read_if_there(&file)?.and_then(|bytes| history::read(&bytes)) {
-            runs.insert(bench.to_string(), found);
-        }
-    }
-    let is_wanted = !runs.is_empty() || disk::exists(&context.layout.root().join(RESULTS));
+    let folder = context.layout.root().join(MEASUREMENTS);
+    let files = if disk::exists(&folder) { disk::files_below(&folder)? } else { Vec::new() };
+    let is_record = |file: &&PathBuf| file.extension().is_some_and(|extension| extension == "json");
+    let records = files.iter().filter(is_record).map(|file| disk::read(&folder.join(file)));
+    let runs = history::by_bench(records.collect::<Result<Vec<_>>>()?);
+    let is_known = |bench: &str| runs.contains_key(bench);
+    let is_wanted =
+        results::BENCHES.into_iter().any(is_known) || disk::exists(&context.layout.root().join(RESULTS));
     if !is_wanted {
         return Ok(None);
     }
-    let folder = context.layout.root().join(MEASUREMENTS);
-    let files = if disk::exists(&folder) { disk::files_below(&folder)? } else { Vec::new() };
     let files = files.iter().map(|file| file.display().to_string()).collect();
-    let text = format!("{GENERATED}\n\n{}", results::page(&pin, &runs, &files)?);
+    let text = format!("{GENERATED}\n\n{}", results::page(&runs, &files)?);
     let source = "a record in docs/measurements has changed";
     Ok(Some(Document { file: RESULTS, text, source }))
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::name::Name;
+use super::pins::short_name;
 use crate::error::Error;
 
 /// The tiny trained model of the smoke test, relative to the root.
@@ -289,7 +290,7 @@ impl Layout {
 
     /// Results of a benchmark at a pin, kept in the repository: `extension` is `json` or `svg`.
     pub fn measurements(&self, bench: &str, pin: &str, extension: &str) -> PathBuf {
-        let pin = pin.replace(['/', '\\'], "-");
+        let pin = short_name(pin).replace(['/', '\\'], "-");
         self.root.join("docs/measurements").join(format!("{bench}-{pin}.{extension}"))
     }
 

@@ -1,5 +1,7 @@
 //! The measurements at one pin, kept in the repository: a list of runs, the newest last.
 
+use std::collections::BTreeMap;
+
 use espalier_core::error::{Error, Result};
 use serde_json::{Value, json};
 
@@ -36,6 +38,20 @@ impl History {
     }
 }
 
+/// Returns the runs of each benchmark at every pin, the newest last, from the contents of all files; one that is not a
+/// history has none.
+pub fn by_bench(files: impl IntoIterator<Item = Vec<u8>>) -> BTreeMap<String, Vec<Value>> {
+    let mut runs: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for bytes in files {
+        let bench = serde_json::from_slice::<Value>(&bytes).ok();
+        let bench = bench.as_ref().and_then(|history| history["bench"].as_str()).unwrap_or_default();
+        runs.entry(bench.to_string()).or_default().extend(read(&bytes).unwrap_or_default());
+    }
+    let day = |run: &Value| run["date"].as_str().map(str::to_string);
+    runs.values_mut().for_each(|runs| runs.sort_by_key(day));
+    runs
+}
+
 /// Returns the runs of a history; `None` if the text is not a history.
 pub fn read(bytes: &[u8]) -> Option<Vec<Value>> {
     let history: Value = serde_json::from_slice(bytes).ok()?;
@@ -65,6 +81,17 @@ mod tests {
             let both = HISTORY.with(Some(first.as_bytes()), "v1", other).unwrap();
             assert_eq!(read(both.as_bytes()).unwrap().len(), 2);
         }
+    }
+
+    #[test]
+    fn the_runs_of_all_pins_are_in_the_order_of_their_days() {
+        let dated = |day: &str| json!({ "threads": 1, "date": day, "servers": [] });
+        let at = |pin: &str, day: &str| HISTORY.with(None, pin, dated(day)).unwrap().into_bytes();
+        let files =
+            [at("v2", "2026-11-03"), b"[1]".to_vec(), at("v1", "2026-11-01"), at("v10", "2026-11-02")];
+        let found = by_bench(files);
+        let days: Vec<&str> = found["burst"].iter().map(|run| run["date"].as_str().unwrap()).collect();
+        assert_eq!(days, ["2026-11-01", "2026-11-02", "2026-11-03"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use espalier_core::config::pins::short_name;
 use espalier_core::error::{Error, Result};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -95,37 +96,44 @@ const SECTIONS: [Section; BENCHES.len()] = [
     },
 ];
 
-/// Renders the page from the runs of each benchmark at `pin`, by name, the newest last, and the names of the files in
-/// docs/measurements.
+/// Renders the page from the runs of each benchmark at every pin, by name, the newest last, and the names of the files
+/// in docs/measurements.
 ///
 /// # Errors
 ///
 /// A run is not what the benchmark records.
-pub fn page(pin: &str, runs: &BTreeMap<String, Vec<Value>>, files: &BTreeSet<String>) -> Result<String> {
-    let mut text = format!(
-        "# Results\n\nThe newest recorded run of each workload at upstream {pin}, with the machine and the day. Figures \
-         of one row are of one run;\nfigures of different machines or days are not comparable. `--record` adds a run, \
-         and [the pages of each\nsubject](measurements/README.md) explain them.\n"
-    );
+pub fn page(runs: &BTreeMap<String, Vec<Value>>, files: &BTreeSet<String>) -> Result<String> {
+    let mut text = "# Results\n\nThe newest recorded run of each workload on each machine, with the upstream tree and \
+                    the day. Figures of one row are of one\nrun; figures of different machines, days or upstream trees \
+                    are not comparable. `--record` adds a run, and [the pages of\neach \
+                    subject](measurements/README.md) explain them.\n"
+        .to_string();
     for section in &SECTIONS {
-        text += &render(section, pin, runs.get(section.bench).map(Vec::as_slice).unwrap_or_default())?;
-        for (name, about) in section.plots {
-            let file = format!("{name}-{pin}.svg");
-            if files.contains(&file) {
-                text += &format!("\n![{about}](measurements/{file})\n");
-            }
-        }
+        let runs = runs.get(section.bench).map(Vec::as_slice).unwrap_or_default();
+        text += &render(section, runs)?;
+        let plots = section.plots.iter();
+        text.extend(plots.filter_map(|(name, about)| {
+            let file = newest_plot(name, runs, files)?;
+            Some(format!("\n![{about}](measurements/{file})\n"))
+        }));
     }
     Ok(text)
 }
 
-fn render(section: &Section, pin: &str, runs: &[Value]) -> Result<String> {
+/// Returns the plot at the pin of the newest run that has one.
+fn newest_plot(name: &str, runs: &[Value], files: &BTreeSet<String>) -> Option<String> {
+    let file = |run: &Value| Some(format!("{name}-{}.svg", short_name(run["pin"].as_str()?)));
+    runs.iter().rev().filter_map(file).find(|file| files.contains(file))
+}
+
+fn render(section: &Section, runs: &[Value]) -> Result<String> {
     let Section { bench, title, about, workload, figures, page, .. } = section;
     let command = format!("`cargo xtask bench {bench}`, discussed in [{page}](measurements/{page}).");
     if runs.is_empty() {
-        return Ok(format!("\n## {title}\n\nNot recorded at {pin}: {command}\n"));
+        return Ok(format!("\n## {title}\n\nNot recorded: {command}\n"));
     }
-    let head: Vec<&str> = workload.iter().chain(*figures).copied().chain(["machine", "date"]).collect();
+    let head: Vec<&str> =
+        workload.iter().chain(*figures).copied().chain(["machine", "upstream", "date"]).collect();
     let numbers = workload.len()..workload.len() + figures.len();
     let table = Table::with_numbers(&head.join(" | "), numbers, newest(section, runs)?);
     Ok(format!("\n## {title}\n\n{about} {command}\n\n{table}"))
@@ -139,7 +147,8 @@ fn newest(section: &Section, runs: &[Value]) -> Result<Vec<String>> {
         let (head, found) = read.map_err(|error| unreadable(section.bench, at + 1, &error))?;
         let machine = machine(&head);
         for (workload, figures) in found {
-            let row = format!("{workload} | {figures} | {machine} | {}", head.date);
+            let row =
+                format!("{workload} | {figures} | {machine} | {} | {}", short_name(&head.pin), head.date);
             let key = (workload, machine.clone());
             match rows.iter_mut().find(|(earlier, _)| *earlier == key) {
                 Some(earlier) => earlier.1 = row,
@@ -272,7 +281,7 @@ mod tests {
 
     fn page_of(runs: Vec<Value>) -> Result<String> {
         let files = BTreeSet::from(["burst-16x1600-v1.svg".to_string(), "capacity-v0.svg".to_string()]);
-        page("v1", &BTreeMap::from([("burst".to_string(), runs)]), &files)
+        page(&BTreeMap::from([("burst".to_string(), runs)]), &files)
     }
 
     #[test]
@@ -281,7 +290,7 @@ mod tests {
             [burst_run(16, 2, "2026-01-01"), burst_run(32, 1, "2026-01-02"), burst_run(16, 1, "2026-01-03")];
         let page = page_of(runs.to_vec()).unwrap();
         let row = |workload: &str, date: &str| {
-            format!("| {workload} x 1,600 | 4,000 | 1,000 | 4.00x | Some CPU, 1 thread | {date} |")
+            format!("| {workload} x 1,600 | 4,000 | 1,000 | 4.00x | Some CPU, 1 thread | v1 | {date} |")
         };
         assert!(page.contains(&row("16", "2026-01-03")) && page.contains(&row("32", "2026-01-02")), "{page}");
         assert!(!page.contains("2026-01-01"), "{page}");
@@ -292,9 +301,9 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_without_runs_at_the_pin_says_so() {
+    fn a_benchmark_without_runs_says_so() {
         let page = page_of(Vec::new()).unwrap();
-        assert!(page.contains("Not recorded at v1: `cargo xtask bench burst`"), "{page}");
+        assert!(page.contains("Not recorded: `cargo xtask bench burst`"), "{page}");
     }
 
     #[test]
@@ -308,15 +317,13 @@ mod tests {
     fn the_committed_page_is_what_the_committed_records_say() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs");
         let committed = disk::read_text(&docs.join("results.md")).unwrap();
-        let pin = committed.split("at upstream ").nth(1).unwrap().split(',').next().unwrap();
         let folder = docs.join("measurements");
-        let runs = BENCHES.iter().filter_map(|bench| {
-            let bytes = disk::read_if_there(&folder.join(format!("{bench}-{pin}.json"))).unwrap()?;
-            Some((bench.to_string(), history::read(&bytes).unwrap()))
-        });
-        let files =
-            disk::files_below(&folder).unwrap().iter().map(|file| file.display().to_string()).collect();
-        let page = page(pin, &runs.collect(), &files).unwrap();
+        let files = disk::files_below(&folder).unwrap();
+        let is_record = |file: &&std::path::PathBuf| file.extension().is_some_and(|ending| ending == "json");
+        let records = files.iter().filter(is_record).map(|file| disk::read(&folder.join(file)).unwrap());
+        let runs = history::by_bench(records);
+        let files = files.iter().map(|file| file.display().to_string()).collect();
+        let page = page(&runs, &files).unwrap();
         assert!(committed.ends_with(&page), "docs/results.md is stale: cargo xtask docs");
     }
 
