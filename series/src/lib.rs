@@ -73,7 +73,7 @@ pub use judge::verdict::Verdict;
 pub use lint::finding::{Finding, LintRule};
 pub use lint::numerics::Numerics;
 pub use lint::order::{
-    SeriesEntry, looks_like_a_patch, series_entry, series_order, slug_fits, slug_from_subject,
+    SeriesEntry, looks_like_a_patch, series_entry, series_order, sibling_after, slug_fits, slug_from_subject,
 };
 pub use lint::patch::{SUBJECT_LIMIT, lint_patch, same_subject};
 pub use lint::paths::lint_owners;
@@ -97,7 +97,9 @@ pub use model::layered_tree::LayeredTree;
 pub use model::memory_tree::MemoryTree;
 pub use model::mode::{FileMode, Mode};
 pub use model::object_id::{NotAnObjectId, ObjectId, ObjectKind};
-pub use model::patch::{BinaryHalf, BinaryPatch, Change, Content, FilePatch, FileSide, Hunk, Patch, Trailer};
+pub use model::patch::{
+    BinaryHalf, BinaryPatch, Change, Content, DROPPED_BECAUSE, FilePatch, FileSide, Hunk, Patch, Trailer,
+};
 pub use model::path::RepoPath;
 pub use model::path_refusal::PathRefusal;
 pub use model::printable::{printable, visible, visible_json};
@@ -111,10 +113,11 @@ pub use proof::words::{GoneWord, OwnFile, WordUse, gone_words};
 pub use read::apply_options::ApplyOptions;
 pub use read::authorship::{Authorship, authorship, find_author, find_date, read_authorship};
 pub use read::dep3::{DiffHeader, fields_in_mail_header, read_diff_header, status_in_body};
+pub use read::dropped::dropped_sibling;
 pub use read::hg_header::{HgHeader, read_hg_header};
 pub use read::loose_diff::{before_diff, has_diff, is_context_diff, stated_blobs};
 pub use read::mbox::{begins_with_mail, whole_mails};
-pub use read::parse::{PATCH_SIZE_LIMIT, parse};
+pub use read::parse::{PATCH_SIZE_LIMIT, parse, parse_sibling};
 pub use read::parse_error::{ParseError, Refusal};
 pub use read::patch_message::patch_message;
 pub use read::quilt::{QuiltEntry, is_packed, read_quilt_series};
@@ -123,7 +126,7 @@ pub use read::refusals::{FileRefusal, refusals};
 pub use read::subject::is_useless;
 pub use replay::origin::Origin;
 pub use replay::patch::{Replay, ReplayError, TreeNames};
-pub use replay::replayed_patch::replayed_patch;
+pub use replay::replayed_patch::{exact_patch, replayed_patch};
 pub use replay::survey::{Known, Survey, survey_series};
 pub use taken::counted_change::ChangedFile;
 pub use taken::scan::{Event, UpstreamHistory, UpstreamScan};

@@ -283,6 +283,12 @@ impl Replayed {
         })
     }
 
+    /// Returns whether a person has to decide about the patch before it can be part of a series on the other tree: it
+    /// has a conflict, or upstream has it, as a whole or in part.
+    pub fn needs_decision(&self) -> bool {
+        self.has_conflict() || self.is_upstreamed() || self.is_partly_upstreamed()
+    }
+
     /// Returns whether the patch has no effect any more.
     fn is_upstreamed(&self) -> bool {
         self.files.iter().all(|file| file.merge_kind == MergeKind::AlreadyThere)

@@ -22,6 +22,9 @@ pub enum LintRule {
     NotSource,
     OverlayPath,
     SubjectTwice,
+    SiblingWithoutPatch,
+    SiblingOfNoGeneration,
+    SiblingNotNeeded,
 }
 
 /// One broken rule.

@@ -1,4 +1,5 @@
-//! The file names of a series: `NNNN-slug.patch`, from 0001, without gaps.
+//! The file names of a series: `NNNN-slug.patch`, from 0001, without gaps; and those of the siblings of its patches,
+//! `NNNN-slug@GENERATION.patch`.
 
 use super::finding::{Finding, LintRule};
 
@@ -9,17 +10,41 @@ const SLUG_LIMIT: usize = 52;
 pub struct SeriesEntry {
     /// From 1.
     pub number: usize,
-    /// The part between number and `.patch`.
+    /// The part between number and `.patch`, without the generation of a sibling.
     pub slug: String,
+    /// The generation, if this is a sibling: it replaces the patch with the same number and slug there.
+    pub generation: Option<String>,
     /// The whole file name.
     pub name: String,
 }
 
-/// Returns the patches in the order in which they are applied, from their names in any order.
+impl SeriesEntry {
+    /// Returns the file name of the sibling of this patch in `generation`.
+    pub fn sibling_in(&self, generation: &str) -> String {
+        file_name(self.number, &self.slug, Some(generation))
+    }
+
+    /// Returns whether it is a sibling of the patch `base`.
+    pub fn is_sibling_of(&self, base: &SeriesEntry) -> bool {
+        let place = |entry: &SeriesEntry| (entry.number, entry.slug.clone());
+        self.generation.is_some() && base.generation.is_none() && place(self) == place(base)
+    }
+}
+
+/// Returns the name of the file of a patch, or of its sibling in `generation`.
+fn file_name(number: usize, slug: &str, generation: Option<&str>) -> String {
+    match generation {
+        Some(generation) => format!("{number:04}-{slug}@{generation}.patch"),
+        None => format!("{number:04}-{slug}.patch"),
+    }
+}
+
+/// Returns the patches in the order in which they are applied, from their names in any order. Siblings are checked, and
+/// left out.
 ///
 /// # Errors
 ///
-/// Every malformed name, every duplicate number and every gap.
+/// Every malformed name, every duplicate number, every gap, and every sibling without its patch.
 pub fn series_order(names: &[&str]) -> Result<Vec<SeriesEntry>, Vec<Finding>> {
     let mut entries = Vec::new();
     let mut findings = Vec::new();
@@ -29,9 +54,42 @@ pub fn series_order(names: &[&str]) -> Result<Vec<SeriesEntry>, Vec<Finding>> {
             Err(finding) => findings.push(*finding),
         }
     }
+    let (siblings, mut entries): (Vec<_>, Vec<_>) =
+        entries.into_iter().partition(|entry: &SeriesEntry| entry.generation.is_some());
     entries.sort_by(|a, b| (a.number, &a.name).cmp(&(b.number, &b.name)));
     findings.extend(check_numbers(&entries));
+    findings.extend(siblings.iter().filter_map(|sibling| check_sibling(sibling, &entries)));
     if findings.is_empty() { Ok(entries) } else { Err(findings) }
+}
+
+/// Returns the finding for a sibling that is not one of a patch in `entries`.
+fn check_sibling(sibling: &SeriesEntry, entries: &[SeriesEntry]) -> Option<Finding> {
+    if entries.iter().any(|entry| sibling.is_sibling_of(entry)) {
+        return None;
+    }
+    let wanted = file_name(sibling.number, &sibling.slug, None);
+    let message = format!("it is a sibling of `{wanted}`, which the series does not have");
+    let same_slug = entries.iter().find(|entry| entry.slug == sibling.slug);
+    let same_number = || entries.iter().find(|entry| entry.number == sibling.number);
+    let hint = match (same_slug.or_else(same_number), &sibling.generation) {
+        (Some(entry), Some(generation)) => {
+            format!("if it belongs to `{}`: name it `{}`", entry.name, entry.sibling_in(generation))
+        }
+        _ => "delete it: a patch that is gone needs no sibling".to_owned(),
+    };
+    Some(Finding::new(&sibling.name, None, LintRule::SiblingWithoutPatch, [&message, &hint]))
+}
+
+/// Returns the new name of the sibling `name` after the series `old` became `new`; `None` if its patch is gone. Patches
+/// keep the words of their names when they are renumbered, and their places when they are renamed.
+pub fn sibling_after(name: &str, old: &[&str], new: &[&str]) -> Option<String> {
+    let sibling = read_name(name)?;
+    let read = |names: &[&str]| names.iter().filter_map(|name| read_name(name)).collect::<Vec<_>>();
+    let (old, new) = (read(old), read(new));
+    let at = old.iter().position(|entry| sibling.is_sibling_of(entry))?;
+    let in_place = || new.get(at).filter(|_| old.len() == new.len());
+    let now = new.iter().find(|entry| entry.slug == sibling.slug).or_else(in_place)?;
+    Some(now.sibling_in(sibling.generation.as_deref()?))
 }
 
 fn check_numbers(entries: &[SeriesEntry]) -> Vec<Finding> {
@@ -94,17 +152,25 @@ pub(crate) fn check_name(name: &str) -> Result<SeriesEntry, Box<Finding>> {
 }
 
 fn read_name(name: &str) -> Option<SeriesEntry> {
-    let (digits, slug) = name.strip_suffix(".patch")?.split_once('-')?;
+    let (digits, rest) = name.strip_suffix(".patch")?.split_once('-')?;
+    let (slug, generation) = rest.split_once('@').map_or((rest, None), |(slug, name)| (slug, Some(name)));
     let is_number = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
     let is_word = |word: &str| {
         // The characters that `git format-patch` keeps of a subject.
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte))
     };
-    if !is_number || !slug.split('-').all(is_word) {
+    if !is_number || !slug.split('-').all(is_word) || !generation.is_none_or(is_generation) {
         return None;
     }
     let number = digits.parse().ok().filter(|number| *number > 0)?;
-    Some(SeriesEntry { number, slug: slug.to_owned(), name: name.to_owned() })
+    let generation = generation.map(str::to_owned);
+    Some(SeriesEntry { number, slug: slug.to_owned(), generation, name: name.to_owned() })
+}
+
+/// Returns whether `name` can be that of a generation, which is a pin.
+fn is_generation(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+    !name.is_empty() && !name.starts_with('-') && name.bytes().all(is_plain)
 }
 
 /// Checks a slug. It may omit words of the subject, but not add any. `git format-patch` cuts long slugs anywhere, so
@@ -125,7 +191,11 @@ pub(crate) fn check_slug(entry: &SeriesEntry, subject: &str) -> Option<Finding> 
         }
         None => false,
     };
-    let hint = format!("name it `{:04}-{generated}.patch`: cargo xtask lint --fix", entry.number);
+    let name = file_name(entry.number, &generated, entry.generation.as_deref());
+    let hint = match entry.generation {
+        None => format!("name it `{name}`: cargo xtask lint --fix"),
+        Some(_) => "give it the subject of the patch that it replaces".to_owned(),
+    };
     let message = format!("the name does not go with the subject `{subject}`");
     let rule = LintRule::SlugUnlikeSubject;
     (!is_made_from_subject).then(|| Finding::new(&entry.name, None, rule, [&message, &hint]))
@@ -154,7 +224,9 @@ fn words_of(subject: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LintRule, check_name, check_slug, series_order, slug_from_subject};
+    use super::{
+        LintRule, check_name, check_slug, series_entry, series_order, sibling_after, slug_from_subject,
+    };
 
     fn rules(names: &[&str]) -> Vec<LintRule> {
         let findings = series_order(names).unwrap_err();
@@ -193,6 +265,44 @@ mod tests {
         ] {
             assert_eq!(rules(&[name]), [LintRule::FileName], "{name}");
         }
+    }
+
+    #[test]
+    fn siblings_are_no_part_of_the_order() {
+        let entries = series_order(&["0001-a@b1.patch", "0001-a.patch", "0001-a@v0-9.patch"]).unwrap();
+        assert_eq!((entries.len(), entries[0].name.as_str()), (1, "0001-a.patch"));
+        let sibling = series_entry("0001-a@b1.patch").unwrap();
+        assert_eq!((sibling.slug.as_str(), sibling.generation.as_deref()), ("a", Some("b1")));
+        assert_eq!(entries[0].sibling_in("b1"), "0001-a@b1.patch");
+        for name in
+            ["0001-a@.patch", "0001-a@B1.patch", "0001-a@b.1.patch", "0001-a@b@c.patch", "0001-@b.patch"]
+        {
+            assert!(series_entry(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_sibling_has_the_number_and_the_slug_of_its_patch() {
+        let findings = |names: &[&str]| series_order(names).unwrap_err();
+        let moved = findings(&["0001-a.patch", "0002-b.patch", "0001-b@b1.patch"]);
+        assert_eq!(moved[0].rule, LintRule::SiblingWithoutPatch);
+        assert_eq!(moved[0].message, "it is a sibling of `0001-b.patch`, which the series does not have");
+        assert_eq!(moved[0].hint, "if it belongs to `0002-b.patch`: name it `0002-b@b1.patch`");
+        let renamed = findings(&["0001-a.patch", "0001-c@b1.patch"]);
+        assert_eq!(renamed[0].hint, "if it belongs to `0001-a.patch`: name it `0001-a@b1.patch`");
+        let gone = findings(&["0001-a.patch", "0009-c@b1.patch"]);
+        assert_eq!(gone[0].hint, "delete it: a patch that is gone needs no sibling");
+    }
+
+    #[test]
+    fn a_sibling_follows_its_patch() {
+        let old = ["0001-a.patch", "0002-b.patch"];
+        let after = |name: &str, new: &[&str]| sibling_after(name, &old, new);
+        assert_eq!(after("0002-b@b1.patch", &["0001-b.patch"]).as_deref(), Some("0001-b@b1.patch"));
+        let renamed = after("0002-b@b1.patch", &["0001-a.patch", "0002-c.patch"]);
+        assert_eq!(renamed.as_deref(), Some("0002-c@b1.patch"));
+        assert_eq!(after("0001-a@b1.patch", &["0001-b.patch"]), None);
+        assert_eq!(after("0003-x@b1.patch", &old), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::finding::{Finding, LintRule};
 use super::order::{check_name, check_slug};
 use super::paths::check_source_only;
 use super::rules::LintRules;
-use super::trailers::check_trailers;
+use super::trailers::{check_reason, check_trailers};
 use crate::model::patch::Patch;
 
 /// Maximum length of a subject in characters.
@@ -20,7 +20,10 @@ pub fn lint_patch(patch: &Patch, text: &[u8], rules: &LintRules) -> Vec<Finding>
     }
     findings.extend(check_subject(patch));
     findings.extend(check_final_newline(patch, text));
-    findings.extend(check_trailers(patch, rules));
+    findings.extend(match patch.is_dropped() {
+        true => check_reason(patch),
+        false => check_trailers(patch, rules),
+    });
     findings.extend(check_source_only(patch, rules));
     findings
 }

@@ -1,6 +1,7 @@
 //! The four required trailers of a patch, and their permitted values.
 
 use super::numerics::{NUMERICS_ALLOWED, Numerics};
+use crate::model::patch::DROPPED_BECAUSE;
 
 /// One required trailer.
 pub(crate) struct Requirement {
@@ -44,6 +45,14 @@ pub const TRAILER_KEYS: [(&str, &str); 4] = [
     (REQUIREMENTS[2].key, REQUIREMENTS[2].allowed),
     (REQUIREMENTS[3].key, REQUIREMENTS[3].allowed),
 ];
+
+/// The rule for the trailer of a sibling without a diff. It is not in [`TRAILER_KEYS`]: no other patch has it.
+pub(crate) const DROPPED: Requirement = Requirement {
+    key: DROPPED_BECAUSE,
+    may_repeat: false,
+    is_valid: |value| !value.is_empty(),
+    allowed: "why the generation does not need this patch, such as the upstream commit that has it",
+};
 
 fn is_upstream_status(value: &str) -> bool {
     let (status, detail) = value.split_once(' ').unwrap_or((value, ""));

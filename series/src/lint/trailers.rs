@@ -1,7 +1,7 @@
 //! The four required trailers of a patch.
 
 use super::finding::{Finding, LintRule};
-use super::requirements::{REQUIREMENTS, Requirement};
+use super::requirements::{DROPPED, REQUIREMENTS, Requirement};
 use super::rules::LintRules;
 use crate::model::patch::{Patch, Trailer};
 
@@ -16,19 +16,25 @@ pub fn is_valid_trailer(key: &str, value: &str) -> bool {
 
 /// Returns every required trailer that is missing, repeated or invalid.
 pub(crate) fn check_trailers(patch: &Patch, rules: &LintRules) -> Vec<Finding> {
-    REQUIREMENTS.iter().flat_map(|requirement| check_requirement(patch, requirement, rules)).collect()
+    let is_required = |requirement: &Requirement| rules.required().contains(&requirement.key);
+    let checks = REQUIREMENTS.iter();
+    checks.flat_map(|requirement| check_requirement(patch, requirement, is_required(requirement))).collect()
 }
 
-fn check_requirement(patch: &Patch, requirement: &Requirement, rules: &LintRules) -> Vec<Finding> {
+/// Returns the findings about the reason of a sibling without a diff, which no project can make optional.
+pub(crate) fn check_reason(patch: &Patch) -> Vec<Finding> {
+    check_requirement(patch, &DROPPED, true)
+}
+
+fn check_requirement(patch: &Patch, requirement: &Requirement, is_required: bool) -> Vec<Finding> {
     let is_it = |trailer: &&Trailer| trailer.key.eq_ignore_ascii_case(requirement.key);
     let found: Vec<&Trailer> = patch.trailers.iter().filter(is_it).collect();
     if found.is_empty() {
-        let is_required = rules.required().contains(&requirement.key);
         return is_required.then(|| missing(patch, requirement)).into_iter().collect();
     }
     let mut findings: Vec<Finding> = found
         .iter()
-        .filter(|trailer| !is_valid_trailer(requirement.key, &trailer.value))
+        .filter(|trailer| trailer.value == PLACEHOLDER || !(requirement.is_valid)(&trailer.value))
         .map(|trailer| bad_value(patch, requirement, trailer))
         .collect();
     if let (Some(second), false) = (found.get(1), requirement.may_repeat) {

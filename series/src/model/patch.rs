@@ -22,11 +22,26 @@ pub struct Patch {
     pub body: String,
     /// The trailers found in the last paragraph of the body.
     pub trailers: Vec<Trailer>,
-    /// The files, in the patch's order. Never empty; no path is written twice.
+    /// The files, in the patch's order; empty only for a sibling that drops its patch. No path is written twice.
     pub files: Vec<FilePatch>,
 }
 
+/// The trailer of a sibling without a diff: the reason why its patch is dropped in that generation.
+pub const DROPPED_BECAUSE: &str = "Dropped-because";
+
 impl Patch {
+    /// Returns the reason why a sibling without a diff drops its patch; `None` for any other patch.
+    pub fn dropped_because(&self) -> Option<&str> {
+        let mut trailers = self.trailers.iter().filter(|_| self.is_dropped());
+        let reason = trailers.find(|trailer| trailer.key.eq_ignore_ascii_case(DROPPED_BECAUSE));
+        reason.map(|trailer| trailer.value.as_str())
+    }
+
+    /// Returns whether it is a sibling without a diff: the patch that it replaces is dropped in its generation.
+    pub fn is_dropped(&self) -> bool {
+        self.files.is_empty()
+    }
+
     /// Returns the commit message: subject, blank line, body; ends with a line feed.
     pub fn message(&self) -> String {
         if self.body.is_empty() {

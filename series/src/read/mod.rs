@@ -7,6 +7,7 @@ mod checks;
 pub(crate) mod cursor;
 pub(crate) mod dep3;
 mod diff_header;
+pub(crate) mod dropped;
 mod encoded_word;
 mod file_patch;
 pub(crate) mod hg_header;

@@ -7,7 +7,7 @@ use super::cursor::{Cursor, RawLine};
 use super::file_patch::{Budget, read_file_patch};
 use super::mail::{Mail, read_mail};
 use super::parse_error::{ParseError, Refusal};
-use crate::model::patch::{FilePatch, Patch};
+use crate::model::patch::{DROPPED_BECAUSE, FilePatch, Patch, Trailer};
 use crate::model::path::RepoPath;
 
 /// Maximum size of a patch file in bytes.
@@ -57,7 +57,28 @@ const BINARY_LIMIT: u64 = 256 << 20;
 /// assert_eq!((error.line, error.refusal), (9, Refusal::SymlinkMode));
 /// ```
 pub fn parse(name: &str, text: &[u8]) -> Result<Patch, ParseError> {
-    parse_text(text).map(|patch| named(patch, name)).map_err(|mut error| {
+    parse_named(name, text, Diffs::Required)
+}
+
+/// Parses `text`, the content of the file `name`, a sibling: as [`parse`], but instead of a diff it may have a trailer
+/// `Dropped-because:`, which drops the patch in that generation.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_sibling(name: &str, text: &[u8]) -> Result<Patch, ParseError> {
+    parse_named(name, text, Diffs::Optional)
+}
+
+/// Whether a file without a diff is a patch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Diffs {
+    Required,
+    Optional,
+}
+
+fn parse_named(name: &str, text: &[u8], diffs: Diffs) -> Result<Patch, ParseError> {
+    parse_text(text, diffs).map(|patch| named(patch, name)).map_err(|mut error| {
         error.patch = name.to_owned();
         error
     })
@@ -68,7 +89,7 @@ fn named(mut patch: Patch, name: &str) -> Patch {
     patch
 }
 
-fn parse_text(text: &[u8]) -> Result<Patch, ParseError> {
+fn parse_text(text: &[u8], diffs: Diffs) -> Result<Patch, ParseError> {
     if text.len() > PATCH_SIZE_LIMIT {
         let found = format!("{} bytes", text.len());
         return Err(ParseError::new(1, Refusal::PatchTooLarge, found.as_bytes(), "at most 64 MiB"));
@@ -76,7 +97,9 @@ fn parse_text(text: &[u8]) -> Result<Patch, ParseError> {
     let mut cursor = Cursor::new(text);
     let mail = read_mail(&mut cursor)?;
     check_authorship(&mail)?;
-    let files = read_files(&mut cursor)?;
+    let is_reason = |trailer: &Trailer| trailer.key.eq_ignore_ascii_case(DROPPED_BECAUSE);
+    let is_dropped = diffs == Diffs::Optional && mail.trailers.iter().any(is_reason);
+    let files = read_files(&mut cursor, is_dropped)?;
     check_paths_once(&files)?;
     Ok(Patch {
         name: String::new(),
@@ -105,13 +128,13 @@ fn check_authorship(mail: &Mail) -> Result<(), ParseError> {
     Ok(())
 }
 
-fn read_files(cursor: &mut Cursor<'_>) -> Result<Vec<FilePatch>, ParseError> {
+fn read_files(cursor: &mut Cursor<'_>, may_be_empty: bool) -> Result<Vec<FilePatch>, ParseError> {
     let mut budget = Budget { lines: LINE_LIMIT, binary_bytes: BINARY_LIMIT };
     let mut files = Vec::new();
     while cursor.peek_prefix(b"diff --git ").is_some() {
         files.push(read_file_patch(cursor, &mut budget)?);
     }
-    if files.is_empty() {
+    if files.is_empty() && !may_be_empty {
         let line = cursor.line_number();
         return Err(ParseError::new(line, Refusal::NoDiff, b"end of file", "`diff --git a/… b/…`"));
     }

@@ -10,9 +10,12 @@ use super::file::FileReplay;
 use super::left_behind::left_behind;
 use super::origin::Origin;
 use crate::apply::collision::find_collisions;
+use crate::judge::apply_patch::apply_patch;
 use crate::judge::replayed::{MergeKind, Replayed, ReplayedFile, SameFunction, Step};
+use crate::judge::verdict::Verdict;
 use crate::model::layered_tree::LayeredTree;
 use crate::model::object_id::ObjectId;
+use crate::model::patch::Patch;
 use crate::model::tree::{Tree, TreeError};
 use crate::text::markers::Labels;
 
@@ -161,12 +164,34 @@ impl<'a> Replay<'a> {
     ///
     /// When a tree cannot be read, the patch is not exact on its own tree, or it does not exist.
     pub fn step(&mut self, at: usize) -> Result<Step, ReplayError> {
-        let onto = Onto { new: &self.new, upstream: self.upstream, same: self.same };
-        let step = replay_patch(self.origin, at, onto, self.names)?.if_upstreamed(self.taken.contains(&at));
+        let step = self.try_step(at)?;
         if !step.replayed.has_conflict() {
             self.new.add(&step.changes);
         }
         Ok(step)
+    }
+
+    /// As [`Replay::step`], without a change to the new tree.
+    ///
+    /// # Errors
+    ///
+    /// As [`Replay::step`].
+    pub fn try_step(&self, at: usize) -> Result<Step, ReplayError> {
+        let onto = Onto { new: &self.new, upstream: self.upstream, same: self.same };
+        let step = replay_patch(self.origin, at, onto, self.names)?;
+        Ok(step.if_upstreamed(self.taken.contains(&at)))
+    }
+
+    /// Applies `patch` in place of one of the series: it was made for the new tree as it is now, with the patches
+    /// before it. Nothing changes unless it is exact.
+    ///
+    /// # Errors
+    ///
+    /// Only when a tree cannot be read.
+    pub fn apply_instead(&mut self, patch: &Patch) -> Result<Verdict, TreeError> {
+        let verdict = apply_patch(patch, &self.new)?;
+        self.new.add(verdict.changes());
+        Ok(verdict)
     }
 
     /// Returns the content of a blob that either tree has or had.
