@@ -7,7 +7,6 @@ use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::{Store, commit_text_by};
 use espalier_core::sys::project::inputs::PatchFile;
-use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_core::sys::work_trees::edit_repo::Marks;
 use espalier_series as series;
 use espalier_series::{Authorship, Patch};
@@ -47,7 +46,7 @@ pub fn make_commits(
 ) -> Result<SeriesCommits> {
     let stack = Stack::read(&context.layout, pins, variant)?;
     authors_of(&stack)?;
-    fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+    stack.fetch(context, store)?;
     commits_of(store, stack)
 }
 

@@ -10,6 +10,7 @@ pub mod commit_property;
 pub mod commits;
 pub mod edit;
 pub mod export;
+pub mod generation;
 pub mod import;
 pub mod lint;
 pub mod lock;

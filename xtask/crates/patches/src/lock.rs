@@ -7,7 +7,6 @@ use espalier_core::error::Result;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::project::run_lock::Access;
 use espalier_core::sys::project::stage::Stage;
-use espalier_core::sys::upstream::fetch::fetch_pin;
 use serde_json::json;
 
 use super::apply;
@@ -30,7 +29,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let mut fresh = Lock::default();
     for variant in pins.variants.values() {
         let stack = Stack::read(&context.layout, &pins, variant)?;
-        fetch_pin(&store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+        stack.fetch(context, &store)?;
         let applied = apply::apply_stack(&store, &stack)?;
         if access == Access::Change {
             apply::keep_base(&store, variant, &applied.locked)?;

@@ -11,10 +11,11 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::history::{self, Commit};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::project::root::absolute;
-use espalier_core::sys::upstream::fetch::{Fetcher, fetch_pin};
+use espalier_core::sys::upstream::fetch::Fetcher;
 use espalier_core::sys::upstream::tip::{self, Ask, Tip};
 use espalier_series::{PatchClass, Survey};
 
+use super::generation;
 use super::range::{self, Range};
 use crate::commit_property::CommitProperty;
 use crate::stack::Stack;
@@ -85,7 +86,8 @@ impl PinnedSeries {
         let stack = Stack::read(&context.layout, &pins, pins.variant(variant)?)?;
         let store = Store::open(&context.layout.store())?;
         // The pin's blobs are needed to find the function in which a hunk was made.
-        fetch_pin(&store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+        stack.fetch(context, &store)?;
+        let stack = generation::placed(&store, &stack)?.into_owned();
         Ok(PinnedSeries { stack, store })
     }
 
@@ -96,7 +98,9 @@ impl PinnedSeries {
         let others = pins.series_on(&self.stack.pin.name).into_iter();
         let others = others.filter(|other| pins.patch_folders(other) != ours).map(|other| {
             let stack = Stack::read(&context.layout, &pins, other)?;
-            Ok(PinnedSeries { stack, store: Store::open(&context.layout.store())? })
+            let store = Store::open(&context.layout.store())?;
+            let stack = generation::placed(&store, &stack)?.into_owned();
+            Ok(PinnedSeries { stack, store })
         });
         others.collect()
     }

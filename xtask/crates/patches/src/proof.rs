@@ -13,7 +13,7 @@ use espalier_series::{
     lost_calls, prove_series,
 };
 
-use super::apply;
+use super::{apply, generation};
 use crate::stack::Stack;
 
 /// Size limit of a file in which calls and words are counted, in bytes: a larger one is data or was generated.
@@ -72,7 +72,8 @@ impl<'a> SeriesTrees<'a> {
 
 /// Returns the trees after each patch of `stack`, without overlays.
 pub fn trees_of(store: &Store, stack: &Stack) -> Result<Vec<ObjectId>> {
-    apply::trees_after(store, stack.pin.tree, &stack.patches)
+    let placed = generation::placed(store, stack)?;
+    apply::trees_after(store, stack.pin.tree, &placed.patches)
 }
 
 /// Compares a series before a move with the one after it. `is_whole` tells whether either is complete.

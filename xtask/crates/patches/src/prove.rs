@@ -23,12 +23,11 @@ use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::project::stage::Stage;
-use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_series::ObjectId;
 use serde_json::{Value, json};
 use state::State;
 
-use super::apply;
+use super::{apply, generation};
 use crate::proof::{self, SeriesTrees};
 use crate::rebase;
 use crate::report::proof::{MoveProof, ProvenSeries};
@@ -189,8 +188,9 @@ struct Applied {
 impl Applied {
     fn of(context: &Context, store: &Store, state: &State<'_>, variant: &Name) -> Result<Applied> {
         let stack = state.stack(variant)?;
-        fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+        stack.fetch(context, store)?;
         let at = |error: Error| Error { what: format!("at {}: {}", state.name(), error.what), ..error };
+        let stack = generation::placed(store, &stack).map_err(at)?.into_owned();
         let applied = apply::apply_stack(store, &stack).map_err(at)?;
         let locked = state.locked(variant, &applied.locked)?;
         let trees = proof::trees_of(store, &stack)?;

@@ -4,8 +4,11 @@
 use espalier_core::config::layout::Layout;
 use espalier_core::config::overlay::OverlayFile;
 use espalier_core::config::pins::{Pin, Pins, Variant};
+use espalier_core::context::Context;
 use espalier_core::error::Result;
-use espalier_core::sys::project::inputs::{PatchFile, read_overlays, read_series};
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::project::inputs::{PatchFile, SeriesFiles, read_overlays, read_series};
+use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_series::Patch;
 
 /// A variant with all of our inputs to its tree.
@@ -13,16 +16,41 @@ use espalier_series::Patch;
 pub struct Stack {
     /// The variant itself.
     pub variant: Variant,
-    /// The pin that its patches were made for.
+    /// The pin that its patches were made for, or a generation of it.
     pub pin: Pin,
-    /// Its patch files in the order in which they apply, parents first.
+    /// Its patch files in the order in which they apply, parents first; of a sibling, this is the sibling.
     pub files: Vec<PatchFile>,
-    /// The parsed patches.
+    /// The parsed patches. On a generation, those without a sibling are as they were made, and exact only after
+    /// [`placed`](crate::generation::placed).
     pub patches: Vec<Patch>,
     /// Number of patches that belong to parents; they come first.
     pub parents: usize,
     /// Overlay files, parents first.
     pub overlays: Vec<OverlayFile>,
+    /// If the pin is a generation: the patches as they were made, and their siblings.
+    pub generation: Option<Generation>,
+}
+
+/// The series that is replayed on a generation.
+#[derive(Clone, Debug)]
+pub struct Generation {
+    /// The pin that the patches were made for.
+    pub base: Pin,
+    /// All patch files, parents first.
+    pub files: Vec<PatchFile>,
+    /// The parsed patches.
+    pub patches: Vec<Patch>,
+    /// For each patch its sibling in this generation.
+    pub siblings: Vec<Option<Sibling>>,
+}
+
+/// A patch that takes the place of another one in a generation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sibling {
+    /// Its file.
+    pub file: PatchFile,
+    /// The parsed patch, which has a reason instead of a diff if it drops the other one.
+    pub patch: Patch,
 }
 
 impl Stack {
@@ -32,17 +60,70 @@ impl Stack {
     ///
     /// A folder cannot be read or is not a series, or a file in it is not a patch.
     pub fn read(layout: &Layout, pins: &Pins, variant: &Variant) -> Result<Stack> {
-        let line = pins.stack(variant);
-        let mut files = Vec::new();
+        let overlays = read_overlays(layout, &pins.stack(variant))?;
+        let stack = Stack::of_series(pins, variant, |folder| read_series(layout, folder))?;
+        Ok(Stack { overlays, ..stack })
+    }
+
+    /// As [`Stack::read`], without overlays; `read` returns the series in a folder.
+    ///
+    /// # Errors
+    ///
+    /// That of `read`, or a file is not a patch.
+    pub fn of_series(
+        pins: &Pins,
+        variant: &Variant,
+        read: impl Fn(&str) -> Result<SeriesFiles>,
+    ) -> Result<Stack> {
+        let (mut files, mut siblings) = (Vec::new(), Vec::new());
         let mut parents = 0;
-        for one in &line {
+        for one in pins.stack(variant) {
             parents = files.len();
             if let Some(folder) = &one.patches {
-                files.extend(read_series(layout, folder)?);
+                let series = read(folder)?;
+                files.extend(series.patches);
+                siblings.extend(series.siblings);
             }
         }
-        let overlays = read_overlays(layout, &line)?;
-        Stack::of(variant, pins.pin_of(variant), files, parents, overlays)
+        let stack = Stack::of(variant, pins.pin_of(variant), files, parents, Vec::new())?;
+        match pins.generation_of(variant) {
+            Some(generation) => stack.on_generation(generation.base, &siblings),
+            None => Ok(stack),
+        }
+    }
+
+    /// Returns the stack with the siblings of its pin, a generation of `base`.
+    fn on_generation(self, base: &Pin, siblings: &[PatchFile]) -> Result<Stack> {
+        let sibling = |file: &PatchFile| sibling_of(file, &self.pin.name, siblings);
+        let siblings: Vec<Option<Sibling>> = self.files.iter().map(sibling).collect::<Result<_>>()?;
+        let (mut files, mut patches, mut parents) = (Vec::new(), Vec::new(), 0);
+        for (at, ((file, patch), sibling)) in self.files.iter().zip(&self.patches).zip(&siblings).enumerate()
+        {
+            let (file, patch) =
+                sibling.as_ref().map_or((file, patch), |sibling| (&sibling.file, &sibling.patch));
+            if !patch.is_dropped() {
+                files.push(file.clone());
+                patches.push(patch.clone());
+                parents += usize::from(at < self.parents);
+            }
+        }
+        let generation =
+            Generation { base: base.clone(), files: self.files, patches: self.patches, siblings };
+        Ok(Stack { files, patches, parents, generation: Some(generation), ..self })
+    }
+
+    /// Fetches the tree of its pin, and for a generation that of the pin that the patches were made for. The caller
+    /// holds the run lock.
+    ///
+    /// # Errors
+    ///
+    /// No source serves one of them.
+    pub fn fetch(&self, context: &Context, store: &Store) -> Result<()> {
+        let base = self.generation.as_ref().map(|generation| &generation.base);
+        for pin in std::iter::once(&self.pin).chain(base) {
+            fetch_pin(store, &context.layout, pin, context.offline, &context.ui)?;
+        }
+        Ok(())
     }
 
     fn of(
@@ -53,7 +134,8 @@ impl Stack {
         overlays: Vec<OverlayFile>,
     ) -> Result<Stack> {
         let patches = files.iter().map(PatchFile::parse).collect::<Result<_>>()?;
-        Ok(Stack { variant: variant.clone(), pin: pin.clone(), files, patches, parents, overlays })
+        let (variant, pin) = (variant.clone(), pin.clone());
+        Ok(Stack { variant, pin, files, patches, parents, overlays, generation: None })
     }
 
     /// Returns the stack with the variant's own patches replaced.
@@ -76,6 +158,7 @@ impl Stack {
             patches: self.own_patches().to_vec(),
             parents: 0,
             overlays: Vec::new(),
+            generation: None,
         }
     }
 
@@ -105,4 +188,11 @@ fn is_of(variant: &Variant, file: &OverlayFile) -> bool {
     let is_in =
         |folder: &String| file.from.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'));
     variant.overlays.iter().any(is_in)
+}
+
+/// Returns the sibling of `file` in a generation.
+fn sibling_of(file: &PatchFile, generation: &str, siblings: &[PatchFile]) -> Result<Option<Sibling>> {
+    let path = file.sibling_in(generation);
+    let found = siblings.iter().find(|sibling| Some(&sibling.file) == path.as_ref());
+    found.map(|file| Ok(Sibling { file: file.clone(), patch: file.parse()? })).transpose()
 }

@@ -7,7 +7,7 @@ use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::next_command;
-use espalier_core::sys::project::inputs::{PatchFile, find_patch, read_folder};
+use espalier_core::sys::project::inputs::{PatchFile, SeriesFiles, find_patch, read_folder};
 use espalier_core::sys::project::run_lock::Access;
 use espalier_core::sys::project::stage::Stage;
 use espalier_series as series;
@@ -45,7 +45,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (_lock, pins) = context.begin(false, Access::Change)?;
     let variant = pins.variant(options.variant.as_deref())?;
     let folder = series_folder(variant)?;
-    let before = read_folder(&context.layout, folder)?;
+    let before = SeriesFiles::of(read_folder(&context.layout, folder)?).patches;
     let chosen = chosen(&before, &options.patches)?;
     let is_chosen = |file: &PatchFile| chosen.contains(&file.file);
     let mut after = Vec::new();

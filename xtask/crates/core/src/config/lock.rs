@@ -36,6 +36,27 @@ pub struct LockedVariant {
     pub overlays: Vec<LockedFile>,
     /// The final tree.
     pub tree: String,
+    /// On a generation: the tree of the pin that the patches were made for, from which they are replayed.
+    #[serde(default, rename = "made-for", skip_serializing_if = "Option::is_none")]
+    pub made_for: Option<String>,
+    /// On a generation: the siblings that take the place of patches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub siblings: Vec<LockedSibling>,
+}
+
+/// A sibling, and the patch whose place it takes. The patch is recorded too: when it changes, the sibling may have to
+/// change with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LockedSibling {
+    /// Path relative to the root.
+    pub file: String,
+    /// Digest of the sibling.
+    pub sha256: String,
+    /// Path of the patch, relative to the root.
+    pub patch: String,
+    /// Digest of the patch.
+    pub patch_sha256: String,
 }
 
 /// One patch and the tree after it.
@@ -93,6 +114,15 @@ impl Lock {
         for patch in self.variants.values_mut().flat_map(|variant| &mut variant.patches) {
             if let Some((file, sha256)) = moved.get(&(patch.file.as_str(), patch.sha256.as_str())) {
                 (patch.file, patch.sha256) = (file.to_string(), sha256.to_string());
+            }
+        }
+        for sibling in self.variants.values_mut().flat_map(|variant| &mut variant.siblings) {
+            if let Some((file, sha256)) = moved.get(&(sibling.file.as_str(), sibling.sha256.as_str())) {
+                (sibling.file, sibling.sha256) = (file.to_string(), sha256.to_string());
+            }
+            if let Some((file, sha256)) = moved.get(&(sibling.patch.as_str(), sibling.patch_sha256.as_str()))
+            {
+                (sibling.patch, sibling.patch_sha256) = (file.to_string(), sha256.to_string());
             }
         }
     }
@@ -176,6 +206,14 @@ impl LockedVariant {
             *text += &format!("    {{ path = {}, sha256 = {} }},\n", quote(&file.path), quote(&file.sha256));
         }
         *text += &format!("]\ntree = {}\n", quote(&self.tree));
+        if let Some(made_for) = &self.made_for {
+            *text += &format!("made-for = {}\n", quote(made_for));
+        }
+        if !self.siblings.is_empty() {
+            *text += "siblings = [\n";
+            self.siblings.iter().for_each(|sibling| *text += &sibling.render());
+            *text += "]\n";
+        }
     }
 
     fn differences(&self, fresh: &LockedVariant) -> Vec<String> {
@@ -186,6 +224,15 @@ impl LockedVariant {
             }
         };
         compare("base tree".into(), &self.base, &fresh.base);
+        let tree = |made_for: &Option<String>| made_for.clone().unwrap_or_else(|| "none".to_string());
+        compare("tree that the patches were made for".into(), &tree(&self.made_for), &tree(&fresh.made_for));
+        let (locked, now) = (sibling_digests(&self.siblings), sibling_digests(&fresh.siblings));
+        for what in locked.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
+            let digest = |digests: &BTreeMap<String, &str>| {
+                digests.get(what).copied().unwrap_or("not there").to_string()
+            };
+            compare(format!("{what} sha256"), &digest(&locked), &digest(&now));
+        }
         let (locked, now) = (patch_digests(&self.patches), patch_digests(&fresh.patches));
         for file in locked.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
             compare(format!("{file} sha256"), digest_in(&locked, file), digest_in(&now, file));
@@ -206,6 +253,26 @@ impl LockedVariant {
         compare("final tree".into(), &self.tree, &fresh.tree);
         found
     }
+}
+
+impl LockedSibling {
+    fn render(&self) -> String {
+        let LockedSibling { file, sha256, patch, patch_sha256 } = self;
+        let [file, sha256, patch, patch_sha256] =
+            [file, sha256, patch, patch_sha256].map(|value| toml_string(value));
+        format!(
+            "    {{ file = {file}, sha256 = {sha256}, patch = {patch}, patch-sha256 = {patch_sha256} }},\n"
+        )
+    }
+}
+
+/// Returns the digest of each sibling that is in no list of patches, or whose patch may have changed, by its description.
+fn sibling_digests(siblings: &[LockedSibling]) -> BTreeMap<String, &str> {
+    let both = siblings.iter().flat_map(|sibling| {
+        let replaced = format!("{}, replaced by {},", sibling.patch, sibling.file);
+        [(sibling.file.clone(), sibling.sha256.as_str()), (replaced, sibling.patch_sha256.as_str())]
+    });
+    both.collect()
 }
 
 fn digest_in<'a>(files: &BTreeMap<&str, &'a str>, path: &str) -> &'a str {
@@ -249,6 +316,8 @@ mod tests {
             patches: vec![patch],
             overlays: vec![file],
             tree: "22".into(),
+            made_for: None,
+            siblings: Vec::new(),
         };
         Lock { variants: BTreeMap::from([("paged".to_string(), variant)]), ..Lock::default() }
     }
@@ -298,6 +367,44 @@ mod tests {
     fn what_is_written_reads_back() {
         let text = sample().render();
         assert_eq!(Lock::parse(SourceText { name: "espalier.lock", text: &text }).unwrap(), sample());
+    }
+
+    fn on_a_generation() -> Lock {
+        let mut lock = sample();
+        let variant = lock.variants.get_mut("paged").unwrap();
+        variant.made_for = Some("33".into());
+        variant.siblings = vec![LockedSibling {
+            file: "patches/p/0002-b@b1.patch".into(),
+            sha256: "dd".into(),
+            patch: "patches/p/0002-b.patch".into(),
+            patch_sha256: "ee".into(),
+        }];
+        lock
+    }
+
+    #[test]
+    fn a_generation_is_locked_with_what_it_is_replayed_from() {
+        let text = on_a_generation().render();
+        assert_eq!(
+            Lock::parse(SourceText { name: "espalier.lock", text: &text }).unwrap(),
+            on_a_generation()
+        );
+        assert!(!sample().render().contains("made-for") && !sample().render().contains("siblings"));
+        let mut fresh = on_a_generation();
+        let variant = fresh.variants.get_mut("paged").unwrap();
+        variant.made_for = Some("44".into());
+        variant.siblings[0].patch_sha256 = "ff".into();
+        assert_eq!(
+            on_a_generation().differences(&fresh),
+            [
+                "paged: tree that the patches were made for: locked 33, now 44",
+                "paged: patches/p/0002-b.patch, replaced by patches/p/0002-b@b1.patch, sha256: locked ee, now ff",
+            ]
+        );
+        let mut lock = on_a_generation();
+        let old = ("patches/p/0002-b.patch", "ee");
+        lock.follow(&BTreeMap::from([(old, ("patches/p/0001-b.patch", "ee"))]));
+        assert_eq!(lock.variants["paged"].siblings[0].patch, "patches/p/0001-b.patch");
     }
 
     #[test]

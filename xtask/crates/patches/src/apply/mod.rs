@@ -20,14 +20,13 @@ use espalier_core::sys::git::tree::{Entry, GitTree};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::inputs::PatchFile;
 use espalier_core::sys::project::run_lock::Access;
-use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_core::sys::work_trees::materialise::{self, Materialised, Place};
 use espalier_series as series;
 use espalier_series::{ObjectId, ObjectKind, Patch, TreeChange};
 use owners::check_owners;
 use serde_json::json;
 
-use super::lock_file;
+use super::{generation, lock_file};
 use crate::stack::Stack;
 
 /// Options of `apply`.
@@ -155,7 +154,7 @@ pub fn apply(
     if let Some(applied) = unchanged(context, store, &stack)? {
         return Ok(applied);
     }
-    fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+    stack.fetch(context, store)?;
     let applied = apply_stack(store, &stack)?;
     keep_base(store, variant, &applied.locked)?;
     if locking == Locking::Update || context.locked {
@@ -218,7 +217,9 @@ fn unchanged(context: &Context, store: &Store, stack: &Stack) -> Result<Option<A
     let Ok(tree) = locked.tree.parse::<ObjectId>() else { return Ok(None) };
     // A lock that came with a checkout is only a claim; only what was applied here counts as done.
     let done = disk::read_if_there(&context.layout.applied(&variant.name))?;
-    if done.as_deref() != Some(locked.to_text(&variant.name).as_bytes()) || !store.has_pin(pin.tree) {
+    let base = stack.generation.as_ref().map(|generation| generation.base.tree);
+    let has_pins = std::iter::once(pin.tree).chain(base).all(|tree| store.has_pin(tree));
+    if done.as_deref() != Some(locked.to_text(&variant.name).as_bytes()) || !has_pins {
         return Ok(None);
     }
     Ok(Some(Applied { pin: pin.clone(), tree, locked, unchanged: true }))
@@ -246,6 +247,13 @@ fn is_same(locked: &LockedVariant, stack: &Stack) -> bool {
         && locked.pin == pin.revision.to_string()
         && patches.eq(files.iter().map(|patch| (&patch.file, &patch.sha256)))
         && locked.overlays == locked_overlays(&stack.overlays)
+        && locked.made_for == made_for(stack)
+        && locked.siblings == generation::locked_siblings(stack)
+}
+
+/// Returns the tree that the patches were made for, if they are on a generation.
+fn made_for(stack: &Stack) -> Option<String> {
+    stack.generation.as_ref().map(|generation| generation.base.tree.to_string())
 }
 
 fn locked_overlays(overlays: &[OverlayFile]) -> Vec<LockedFile> {
@@ -255,6 +263,8 @@ fn locked_overlays(overlays: &[OverlayFile]) -> Vec<LockedFile> {
 
 /// Applies the whole series in memory: afterwards the store has every new tree and blob, none of them on disk.
 pub fn apply_stack(store: &Store, stack: &Stack) -> Result<Applied> {
+    let placed = generation::placed(store, stack)?;
+    let stack = &*placed;
     let Stack { pin, patches, .. } = stack;
     let base = StoreTree::new(store, pin.tree)?;
     let outcomes = series::run_series(patches, &base)?;
@@ -308,6 +318,8 @@ fn applied(stack: &Stack, trees: &[ObjectId], tree: ObjectId) -> Applied {
         patches: files.iter().zip(trees).map(lock).collect(),
         overlays: locked_overlays(&stack.overlays),
         tree: tree.to_string(),
+        made_for: made_for(stack),
+        siblings: generation::locked_siblings(stack),
     };
     Applied { pin: pin.clone(), tree, locked, unchanged: false }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use espalier_core::config::pins::Pins;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
-use espalier_core::sys::project::inputs::{PatchFile, read_folder};
+use espalier_core::sys::project::inputs::{PatchFile, SeriesFiles, read_folder};
 use espalier_core::sys::project::stage::Stage;
 use espalier_series as series;
 use espalier_series::slug_from_subject;
@@ -17,7 +17,7 @@ pub fn fix_all(context: &Context, pins: &Pins, dry_run: bool) -> Result<Vec<Stri
     let mut stage = Stage::begin(&context.layout)?;
     let mut all = Vec::new();
     for folder in pins.series_folders().collect::<BTreeSet<_>>() {
-        let files = read_folder(&context.layout, folder)?;
+        let files = SeriesFiles::of(read_folder(&context.layout, folder)?).patches;
         let fixed = fix(folder, &files).filter(|fixed| *fixed != files);
         if let Some(fixed) = fixed {
             stage.replace_series(folder, &files, &fixed)?;

@@ -10,10 +10,12 @@ use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::next_command::quoted;
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::project::inputs::{PatchFile, look_into, read_folder, read_overlays};
+use espalier_core::sys::project::inputs::{PatchFile, SeriesFiles, look_into, read_folder, read_overlays};
 use espalier_series as series;
 use espalier_series::{Finding, LintRule, LintRules, Patch, Refusal, RepoPath};
 use serde::Serialize;
+
+use super::siblings;
 
 /// A finding with the path to open. The derived order is the order of the output.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -38,16 +40,29 @@ impl fmt::Display for Reported {
     }
 }
 
-/// The patches of one folder, with the parsed form of those that parse.
+/// A file, and its parsed form if it parses.
+type Parsed = (PatchFile, Option<Patch>);
+
+/// The patches of one folder, and their siblings.
+#[derive(Default)]
 struct Series {
-    files: Vec<PatchFile>,
-    patches: Vec<Option<Patch>>,
+    patches: Vec<Parsed>,
+    siblings: Vec<Parsed>,
 }
 
 impl Series {
-    fn readable(&self) -> impl Iterator<Item = (&str, &Patch)> {
-        let both = self.files.iter().zip(&self.patches);
-        both.filter_map(|(file, patch)| Some((file.file.as_str(), patch.as_ref()?)))
+    fn all(&self) -> impl Iterator<Item = &PatchFile> {
+        self.patches.iter().chain(&self.siblings).map(|(file, _)| file)
+    }
+
+    /// Returns the patches of a variant, with the siblings of its generation.
+    fn readable<'a>(&'a self, generation: Option<&str>) -> impl Iterator<Item = (&'a str, &'a Patch)> {
+        let in_generation = move |patch: &'a Parsed| {
+            let path = generation.and_then(|generation| patch.0.sibling_in(generation));
+            self.siblings.iter().find(|(file, _)| Some(&file.file) == path.as_ref()).unwrap_or(patch)
+        };
+        let chosen = self.patches.iter().map(in_generation);
+        chosen.filter_map(|(file, patch)| Some((file.file.as_str(), patch.as_ref()?)))
     }
 }
 
@@ -67,10 +82,11 @@ pub fn look(context: &Context, pins: &Pins) -> Result<Seen> {
     let mut found = BTreeSet::new();
     let mut folders = BTreeMap::new();
     let mut others = Vec::new();
-    for variant in pins.variants.values() {
+    // On a generation, a variant has the patches of another one.
+    for variant in pins.variants.values().filter(|variant| variant.like.is_none()) {
         let Some(folder) = variant.patches.as_deref() else { continue };
         if !folders.contains_key(folder) {
-            let series = read(context, (&variant.name, folder), &rules, &mut found)?;
+            let series = read(context, (pins, variant, folder), &rules, &mut found)?;
             folders.insert(folder, series);
             let found = look_into(&context.layout, folder)?;
             if found.missing {
@@ -82,45 +98,60 @@ pub fn look(context: &Context, pins: &Pins) -> Result<Seen> {
     found.extend(converted(context, pins, folders.values())?);
     for variant in pins.variants.values() {
         look_at_stack(context, &pins.stack(variant), &folders, &mut found)?;
+        found.extend(siblings::not_needed(context, pins, variant)?);
     }
-    let files = folders.values().flat_map(|series| &series.files).map(|file| file.file.clone());
+    let files = folders.values().flat_map(Series::all).map(|file| file.file.clone());
     Ok(Seen { patches: files.collect(), others, findings: found.into_iter().collect() })
 }
 
 fn read(
     context: &Context,
-    (variant, folder): (&str, &str),
+    (pins, variant, folder): (&Pins, &Variant, &str),
     rules: &LintRules,
     found: &mut BTreeSet<Reported>,
 ) -> Result<Series> {
     let files = read_folder(&context.layout, folder)?;
-    let mut patches = Vec::new();
-    for file in &files {
-        match series::parse(file.name(), &file.bytes) {
-            Ok(patch) => {
-                let findings = series::lint_patch(&patch, &file.bytes, rules);
-                let findings = findings.into_iter().map(|finding| with_bulk_hint(finding, variant));
-                found.extend(findings.map(|finding| reported(&file.file, finding)));
-                patches.push(Some(patch));
-            }
-            // Reported as one finding for all of them, with a different fix: see `converted`.
-            Err(error) if error.refusal == Refusal::PatchFileHasCarriageReturns => patches.push(None),
-            Err(error) => {
-                found.insert(unreadable(&file.file, &error, (variant, folder)));
-                patches.push(None);
-            }
-        }
-    }
     let names: Vec<&str> = files.iter().map(PatchFile::name).collect();
     let findings = series::series_order(&names).err().unwrap_or_default();
     let path = |finding: &Finding| format!("{folder}/{}", finding.patch);
     found.extend(findings.into_iter().map(|finding| reported(&path(&finding), finding)));
-    Ok(Series { files, patches })
+    found.extend(files.iter().filter_map(|file| siblings::of_no_generation(pins, variant, file)));
+    let mut parsed = |file: PatchFile| (parse(&file, (variant, folder), rules, found), file);
+    let SeriesFiles { patches, siblings } = SeriesFiles::of(files);
+    let [patches, siblings] = [patches, siblings].map(|files| {
+        files.into_iter().map(&mut parsed).map(|(patch, file)| (file, patch)).collect::<Vec<Parsed>>()
+    });
+    Ok(Series { patches, siblings })
+}
+
+/// Parses one file, and adds its findings; `None` if it is not a patch.
+fn parse(
+    file: &PatchFile,
+    (variant, folder): (&Variant, &str),
+    rules: &LintRules,
+    found: &mut BTreeSet<Reported>,
+) -> Option<Patch> {
+    match file.try_parse() {
+        Ok(patch) => {
+            let findings = series::lint_patch(&patch, &file.bytes, rules);
+            let findings = findings.into_iter().map(|finding| with_bulk_hint(finding, &variant.name));
+            found.extend(findings.map(|finding| reported(&file.file, finding)));
+            Some(patch)
+        }
+        // Reported as one finding for all of them, with a different fix: see `converted`.
+        Err(error) if error.refusal == Refusal::PatchFileHasCarriageReturns => None,
+        Err(error) => {
+            found.insert(unreadable(&file.file, &error, (&variant.name, folder)));
+            None
+        }
+    }
 }
 
 /// After an import every patch has this finding, so the hint names the command that fixes all at once.
 fn with_bulk_hint(finding: Finding, variant: &str) -> Finding {
-    if finding.rule != LintRule::TrailerPlaceholder {
+    // `trailers` sets those of patches only.
+    let is_sibling = series::series_entry(&finding.patch).is_some_and(|entry| entry.generation.is_some());
+    if finding.rule != LintRule::TrailerPlaceholder || is_sibling {
         return finding;
     }
     let hint = format!("{}; in many patches at once: cargo xtask trailers {variant} --help", finding.hint);
@@ -149,9 +180,9 @@ fn converted<'a>(
     pins: &Pins,
     all: impl Iterator<Item = &'a Series>,
 ) -> Result<Option<Reported>> {
-    let files: Vec<&PatchFile> = all.flat_map(|series| &series.files).collect();
+    let files: Vec<&PatchFile> = all.flat_map(Series::all).collect();
     let is_converted = |file: &&&PatchFile| {
-        let error = series::parse(file.name(), &file.bytes).err();
+        let error = file.try_parse().err();
         error.is_some_and(|error| error.refusal == Refusal::PatchFileHasCarriageReturns)
     };
     let converted: Vec<&&PatchFile> = files.iter().filter(is_converted).collect();
@@ -180,8 +211,10 @@ fn look_at_stack(
 ) -> Result<()> {
     let overlays = read_overlays(&context.layout, stack)?;
     let own = stack.iter().filter_map(|variant| folders.get(variant.patches.as_deref()?));
+    let variant = stack.last().filter(|variant| variant.like.is_some());
+    let generation = variant.map(|variant| variant.pin.as_str());
     let mut subjects: BTreeMap<&str, &str> = BTreeMap::new();
-    for (file, patch) in own.flat_map(Series::readable) {
+    for (file, patch) in own.flat_map(|series| series.readable(generation)) {
         let findings = series::lint_owners(patch, |path| owner_of(path, &overlays));
         found.extend(findings.into_iter().map(|finding| reported(file, finding)));
         if let Some(first) = subjects.insert(&patch.subject, file) {
@@ -197,7 +230,7 @@ fn owner_of(path: &RepoPath, overlays: &[OverlayFile]) -> Option<String> {
     overlays.iter().find(is_it).map(|file| format!("brought by the overlay file {}", file.from))
 }
 
-fn reported(file: &str, finding: Finding) -> Reported {
+pub(super) fn reported(file: &str, finding: Finding) -> Reported {
     Reported {
         file: plain(file),
         line: finding.line.unwrap_or(1),

@@ -2,6 +2,7 @@
 
 mod fix;
 mod look;
+mod siblings;
 mod tell;
 
 use clap::Args;

@@ -11,7 +11,7 @@ use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::at_commit::{commit_of, files_at};
 use espalier_core::sys::machine::disk;
-use espalier_core::sys::project::inputs::{PatchFile, read_overlays, read_series};
+use espalier_core::sys::project::inputs::{PatchFile, SeriesFiles, read_overlays, read_series};
 use espalier_core::sys::project::stage::Stage;
 use espalier_series::{looks_like_a_patch, series_order};
 
@@ -72,7 +72,9 @@ impl<'a> State<'a> {
 
     /// Returns one variant for each of its series.
     pub fn series(&self) -> impl Iterator<Item = Name> {
-        let series = self.pins.pins.keys().flat_map(move |pin| self.pins.series_on(pin));
+        // A generation has no patches of its own.
+        let pins = self.pins.pins.values().filter(|pin| pin.generation_of.is_none());
+        let series = pins.flat_map(move |pin| self.pins.series_on(&pin.name));
         series.map(|variant| variant.name.clone())
     }
 
@@ -91,7 +93,8 @@ impl<'a> State<'a> {
             stage.write(path, &self.file(path)?.unwrap_or_default())?;
         }
         for folder in self.pins.series_folders() {
-            stage.replace_series(folder, &[], &self.series_in(folder)?)?;
+            let SeriesFiles { patches, siblings } = self.series_in(folder)?;
+            stage.replace_folder(folder, &[], &[patches, siblings].concat())?;
         }
         Ok(stage)
     }
@@ -99,17 +102,7 @@ impl<'a> State<'a> {
     /// Returns the patches of a variant on its pin, without overlays.
     pub fn stack(&self, name: &Name) -> Result<Stack> {
         let variant = self.pins.variant(Some(name.as_str()))?;
-        let mut files = Vec::new();
-        let mut parents = 0;
-        for one in self.pins.stack(variant) {
-            parents = files.len();
-            if let Some(folder) = &one.patches {
-                files.extend(self.series_in(folder)?);
-            }
-        }
-        let patches = files.iter().map(PatchFile::parse).collect::<Result<_>>()?;
-        let (variant, pin) = (variant.clone(), self.pins.pin_of(variant).clone());
-        Ok(Stack { variant, pin, files, patches, parents, overlays: Vec::new() })
+        Stack::of_series(&self.pins, variant, |folder| self.series_in(folder))
     }
 
     /// Returns the overlay files of a variant, without those of its parents.
@@ -128,7 +121,7 @@ impl<'a> State<'a> {
         Ok(overlays)
     }
 
-    fn series_in(&self, folder: &str) -> Result<Vec<PatchFile>> {
+    fn series_in(&self, folder: &str) -> Result<SeriesFiles> {
         let Some(commit) = &self.commit else { return read_series(&self.context.layout, folder) };
         let files = files_at(self.context.layout.root(), commit, &[folder])?;
         let prefix = format!("{folder}/");
@@ -143,7 +136,8 @@ impl<'a> State<'a> {
                 error.detail(format!("{}: {}", finding.patch, finding.message))
             })
         })?;
-        Ok(patches.into_iter().map(|(path, bytes)| PatchFile::new(path, bytes)).collect())
+        let files = patches.into_iter().map(|(path, bytes)| PatchFile::new(path, bytes));
+        Ok(SeriesFiles::of(files.collect()))
     }
 
     /// Returns the lock's entry of a variant, which has to be that of its patches: `applied`, without overlays.

@@ -115,7 +115,21 @@ fn is_current(marks: &Marks, series: &SeriesCommits) -> bool {
 }
 
 /// Returns the folder of a variant's own patches.
+///
+/// # Errors
+///
+/// It has none, or, on a generation, they are those of another variant.
 pub fn series_folder(variant: &Variant) -> Result<&str> {
+    if let Some(like) = &variant.like {
+        let what =
+            format!("`{}` has the patches of `{like}`, on the generation {}", variant.name, variant.pin);
+        return Err(Error::usage(what)
+            .hint(format!("change them for all generations: cargo xtask edit {like}"))
+            .hint(format!(
+                "change one for this generation alone: cargo xtask rebase --variant {} --edit NNNN",
+                variant.name
+            )));
+    }
     variant.patches.as_deref().ok_or_else(|| {
         Error::usage(format!("the variant `{}` has no series of its own to edit", variant.name))
             .hint(format!("give it one in `pins.toml`: patches = \"patches/{}\"", variant.name))

@@ -30,7 +30,8 @@ pub fn stage(
     fresh: &LockedVariant,
 ) -> Result<Lock> {
     let (old, new) = follow(context, stage, (store, pins), (variant, fresh), "Rebased")?;
-    for other in pins.with_patches_of(variant) {
+    // A generation needs no such tree: its patches are replayed from their pin.
+    for other in pins.with_patches_of(variant).filter(|other| other.like.is_none()) {
         if let Some(locked) = new.variants.get(other.name.as_str()) {
             apply::keep_base(store, other, locked)?;
         }
@@ -74,6 +75,22 @@ fn follow(
     Ok((old, new))
 }
 
+/// Returns the new entry of a variant on a generation whose patches have changed on their own pin. If one of them needs a
+/// sibling now, the entry stays as it is, and a warning names the patch and the command that makes the sibling: the
+/// sibling can be made only after the change.
+pub fn on_generation(context: &Context, store: &Store, stack: &Stack) -> Option<LockedVariant> {
+    let applied = stack.fetch(context, store).and_then(|()| apply::apply_stack(store, stack));
+    match applied {
+        Ok(applied) => Some(applied.locked),
+        Err(error) => {
+            let text = error.to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text);
+            context.ui.warn(format!("{} stays as it was locked: {text}", stack.variant.name));
+            None
+        }
+    }
+}
+
 /// A change as it is propagated to the variants with the changed series, parents first.
 struct Following<'a> {
     context: &'a Context,
@@ -100,6 +117,10 @@ struct Rebased<'a> {
 impl<'a> Following<'a> {
     /// Returns the entry of `other` in the new lock; `None` if it stays as it is.
     fn entry(&mut self, other: &'a Variant) -> Result<Option<LockedVariant>> {
+        if other.like.is_some() {
+            let now = on_generation(self.context, self.store, &self.staged(other)?);
+            return Ok(now.or_else(|| self.old.variants.get(other.name.as_str()).cloned()));
+        }
         if let Ok(applied) = apply::apply_stack(self.store, &self.staged(other)?) {
             return Ok(Some(applied.locked));
         }

@@ -75,6 +75,13 @@ fn stage_lock(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> {
         apply::keep_base(series_move.store, variant, &applied.locked)?;
         new.variants.insert(variant.name.to_string(), applied.locked);
     }
+    for generation in pins.generations(&series_move.stack.variant.pin) {
+        for variant in pins.patched_on(&generation.name) {
+            let stack = Stack::read(&staged.layout, &pins, variant)?;
+            let locked = descendants::on_generation(context, series_move.store, &stack);
+            new.variants.extend(locked.map(|locked| (variant.name.to_string(), locked)));
+        }
+    }
     stage.write("espalier.lock", Lock::render(&new).as_bytes())?;
     Ok(new)
 }

@@ -44,6 +44,7 @@ use serde_json::json;
 use target::Target;
 pub use waiting::{abort, prove_done, resume, skip};
 
+use crate::generation;
 pub use crate::rebase::state::Choices;
 use crate::rebase::state::SeriesState;
 use crate::report::rebase::{Fate, RebaseReport};
@@ -211,7 +212,8 @@ pub fn prepare(
 ///
 /// When a patch does not apply there automatically; the error names the obstacle.
 pub fn tree_on(context: &Context, pins: &Pins, store: &Store, stack: &Stack, tip: &Tip) -> Result<ObjectId> {
-    let series_move = target::onto(context, pins, store, stack.clone(), tip.clone());
+    let stack = generation::placed(store, stack)?.into_owned();
+    let series_move = target::onto(context, pins, store, stack, tip.clone());
     let choices = Choices { no_range_diff: true, ..Choices::default() };
     let tried = in_memory::run_series(&series_move, choices)?;
     let stays = tried.patches.iter().filter(|patch| !patch.fate.goes_by_itself());

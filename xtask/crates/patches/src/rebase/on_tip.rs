@@ -11,6 +11,7 @@ use espalier_series::{FailedPatches, Replay};
 use super::package::{self, Stopped};
 use super::steps::{names, step};
 use super::target::{self, read_upstream};
+use crate::generation;
 use crate::range;
 use crate::rebase::state::places_of_taken;
 use crate::report::conflict::ConflictPackage;
@@ -28,6 +29,8 @@ pub fn conflicts_on(
     stack: &Stack,
     tip: &Tip,
 ) -> Result<Vec<ConflictPackage>> {
+    let placed = generation::placed(store, stack)?;
+    let stack = &*placed;
     let series_move = target::onto(context, pins, store, stack.clone(), tip.clone());
     let pin_tree = StoreTree::new(store, stack.pin.tree)?;
     let tip_tree = StoreTree::in_range(store, tip.tree, stack.pin.tree, tip.tree)?;

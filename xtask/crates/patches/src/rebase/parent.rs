@@ -7,7 +7,6 @@ use espalier_core::error::{Error, Result};
 use espalier_core::next_command::quoted;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::unverified::verification_of_pin;
-use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_series::ObjectId;
 
@@ -68,7 +67,7 @@ pub fn load<'a>(
 ) -> Result<Option<Target<'a>>> {
     let family = Family::of(pins, child).ok_or_else(|| no_parent(child))?;
     let stack = Stack::read(&context.layout, pins, child)?;
-    fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+    stack.fetch(context, store)?;
     if apply::apply_stack(store, &stack).is_ok() {
         return Ok(None);
     }
@@ -87,7 +86,7 @@ pub fn reload<'a>(
 ) -> Result<Target<'a>> {
     let family = Family::of(pins, child).ok_or_else(|| no_parent(child))?;
     let stack = Stack::read(&context.layout, pins, child)?;
-    fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+    stack.fetch(context, store)?;
     let new = parent_tree(context, pins, store, family)?;
     Ok(Target::Series(onto_parent((context, pins, store), (&stack, family.parent), (old, new))))
 }

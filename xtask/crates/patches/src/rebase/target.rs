@@ -6,7 +6,6 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::history::{self, Commit, Comparisons};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::unverified::verification_of_pin;
-use espalier_core::sys::upstream::fetch::fetch_pin;
 use espalier_core::sys::upstream::tip::{self, Ask, Tip};
 use espalier_series::{ObjectId, Origin};
 
@@ -154,7 +153,7 @@ pub fn load_with_tip<'a>(
     find_tip: impl FnOnce(&Pin) -> Result<Tip>,
 ) -> Result<PinMove<'a>> {
     let stack = Stack::read(&context.layout, pins, variant)?;
-    fetch_pin(store, &context.layout, &stack.pin, context.offline, &context.ui)?;
+    stack.fetch(context, store)?;
     let tip = find_tip(&stack.pin)?;
     refuse_unverifiable(pins, &stack.pin, &tip)?;
     let named = onto(context, pins, store, stack.clone(), tip);

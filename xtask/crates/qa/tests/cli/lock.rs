@@ -169,7 +169,7 @@ fn a_damaged_lock_is_refused_and_rewritten_on_request() {
        --> espalier.lock:6:1
         |
       6 | bas = "f11e88fc55186cde99addc9e847a0385c4f7f056"
-        | ^^^ unknown field `bas`, expected one of `pin`, `base`, `patches`, `overlays`, `tree`
+        | ^^^ unknown field `bas`, expected one of `pin`, `base`, `patches`, `overlays`, `tree`, `made-for`, `siblings`
       next: cargo xtask lock    # regenerates it
     "#);
     project.run(&["lock", "--check"]).code(2);

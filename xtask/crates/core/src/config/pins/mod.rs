@@ -2,6 +2,7 @@
 
 mod edit;
 mod gate;
+mod generation;
 mod package;
 mod read;
 mod revision;
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use edit::move_pin;
 use espalier_series::ObjectId;
+pub use generation::Generation;
 pub use package::{Content, Package, Registry};
 use read::{RawPins, Reader};
 pub(in crate::config) use revision::is_ref_name;
@@ -51,6 +53,8 @@ pub struct Pin {
     pub tree: ObjectId,
     /// Sources, tried in this order.
     pub sources: Vec<Source>,
+    /// The pin that the patches on this one were made for, if this one is a generation of it.
+    pub generation_of: Option<Name>,
 }
 
 /// One source of a pin's objects.
@@ -112,6 +116,8 @@ pub struct Variant {
     pub name: Name,
     /// The pin at the bottom of the stack.
     pub pin: Name,
+    /// The variant that this one is on another generation: its stack, gate and settings are those of that variant.
+    pub like: Option<Name>,
     /// The variant whose series comes first.
     pub extends: Option<Name>,
     /// Folder of this variant's own patches, relative to the root.
@@ -411,7 +417,7 @@ patches = "patches/paged"
            --> pins.toml:7:1
             |
           7 | tre = "0424752fbbc3bb01469ec830a30f2bc035497cd4"
-            | ^^^ unknown field `tre`, expected one of `upstream`, `tag`, `commit`, `tree`, `sources`
+            | ^^^ unknown field `tre`, expected one of `upstream`, `tag`, `commit`, `tree`, `sources`, `generation-of`
         "#);
     }
 

@@ -156,6 +156,7 @@ mod tests {
             revision: Revision::parse("v1").unwrap(),
             tree: ids[0].parse().unwrap(),
             sources,
+            generation_of: None,
         };
         let twice = pin(vec![package(&[&ids[0], &ids[1]]), package(&[&ids[0]])]);
         assert_eq!(twice.listed_commit("0aceb8d1"), Some(ids[0].as_str()));

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 pub(super) struct RawPins {
     default_variant: Spanned<Name>,
     pub(super) pins: BTreeMap<Name, RawPin>,
-    variants: BTreeMap<Name, RawVariant>,
+    pub(super) variants: BTreeMap<Name, RawVariant>,
     #[serde(default)]
     tools: BTreeMap<Name, RawTool>,
 }
@@ -27,11 +27,13 @@ pub(super) struct RawPins {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawPin {
-    upstream: String,
+    pub(super) upstream: String,
     pub(super) tag: Option<Spanned<String>>,
     pub(super) commit: Option<Spanned<String>>,
     pub(super) tree: Spanned<String>,
     sources: Vec<Spanned<RawSource>>,
+    #[serde(rename = "generation-of")]
+    pub(super) generation_of: Option<Spanned<Name>>,
 }
 
 #[derive(Deserialize)]
@@ -64,18 +66,19 @@ const SOURCE: &str = "a source is `git = URL`, or `npm = PACKAGE` with `member` 
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawVariant {
-    pin: Option<Spanned<Name>>,
-    extends: Option<Spanned<Name>>,
-    patches: Option<Spanned<String>>,
+pub(super) struct RawVariant {
+    pub(super) pin: Option<Spanned<Name>>,
+    pub(super) extends: Option<Spanned<Name>>,
+    pub(super) patches: Option<Spanned<String>>,
     #[serde(default)]
-    overlays: Vec<Spanned<String>>,
+    pub(super) overlays: Vec<Spanned<String>>,
     #[serde(default)]
-    kernels: bool,
-    gate: Option<Spanned<Name>>,
-    flavors: Option<Vec<Name>>,
+    pub(super) kernels: bool,
+    pub(super) gate: Option<Spanned<Name>>,
+    pub(super) flavors: Option<Vec<Name>>,
     #[serde(default)]
-    cmake: BTreeMap<String, String>,
+    pub(super) cmake: BTreeMap<String, String>,
+    pub(super) like: Option<Spanned<Name>>,
 }
 
 #[derive(Deserialize)]
@@ -103,8 +106,12 @@ impl Reader<'_> {
         })?;
         let tools = self.each(&self.raw.tools, |name, tool| self.tool(name, tool))?;
         let default = &self.raw.default_variant;
-        if !variants.contains_key(default.get_ref()) {
-            return Err(self.at(default, "no variant has this name"));
+        match variants.get(default.get_ref()) {
+            None => return Err(self.at(default, "no variant has this name")),
+            Some(variant) if pins[&variant.pin].generation_of.is_some() => {
+                return Err(self.at(default, "a variant on a generation is never the default"));
+            }
+            Some(_) => {}
         }
         let pins = Pins { default_variant: default.get_ref().clone(), pins, variants, tools };
         self.check_shared_folders(&pins)?;
@@ -120,7 +127,7 @@ impl Reader<'_> {
         raw.iter().map(|(name, item)| Ok((name.clone(), read(name, item)?))).collect()
     }
 
-    fn at<T>(&self, place: &Spanned<T>, label: &str) -> Error {
+    pub(super) fn at<T>(&self, place: &Spanned<T>, label: &str) -> Error {
         self.source.error_at(place.span(), label)
     }
 
@@ -132,6 +139,7 @@ impl Reader<'_> {
             revision: self.revision(raw)?,
             tree: self.tree_id(&raw.tree)?,
             sources: sources?,
+            generation_of: self.generation_of(raw)?,
         })
     }
 
@@ -239,6 +247,21 @@ impl Reader<'_> {
 
     fn variant(&self, name: &Name, pins: &BTreeMap<&Name, Name>, raw: &RawVariant) -> Result<Variant> {
         self.check_folders(raw)?;
+        self.check_generation(&pins[name], raw)?;
+        let own = self.own_variant(name, pins, raw)?;
+        match &raw.like {
+            Some(like) => self.like(like, pins, own),
+            None => Ok(own),
+        }
+    }
+
+    /// Returns the variant as its own keys describe it.
+    pub(super) fn own_variant(
+        &self,
+        name: &Name,
+        pins: &BTreeMap<&Name, Name>,
+        raw: &RawVariant,
+    ) -> Result<Variant> {
         let gate = raw.gate.as_ref();
         if let Some((place, label)) = gate.and_then(|one| Some((one, wrong_reference(name, one, pins)?))) {
             return Err(self.at(place, label));
@@ -246,6 +269,7 @@ impl Reader<'_> {
         Ok(Variant {
             name: name.clone(),
             pin: pins[name].clone(),
+            like: raw.like.as_ref().map(|like| like.get_ref().clone()),
             extends: raw.extends.as_ref().map(|parent| parent.get_ref().clone()),
             patches: raw.patches.as_ref().map(|folder| one_spelling(folder.get_ref())),
             overlays: raw.overlays.iter().map(|folder| one_spelling(folder.get_ref())).collect(),
@@ -321,6 +345,7 @@ impl Reader<'_> {
             match (&variant.pin, &variant.extends) {
                 (Some(pin), None) => return self.known_pin(pin),
                 (None, Some(parent)) => {
+                    self.check_parent(parent)?;
                     if seen.contains(parent.get_ref()) {
                         return Err(self.at(parent, "this variant extends itself, in a circle"));
                     }

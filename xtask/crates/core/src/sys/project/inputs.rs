@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use espalier_series as series;
-use espalier_series::Patch;
+use espalier_series::{ParseError, Patch};
 
 use crate::config::layout::Layout;
 use crate::config::overlay::OverlayFile;
@@ -46,9 +46,28 @@ impl PatchFile {
         self.file == name || self.name() == name || is_number()
     }
 
+    /// Returns the generation, if this is the sibling of a patch.
+    pub fn generation(&self) -> Option<String> {
+        series::series_entry(self.name())?.generation
+    }
+
+    /// Returns the path of the sibling of this patch in `generation`.
+    pub fn sibling_in(&self, generation: &str) -> Option<String> {
+        let entry = series::series_entry(self.name())?;
+        Some(format!("{}/{}", self.folder(), entry.sibling_in(generation)))
+    }
+
+    /// Parses the text without an error message for people. A sibling may have a reason instead of a diff.
+    pub fn try_parse(&self) -> std::result::Result<Patch, ParseError> {
+        match self.generation() {
+            Some(_) => series::parse_sibling(self.name(), &self.bytes),
+            None => series::parse(self.name(), &self.bytes),
+        }
+    }
+
     /// Parses the patch; the error for malformed text names the file and the line.
     pub fn parse(&self) -> Result<Patch> {
-        series::parse(self.name(), &self.bytes).map_err(|error| {
+        self.try_parse().map_err(|error| {
             Error::usage(format!("cannot parse `{}`", self.file))
                 .detail(error.to_string())
                 .hint("cargo xtask lint    # names all such patches, and the way to bring them in")
@@ -72,17 +91,37 @@ pub fn read_overlays(layout: &Layout, stack: &[&Variant]) -> Result<Vec<OverlayF
     Ok(overlays)
 }
 
-/// Reads the patches of the series in `folder`; their names must be valid for a series.
-pub fn read_series(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
+/// The patches of a series, and the siblings that take their places on generations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeriesFiles {
+    /// The patches, in the order in which they apply.
+    pub patches: Vec<PatchFile>,
+    /// The siblings, of all generations.
+    pub siblings: Vec<PatchFile>,
+}
+
+impl SeriesFiles {
+    /// Separates the siblings from the patches.
+    pub fn of(files: Vec<PatchFile>) -> SeriesFiles {
+        let (siblings, patches) = files.into_iter().partition(|file: &PatchFile| file.generation().is_some());
+        SeriesFiles { patches, siblings }
+    }
+}
+
+/// Reads the series in `folder` with its siblings; their names must be valid for a series.
+pub fn read_series(layout: &Layout, folder: &str) -> Result<SeriesFiles> {
     let names = look_into(layout, folder)?.patches;
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    series::series_order(&names).map_err(|findings| {
+    check_names(folder, &names.iter().map(String::as_str).collect::<Vec<_>>())?;
+    Ok(SeriesFiles::of(read_folder(layout, folder)?))
+}
+
+fn check_names(folder: &str, names: &[&str]) -> Result<()> {
+    series::series_order(names).map(drop).map_err(|findings| {
         let lines: Vec<String> =
             findings.iter().map(|finding| format!("{}: {}", finding.patch, finding.message)).collect();
         let error = Error::usage(format!("`{folder}` is not a series")).detail(lines.join("\n"));
         findings.first().map(|first| error.clone().hint(first.hint.clone())).unwrap_or(error)
-    })?;
-    read_folder(layout, folder)
+    })
 }
 
 /// Contents of the folder of a series: paths relative to it.
@@ -114,7 +153,7 @@ pub fn is_patch(file: &Path) -> bool {
     series::looks_like_a_patch(&file.to_string_lossy())
 }
 
-/// Returns every patch in the folder of a series, by name, whether or not the names are valid for a series.
+/// Returns every patch and sibling in the folder of a series, by name, whether or not the names are valid for a series.
 pub fn read_folder(layout: &Layout, folder: &str) -> Result<Vec<PatchFile>> {
     let path = layout.series(folder);
     let names = look_into(layout, folder)?.patches;

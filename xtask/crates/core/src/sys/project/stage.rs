@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::inputs::{PatchFile, read_folder};
+use espalier_series::sibling_after;
+
+use super::inputs::{PatchFile, SeriesFiles, read_folder};
 use super::{long_stage, pending};
 use crate::config::layout::Layout;
 use crate::config::name::Name;
@@ -111,8 +113,25 @@ impl Stage {
         Ok(())
     }
 
-    /// Sets all patches in `folder`. `read` are the patches from which the caller derived them.
+    /// Sets all patches in `folder`. `read` are the patches from which the caller derived them. Siblings stay as they are,
+    /// and get the new names of their patches; those of a patch that is gone go with it.
     pub fn replace_series(&mut self, folder: &str, read: &[PatchFile], new: &[PatchFile]) -> Result<()> {
+        let siblings = SeriesFiles::of(read_folder(&self.layout, folder)?).siblings;
+        let names =
+            |files: &[PatchFile]| files.iter().map(|file| file.name().to_string()).collect::<Vec<_>>();
+        let (old_names, new_names) = (names(read), names(new));
+        let [old, now] =
+            [&old_names, &new_names].map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
+        let after = siblings.iter().filter_map(|sibling| {
+            let name = sibling_after(sibling.name(), &old, &now)?;
+            Some(PatchFile::new(format!("{folder}/{name}"), sibling.bytes.clone()))
+        });
+        let after: Vec<PatchFile> = new.iter().cloned().chain(after).collect();
+        self.replace_folder(folder, &[read, siblings.as_slice()].concat(), &after)
+    }
+
+    /// Sets all patches and siblings in `folder`. `read` are those from which the caller derived them.
+    pub fn replace_folder(&mut self, folder: &str, read: &[PatchFile], new: &[PatchFile]) -> Result<()> {
         let is_elsewhere = |path: &String, _: &mut String| !is_below(path, folder);
         self.before.retain(is_elsewhere);
         self.after.retain(is_elsewhere);
@@ -252,6 +271,25 @@ mod tests {
         let error = first.commit("the first".to_string()).unwrap_err();
         assert!(error.to_string().contains("the first was changed meanwhile"), "{error}");
         assert_eq!((place.page(), place.is_empty()), ("second".to_string(), true));
+    }
+
+    /// Whoever replaces a series knows its patches only: siblings follow, or go with their patch.
+    #[test]
+    fn siblings_follow_their_patches() {
+        let place = Place::new();
+        let file = |name: &str| PatchFile::new(format!("patches/{name}"), name.as_bytes().to_vec());
+        let all = ["0001-a.patch", "0001-a@b1.patch", "0002-b.patch", "0002-b@b1.patch", "0002-b@b2.patch"];
+        for patch in all.map(file) {
+            disk::write_atomically(&place.layout.root().join(&patch.file), &patch.bytes).unwrap();
+        }
+        let mut stage = Stage::begin(&place.layout).unwrap();
+        let read = ["0001-a.patch", "0002-b.patch"].map(file);
+        stage.replace_series("patches", &read, &[file("0001-b.patch")]).unwrap();
+        stage.commit("a test".to_string()).unwrap();
+        let left = read_folder(&place.layout, "patches").unwrap();
+        let names: Vec<&str> = left.iter().map(PatchFile::name).collect();
+        assert_eq!(names, ["0001-b.patch", "0001-b@b1.patch", "0001-b@b2.patch"]);
+        assert_eq!(left[1].bytes, b"0002-b@b1.patch");
     }
 
     /// A killed process leaves the folder and the lock file, which the system has released.

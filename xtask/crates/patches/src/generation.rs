@@ -1,0 +1,227 @@
+//! A series on a generation: patches are replayed from the pin that they were made for, and siblings take the place of
+//! those that cannot be, or that have to do something else there.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use espalier_core::config::lock::LockedSibling;
+use espalier_core::config::pins::short_name;
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::store_tree::StoreTree;
+use espalier_core::sys::project::inputs::PatchFile;
+use espalier_series::{
+    FailedPatches, ObjectId, Patch, PatchClass, Replay, ReplayError, Step, TreeChange, TreeNames, Verdict,
+    exact_patch,
+};
+
+use super::range;
+use crate::report::replay::describe_conflict;
+use crate::stack::{Generation, Sibling, Stack};
+
+/// Maximum number of patches that an error names in its first line.
+const NAMED: usize = 3;
+
+/// One patch on a generation.
+pub struct PlacedPatch<'s> {
+    /// The file of the patch.
+    pub file: &'s PatchFile,
+    /// The sibling that takes its place.
+    pub sibling: Option<&'s Sibling>,
+    /// The result.
+    pub result: Placed,
+}
+
+/// The result of placing one patch on a generation.
+pub enum Placed {
+    /// It was replayed: the same change, exact there.
+    Replayed(Patch),
+    /// Its sibling is exact.
+    Replaced {
+        /// Whether the replay of the patch itself would give the same tree.
+        is_same: bool,
+    },
+    /// A person has to decide.
+    Waits {
+        /// The class of the patch, or of its sibling, which is not exact.
+        class: PatchClass,
+        /// The reasons.
+        why: Vec<String>,
+    },
+}
+
+/// Returns `stack` with exact patches: on a generation those without a sibling are replayed; any other stack is exact
+/// already. Both pins are in the store.
+///
+/// # Errors
+///
+/// A patch cannot be replayed without a decision, or a sibling is not exact; all of them are named.
+pub fn placed<'s>(store: &Store, stack: &'s Stack) -> Result<Cow<'s, Stack>> {
+    let Some(generation) = &stack.generation else { return Ok(Cow::Borrowed(stack)) };
+    let placed = place(store, stack.pin.tree, (generation, &stack.pin.revision.to_string()))?;
+    refuse_waiting(stack, &placed)?;
+    let patches = placed.into_iter().filter_map(|patch| match (patch.result, patch.sibling) {
+        (Placed::Replayed(patch), _) => Some(patch),
+        (_, Some(sibling)) if !sibling.patch.is_dropped() => Some(sibling.patch.clone()),
+        _ => None,
+    });
+    Ok(Cow::Owned(Stack { patches: patches.collect(), ..stack.clone() }))
+}
+
+/// Places every patch of a series on `tree`, which is called `name`. One that waits changes nothing there, and the
+/// others are tried without it.
+pub fn place<'s>(
+    store: &Store,
+    tree: ObjectId,
+    (generation, name): (&'s Generation, &str),
+) -> Result<Vec<PlacedPatch<'s>>> {
+    let Generation { base, files, patches, siblings } = generation;
+    let base_tree = StoreTree::new(store, base.tree)?;
+    let new_tree = StoreTree::in_range(store, tree, base.tree, tree)?;
+    let origin = range::origin(store, patches, &base_tree)?;
+    let base_name = base.revision.to_string();
+    let names = TreeNames { pin: short_name(&base_name), tip: short_name(name) };
+    let nothing = BTreeSet::new();
+    let mut placing = Placing {
+        replay: Replay::new(&origin, &new_tree, names, &nothing),
+        failed: FailedPatches::default(),
+    };
+    let mut placed = Vec::with_capacity(patches.len());
+    for (at, ((file, patch), sibling)) in files.iter().zip(patches).zip(siblings).enumerate() {
+        let sibling = sibling.as_ref();
+        let result = match sibling {
+            Some(sibling) => placing.sibling(at, patch, sibling)?,
+            None => placing.patch(at, patch, file)?,
+        };
+        placed.push(PlacedPatch { file, sibling, result });
+    }
+    Ok(placed)
+}
+
+/// Whether two lists of changes give the same tree.
+fn give_same_tree(left: &[TreeChange], right: &[TreeChange]) -> bool {
+    let by_path = |changes: &[TreeChange]| -> BTreeMap<Vec<u8>, Option<(u32, ObjectId)>> {
+        let result = |change: &TreeChange| change.new.as_ref().map(|file| (file.mode.as_git_mode(), file.id));
+        changes.iter().map(|change| (change.path.as_bytes().to_vec(), result(change))).collect()
+    };
+    by_path(left) == by_path(right)
+}
+
+/// Whether replaying the patch gives the tree that `changes` give, without a decision.
+pub fn gives_by_itself(step: &Step, changes: &[TreeChange]) -> bool {
+    !step.replayed.needs_decision() && give_same_tree(&step.changes, changes)
+}
+
+/// Returns the error for a patch that is not exact on its own base.
+pub fn not_exact(error: ReplayError, file: &PatchFile) -> Error {
+    match error {
+        ReplayError::Tree(error) => error.into(),
+        ReplayError::NotExact | ReplayError::NoSuchPatch => {
+            Error::no(format!("{} is not exact on the pin that it was made for", file.file))
+                .hint("cargo xtask apply --check    # of the variant that has it says why")
+        }
+    }
+}
+
+/// The series, as far as it is placed.
+struct Placing<'r> {
+    replay: Replay<'r>,
+    failed: FailedPatches,
+}
+
+impl Placing<'_> {
+    fn patch(&mut self, at: usize, patch: &Patch, file: &PatchFile) -> Result<Placed> {
+        let Step { replayed, .. } = self.replay.step(at).map_err(|error| not_exact(error, file))?;
+        let class = replayed.class();
+        if replayed.has_conflict() {
+            let why = replayed.conflicts().map(describe_conflict).collect();
+            return Ok(self.fails(patch, class, why));
+        }
+        match replayed.needs_decision() {
+            true => Ok(Placed::Waits { class, why: Vec::new() }),
+            false => Ok(Placed::Replayed(exact_patch(patch, &replayed, &self.replay)?)),
+        }
+    }
+
+    fn sibling(&mut self, at: usize, patch: &Patch, sibling: &Sibling) -> Result<Placed> {
+        // The comparison with the patch is an addition: the sibling is exact without it.
+        let alone = self.replay.try_step(at).ok();
+        match self.replay.apply_instead(&sibling.patch)? {
+            Verdict::Exact(changes) => {
+                let is_same = alone.is_some_and(|step| gives_by_itself(&step, &changes));
+                Ok(Placed::Replaced { is_same })
+            }
+            Verdict::Drifted(drift) => {
+                let why = vec![drift.to_string()];
+                Ok(self.fails(patch, drift.class, why))
+            }
+            Verdict::Replayed(step) => Ok(self.fails(patch, step.replayed.class(), Vec::new())),
+        }
+    }
+
+    /// Returns the result of a patch that changes nothing here, which may block later ones.
+    fn fails(&mut self, patch: &Patch, class: PatchClass, why: Vec<String>) -> Placed {
+        let blocked_by = self.failed.add(patch);
+        match blocked_by.is_empty() {
+            true => Placed::Waits { class, why },
+            false => {
+                let why = vec![format!("it needs {} first", blocked_by.join(", "))];
+                Placed::Waits { class: PatchClass::Blocked, why }
+            }
+        }
+    }
+}
+
+/// Refuses a series of which patches wait for a decision.
+fn refuse_waiting(stack: &Stack, placed: &[PlacedPatch<'_>]) -> Result<()> {
+    let waiting: Vec<(&PlacedPatch<'_>, String)> =
+        placed.iter().filter_map(|patch| Some((patch, describe_waiting(patch)?))).collect();
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = waiting.iter().take(NAMED).map(|(patch, _)| patch.file.name()).collect();
+    let more = match waiting.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let Stack { variant, pin, .. } = stack;
+    let what = format!(
+        "the generation {} needs siblings: {} of {} patches do not apply to {} {} by themselves: {}{more}",
+        pin.name,
+        waiting.len(),
+        placed.len(),
+        pin.upstream,
+        short_name(&pin.revision.to_string()),
+        names.join(", "),
+    );
+    let error = waiting.into_iter().fold(Error::no(what), |error, (_, text)| error.detail(text));
+    Err(error.hint(format!(
+        "make them: cargo xtask rebase --variant {}    # it stops at each of these patches",
+        variant.name
+    )))
+}
+
+/// Describes a patch that waits: its file, its class and the reasons; `None` if it does not.
+pub fn describe_waiting(patch: &PlacedPatch<'_>) -> Option<String> {
+    let Placed::Waits { class, why } = &patch.result else { return None };
+    let file = patch.sibling.map_or(&patch.file.file, |sibling| &sibling.file.file);
+    let lines = why.iter().flat_map(|why| why.lines()).map(|line| format!("\n  {line}"));
+    let exact = if patch.sibling.is_some() { " (a sibling has to be exact)" } else { "" };
+    Some(format!("{file}: {}{exact}{}", class.describe(), lines.collect::<String>()))
+}
+
+/// Returns the siblings of a stack for the lock.
+pub fn locked_siblings(stack: &Stack) -> Vec<LockedSibling> {
+    let Some(generation) = &stack.generation else { return Vec::new() };
+    let both = generation.files.iter().zip(&generation.siblings);
+    let siblings = both.filter_map(|(patch, sibling)| {
+        let Sibling { file, .. } = sibling.as_ref()?;
+        Some(LockedSibling {
+            file: file.file.clone(),
+            sha256: file.sha256.clone(),
+            patch: patch.file.clone(),
+            patch_sha256: patch.sha256.clone(),
+        })
+    });
+    siblings.collect()
+}
