@@ -3,6 +3,7 @@
 //! Two states of this repository are compared, each with its pins, patches and lock. A state is one of its commits, or
 //! the files on disk; a rebase that waits for its user can be compared with the series that it moves.
 
+mod on_generation;
 mod state;
 mod write_intended;
 
@@ -39,7 +40,7 @@ use crate::stack::Stack;
 #[derive(Clone, Debug, Args)]
 pub struct Options {
     /// State before the move: a commit of this repository, such as `HEAD~1`.
-    #[arg(value_name = "OLD", required_unless_present = "rebase")]
+    #[arg(value_name = "OLD", required_unless_present_any = ["rebase", "generation"])]
     pub old: Option<String>,
     /// State after the move: a commit, or `.` for the files on disk.
     #[arg(value_name = "NEW", default_value = ".", conflicts_with = "rebase")]
@@ -47,11 +48,14 @@ pub struct Options {
     /// Compare the patches that an unfinished rebase has done so far, instead of two states.
     #[arg(long, conflicts_with = "old")]
     pub rebase: bool,
+    /// Compare the series on a generation with those on the pin that they were made for, instead of two states.
+    #[arg(long, value_name = "PIN", conflicts_with_all = ["old", "new", "rebase"])]
+    pub generation: Option<Name>,
     /// Variant of `pins.toml`; default: every series.
     #[arg(long, value_name = "NAME")]
     pub variant: Option<Name>,
     /// Write an entry for every difference that has none into `docs/syncs/OLD-to-NEW.toml`, with a reason to fill in.
-    #[arg(long, conflicts_with_all = ["rebase", "markdown", "long"])]
+    #[arg(long, conflicts_with_all = ["rebase", "generation", "markdown", "long"])]
     pub write_intended: bool,
     /// Print every difference with its hunks, also those that are accounted for.
     #[arg(long)]
@@ -67,9 +71,11 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return write_intended::run(context, options);
     }
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
-    let proof = match &options.old {
-        Some(old) => prove_states(context, (old, &options.new), options.variant.as_deref())?,
-        None => prove_rebase(context, options.variant.as_deref())?,
+    let variant = options.variant.as_deref();
+    let proof = match (&options.old, &options.generation) {
+        (Some(old), _) => prove_states(context, (old, &options.new), variant)?,
+        (None, Some(generation)) => on_generation::prove(context, generation, variant)?,
+        (None, None) => prove_rebase(context, variant)?,
     };
     let text = match options.markdown {
         true => proof_text::markdown(&proof),

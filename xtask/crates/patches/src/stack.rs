@@ -92,6 +92,27 @@ impl Stack {
         }
     }
 
+    /// Returns for each patch of `variant` its sibling in `generation`.
+    ///
+    /// # Errors
+    ///
+    /// A folder cannot be read or is not a series, or a sibling is not a patch.
+    pub fn siblings_in(
+        layout: &Layout,
+        pins: &Pins,
+        variant: &Variant,
+        generation: &str,
+    ) -> Result<Vec<Option<Sibling>>> {
+        let mut found = Vec::new();
+        for folder in pins.patch_folders(variant) {
+            let series = read_series(layout, folder)?;
+            for file in &series.patches {
+                found.push(sibling_of(file, generation, &series.siblings)?);
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the stack with the siblings of its pin, a generation of `base`.
     fn on_generation(self, base: &Pin, siblings: &[PatchFile]) -> Result<Stack> {
         let sibling = |file: &PatchFile| sibling_of(file, &self.pin.name, siblings);
@@ -183,6 +204,17 @@ impl Stack {
     }
 }
 
+impl Sibling {
+    /// Parses a sibling.
+    ///
+    /// # Errors
+    ///
+    /// It is neither a patch nor a reason to drop one.
+    pub fn new(file: PatchFile) -> Result<Sibling> {
+        Ok(Sibling { patch: file.parse()?, file })
+    }
+}
+
 /// Whether `file` is in one of the overlay folders of `variant`.
 fn is_of(variant: &Variant, file: &OverlayFile) -> bool {
     let is_in =
@@ -194,5 +226,5 @@ fn is_of(variant: &Variant, file: &OverlayFile) -> bool {
 fn sibling_of(file: &PatchFile, generation: &str, siblings: &[PatchFile]) -> Result<Option<Sibling>> {
     let path = file.sibling_in(generation);
     let found = siblings.iter().find(|sibling| Some(&sibling.file) == path.as_ref());
-    found.map(|file| Ok(Sibling { file: file.clone(), patch: file.parse()? })).transpose()
+    found.cloned().map(Sibling::new).transpose()
 }

@@ -3,7 +3,7 @@
 
 use espalier_core::error::Result;
 use espalier_core::sys::git::store_tree::StoreTree;
-use espalier_series::{FailedPatches, Patch, Replay};
+use espalier_series::{FailedPatches, Patch, Replay, Verdict};
 
 use super::steps::{names, step};
 use super::target::{SeriesMove, upstream_of};
@@ -59,6 +59,11 @@ impl Ahead {
         (at, patch): (usize, &Patch),
         failed: &mut FailedPatches,
     ) -> Result<()> {
+        if let Some(sibling) = series_move.sibling(at)
+            && let Verdict::Exact(_) = replay.apply_instead(&sibling.patch)?
+        {
+            return Ok(());
+        }
         if step(series_move, replay, at)?.replayed.has_conflict() {
             match failed.add(patch).is_empty() {
                 true => self.conflicts += 1,

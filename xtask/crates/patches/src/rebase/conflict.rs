@@ -96,7 +96,7 @@ pub fn hand_over(
 ) -> Result<Prepared> {
     let here = Place::of(target, state)?;
     let layout = &here.series_move.context.layout;
-    let home = layout.rebase(&here.series_move.stack.pin.name);
+    let home = layout.rebase(&here.series_move.home);
     let was_being_shown = state.editing || !state.conflicts.is_empty();
     state.ready = false;
     state.conflicts = stop.replayed.conflicts().map(|conflict| conflict.path.clone()).collect();
@@ -164,8 +164,8 @@ pub fn remove_package(home: &Path) -> Result<()> {
 
 /// Returns the package with the rebase that waits.
 fn waiting_package(package: ConflictPackage, state: &RebaseState, here: &Place<'_, '_>) -> ConflictPackage {
-    let SeriesMove { context, stack, .. } = here.series_move;
-    let home = context.layout.rebase(&stack.pin.name);
+    let SeriesMove { context, home, .. } = here.series_move;
+    let home = context.layout.rebase(home);
     let (done, of) = state.progress();
     let next = NextCommands {
         go_on: ui::hint("cargo xtask rebase --continue"),
@@ -322,8 +322,8 @@ impl Work {
 
 /// Adds the place of the description, and the next commands.
 fn with_next_steps(error: Error, here: &Place<'_, '_>, work: &Work) -> Error {
-    let SeriesMove { context, stack, .. } = here.series_move;
-    let home = context.layout.rebase(&stack.pin.name);
+    let SeriesMove { context, home, .. } = here.series_move;
+    let home = context.layout.rebase(home);
     let git = git_in(&context.layout.show(&home.join("work")));
     let package = context.layout.show(&home.join(PACKAGE));
     let error = error

@@ -11,15 +11,29 @@ use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use super::in_memory::empty_report;
 use super::new_series::{NewFile, check_trees, new_series, prove_new_series, replace_series};
 use super::target::{SeriesMove, Target};
-use super::{Choices, Prepared, descendants};
+use super::{Choices, Prepared, descendants, on_generation};
 use crate::rebase::state::{RebaseState, SeriesState};
 use crate::report::range_diff::settled;
 use crate::report::rebase::PatchMove;
 use crate::stack::Stack;
 use crate::{apply, lock_file};
 
-/// Writes every new series, pins and lock to the stage, and describes the change.
+/// Writes the result to the stage, and describes the change: of a generation its siblings, of any other target every new
+/// series, pins and lock.
 pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Prepared> {
+    match target {
+        Target::Pin(_) => prepare_series(target, repo, state, stage_moved),
+        Target::Series(_) => prepare_series(target, repo, state, stage_entry),
+        Target::Generation(_) => on_generation::finish(target, repo, state),
+    }
+}
+
+fn prepare_series(
+    target: &Target<'_>,
+    repo: &RebaseRepo,
+    state: &RebaseState,
+    stage_lock: fn(&SeriesMove<'_>, &mut Stage) -> Result<Lock>,
+) -> Result<Prepared> {
     let named = target.named();
     let context = named.context;
     let mut stage = Stage::begin_long(&context.layout)?;
@@ -30,13 +44,7 @@ pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
         replace_series(series_move, &mut stage, &new)?;
         moved.push((series_move, series, new));
     }
-    let lock = match target {
-        Target::Pin(_) => {
-            stage_pins(named, &mut stage)?;
-            stage_lock(named, &mut stage)?
-        }
-        Target::Series(_) => stage_entry(named, &mut stage)?,
-    };
+    let lock = stage_lock(named, &mut stage)?;
     let mut report = empty_report(named, locked(&lock, named)?.series_tree()?);
     for (series_move, series, new) in &moved {
         let locked = locked(&lock, series_move)?;
@@ -46,10 +54,16 @@ pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
         report.reverts.extend(proof.reverts());
         report.proof.push(proof);
     }
-    stage.remove_folder(format!("rebase/{}", named.stack.pin.name));
-    let what = target.scope().describe(&named.stack.pin.name, &named.stack.variant.name);
+    stage.remove_folder(format!("rebase/{}", named.home));
+    let what = target.scope().describe(&named.home, &named.stack.variant.name);
     let what = format!("{what} to {}", short_name(&named.tip.name));
     Ok(Prepared { report, stage, what, choices: state.choices })
+}
+
+/// Moves the pin, and returns the lock of the staged project.
+fn stage_moved(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> {
+    stage_pins(series_move, stage)?;
+    stage_lock(series_move, stage)
 }
 
 fn stage_pins(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<()> {
@@ -96,7 +110,7 @@ fn stage_entry(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> 
 }
 
 /// Returns the new lock's entry for the variant of `series_move`.
-fn locked<'l>(lock: &'l Lock, series_move: &SeriesMove<'_>) -> Result<&'l LockedVariant> {
+pub fn locked<'l>(lock: &'l Lock, series_move: &SeriesMove<'_>) -> Result<&'l LockedVariant> {
     let missing = || Error::environment("the new lock has no entry of the variant");
     lock.variants.get(series_move.stack.variant.name.as_str()).ok_or_else(missing)
 }

@@ -61,7 +61,7 @@ fn overlay_clashes(target: &Target<'_>, trees: &[(&SeriesMove<'_>, ObjectId)]) -
         same.map_or(tip.tree, |(_, tree)| *tree)
     };
     match target {
-        Target::Pin(_) => {
+        Target::Pin(_) | Target::Generation(_) => {
             let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
             PinOverlays::read(context, pins, &stack.pin.name)?.clashes_in(store, upstream, patched)
         }

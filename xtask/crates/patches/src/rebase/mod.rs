@@ -12,6 +12,7 @@ pub mod descendants;
 mod finish;
 mod in_memory;
 mod new_series;
+mod on_generation;
 mod on_tip;
 mod package;
 mod parent;
@@ -54,7 +55,8 @@ use crate::stack::Stack;
 /// Options of `rebase`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Target: tag, branch or commit id, also `v1.0~3`; default: the series that the variant extends, as it is now.
+    /// Target: tag, branch or commit id, also `v1.0~3`; default: what the variant builds on, as it is now: the series
+    /// that it extends, or its generation, where the result is siblings.
     #[arg(long, value_name = "REF")]
     pub to: Option<String>,
     /// The series, and the source of the target.
@@ -200,6 +202,7 @@ pub fn prepare(
 ) -> Result<Prepared> {
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
+    refuse_generation(variant)?;
     waiting::refuse_waiting(context, variant)?;
     let store = Store::open(&context.layout.store())?;
     let moved = target::load(context, &pins, &store, (variant, upstream))?;
@@ -236,10 +239,14 @@ fn begin(context: &Context, options: &Options) -> Result<Outcome> {
     let store = Store::open(&context.layout.store())?;
     let target = match &options.to {
         Some(to) => {
+            refuse_generation(variant)?;
             let upstream = Upstream { to, from: options.common.from.as_deref() };
             Some(Target::Pin(target::load(context, &pins, &store, (variant, upstream))?))
         }
-        None => parent::load(context, &pins, &store, variant)?,
+        None if variant.like.is_none() => parent::load(context, &pins, &store, variant)?,
+        None if options.dry_run => return on_generation::dry_run(context, &pins, &store, variant),
+        None if options.edit.is_empty() => on_generation::load_if_needed(context, &pins, &store, variant)?,
+        None => Some(on_generation::load(context, &pins, &store, variant)?),
     };
     match target {
         None => Ok(nothing_to_do(variant)),
@@ -273,9 +280,25 @@ fn edit_stops(target: &Target<'_>, names: &[String], series: &[SeriesState]) -> 
     names.iter().map(file_of).collect()
 }
 
+/// Refuses to move a generation: its tree is given, and the patches on it were made for another pin.
+fn refuse_generation(variant: &Variant) -> Result<()> {
+    let Some(like) = &variant.like else { return Ok(()) };
+    let Variant { name, pin, .. } = variant;
+    Err(Error::usage(format!("`{name}` is on the generation {pin}, which does not move"))
+        .hint(format!(
+            "move the pin that its patches were made for: cargo xtask rebase --to REF --variant {like}"
+        ))
+        .hint(format!(
+            "or write another commit and tree into `[pins.{pin}]`, then: cargo xtask rebase --variant {name}"
+        )))
+}
+
 fn nothing_to_do(variant: &Variant) -> Outcome {
     let name = &variant.name;
-    let text = format!("{name} applies to what it extends; there is nothing to rebase");
+    let text = match &variant.like {
+        Some(_) => format!("{name} applies to its generation, {}; there is nothing to rebase", variant.pin),
+        None => format!("{name} applies to what it extends; there is nothing to rebase"),
+    };
     Outcome::ok(text, json!({ "variant": name, "written": false }))
 }
 
@@ -336,7 +359,7 @@ fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
     }
     prepared.stage.commit(prepared.what)?;
     let mut report = RebaseReport { written: true, ..prepared.report };
-    if !report.is_there() {
+    if report.next.is_empty() && !report.is_there() {
         report.next = AFTER.map(String::from).to_vec();
     }
     // An addition: the move is done.

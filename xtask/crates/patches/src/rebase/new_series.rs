@@ -13,7 +13,7 @@ use espalier_series::{ObjectId, Patch};
 use super::in_memory::proven;
 use super::target::SeriesMove;
 use crate::proof::{self, SeriesTrees};
-use crate::rebase::state::{SeriesState, TakenPatch};
+use crate::rebase::state::{SeriesState, TakenPatch, read_id};
 use crate::report::proof::ProvenSeries;
 
 /// One patch of the new series.
@@ -29,6 +29,30 @@ pub fn new_series(
     repo: &RebaseRepo,
     state: &SeriesState,
 ) -> Result<Vec<Option<NewFile>>> {
+    let stack = &series_move.stack;
+    let formatted = formatted(series_move, repo, state)?.into_iter().enumerate().skip(stack.parents);
+    let mut number = 0;
+    let mut new = Vec::new();
+    for ((old, patch), (at, text)) in stack.own_files().iter().zip(stack.own_patches()).zip(formatted) {
+        let Some(text) = text else {
+            new.push(None);
+            continue;
+        };
+        let (folder, name) = (old.folder(), old.name());
+        number += 1;
+        let slug = name.split_once('-').map_or("patch.patch", |(_, slug)| slug);
+        let sibling = series_move.sibling(at).map(|sibling| &sibling.patch);
+        new.push(Some(new_file(old, (patch, sibling), &text, format!("{folder}/{number:04}-{slug}"))?));
+    }
+    Ok(new)
+}
+
+/// Returns the text of each replayed patch, including those of parents, as git writes it; `None` for dropped ones.
+pub fn formatted(
+    series_move: &SeriesMove<'_>,
+    repo: &RebaseRepo,
+    state: &SeriesState,
+) -> Result<Vec<Option<FormattedPatch>>> {
     let root = repo.commit_upstream(&series_move.tip.name, series_move.tip.tree)?;
     let commits = state.commits()?;
     let scratch = disk::scratch_folder(&series_move.context.layout.scratch(), "format")?;
@@ -38,31 +62,21 @@ pub fn new_series(
         let what = format!("git wrote {} patches of {} commits", formatted.len(), commits.len());
         return Err(Error::environment(what));
     }
-    let (of_parents, own) = state.done.split_at(state.parents.min(state.done.len()));
-    let stays = of_parents.iter().filter(|done| done.commit.is_some()).count();
-    let mut formatted = formatted.into_iter().skip(stays);
-    let mut number = 0;
-    let mut new = Vec::new();
-    for ((old, patch), done) in
-        series_move.stack.own_files().iter().zip(series_move.stack.own_patches()).zip(own)
-    {
-        let Some(text) = done.commit.as_ref().and_then(|_| formatted.next()) else {
-            new.push(None);
-            continue;
-        };
-        let (folder, name) = (old.folder(), old.name());
-        number += 1;
-        let slug = name.split_once('-').map_or("patch.patch", |(_, slug)| slug);
-        new.push(Some(new_file(old, patch, &text, format!("{folder}/{number:04}-{slug}"))?));
-    }
-    Ok(new)
+    let mut formatted = formatted.into_iter();
+    Ok(state.done.iter().map(|done| done.commit.as_ref().and_then(|_| formatted.next())).collect())
 }
 
-fn new_file(old: &PatchFile, patch: &Patch, text: &FormattedPatch, path: String) -> Result<NewFile> {
+/// Returns the file of a patch, whose commit has the words of `patch` or of its sibling.
+fn new_file(
+    old: &PatchFile,
+    (patch, sibling): (&Patch, Option<&Patch>),
+    text: &FormattedPatch,
+    path: String,
+) -> Result<NewFile> {
     let fresh = PatchFile::new(path, text.bytes.clone());
     let parsed = fresh.parse()?;
     let words = |patch: &Patch| (patch.author.clone(), patch.date.clone(), patch.message());
-    if words(&parsed) != words(patch) {
+    if !std::iter::once(patch).chain(sibling).any(|patch| words(&parsed) == words(patch)) {
         return Err(Error::environment(format!("the message of {} did not survive as a commit", old.file)));
     }
     Ok(match series::is_same_change(patch, &parsed) {
@@ -115,6 +129,34 @@ pub fn prove_new_series(
     let new = SeriesTrees::in_order((tip.tree, base), patches, own).with_overlays(stack.own_overlays());
     let proof = proof::prove(store, &old, &new, true)?;
     Ok(proven(series_move, (old.base, new.base), proof, upstream))
+}
+
+/// Compares the patches of a series that are replayed so far with what they were; `new` are those of the series itself,
+/// and `is_whole` tells whether these are all.
+pub fn prove_replayed(
+    series_move: &SeriesMove<'_>,
+    repo: &RebaseRepo,
+    state: &SeriesState,
+    (new, is_whole): (&[Option<&Patch>], bool),
+) -> Result<ProvenSeries> {
+    let SeriesMove { stack, tip, .. } = series_move;
+    let mut after: Vec<ObjectId> = Vec::with_capacity(state.done.len());
+    for done in &state.done {
+        let before = after.last().copied().unwrap_or(tip.tree);
+        let commit = done.commit.as_deref().map(read_id).transpose()?;
+        after.push(commit.map(|commit| repo.store.tree_of(commit)).transpose()?.unwrap_or(before));
+    }
+    let (below, own) = after.split_at(state.parents.min(after.len()));
+    let base = below.last().copied().unwrap_or(tip.tree);
+    // The trees after the patches that are left out are those before them.
+    let stays: Vec<ObjectId> =
+        own.iter().zip(new).filter(|(_, new)| new.is_some()).map(|(tree, _)| *tree).collect();
+    let new = SeriesTrees::in_order((tip.tree, base), new.iter().flatten().copied(), &stays);
+    let new = new.with_overlays(stack.own_overlays());
+    let mut old = SeriesTrees::own_of(stack, &proof::trees_of(&repo.store, stack)?);
+    old.patches.truncate(own.len());
+    let proof = proof::prove(&repo.store, &old, &new, is_whole)?;
+    Ok(proven(series_move, (old.base, new.base), proof, &state.upstream))
 }
 
 fn id_of(text: &str) -> Result<ObjectId> {

@@ -50,7 +50,9 @@ pub fn onto_parent<'a>(
     let old_name = format!("{name} (old)");
     let verification = verification_of_pin(store, stack.pin.tree);
     let tip = Tip { name, revision, commit, tree: new, verification };
-    SeriesMove { context, pins, store, stack: stack.own_on(pin), old_name, tip }
+    let home = pin.name.clone();
+    let stack = stack.own_on(pin);
+    SeriesMove { context, pins, store, stack, old_name, tip, home, siblings: Vec::new() }
 }
 
 /// Returns the rebase of the series of `child` onto the current parent series; `None` if it already applies there.

@@ -21,7 +21,7 @@ pub fn start(target: &Target<'_>, choices: Choices, edit: Vec<String>) -> Result
         Walked::Refused(refusal) => Err(refusal.with_hints(", add:", "add")),
         Walked::Stopped(stop) => {
             conflict::write_state(scratch.path(), &state)?;
-            let home = layout.rebase(&target.named().stack.pin.name);
+            let home = layout.rebase(&target.named().home);
             if let Some(parent) = home.parent() {
                 disk::create_folder(parent)?;
             }

@@ -56,6 +56,8 @@ pub enum Scope {
     Pin,
     /// The patches of one variant, onto its parent series as it is now.
     Series,
+    /// The siblings of a generation, for every series that is used there.
+    Generation,
 }
 
 impl Scope {
@@ -68,6 +70,7 @@ impl Scope {
         match self {
             Scope::Pin => format!("the move of the pin {pin}"),
             Scope::Series => format!("the rebase of {variant}"),
+            Scope::Generation => format!("the replay of {variant} on the generation {pin}"),
         }
     }
 }
@@ -86,12 +89,22 @@ pub struct SeriesState {
     pub upstream: Vec<TakenPatch>,
     /// Results of the patches replayed so far, in order.
     pub done: Vec<DonePatch>,
+    /// On a generation, its siblings at the start: file and sha256.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub siblings: Vec<(String, String)>,
 }
 
 impl SeriesState {
     /// A series of which nothing is replayed yet.
     pub fn new(variant: &str, files: Vec<(String, String)>, parents: usize) -> SeriesState {
-        SeriesState { variant: variant.to_string(), files, parents, upstream: Vec::new(), done: Vec::new() }
+        SeriesState {
+            variant: variant.to_string(),
+            files,
+            parents,
+            upstream: Vec::new(),
+            done: Vec::new(),
+            siblings: Vec::new(),
+        }
     }
 
     /// Index of the next patch in the series.

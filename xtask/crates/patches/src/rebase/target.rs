@@ -1,5 +1,6 @@
 //! Start and target of a rebase, and the series that move with the pin.
 
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pin, Pins, UNVERIFIABLE, Variant, short_name};
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
@@ -16,7 +17,7 @@ use crate::rebase::state::{Scope, TakenPatch};
 use crate::report::status::Place;
 use crate::report::status_text::count;
 use crate::report::taken::upstream_notes;
-use crate::stack::Stack;
+use crate::stack::{Sibling, Stack};
 use crate::taken;
 
 /// The inputs of one series before its first patch is replayed.
@@ -29,9 +30,18 @@ pub struct SeriesMove<'a> {
     /// Name of the base of the series, for people.
     pub old_name: String,
     pub tip: Tip,
+    /// The pin whose name the folder of the rebase has.
+    pub home: Name,
+    /// For each patch its sibling in the generation that the series is replayed on; empty for any other target.
+    pub siblings: Vec<Option<Sibling>>,
 }
 
 impl SeriesMove<'_> {
+    /// Returns the sibling of the patch at `at`.
+    pub fn sibling(&self, at: usize) -> Option<&Sibling> {
+        self.siblings.get(at)?.as_ref()
+    }
+
     /// Returns the base that the series was made for, with the tree `tree` below its first patch.
     pub fn old_base(&self, tree: ObjectId) -> Place {
         Place::new(&self.old_name, tree, verification_of_pin(self.store, self.stack.pin.tree))
@@ -58,13 +68,15 @@ pub enum Target<'a> {
     /// The patches of one variant, from the old tree of its parent series to the new one. They are the whole of its
     /// stack here; the old tree takes the role of the pin's, the new one that of the tip's, which has no commit.
     Series(SeriesMove<'a>),
+    /// A generation, with every series that is used there: the result is siblings, and the patches stay as they are.
+    Generation(PinMove<'a>),
 }
 
 impl<'a> Target<'a> {
     /// Returns the named variant.
     pub fn named(&self) -> &SeriesMove<'a> {
         match self {
-            Target::Pin(moved) => &moved.named,
+            Target::Pin(moved) | Target::Generation(moved) => &moved.named,
             Target::Series(series_move) => series_move,
         }
     }
@@ -72,7 +84,7 @@ impl<'a> Target<'a> {
     /// Returns every series that moves; extended variants come before those that extend them.
     pub fn series(&self) -> &[SeriesMove<'a>] {
         match self {
-            Target::Pin(moved) => &moved.series,
+            Target::Pin(moved) | Target::Generation(moved) => &moved.series,
             Target::Series(series_move) => std::slice::from_ref(series_move),
         }
     }
@@ -82,6 +94,7 @@ impl<'a> Target<'a> {
         match self {
             Target::Pin(_) => Scope::Pin,
             Target::Series(_) => Scope::Series,
+            Target::Generation(_) => Scope::Generation,
         }
     }
 }
@@ -184,6 +197,6 @@ pub fn onto<'a>(
     stack: Stack,
     tip: Tip,
 ) -> SeriesMove<'a> {
-    let old_name = stack.pin.revision.to_string();
-    SeriesMove { context, pins, store, stack, old_name, tip }
+    let (old_name, home) = (stack.pin.revision.to_string(), stack.pin.name.clone());
+    SeriesMove { context, pins, store, stack, old_name, tip, home, siblings: Vec::new() }
 }

@@ -14,17 +14,17 @@ use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::sys::work_trees::conflict_tree::read_resolved;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_core::sys::work_trees::resolutions;
-use espalier_series::{ObjectId, SameFunction};
+use espalier_series::{Patch, SameFunction};
 use serde_json::json;
 
-use super::in_memory::proven;
-use super::new_series::new_series;
+use super::new_series::{new_series, prove_replayed};
 use super::place::Place;
 use super::target::{PinMove, SeriesMove, Target, load_with_tip};
 use super::walk::{Walked, go_on, series_now, stop_again};
-use super::{Prepared, Wishes, checks, conflict, edit_stops, finish, parent, same_functions, verify};
-use crate::proof::{self, SeriesTrees};
-use crate::rebase::state::{DonePatch, RebaseState, Scope, SeriesState, read_id};
+use super::{
+    Prepared, Wishes, checks, conflict, edit_stops, finish, on_generation, parent, same_functions, verify,
+};
+use crate::rebase::state::{DonePatch, RebaseState, Scope, SeriesState};
 use crate::report::proof::ProvenSeries;
 
 /// The user's decision about the patch at which the rebase waits.
@@ -59,7 +59,7 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
     let name = &variant.name;
     let home = context.layout.rebase(&variant.pin);
     if !disk::exists(&home) {
-        return Err(none_waits(context, name));
+        return Err(none_waits(context, variant));
     }
     remember_solutions(context, &home);
     // A record that cannot be read must not prevent it.
@@ -81,7 +81,7 @@ pub fn prove_done(context: &Context, variant: Option<&str>) -> Result<Vec<Proven
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
     let home = context.layout.rebase(&variant.pin);
-    let state = conflict::read_state(&home)?.ok_or_else(|| none_waits(context, &variant.name))?;
+    let state = conflict::read_state(&home)?.ok_or_else(|| none_waits(context, variant))?;
     let store = Store::open(&context.layout.store())?;
     let target = target_of(context, &pins, &store, &state)?;
     let repo = RebaseRepo::open(&home)?;
@@ -96,24 +96,9 @@ fn prove_done_of(
     repo: &RebaseRepo,
     state: &SeriesState,
 ) -> Result<ProvenSeries> {
-    let SeriesMove { stack, tip, .. } = series_move;
     let new = new_series(series_move, repo, state)?;
-    let mut after: Vec<ObjectId> = Vec::with_capacity(state.done.len());
-    for done in &state.done {
-        let before = after.last().copied().unwrap_or(tip.tree);
-        let commit = done.commit.as_deref().map(read_id).transpose()?;
-        after.push(commit.map(|commit| repo.store.tree_of(commit)).transpose()?.unwrap_or(before));
-    }
-    let (below, own) = after.split_at(state.parents.min(after.len()));
-    let base = below.last().copied().unwrap_or(tip.tree);
-    // The trees after the patches that are left out are those before them.
-    let stays: Vec<ObjectId> =
-        own.iter().zip(&new).filter(|(_, new)| new.is_some()).map(|(tree, _)| *tree).collect();
-    let new = SeriesTrees::in_order((tip.tree, base), new.iter().flatten().map(|new| &new.patch), &stays);
-    let mut old = SeriesTrees::own_of(stack, &proof::trees_of(&repo.store, stack)?);
-    old.patches.truncate(own.len());
-    let proof = proof::prove(&repo.store, &old, &new, false)?;
-    Ok(proven(series_move, (old.base, new.base), proof, &state.upstream))
+    let patches: Vec<Option<&Patch>> = new.iter().map(|new| new.as_ref().map(|new| &new.patch)).collect();
+    prove_replayed(series_move, repo, state, (&patches, false))
 }
 
 /// Records resolutions for the next time. A failure to do so must not prevent the abort.
@@ -139,12 +124,15 @@ pub fn refuse_waiting(context: &Context, variant: &Variant) -> Result<()> {
         .hint("or abort it; nothing in your project has changed: cargo xtask rebase --abort"))
 }
 
-fn none_waits(context: &Context, variant: &str) -> Error {
-    let error = Error::usage(format!("no rebase of {variant} is in progress"));
+fn none_waits(context: &Context, variant: &Variant) -> Error {
+    let name = &variant.name;
+    let error = Error::usage(format!("no rebase of {name} is in progress"));
     let waiting = disk::folders_in(&context.layout.rebases());
     let names = waiting.iter().filter_map(|folder| Some(conflict::read_state(folder).ok()??.variant));
     let error = names.fold(error, |error, name| error.hint(format!("one of {name} is: --variant {name}")));
-    error.hint(format!("begin one: cargo xtask rebase --to REF --variant {variant}"))
+    // A generation does not move.
+    let to = if variant.like.is_some() { "" } else { "--to REF " };
+    error.hint(format!("begin one: cargo xtask rebase {to}--variant {name}"))
 }
 
 fn with_state(
@@ -156,7 +144,7 @@ fn with_state(
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
     let home = context.layout.rebase(&variant.pin);
-    let waiting = conflict::read_state(&home)?.ok_or_else(|| none_waits(context, &variant.name))?;
+    let waiting = conflict::read_state(&home)?.ok_or_else(|| none_waits(context, variant))?;
     let mut state = waiting.clone();
     state.choices = state.choices.and(wishes.choices);
     let store = Store::open(&context.layout.store())?;
@@ -210,6 +198,7 @@ fn target_of<'a>(
             let child = pins.variant(Some(&state.variant))?;
             parent::reload(context, pins, store, (child, state.old_tree()?))?
         }
+        Scope::Generation => on_generation::load(context, pins, store, pins.variant(Some(&state.variant))?)?,
     };
     let now = series_now(&target);
     let (series_move, then) = (target.named(), (state.old_tree()?, state.tip_tree()?));
@@ -226,6 +215,7 @@ fn changed_since(scope: Scope) -> &'static str {
     match scope {
         Scope::Pin => "the series or its pin was changed since the rebase began",
         Scope::Series => "the series or what it extends was changed since the rebase began",
+        Scope::Generation => "the series, a sibling or one of the pins was changed since the rebase began",
     }
 }
 
@@ -247,13 +237,16 @@ fn pin_move<'a>(
 
 /// Returns the series without the patches that were replayed.
 fn what_was_there(series: &[SeriesState]) -> Vec<SeriesState> {
-    let untouched = |one: &SeriesState| SeriesState::new(&one.variant, one.files.clone(), one.parents);
+    let untouched = |one: &SeriesState| {
+        let siblings = one.siblings.clone();
+        SeriesState { siblings, ..SeriesState::new(&one.variant, one.files.clone(), one.parents) }
+    };
     series.iter().map(untouched).collect()
 }
 
 fn changed_files(now: &[SeriesState], then: &[SeriesState]) -> String {
     let files = |series: &[SeriesState]| -> BTreeSet<(String, String)> {
-        series.iter().flat_map(|one| one.files.iter().cloned()).collect()
+        series.iter().flat_map(|one| one.files.iter().chain(&one.siblings).cloned()).collect()
     };
     let (now, then) = (files(now), files(then));
     let changed: BTreeSet<&str> = now.symmetric_difference(&then).map(|(file, _)| file.as_str()).collect();

@@ -5,9 +5,10 @@ use std::path::Path;
 use espalier_core::error::{Error, Kind, Result};
 use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_core::sys::git::tree::GitTree;
+use espalier_core::sys::project::inputs::PatchFile;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series::ObjectId;
-use espalier_series::{Patch, Replay, Replayed, SameFunction, Step};
+use espalier_series::{Patch, Replay, Replayed, SameFunction, Step, Verdict};
 
 use super::ahead::Ahead;
 use super::package::{self, Stopped};
@@ -44,9 +45,11 @@ pub fn new_state(target: &Target<'_>, choices: Choices) -> RebaseState {
 
 /// Returns the current version of every series that moves, with nothing replayed.
 pub fn series_now(target: &Target<'_>) -> Vec<SeriesState> {
-    let series = |SeriesMove { stack, .. }: &SeriesMove<'_>| {
-        let files = stack.files.iter().map(|patch| (patch.file.clone(), patch.sha256.clone()));
-        SeriesState::new(&stack.variant.name, files.collect(), stack.parents)
+    let named = |patch: &PatchFile| (patch.file.clone(), patch.sha256.clone());
+    let series = |SeriesMove { stack, siblings, .. }: &SeriesMove<'_>| {
+        let files = stack.files.iter().map(named).collect();
+        let siblings = siblings.iter().flatten().map(|sibling| named(&sibling.file)).collect();
+        SeriesState { siblings, ..SeriesState::new(&stack.variant.name, files, stack.parents) }
     };
     target.series().iter().map(series).collect()
 }
@@ -181,10 +184,13 @@ fn go_on_with_series(
         let mut walk = Walk { series_move, repo, state, choices, tree, head, refused };
         let files = series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate().skip(behind);
         for (at, (patch, file)) in files {
+            let may_edit = at >= walk.state.parents && decisions.may_edit(&file.file);
+            if !may_edit && walk.take_sibling(at, &file.file, &mut replay)? {
+                continue;
+            }
             let step = step(series_move, &mut replay, at)?;
             change_tree(store, &mut walk.tree, &step.changes)?;
             let edited = to_edit(&replay, at, &step, choices)?;
-            let may_edit = at >= walk.state.parents && decisions.may_edit(&file.file);
             let stays = decide(&step.replayed, choices) == Decision::Stays;
             if !(edited.as_ref().unwrap_or(&step.replayed).has_conflict() || may_edit && stays) {
                 walk.take((at, patch), &file.file, (&step, &replay))?;
@@ -264,6 +270,30 @@ impl Walk<'_> {
         let commit = (!drops).then(|| self.head.to_string());
         self.state.done.push(DonePatch { file: file.to_string(), commit, by_hand: false, notes });
         Ok(())
+    }
+}
+
+impl Walk<'_> {
+    /// Takes the sibling of the patch at `at`, if it has one and that is exact here.
+    fn take_sibling(&mut self, at: usize, file: &str, replay: &mut Replay<'_>) -> Result<bool> {
+        let Some(sibling) = self.series_move.sibling(at) else { return Ok(false) };
+        let name = &sibling.file.file;
+        let Verdict::Exact(changes) = replay.apply_instead(&sibling.patch)? else {
+            let what = format!("{name} is not exact any more; its patch is replayed instead");
+            self.series_move.context.ui.warn(what);
+            return Ok(false);
+        };
+        change_tree(&self.repo.store, &mut self.tree, &changes)?;
+        if !self.refused.is_empty() {
+            return Ok(true);
+        }
+        if !sibling.patch.is_dropped() {
+            self.head = self.repo.commit_patch(&sibling.patch, self.tree.write()?, self.head)?;
+        }
+        let commit = (!sibling.patch.is_dropped()).then(|| self.head.to_string());
+        let notes = vec![format!("as in {name}")];
+        self.state.done.push(DonePatch { file: file.to_string(), commit, by_hand: false, notes });
+        Ok(true)
     }
 }
 

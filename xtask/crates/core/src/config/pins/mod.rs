@@ -205,7 +205,9 @@ impl Pins {
 
     /// The folders of all variants' own patches.
     pub fn series_folders(&self) -> impl Iterator<Item = &str> {
-        self.variants.values().filter_map(|variant| variant.patches.as_deref())
+        // On a generation, the folder is that of another variant.
+        let owners = self.variants.values().filter(|variant| variant.like.is_none());
+        owners.filter_map(|variant| variant.patches.as_deref())
     }
 
     /// Every variant that has the own patches of `variant`: itself, those that name the same folder, and all that

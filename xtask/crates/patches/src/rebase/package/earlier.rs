@@ -61,10 +61,12 @@ fn earlier<'s>(stopped: &Stopped<'s>) -> impl Iterator<Item = (usize, &'s Patch,
     patches.map(|(at, (patch, file))| (at, patch, file))
 }
 
-/// Returns the files of the earlier patches that a person has resolved or dropped: those that made lines of the base, or,
-/// if there are none, those that change the file.
+/// Returns the files of the earlier patches that a person has resolved or dropped, in this rebase or with a sibling: those
+/// that made lines of the base, or, if there are none, those that change the file.
 fn decided(stopped: &Stopped<'_>, base: (&FileText<'_>, &Range<usize>)) -> Vec<String> {
-    let is_by_hand = |at: usize| stopped.done.get(at).is_some_and(|done| done.by_hand);
+    let is_by_hand = |at: usize| {
+        stopped.done.get(at).is_some_and(|done| done.by_hand) || stopped.series_move.sibling(at).is_some()
+    };
     let (mut of_lines, mut of_file) = (Vec::new(), Vec::new());
     for (_, patch, file) in earlier(stopped).filter(|(at, _, _)| is_by_hand(*at)) {
         let is_it = |change: &&FilePatch| change.new.as_ref().is_some_and(|new| new.path == *base.0.path);

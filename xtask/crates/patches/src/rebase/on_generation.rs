@@ -1,0 +1,309 @@
+//! A series on a generation: replayed from the pin that it was made for, like a move of that pin, and written as siblings
+//! of the patches whose replay needed a decision.
+
+use std::collections::BTreeSet;
+
+use espalier_core::config::lock::Lock;
+use espalier_core::config::pins::{Pins, Variant};
+use espalier_core::context::{Context, Outcome};
+use espalier_core::error::{Error, Kind, Result};
+use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::store_tree::StoreTree;
+use espalier_core::sys::git::unverified::verification_of_pin;
+use espalier_core::sys::project::inputs::{PatchFile, SeriesFiles, read_folder};
+use espalier_core::sys::project::stage::Stage;
+use espalier_core::sys::upstream::tip::Tip;
+use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
+use espalier_series::{ObjectId, PLACEHOLDER, Patch, Replay, Verdict, dropped_sibling, is_same_change};
+use serde_json::json;
+
+use super::Prepared;
+use super::finish::locked;
+use super::in_memory::empty_report;
+use super::new_series::{check_trees, formatted, prove_replayed};
+use super::steps::names;
+use super::target::{PinMove, SeriesMove, Target, onto};
+use crate::generation::{Placed, PlacedPatch, describe_waiting, gives_by_itself, place};
+use crate::rebase::state::{Choices, DonePatch, RebaseState, SeriesState};
+use crate::report::proof::ProvenSeries;
+use crate::report::range_diff::settled;
+use crate::report::rebase::{Fate, PatchMove};
+use crate::stack::{Sibling, Stack};
+use crate::{apply, lock_file, range};
+
+/// Returns the replay of every series that is used on the generation of `variant`.
+///
+/// # Errors
+///
+/// The variant is not on a generation, or one of the two pins cannot be fetched.
+pub fn load<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    variant: &'a Variant,
+) -> Result<Target<'a>> {
+    let not_there = || Error::usage(format!("`{}` is not on a generation", variant.name));
+    let generation = pins.generation_of(variant).ok_or_else(not_there)?;
+    Stack::read(&context.layout, pins, variant)?.fetch(context, store)?;
+    let (revision, tree) = (generation.pin.revision.clone(), generation.pin.tree);
+    let verification = verification_of_pin(store, tree);
+    // Upstream's history is not read: what a patch becomes must not depend on the commits that a machine has.
+    let tip = Tip { name: revision.to_string(), revision, commit: ObjectId::ZERO, tree, verification };
+    let series_move = |like: &Variant| -> Result<SeriesMove<'a>> {
+        let stack = Stack::read(&context.layout, pins, like)?;
+        let siblings = Stack::siblings_in(&context.layout, pins, like, &generation.pin.name)?;
+        let series_move = onto(context, pins, store, stack, tip.clone());
+        Ok(SeriesMove { home: generation.pin.name.clone(), siblings, ..series_move })
+    };
+    let series = pins.series_like(&generation.base.name, &generation.pin.name).into_iter().map(series_move);
+    let series = series.collect::<Result<Vec<_>>>()?;
+    let mut named = series_move(generation.like)?;
+    named.stack.variant = variant.clone();
+    Ok(Target::Generation(PinMove { named, series }))
+}
+
+/// As [`load`]; `None` if there is nothing to do: every patch is there, and no sibling is there without need.
+pub fn load_if_needed<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    variant: &'a Variant,
+) -> Result<Option<Target<'a>>> {
+    let target = load(context, pins, store, variant)?;
+    for other in pins.patched_on(&variant.pin) {
+        let stack = Stack::read(&context.layout, pins, other)?;
+        let is_settled = |patch: &PlacedPatch<'_>| {
+            !matches!(patch.result, Placed::Waits { .. } | Placed::Replaced { is_same: true })
+        };
+        if !placed_patches(store, &stack)?.iter().all(is_settled) {
+            return Ok(Some(target));
+        }
+    }
+    Ok(None)
+}
+
+fn placed_patches<'s>(store: &Store, stack: &'s Stack) -> Result<Vec<PlacedPatch<'s>>> {
+    match &stack.generation {
+        Some(generation) => place(store, stack.pin.tree, (generation, &stack.pin.revision.to_string())),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Reports how the patches of `variant` are on its generation; exits with 4 if any of them waits for a person.
+pub fn dry_run(context: &Context, pins: &Pins, store: &Store, variant: &Variant) -> Result<Outcome> {
+    let stack = Stack::read(&context.layout, pins, variant)?;
+    stack.fetch(context, store)?;
+    let placed = placed_patches(store, &stack)?;
+    let waiting: Vec<String> = placed.iter().filter_map(describe_waiting).collect();
+    let count = |is_so: fn(&Placed) -> bool| placed.iter().filter(|patch| is_so(&patch.result)).count();
+    let alone = count(|result| matches!(result, Placed::Replayed(_)));
+    let replaced = count(|result| matches!(result, Placed::Replaced { .. }));
+    let mut lines = vec![format!(
+        "{}: {alone} of {} patches apply to {} {} by themselves, {replaced} are replaced by siblings, {} wait",
+        variant.name,
+        placed.len(),
+        stack.pin.upstream,
+        stack.pin.revision,
+        waiting.len()
+    )];
+    lines.extend(waiting.iter().map(|text| format!("  {}", text.replace('\n', "\n  "))));
+    let next = (!waiting.is_empty()).then(|| format!("cargo xtask rebase --variant {}", variant.name));
+    lines.extend(next.iter().map(|next| format!("next: {next}    # it stops at each of them")));
+    let patches: Vec<_> = placed.iter().map(patch_json).collect();
+    let json = json!({
+        "variant": variant.name, "generation": stack.pin.name, "patches": patches, "next": next, "written": false
+    });
+    let code = if waiting.is_empty() { 0 } else { Kind::Conflict.exit_code() };
+    Ok(Outcome { text: lines.join("\n"), json, code })
+}
+
+fn patch_json(patch: &PlacedPatch<'_>) -> serde_json::Value {
+    let result = match patch.result {
+        Placed::Replayed(_) => "replayed",
+        Placed::Replaced { .. } if patch.sibling.is_some_and(|sibling| sibling.patch.is_dropped()) => {
+            "dropped"
+        }
+        Placed::Replaced { .. } => "replaced",
+        Placed::Waits { .. } => "waits",
+    };
+    let sibling = patch.sibling.map(|sibling| &sibling.file.file);
+    json!({ "file": patch.file.file, "sibling": sibling, "result": result, "why": describe_waiting(patch) })
+}
+
+/// The result for one patch of a series.
+struct New {
+    /// The patch on the generation; `None` if it is dropped there.
+    patch: Option<Patch>,
+    /// The sibling; `None` if the patch itself gives the same tree.
+    sibling: Option<Sibling>,
+}
+
+/// Writes the siblings that are needed, and the lock, to the stage, and describes the change.
+pub fn finish(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Prepared> {
+    let named = target.named();
+    let mut stage = Stage::begin_long(&named.context.layout)?;
+    stage.keep_series(named.pins.series_folders())?;
+    let mut all = Vec::new();
+    for (series_move, series) in target.series().iter().zip(&state.series) {
+        let new = new_siblings(series_move, repo, series)?;
+        stage_siblings(series_move, &mut stage, &new)?;
+        all.push((series_move, series, new));
+    }
+    let lock = stage_lock(named, &mut stage)?;
+    let mut report = empty_report(named, locked(&lock, named)?.series_tree()?);
+    for (series_move, series, new) in &all {
+        check(series_move, repo, series, &lock)?;
+        report.patches.extend(moves(series_move, series, new, state.choices));
+        let proof = prove(series_move, repo, series, new)?;
+        report.reverts.extend(proof.reverts());
+        report.proof.push(proof);
+    }
+    report.next = next_commands(named, all.iter().flat_map(|(_, _, new)| new));
+    stage.remove_folder(format!("rebase/{}", named.home));
+    let what = target.scope().describe(&named.home, &named.stack.variant.name);
+    Ok(Prepared { report, stage, what, choices: state.choices })
+}
+
+/// Returns the result for each of the series' own patches.
+fn new_siblings(series_move: &SeriesMove<'_>, repo: &RebaseRepo, state: &SeriesState) -> Result<Vec<New>> {
+    let SeriesMove { store, stack, tip, .. } = series_move;
+    let base_tree = StoreTree::new(store, stack.pin.tree)?;
+    let tip_tree = StoreTree::in_range(store, tip.tree, stack.pin.tree, tip.tree)?;
+    let origin = range::origin(store, &stack.patches, &base_tree)?;
+    let nothing = BTreeSet::new();
+    let mut replay = Replay::new(&origin, &tip_tree, names(series_move), &nothing);
+    let texts = formatted(series_move, repo, state)?;
+    let mut new = Vec::new();
+    for (at, (done, text)) in state.done.iter().zip(texts).enumerate() {
+        let Some((file, patch)) = stack.files.get(at).zip(stack.patches.get(at)) else { continue };
+        let is_dropped = text.is_none();
+        let bytes = text.map_or_else(|| dropped_sibling(patch, &reason(done)), |text| text.bytes);
+        let path = file.sibling_in(&series_move.home).ok_or_else(|| not_exact(file))?;
+        let made = Sibling::new(PatchFile::new(path, bytes))?;
+        // A patch that cannot be replayed at all needs one.
+        let alone = replay.try_step(at).ok();
+        let Verdict::Exact(changes) = replay.apply_instead(&made.patch)? else { return Err(not_exact(file)) };
+        let is_needed = !alone.is_some_and(|step| gives_by_itself(&step, &changes));
+        let patch = (!is_dropped).then(|| made.patch.clone());
+        let sibling = is_needed.then(|| kept(series_move.sibling(at), made));
+        new.push(New { patch, sibling });
+    }
+    Ok(new.split_off(state.parents.min(new.len())))
+}
+
+/// Returns the reason of a patch that is dropped.
+fn reason(done: &DonePatch) -> String {
+    match done.by_hand {
+        // The user has to give it: lint refuses this one.
+        true => PLACEHOLDER.to_string(),
+        false => done.notes.join("; "),
+    }
+}
+
+/// Returns the sibling that is there if it is the same, so that its bytes and its reason stay.
+fn kept(there: Option<&Sibling>, made: Sibling) -> Sibling {
+    let is_same = |there: &&Sibling| match made.patch.is_dropped() {
+        true => there.patch.is_dropped(),
+        false => is_same_change(&there.patch, &made.patch),
+    };
+    there.filter(is_same).cloned().unwrap_or(made)
+}
+
+fn not_exact(file: &PatchFile) -> Error {
+    Error::environment(format!(
+        "the sibling of {} is not exact on its own tree; nothing was written",
+        file.file
+    ))
+    .hint("this is a bug in this tool; please report it")
+}
+
+/// Stages the siblings of one series; those of other generations stay.
+fn stage_siblings(series_move: &SeriesMove<'_>, stage: &mut Stage, new: &[New]) -> Result<()> {
+    let SeriesMove { context, stack, home, .. } = series_move;
+    let Some(folder) = stack.variant.patches.as_deref() else { return Ok(()) };
+    let there = read_folder(&context.layout, folder)?;
+    let SeriesFiles { patches, siblings } = SeriesFiles::of(there.clone());
+    let of_others = siblings.into_iter().filter(|file| file.generation().as_deref() != Some(home.as_str()));
+    let made = new.iter().filter_map(|new| Some(new.sibling.as_ref()?.file.clone()));
+    let files: Vec<PatchFile> = patches.into_iter().chain(of_others).chain(made).collect();
+    stage.replace_folder(folder, &there, &files)
+}
+
+/// Returns the lock of the staged project, with the new entries of the variants on the generation.
+fn stage_lock(named: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> {
+    let SeriesMove { context, pins, store, home, .. } = named;
+    let layout = stage.layout();
+    let mut new = lock_file::read(context)?.unwrap_or_default();
+    for variant in pins.patched_on(home) {
+        let stack = Stack::read(&layout, pins, variant)?;
+        new.variants.insert(variant.name.to_string(), apply::apply_stack(store, &stack)?.locked);
+    }
+    stage.write("espalier.lock", new.render().as_bytes())?;
+    Ok(new)
+}
+
+/// Verifies by id: applied on the generation, the series has to give the trees of the replay.
+fn check(series_move: &SeriesMove<'_>, repo: &RebaseRepo, state: &SeriesState, lock: &Lock) -> Result<()> {
+    let SeriesMove { pins, stack, home, .. } = series_move;
+    let folders = pins.patch_folders(&stack.variant);
+    // A series that only others extend is checked with those.
+    let mut variants = pins.patched_on(home);
+    let variant = variants.find(|variant| pins.patch_folders(variant) == folders);
+    match variant.and_then(|variant| lock.variants.get(variant.name.as_str())) {
+        Some(locked) => check_trees(repo, state, locked),
+        None => Ok(()),
+    }
+}
+
+fn prove(
+    series_move: &SeriesMove<'_>,
+    repo: &RebaseRepo,
+    state: &SeriesState,
+    new: &[New],
+) -> Result<ProvenSeries> {
+    let patches: Vec<Option<&Patch>> = new.iter().map(|new| new.patch.as_ref()).collect();
+    let mut proof = prove_replayed(series_move, repo, state, (&patches, true))?;
+    let own = series_move.stack.own_patches().iter().zip(new);
+    let dropped = own.filter_map(|(patch, new)| {
+        let reason = new.sibling.as_ref()?.patch.dropped_because()?;
+        Some((patch.name.clone(), reason.to_string()))
+    });
+    proof.account_for_taken(&dropped.collect::<Vec<_>>());
+    Ok(proof)
+}
+
+fn moves(series_move: &SeriesMove<'_>, state: &SeriesState, new: &[New], choices: Choices) -> Vec<PatchMove> {
+    let stack = &series_move.stack;
+    let own = stack.own_files().iter().zip(stack.own_patches());
+    let rows = own.zip(state.done.iter().skip(stack.parents)).zip(new);
+    let moves = rows.map(|(((file, old), done), new)| {
+        let (fate, range_diff) = settled(old, new.patch.as_ref(), choices.no_range_diff);
+        let now = new.sibling.as_ref().map_or(file, |sibling| &sibling.file);
+        PatchMove {
+            series: stack.variant.name.to_string(),
+            file: file.file.clone(),
+            new_file: Some(now.file.clone()),
+            subject: old.subject.clone(),
+            fate: if new.patch.is_none() { Fate::Dropped } else { fate },
+            notes: done.notes.clone(),
+            conflicts: Vec::new(),
+            blocked_by: Vec::new(),
+            range_diff,
+        }
+    });
+    moves.collect()
+}
+
+/// Returns the commands after the siblings are written.
+fn next_commands<'n>(named: &SeriesMove<'_>, new: impl Iterator<Item = &'n New>) -> Vec<String> {
+    let variant = &named.stack.variant.name;
+    let siblings = new.filter_map(|new| new.sibling.as_ref());
+    let unfilled = siblings.filter(|sibling| sibling.patch.dropped_because() == Some(PLACEHOLDER));
+    let unfilled = unfilled.map(|sibling| format!("give the reason in {}", sibling.file.file));
+    let commands = [
+        format!("cargo xtask prove --generation {}    # what each patch changes on both pins", named.home),
+        format!("cargo xtask build --variant {variant}"),
+        "cargo xtask undo    # if this was a mistake; before any other change".to_string(),
+    ];
+    unfilled.chain(commands).collect()
+}
