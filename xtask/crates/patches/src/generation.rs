@@ -118,7 +118,7 @@ pub fn not_exact(error: ReplayError, file: &PatchFile) -> Error {
         ReplayError::Tree(error) => error.into(),
         ReplayError::NotExact | ReplayError::NoSuchPatch => {
             Error::no(format!("{} is not exact on the pin that it was made for", file.file))
-                .hint("cargo xtask apply --check    # of the variant that has it says why")
+                .hint("`cargo xtask apply --check` of the variant that has it says why")
         }
     }
 }

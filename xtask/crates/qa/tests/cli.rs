@@ -42,6 +42,7 @@ mod cli {
     mod gate_weights;
     mod gc;
     mod git_defaults;
+    mod generations;
     mod github;
     mod hints;
     mod history_oracle;

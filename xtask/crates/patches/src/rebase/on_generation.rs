@@ -301,8 +301,10 @@ fn next_commands<'n>(named: &SeriesMove<'_>, new: impl Iterator<Item = &'n New>)
     let unfilled = siblings.filter(|sibling| sibling.patch.dropped_because() == Some(PLACEHOLDER));
     let unfilled = unfilled.map(|sibling| format!("give the reason in {}", sibling.file.file));
     let commands = [
-        format!("cargo xtask prove --generation {}    # what each patch changes on both pins", named.home),
-        format!("cargo xtask build --variant {variant}"),
+        format!(
+            "cargo xtask prove --variant {variant} --generation {}    # what each patch changes on both pins",
+            named.home
+        ),
         "cargo xtask undo    # if this was a mistake; before any other change".to_string(),
     ];
     unfilled.chain(commands).collect()

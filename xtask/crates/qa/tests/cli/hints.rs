@@ -13,6 +13,7 @@ use super::support::upstream::{TAG, Upstream};
 use super::support::{Output, Project, files, git, program_path};
 
 mod all_covered;
+mod generation_cases;
 mod import_cases;
 mod lint_cases;
 mod makers;
@@ -40,9 +41,16 @@ struct HintCase {
 }
 
 fn cases() -> impl Iterator<Item = &'static HintCase> {
-    [pin_cases::CASES, rebase_cases::CASES, series_cases::CASES, lint_cases::CASES, import_cases::CASES]
-        .into_iter()
-        .flatten()
+    [
+        pin_cases::CASES,
+        rebase_cases::CASES,
+        series_cases::CASES,
+        lint_cases::CASES,
+        import_cases::CASES,
+        generation_cases::CASES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Returns the commands that a user would type after reading `said`: the whole hint, or the part after its colon. A
@@ -103,6 +111,7 @@ fn filled_in(command: &str) -> String {
     let fills = [
         ("PATH", upstream.to_str().unwrap()),
         ("PATCHES", "../patches"),
+        ("--edit NNNN", "--edit 0001"),
         ("--source=COMMIT", "--source=HEAD~1"),
         ("--to REF", "--to v1.0"),
         ("UPSTREAM", upstream.to_str().unwrap()),
@@ -191,6 +200,11 @@ fn every_command_about_a_pin_leads_on() {
 #[test]
 fn every_command_about_a_rebase_leads_on() {
     assert_none_is_a_dead_end(rebase_cases::CASES);
+}
+
+#[test]
+fn every_command_about_a_generation_leads_on() {
+    assert_none_is_a_dead_end(generation_cases::CASES);
 }
 
 #[test]

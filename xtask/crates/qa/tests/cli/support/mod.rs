@@ -4,6 +4,7 @@ pub mod by_call;
 pub mod editing;
 pub mod files;
 pub mod gating;
+pub mod generations;
 pub mod git;
 pub mod github;
 pub mod history;

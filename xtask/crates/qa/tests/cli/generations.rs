@@ -1,0 +1,258 @@
+//! A series on several upstream trees: patches are replayed, and siblings take the place of those that cannot be.
+
+use super::support::editing::{commit_project, edit_folder};
+use super::support::generations::{Generations, PATCHES};
+use super::support::moving::greet;
+use super::support::{files, git};
+
+fn sibling(at: usize, generation: &str) -> String {
+    format!("{}@{generation}.patch", PATCHES[at])
+}
+
+#[test]
+fn patches_are_replayed_on_a_generation() {
+    let generations = Generations::new();
+    let said = generations.project.run(&["--json", "apply", "--variant", "paged-v1-1"]).success().json();
+    assert_eq!(said["patches"].as_array().unwrap().len(), 3);
+    let greeting = generations.file("v1-1", "src/greet.c");
+    assert!(
+        greeting.starts_with("// A new first line.") && greeting.contains("\"hello there, dear\""),
+        "{greeting}"
+    );
+    let lock = generations.project.read("espalier.lock");
+    let tree = super::support::upstream::Upstream::shared().tree();
+    assert!(lock.contains(&format!("made-for = \"{tree}\"")) && !lock.contains("siblings"), "{lock}");
+    // The second run has nothing to do, and the default variant is as it was.
+    let again = generations.project.run(&["--json", "apply", "--variant", "paged-v1-1"]).success().json();
+    assert_eq!((&again["unchanged"], &again["tree"]), (&true.into(), &said["tree"]));
+    assert!(!generations.project.run(&["apply"]).success().stdout.is_empty());
+    generations.rebase("v1-1", &[]).success();
+    assert!(generations.siblings().is_empty());
+}
+
+#[test]
+fn what_needs_a_sibling_is_named_with_the_command_that_makes_it() {
+    let generations = Generations::new();
+    generations.project.run(&["apply", "--check", "--variant", "paged-v2"]).code(1).says(&[
+        "the generation v2 needs siblings: 3 of 3 patches do not apply to hello v2.0 by themselves",
+        "patches/paged/0001-greet-more-warmly.patch: conflict",
+        "src/greet.c: upstream changed the same lines",
+        "patches/paged/0002-say-what-is-counted.patch: upstreamed",
+        "it needs 0001-greet-more-warmly.patch first",
+        "next: make them: cargo xtask rebase --variant paged-v2",
+    ]);
+    let said = generations.rebase("v2", &["--dry-run"]).code(4);
+    let headline =
+        "paged-v2: 0 of 3 patches apply to hello v2.0 by themselves, 0 are replaced by siblings, 3 wait";
+    assert!(said.stdout.starts_with(headline), "{said}");
+    generations.project.run(&["lock"]).code(1);
+}
+
+#[test]
+fn siblings_are_made_where_they_are_needed() {
+    let generations = Generations::with_siblings();
+    assert_eq!(generations.siblings(), [0, 1, 2].map(|at| sibling(at, "v2")));
+    let dropped = generations.project.read(&format!("patches/paged/{}", sibling(1, "v2")));
+    assert!(dropped.contains("\nDropped-because: ") && !dropped.contains("diff --git"), "{dropped}");
+    assert_eq!(generations.file("v2", "src/greet.c"), greet("hi there, dear"));
+    generations.project.run(&["lock"]).success();
+    generations.project.run(&["--locked", "--offline", "lock", "--check"]).success();
+    let lock = generations.project.read("espalier.lock");
+    assert!(lock.contains("patch = \"patches/paged/0002-say-what-is-counted.patch\""), "{lock}");
+    generations.project.run(&["lint"]).success();
+    let said = generations.rebase("v2", &[]).success();
+    assert!(said.stdout.contains("there is nothing to rebase"), "{said}");
+    assert!(!generations.work("v2").exists());
+    // The other generation, and the pin itself, are not affected.
+    assert!(generations.file("v1-1", "src/greet.c").contains("\"hello there, dear\""));
+}
+
+#[test]
+fn the_proof_compares_both_pins() {
+    let generations = Generations::with_siblings();
+    let said = generations.project.run(&["prove", "--generation", "v2"]).success();
+    assert!(said.stdout.starts_with("the move from the pin hello to the generation v2 is proved"), "{said}");
+    let json = generations.project.run(&["--json", "prove", "--generation", "v2"]).success().json();
+    assert_eq!(json["intended_in"][0], "docs/syncs/v1.0-to-v2.0.toml");
+    generations.project.run(&["prove", "--generation", "v3"]).code(2).says(&["use one of: v1-1, v2"]);
+    generations.project.run(&["prove", "--generation", "v2", "HEAD"]).code(2);
+}
+
+#[test]
+fn a_patch_can_be_dropped_and_its_reason_has_to_be_given() {
+    let generations = Generations::new();
+    generations.rebase("v2", &["--drop-upstreamed"]).code(4);
+    generations.rebase("v2", &["--skip"]).code(4);
+    let said = generations.rebase("v2", &["--skip"]).success();
+    assert!(
+        said.stdout.contains("give the reason in patches/paged/0001-greet-more-warmly@v2.patch"),
+        "{said}"
+    );
+    assert_eq!(generations.file("v2", "src/greet.c"), greet("hi"));
+    let said = generations.project.run(&["lint"]).code(1);
+    assert_eq!(said.stdout.matches("`Dropped-because:` still says `TODO`").count(), 2, "{said}");
+    for at in [0, 2] {
+        let path = format!("patches/paged/{}", sibling(at, "v2"));
+        generations.project.edit(&path, "because: TODO", "because: the greeting is another one");
+    }
+    generations.project.run(&["lint"]).success();
+    // The reason is a part of what is locked.
+    generations.project.run(&["lock", "--check"]).code(1).says(&["0001-greet-more-warmly@v2.patch sha256"]);
+    generations.project.run(&["lock"]).success();
+    let said = generations.project.run(&["prove", "--generation", "v2"]).success();
+    assert!(said.stdout.contains("but for"), "{said}");
+}
+
+#[test]
+fn a_sibling_can_do_something_else_and_is_gone_once_it_does_not() {
+    let generations = Generations::new();
+    generations.rebase("v1-1", &["--edit", "1"]).code(4).says(&["applies, and waits to be edited"]);
+    generations.rebase("v1-1", &["--continue"]).success();
+    assert!(generations.siblings().is_empty(), "the replay gives the same tree");
+    generations.rebase("v1-1", &["--edit", "2"]).code(4);
+    let work = generations.work("v1-1");
+    files::edit(&work.join("src/count.c"), "not letters", "nor letters");
+    git::git(&work, &["add", "src/count.c"]);
+    generations.rebase("v1-1", &["--continue"]).success();
+    assert_eq!(generations.siblings(), [sibling(1, "v1-1")]);
+    assert!(generations.file("v1-1", "src/count.c").contains("nor letters"));
+    generations.project.run(&["lint"]).success();
+}
+
+#[test]
+fn lint_refuses_siblings_that_are_not_needed_or_belong_to_nothing() {
+    let generations = Generations::new();
+    generations.project.run(&["lock"]).code(1);
+    generations.write_sibling("hello there");
+    let said = generations.project.run(&["lint"]).code(1);
+    let needless = "patches/paged/0001-greet-more-warmly@v1-1.patch:1: it is not needed: 0001-greet-more-warmly.patch \
+                    gives the same tree there by itself [sibling-not-needed]";
+    assert!(said.stdout.contains(needless), "{said}");
+    // A rebase there removes it.
+    generations.rebase("v1-1", &[]).success();
+    assert!(generations.siblings().is_empty());
+    let folder = generations.project.path("patches/paged");
+    let copy = |name: &str| {
+        std::fs::copy(folder.join(format!("{}.patch", PATCHES[0])), folder.join(name)).unwrap();
+    };
+    copy("0001-greet-more-warmly@v3.patch");
+    let said = generations.project.run(&["lint"]).code(1);
+    assert!(
+        said.stdout.contains("the pin `hello` has no generation `v3` [sibling-of-no-generation]"),
+        "{said}"
+    );
+    assert!(said.stdout.contains("name one of its generations, v1-1, v2"), "{said}");
+    // It is no part of any series.
+    generations.project.run(&["apply"]).success();
+    std::fs::remove_file(folder.join("0001-greet-more-warmly@v3.patch")).unwrap();
+    copy("0001-greet-warmly@v2.patch");
+    let said = generations.project.run(&["lint"]).code(1);
+    assert!(said.stdout.contains("[sibling-without-patch]"), "{said}");
+    assert!(said.stdout.contains("name it `0001-greet-more-warmly@v2.patch`"), "{said}");
+    generations.project.run(&["apply"]).code(2).says(&["`patches/paged` is not a series"]);
+}
+
+/// The patch is changed first, and its siblings afterwards: the change is not held up by a generation.
+#[test]
+fn a_change_of_a_patch_names_the_generations_that_need_a_sibling_now() {
+    let generations = Generations::with_siblings();
+    generations.project.run(&["lock"]).success();
+    commit_project(&generations.project);
+    generations.project.run(&["edit", "paged"]).success();
+    let folder = edit_folder(&generations.project, "paged");
+    files::edit(&folder.join("src/ring.c"), "at % size", "at % (size)");
+    git::commit(&folder, "Ring with care");
+    generations.project.run(&["export", "paged"]).success().says(&[
+        "paged-v1-1 stays as it was locked: the generation v1-1 needs siblings: 1 of 4 patches do not apply",
+        "0004-ring-with-care.patch: conflict",
+        "next: make them: cargo xtask rebase --variant paged-v1-1",
+    ]);
+    // The one that it applies to has followed.
+    generations.project.run(&["--locked", "apply", "--check", "--variant", "paged-v2"]).success();
+    generations.project.run(&["lock", "--check"]).code(1).says(&["the generation v1-1 needs siblings"]);
+    generations.rebase("v1-1", &[]).code(4).says(&["0004-ring-with-care.patch does not apply to hello v1.1"]);
+    let work = generations.work("v1-1");
+    let ring = std::fs::read_to_string(work.join("src/ring.c")).unwrap();
+    let ring = super::support::moving::without_conflicts(&ring, "    return (at + 1) % (size);\n");
+    files::write(&work.join("src/ring.c"), ring);
+    git::git(&work, &["add", "src/ring.c"]);
+    generations.rebase("v1-1", &["--continue"]).success();
+    assert!(generations.siblings().contains(&"0004-ring-with-care@v1-1.patch".to_string()));
+    generations.project.run(&["--locked", "lock", "--check"]).success();
+}
+
+#[test]
+fn a_change_of_a_replaced_patch_makes_the_lock_stale() {
+    let generations = Generations::with_siblings();
+    generations.project.run(&["lock"]).success();
+    let path = format!("patches/paged/{}.patch", PATCHES[1]);
+    generations.project.edit(&path, "From: Test Person <", "From: Another Person <");
+    generations
+        .project
+        .run(&["lock", "--check"])
+        .code(1)
+        .says(&["replaced by patches/paged/0002-say-what-is-counted@v2.patch"]);
+}
+
+#[test]
+fn a_sibling_that_is_not_exact_any_more_is_replaced() {
+    let generations = Generations::with_siblings();
+    let path = format!("patches/paged/{}", sibling(0, "v2"));
+    let text = generations.project.read(&path);
+    generations
+        .project
+        .write(&path, text.replace("+        return \"hi there\";", "+        return \"hi you\";"));
+    generations
+        .project
+        .run(&["apply", "--check", "--variant", "paged-v2"])
+        .code(1)
+        .says(&["0001-greet-more-warmly@v2.patch", "a sibling has to be exact"]);
+    generations.rebase("v2", &[]).code(4).says(&[
+        "0001-greet-more-warmly@v2.patch is not exact any more; its patch is replayed instead",
+        "0001-greet-more-warmly.patch does not apply to hello v2.0 automatically",
+    ]);
+    generations.solve("v2", &greet("hi there"));
+    // The other siblings fit again.
+    generations.rebase("v2", &["--continue"]).success();
+    assert_eq!(generations.project.read(&path), text);
+}
+
+#[test]
+fn a_generation_is_neither_edited_nor_moved() {
+    let generations = Generations::new();
+    generations.project.run(&["edit", "paged-v2"]).code(2).says(&[
+        "`paged-v2` has the patches of `paged`, on the generation v2",
+        "cargo xtask edit paged",
+        "cargo xtask rebase --variant paged-v2 --edit NNNN",
+    ]);
+    generations.project.run(&["export", "paged-v2"]).code(2);
+    let from = generations.upstream.to_str().unwrap();
+    generations.rebase("v2", &["--to", "v1.1", "--from", from]).code(2).says(&["which does not move"]);
+}
+
+/// The siblings stay while the pin moves, and the lock of each generation is that of the moved patches.
+#[test]
+fn the_pin_moves_without_its_siblings() {
+    let generations = Generations::with_siblings();
+    generations.project.run(&["lock"]).success();
+    let before: Vec<String> = generations.siblings();
+    let from = generations.upstream.to_str().unwrap();
+    let said = generations.project.run(&["rebase", "--to", "v1.1", "--from", from]).success();
+    assert!(said.stdout.contains("now on v1.1"), "{said}");
+    assert_eq!(generations.siblings(), before);
+    generations.project.run(&["--locked", "lock", "--check"]).success();
+    assert_eq!(generations.file("v2", "src/greet.c"), greet("hi there, dear"));
+}
+
+#[test]
+fn a_stopped_replay_is_abandoned() {
+    let generations = Generations::new();
+    generations.rebase("v2", &[]).code(4);
+    generations.rebase("v2", &[]).code(4).says(&["is still in progress"]);
+    // The pin is not in the way, nor is the other generation.
+    generations.rebase("v1-1", &[]).success();
+    let said = generations.rebase("v2", &["--abort"]).success();
+    assert!(said.stdout.contains("the replay of paged-v2 on the generation v2"), "{said}");
+    assert!(!generations.work("v2").exists() && generations.siblings().is_empty());
+    generations.rebase("v2", &["--continue"]).code(2).says(&["cargo xtask rebase --variant paged-v2"]);
+}

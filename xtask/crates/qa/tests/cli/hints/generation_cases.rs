@@ -1,0 +1,49 @@
+//! Hints about generations.
+
+use super::super::support::generations::Generations;
+use super::{HintCase, Place};
+
+pub const CASES: &[HintCase] = &[
+    HintCase {
+        name: "a generation that needs siblings",
+        make: || Generations::new().project,
+        command: "apply --check --variant paged-v2",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --variant paged-v2", 4)],
+    },
+    HintCase {
+        name: "a dry run on a generation",
+        make: || Generations::new().project,
+        command: "rebase --variant paged-v2 --dry-run",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --variant paged-v2", 4)],
+    },
+    HintCase {
+        name: "siblings that are written",
+        make: || {
+            let generations = Generations::new();
+            generations.write_sibling("hello there");
+            generations.project
+        },
+        command: "rebase --variant paged-v1-1",
+        place: Place::Here,
+        hints: &[("cargo xtask prove --variant paged-v1-1 --generation v1-1", 0), ("cargo xtask undo", 0)],
+    },
+    HintCase {
+        name: "the edit of a generation",
+        make: || Generations::new().project,
+        command: "edit paged-v2",
+        place: Place::Here,
+        hints: &[("cargo xtask edit paged", 0), ("cargo xtask rebase --variant paged-v2 --edit", 4)],
+    },
+    HintCase {
+        name: "the move of a generation",
+        make: || Generations::new().project,
+        command: "rebase --to v1.1 --variant paged-v2",
+        place: Place::Here,
+        hints: &[
+            ("cargo xtask rebase --to REF --variant paged", 0),
+            ("cargo xtask rebase --variant paged-v2", 4),
+        ],
+    },
+];
