@@ -41,8 +41,8 @@ mod cli {
     mod gate_suites;
     mod gate_weights;
     mod gc;
-    mod git_defaults;
     mod generations;
+    mod git_defaults;
     mod github;
     mod hints;
     mod history_oracle;

@@ -273,7 +273,7 @@ mod tests {
         assert_eq!((place.page(), place.is_empty()), ("second".to_string(), true));
     }
 
-    /// Whoever replaces a series knows its patches only: siblings follow, or go with their patch.
+    /// A caller that replaces a series has its patches only: siblings follow, or go with their patch.
     #[test]
     fn siblings_follow_their_patches() {
         let place = Place::new();
