@@ -36,6 +36,7 @@ const HOW: &[(&str, How)] = &[
     ("edit", Runs(&["--dry-run"])),
     ("export", Parsed(WAITS)),
     ("fuzz", Parsed(BUILT)),
+    ("gate", Parsed(BUILT)),
     ("image", Parsed(BUILT)),
     ("import", Parsed(ELSEWHERE)),
     ("init", Parsed(ELSEWHERE)),
