@@ -181,6 +181,18 @@ fn a_change_of_a_patch_names_the_generations_that_need_a_sibling_now() {
     generations.project.run(&["--locked", "lock", "--check"]).success();
 }
 
+/// Upstream has not changed the lines of the last patch: the sibling of the first one has.
+#[test]
+fn a_conflict_that_a_sibling_caused_is_not_called_upstreams() {
+    let generations = Generations::new();
+    generations.write_sibling("hello you");
+    generations.rebase("v1-1", &[]).code(4).says(&[
+        "0003-greet-dearly.patch does not apply to hello v1.1",
+        "src/greet.c: upstream did not change these lines: patches/paged/0001-greet-more-warmly.patch did, as it was \
+         resolved or dropped",
+    ]);
+}
+
 #[test]
 fn a_change_of_a_replaced_patch_makes_the_lock_stale() {
     let generations = Generations::with_siblings();
