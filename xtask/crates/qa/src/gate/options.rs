@@ -41,10 +41,14 @@ fn flags_in(line: &str) -> Vec<String> {
 
 /// Returns those of `options` that a program with this `--help` has.
 pub fn known<'a>(options: &'a [String], help: &str) -> Vec<&'a str> {
-    // The description of an option may mention others.
     let entries = || help.lines().filter(|line| line.starts_with('-'));
-    let has = |option: &&str| entries().any(|line| line.split([' ', ',']).any(|word| word == *option));
+    let has = |option: &&str| entries().any(|line| flags_of_entry(line).any(|flag| flag == *option));
     options.iter().map(String::as_str).filter(has).collect()
+}
+
+/// Returns the flags that a line of the help begins with. The description behind them may mention other options.
+fn flags_of_entry(line: &str) -> impl Iterator<Item = &str> {
+    line.split([' ', ',']).filter(|word| !word.is_empty()).take_while(|word| word.starts_with('-'))
 }
 
 #[cfg(test)]

@@ -246,8 +246,11 @@ fn is_for_anybody(words: &[String]) -> bool {
 /// Returns the tag of this repository's only pin.
 fn present_pin() -> String {
     let pins = std::fs::read_to_string(files::of_this_repository("pins.toml")).unwrap();
-    let line = pins.lines().find_map(|line| line.strip_prefix("tag = \"")).unwrap();
-    line.trim_end_matches('"').to_string()
+    let revision = |line: &str| {
+        let value = ["tag = \"", "commit = \""].iter().find_map(|key| line.strip_prefix(key))?;
+        Some(value.trim_end_matches('"').to_string())
+    };
+    pins.lines().find_map(revision).unwrap()
 }
 
 /// Replaces the documented release by the present pin, which moves away from it, and appends `more`.
