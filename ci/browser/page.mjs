@@ -96,19 +96,19 @@ async function ask(text) {
 	let seen = 0;
 
 	for (let quiet = 0; quiet < 10; quiet += 1) {
-		expect(Date.now() - begin < PATIENCE, 'the answer did not end');
+		expect(Date.now() - begin < PATIENCE, seen === 0 ? 'the answer is empty' : 'the answer did not end');
 		await sleep(100);
 
 		const now = await page.evaluate(() => window.espalierSeen.size);
 		const isBusy = await page.getByRole('button', { name: /^stop/i }).count();
 
-		if (now > seen || isBusy) quiet = 0;
+		// On a busy machine the request itself can take a second to begin.
+		if (now > seen || isBusy || seen === 0) quiet = 0;
 
 		seen = now;
 	}
 
 	expect(asked.length > requests, 'nothing was sent to the server');
-	expect((await answers().nth(before).innerText()).trim() !== '', 'the answer is empty');
 
 	return page.evaluate(() => {
 		const streams = performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('/chat/completions'));

@@ -1,7 +1,6 @@
 //! Collects every finding, patch by patch, then for each variant's stack as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use espalier_core::config::attributes::{ATTRIBUTES_FILE, check_out_again};
 use espalier_core::config::overlay::OverlayFile;
@@ -13,32 +12,9 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::inputs::{PatchFile, SeriesFiles, look_into, read_folder, read_overlays};
 use espalier_series as series;
 use espalier_series::{Finding, LintRule, LintRules, Patch, Refusal, RepoPath};
-use serde::Serialize;
 
+use super::reported::{Reported, plain, reported, rule_name};
 use super::siblings;
-
-/// A finding with the path to open. The derived order is the order of the output.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Reported {
-    /// Path of the patch, relative to the root.
-    pub file: String,
-    /// Line in it, from 1.
-    pub line: usize,
-    /// Description of the problem.
-    pub message: String,
-    /// The rule.
-    pub rule: String,
-    /// Suggested fix.
-    pub hint: String,
-}
-
-/// `FILE:LINE: message [rule]`, which ci/lint-problem-matcher.json reads; the hint is indented below.
-impl fmt::Display for Reported {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Reported { file, line, message, rule, hint } = self;
-        write!(out, "{file}:{line}: {message} [{rule}]\n  next: {hint}")
-    }
-}
 
 /// A file, and its parsed form if it parses.
 type Parsed = (PatchFile, Option<Patch>);
@@ -228,25 +204,4 @@ fn look_at_stack(
 fn owner_of(path: &RepoPath, overlays: &[OverlayFile]) -> Option<String> {
     let is_it = |file: &&OverlayFile| file.path.as_bytes().eq_ignore_ascii_case(path.as_bytes());
     overlays.iter().find(is_it).map(|file| format!("brought by the overlay file {}", file.from))
-}
-
-pub(super) fn reported(file: &str, finding: Finding) -> Reported {
-    Reported {
-        file: plain(file),
-        line: finding.line.unwrap_or(1),
-        message: plain(&finding.message),
-        rule: rule_name(finding.rule),
-        hint: finding.hint,
-    }
-}
-
-/// Returns the rule's name in JSON.
-fn rule_name(rule: LintRule) -> String {
-    serde_json::to_value(rule).ok().and_then(|name| name.as_str().map(str::to_string)).unwrap_or_default()
-}
-
-/// Replaces control characters, so that a file name cannot break the line: CI systems interpret some lines of a log as
-/// commands.
-fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

@@ -2,6 +2,7 @@
 
 mod fix;
 mod look;
+mod reported;
 mod siblings;
 mod tell;
 

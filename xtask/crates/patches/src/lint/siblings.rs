@@ -8,7 +8,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::inputs::PatchFile;
 use espalier_series::{Finding, LintRule};
 
-use super::look::{Reported, reported};
+use super::reported::{Reported, reported};
 use crate::generation::{Placed, place};
 use crate::stack::{Generation, Stack};
 

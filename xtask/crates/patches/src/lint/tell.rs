@@ -1,7 +1,7 @@
 //! Findings for a terminal: in full when there are few, grouped by rule when there are many.
 
 use super::Options;
-use super::look::Reported;
+use super::reported::Reported;
 
 /// Up to this number, all findings are printed in full.
 const FEW: usize = 25;

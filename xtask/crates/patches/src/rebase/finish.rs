@@ -1,15 +1,15 @@
 //! Converting new commits to a stage: patch files, `pins.toml`, `espalier.lock`, each verified.
 
-use espalier_core::config::lock::{Lock, LockedVariant};
+use espalier_core::config::lock::Lock;
 use espalier_core::config::pins::{Pins, move_pin, short_name};
 use espalier_core::config::snippet::SourceText;
-use espalier_core::error::{Error, Result};
+use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 
 use super::in_memory::empty_report;
-use super::new_series::{NewFile, check_trees, new_series, prove_new_series, replace_series};
+use super::new_series::{NewFile, check_trees, locked, new_series, prove_new_series, replace_series};
 use super::target::{SeriesMove, Target};
 use super::{Choices, Prepared, descendants, on_generation};
 use crate::rebase::state::{RebaseState, SeriesState};
@@ -18,21 +18,30 @@ use crate::report::rebase::PatchMove;
 use crate::stack::Stack;
 use crate::{apply, lock_file};
 
+/// The commands after a rebase. A series that was rebased onto the one that it extends has moved no pin.
+const PROVE: &str = "cargo xtask prove HEAD    # what each patch changes, compared with the last commit";
+const SYNC: &str =
+    "cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move";
+const UNDO: &str = "cargo xtask undo    # if the move was a mistake; before any other change";
+
 /// Writes the result to the stage, and describes the change: of a generation its siblings, of any other target every new
 /// series, pins and lock.
 pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Prepared> {
     match target {
-        Target::Pin(_) => prepare_series(target, repo, state, stage_moved),
-        Target::Series(_) => prepare_series(target, repo, state, stage_entry),
+        Target::Pin(_) => prepare_series(target, repo, state, (stage_moved, &[PROVE, SYNC, UNDO])),
+        Target::Series(_) => prepare_series(target, repo, state, (stage_entry, &[PROVE, UNDO])),
         Target::Generation(_) => on_generation::finish(target, repo, state),
     }
 }
+
+/// Writes the new lock to the stage.
+type StageLock = fn(&SeriesMove<'_>, &mut Stage) -> Result<Lock>;
 
 fn prepare_series(
     target: &Target<'_>,
     repo: &RebaseRepo,
     state: &RebaseState,
-    stage_lock: fn(&SeriesMove<'_>, &mut Stage) -> Result<Lock>,
+    (stage_lock, next): (StageLock, &[&str]),
 ) -> Result<Prepared> {
     let named = target.named();
     let context = named.context;
@@ -53,6 +62,9 @@ fn prepare_series(
         let proof = prove_new_series(series_move, new, locked, &series.upstream)?;
         report.reverts.extend(proof.reverts());
         report.proof.push(proof);
+    }
+    if !report.is_there() {
+        report.next = next.iter().map(ToString::to_string).collect();
     }
     stage.remove_folder(format!("rebase/{}", named.home));
     let what = target.scope().describe(&named.home, &named.stack.variant.name);
@@ -107,12 +119,6 @@ fn stage_entry(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> 
     let stack = Stack::read(&stage.layout(), pins, variant)?;
     let locked = apply::apply_stack(store, &stack)?.locked;
     descendants::stage(context, stage, (store, pins), variant, &locked)
-}
-
-/// Returns the new lock's entry for the variant of `series_move`.
-pub fn locked<'l>(lock: &'l Lock, series_move: &SeriesMove<'_>) -> Result<&'l LockedVariant> {
-    let missing = || Error::environment("the new lock has no entry of the variant");
-    lock.variants.get(series_move.stack.variant.name.as_str()).ok_or_else(missing)
 }
 
 fn own_moves(

@@ -342,13 +342,6 @@ fn after_dry_run(report: &RebaseReport, options: &Options) -> Option<String> {
     Some(format!("{effect}: {command}"))
 }
 
-/// The commands after a rebase, in order.
-const AFTER: [&str; 3] = [
-    "cargo xtask prove HEAD    # what each patch changes, compared with the last commit",
-    "cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move",
-    "cargo xtask undo    # if the move was a mistake; before any other change",
-];
-
 fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
     if prepared.choices.is_strict() && !prepared.report.reverts.is_empty() {
         let error =
@@ -360,9 +353,6 @@ fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
     }
     prepared.stage.commit(prepared.what)?;
     let mut report = RebaseReport { written: true, ..prepared.report };
-    if report.next.is_empty() && !report.is_there() {
-        report.next = AFTER.map(String::from).to_vec();
-    }
     // An addition: the move is done.
     report.references = references::stale(context, &report).unwrap_or_default();
     Ok(Outcome::ok(rebase_text::text(&report), json!(report)))

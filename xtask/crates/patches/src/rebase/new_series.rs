@@ -1,6 +1,6 @@
 //! Converting new commits to patch files, and verifying that the files yield the trees of the commits.
 
-use espalier_core::config::lock::LockedVariant;
+use espalier_core::config::lock::{Lock, LockedVariant};
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::format_patch::{FormattedPatch, format_series};
 use espalier_core::sys::machine::disk;
@@ -170,4 +170,10 @@ pub fn pairs<'n>(
 ) -> impl Iterator<Item = (&'n Patch, &'n Patch)> {
     let own = series_move.stack.own_patches().iter().zip(new);
     own.filter_map(|(old, new)| Some((old, &new.as_ref()?.patch)))
+}
+
+/// Returns the new lock's entry for the variant of `series_move`.
+pub fn locked<'l>(lock: &'l Lock, series_move: &SeriesMove<'_>) -> Result<&'l LockedVariant> {
+    let missing = || Error::environment("the new lock has no entry of the variant");
+    lock.variants.get(series_move.stack.variant.name.as_str()).ok_or_else(missing)
 }

@@ -14,13 +14,14 @@ use espalier_core::sys::project::inputs::{PatchFile, SeriesFiles, read_folder};
 use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
-use espalier_series::{ObjectId, PLACEHOLDER, Patch, Replay, Verdict, dropped_sibling, is_same_change};
+use espalier_series::{
+    ObjectId, PLACEHOLDER, Patch, Replay, TreeChange, Verdict, dropped_sibling, is_same_change,
+};
 use serde_json::json;
 
 use super::Prepared;
-use super::finish::locked;
 use super::in_memory::empty_report;
-use super::new_series::{check_trees, formatted, prove_replayed};
+use super::new_series::{check_trees, formatted, locked, prove_replayed};
 use super::steps::names;
 use super::target::{PinMove, SeriesMove, Target, onto};
 use crate::generation::{Placed, PlacedPatch, describe_waiting, gives_by_itself, place};
@@ -182,10 +183,11 @@ fn new_siblings(series_move: &SeriesMove<'_>, repo: &RebaseRepo, state: &SeriesS
         let made = Sibling::new(PatchFile::new(path, bytes))?;
         // A patch that cannot be replayed at all needs one.
         let alone = replay.try_step(at).ok();
-        let Verdict::Exact(changes) = replay.apply_instead(&made.patch)? else { return Err(not_exact(file)) };
+        let applied = apply_sibling(&mut replay, series_move.sibling(at), made)?;
+        let (sibling, changes) = applied.ok_or_else(|| not_exact(file))?;
         let is_needed = !alone.is_some_and(|step| gives_by_itself(&step, &changes));
-        let patch = (!is_dropped).then(|| made.patch.clone());
-        let sibling = is_needed.then(|| kept(series_move.sibling(at), made));
+        let patch = (!is_dropped).then(|| sibling.patch.clone());
+        let sibling = is_needed.then_some(sibling);
         new.push(New { patch, sibling });
     }
     Ok(new.split_off(state.parents.min(new.len())))
@@ -200,13 +202,24 @@ fn reason(done: &DonePatch) -> String {
     }
 }
 
-/// Returns the sibling that is there if it is the same, so that its bytes and its reason stay.
-fn kept(there: Option<&Sibling>, made: Sibling) -> Sibling {
+/// Applies the sibling that is there if it is `made`, so that its bytes and its reason stay, or else `made`. Returns the
+/// applied one with its changes; `None` if it is not exact.
+fn apply_sibling(
+    replay: &mut Replay<'_>,
+    there: Option<&Sibling>,
+    made: Sibling,
+) -> Result<Option<(Sibling, Vec<TreeChange>)>> {
     let is_same = |there: &&Sibling| match made.patch.is_dropped() {
         true => there.patch.is_dropped(),
         false => is_same_change(&there.patch, &made.patch),
     };
-    there.filter(is_same).cloned().unwrap_or(made)
+    // One that was edited by hand can name the blobs of the right result, and have other lines.
+    for sibling in there.filter(is_same).into_iter().chain([&made]) {
+        if let Verdict::Exact(changes) = replay.apply_instead(&sibling.patch)? {
+            return Ok(Some((sibling.clone(), changes)));
+        }
+    }
+    Ok(None)
 }
 
 fn not_exact(file: &PatchFile) -> Error {

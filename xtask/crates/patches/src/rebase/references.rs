@@ -5,8 +5,8 @@ use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::native_path::to_bytes;
 
-use crate::report::number_references::{NumberReference, renumbered};
-use crate::report::rebase::RebaseReport;
+use crate::report::number_references::renumbered;
+use crate::report::rebase::{NumberReference, RebaseReport};
 
 /// Folders whose texts may name patches, relative to the root. A project need not have them.
 const FOLDERS: [&str; 2] = ["ci/suites", "docs"];

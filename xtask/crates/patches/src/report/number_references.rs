@@ -2,39 +2,11 @@
 //! follow it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::Serialize;
-
-use super::rebase::{PatchMove, RebaseReport};
+use super::rebase::{NumberReference, PatchMove, RebaseReport};
 
 /// Number of digits in the file name of a patch.
 const DIGITS: usize = 4;
-
-/// A place that names a patch by a number that it no longer has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NumberReference {
-    /// The file, relative to the root.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The variant that owns the patch.
-    pub series: String,
-    /// The number.
-    pub old: String,
-    /// The number of the same patch now; `None` if it was dropped.
-    pub new: Option<String>,
-}
-
-impl fmt::Display for NumberReference {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NumberReference { file, line, series, old, new } = self;
-        match new {
-            Some(new) => write!(out, "{file}:{line}: patch {old} of {series} is {new} now"),
-            None => write!(out, "{file}:{line}: patch {old} of {series} was dropped"),
-        }
-    }
-}
 
 /// A series whose patches have other numbers.
 #[derive(Debug)]

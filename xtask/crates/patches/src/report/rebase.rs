@@ -1,10 +1,11 @@
 //! The effect of a rebase on every patch of a series.
 
+use std::fmt;
+
 use espalier_core::config::overlay::Clash;
 use espalier_series::PatchClass;
 use serde::Serialize;
 
-use super::number_references::NumberReference;
 use super::proof::{ProvenSeries, Revert};
 pub use super::status::Place;
 
@@ -51,6 +52,31 @@ impl RebaseReport {
     /// Whether each change of the series is accounted for.
     pub fn is_proved(&self) -> bool {
         self.proof.iter().all(|series| series.proof.is_proved())
+    }
+}
+
+/// A place that names a patch by a number that it no longer has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NumberReference {
+    /// The file, relative to the root.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The variant that owns the patch.
+    pub series: String,
+    /// The number.
+    pub old: String,
+    /// The number of the same patch now; `None` if it was dropped.
+    pub new: Option<String>,
+}
+
+impl fmt::Display for NumberReference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NumberReference { file, line, series, old, new } = self;
+        match new {
+            Some(new) => write!(out, "{file}:{line}: patch {old} of {series} is {new} now"),
+            None => write!(out, "{file}:{line}: patch {old} of {series} was dropped"),
+        }
     }
 }
 

@@ -2,9 +2,8 @@
 
 use espalier_core::config::overlay::in_the_way;
 
-use super::number_references::NumberReference;
 use super::proof_text::notes_on_words;
-use super::rebase::{Fate, PatchMove, RebaseReport};
+use super::rebase::{Fate, NumberReference, PatchMove, RebaseReport};
 
 /// Maximum number of references that are shown.
 const REFERENCES_SHOWN: usize = 20;

@@ -57,8 +57,18 @@ const HOW: &[(&str, How)] = &[
 ];
 
 /// Placeholders for the reader's own names: a command with one of them is only parsed.
-const OF_THE_READER: [&str; 9] =
-    ["my-fork", "--continue", "main", "--root", "REF", "HEAD~1", "--rebase", "paged-b11549", "b11549"];
+const OF_THE_READER: [&str; 10] = [
+    "my-fork",
+    "--continue",
+    "main",
+    "--root",
+    "REF",
+    "HEAD~1",
+    "--rebase",
+    "--since",
+    "paged-b11549",
+    "b11549",
+];
 
 /// Folders with pages for readers. Records under docs/measurements and docs/syncs show commands of their day.
 const FOLDERS: [&str; 3] = ["docs/guides", "docs/reference", "docs/design"];

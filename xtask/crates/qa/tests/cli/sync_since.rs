@@ -1,14 +1,22 @@
 //! `sync --since`: a move with a conflict gets the checks and the report of one without.
 
-use super::support::syncing::{commit_all, finish_series, more_lines, project, user_files};
+use super::support::syncing::{commit_all, more_lines, project, user_files};
 use super::support::{Project, files, git};
 
-/// Moves to `v2.0`, whose greeting the first patch changes too, and resolves the conflict to `line`.
+/// Moves to `v2.0`, whose greeting two patches change too, and resolves the conflict of the first to `line`.
 fn moved_by_hand(line: &str) -> Project {
     let project =
         project(|upstream| files::edit(&upstream.join("src/greet.c"), "return \"hello\"", "return \"hi\""));
     commit_all(&project);
     project.run(&["rebase", "--to", "v2.0"]).code(4);
+    resolve(&project, line);
+    project.run(&["rebase", "--continue"]).code(4);
+    resolve(&project, &line.replace("\";", ", dear\";"));
+    project.run(&["rebase", "--continue"]).success();
+    project
+}
+
+fn resolve(project: &Project, line: &str) {
     let work = project.path("target/espalier/rebase/hello/work");
     let path = work.join("src/greet.c");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -16,8 +24,6 @@ fn moved_by_hand(line: &str) -> Project {
     let below = rest.split_once(">>>>>>>").unwrap().1.split_once('\n').unwrap().1;
     files::write(&path, format!("{above}{line}\n{below}"));
     git::git(&work, &["add", "src/greet.c"]);
-    project.run(&["rebase", "--continue"]).success().says(&["next: cargo xtask sync --since HEAD"]);
-    project
 }
 
 #[test]
@@ -63,7 +69,6 @@ fn a_difference_without_a_reason_holds_the_report_back() {
 #[test]
 fn a_pin_that_did_not_move_is_no_move() {
     let project = project(more_lines);
-    finish_series(&project);
     commit_all(&project);
     let before = user_files(&project);
     let said = project.run_build(&["sync", "--since", "HEAD"]).code(2);
