@@ -12,13 +12,14 @@ use espalier_core::sys::work_trees::rebase_repo::{AUTOMATIC, RebaseRepo};
 use espalier_core::sys::work_trees::resolutions::{self, Remembered};
 use espalier_core::ui;
 use espalier_series::{
-    ConflictReason, FileConflict, Mode, ObjectId, ObjectKind, Replay, Replayed, RepoPath, Version, printable,
+    ConflictReason, FileConflict, Mode, ObjectId, ObjectKind, Replayed, RepoPath, Version, printable,
 };
 use serde_json::json;
 
 use super::ahead::Ahead;
 use super::blame::blame;
 use super::place::Place;
+use super::stop::{Stop, merged_mode, versions};
 use super::target::{SeriesMove, Target};
 use super::{Prepared, package, verify};
 use crate::rebase::state::RebaseState;
@@ -38,52 +39,6 @@ pub fn read_state(folder: &Path) -> Result<Option<RebaseState>> {
 /// Saves the state of the rebase in `folder`.
 pub fn write_state(folder: &Path, state: &RebaseState) -> Result<()> {
     disk::write_atomically(&folder.join("state.json"), &state.render())
-}
-
-/// A patch with conflicts, or one to edit, and everything needed to show it.
-pub struct Stop {
-    pub replayed: Replayed,
-    /// The commit that it was replayed on.
-    pub head: ObjectId,
-    /// The automatic result: the tree with the patch's files that had no conflict.
-    pub tree: ObjectId,
-    /// Whether the user asked to edit the patch here.
-    pub may_edit: bool,
-    /// Its description; `None` when a stop is only looked at again.
-    pub package: Option<ConflictPackage>,
-    /// The rest of its series; `None` if it was not looked at.
-    pub ahead: Option<Ahead>,
-    /// Blobs that the conflicts refer to, by id.
-    blobs: Vec<(ObjectId, Vec<u8>)>,
-}
-
-impl Stop {
-    /// Creates the stop of a patch at `head`; `tree` has its other files.
-    pub fn new(
-        replayed: Replayed,
-        replay: &Replay<'_>,
-        (head, tree): (ObjectId, ObjectId),
-        may_edit: bool,
-    ) -> Stop {
-        let mut blobs = Vec::new();
-        for version in replayed.conflicts().flat_map(versions).flatten() {
-            if let Ok(content) = replay.blob(version.id) {
-                blobs.push((version.id, content.into_owned()));
-            }
-        }
-        Stop { replayed, head, tree, may_edit, package: None, ahead: None, blobs }
-    }
-}
-
-/// Returns the mode of a merged file: the patch's, unless upstream changed it.
-pub fn merged_mode(conflict: &FileConflict) -> Option<Mode> {
-    let [base, ours, theirs] = versions(conflict).map(|version| version.map(|version| version.mode));
-    if ours == base { theirs.or(ours) } else { ours.or(theirs) }
-}
-
-/// Base, ours, theirs.
-fn versions(conflict: &FileConflict) -> [Option<&Version>; 3] {
-    [conflict.base.as_ref(), conflict.ours.as_ref(), conflict.theirs.as_ref()]
 }
 
 /// Prepares the work tree and the description, and reports them. `state` is written first, so that a run that is killed

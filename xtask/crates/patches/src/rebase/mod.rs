@@ -22,6 +22,7 @@ mod same_functions;
 mod start;
 pub mod state;
 mod steps;
+mod stop;
 mod target;
 mod verify;
 mod waiting;

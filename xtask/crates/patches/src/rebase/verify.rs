@@ -14,7 +14,7 @@ use espalier_series::{
     outside_edits, printable,
 };
 
-use super::conflict::{Stop, merged_mode};
+use super::stop::{Stop, merged_mode};
 
 /// Maximum number of edits of one file that are shown.
 const SHOWN_IN_FILE: usize = 10;

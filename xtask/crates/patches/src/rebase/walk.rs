@@ -10,12 +10,13 @@ use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series::ObjectId;
 use espalier_series::{Patch, Replay, Replayed, SameFunction, Step, Verdict};
 
+use super::Choices;
 use super::ahead::Ahead;
 use super::package::{self, Stopped};
 use super::place::Place;
 use super::steps::{Decision, decide, names, notes, shared, step};
+use super::stop::Stop;
 use super::target::{SeriesMove, Target, read_upstream};
-use super::{Choices, conflict};
 use crate::apply::change_tree;
 use crate::range;
 use crate::rebase::state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_taken};
@@ -61,7 +62,7 @@ pub enum Walked {
     /// At upstreamed patches for which no flag was given.
     Refused(Refusal),
     /// At a conflict, or at a patch that the user wants to edit.
-    Stopped(Box<conflict::Stop>),
+    Stopped(Box<Stop>),
 }
 
 /// The decisions needed for upstreamed patches, and the flags that express them.
@@ -108,7 +109,7 @@ pub fn go_on(target: &Target<'_>, repo: &RebaseRepo, state: &mut RebaseState) ->
 
 /// Replays again the patch at which `state` waits: the stop as it was handed over, from the same inputs. Nothing in the
 /// work tree has an effect on it.
-pub fn stop_again(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Result<conflict::Stop> {
+pub fn stop_again(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Stop> {
     let beyond = || Error::environment("the record of the rebase goes beyond the series");
     let mut series = state.series.get(here.series).cloned().ok_or_else(beyond)?;
     let same = &state.same_functions;
@@ -120,7 +121,7 @@ pub fn stop_again(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) 
         let replayed = to_edit(&replay, here.at, &step, decisions.choices)?.unwrap_or(step.replayed);
         let tree = tree.write()?;
         repo.store.write_tree(tree)?;
-        Ok(conflict::Stop::new(replayed, &replay, (head, tree), may_edit))
+        Ok(Stop::new(replayed, &replay, (head, tree), may_edit))
     })
 }
 
@@ -178,7 +179,7 @@ fn go_on_with_series(
     repo: &RebaseRepo,
     (state, decisions): (&mut SeriesState, &Decisions<'_>),
     refused: &mut Vec<Refused>,
-) -> Result<Option<conflict::Stop>> {
+) -> Result<Option<Stop>> {
     with_replay(series_move, repo, (state, decisions.same), |state, Start { mut replay, tree, head }| {
         let (store, behind, choices) = (&repo.store, state.position(), decisions.choices);
         let mut walk = Walk { series_move, repo, state, choices, tree, head, refused };
@@ -202,7 +203,7 @@ fn go_on_with_series(
                 let done = &walk.state.done;
                 let stopped = Stopped { series_move, replay: &replay, at, replayed: &replayed, done };
                 let package = package::build(&stopped)?;
-                let mut stop = conflict::Stop::new(replayed, &replay, (walk.head, tree), may_edit);
+                let mut stop = Stop::new(replayed, &replay, (walk.head, tree), may_edit);
                 stop.package = Some(package);
                 // An addition: the stop itself is reported without it too.
                 stop.ahead = Ahead::of_rest(series_move, &mut replay, at).ok();

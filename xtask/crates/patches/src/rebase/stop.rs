@@ -1,0 +1,52 @@
+//! A patch at which a rebase stops.
+
+use espalier_series::{FileConflict, Mode, ObjectId, Replay, Replayed, Version};
+
+use super::ahead::Ahead;
+use crate::report::conflict::ConflictPackage;
+
+/// A patch with conflicts, or one to edit, and everything needed to show it.
+pub struct Stop {
+    pub replayed: Replayed,
+    /// The commit that it was replayed on.
+    pub head: ObjectId,
+    /// The automatic result: the tree with the patch's files that had no conflict.
+    pub tree: ObjectId,
+    /// Whether the user asked to edit the patch here.
+    pub may_edit: bool,
+    /// Its description; `None` when a stop is only looked at again.
+    pub package: Option<ConflictPackage>,
+    /// The rest of its series; `None` if it was not looked at.
+    pub ahead: Option<Ahead>,
+    /// Blobs that the conflicts refer to, by id.
+    pub blobs: Vec<(ObjectId, Vec<u8>)>,
+}
+
+impl Stop {
+    /// Creates the stop of a patch at `head`; `tree` has its other files.
+    pub fn new(
+        replayed: Replayed,
+        replay: &Replay<'_>,
+        (head, tree): (ObjectId, ObjectId),
+        may_edit: bool,
+    ) -> Stop {
+        let mut blobs = Vec::new();
+        for version in replayed.conflicts().flat_map(versions).flatten() {
+            if let Ok(content) = replay.blob(version.id) {
+                blobs.push((version.id, content.into_owned()));
+            }
+        }
+        Stop { replayed, head, tree, may_edit, package: None, ahead: None, blobs }
+    }
+}
+
+/// Returns the mode of a merged file: the patch's, unless upstream changed it.
+pub fn merged_mode(conflict: &FileConflict) -> Option<Mode> {
+    let [base, ours, theirs] = versions(conflict).map(|version| version.map(|version| version.mode));
+    if ours == base { theirs.or(ours) } else { ours.or(theirs) }
+}
+
+/// Base, ours, theirs.
+pub fn versions(conflict: &FileConflict) -> [Option<&Version>; 3] {
+    [conflict.base.as_ref(), conflict.ours.as_ref(), conflict.theirs.as_ref()]
+}
