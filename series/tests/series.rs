@@ -43,6 +43,8 @@ mod random;
 mod real_git;
 #[path = "series/replay.rs"]
 mod replay;
+#[path = "series/replay_generation.rs"]
+mod replay_generation;
 #[path = "series/run.rs"]
 mod run;
 #[path = "series/speed.rs"]

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use espalier_series::{
     ConflictReason, MemoryTree, MergeKind, Mode, Origin, Patch, PatchClass, Replay, Replayed, RepoPath,
-    SameFunction, Step, TreeNames, Verdict, apply_patch, exact_patch, outside_edits,
+    SameFunction, Step, TreeNames, outside_edits,
 };
 
 use crate::support::{create, delete, id, modify, read, rename, tree};
 
-static NOTHING_TAKEN: BTreeSet<usize> = BTreeSet::new();
-const NAMES: TreeNames<'_> = TreeNames { pin: "v1", tip: "v2" };
+pub(super) static NOTHING_TAKEN: BTreeSet<usize> = BTreeSet::new();
+pub(super) const NAMES: TreeNames<'_> = TreeNames { pin: "v1", tip: "v2" };
 
 fn step(pin: &MemoryTree, tip: &MemoryTree, patch: &Patch) -> Step {
     let mut tip = tip.clone();
@@ -38,7 +38,7 @@ fn result(step: &Step) -> String {
     String::from_utf8(file.content.as_ref().unwrap().to_vec()).unwrap()
 }
 
-fn function(name: &str, factor: usize) -> String {
+pub(super) fn function(name: &str, factor: usize) -> String {
     format!(
         "static int {name}(int x) {{\n    int y = x;\n    y += 1;\n    y += 2;\n    y *= {factor};\n    \
          y -= 4;\n    y -= 5;\n    return y;\n}}\n\n"
@@ -46,7 +46,7 @@ fn function(name: &str, factor: usize) -> String {
 }
 
 /// Returns a patch that changes the factor of the function `name` in `base` from 3 to 4.
-fn change_factor(base: &str, name: &str) -> Patch {
+pub(super) fn change_factor(base: &str, name: &str) -> Patch {
     let at = base.find(&format!("static int {name}(")).unwrap();
     let line = base[..at].lines().count() + 3;
     let (before, after) = base.split_at(at);
@@ -67,46 +67,6 @@ fn what_did_not_change_is_taken_by_its_id() {
     let base = function("one", 3);
     let patch = change_factor(&base, "one");
     assert_eq!(on(&base, &base, &patch).files[0].merge_kind, MergeKind::Unchanged);
-}
-
-/// The patch of a generation: the replayed change, as a patch that applies there on its own lines.
-#[test]
-fn a_replayed_patch_is_exact_on_the_new_tree() {
-    let base = format!("{}{}", function("one", 3), function("two", 5));
-    let above = format!("int more;\n{}", base.replace("*= 5", "*= 7"));
-    let beside = base.replacen("y += 1;", "y += 9;", 1);
-    let patch = change_factor(&base, "one");
-    for (upstream, kind) in
-        [(&base, MergeKind::Unchanged), (&above, MergeKind::Placed), (&beside, MergeKind::Merged)]
-    {
-        let (pin, mut tip) = (tree(&[("a.c", &base)]), tree(&[("a.c", upstream)]));
-        tip.came_after(&pin);
-        let origin = Origin::new(std::slice::from_ref(&patch), &pin).unwrap();
-        let mut replay = Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN);
-        let step = replay.step(0).unwrap();
-        assert_eq!(step.replayed.files[0].merge_kind, kind);
-        assert!(!step.replayed.needs_decision());
-        let exact = exact_patch(&patch, &step.replayed, &replay).unwrap();
-        let Verdict::Exact(changes) = apply_patch(&exact, &tip).unwrap() else { panic!("{exact:?}") };
-        assert_eq!(changes, step.changes);
-    }
-}
-
-#[test]
-fn a_sibling_takes_the_place_of_a_patch() {
-    let base = function("one", 3);
-    let upstream = base.replace("*= 3", "*= 8");
-    let (pin, mut tip) = (tree(&[("a.c", &base)]), tree(&[("a.c", &upstream)]));
-    tip.came_after(&pin);
-    let patches = [change_factor(&base, "one")];
-    let origin = Origin::new(&patches, &pin).unwrap();
-    let mut replay = Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN);
-    assert!(replay.try_step(0).unwrap().replayed.needs_decision());
-    let hunk = "@@ -2,5 +2,5 @@\n     int y = x;\n     y += 1;\n     y += 2;\n-    y *= 8;\n+    y *= 9;\n     y -= 4;\n";
-    let sibling = read(&modify("a.c", &upstream, &upstream.replace("*= 8", "*= 9"), hunk));
-    assert!(matches!(replay.apply_instead(&sibling).unwrap(), Verdict::Exact(_)));
-    // It was applied: it does not apply again.
-    assert!(matches!(replay.apply_instead(&sibling).unwrap(), Verdict::Drifted(_)));
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::stack::{Generation, Sibling, Stack};
 const NAMED: usize = 3;
 
 /// One patch on a generation.
-pub struct PlacedPatch<'s> {
+pub struct GenerationPatch<'s> {
     /// The file of the patch.
     pub file: &'s PatchFile,
     /// The sibling that takes its place.
@@ -74,7 +74,7 @@ pub fn place<'s>(
     store: &Store,
     tree: ObjectId,
     (generation, name): (&'s Generation, &str),
-) -> Result<Vec<PlacedPatch<'s>>> {
+) -> Result<Vec<GenerationPatch<'s>>> {
     let Generation { base, files, patches, siblings } = generation;
     let base_tree = StoreTree::new(store, base.tree)?;
     let new_tree = StoreTree::in_range(store, tree, base.tree, tree)?;
@@ -93,7 +93,7 @@ pub fn place<'s>(
             Some(sibling) => placing.sibling(at, patch, sibling)?,
             None => placing.patch(at, patch, file)?,
         };
-        placed.push(PlacedPatch { file, sibling, result });
+        placed.push(GenerationPatch { file, sibling, result });
     }
     Ok(placed)
 }
@@ -173,8 +173,8 @@ impl Placing<'_> {
 }
 
 /// Refuses a series of which patches wait for a decision.
-fn refuse_waiting(stack: &Stack, placed: &[PlacedPatch<'_>]) -> Result<()> {
-    let waiting: Vec<(&PlacedPatch<'_>, String)> =
+fn refuse_waiting(stack: &Stack, placed: &[GenerationPatch<'_>]) -> Result<()> {
+    let waiting: Vec<(&GenerationPatch<'_>, String)> =
         placed.iter().filter_map(|patch| Some((patch, describe_waiting(patch)?))).collect();
     if waiting.is_empty() {
         return Ok(());
@@ -202,7 +202,7 @@ fn refuse_waiting(stack: &Stack, placed: &[PlacedPatch<'_>]) -> Result<()> {
 }
 
 /// Describes a patch that waits: its file, its class and the reasons; `None` if it does not.
-pub fn describe_waiting(patch: &PlacedPatch<'_>) -> Option<String> {
+pub fn describe_waiting(patch: &GenerationPatch<'_>) -> Option<String> {
     let Placed::Waits { class, why } = &patch.result else { return None };
     let file = patch.sibling.map_or(&patch.file.file, |sibling| &sibling.file.file);
     let lines = why.iter().flat_map(|why| why.lines()).map(|line| format!("\n  {line}"));

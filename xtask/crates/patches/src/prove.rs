@@ -31,6 +31,7 @@ use state::State;
 use super::{apply, generation};
 use crate::proof::{self, SeriesTrees};
 use crate::rebase;
+use crate::rebase::state::read_id;
 use crate::report::proof::{MoveProof, ProvenSeries};
 use crate::report::proof_text;
 use crate::report::rebase::Place;
@@ -199,7 +200,7 @@ impl Applied {
         let stack = generation::placed(store, &stack).map_err(at)?.into_owned();
         let applied = apply::apply_stack(store, &stack).map_err(at)?;
         let locked = state.locked(variant, &applied.locked)?;
-        let trees = proof::trees_of(store, &stack)?;
+        let trees = applied.locked.patches.iter().map(|patch| read_id(&patch.tree)).collect::<Result<_>>()?;
         // They are for notes: a folder that is not there is reported by what builds it.
         let overlays = state.overlays(variant).unwrap_or_default();
         Ok(Applied { stack, locked, trees, overlays })

@@ -24,7 +24,7 @@ use super::in_memory::empty_report;
 use super::new_series::{check_trees, formatted, locked, prove_replayed};
 use super::steps::names;
 use super::target::{PinMove, SeriesMove, Target, onto};
-use crate::generation::{Placed, PlacedPatch, describe_waiting, gives_by_itself, place};
+use crate::generation::{GenerationPatch, Placed, describe_waiting, gives_by_itself, place};
 use crate::rebase::state::{Choices, DonePatch, RebaseState, SeriesState};
 use crate::report::proof::ProvenSeries;
 use crate::report::range_diff::settled;
@@ -73,7 +73,7 @@ pub fn load_if_needed<'a>(
     let target = load(context, pins, store, variant)?;
     for other in pins.patched_on(&variant.pin) {
         let stack = Stack::read(&context.layout, pins, other)?;
-        let is_settled = |patch: &PlacedPatch<'_>| {
+        let is_settled = |patch: &GenerationPatch<'_>| {
             !matches!(patch.result, Placed::Waits { .. } | Placed::Replaced { is_same: true })
         };
         if !placed_patches(store, &stack)?.iter().all(is_settled) {
@@ -83,7 +83,7 @@ pub fn load_if_needed<'a>(
     Ok(None)
 }
 
-fn placed_patches<'s>(store: &Store, stack: &'s Stack) -> Result<Vec<PlacedPatch<'s>>> {
+fn placed_patches<'s>(store: &Store, stack: &'s Stack) -> Result<Vec<GenerationPatch<'s>>> {
     match &stack.generation {
         Some(generation) => place(store, stack.pin.tree, (generation, &stack.pin.revision.to_string())),
         None => Ok(Vec::new()),
@@ -118,7 +118,7 @@ pub fn dry_run(context: &Context, pins: &Pins, store: &Store, variant: &Variant)
     Ok(Outcome { text: lines.join("\n"), json, code })
 }
 
-fn patch_json(patch: &PlacedPatch<'_>) -> serde_json::Value {
+fn patch_json(patch: &GenerationPatch<'_>) -> serde_json::Value {
     let result = match patch.result {
         Placed::Replayed(_) => "replayed",
         Placed::Replaced { .. } if patch.sibling.is_some_and(|sibling| sibling.patch.is_dropped()) => {

@@ -88,14 +88,18 @@ fn move_to(context: &Context, options: &Options, to: &str, github: Option<Client
         return Err(refuse(context, options, prepared, &report)?);
     }
     let (page, moved) = finish(context, prepared, &report, reasons)?;
-    let mut text = format!("{}: the pin moved, and all of it holds\nreport: {page}", report.title());
-    report.notices().for_each(|notice| text += &format!("\n{notice}"));
     let pull = github.map(|client| offer::offer(context, &client, &moved, &report)).transpose()?;
+    Ok(holds(&report, "the pin moved, and all of it holds", &page, pull))
+}
+
+/// Returns the outcome of a move that holds; `pull` is the number of its pull request.
+fn holds(report: &SyncReport, what: &str, page: &str, pull: Option<u64>) -> Outcome {
+    let mut text = format!("{}: {what}\nreport: {page}", report.title());
+    report.notices().for_each(|notice| text += &format!("\n{notice}"));
     if let Some(number) = pull {
         text += &format!("\npull request: #{number}");
     }
-    let json = json!({ "moved": true, "report": page, "pull_request": pull, "sync": report });
-    Ok(Outcome::ok(text, json))
+    Outcome::ok(text, json!({ "moved": true, "report": page, "pull_request": pull, "sync": report }))
 }
 
 /// Returns the staged move, and the status of every series on the pin at the new pin.
@@ -115,15 +119,15 @@ fn prepare(context: &Context, options: &Options, to: &str) -> Result<(Prepared, 
 
 fn describe(prepared: &Prepared, classes: &StatusReport) -> SyncReport {
     let moved = &prepared.report;
-    let class_of = |file: &str| {
-        let patch = classes.all_patches().find(|patch| patch.file == file);
-        patch.map(|patch| patch.class.describe()).unwrap_or_default()
-    };
     SyncReport {
         upstream: moved.upstream.clone(),
         old: moved.from.clone(),
         new: moved.to.clone(),
-        patches: moved.patches.iter().map(|patch| moved_patch(patch, class_of(&patch.file))).collect(),
+        patches: moved
+            .patches
+            .iter()
+            .map(|patch| moved_patch(patch, class_of(classes, &patch.file)))
+            .collect(),
         proof: MoveProof {
             old: short_name(&moved.from.name).to_string(),
             new: short_name(&moved.to.name).to_string(),
@@ -134,6 +138,12 @@ fn describe(prepared: &Prepared, classes: &StatusReport) -> SyncReport {
         checks: Vec::new(),
         gated: Vec::new(),
     }
+}
+
+/// Returns the class that a patch had at the new pin before it was moved.
+fn class_of<'c>(classes: &'c StatusReport, file: &str) -> &'c str {
+    let patch = classes.all_patches().find(|patch| patch.file == file);
+    patch.map(|patch| patch.class.describe()).unwrap_or_default()
 }
 
 fn moved_patch(patch: &PatchMove, class: &str) -> MovedPatch {
@@ -178,22 +188,27 @@ fn finish(
     Ok((page, stage.commit(what)?))
 }
 
-/// Leaves the pin alone. The report is written to a path that the next run may overwrite.
+/// Leaves the pin alone.
 fn refuse(context: &Context, options: &Options, prepared: Prepared, report: &SyncReport) -> Result<Error> {
-    let page = context.layout.failed_sync();
-    disk::write_atomically(&page, ui::named(&report.markdown()).as_bytes())?;
+    let error =
+        failed(context, report, format!("{}: the pin did not move, nothing was changed", report.title()))?;
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     drop(prepared);
-    let what = format!("{}: the pin did not move, nothing was changed", report.title());
     let MoveOptions { variant, from, .. } = &options.common;
     let edit = ["edit"].into_iter().chain(variant.as_deref()).collect::<Vec<_>>().join(" ");
     let to = Some(report.new.name.as_str());
     let flags = [("--to", to), ("--variant", variant.as_deref()), ("--from", from.as_deref())];
-    Ok(Error::no(what)
-        .detail(failures(report).join("\n"))
-        .hint(format!("read the report: {}", context.layout.show(&page)))
+    Ok(error
         .hint(format!("{}    # then fix the series", next_command(&edit, &[])))
         .hint(format!("or take it along by hand: {}", next_command("rebase", &flags))))
+}
+
+/// Writes the report of a move that does not hold to a path that the next run may overwrite, and returns the error.
+fn failed(context: &Context, report: &SyncReport, what: String) -> Result<Error> {
+    let page = context.layout.failed_sync();
+    disk::write_atomically(&page, ui::named(&report.markdown()).as_bytes())?;
+    let hint = format!("read the report: {}", context.layout.show(&page));
+    Ok(Error::no(what).detail(failures(report).join("\n")).hint(hint))
 }
 
 /// Returns one line for each check and difference that stops the move.

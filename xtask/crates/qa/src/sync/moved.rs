@@ -20,9 +20,8 @@ use espalier_patches::report::status::{Place, StatusReport};
 use espalier_patches::stack::Stack;
 use espalier_patches::status;
 use espalier_series::{Patch, PatchProof};
-use serde_json::json;
 
-use super::{checks, failures, moved_trees};
+use super::{checks, class_of, failed, holds, moved_trees};
 use crate::report::sync::{MovedPatch, SyncReport};
 
 /// Checks the move from the commit `since` to the files on disk, and writes its report.
@@ -45,10 +44,7 @@ pub fn run(context: &Context, since: &str, variant: Option<&str>) -> Result<Outc
     }
     let page = report_file(&report.old.name, &report.new.name);
     disk::write_atomically(&context.layout.root().join(&page), ui::named(&report.markdown()).as_bytes())?;
-    let mut text = format!("{}: all of the move holds\nreport: {page}", report.title());
-    report.notices().for_each(|notice| text += &format!("\n{notice}"));
-    let json = json!({ "moved": true, "report": page, "pull_request": null, "sync": report });
-    Ok(Outcome::ok(text, json))
+    Ok(holds(&report, "all of the move holds", &page, None))
 }
 
 /// The files that say what is checked: the lock has the digest of every patch.
@@ -136,15 +132,13 @@ fn rows(
         let added = |(file, _): (String, Patch)| row(file, String::new(), "added", None);
         return news.into_iter().map(added).collect();
     }
+    // Of several patches that correspond to each other only together, none has a successor of its own.
+    let is_pair = pair.old.len() == 1 && pair.new.len() <= 1;
     let rows = olds.into_iter().enumerate().map(|(at, (file, patch))| {
-        let class = classes.all_patches().find(|known| known.file == file);
-        let class = class.map(|known| known.class.describe().to_string()).unwrap_or_default();
+        let class = class_of(classes, &file).to_string();
         let (fate, difference) = settled(&patch, news.get(at).map(|(_, new)| new), false);
-        // Of several patches that correspond to each other only together, none has a successor of its own.
-        match pair.old.len() == 1 && pair.new.len() <= 1 {
-            true => row(file, class, fate.describe(), difference),
-            false => row(file, class, Fate::Changed.describe(), difference),
-        }
+        let fate = if is_pair { fate } else { Fate::Changed };
+        row(file, class, fate.describe(), difference)
     });
     rows.collect()
 }
@@ -153,15 +147,10 @@ fn row(file: String, class: String, change: &str, difference: Option<String>) ->
     MovedPatch { file, class, change: change.to_string(), difference: difference.unwrap_or_default() }
 }
 
-/// The report is written to a path that the next run may overwrite.
 fn refuse(context: &Context, since: &str, report: &SyncReport) -> Result<Error> {
-    let page = context.layout.failed_sync();
-    disk::write_atomically(&page, ui::named(&report.markdown()).as_bytes())?;
     let (old, new) = (short_name(&report.old.name), short_name(&report.new.name));
     let what = format!("{}: the move from {old} to {new} does not hold", report.upstream);
-    Ok(Error::no(what)
-        .detail(failures(report).join("\n"))
-        .hint(format!("read the report: {}", context.layout.show(&page)))
+    Ok(failed(context, report, what)?
         .hint(format!("cargo xtask edit    # then fix the series, and: cargo xtask sync --since {since}"))
         .hint("cargo xtask undo    # if the last change was the move: back to the old pin"))
 }
