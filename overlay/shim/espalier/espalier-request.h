@@ -32,29 +32,45 @@
 // that are constant for the life of a context (control vectors, RoPE, pooling, types of the cache) need not be
 // distinguished in a pool, which lives as long; a slot file records them (espalier_origin). Images and audio are
 // distinguished by their digests (espalier_server::find_media).
-#define ESPALIER_REQUEST_FIELDS(field) \
+//
+// The fields for the format of the answer differ between upstream trees, so they are an argument. The last field,
+// embd_normalize, is not in the list: where the list has commas, no comma follows it.
+#define ESPALIER_REQUEST_FIELDS(field, format_fields) \
     field(stream) field(include_usage) field(cache_prompt) field(return_tokens) field(return_progress) \
     field(sse_ping_interval) field(n_keep) field(n_discard) field(n_predict) field(n_indent) field(n_cmpl) \
     field(kv_tenant) field(kv_salt) field(priority) field(id_request) field(has_slot) field(may_wait) field(t_arrival) field(n_cache_reuse) \
     field(t_max_prompt_ms) field(t_max_predict_ms) field(lora) field(antiprompt) field(stop_sequences) field(response_fields) \
     field(timings_per_token) field(post_sampling_probs) field(sampling) field(speculative) field(verbose) \
     field(res_type) field(oaicompat_model) field(oaicompat_cmpl_id) field(control_action) field(control_cmpl_id) \
-    field(chat_parser_params) field(message_spans) field(embd_normalize)
+    format_fields field(message_spans)
 
-// Fails to compile when upstream adds a field to a request: whoever moves the pin must state above whether the KV of a
-// prompt depends on it.
-inline void espalier_check_request_fields(const task_params & params) {
-    const auto & [stream, include_usage, cache_prompt, return_tokens, return_progress,
-                  sse_ping_interval, n_keep, n_discard, n_predict, n_indent, n_cmpl,
-                  kv_tenant, kv_salt, priority, id_request, has_slot, may_wait, t_arrival, n_cache_reuse,
-                  t_max_prompt_ms, t_max_predict_ms, lora, antiprompt, stop_sequences, response_fields,
-                  timings_per_token, post_sampling_probs, sampling, speculative, verbose,
-                  res_type, oaicompat_model, oaicompat_cmpl_id, control_action, control_cmpl_id,
-                  chat_parser_params, message_spans, embd_normalize] = params;
+template <typename params_t, typename = void>
+struct espalier_has_chat_parser : std::false_type {};
+template <typename params_t>
+struct espalier_has_chat_parser<params_t, std::void_t<decltype(params_t::chat_parser_params)>> : std::true_type {};
+
+// Fails to compile when upstream adds a field to a request: whoever moves the pin, or adds a generation, must state above
+// whether the KV of a prompt depends on it. A template, since only there the branch for other trees is discarded.
+template <typename params_t>
+void espalier_check_fields_of(const params_t & params) {
+#define ESPALIER_NAME(field) field,
 #define ESPALIER_IS_IN_ITS_PLACE(field) \
-    static_assert(std::is_same<decltype(task_params::field), std::remove_const<std::remove_reference<decltype(field)>::type>::type>::value, #field);
-    ESPALIER_REQUEST_FIELDS(ESPALIER_IS_IN_ITS_PLACE)
+    static_assert(std::is_same<decltype(params_t::field), std::remove_const_t<std::remove_reference_t<decltype(field)>>>::value, #field);
+    if constexpr (espalier_has_chat_parser<params_t>::value) {
+        const auto & [ESPALIER_REQUEST_FIELDS(ESPALIER_NAME, ESPALIER_NAME(chat_parser_params)) embd_normalize] = params;
+        ESPALIER_REQUEST_FIELDS(ESPALIER_IS_IN_ITS_PLACE, ESPALIER_IS_IN_ITS_PLACE(chat_parser_params))
+        ESPALIER_IS_IN_ITS_PLACE(embd_normalize)
+    } else {
+        const auto & [ESPALIER_REQUEST_FIELDS(ESPALIER_NAME, ESPALIER_NAME(chat_format) ESPALIER_NAME(reasoning_format)) embd_normalize] = params;
+        ESPALIER_REQUEST_FIELDS(ESPALIER_IS_IN_ITS_PLACE, ESPALIER_IS_IN_ITS_PLACE(chat_format) ESPALIER_IS_IN_ITS_PLACE(reasoning_format))
+        ESPALIER_IS_IN_ITS_PLACE(embd_normalize)
+    }
 #undef ESPALIER_IS_IN_ITS_PLACE
+#undef ESPALIER_NAME
+}
+
+inline void espalier_check_request_fields(const task_params & params) {
+    espalier_check_fields_of(params); // instantiates the check
 }
 
 // Identifies adapters by the content of their files, so that another server recognizes a sequence that was saved to a

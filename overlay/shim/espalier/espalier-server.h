@@ -10,6 +10,9 @@
 #include "espalier-step.h"
 #include "espalier-tenancy.h"
 
+#include <type_traits>
+#include <utility>
+
 inline void espalier_server::size_pool(common_params & params) {
     if (!params.kv_paged || params.n_ctx != 0) {
         return;
@@ -161,17 +164,34 @@ bool espalier_server::compute_media(server_t & server, server_slot & slot) {
     return true;
 }
 
+// Whether the end of the prompt has to be in one step: the options of a decision. Upstream trees without decision models
+// have no such tasks.
+template <typename task_t, typename = void>
+struct espalier_has_decision : std::false_type {};
+template <typename task_t>
+struct espalier_has_decision<task_t, std::void_t<decltype(std::declval<const task_t &>().decision.pos_first())>> : std::true_type {};
+
+template <typename task_t>
+bool espalier_ends_at_once(const task_t & task) {
+    if constexpr (espalier_has_decision<task_t>::value) {
+        return task.decision.pos_first() >= 0;
+    } else {
+        return false;
+    }
+}
+
 template <typename server_t>
 int32_t espalier_server::limit_prompts(const server_t & server, int32_t n_batch) {
     const int64_t n_generated = server.batch.size();
     const int64_t budget      = server.params_base.prefill_budget;
     // Decoding requests of another batch key have no token in this step and wait until it is over, so prompts are
-    // limited for them too. A prompt that cannot be split takes one step, however long it is.
+    // limited for them too. A prompt that cannot be split, or whose end cannot (the options of a decision), takes one
+    // step, however long it is.
     const bool others_wait = server.espalier.kv && std::any_of(server.slots.begin(), server.slots.end(), [](const server_slot & slot) {
         return runs(slot) && generates(slot) && !slot.paged.now.is_in_step;
     });
     const bool can_split = std::none_of(server.slots.begin(), server.slots.end(), [](const server_slot & slot) {
-        return runs(slot) && slot.paged.now.is_in_step && !slot.can_split();
+        return runs(slot) && slot.paged.now.is_in_step && (!slot.can_split() || espalier_ends_at_once(*slot.task));
     });
     const bool is_limited = n_generated > 0 || (others_wait && can_split);
     return budget > 0 && is_limited ? std::min<int64_t>(n_batch, n_generated + budget) : n_batch;

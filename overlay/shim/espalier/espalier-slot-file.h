@@ -1,11 +1,11 @@
 // A saved slot: upstream's sequence file, with a record of the sequence's owner and origin, and a digest of everything.
 //
-//     head | record | tokens | state | trailer
+//     head | record | tokens | state | checkpoints | trailer
 //
-// Head, tokens and state are as upstream writes them. The record is at the beginning of upstream's list of tokens,
-// under a version that upstream does not have, so that a stock server refuses the file. The trailer is the digest of
-// everything before it. A file that has only one of record and trailer is damaged, so neither a flipped bit nor
-// truncation turns one of our files into one that looks like a stock file.
+// Head, tokens, state and checkpoints, if there are any, are as upstream writes them. The record is at the beginning of
+// upstream's list of tokens, under a version that upstream does not have, so that a stock server refuses the file. The
+// trailer is the digest of everything before it. A file that has only one of record and trailer is damaged, so neither a
+// flipped bit nor truncation turns one of our files into one that looks like a stock file.
 
 #pragma once
 
@@ -167,10 +167,10 @@ public:
     }
 
     // Removes the record from the tokens that upstream has read. Throws if the file is not the one that was verified,
-    // or if upstream did not read all of it.
+    // or if something else than upstream's context checkpoints follows what upstream has read.
     void take_record(const content & verified, std::vector<llama_token> & tokens, size_t n_read) const {
         const size_t n_beside = verified.is == OURS ? n_trailer() : 0;
-        if (n_read + n_beside != n_file_bytes()) {
+        if (n_read + n_beside != n_file_bytes() && !has_checkpoints(n_read)) {
             throw std::runtime_error("the slot file is longer than what is saved in it");
         }
         if (verified.is != OURS) {
@@ -243,6 +243,13 @@ private:
             return "";
         }
         return text;
+    }
+
+    // Upstream appends the checkpoints to the state, and reads them after it; they begin with its SLOT_CKPT_MAGIC.
+    bool has_checkpoints(uint64_t at) const {
+        std::ifstream file(path, std::ios::binary);
+        uint32_t magic = 0;
+        return file.seekg(at) && read_exactly(file, &magic, sizeof(magic)) && magic == 0x504b4353;
     }
 
     // Reads the file in pieces, since it can be larger than the free memory. Empty: the file is shorter than n_bytes.

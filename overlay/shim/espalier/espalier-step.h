@@ -161,7 +161,8 @@ void espalier_server::choose_batch_key(server_t & server) {
     server.espalier.n_steps++;
     for (server_slot & slot : server.slots) {
         auto & now = slot.paged.now;
-        now.is_in_step = takes_part(slot) && slot.can_batch_with(*next);
+        // a joint decision can be batched with no request, not even with itself
+        now.is_in_step = takes_part(slot) && (&slot == next || slot.can_batch_with(*next));
         if (now.is_in_step) {
             now.last_step = server.espalier.n_steps;
         }
