@@ -52,6 +52,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             .hint(format!("or find out what uses it: ss -ltnp 'sport = :{port}'")));
     }
     let mut run = Run::new(server);
+    if value_of(&options.arguments, "--port", "LLAMA_ARG_PORT").is_none() {
+        run = run.args(["--port", &port.to_string()]); // upstream trees have different defaults
+    }
     if options.demo {
         run = run.args(demo_arguments(context, variant.kernels)?);
         let page = format!("the chat page: http://{host}:{port}/ (Ctrl-C ends the server)");
@@ -74,7 +77,8 @@ fn demo_arguments(context: &Context, has_paged_cache: bool) -> Result<Vec<String
     Ok(arguments)
 }
 
-/// Returns the address that the server will listen on: upstream's defaults unless the arguments override them.
+/// Returns the address that the server will listen on: port 8080 of the loopback, whatever upstream's default is, unless
+/// the arguments or the environment override it.
 fn listens_on(arguments: &[String]) -> (String, u16) {
     let host = value_of(arguments, "--host", "LLAMA_ARG_HOST").unwrap_or_else(|| "127.0.0.1".to_string());
     let port = value_of(arguments, "--port", "LLAMA_ARG_PORT").and_then(|port| port.parse().ok());

@@ -152,12 +152,13 @@ impl<'a> SuiteGate<'a> {
         ours.iter().zip(outcomes).map(hold).collect()
     }
 
-    /// Returns name parts of tests that the patches of `variant`, or of a variant it extends, add.
+    /// Returns name parts of tests that the patches of `variant`, of a variant it extends, or of the one that it is like,
+    /// add.
     fn own_tests(&self, variant: &str) -> Result<Vec<String>> {
         let pins = self.context.pins()?;
-        let stack: Vec<&str> =
-            pins.stack(pins.variant(Some(variant))?).iter().map(|below| below.name.as_str()).collect();
-        Ok(self.suites.own_tests(&stack))
+        let stack = pins.stack(pins.variant(Some(variant))?);
+        let names = stack.iter().flat_map(|below| [Some(&below.name), below.like.as_ref()]).flatten();
+        Ok(self.suites.own_tests(&names.map(|name| name.as_str()).collect::<Vec<_>>()))
     }
 
     fn server_tests(&self, variant: &str, paged: bool) -> ServerSuite<'_> {
