@@ -34,7 +34,7 @@
 // distinguished by their digests (espalier_server::find_media).
 //
 // The fields for the format of the answer differ between upstream trees, so they are an argument. The last field,
-// embd_normalize, is not in the list: where the list has commas, no comma follows it.
+// embd_normalize, is not in this list: no comma may follow the last name of a structured binding.
 #define ESPALIER_REQUEST_FIELDS(field, format_fields) \
     field(stream) field(include_usage) field(cache_prompt) field(return_tokens) field(return_progress) \
     field(sse_ping_interval) field(n_keep) field(n_discard) field(n_predict) field(n_indent) field(n_cmpl) \
@@ -50,7 +50,7 @@ template <typename params_t>
 struct espalier_has_chat_parser<params_t, std::void_t<decltype(params_t::chat_parser_params)>> : std::true_type {};
 
 // Fails to compile when upstream adds a field to a request: whoever moves the pin, or adds a generation, must state above
-// whether the KV of a prompt depends on it. A template, since only there the branch for other trees is discarded.
+// whether the KV of a prompt depends on it. It is a template because `if constexpr` discards a branch only in one.
 template <typename params_t>
 void espalier_check_fields_of(const params_t & params) {
 #define ESPALIER_NAME(field) field,
