@@ -49,8 +49,8 @@ struct espalier_has_chat_parser : std::false_type {};
 template <typename params_t>
 struct espalier_has_chat_parser<params_t, std::void_t<decltype(params_t::chat_parser_params)>> : std::true_type {};
 
-// Fails to compile when upstream adds a field to a request: whoever moves the pin, or adds a generation, must state above
-// whether the KV of a prompt depends on it. It is a template because `if constexpr` discards a branch only in one.
+// Fails to compile when upstream adds a field to a request: whoever moves the pin, or adds a generation, must state
+// above whether the KV of a prompt depends on it. It is a template because `if constexpr` discards a branch only in one.
 template <typename params_t>
 void espalier_check_fields_of(const params_t & params) {
 #define ESPALIER_NAME(field) field,
