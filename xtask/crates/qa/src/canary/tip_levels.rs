@@ -246,8 +246,8 @@ impl<'a> TipLevels<'a> {
         self.with_build(stock, &self.flavors()?, |build| build.build(&self.store, &placed))?;
         let claims = gate::claims(self.context, self.pins, self.variant)?;
         let (reference, variant) = (name_beside(stock), name_beside(self.variant));
-        let has_kernels = self.variant.kernels;
-        let sides = gate::Sides { reference: &reference, variant: &variant, claims: &claims, has_kernels };
+        let (pin, claims, has_kernels) = (&self.variant.pin, &claims[..], self.variant.kernels);
+        let sides = gate::Sides { reference: &reference, variant: &variant, pin, claims, has_kernels };
         let parts = gate::possible(self.variant, &gate::Part::OF_PACKAGES);
         let compared = gate::compare(self.context, &sides, &parts)?;
         Ok(Finding { passed: true, says: compared.text, details: String::new() })

@@ -31,8 +31,8 @@ use serde_json::{Value, json};
 
 use self::logits::Claim;
 use self::names::Named;
-use self::servers::promises::{self, Promise};
-use self::servers::{Chosen, Claimed, Off};
+use self::servers::promises::{self, Checked, Promise};
+use self::servers::{Chosen, Claimed, Off, Servers};
 use crate::fuzz;
 use crate::serving::inputs;
 use crate::serving::probe::{self, Probe};
@@ -124,13 +124,14 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
     if options.only == [Part::Promises] {
-        return hold_to_promises(context, &variant.name, options.program.clone(), named.promises);
+        return hold_to_promises(context, variant, options.program.clone(), named.promises);
     }
     let reference = reference_of(&pins, variant)?;
     let parts = parts_of(variant, &options.only)?;
     let claims = claims(context, &pins, variant)?;
     let has_kernels = variant.kernels;
-    let sides = Sides { reference: &reference.name, variant: &variant.name, claims: &claims, has_kernels };
+    let (pin, claims) = (&variant.pin, &claims[..]);
+    let sides = Sides { reference: &reference.name, variant: &variant.name, pin, claims, has_kernels };
     let chosen = Chosen { checks: &named.checks, models: &options.models };
     let size = if options.full { weights::Size::Full } else { weights::Size::Short };
     compare_chosen(context, &sides, &parts, (chosen, size))
@@ -204,6 +205,8 @@ pub struct Sides<'a> {
     pub reference: &'a str,
     /// Name of the gated build's folders.
     pub variant: &'a str,
+    /// The pin that both are on; of builds of a tip, the one that their patches are from.
+    pub pin: &'a Name,
     /// Claims of the patches that the reference does not have.
     pub claims: &'a [Claim],
     /// Whether the gated build has the kernels, whose features can be switched on.
@@ -273,17 +276,19 @@ fn merge(json: &mut Value, more: Value) {
 
 fn hold_to_promises(
     context: &Context,
-    variant: &str,
+    variant: &Variant,
     program: Option<PathBuf>,
     promises: Vec<&'static Promise>,
 ) -> Result<Outcome> {
-    let program = program.unwrap_or_else(|| context.layout.server(variant, DEFAULT_FLAVOR));
+    let Variant { name, pin, .. } = variant;
+    let program = program.unwrap_or_else(|| context.layout.server(name, DEFAULT_FLAVOR));
     if !disk::exists(&program) {
         return Err(Error::usage(format!("there is no server `{}`", context.layout.show(&program)))
-            .hint(packaged::build_command(variant, DEFAULT_FLAVOR)));
+            .hint(packaged::build_command(name, DEFAULT_FLAVOR)));
     }
     context.file_of_espalier(SMOKE_MODEL)?;
-    Ok(promises::outcome(&promises::look(context, &program, promises)?))
+    let checked = Checked { program: &program, tree: &context.layout.tree(name), pin };
+    Ok(promises::outcome(&promises::look(context, checked, promises)?))
 }
 
 fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
@@ -351,12 +356,13 @@ fn compare_servers_and_more(
 }
 
 fn compare_answers(context: &Context, sides: &Sides<'_>, chosen: Chosen<'_>) -> Result<servers::Compared> {
-    let Sides { reference, variant, claims, .. } = *sides;
+    let Sides { reference, variant, pin, claims, .. } = *sides;
     let server = |variant: &str| context.layout.server(variant, DEFAULT_FLAVOR);
     let off = if logits::most(claims, None) > 0.0 { Off::Near } else { Off::Identical };
     let options: Vec<String> = claims.iter().flat_map(|claim| claim.options.iter().cloned()).collect();
     let claimed = Claimed { off, attention: attention::most(claims), options: &options };
-    servers::compare(context, [server(reference), server(variant)], claimed, chosen)
+    let (stock, ours, tree) = (server(reference), server(variant), context.layout.tree(variant));
+    servers::compare(context, Servers { stock, ours, tree, pin }, claimed, chosen)
 }
 
 fn outcome_of_servers(compared: &servers::Compared, sides: &Sides<'_>, is_whole: bool) -> Result<Outcome> {

@@ -1,7 +1,7 @@
 //! Guarantees of the paged server that a fake can violate, and the gate's failures.
 
-use super::support::gating::{fakes, gated};
-use super::support::{Output, Project, llama_server};
+use super::support::gating::{add_generation, fakes, gated};
+use super::support::{Output, Project, files, llama_server};
 
 /// The guarantee, the fault that violates it, and the expected message.
 const BREAKS: [(&str, &str, &str); 6] = [
@@ -35,6 +35,36 @@ fn a_broken_promise_is_named_and_says_what_came() {
             "{fault}: {said}"
         );
     }
+}
+
+/// A generation is compared with its own sources, and with the rows of the table that are about it.
+#[test]
+fn the_routes_are_those_of_the_variant_under_test() {
+    let project = fakes("", "");
+    add_generation(&project);
+    llama_server::package(&project, "paged-next", "");
+    let routes = |variant: &str, source: &str| {
+        files::write(&project.tree(variant).join("tools/server/server.cpp"), source);
+    };
+    routes("paged", "ctx_http.get(\"/health\", h);\n");
+    routes("paged-next", "ctx_http.get(\"/health\", h);\nctx_http.post(\"/new\", h);\n");
+    let table = "| route | no key | another tenant |\n|---|---|---|\n| `GET /health` | public | x |\n";
+    project.write("SECURITY.md", table);
+    let hold = |variant: &str| {
+        let promise = ["--only", "promises", "--promise", "routes-by-role", "--variant", variant];
+        gate(&project, &promise)
+    };
+    assert!(hold("paged").success().stdout.contains("promises: 1 of 1 kept"));
+    let said = hold("paged-next").code(1);
+    assert!(said.stdout.contains("SECURITY.md does not say who may use `POST /new`"), "{said}");
+    project.write("SECURITY.md", format!("{table}| `POST /new` (on next only) | public | x |\n"));
+    for variant in ["paged", "paged-next"] {
+        let said = hold(variant).success();
+        assert!(said.stdout.contains("promises: 1 of 1 kept"), "{variant}: {said}");
+    }
+    project.write("SECURITY.md", format!("{table}| `POST /new` (on nxt only) | public | x |\n"));
+    let said = hold("paged").code(1);
+    assert!(said.stdout.contains("routes of the pin `nxt`, which `pins.toml` lacks"), "{said}");
 }
 
 fn gate(project: &Project, arguments: &[&str]) -> Output {

@@ -30,7 +30,7 @@ use crate::sys::models;
 /// Compares every case of the architectures `named` (all if empty), with features off and on; continues after a
 /// difference.
 pub fn compare(context: &Context, sides: &Sides<'_>, named: &[String]) -> Result<Outcome> {
-    let Sides { reference, variant, claims, has_kernels } = *sides;
+    let Sides { reference, variant, claims, has_kernels, .. } = *sides;
     let models = cases::models(named)?;
     let gate = Gate::prepare(context, reference, variant)?;
     let mut found = LogitResults::new(claims, has_kernels);

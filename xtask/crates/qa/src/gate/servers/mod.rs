@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use espalier_core::config::layout::SMOKE_MODEL;
+use espalier_core::config::name::Name;
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
@@ -62,6 +63,19 @@ pub struct Claimed<'a> {
     pub attention: Option<f64>,
     /// Flags of options that stock should not have.
     pub options: &'a [String],
+}
+
+/// The servers to compare, and what ours was built from.
+#[derive(Clone, Debug)]
+pub struct Servers<'a> {
+    /// Stock's program.
+    pub stock: PathBuf,
+    /// Our program.
+    pub ours: PathBuf,
+    /// The folder of its patched sources.
+    pub tree: PathBuf,
+    /// The pin of those.
+    pub pin: &'a Name,
 }
 
 /// Selection of checks and models.
@@ -121,10 +135,10 @@ pub const CHECKS: &[Check] = &[
     Check { name: "promises", work: Work::Whole(look_at_promises) },
 ];
 
-/// Compares the servers `stock` and `ours`; continues after a difference, and after a server that exited.
+/// Compares two servers; continues after a difference, and after a server that exited.
 pub fn compare(
     context: &Context,
-    [stock, ours]: [PathBuf; 2],
+    servers: Servers<'_>,
     claimed: Claimed<'_>,
     chosen: Chosen<'_>,
 ) -> Result<Compared> {
@@ -133,7 +147,8 @@ pub fn compare(
     disk::create_folder(&folder)?;
     let models = chosen.models;
     let (answers, tolerances) = (RefCell::default(), RefCell::default());
-    let gate = ServerGate { context, stock, ours, folder, claimed, models, answers, tolerances };
+    let Servers { stock, ours, tree, pin } = servers;
+    let gate = ServerGate { context, stock, ours, tree, pin, folder, claimed, models, answers, tolerances };
     let mut compared = Compared::default();
     let is_chosen =
         |check: &&Check| chosen.checks.is_empty() || chosen.checks.iter().any(|one| one.name == check.name);
@@ -167,6 +182,8 @@ struct ServerGate<'a> {
     context: &'a Context,
     stock: PathBuf,
     ours: PathBuf,
+    tree: PathBuf,
+    pin: &'a Name,
     folder: PathBuf,
     claimed: Claimed<'a>,
     models: &'a [String],
@@ -269,7 +286,8 @@ fn look_at_options(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()>
 }
 
 fn look_at_promises(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
-    let results = promises::look(gate.context, &gate.ours, promises::PROMISES)?;
+    let checked = promises::Checked { program: &gate.ours, tree: &gate.tree, pin: gate.pin };
+    let results = promises::look(gate.context, checked, promises::PROMISES)?;
     compared.failures.extend(promises::broken(&results));
     Ok(())
 }

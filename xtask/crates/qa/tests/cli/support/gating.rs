@@ -129,6 +129,15 @@ pub fn gated() -> Project {
     project
 }
 
+/// Adds the variants `stock-next` and `paged-next` on a generation of the pin, of which nothing is fetched or built.
+pub fn add_generation(project: &Project) {
+    let pin = "\n[pins.next]\nupstream = \"hello\"\ngeneration-of = \"hello\"\ntag = \"v1.1\"\n\
+               tree = \"0424752fbbc3bb01469ec830a30f2bc035497cd4\"\nsources = [{ path = \"next\" }]\n";
+    let variant = |like: &str| format!("\n[variants.{like}-next]\npin = \"next\"\nlike = \"{like}\"\n");
+    let pins = project.read("pins.toml");
+    project.write("pins.toml", pins + pin + &["stock", "paged"].map(variant).concat());
+}
+
 /// Replaces the body of one function in the header of `paged`: `return BODY;`.
 pub fn break_header(project: &Project, function: &str, body: &str) {
     let header = project.tree("paged").join("include/llama.h");

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use espalier_core::config::name::Name;
+use espalier_core::config::pins::Pins;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::process::Run;
@@ -11,6 +13,7 @@ use espalier_core::sys::net::server::{Server, help_of};
 use espalier_modelgen::{AdapterSpec, Architecture, ModelSpec, VisionSpec, WeightType};
 use serde_json::Value;
 
+use super::Checked;
 use crate::gate::servers::{ALONE, Compared};
 use crate::serving::adapter;
 use crate::serving::reference::Reference;
@@ -21,7 +24,7 @@ use crate::sys::models;
 /// The program, its models, and the results so far.
 pub struct PromiseFixture<'a> {
     context: &'a Context,
-    program: &'a Path,
+    checked: Checked<'a>,
     folder: PathBuf,
     compared: Compared,
 }
@@ -63,11 +66,11 @@ pub struct Ended {
 
 impl<'a> PromiseFixture<'a> {
     /// Writes the models and opens the fixture.
-    pub fn open(context: &'a Context, program: &'a Path) -> Result<PromiseFixture<'a>> {
+    pub fn open(context: &'a Context, checked: Checked<'a>) -> Result<PromiseFixture<'a>> {
         ours::claim(&context.layout)?;
         let folder = context.layout.generated().join("gate/promises");
         disk::create_folder(&folder)?;
-        let fixture = PromiseFixture { context, program, folder, compared: Compared::default() };
+        let fixture = PromiseFixture { context, checked, folder, compared: Compared::default() };
         let model = ModelSpec::small(Architecture::Llama, WeightType::F16);
         models::write(&fixture.file("model.gguf"), &model)?;
         models::write(&fixture.file("odd-heads.gguf"), &ModelSpec { head_dim: 80, ..model.clone() })?;
@@ -136,11 +139,11 @@ impl<'a> PromiseFixture<'a> {
 
     /// Returns the program's `--help` output.
     pub fn help(&self) -> Result<String> {
-        help_of(self.program)
+        help_of(self.checked.program)
     }
 
     fn run(&self) -> Run {
-        switches::without_features(Run::new(self.program)).args(["-t", "1"])
+        switches::without_features(Run::new(self.checked.program)).args(["-t", "1"])
     }
 
     /// Starts the reference: the same program, unpaged, one request at a time.
@@ -182,9 +185,19 @@ impl<'a> PromiseFixture<'a> {
         self.context.file_of_espalier(name)
     }
 
-    /// Returns the path of a file of the patched sources.
+    /// Returns the path of a file of the sources that the program was built from.
     pub fn source(&self, path: &str) -> PathBuf {
-        self.context.layout.tree("paged").join(path)
+        self.checked.tree.join(path)
+    }
+
+    /// Returns the name of the pin of those sources.
+    pub fn pin(&self) -> &'a Name {
+        self.checked.pin
+    }
+
+    /// Returns `pins.toml`.
+    pub fn pins(&self) -> Result<Pins> {
+        self.context.pins()
     }
 
     /// Returns the path of the trained model.

@@ -31,6 +31,7 @@ mod turns;
 
 use std::path::Path;
 
+use espalier_core::config::name::Name;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 
@@ -135,17 +136,28 @@ pub const PROMISES: &[Promise] = &[
     promise("cache-ram", configured::cache_ram_is_off),
 ];
 
-/// Checks `program` against the promises in `chosen`. Continues after a broken one.
+/// The server under test, and what it was built from.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// The folder of its patched sources.
+    pub tree: &'a Path,
+    /// The pin of those.
+    pub pin: &'a Name,
+}
+
+/// Checks a server against the promises in `chosen`. Continues after a broken one.
 ///
 /// # Errors
 ///
 /// If the disk is full.
 pub fn look(
     context: &Context,
-    program: &Path,
+    checked: Checked<'_>,
     chosen: impl IntoIterator<Item = &'static Promise>,
 ) -> Result<Vec<PromiseResult>> {
-    let mut fixture = PromiseFixture::open(context, program)?;
+    let mut fixture = PromiseFixture::open(context, checked)?;
     Ok(chosen.into_iter().map(|promise| hold(&mut fixture, promise)).collect())
 }
 

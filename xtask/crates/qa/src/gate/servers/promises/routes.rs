@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use espalier_core::config::pins::Pins;
 use espalier_core::error::{Error, Result};
 use espalier_core::http::Request;
 use espalier_core::sys::machine::disk;
@@ -22,7 +23,12 @@ const HEAD: &str = "| route | no key |";
 
 /// Checks for routes that the table lacks, routes that only the table has, and answers that differ from it.
 pub fn by_role(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    let table = listed(&disk::read_text(&fixture.document("SECURITY.md")?)?);
+    let document = disk::read_text(&fixture.document("SECURITY.md")?)?;
+    let rows = rows(&document);
+    for line in unknown_pins(&rows, &fixture.pins()?) {
+        fixture.must(false, || line);
+    }
+    let table = listed(&rows, fixture.pin());
     let source = disk::read_text(&fixture.source("tools/server/server.cpp"))?;
     for line in differences(&registered(&source)?, &table) {
         fixture.must(false, || line);
@@ -56,18 +62,49 @@ fn status(server: &Server, route: &str, key: Option<&str>) -> u16 {
     read_to_end(server, &request.with_key(key), LIMIT).0
 }
 
-/// Returns the routes of the table, and the access that it documents for requests without a key.
-fn listed(document: &str) -> BTreeMap<Route, WithoutKey> {
-    let rows = document.lines().skip_while(|line| !line.starts_with(HEAD)).skip(2);
-    let mut table = BTreeMap::new();
-    for row in rows.take_while(|line| line.starts_with('|')) {
-        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let [routes, without_key, ..] = cells[..] else { continue };
-        for route in routes.split('`').skip(1).step_by(2) {
-            table.insert(route.to_string(), without_key.to_string());
-        }
+/// A row of the table: routes with the same access.
+struct Row<'d> {
+    routes: Vec<&'d str>,
+    without_key: &'d str,
+    /// The pin that has these routes, if the others do not.
+    pin: Option<&'d str>,
+}
+
+/// Returns the rows of the table.
+fn rows(document: &str) -> Vec<Row<'_>> {
+    let lines = document.lines().skip_while(|line| !line.starts_with(HEAD)).skip(2);
+    lines.take_while(|line| line.starts_with('|')).filter_map(Row::read).collect()
+}
+
+impl<'d> Row<'d> {
+    /// Reads a line such as ``| `GET /a`, `GET /b` (on PIN only) | 401 |``; `None` if it has one cell.
+    fn read(line: &'d str) -> Option<Row<'d>> {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [routes, without_key, ..] = cells[..] else { return None };
+        let remark = routes.rsplit('`').next().unwrap_or_default().trim();
+        let pin = remark.strip_prefix("(on ").and_then(|rest| rest.strip_suffix(" only)"));
+        Some(Row { routes: routes.split('`').skip(1).step_by(2).collect(), without_key, pin })
     }
-    table
+}
+
+/// Returns the routes that a server of `pin` has by the table, and the access that it documents for requests without a
+/// key.
+fn listed(rows: &[Row<'_>], pin: &str) -> BTreeMap<Route, WithoutKey> {
+    let rows = rows.iter().filter(|row| row.pin.is_none_or(|only| only == pin));
+    let access = |row: &Row<'_>| {
+        let with_access = |route: &&str| ((*route).to_string(), row.without_key.to_string());
+        row.routes.iter().map(with_access).collect::<Vec<_>>()
+    };
+    rows.flat_map(access).collect()
+}
+
+/// Returns one line for each pin that the table names and `pins.toml` does not: its routes would never be compared.
+fn unknown_pins(rows: &[Row<'_>], pins: &Pins) -> Vec<String> {
+    let named = rows.iter().filter_map(|row| row.pin);
+    let unknown = named.filter(|name| !pins.pins.contains_key(*name));
+    unknown
+        .map(|name| format!("SECURITY.md has routes of the pin `{name}`, which `pins.toml` lacks"))
+        .collect()
 }
 
 /// Returns the routes that the server registers, by calls such as `ctx_http.get ("/health", ...)`.
@@ -112,6 +149,8 @@ fn differences(registered: &[Route], table: &BTreeMap<Route, WithoutKey>) -> Vec
 
 #[cfg(test)]
 mod tests {
+    use espalier_core::config::snippet::SourceText;
+
     use super::*;
 
     const DOCUMENT: &str = "text\n\n| route | no key | a key |\n|---|---|---|\n| `GET /health`, `GET /v1/health` | public | x |\n\
@@ -119,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_row_lists_several_routes() {
-        let table = listed(DOCUMENT);
+        let table = listed(&rows(DOCUMENT), "main");
         let routes: Vec<(&str, &str)> = table.iter().map(|(route, no_key)| (&**route, &**no_key)).collect();
         assert_eq!(routes, [("GET /health", "public"), ("GET /v1/health", "public"), ("POST /a", "401")]);
     }
@@ -129,9 +168,25 @@ mod tests {
         let source = "ctx_http.get (\"/health\", h);\n ctx_http.get(\"/v1/health\", h);\n ctx_http.del (\n\"/new\", h); ctx_http.init(p);";
         let routes = registered(source).unwrap();
         assert_eq!(routes, ["DELETE /new", "GET /health", "GET /v1/health"]);
-        let lines = differences(&routes, &listed(DOCUMENT));
+        let lines = differences(&routes, &listed(&rows(DOCUMENT), "main"));
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[0].contains("`DELETE /new`") && lines[1].contains("`POST /a`"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_row_can_be_of_one_pin() {
+        let document = DOCUMENT.replace("`POST /a`", "`POST /a`, `POST /b` (on b2 only)");
+        let rows = rows(&document);
+        let routes = |pin: &str| listed(&rows, pin).into_keys().collect::<Vec<_>>();
+        assert_eq!(routes("main"), ["GET /health", "GET /v1/health"]);
+        assert_eq!(routes("b2"), ["GET /health", "GET /v1/health", "POST /a", "POST /b"]);
+        let text = "default-variant = \"v\"\n[pins.main]\nupstream = \"u\"\ntag = \"v1\"\n\
+                    tree = \"0424752fbbc3bb01469ec830a30f2bc035497cd4\"\nsources = [{ path = \"a\" }]\n\
+                    [variants.v]\npin = \"main\"\n";
+        let pins = |text: &str| Pins::parse(SourceText { name: "pins.toml", text }).unwrap();
+        let lines = unknown_pins(&rows, &pins(text));
+        assert_eq!(lines, ["SECURITY.md has routes of the pin `b2`, which `pins.toml` lacks"]);
+        assert!(unknown_pins(&rows, &pins(&text.replace("main", "b2"))).is_empty());
     }
 
     #[test]
