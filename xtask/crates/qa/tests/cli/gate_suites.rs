@@ -1,8 +1,10 @@
 //! Failures of the gate's third part: fake test programs, a fake server and a small pytest, and one fault after the
 //! other. Each fails the gate for its own reason.
 
-use super::support::suites::{gate_suites, suites, write_program, write_server};
-use super::support::{Output, Project};
+use super::support::suites::{
+    gate_suites, gate_suites_of, suites, suites_on_generation, write_program, write_server,
+};
+use super::support::{Output, Project, files};
 
 /// Runs the gate on a project whose variant's test programs run other commands.
 fn broken(programs: &[(&str, &str)]) -> Output {
@@ -183,6 +185,65 @@ fn a_listed_difference_has_to_be_there_and_as_listed() {
     let project = suites();
     project.edit("ci/suites/suites.toml", "ours = \"failed\"", "ours = \"skipped\"");
     red(gate_suites(&project), &["unit/test_basic.py::test_props: passed on stock, failed ("]);
+}
+
+/// Adds a test to the tests of a variant, and says in the list that the patches of `paged` add it.
+fn add_own_test(project: &Project, variant: &str, entry: &str) {
+    let file = project.tree(variant).join("tools/server/tests/unit/test_basic.py");
+    files::edit(
+        &file,
+        "def test_props",
+        "def test_more():\n    must_answer(\"more\", 200)\n\n\ndef test_props",
+    );
+    let own =
+        format!("[[server-tests.own]]\nvariant = \"paged\"\nnames = [\"test_more\"]\n{entry}\n[[paged]]");
+    project.edit("ci/suites/suites.toml", "[[paged]]", &own);
+}
+
+/// The patches of a variant on a generation are those of the variant that it is like, and so are their tests.
+#[test]
+fn a_variant_on_a_generation_has_the_own_tests_of_the_one_that_it_is_like() {
+    let project = suites_on_generation();
+    add_own_test(&project, "paged-next", "");
+    let said = gate_suites_of(&project, "paged-next").success();
+    let line =
+        "server tests: 3 outcomes compared (3 passed), 0 differ as listed, 0 by luck, 1 own cases passed";
+    assert!(said.stdout.contains("paged-next against stock-next:") && said.stdout.contains(line), "{said}");
+    // The sources of the pin have no such test.
+    red(gate_suites(&project), &["server tests: none of our cases has `test_more` in its name"]);
+}
+
+#[test]
+fn an_entry_for_another_pin_is_neither_used_nor_missed() {
+    let project = suites_on_generation();
+    add_own_test(&project, "paged-next", "pin = \"next\"\n");
+    let list = "ci/suites/suites.toml";
+    let alloc = "[[programs]]\ntarget = \"test-alloc\"\n";
+    let new = format!("{alloc}\n[[programs]]\ntarget = \"test-new\"\npin = \"next\"\n");
+    project.edit(list, alloc, &new);
+    project.edit(list, "ours = \"failed\"", "ours = \"failed\"\npin = \"hello\"");
+    for variant in ["stock-next", "paged-next"] {
+        write_program(&project, variant, "test-new", "exit 0");
+    }
+    write_server(&project, "paged-next", "case \"$1\" in key) echo 401;; *) echo 200;; esac");
+    let said = gate_suites(&project).success();
+    assert!(said.stdout.contains("2 passed on ours and were not run on stock"), "{said}");
+    assert!(said.stdout.contains("server tests, paged: 3 outcomes compared (3 passed), 1 differ as listed"));
+    let said = gate_suites_of(&project, "paged-next").success();
+    assert!(said.stdout.contains("3 passed on ours and were not run on stock"), "{said}");
+    assert!(said.stdout.contains("server tests, paged: 3 outcomes compared (3 passed), 0 differ as listed"));
+    // It is an error where its pin is used.
+    project.edit(list, "pin = \"hello\"", "pin = \"next\"");
+    red(
+        gate_suites_of(&project, "paged-next"),
+        &["test_props (A slot may use all cells.): ends as on stock"],
+    );
+    project.edit(list, "ours = \"failed\"\npin = \"next\"", "ours = \"failed\"\npin = \"nxt\"");
+    gate_suites(&project).code(2).says(&[
+        "invalid `ci/suites/suites.toml`",
+        "`pins.toml` has no pin of this name",
+        "next: use one of: hello, next",
+    ]);
 }
 
 #[test]

@@ -3,11 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use espalier_core::config::name::Name;
+use espalier_core::config::pins::Pins;
 use espalier_core::config::snippet::SourceText;
-use espalier_core::error::Result;
+use espalier_core::error::{Error, Result};
 use serde::Deserialize;
+use toml::Spanned;
 
-/// `ci/suites/suites.toml`, checked.
+/// `ci/suites/suites.toml`, checked, with the entries that are for one pin.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suites {
@@ -42,6 +45,9 @@ pub struct Program {
     /// Whether it reports the outcome of each of its cases, with `--output sql`.
     #[serde(default)]
     pub cases: bool,
+    /// The only pin that it runs on; every one if none is named.
+    #[serde(default)]
+    pub pin: Option<Spanned<Name>>,
 }
 
 impl Program {
@@ -72,7 +78,10 @@ pub struct ServerTests {
 #[serde(deny_unknown_fields)]
 pub struct OwnTests {
     /// The variant whose patches add them.
-    pub variant: String,
+    pub variant: Spanned<Name>,
+    /// The only pin on which they do: their siblings add them on a generation.
+    #[serde(default)]
+    pub pin: Option<Spanned<Name>>,
     /// Parts of their names.
     pub names: Vec<String>,
 }
@@ -92,6 +101,47 @@ pub struct Expected {
     /// Whether rounding decides if the outcomes differ, so that the result varies between processors.
     #[serde(default)]
     pub by_rounding: bool,
+    /// The only pin on which it is expected; every one if none is named.
+    #[serde(default)]
+    pub pin: Option<Spanned<Name>>,
+}
+
+/// The pins of the project, and the one that the compared variants are on.
+#[derive(Clone, Copy, Debug)]
+pub struct OnPin<'a> {
+    /// `pins.toml`.
+    pub pins: &'a Pins,
+    /// The pin.
+    pub pin: &'a Name,
+}
+
+impl OnPin<'_> {
+    /// Removes the entries for other pins. An entry for a pin that does not exist would never be used, so it is refused.
+    fn keep<T>(
+        self,
+        source: SourceText<'_>,
+        entries: &mut Vec<T>,
+        pin_of: fn(&T) -> Option<&Spanned<Name>>,
+    ) -> Result<()> {
+        let known = &self.pins.pins;
+        let unknown = entries.iter().filter_map(pin_of).find(|pin| !known.contains_key(pin.get_ref()));
+        if let Some(unknown) = unknown {
+            return Err(unknown_name(source, unknown, ("pin", known.keys())));
+        }
+        entries.retain(|entry| pin_of(entry).is_none_or(|pin| pin.get_ref() == self.pin));
+        Ok(())
+    }
+}
+
+/// Returns the error for a name that `pins.toml` does not have.
+fn unknown_name<'a>(
+    source: SourceText<'_>,
+    name: &Spanned<Name>,
+    (kind, known): (&str, impl Iterator<Item = &'a Name>),
+) -> Error {
+    let known: Vec<&str> = known.map(Name::as_str).collect();
+    let label = format!("`pins.toml` has no {kind} of this name");
+    source.error_at(name.span(), &label).hint(format!("use one of: {}", known.join(", ")))
 }
 
 /// The CMake targets of `programs`, each once.
@@ -101,14 +151,28 @@ pub fn targets(programs: &[Program]) -> Vec<String> {
 }
 
 impl Suites {
-    /// Reads the text of `ci/suites/suites.toml`.
-    pub fn parse(source: SourceText<'_>) -> Result<Suites> {
-        source.parse_toml()
+    /// Reads the text of `ci/suites/suites.toml`, as it holds on one pin.
+    ///
+    /// # Errors
+    ///
+    /// An unknown key or a missing one; a variant or a pin that `pins.toml` does not have.
+    pub fn parse(source: SourceText<'_>, on: OnPin<'_>) -> Result<Suites> {
+        let mut suites: Suites = source.parse_toml()?;
+        let variants = &on.pins.variants;
+        let own = &mut suites.server_tests.own;
+        if let Some(own) = own.iter().find(|own| !variants.contains_key(own.variant.get_ref())) {
+            return Err(unknown_name(source, &own.variant, ("variant", variants.keys())));
+        }
+        on.keep(source, own, |own| own.pin.as_ref())?;
+        on.keep(source, &mut suites.programs, |program| program.pin.as_ref())?;
+        on.keep(source, &mut suites.paged, |expected| expected.pin.as_ref())?;
+        Ok(suites)
     }
 
     /// Substrings of the names of server tests that the patches of these variants add.
     pub fn own_tests(&self, variants: &[&str]) -> Vec<String> {
-        let own = self.server_tests.own.iter().filter(|own| variants.contains(&own.variant.as_str()));
+        let is_of = |own: &&OwnTests| variants.contains(&own.variant.get_ref().as_str());
+        let own = self.server_tests.own.iter().filter(is_of);
         own.flat_map(|own| own.names.clone()).collect()
     }
 }
@@ -117,20 +181,76 @@ impl Suites {
 mod tests {
     use super::*;
 
+    const PINS: &str = r#"default-variant = "a"
+[pins.main]
+upstream = "u"
+tag = "v1"
+tree = "0424752fbbc3bb01469ec830a30f2bc035497cd4"
+sources = [{ path = "a" }]
+[pins.b2]
+upstream = "u"
+generation-of = "main"
+tag = "v2"
+tree = "0424752fbbc3bb01469ec830a30f2bc035497cd4"
+sources = [{ path = "a" }]
+[variants.a]
+pin = "main"
+[variants.b]
+extends = "a"
+"#;
+
+    fn pins_of(text: &str) -> Pins {
+        Pins::parse(SourceText { name: "pins.toml", text }).unwrap()
+    }
+
+    fn parse_on(pin: &str, text: &str) -> Result<Suites> {
+        let (pins, pin) = (pins_of(PINS), Name::new(pin).unwrap());
+        Suites::parse(SourceText { name: "suites.toml", text }, OnPin { pins: &pins, pin: &pin })
+    }
+
     fn parse(text: &str) -> Result<Suites> {
-        Suites::parse(SourceText { name: "suites.toml", text })
+        parse_on("main", text)
     }
 
     #[test]
     fn the_project_s_own_list_is_read_and_every_difference_has_a_reason() {
         let list = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ci/suites/suites.toml"));
-        let suites = parse(list).unwrap();
-        assert!(targets(&suites.programs).contains(&"test-backend-ops".to_string()));
-        assert!(suites.paged.iter().all(|expected| !expected.reason.is_empty()));
-        let mut names: Vec<String> = suites.programs.iter().map(Program::name).collect();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), suites.programs.len(), "runs of one target need names");
+        let pins = pins_of(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../pins.toml")));
+        for pin in pins.pins.keys() {
+            let source = SourceText { name: "suites.toml", text: list };
+            let suites = Suites::parse(source, OnPin { pins: &pins, pin }).unwrap();
+            assert!(targets(&suites.programs).contains(&"test-backend-ops".to_string()));
+            assert!(suites.paged.iter().all(|expected| !expected.reason.is_empty()));
+            let mut names: Vec<String> = suites.programs.iter().map(Program::name).collect();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), suites.programs.len(), "runs of one target need names");
+        }
+    }
+
+    #[test]
+    fn an_entry_can_be_for_one_pin() {
+        let list = "[[programs]]\ntarget = \"x\"\n[[programs]]\ntarget = \"y\"\npin = \"b2\"\n\
+                    [server-tests]\nrun = []\nseconds = 1\n\
+                    [[server-tests.own]]\nvariant = \"a\"\nnames = [\"n\"]\npin = \"b2\"\n\
+                    [[paged]]\ntests = [\"t\"]\nstock = \"passed\"\nours = \"failed\"\nreason = \"r\"\n\
+                    pin = \"main\"\n";
+        let read = |pin: &str| {
+            let suites = parse_on(pin, list).unwrap();
+            (targets(&suites.programs).join(" "), suites.own_tests(&["a"]).join(" "), suites.paged.len())
+        };
+        assert_eq!(read("main"), ("x".to_string(), String::new(), 1));
+        assert_eq!(read("b2"), ("x y".to_string(), "n".to_string(), 0));
+        for (from, to, says) in [
+            ("\"y\"\npin = \"b2\"", "\"y\"\npin = \"b3\"", "`pins.toml` has no pin of this name"),
+            ("[\"n\"]\npin = \"b2\"", "[\"n\"]\npin = \"b3\"", "`pins.toml` has no pin of this name"),
+            ("pin = \"main\"", "pin = \"mian\"", "`pins.toml` has no pin of this name"),
+            ("variant = \"a\"", "variant = \"c\"", "`pins.toml` has no variant of this name"),
+        ] {
+            assert!(list.contains(from), "{from}");
+            let said = parse(&list.replace(from, to)).unwrap_err().to_string();
+            assert!(said.contains(says) && said.contains("next: use one of: "), "{said}");
+        }
     }
 
     #[test]

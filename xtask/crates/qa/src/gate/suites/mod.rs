@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use espalier_core::config::flavors::DEFAULT_FLAVOR;
 use espalier_core::config::layout::SMOKE_MODEL;
+use espalier_core::config::name::Name;
 use espalier_core::config::snippet::SourceText;
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
@@ -28,7 +29,7 @@ use self::server_tests::ServerSuite;
 use self::verdict::{Allowed, Difference, Held};
 use super::Sides;
 use crate::gate::suites::declared as suites;
-use crate::gate::suites::declared::{Expected, Program, Suites};
+use crate::gate::suites::declared::{Expected, OnPin, Program, Suites};
 
 /// Results of all comparisons.
 pub struct Compared(Vec<Held>);
@@ -36,8 +37,8 @@ pub struct Compared(Vec<Held>);
 /// Runs every suite on both variants; continues after a difference and returns an error at the end. Without the kernels
 /// the paged server tests are skipped.
 pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Compared> {
-    let Sides { reference, variant, has_kernels, .. } = *sides;
-    let suites = read_list(context)?;
+    let Sides { reference, variant, pin, has_kernels, .. } = *sides;
+    let suites = read_list(context, pin)?;
     let gate = SuiteGate::prepare(context, &suites)?;
     let mut held = vec![gate.compare_programs(reference, (variant, has_kernels))?];
     held.extend(gate.compare_servers(reference, variant, has_kernels)?);
@@ -52,9 +53,9 @@ pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Compared> {
 /// Maximum number of failures shown: a program that crashes leaves thousands of cases unreported.
 const SHOWN: usize = 40;
 
-fn read_list(context: &Context) -> Result<Suites> {
-    let text = disk::read_text(&context.file_of_espalier(verdict::LIST)?)?;
-    Suites::parse(SourceText { name: verdict::LIST, text: &text })
+fn read_list(context: &Context, pin: &Name) -> Result<Suites> {
+    let (text, pins) = (disk::read_text(&context.file_of_espalier(verdict::LIST)?)?, context.pins()?);
+    Suites::parse(SourceText { name: verdict::LIST, text: &text }, OnPin { pins: &pins, pin })
 }
 
 /// Number of times a test with differing outcomes is rerun, alone, on each side.

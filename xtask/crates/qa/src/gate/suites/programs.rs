@@ -128,7 +128,7 @@ mod tests {
 
     fn program(target: &str, arguments: &[&str], cases: bool) -> Program {
         let arguments = arguments.iter().map(|argument| (*argument).to_string()).collect();
-        Program { target: target.to_string(), arguments, name: None, enable: None, cases }
+        Program { target: target.to_string(), arguments, name: None, enable: None, cases, pin: None }
     }
 
     /// Names of the programs that stock runs when these fail on ours.

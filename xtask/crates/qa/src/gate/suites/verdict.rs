@@ -204,6 +204,7 @@ mod tests {
             ours: word("failed"),
             reason: word("r"),
             by_rounding: false,
+            pin: None,
         }
     }
 

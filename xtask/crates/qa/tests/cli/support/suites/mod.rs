@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::gating::gated;
+use super::gating::{add_generation, gated};
 use super::{Output, Project, files};
 
 /// Start of every test program and of the server: `once NAME` fails on its first call and never again.
@@ -40,19 +40,35 @@ pub fn suites() -> Project {
     files::write_script(&project.beside("bin/cmake"), CMAKE);
     files::write_script(&project.beside("bin/ninja"), NINJA);
     for variant in ["stock", "paged"] {
-        let build = format!("target/espalier/build/{variant}-cpu-native");
-        project.write(&format!("{build}/build.ninja"), "");
-        project.write(&format!("{build}/CMakeCache.txt"), "");
-        for (program, commands) in WELL {
-            write_program(&project, variant, program, commands);
-        }
-        write_server(&project, variant, SERVER);
-        let tests = project.tree(variant).join("tools/server/tests");
-        files::write(&tests.join("pytest.ini"), "");
-        files::write(&tests.join("utils.py"), include_str!("utils.py"));
-        files::write(&tests.join("unit/test_basic.py"), include_str!("test_basic.py"));
+        write_build(&project, variant);
     }
     project
+}
+
+/// Creates the same project with the variants `stock-next` and `paged-next` on a generation, on which the suites pass
+/// too.
+pub fn suites_on_generation() -> Project {
+    let project = suites();
+    add_generation(&project);
+    for variant in ["stock-next", "paged-next"] {
+        write_build(&project, variant);
+    }
+    project
+}
+
+/// Writes the build of a variant, with its tests.
+fn write_build(project: &Project, variant: &str) {
+    let build = format!("target/espalier/build/{variant}-cpu-native");
+    project.write(&format!("{build}/build.ninja"), "");
+    project.write(&format!("{build}/CMakeCache.txt"), "");
+    for (program, commands) in WELL {
+        write_program(project, variant, program, commands);
+    }
+    write_server(project, variant, SERVER);
+    let tests = project.tree(variant).join("tools/server/tests");
+    files::write(&tests.join("pytest.ini"), "");
+    files::write(&tests.join("utils.py"), include_str!("utils.py"));
+    files::write(&tests.join("unit/test_basic.py"), include_str!("test_basic.py"));
 }
 
 /// Enables the tests in the cache of the build folder, which is its last argument.
@@ -88,6 +104,11 @@ pub fn write_server(project: &Project, variant: &str, commands: &str) {
 /// Runs the suites.
 pub fn gate_suites(project: &Project) -> Output {
     with_scripts(project, &["gate", "--only", "suites"])
+}
+
+/// Runs the suites of a variant.
+pub fn gate_suites_of(project: &Project, variant: &str) -> Output {
+    with_scripts(project, &["gate", "--only", "suites", "--variant", variant])
 }
 
 /// Runs the tool with the scripts in place of CMake and Ninja.
