@@ -50,6 +50,18 @@ pub enum Placed {
     },
 }
 
+impl Placed {
+    /// Whether a person has to decide about it.
+    pub fn waits(&self) -> bool {
+        matches!(self, Placed::Waits { class, .. } if *class != PatchClass::Blocked)
+    }
+
+    /// Whether it cannot be judged before the decision about an earlier one.
+    pub fn is_blocked(&self) -> bool {
+        matches!(self, Placed::Waits { class: PatchClass::Blocked, .. })
+    }
+}
+
 /// Returns `stack` with exact patches: on a generation those without a sibling are replayed; any other stack is exact
 /// already. Both pins are in the store.
 ///
@@ -174,19 +186,20 @@ impl Placing<'_> {
 
 /// Refuses a series of which patches wait for a decision.
 fn refuse_waiting(stack: &Stack, placed: &[GenerationPatch<'_>]) -> Result<()> {
-    let waiting: Vec<(&GenerationPatch<'_>, String)> =
-        placed.iter().filter_map(|patch| Some((patch, describe_waiting(patch)?))).collect();
+    // A blocked one is never alone.
+    let waiting: Vec<&GenerationPatch<'_>> = placed.iter().filter(|patch| patch.result.waits()).collect();
     if waiting.is_empty() {
         return Ok(());
     }
-    let names: Vec<&str> = waiting.iter().take(NAMED).map(|(patch, _)| patch.file.name()).collect();
+    let blocked = describe_blocked(placed);
+    let names: Vec<&str> = waiting.iter().take(NAMED).map(|patch| patch.file.name()).collect();
     let more = match waiting.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let Stack { variant, pin, .. } = stack;
     let what = format!(
-        "the generation {} needs siblings: {} of {} patches do not apply to {} {} by themselves: {}{more}",
+        "the generation {} needs siblings: {} of {} patches do not apply to {} {} by themselves{blocked}: {}{more}",
         pin.name,
         waiting.len(),
         placed.len(),
@@ -194,11 +207,23 @@ fn refuse_waiting(stack: &Stack, placed: &[GenerationPatch<'_>]) -> Result<()> {
         short_name(&pin.revision.to_string()),
         names.join(", "),
     );
-    let error = waiting.into_iter().fold(Error::no(what), |error, (_, text)| error.detail(text));
+    let details = waiting.into_iter().filter_map(describe_waiting);
+    let error = details.fold(Error::no(what), |error, text| error.detail(text));
+    let then = if blocked.is_empty() { "" } else { ", and where one that depends on them needs a decision" };
     Err(error.hint(format!(
-        "make them: cargo xtask rebase --variant {}    # it stops at each of these patches",
+        "make them: cargo xtask rebase --variant {}    # it stops at each of these patches{then}",
         variant.name
     )))
+}
+
+/// Returns `, 61 depend on them`, the number of patches that cannot be judged before those that wait; empty if there is
+/// none.
+pub fn describe_blocked(placed: &[GenerationPatch<'_>]) -> String {
+    match placed.iter().filter(|patch| patch.result.is_blocked()).count() {
+        0 => String::new(),
+        1 => ", 1 depends on them".to_string(),
+        count => format!(", {count} depend on them"),
+    }
 }
 
 /// Describes a patch that waits: its file, its class and the reasons; `None` if it does not.

@@ -24,7 +24,9 @@ use super::in_memory::empty_report;
 use super::new_series::{check_trees, formatted, locked, prove_replayed};
 use super::steps::names;
 use super::target::{PinMove, SeriesMove, Target, onto};
-use crate::generation::{GenerationPatch, Placed, describe_waiting, gives_by_itself, place};
+use crate::generation::{
+    GenerationPatch, Placed, describe_blocked, describe_waiting, gives_by_itself, place,
+};
 use crate::rebase::state::{Choices, DonePatch, RebaseState, SeriesState};
 use crate::report::proof::ProvenSeries;
 use crate::report::range_diff::settled;
@@ -100,16 +102,17 @@ pub fn dry_run(context: &Context, pins: &Pins, store: &Store, variant: &Variant)
     let alone = count(|result| matches!(result, Placed::Replayed(_)));
     let replaced = count(|result| matches!(result, Placed::Replaced { .. }));
     let mut lines = vec![format!(
-        "{}: {alone} of {} patches apply to {} {} by themselves, {replaced} are replaced by siblings, {} wait",
+        "{}: {alone} of {} patches apply to {} {} by themselves, {replaced} are replaced by siblings, {} wait{}",
         variant.name,
         placed.len(),
         stack.pin.upstream,
         stack.pin.revision,
-        waiting.len()
+        count(Placed::waits),
+        describe_blocked(&placed)
     )];
     lines.extend(waiting.iter().map(|text| format!("  {}", text.replace('\n', "\n  "))));
     let next = (!waiting.is_empty()).then(|| format!("cargo xtask rebase --variant {}", variant.name));
-    lines.extend(next.iter().map(|next| format!("next: {next}    # it stops at each of them")));
+    lines.extend(next.iter().map(|next| format!("next: {next}    # it stops at each that needs a decision")));
     let patches: Vec<_> = placed.iter().map(patch_json).collect();
     let json = json!({
         "variant": variant.name, "generation": stack.pin.name, "patches": patches, "next": next, "written": false
@@ -125,6 +128,7 @@ fn patch_json(patch: &GenerationPatch<'_>) -> serde_json::Value {
             "dropped"
         }
         Placed::Replaced { .. } => "replaced",
+        Placed::Waits { .. } if patch.result.is_blocked() => "blocked",
         Placed::Waits { .. } => "waits",
     };
     let sibling = patch.sibling.map(|sibling| &sibling.file.file);

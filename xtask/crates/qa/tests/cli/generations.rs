@@ -34,17 +34,20 @@ fn patches_are_replayed_on_a_generation() {
 fn what_needs_a_sibling_is_named_with_the_command_that_makes_it() {
     let generations = Generations::new();
     generations.project.run(&["apply", "--check", "--variant", "paged-v2"]).code(1).says(&[
-        "the generation v2 needs siblings: 3 of 3 patches do not apply to hello v2.0 by themselves",
+        "the generation v2 needs siblings: 2 of 3 patches do not apply to hello v2.0 by themselves, 1 depends on them: ",
         "patches/paged/0001-greet-more-warmly.patch: conflict",
         "src/greet.c: upstream changed the same lines",
         "patches/paged/0002-say-what-is-counted.patch: upstreamed",
-        "it needs 0001-greet-more-warmly.patch first",
-        "next: make them: cargo xtask rebase --variant paged-v2",
+        "next: make them: cargo xtask rebase --variant paged-v2    # it stops at each of these patches, and where one",
     ]);
     let said = generations.rebase("v2", &["--dry-run"]).code(4);
-    let headline =
-        "paged-v2: 0 of 3 patches apply to hello v2.0 by themselves, 0 are replaced by siblings, 3 wait";
+    let headline = "paged-v2: 0 of 3 patches apply to hello v2.0 by themselves, 0 are replaced by siblings, 2 wait, \
+                    1 depends on them\n";
     assert!(said.stdout.starts_with(headline), "{said}");
+    assert!(said.stdout.contains("it needs 0001-greet-more-warmly.patch first"), "{said}");
+    let json = generations.rebase("v2", &["--dry-run", "--json"]).code(4).json();
+    let results = json["patches"].as_array().unwrap().iter().map(|patch| patch["result"].as_str().unwrap());
+    assert_eq!(results.collect::<Vec<_>>(), ["waits", "waits", "blocked"]);
     generations.project.run(&["lock"]).code(1);
 }
 
