@@ -95,14 +95,14 @@ fn stage_lock(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> {
     series_move.store.mark_pin(series_move.tip.commit, series_move.tip.tree)?;
     let mut new = lock_file::read(context)?.unwrap_or_default();
     new.variants.retain(|name, _| pins.variants.contains_key(name.as_str()));
-    for variant in pins.variants.values().filter(|variant| variant.pin == series_move.stack.variant.pin) {
+    for variant in pins.variants_on(&series_move.stack.variant.pin) {
         let stack = Stack::read(&staged.layout, &pins, variant)?;
         let applied = apply::apply_stack(series_move.store, &stack)?;
         apply::keep_base(series_move.store, variant, &applied.locked)?;
         new.variants.insert(variant.name.to_string(), applied.locked);
     }
     for generation in pins.generations(&series_move.stack.variant.pin) {
-        for variant in pins.patched_on(&generation.name) {
+        for variant in pins.variants_on(&generation.name) {
             let stack = Stack::read(&staged.layout, &pins, variant)?;
             let locked = descendants::on_generation(context, series_move.store, &stack);
             new.variants.extend(locked.map(|locked| (variant.name.to_string(), locked)));

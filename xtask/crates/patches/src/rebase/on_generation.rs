@@ -251,7 +251,7 @@ fn stage_lock(named: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> {
     let SeriesMove { context, pins, store, home, .. } = named;
     let layout = stage.layout();
     let mut new = lock_file::read(context)?.unwrap_or_default();
-    for variant in pins.patched_on(home) {
+    for variant in pins.variants_on(home) {
         let stack = Stack::read(&layout, pins, variant)?;
         new.variants.insert(variant.name.to_string(), apply::apply_stack(store, &stack)?.locked);
     }

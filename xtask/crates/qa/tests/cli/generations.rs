@@ -259,6 +259,34 @@ fn the_pin_moves_without_its_siblings() {
     assert_eq!(generations.file("v2", "src/greet.c"), greet("hi there, dear"));
 }
 
+/// Adds a variant without patches on a generation.
+fn add_stock(generations: &Generations, generation: &str) {
+    let variant = format!("\n[variants.stock-{generation}]\npin = \"{generation}\"\nlike = \"stock\"\n");
+    let pins = generations.project.read("pins.toml");
+    generations.project.write("pins.toml", pins + &variant);
+}
+
+#[test]
+fn a_rebase_locks_every_variant_on_the_generation() {
+    let generations = Generations::new();
+    add_stock(&generations, "v1-1");
+    generations.rebase("v1-1", &["--edit", "1"]).code(4);
+    generations.rebase("v1-1", &["--continue"]).success();
+    let lock = generations.project.read("espalier.lock");
+    assert!(lock.contains("[variants.paged-v1-1]") && lock.contains("[variants.stock-v1-1]"), "{lock}");
+}
+
+/// The entry of a variant without patches names the tree that those of others were made for.
+#[test]
+fn a_move_of_the_pin_locks_every_variant_on_its_generations() {
+    let generations = Generations::with_siblings();
+    add_stock(&generations, "v2");
+    generations.project.run(&["lock"]).success();
+    let from = generations.upstream.to_str().unwrap();
+    generations.project.run(&["rebase", "--to", "v1.1", "--from", from]).success();
+    generations.project.run(&["--locked", "lock", "--check"]).success();
+}
+
 #[test]
 fn a_stopped_replay_is_abandoned() {
     let generations = Generations::new();

@@ -33,6 +33,11 @@ impl Pins {
         self.pins.values().filter(move |other| other.generation_of.as_ref() == Some(pin))
     }
 
+    /// The variants on `pin`, also those without patches.
+    pub fn variants_on<'a>(&'a self, pin: &'a Name) -> impl Iterator<Item = &'a Variant> {
+        self.variants.values().filter(move |variant| variant.pin == *pin)
+    }
+
     /// The variants on the generation `pin` that have patches.
     pub fn patched_on<'a>(&'a self, pin: &'a Name) -> impl Iterator<Item = &'a Variant> {
         let is_patched = move |variant: &&Variant| {
@@ -255,6 +260,8 @@ cmake = { B = "2" }
         };
         assert_eq!(names(pins.series_like(&main, &b2)), ["fixes", "paged"]);
         assert_eq!(names(pins.series_on(&main)), ["fixes", "paged"]);
+        assert_eq!(names(pins.variants_on(&b2).collect()), ["paged-b2", "stock-b2"]);
+        assert_eq!(names(pins.patched_on(&b2).collect()), ["paged-b2"]);
         let fixes = parse(&PINS.replace("like = \"paged\"", "like = \"fixes\"")).unwrap();
         assert_eq!(names(fixes.series_like(&main, &b2)), ["fixes"]);
         assert!(pins.generation("b3").unwrap_err().to_string().contains("next: use one of: b2"));
