@@ -216,6 +216,17 @@ impl LockedVariant {
         }
     }
 
+    /// Returns the digests of all patches, of their siblings and of the patches that those replace, by file. A sibling is
+    /// among the patches too, unless it drops its patch.
+    fn patch_files(&self) -> BTreeMap<String, &str> {
+        let patches = self.patches.iter().map(|patch| (patch.file.clone(), patch.sha256.as_str()));
+        let siblings = self.siblings.iter().flat_map(|sibling| {
+            let replaced = format!("{}, replaced by {},", sibling.patch, sibling.file);
+            [(sibling.file.clone(), sibling.sha256.as_str()), (replaced, sibling.patch_sha256.as_str())]
+        });
+        patches.chain(siblings).collect()
+    }
+
     fn differences(&self, fresh: &LockedVariant) -> Vec<String> {
         let mut found = Vec::new();
         let mut compare = |what: String, locked: &str, now: &str| {
@@ -226,17 +237,13 @@ impl LockedVariant {
         compare("base tree".into(), &self.base, &fresh.base);
         let tree = |made_for: &Option<String>| made_for.clone().unwrap_or_else(|| "none".to_string());
         compare("tree that the patches were made for".into(), &tree(&self.made_for), &tree(&fresh.made_for));
-        let (locked, now) = (sibling_digests(&self.siblings), sibling_digests(&fresh.siblings));
+        let (locked, now) = (self.patch_files(), fresh.patch_files());
         for what in locked.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
-            let digest = |digests: &BTreeMap<String, &str>| {
-                digests.get(what).copied().unwrap_or("not there").to_string()
-            };
+            let digest =
+                |files: &BTreeMap<String, &str>| files.get(what).copied().unwrap_or("not there").to_string();
             compare(format!("{what} sha256"), &digest(&locked), &digest(&now));
         }
         let (locked, now) = (patch_digests(&self.patches), patch_digests(&fresh.patches));
-        for file in locked.keys().chain(now.keys()).collect::<BTreeSet<_>>() {
-            compare(format!("{file} sha256"), digest_in(&locked, file), digest_in(&now, file));
-        }
         let mut pairs = self.patches.iter().zip(&fresh.patches);
         // Report only the first difference: all later trees follow from it.
         if let Some((old, new)) = pairs.find(|(old, new)| old.file != new.file || old.tree != new.tree) {
@@ -264,15 +271,6 @@ impl LockedSibling {
             "    {{ file = {file}, sha256 = {sha256}, patch = {patch}, patch-sha256 = {patch_sha256} }},\n"
         )
     }
-}
-
-/// Returns the digest of each sibling that is in no list of patches, or whose patch may have changed, by its description.
-fn sibling_digests(siblings: &[LockedSibling]) -> BTreeMap<String, &str> {
-    let both = siblings.iter().flat_map(|sibling| {
-        let replaced = format!("{}, replaced by {},", sibling.patch, sibling.file);
-        [(sibling.file.clone(), sibling.sha256.as_str()), (replaced, sibling.patch_sha256.as_str())]
-    });
-    both.collect()
 }
 
 fn digest_in<'a>(files: &BTreeMap<&str, &'a str>, path: &str) -> &'a str {
@@ -405,6 +403,24 @@ mod tests {
         let old = ("patches/p/0002-b.patch", "ee");
         lock.follow(&BTreeMap::from([(old, ("patches/p/0001-b.patch", "ee"))]));
         assert_eq!(lock.variants["paged"].siblings[0].patch, "patches/p/0001-b.patch");
+    }
+
+    /// A sibling is in two lists of the lock.
+    #[test]
+    fn a_changed_sibling_is_named_once() {
+        let with = |sha256: &str| {
+            let mut lock = on_a_generation();
+            let variant = lock.variants.get_mut("paged").unwrap();
+            variant.siblings[0].sha256 = sha256.into();
+            let file = variant.siblings[0].file.clone();
+            variant.patches.push(LockedPatch { file, sha256: sha256.into(), tree: "bb".into() });
+            lock.variants.insert("child".into(), lock.variants["paged"].clone());
+            lock
+        };
+        assert_eq!(
+            with("dd").differences(&with("ee")),
+            ["child, paged: patches/p/0002-b@b1.patch sha256: locked dd, now ee"]
+        );
     }
 
     #[test]
