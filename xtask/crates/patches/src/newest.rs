@@ -40,6 +40,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 /// Returns the report as data. The caller holds the run lock.
 pub fn report(context: &Context, options: &Options) -> Result<NewestReport> {
+    let pins = context.pins()?;
+    pins.refuse_generation(pins.variant(options.range.variant.as_deref())?, "newest")?;
     let series = options.range.load(context)?;
     let pin = &series.stack.pin;
     let others = series.others_on_pin(context)?;

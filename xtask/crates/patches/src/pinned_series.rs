@@ -91,8 +91,12 @@ impl PinnedSeries {
         Ok(PinnedSeries { stack, store })
     }
 
-    /// Returns the other series on the same pin, which moves only with all of them, loaded from the same store.
+    /// Returns the other series on the same pin, which moves only with all of them, loaded from the same store; none for
+    /// a generation, which does not move.
     pub fn others_on_pin(&self, context: &Context) -> Result<Vec<PinnedSeries>> {
+        if self.stack.generation.is_some() {
+            return Ok(Vec::new());
+        }
         let pins = context.pins()?;
         let ours = pins.patch_folders(&self.stack.variant);
         let others = pins.series_on(&self.stack.pin.name).into_iter();

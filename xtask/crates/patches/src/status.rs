@@ -98,7 +98,7 @@ pub fn report(context: &Context, options: &Options) -> Result<StatusReport> {
     };
     let report = StatusReport { others, ..judged };
     let rebase = match options.tip {
-        Some(_) => report.inexact_series().is_empty(),
+        Some(_) => report.generation.is_none() && report.inexact_series().is_empty(),
         None => is_below_exact(context, &series, &report)?,
     };
     let rebase = rebase.then(|| rebase_command(options));
@@ -154,13 +154,15 @@ fn next_steps(options: &Options, rebase: Option<&str>) -> Vec<String> {
     let (variant, tip, from) = (variant.as_deref(), tip.as_deref(), from.as_deref());
     let all = [("--variant", variant), ("--tip", tip), ("--from", from)];
     let act = match (tip, rebase) {
-        (Some(_), _) => {
-            next_command("rebase --dry-run", &[("--to", tip), ("--variant", variant), ("--from", from)])
+        (Some(_), Some(_)) => {
+            Some(next_command("rebase --dry-run", &[("--to", tip), ("--variant", variant), ("--from", from)]))
         }
-        (None, Some(rebase)) => rebase.to_string(),
-        (None, None) => next_command("apply --check", &[("--variant", variant)]),
+        // A generation does not move.
+        (Some(_), None) => None,
+        (None, Some(rebase)) => Some(rebase.to_string()),
+        (None, None) => Some(next_command("apply --check", &[("--variant", variant)])),
     };
-    vec![next_command("status --long", &all), act]
+    std::iter::once(next_command("status --long", &all)).chain(act).collect()
 }
 
 /// Suggests the same report with upstream's commits, if the tip came without them: then it cannot name the one that broke
@@ -187,11 +189,12 @@ pub fn report_at(series: &PinnedSeries, tip: &Tip, rebase: &str) -> Result<Statu
 fn judge_named(series: &PinnedSeries, tip: &Tip) -> Result<StatusReport> {
     let history = series.history(tip)?;
     let judged = judge(series, tip, history.as_deref())?;
-    let Stack { variant, pin, .. } = &series.stack;
+    let Stack { variant, pin, generation, .. } = &series.stack;
     let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
     Ok(StatusReport {
         variant: variant.name.to_string(),
         upstream: pin.upstream.clone(),
+        generation: generation.as_ref().map(|_| pin.name.to_string()),
         pin: Place::new(&pin.revision, pin.tree, verification_of_pin(&series.store, pin.tree)),
         tip: Place::new(&tip.name, tip.tree, tip.verification),
         inexact_at_pin: !judged.at_pin.is_exact(),

@@ -203,7 +203,7 @@ pub fn prepare(
 ) -> Result<Prepared> {
     let pins = context.pins()?;
     let variant = pins.variant(variant)?;
-    refuse_generation(&pins, variant)?;
+    pins.refuse_generation(variant, "rebase --to REF")?;
     waiting::refuse_waiting(context, variant)?;
     let store = Store::open(&context.layout.store())?;
     let moved = target::load(context, &pins, &store, (variant, upstream))?;
@@ -240,7 +240,7 @@ fn begin(context: &Context, options: &Options) -> Result<Outcome> {
     let store = Store::open(&context.layout.store())?;
     let target = match &options.to {
         Some(to) => {
-            refuse_generation(&pins, variant)?;
+            pins.refuse_generation(variant, "rebase --to REF")?;
             let upstream = Upstream { to, from: options.common.from.as_deref() };
             Some(Target::Pin(target::load(context, &pins, &store, (variant, upstream))?))
         }
@@ -279,20 +279,6 @@ fn edit_stops(target: &Target<'_>, names: &[String], series: &[SeriesState]) -> 
         }
     };
     names.iter().map(file_of).collect()
-}
-
-/// Refuses to move a generation: its tree is given, and the patches on it were made for another pin.
-fn refuse_generation(pins: &Pins, variant: &Variant) -> Result<()> {
-    let Some(base) = &pins.pin_of(variant).generation_of else { return Ok(()) };
-    let Variant { name, pin, .. } = variant;
-    let mut on_base = pins.variants.values().filter(|other| other.pin == *base).map(|other| &other.name);
-    let other = variant.like.as_ref().or_else(|| on_base.next());
-    let other = other.map(|other| format!(" --variant {other}")).unwrap_or_default();
-    Err(Error::usage(format!("`{name}` is on the generation {pin}, which does not move"))
-        .hint(format!("move the pin that its patches were made for: cargo xtask rebase --to REF{other}"))
-        .hint(format!(
-            "or write another commit and tree into `[pins.{pin}]`, then: cargo xtask rebase --variant {name}"
-        )))
 }
 
 fn nothing_to_do(variant: &Variant) -> Outcome {

@@ -17,7 +17,10 @@ pub struct StatusReport {
     pub variant: String,
     /// The upstream's name.
     pub upstream: String,
-    /// The pin that the series was made for.
+    /// The generation that the series is used on, if it is not on the pin that it was made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<String>,
+    /// The pin that the series was made for, or the generation.
     pub pin: Place,
     /// The upstream tree that it was checked against.
     pub tip: Place,
@@ -166,6 +169,11 @@ impl StatusReport {
     /// The patches of every series that was judged, each once.
     pub fn all_patches(&self) -> impl Iterator<Item = &PatchStatus> {
         self.patches.iter().chain(self.others.iter().flat_map(|other| &other.patches))
+    }
+
+    /// The kind of its pin.
+    pub fn kind_of_pin(&self) -> &'static str {
+        if self.generation.is_some() { "generation" } else { "pin" }
     }
 
     /// Whether every patch of every series is exact.

@@ -63,7 +63,9 @@ fn head(report: &StatusReport) -> String {
 fn subtitle(report: &StatusReport) -> String {
     let exact = format!("{} of {} patches are exact", report.exact(), report.patches.len());
     let commits = match &report.history {
-        Some(commits) => format!("upstream is {} ahead of the pin", count(commits.len())),
+        Some(commits) => {
+            format!("upstream is {} ahead of the {}", count(commits.len()), report.kind_of_pin())
+        }
         None => "the tip came without its history, so no commit can be named".to_string(),
     };
     let others = report.others.iter().map(other_headline).chain(report.notices());
@@ -291,6 +293,7 @@ mod tests {
         StatusReport {
             variant: "paged".into(),
             upstream: "llama.cpp".into(),
+            generation: None,
             pin: place("v1"),
             tip: place("v2"),
             inexact_at_pin: false,

@@ -121,10 +121,11 @@ fn headline(report: &StatusReport) -> String {
         true => why_not_moved(&inexact, pin) + "\n\n",
         false => String::new(),
     };
+    let kind = report.kind_of_pin();
     let since = match &report.history {
         Some(commits) if pin.tree != tip.tree => format!(", {} after {}", count(commits.len()), pin.shown()),
-        _ if pin.tree == tip.tree => ", the pin".to_string(),
-        _ => format!(", pin {}, no history available", pin.shown()),
+        _ if pin.tree == tip.tree => format!(", the {kind}"),
+        _ => format!(", {kind} {}, no history available", pin.shown()),
     };
     let overlays = match report.overlays.is_empty() {
         true => String::new(),

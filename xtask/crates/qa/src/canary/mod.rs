@@ -75,6 +75,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Build)?;
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
+    pins.refuse_generation(variant, "canary")?;
     let mut levels = TipLevels::new(context, &pins, variant, options)?;
     let walked = walk(&mut levels, options.until, &context.ui);
     let report = levels.report(walked.levels);

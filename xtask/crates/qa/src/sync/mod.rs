@@ -106,6 +106,8 @@ fn holds(report: &SyncReport, what: &str, page: &str, pull: Option<u64>) -> Outc
 fn prepare(context: &Context, options: &Options, to: &str) -> Result<(Prepared, StatusReport)> {
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Change)?;
     let MoveOptions { variant, from, .. } = &options.common;
+    let pins = context.pins()?;
+    pins.refuse_generation(pins.variant(variant.as_deref())?, "sync --to REF")?;
     let at_tip = status::Options {
         variant: variant.clone(),
         tip: Some(to.to_string()),

@@ -242,7 +242,38 @@ fn a_generation_is_neither_edited_nor_moved() {
     ]);
     generations.project.run(&["export", "paged-v2"]).code(2);
     let from = generations.upstream.to_str().unwrap();
-    generations.rebase("v2", &["--to", "v1.1", "--from", from]).code(2).says(&["which does not move"]);
+    let to_v1 = ["--to", "v1.1", "--from", from];
+    let base =
+        "next: for the pin that its patches were made for: cargo xtask rebase --to REF --variant paged\n";
+    generations.rebase("v2", &to_v1).code(2).says(&["which does not move", base]);
+    let of_v2 = |command: &str, more: &[&str]| {
+        generations.project.run(&[&[command, "--variant", "paged-v2"], more].concat())
+    };
+    of_v2("sync", &to_v1)
+        .code(2)
+        .says(&["which does not move", "cargo xtask sync --to REF --variant paged\n"]);
+    let tip = ["--tip", "v1.1", "--from", from];
+    of_v2("newest", &tip).code(2).says(&["which does not move", "cargo xtask newest --variant paged\n"]);
+    let until = ["--until", "status"];
+    let canary = of_v2("canary", &[&tip[..], &until].concat()).code(2);
+    canary.says(&["which does not move", "cargo xtask canary --variant paged\n"]);
+}
+
+#[test]
+fn the_status_of_a_generation_is_not_that_of_a_pin() {
+    let generations = Generations::with_siblings();
+    let status = |more: &[&str]| generations.project.run(&[&["status"], more].concat());
+    let said = status(&["--variant", "paged-v2"]).success();
+    let headline = "paged-v2: 2 of 2 patches are exact at hello v2.0, the generation\n";
+    assert!(said.stdout.starts_with(headline), "{said}");
+    let json = status(&["--variant", "paged-v2", "--json"]).success().json();
+    assert_eq!(json["generation"], "v2");
+    assert!(status(&["--json"]).success().json().get("generation").is_none());
+    // It does not move, so no command moves it.
+    let from = generations.upstream.to_str().unwrap();
+    let said = status(&["--variant", "paged-v1-1", "--tip", "v2.0", "--from", from]).code(1);
+    assert!(said.stdout.contains("next: cargo xtask status --long"), "{said}");
+    assert!(!said.stdout.contains("rebase") && !said.stdout.contains(", the pin"), "{said}");
 }
 
 /// The siblings stay while the pin moves, and the lock of each generation is that of the moved patches.

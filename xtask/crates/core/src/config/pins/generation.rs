@@ -57,6 +57,25 @@ impl Pins {
         series
     }
 
+    /// Refuses a command about a move of the pin of `variant`, such as `rebase --to REF`: a generation does not move. Its
+    /// tree is given, and the patches on it were made for another pin.
+    ///
+    /// # Errors
+    ///
+    /// The variant is on a generation; the hints name the command for its base, and how to give it another tree.
+    pub fn refuse_generation(&self, variant: &Variant, command: &str) -> Result<()> {
+        let Some(base) = &self.pin_of(variant).generation_of else { return Ok(()) };
+        let Variant { name, pin, .. } = variant;
+        let mut on_base = self.variants_on(base).map(|other| &other.name);
+        let other = variant.like.as_ref().or_else(|| on_base.next());
+        let other = other.map(|other| format!(" --variant {other}")).unwrap_or_default();
+        Err(Error::usage(format!("`{name}` is on the generation {pin}, which does not move"))
+            .hint(format!("for the pin that its patches were made for: cargo xtask {command}{other}"))
+            .hint(format!(
+                "or write another commit and tree into `[pins.{pin}]`, then: cargo xtask rebase --variant {name}"
+            )))
+    }
+
     /// The generation called `name`.
     ///
     /// # Errors
