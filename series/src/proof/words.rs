@@ -17,6 +17,8 @@ use crate::text::line_diff::lines_of;
 
 /// Minimum length of a word, in bytes: shorter ones are local variables, or parts of texts.
 const SHORTEST: usize = 6;
+/// Words by which code asks the compiler whether a name exists, so as to compile with and without it.
+const ASKING: [&[u8]; 3] = [b"void_t", b"requires", b"__has_include"];
 /// Beginnings of lines that are in a comment.
 const COMMENTS: [&[u8]; 2] = [b"/*", b"* "];
 
@@ -65,7 +67,8 @@ struct Place<'a> {
 type Uses<'a> = BTreeMap<&'a [u8], Vec<Place<'a>>>;
 
 /// Returns the words in lines that `patches` add, or in `own`, that upstream's code had before the move and no longer
-/// has; `files` are those that differ between the bases. A word that is still in a comment counts as there.
+/// has; `files` are those that differ between the bases. A word that is still in a comment counts as there. A word that
+/// `own` asks the compiler for is not reported there: those files are written for both.
 pub fn gone_words(patches: &[&Patch], own: &[OwnFile<'_>], files: &[ChangedBaseFile]) -> Vec<GoneWord> {
     if files.is_empty() {
         return Vec::new();
@@ -73,6 +76,8 @@ pub fn gone_words(patches: &[&Patch], own: &[OwnFile<'_>], files: &[ChangedBaseF
     let mut uses = Uses::new();
     // First: most of them have to compile on either base.
     own.iter().for_each(|file| add_own(&mut uses, file));
+    let asked = own.iter().flat_map(asked_for).collect::<HashSet<_>>();
+    uses.retain(|word, _| !asked.contains(word));
     patches.iter().for_each(|patch| add_patch(&mut uses, patch));
     let had = files_with(&uses, files);
     let gone = uses.iter().filter_map(|(word, places)| {
@@ -106,6 +111,20 @@ fn add_own<'a>(uses: &mut Uses<'a>, file: &OwnFile<'a>) {
         let place = Place { patch: None, path: file.name.as_bytes(), line: at + 1 };
         add_line(uses, place, text, language);
     }
+}
+
+/// Returns the words in lines that ask the compiler for a name.
+fn asked_for<'a>(file: &OwnFile<'a>) -> Vec<&'a [u8]> {
+    let language = Language::of(file.path, file.text);
+    let mut asked = Vec::new();
+    for line in lines_of(file.text) {
+        let mut words = Vec::new();
+        for_each_word(code_of(line, language), |word| words.push(word));
+        if words.iter().any(|word| ASKING.iter().any(|asking| asking == word)) {
+            asked.extend(words);
+        }
+    }
+    asked
 }
 
 fn add_line<'a>(uses: &mut Uses<'a>, place: Place<'a>, text: &'a [u8], language: Language) {
@@ -197,6 +216,17 @@ mod tests {
         assert_eq!(words(text, &files), [("parser_params".to_owned(), vec![2, 4])]);
         assert!(words(text, &[]).is_empty());
         assert!(words("int new_word; int x1;\n", &files).is_empty());
+    }
+
+    #[test]
+    fn a_word_that_an_overlay_detects_is_not_reported_there() {
+        let files = [changed("a.h", "int parser_params;\nint moved_field;\n", "")];
+        let text = "struct has_it<T, std::void_t<decltype(T::parser_params)>> : std::true_type {};\n\
+                    use(parser_params);\nuse(moved_field);\n";
+        assert_eq!(words(text, &files), [("moved_field".to_owned(), vec![3])]);
+        let required =
+            "concept has_it = requires(T params) { params.parser_params; };\nuse(parser_params);\n";
+        assert!(words(required, &files).is_empty());
     }
 
     #[test]

@@ -163,13 +163,24 @@ fn name(row: &Row) -> String {
 }
 
 fn table(rows: &[Shown], left_out: &[(String, String)]) -> String {
+    let (variant, flavor) = (width(rows, |row| &row.variant), width(rows, |row| &row.flavor));
+    let (platform, runner) = (width(rows, |row| &row.platform), width(rows, |row| &row.runner));
     let line = |row: &Shown| {
-        format!("{:<10} {:<12} {:<15} {:<17} {}", row.variant, row.flavor, row.platform, row.runner, row.key)
+        let Shown { key, .. } = row;
+        format!(
+            "{:<variant$} {:<flavor$} {:<platform$} {:<runner$} {key}",
+            row.variant, row.flavor, row.platform, row.runner
+        )
     };
     let mut lines: Vec<String> = rows.iter().map(line).collect();
     lines.push(format!("{} rows", rows.len()));
     lines.extend(left_out.iter().map(|(row, why)| format!("left out: {row}: {why}")));
     lines.join("\n")
+}
+
+/// Returns the width of a column.
+fn width<'r>(rows: &'r [Shown], cell: impl Fn(&'r Shown) -> &'r str) -> usize {
+    rows.iter().map(|row| cell(row).len()).max().unwrap_or(0)
 }
 
 /// Formats the rows for GitHub: `rows=N`, `parts=M`, and for each part `part-K=JSON`, which a job can use as its

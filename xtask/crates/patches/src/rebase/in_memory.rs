@@ -179,6 +179,7 @@ fn patch_move(
 pub fn empty_report(series_move: &SeriesMove<'_>, tree: ObjectId) -> RebaseReport {
     RebaseReport {
         variant: series_move.stack.variant.name.to_string(),
+        generation: None,
         upstream: series_move.stack.pin.upstream.clone(),
         from: series_move.old_base(series_move.stack.pin.tree),
         to: series_move.new_base(series_move.tip.tree),

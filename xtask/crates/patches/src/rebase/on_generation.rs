@@ -156,6 +156,7 @@ pub fn finish(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> Re
     }
     let lock = stage_lock(named, &mut stage)?;
     let mut report = empty_report(named, locked(&lock, named)?.series_tree()?);
+    report.generation = Some(named.home.to_string());
     for (series_move, series, new) in &all {
         check(series_move, repo, series, &lock)?;
         report.patches.extend(moves(series_move, series, new, state.choices));
@@ -292,9 +293,12 @@ fn prove(
 fn moves(series_move: &SeriesMove<'_>, state: &SeriesState, new: &[New], choices: Choices) -> Vec<PatchMove> {
     let stack = &series_move.stack;
     let own = stack.own_files().iter().zip(stack.own_patches());
-    let rows = own.zip(state.done.iter().skip(stack.parents)).zip(new);
-    let moves = rows.map(|(((file, old), done), new)| {
-        let (fate, range_diff) = settled(old, new.patch.as_ref(), choices.no_range_diff);
+    let rows = own.zip(state.done.iter().skip(stack.parents)).zip(new).enumerate();
+    let moves = rows.map(|(at, (((file, old), done), new))| {
+        // A sibling that was there differs from its patch as before.
+        let is_known =
+            new.sibling.is_some() && series_move.sibling(stack.parents + at) == new.sibling.as_ref();
+        let (fate, range_diff) = settled(old, new.patch.as_ref(), choices.no_range_diff || is_known);
         let now = new.sibling.as_ref().map_or(file, |sibling| &sibling.file);
         PatchMove {
             series: stack.variant.name.to_string(),

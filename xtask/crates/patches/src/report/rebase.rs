@@ -14,6 +14,9 @@ pub use super::status::Place;
 pub struct RebaseReport {
     /// The named variant; all series on its pin move.
     pub variant: String,
+    /// The generation that series of another pin are replayed on, if no pin moves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<String>,
     /// The upstream's name.
     pub upstream: String,
     /// The tree that the series were made for.

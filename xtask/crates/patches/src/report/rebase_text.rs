@@ -111,11 +111,14 @@ fn counted(report: &RebaseReport, fate: Fate, before: &str) -> Option<String> {
     (count > 0).then(|| format!("{count} {before}{}", fate.describe()))
 }
 
-/// The named variant, then the others whose series move with it.
+/// The named variant, then the others whose series move with it; a generation with the series that are used there.
 fn variants(report: &RebaseReport) -> String {
     let others = report.patches.iter().map(|patch| &patch.series).filter(|name| **name != report.variant);
     let mut names: Vec<&str> = others.map(String::as_str).collect();
     names.dedup();
+    if let Some(generation) = &report.generation {
+        return format!("the generation {generation} ({})", names.join(", "));
+    }
     names.insert(0, &report.variant);
     names.join(", ")
 }
@@ -164,6 +167,7 @@ mod tests {
         };
         RebaseReport {
             variant: "p".into(),
+            generation: None,
             upstream: "hello".into(),
             from: place("v1"),
             to: place("v2"),
@@ -198,6 +202,18 @@ mod tests {
         let said = text_of(Verification::Unverified);
         assert!(said.contains("\nunverified: the tree id of v2 is that of unpacked files"), "{said}");
         assert!(!text_of(Verification::Verified).contains("unverified"));
+    }
+
+    #[test]
+    fn a_generation_is_named_with_the_series_that_are_used_there() {
+        let of = |series: &str| PatchMove {
+            series: series.into(),
+            ..patch("p/0001-a.patch", Some("p/0001-a@b1.patch"), Fate::Unchanged)
+        };
+        let report = report(true, vec![of("fixes"), of("fixes"), of("p")]);
+        let report = RebaseReport { variant: "p-b1".into(), generation: Some("b1".into()), ..report };
+        let headline = "the generation b1 (fixes, p): 3 of 3 patches, from hello v1, now on v2\n";
+        assert!(text(&report).starts_with(headline), "{}", text(&report));
     }
 
     #[test]

@@ -116,10 +116,17 @@ fn a_sibling_can_do_something_else_and_is_gone_once_it_does_not() {
     let work = generations.work("v1-1");
     files::edit(&work.join("src/count.c"), "not letters", "nor letters");
     git::git(&work, &["add", "src/count.c"]);
-    generations.rebase("v1-1", &["--continue"]).success();
+    let said = generations.rebase("v1-1", &["--continue"]).success();
+    let headline = "the generation v1-1 (paged): 3 of 3 patches, from hello v1.0, now on v1.1\n";
+    let difference = format!("\npatches/paged/{}: changed\n", sibling(1, "v1-1"));
+    assert!(said.stdout.starts_with(headline) && said.stdout.contains(&difference), "{said}");
     assert_eq!(generations.siblings(), [sibling(1, "v1-1")]);
     assert!(generations.file("v1-1", "src/count.c").contains("nor letters"));
     generations.project.run(&["lint"]).success();
+    // Only what is new is shown.
+    generations.rebase("v1-1", &["--edit", "1"]).code(4);
+    let said = generations.rebase("v1-1", &["--continue"]).success();
+    assert!(said.stdout.starts_with(headline) && !said.stdout.contains(&difference), "{said}");
 }
 
 #[test]

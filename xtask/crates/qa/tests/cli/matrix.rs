@@ -58,7 +58,21 @@ fn there_is_a_row_for_each_variant_flavor_and_platform() {
     assert_ne!(first["toolchain"], "");
     assert_eq!(json["rows"][2]["toolchain"], "");
     let said = project.run(&["matrix"]).success().stdout;
-    assert!(said.starts_with("paged      card") && said.trim_end().ends_with("6 rows"), "{said}");
+    let first = "paged card       linux-x86_64   ubuntu  ";
+    assert!(said.starts_with(first) && said.trim_end().ends_with("6 rows"), "{said}");
+}
+
+#[test]
+fn a_column_is_as_wide_as_its_longest_entry() {
+    let project = committed();
+    let pins = project.read("pins.toml");
+    let variant = "\n[variants.stock-by-another-name]\npin = \"hello\"\nflavors = [\"cpu-native\"]\n";
+    project.write("pins.toml", pins + variant);
+    project.run(&["lock"]).success();
+    let said = project.run(&["matrix"]).success().stdout;
+    let rows: Vec<&str> = said.lines().filter(|row| row.contains(" ubuntu ")).collect();
+    let places: Vec<_> = rows.iter().map(|row| row.find(" linux-x86_64")).collect();
+    assert!(rows.len() == 5 && places.iter().all(|place| *place == places[0]), "{said}");
 }
 
 #[test]
