@@ -98,6 +98,12 @@ fn a_patch_can_be_dropped_and_its_reason_has_to_be_given() {
         let path = format!("patches/paged/{}", sibling(at, "v2"));
         generations.project.edit(&path, "because: TODO", "because: the greeting is another one");
     }
+    // The name is that of the patch, the subject is free.
+    generations.project.edit(
+        &format!("patches/paged/{}", sibling(0, "v2")),
+        "Greet more warmly",
+        "Greet as upstream does",
+    );
     generations.project.run(&["lint"]).success();
     // The reason is a part of what is locked.
     generations.project.run(&["lock", "--check"]).code(1).says(&["0001-greet-more-warmly@v2.patch sha256"]);
