@@ -1,8 +1,9 @@
 //! An empty project, and a fork with a realistic history.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use super::upstream::{TAG, Upstream};
+use super::upstream::{TAG, Upstream, made_once};
 use super::{Output, Project, files, git};
 
 /// Creates a folder that is not a project yet.
@@ -67,9 +68,24 @@ pub const NOT_SAID: [&str; 2] = ["docs/shortcut", "a\tb.txt"];
 /// applied before the fork merged it, and one that upstream applied since. Returns the fork's folder; its
 /// `upstream/main` is upstream's branch.
 pub fn fork(project: &Project) -> PathBuf {
-    let (upstream, fork) = (project.beside("upstream"), project.beside("the fork"));
+    static SHARED: OnceLock<PathBuf> = OnceLock::new();
+    let sources = [include_str!("importing.rs"), include_str!("upstream.rs")];
+    let shared = SHARED.get_or_init(|| made_once("fork", &sources, make_fork));
+    let (upstream, fork) = (project.beside(UPSTREAM), project.beside(FORK));
+    files::copy_folder(&shared.join(UPSTREAM), &upstream);
+    files::copy_folder(&shared.join(FORK), &fork);
+    git::git(&fork, &["remote", "set-url", "upstream", upstream.to_str().unwrap()]);
+    fork
+}
+
+const UPSTREAM: &str = "upstream";
+const FORK: &str = "the fork";
+
+/// Creates the repositories that [`fork`] copies, with more than a hundred calls of git.
+fn make_fork(folder: &Path) {
+    let (upstream, fork) = (folder.join(UPSTREAM), folder.join(FORK));
     files::copy_folder(&Upstream::shared().repository(), &upstream);
-    git::git(&project.beside(""), &["clone", "--quiet", "--origin=upstream", "upstream", "the fork"]);
+    git::git(folder, &["clone", "--quiet", "--origin=upstream", UPSTREAM, FORK]);
     git::git(&fork, &["reset", "--quiet", "--hard", TAG]);
     for number in 1..=30 {
         files::write(&fork.join("src/fork.c"), counted(number));
@@ -82,7 +98,6 @@ pub fn fork(project: &Project) -> PathBuf {
     git::git(&fork, &["merge", "--quiet", "-m", "Merge upstream", "upstream/main~1"]);
     files::edit(&fork.join("src/name.c"), "\"world\"", "\"people\"");
     git::commit(&fork, "Name people");
-    fork
 }
 
 fn counted(number: usize) -> String {

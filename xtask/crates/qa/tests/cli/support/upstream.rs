@@ -191,7 +191,8 @@ impl Upstream {
     /// Returns the instance that all tests share.
     pub fn shared() -> &'static Upstream {
         static SHARED: OnceLock<Upstream> = OnceLock::new();
-        SHARED.get_or_init(|| Upstream { folder: made_once() })
+        SHARED
+            .get_or_init(|| Upstream { folder: made_once("upstream", &[include_str!("upstream.rs")], make) })
     }
 
     /// Returns upstream's repository, with its tag.
@@ -215,13 +216,13 @@ impl Upstream {
     }
 }
 
-/// Creates the repositories under a name that changes with this file; they are written to a temporary folder and moved
+/// Creates a folder with `make` under a name that changes with `sources`; it is written to a temporary folder and moved
 /// into place, so that parallel test runs do not interfere.
-fn made_once() -> PathBuf {
+pub fn made_once(name: &str, sources: &[&str], make: impl FnOnce(&Path)) -> PathBuf {
     let mut hasher = DefaultHasher::new();
-    include_str!("upstream.rs").hash(&mut hasher);
+    sources.hash(&mut hasher);
     let shared = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let folder = shared.join(format!("cli-upstream-{:016x}", hasher.finish()));
+    let folder = shared.join(format!("cli-{name}-{:016x}", hasher.finish()));
     if !folder.is_dir() {
         let scratch = tempfile::tempdir_in(shared).unwrap();
         make(scratch.path());
