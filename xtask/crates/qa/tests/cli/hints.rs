@@ -12,7 +12,6 @@ use makers::{ABOUT, GREETING_GOES, project_by_git};
 use super::support::upstream::{TAG, Upstream};
 use super::support::{Output, Project, files, git, program_path};
 
-mod all_covered;
 mod generation_cases;
 mod import_cases;
 mod lint_cases;
@@ -20,6 +19,7 @@ mod makers;
 mod pin_cases;
 mod rebase_cases;
 mod series_cases;
+mod sources_covered;
 
 /// The place where a hint is run.
 #[derive(Clone, Copy, PartialEq)]
@@ -141,7 +141,8 @@ fn played(case: &HintCase) -> (Project, Output) {
     (project, said)
 }
 
-/// Returns the output of a scenario, cached for both tests that use it.
+/// Returns the output of a scenario, cached for both tests that use it. Tests start in the order of their names:
+/// `sources_covered` comes after those that play the scenarios to follow their hints.
 fn said_in(case: &HintCase, play: impl FnOnce() -> Output) -> &'static Output {
     static SAID: LazyLock<Vec<OnceLock<Output>>> =
         LazyLock::new(|| cases().map(|_| OnceLock::new()).collect());
