@@ -5,10 +5,12 @@ Loaded with `-p local_model` and this folder on PYTHONPATH, so that nothing is c
 * points every server that names a model of a hub, and every file to download, to ESPALIER_SUITE_MODEL: assertions
   about upstream's models fail, on stock as on ours, and outcomes are all that is compared;
 * gives every server a port of its own, which no other program gets while the test runs;
+* runs one part of the files, if ESPALIER_SUITE_PART names one: each file is in one of the parts;
 * lets tests run in any folder, so that what they write is not written into upstream's tree;
 * writes a line of JSON for each test to ESPALIER_SUITE_REPORT: what became of it, and how it failed.
 """
 
+import collections
 import json
 import linecache
 import os
@@ -18,6 +20,8 @@ import socket
 
 MODEL = os.environ["ESPALIER_SUITE_MODEL"]
 REPORT = os.environ["ESPALIER_SUITE_REPORT"]
+# Such as "2/4".
+PART = os.environ.get("ESPALIER_SUITE_PART")
 
 
 def pytest_configure(config):
@@ -71,6 +75,33 @@ def start_it_with_the_local_model(server_process):
         original(self, *arguments, **options)
 
     server_process.start = start
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves the tests of the part. Tests of one file stay together: they may share a server."""
+    if PART:
+        part, parts = map(int, PART.split("/"))
+        mine = files_of_part(part - 1, parts, items)
+        items[:] = [item for item in items if file_of(item) in mine]
+
+
+def files_of_part(part, parts, items):
+    """Each file, those with the most tests first, goes to the part that has the fewest tests so far."""
+    tests = collections.Counter({file_of(item): 0 for item in items})
+    # Slow ones are collected, and not run.
+    tests.update(file_of(item) for item in items if not item.get_closest_marker("slow"))
+    counts = [0] * parts
+    mine = set()
+    for file in sorted(tests, key=lambda file: (-tests[file], file)):
+        smallest = counts.index(min(counts))
+        counts[smallest] += tests[file]
+        if smallest == part:
+            mine.add(file)
+    return mine
+
+
+def file_of(item):
+    return item.nodeid.split("::")[0]
 
 
 def pytest_runtest_setup(item):

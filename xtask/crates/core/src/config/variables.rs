@@ -7,7 +7,7 @@ use crate::nearest::nearest;
 const PREFIX: &str = "ESPALIER_";
 
 /// Every known variable, with its reader and purpose.
-pub const KNOWN: [(&str, &str); 26] = [
+pub const KNOWN: [(&str, &str); 27] = [
     ("ESPALIER_CALLED_AS", "espalier-qa: the program that started it"),
     ("ESPALIER_ENABLE", "the server: features to switch on"),
     ("ESPALIER_DISABLE", "the server: features to switch off"),
@@ -22,6 +22,7 @@ pub const KNOWN: [(&str, &str); 26] = [
     ("ESPALIER_PAGE_NOTICES", "the build of the web page"),
     ("ESPALIER_PAGE_VERSION", "the build of the web page"),
     ("ESPALIER_SUITE_MODEL", "upstream's tests"),
+    ("ESPALIER_SUITE_PART", "upstream's tests: those of one part"),
     ("ESPALIER_SUITE_REPORT", "upstream's tests"),
     ("ESPALIER_CASES", "tests: random cases to try"),
     ("ESPALIER_CODEBOOKS", "tests: compute the tables of the KV cache types completely"),

@@ -33,6 +33,26 @@ fn suites_that_end_alike_pass() {
     }
 }
 
+#[test]
+fn the_tests_of_a_server_are_run_in_parts_and_none_is_lost() {
+    let project = suites();
+    for (variant, file) in ["stock", "paged"].into_iter().flat_map(|one| [(one, "a"), (one, "b"), (one, "c")])
+    {
+        let test = project.tree(variant).join(format!("tools/server/tests/unit/test_{file}.py"));
+        let text = "from utils import must_answer\n\n\ndef test_it():\n    must_answer(\"it\", 200)\n";
+        files::write(&test, text);
+    }
+    let said = gate_suites(&project).success();
+    assert!(said.stdout.contains("server tests: 6 outcomes compared (6 passed)"), "{said}");
+    assert!(said.stdout.contains("server tests, paged: 6 outcomes compared (6 passed)"), "{said}");
+    for run in ["stock-server", "paged-server", "paged-server-paged"] {
+        let report = |part| project.read(&format!("target/espalier/suites/{run}/part-{part}/report.jsonl"));
+        let counts = [1, 2, 3, 4].map(|part| report(part).lines().count());
+        // A file is in one part, with all its tests.
+        assert_eq!(counts, [3, 1, 1, 1], "{run}");
+    }
+}
+
 /// Returns the first line of a log: the command that was run.
 fn command(project: &Project, log: &str) -> String {
     let text = project.read(&format!("target/espalier/logs/{log}.log"));

@@ -17,7 +17,7 @@ use espalier_core::config::name::Name;
 use espalier_core::config::snippet::SourceText;
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
-use espalier_core::sys::machine::threads::at_once;
+use espalier_core::sys::machine::threads::{at_once, few_at_once};
 use espalier_core::sys::machine::{disk, load, tools};
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_dist::build::{Build, Options};
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use self::outcome::{Outcome, Outcomes};
 use self::programs::Programs;
-use self::server_tests::ServerSuite;
+use self::server_tests::{PARTS, ServerSuite};
 use self::verdict::{Allowed, Difference, Held};
 use super::Sides;
 use crate::gate::suites::declared as suites;
@@ -132,7 +132,7 @@ impl<'a> SuiteGate<'a> {
         })
     }
 
-    /// Compares the server tests, whose runs are at the same time: each keeps two thirds of a core busy.
+    /// Compares the server tests.
     fn compare_servers(&self, reference: &str, variant: &str, has_pool: bool) -> Result<Vec<Held>> {
         let stock = self.server_tests(reference, false);
         let ours = [("server tests", false, &[][..]), ("server tests, paged", true, &self.suites.paged[..])];
@@ -143,7 +143,7 @@ impl<'a> SuiteGate<'a> {
             .collect();
         let mut runs = vec![("server tests on stock".to_string(), &stock)];
         runs.extend(ours.iter().map(|ours| (format!("{} on ours", ours.side), &ours.suite)));
-        let mut outcomes = at_once(runs, |(what, suite)| self.run(&what, suite))?.into_iter();
+        let mut outcomes = self.run_in_parts(&runs)?.into_iter();
         let expected = outcomes.next().unwrap_or_default();
         let own_tests = self.own_tests(variant)?;
         let hold = |(ours, outcomes): (&OursOf<'_>, Outcomes)| {
@@ -151,6 +151,22 @@ impl<'a> SuiteGate<'a> {
             self.hold(ours.side, (&stock, &expected), (&ours.suite, &outcomes), allowed)
         };
         ours.iter().zip(outcomes).map(hold).collect()
+    }
+
+    /// Runs server tests in parts, two for each core at the same time: each keeps half a core busy. Those on stock, the
+    /// first run, are the shortest, and are begun last.
+    fn run_in_parts(&self, runs: &[(String, &ServerSuite<'_>)]) -> Result<Vec<Outcomes>> {
+        let parts = (0..runs.len()).rev().flat_map(|run| (0..PARTS).map(move |part| (run, part))).collect();
+        let done = few_at_once(2 * load::cores(), parts, |(run, part)| {
+            let (what, suite) = &runs[run];
+            self.context.ui.status("Running", format!("upstream's {what}, part {} of {PARTS}", part + 1));
+            Ok((run, suite.part(part)?))
+        })?;
+        let mut all = vec![Outcomes::new(); runs.len()];
+        for (run, outcomes) in done {
+            all[run].extend(outcomes);
+        }
+        Ok(all)
     }
 
     /// Returns name parts of tests that the patches of `variant`, of a variant it extends, or of the one that it is like,
@@ -176,9 +192,9 @@ impl<'a> SuiteGate<'a> {
         }
     }
 
-    fn run(&self, what: &str, suite: &dyn Suite) -> Result<Outcomes> {
+    fn run(&self, what: &str, programs: &Programs) -> Result<Outcomes> {
         self.context.ui.status("Running", format!("upstream's {what}"));
-        suite.all()
+        programs.all()
     }
 
     fn hold(&self, side: &str, stock: Side<'_>, ours: Side<'_>, allowed: Allowed<'_>) -> Result<Held> {
@@ -209,8 +225,6 @@ impl<'a> SuiteGate<'a> {
 
 /// Tests that can be run again one by one.
 trait Suite {
-    /// Runs all tests and returns their outcomes.
-    fn all(&self) -> Result<Outcomes>;
     /// Runs one test alone.
     fn alone(&self, test: &str) -> Result<Outcomes>;
 }

@@ -33,16 +33,6 @@ pub struct Programs {
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 impl Suite for Programs {
-    fn all(&self) -> Result<Outcomes> {
-        ours::remove_folder(&self.work)?;
-        disk::create_folder(&self.models())?;
-        let mut outcomes = Outcomes::new();
-        for program in &self.programs {
-            outcomes.extend(self.run(program, None)?);
-        }
-        Ok(outcomes)
-    }
-
     fn alone(&self, test: &str) -> Result<Outcomes> {
         let (name, case) = test.split_once(CASE).map_or((test, None), |(name, case)| (name, Some(case)));
         match self.programs.iter().find(|program| program.name() == name) {
@@ -71,6 +61,17 @@ const MODELS: &str = "{models}";
 const CASE: &str = ": ";
 
 impl Programs {
+    /// Runs all programs and returns their outcomes.
+    pub fn all(&self) -> Result<Outcomes> {
+        ours::remove_folder(&self.work)?;
+        disk::create_folder(&self.models())?;
+        let mut outcomes = Outcomes::new();
+        for program in &self.programs {
+            outcomes.extend(self.run(program, None)?);
+        }
+        Ok(outcomes)
+    }
+
     /// Returns the programs that should report cases and did not.
     pub fn silent(&self, outcomes: &Outcomes) -> Vec<String> {
         let tells = |name: &str| outcomes.keys().any(|test| test.starts_with(&format!("{name}{CASE}")));

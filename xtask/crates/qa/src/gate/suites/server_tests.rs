@@ -46,24 +46,38 @@ const PROXIES: [(&str, &str); 6] = [
     ("NO_PROXY", "127.0.0.1,localhost"),
 ];
 
-impl Suite for ServerSuite<'_> {
-    fn all(&self) -> Result<Outcomes> {
-        self.run(&self.tests.run, &self.work.join("all"))
-    }
+/// Number of parts in which the tests of one server are run, each by a pytest of its own, which collects all tests in a
+/// second or two.
+pub const PARTS: usize = 4;
 
+/// Variable with the part, as `1/4`: the plugin selects its files.
+const PART: &str = "ESPALIER_SUITE_PART";
+
+impl Suite for ServerSuite<'_> {
     fn alone(&self, test: &str) -> Result<Outcomes> {
-        self.run(&[test.to_string()], &self.work.join("alone"))
+        self.run(&[test.to_string()], &self.work.join("alone"), None)
     }
 }
 
 impl ServerSuite<'_> {
-    fn run(&self, tests: &[String], work: &Path) -> Result<Outcomes> {
+    /// Runs the tests of one of [`PARTS`] parts, counted from 0.
+    pub fn part(&self, part: usize) -> Result<Outcomes> {
+        let number = part + 1;
+        let work = self.work.join(format!("part-{number}"));
+        self.run(&self.tests.run, &work, Some(format!("{number}/{PARTS}")))
+    }
+
+    fn run(&self, tests: &[String], work: &Path, part: Option<String>) -> Result<Outcomes> {
         // As deep as upstream's test folder: the tests name files relative to it.
         let folder = work.join("tools/server/tests");
         ours::remove_folder(work)?;
         disk::create_folder(&folder.join("tmp"))?;
         let report = work.join("report.jsonl");
-        let run = self.environment(self.pytest(tests), &report)?.current_folder(&folder);
+        let run = self.environment(self.pytest(tests), work, &report)?.current_folder(&folder);
+        let run = match part {
+            Some(part) => run.env(PART, part),
+            None => run.without_env(PART),
+        };
         let words = run.words();
         let ended = run.finish_within(LIMIT)?;
         disk::write_atomically(&work.join("pytest.log"), ended.said.as_bytes())?;
@@ -83,7 +97,7 @@ impl ServerSuite<'_> {
             .args(tests.iter().map(|test| folder.join(test)))
     }
 
-    fn environment(&self, run: Run, report: &Path) -> Result<Run> {
+    fn environment(&self, run: Run, work: &Path, report: &Path) -> Result<Run> {
         let path = std::env::join_paths(&self.python_path).map_err(|error| {
             Error::usage("this folder's path cannot be given to Python").detail(error.to_string())
         })?;
@@ -98,7 +112,7 @@ impl ServerSuite<'_> {
             .env("PYTHONDONTWRITEBYTECODE", "1")
             // With a model this small two threads mostly wait for each other.
             .env("LLAMA_ARG_THREADS", "1")
-            .env("LLAMA_CACHE", self.work.join("cache"))
+            .env("LLAMA_CACHE", work.join("cache"))
             .env("LLAMA_SERVER_BIN_PATH", &self.server)
             .env("ESPALIER_SUITE_MODEL", &self.model)
             .env("ESPALIER_SUITE_REPORT", report))

@@ -14,10 +14,16 @@ def main(arguments):
     sys.path.insert(0, root)
     plugin = importlib.import_module(values["-p"])
     plugin.pytest_configure(None)
-    reports = [run(plugin, *test) for path in wanted for test in tests_of(root, path)]
+    items = [item(*test) for path in wanted for test in tests_of(root, path)]
+    plugin.pytest_collection_modifyitems(None, items)
+    reports = [run(plugin, item.nodeid, item.test) for item in items]
     if not reports:
         return 5
     return int(any(report.failed for report in reports))
+
+
+def item(node, test):
+    return SimpleNamespace(nodeid=node, test=test, get_closest_marker=lambda _: None)
 
 
 def tests_of(root, path):
