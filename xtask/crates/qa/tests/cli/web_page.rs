@@ -296,3 +296,51 @@ fn dry_run_looks_at_the_page_of_the_pin() {
     assert_eq!(planned(&project, &[], &path), format!("page         target/espalier/ui/{page}"));
     assert_eq!(pages(&project), [page]);
 }
+
+/// Returns what the plugin leaves of an index of icons when the page's sources have this text; `None` on a machine
+/// without Node.js.
+fn left_of_icons(source: &str, index: &str) -> Option<String> {
+    let folder = tempfile::tempdir().unwrap();
+    files::write(&folder.path().join("src/lib/page.svelte"), source);
+    files::write(&folder.path().join("index.js"), index);
+    let plugin = files::of_this_repository("xtask/crates/dist/src/sys/web_page/espalier.icons.mjs");
+    let script = format!(
+        "import {{ icons }} from {:?};
+         import {{ readFileSync }} from 'node:fs';
+         const id = '/node_modules/@lucide/svelte/dist/icons/index.js';
+         const index = readFileSync('index.js', 'utf-8');
+         process.stdout.write(icons().transform(index, id)?.code ?? index);",
+        plugin.display().to_string()
+    );
+    let mut node = std::process::Command::new("node");
+    let said =
+        node.args(["--input-type=module", "--eval", &script]).current_dir(folder.path()).output().ok()?;
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    Some(String::from_utf8(said.stdout).unwrap())
+}
+
+#[test]
+fn of_all_icons_only_those_that_the_sources_name_are_compiled() {
+    const INDEX: &str = "export { default as Check } from './check.svelte';\n\
+                         export { \n/** @deprecated use {@link LoaderCircle} */\ndefault as Loader2 } from './loader.js';\n\
+                         export { default as Skull, default as SkullIcon } from './skull.js';\n\
+                         export { default as Anchor } from './anchor.svelte';\n";
+    let left = |source: &str| left_of_icons(source, INDEX);
+    let Some(some) =
+        left("import {\n\tCheck,\n\tLoader2 as Waiting,\n\tSkullIcon\n} from '@lucide/svelte';\n")
+    else {
+        return;
+    };
+    for (file, is_left) in [("check.", true), ("loader.", true), ("skull.", true), ("anchor.", false)] {
+        assert_eq!(some.contains(file), is_left, "{file}: {some}");
+    }
+    for all in [
+        "import * as all from '@lucide/svelte';",
+        "import { icons as all } from '@lucide/svelte';",
+        "const all = await import('@lucide/svelte');",
+    ] {
+        assert_eq!(left(all).as_deref(), Some(INDEX), "{all}");
+    }
+    let other = left("import { Anchor } from 'elsewhere';").unwrap();
+    assert!(!other.contains("anchor"), "{other}");
+}

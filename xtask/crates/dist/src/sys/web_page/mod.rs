@@ -14,9 +14,10 @@ use crate::plan::web_page::Record;
 use crate::sys::node::{self, Node};
 
 /// Our files that are copied into the upstream sources, each with the upstream file that it takes precedence over.
-const RECIPE: [(&str, &str, Option<&str>); 3] = [
+const RECIPE: [(&str, &str, Option<&str>); 4] = [
     ("svelte.config.js", include_str!("svelte.config.js"), Some("svelte.config.upstream.js")),
     ("vite.config.ts", include_str!("vite.config.ts"), Some("vite.config.upstream.ts")),
+    ("espalier.icons.mjs", include_str!("espalier.icons.mjs"), None),
     ("espalier.notices.mjs", include_str!("espalier.notices.mjs"), None),
 ];
 
