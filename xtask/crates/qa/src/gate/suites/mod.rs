@@ -118,8 +118,8 @@ impl<'a> SuiteGate<'a> {
     /// Compiles programs of these variants, at the same time, and returns the folders that they are in.
     fn compile(&self, sides: Vec<(&str, &[Program])>) -> Result<Vec<PathBuf>> {
         let (pins, flavors) = (self.context.pins()?, self.context.flavors()?);
-        // Ninja alone would start more compilers than there are cores, for each side.
-        let jobs = (sides.len() > 1).then(|| load::cores().div_ceil(sides.len()).max(1));
+        // As many for each side, because one ends long before the other. Ninja alone would start two more.
+        let jobs = (sides.len() > 1).then(load::cores);
         let jobs = jobs.and_then(|jobs| u32::try_from(jobs).ok());
         let options = Options { jobs, ..Options::default() };
         let flavor = flavors.get(DEFAULT_FLAVOR)?;
