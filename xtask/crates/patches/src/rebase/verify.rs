@@ -114,8 +114,9 @@ pub fn listed(beside: &[EditBeside]) -> Vec<String> {
     lines
 }
 
-/// Returns an error that names the edits and the way to undo them, unless there are none.
-pub fn refuse(beside: &[EditBeside], file: &str, work: &str) -> Result<()> {
+/// Returns an error that names the edits and the way to undo them, unless there are none; `later` is the way to make
+/// them after the rebase.
+pub fn refuse(beside: &[EditBeside], file: &str, work: &str, later: &str) -> Result<()> {
     if beside.is_empty() {
         return Ok(());
     }
@@ -126,7 +127,7 @@ pub fn refuse(beside: &[EditBeside], file: &str, work: &str) -> Result<()> {
     let error = listed(beside).into_iter().fold(Error::new(Kind::Conflict, what), Error::detail);
     Err(with_ways_to_undo(error, beside, &git_in(work))
         .hint("or accept it as a part of this patch: cargo xtask rebase --continue --allow-edits")
-        .hint("or make it later, in a patch of its own or in this one: cargo xtask edit"))
+        .hint(format!("or make it later, {later}")))
 }
 
 /// Adds the commands that undo the edits; `git` is the start of a git command in the work tree.

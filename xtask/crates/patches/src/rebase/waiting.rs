@@ -24,6 +24,7 @@ use super::walk::{Walked, go_on, series_now, stop_again};
 use super::{
     Prepared, Wishes, checks, conflict, edit_stops, finish, on_generation, parent, same_functions, verify,
 };
+use crate::generation::edit_command;
 use crate::rebase::state::{DonePatch, RebaseState, Scope, SeriesState};
 use crate::report::proof::ProvenSeries;
 
@@ -266,7 +267,7 @@ fn solved(
     let stop = stop_again(here, repo, state)?;
     let beside = verify::edits_beside(&stop, repo, resolved.tree)?;
     if !allow_edits {
-        verify::refuse(&beside, here.file, &shown_as)?;
+        verify::refuse(&beside, here.file, &shown_as, &edit_later(here, state))?;
     }
     let file = here.file;
     if repo.store.tree_of(stop.head)? == resolved.tree {
@@ -292,6 +293,27 @@ fn solved(
     let same = same_functions::accepted(&stop.replayed, &repo.store, resolved.tree)?;
     let done = DonePatch { file: file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes };
     Ok((done, same))
+}
+
+/// Returns the way to make another change of the patch after the rebase: on a generation in its sibling.
+fn edit_later(here: &Place<'_, '_>, state: &RebaseState) -> String {
+    if state.scope != Scope::Generation {
+        return "in a patch of its own or in this one: cargo xtask edit".to_string();
+    }
+    let SeriesMove { pins, stack, home, .. } = here.series_move;
+    let folders = pins.patch_folders(&stack.variant);
+    let has_it = |variant: &&Variant| pins.patch_folders(variant).starts_with(&folders);
+    let variants: Vec<&Variant> = pins.patched_on(home).filter(has_it).collect();
+    let named = variants.iter().find(|variant| variant.name.as_str() == state.variant);
+    let command = match named.or(variants.first()) {
+        Some(variant) if pins.patch_folders(variant) == folders => {
+            edit_command(&variant.name, &stack.files, here.file)
+        }
+        // It has more series, in which the number may be that of another patch.
+        Some(variant) => edit_command(&variant.name, &[], here.file),
+        None => edit_command(&state.variant, &[], here.file),
+    };
+    format!("in the sibling: {command}")
 }
 
 /// Whether the file may be changed: it is in conflict, or in a patch that the user asked to edit.

@@ -1,6 +1,8 @@
 //! Hints about generations.
 
 use super::super::support::generations::Generations;
+use super::super::support::moving::greet;
+use super::super::support::{files, git};
 use super::{HintCase, Place};
 
 pub const CASES: &[HintCase] = &[
@@ -17,6 +19,25 @@ pub const CASES: &[HintCase] = &[
         command: "rebase --variant paged-v2 --dry-run",
         place: Place::Here,
         hints: &[("cargo xtask rebase --variant paged-v2", 4)],
+    },
+    HintCase {
+        name: "an edit beside a conflict on a generation",
+        make: || {
+            let generations = Generations::new();
+            generations.rebase("v2", &["--drop-upstreamed"]).code(4);
+            files::edit(&generations.work("v2").join("src/name.c"), "world", "all");
+            git::git(&generations.work("v2"), &["add", "src/name.c"]);
+            generations.solve("v2", &greet("hi there"));
+            generations.project
+        },
+        command: "rebase --variant paged-v2 --continue",
+        place: Place::Here,
+        hints: &[
+            ("git -C target/espalier/rebase/v2/work checkout automatic", 0),
+            ("cargo xtask rebase --variant paged-v2 --continue", 4),
+            ("cargo xtask rebase --variant paged-v2 --continue --allow-edits", 4),
+            ("cargo xtask rebase --variant paged-v2 --edit 0001", 4),
+        ],
     },
     HintCase {
         name: "siblings that are written",
