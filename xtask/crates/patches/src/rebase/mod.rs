@@ -19,6 +19,7 @@ mod parent;
 mod place;
 mod references;
 mod same_functions;
+mod sibling_stop;
 mod start;
 pub mod state;
 mod steps;

@@ -283,7 +283,10 @@ fn solved(
             .ui
             .warn(format!("`{path}` is not known to git and is not part of the patch"));
     }
-    let commit = repo.commit_patch(here.patch, resolved.tree, stop.head)?;
+    // A sibling keeps its own message.
+    let sibling = stop.sibling.as_ref().and(here.series_move.sibling(here.at));
+    let patch = sibling.map_or(here.patch, |sibling| &sibling.patch);
+    let commit = repo.commit_patch(patch, resolved.tree, stop.head)?;
     checks::recheck(here, repo, (stop.head, commit))?;
     // After every check: git records the resolution of a conflict once, so a refused one would be offered for ever.
     resolutions::learn(repo, &layout.resolutions())?;
@@ -320,7 +323,9 @@ fn edit_later(here: &Place<'_, '_>, state: &RebaseState) -> String {
 fn may_change(here: &Place<'_, '_>, state: &RebaseState, path: &[u8]) -> bool {
     let is_in_conflict = state.conflicts.iter().any(|conflict| conflict.as_bytes() == path);
     let is_edited = state.editing || state.edit.iter().any(|file| file == here.file);
-    let mut of_patch = here.patch.files.iter().flat_map(|file| file.paths());
+    let sibling = here.series_move.sibling(here.at).map(|sibling| &sibling.patch);
+    let files = std::iter::once(here.patch).chain(sibling).flat_map(|patch| &patch.files);
+    let mut of_patch = files.flat_map(|file| file.paths());
     is_in_conflict || is_edited && of_patch.any(|changed| changed.as_bytes() == path)
 }
 
