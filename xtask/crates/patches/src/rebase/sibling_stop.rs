@@ -68,7 +68,8 @@ pub fn stop(
     // On disk, because git shows it in the work tree.
     store.write_tree(tree)?;
     let stop = Stop::new(Replayed { patch: patch.name.clone(), files }, replay, (head, tree), true);
-    Ok(Some(Stop { sibling: Some(StopSibling { packaged, tree: with_sibling }), ..stop }))
+    let paths = patch.files.iter().flat_map(|file| file.paths()).cloned().collect();
+    Ok(Some(Stop { sibling: Some(StopSibling { packaged, tree: with_sibling, paths }), ..stop }))
 }
 
 /// Returns the files that `changes` write or delete, as files of a patch that is exact on the tree `before`.

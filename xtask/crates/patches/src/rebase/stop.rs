@@ -1,6 +1,6 @@
 //! A patch at which a rebase stops.
 
-use espalier_series::{FileConflict, Mode, ObjectId, Replay, Replayed, Version};
+use espalier_series::{FileConflict, Mode, ObjectId, Replay, Replayed, RepoPath, Version};
 
 use super::ahead::Ahead;
 use crate::report::conflict::{ConflictPackage, PackagedSibling};
@@ -30,6 +30,8 @@ pub struct StopSibling {
     pub packaged: PackagedSibling,
     /// The tree with the sibling, before that change.
     pub tree: ObjectId,
+    /// The paths of the patch, which may be edited whether or not the sibling has them.
+    pub paths: Vec<RepoPath>,
 }
 
 impl Stop {

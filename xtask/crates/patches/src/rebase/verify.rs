@@ -219,7 +219,8 @@ impl<'s> HandedOver<'s> {
             let versions = stop.replayed.files.iter().flat_map(|file| [&file.before, &file.after]);
             let paths = versions.flatten().map(|version| &version.path);
             let in_conflict = stop.replayed.conflicts().map(|conflict| &conflict.path);
-            for path in paths.chain(in_conflict) {
+            let of_patch = stop.sibling.iter().flat_map(|sibling| &sibling.paths);
+            for path in paths.chain(in_conflict).chain(of_patch) {
                 all.files.insert(path.as_bytes(), WholeFile { may_go: true, modes: Vec::new() });
             }
         }
