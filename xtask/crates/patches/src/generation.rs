@@ -237,8 +237,8 @@ fn listed(files: &[&PatchFile]) -> String {
     }
 }
 
-/// Returns the command that stops at the patch `file` on the generation of `variant`, whose patches are `files`: to make,
-/// change or review its sibling.
+/// Returns the command that stops at the patch `file` on the generation of `variant`, whose patches are `files`: to
+/// make, change or review its sibling.
 pub fn edit_command(variant: &str, files: &[PatchFile], file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or(file);
     let number = name.split('-').next().unwrap_or(name);

@@ -22,8 +22,8 @@ pub struct Options {
     pub check: bool,
 }
 
-/// Applies every variant and compares, or writes, the lock. A variant on a generation that needs a person keeps its entry
-/// when the lock is written, and the exit code is 1.
+/// Applies every variant and compares, or writes, the lock. A variant on a generation that needs a person keeps its
+/// entry when the lock is written, and the exit code is 1.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let access = if options.check { Access::Read } else { Access::Change };
     let (_lock, pins) = context.begin(false, access)?;

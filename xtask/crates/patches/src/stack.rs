@@ -55,8 +55,8 @@ pub struct Sibling {
     pub file: PatchFile,
     /// The parsed patch, which has a reason instead of a diff if it drops the other one.
     pub patch: Patch,
-    /// Its record in the lock, if its patch has another change now and the sibling is as it was: it was made for another
-    /// version of the patch, and nothing is locked with it before a person has looked at both.
+    /// Its record in the lock, if its patch has another change now and the sibling is as it was: it was made for
+    /// another version of the patch, and nothing is locked with it before a person has looked at both.
     pub behind: Option<LockedSibling>,
 }
 
@@ -124,7 +124,8 @@ impl Stack {
         Ok(siblings)
     }
 
-    /// Returns the stack with the siblings of the patches `files` as they are: a person has compared each with its patch.
+    /// Returns the stack with the siblings of the patches `files` as they are: a person has compared each with its
+    /// patch.
     #[must_use]
     pub fn with_reviewed(mut self, files: &[String]) -> Stack {
         if let Some(generation) = &mut self.generation {
@@ -259,8 +260,8 @@ impl Sibling {
     }
 }
 
-/// Marks the siblings that are behind their patches. A lock that cannot be read has no record of them; the commands that
-/// need the lock report it.
+/// Marks the siblings that are behind their patches. A lock that cannot be read has no record of them; the commands
+/// that need the lock report it.
 fn mark_behind(
     layout: &Layout,
     (files, patches): (&[PatchFile], &[Patch]),

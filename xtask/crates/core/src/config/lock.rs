@@ -57,8 +57,8 @@ pub struct LockedSibling {
     pub patch: String,
     /// Digest of the patch.
     pub patch_sha256: String,
-    /// Digest of the change of the patch, which stays when other patches move its lines; an earlier version of this tool
-    /// did not record it.
+    /// Digest of the change of the patch, which stays when other patches move its lines; an earlier version of this
+    /// tool did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch_change: Option<String>,
 }
@@ -131,9 +131,9 @@ impl Lock {
         }
     }
 
-    /// Returns the record of the sibling `now` if its patch has another change now, and it is itself as it was recorded:
-    /// the sibling was made for another version of the patch. `None` if it has no record, or if any variant was locked
-    /// with the change that the patch has now.
+    /// Returns the record of the sibling `now` if its patch has another change now, and it is itself as it was
+    /// recorded: the sibling was made for another version of the patch. `None` if it has no record, or if any variant
+    /// was locked with the change that the patch has now.
     pub fn behind(&self, now: &LockedSibling) -> Option<&LockedSibling> {
         let mut found = None;
         for record in self.variants.values().flat_map(|variant| &variant.siblings) {

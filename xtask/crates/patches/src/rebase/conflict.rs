@@ -260,7 +260,8 @@ fn to_edit_sentence(state: &RebaseState, here: &Place<'_, '_>, sibling: Option<&
     Error::new(Kind::Conflict, what).detail(paths.join("\n"))
 }
 
-/// Describes the sibling of the patch: what the work tree has of it, or that it drops the patch; empty if there is none.
+/// Describes the sibling of the patch: what the work tree has of it, or that it drops the patch; empty if there is
+/// none.
 fn about_sibling(here: &Place<'_, '_>, sibling: Option<&PackagedSibling>) -> String {
     let there = here.series_move.sibling(here.at);
     let reason = there.and_then(|there| Some((there, there.patch.dropped_because()?)));

@@ -71,8 +71,8 @@ pub fn behind(target: &Target<'_>) -> Vec<String> {
     both.filter(|(_, sibling)| is_behind(sibling)).map(|(file, _)| file.file.clone()).collect()
 }
 
-/// As [`load`]; `None` if there is nothing to do: every patch is there, no sibling is behind its patch, and none is there
-/// without need.
+/// As [`load`]; `None` if there is nothing to do: every patch is there, no sibling is behind its patch, and none is
+/// there without need.
 pub fn load_if_needed<'a>(
     context: &'a Context,
     pins: &'a Pins,
@@ -254,8 +254,8 @@ fn stage_siblings(series_move: &SeriesMove<'_>, stage: &mut Stage, new: &[New]) 
     stage.replace_folder(folder, &there, &files)
 }
 
-/// Returns the lock of the staged project, with the new entries of the variants on the generation. The rebase has stopped
-/// at the patches `reviewed`, so their siblings are locked with them as they are.
+/// Returns the lock of the staged project, with the new entries of the variants on the generation. The rebase has
+/// stopped at the patches `reviewed`, so their siblings are locked with them as they are.
 fn stage_lock(named: &SeriesMove<'_>, stage: &mut Stage, reviewed: &[String]) -> Result<Lock> {
     let SeriesMove { context, pins, store, home, .. } = named;
     let layout = stage.layout();

@@ -34,8 +34,8 @@ pub struct Before<'b, 'r, 's> {
     pub same: &'b [SameFunction],
 }
 
-/// Stops at the patch at `at` with its sibling in the work tree; `None` if it has none, one that drops it, or one that is
-/// not exact any more.
+/// Stops at the patch at `at` with its sibling in the work tree; `None` if it has none, one that drops it, or one that
+/// is not exact any more.
 pub fn stop(
     series_move: &SeriesMove<'_>,
     store: &Store,
@@ -143,8 +143,8 @@ fn earlier_version(series_move: &SeriesMove<'_>, record: &LockedSibling) -> Opti
     parse(name, &bytes).ok()
 }
 
-/// Merges the change between two versions of a patch, which give the trees `then` and `now` on the same base, into the tree
-/// `onto`, which is called `name`; `None` if that is no change of text files.
+/// Merges the change between two versions of a patch, which give the trees `then` and `now` on the same base, into the
+/// tree `onto`, which is called `name`; `None` if that is no change of text files.
 fn merge(
     store: &Store,
     (versions, [then, now]): (&[&Patch; 2], [ObjectId; 2]),
@@ -162,8 +162,8 @@ fn merge(
     Ok(replay.step(0).ok())
 }
 
-/// Returns the change from the tree `then` to `now` in the files of two versions of a patch, as a patch; `None` if one of
-/// the files is not text.
+/// Returns the change from the tree `then` to `now` in the files of two versions of a patch, as a patch; `None` if one
+/// of the files is not text.
 fn change_between(
     store: &Store,
     versions: &[&Patch; 2],

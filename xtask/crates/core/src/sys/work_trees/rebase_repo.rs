@@ -93,8 +93,8 @@ impl RebaseRepo {
         self.tag(AUTOMATIC, (tree, head), "The automatic result\n")
     }
 
-    /// Writes `tree`, that of the sibling of a patch on top of `head`, as a commit, and moves the tag [`SIBLING`] to it;
-    /// `None` removes the tag.
+    /// Writes `tree`, that of the sibling of a patch on top of `head`, as a commit, and moves the tag [`SIBLING`] to
+    /// it; `None` removes the tag.
     pub fn tag_sibling(&self, tree: Option<ObjectId>, head: ObjectId) -> Result<()> {
         match tree {
             Some(tree) => self.tag(SIBLING, (tree, head), "The sibling\n"),

@@ -68,8 +68,8 @@ impl Generations {
         generations
     }
 
-    /// Creates a committed project with siblings. That of the first patch has another ring; the patch has got `change` at
-    /// its pin since.
+    /// Creates a committed project with siblings. That of the first patch has another ring; the patch has got `change`
+    /// at its pin since.
     pub fn with_stale_sibling(change: impl Fn(&Path)) -> Generations {
         let generations = Generations::with_siblings_and(ring_otherwise);
         commit_project(&generations.project);
