@@ -65,8 +65,8 @@ pub fn stop(
         files = [step.replayed.files, files].concat();
     }
     let tree = tree.write()?;
-    // On disk, because git shows it in the work tree.
-    store.write_tree(tree)?;
+    // On disk, because git shows them in the work tree.
+    [with_sibling, tree].into_iter().try_for_each(|tree| store.write_tree(tree))?;
     let stop = Stop::new(Replayed { patch: patch.name.clone(), files }, replay, (head, tree), true);
     let paths = patch.files.iter().flat_map(|file| file.paths()).cloned().collect();
     Ok(Some(Stop { sibling: Some(StopSibling { packaged, tree: with_sibling, paths }), ..stop }))
