@@ -191,7 +191,7 @@ fn refuse_waiting(stack: &Stack, placed: &[GenerationPatch<'_>]) -> Result<()> {
     let error = match (needs.is_empty(), behind.first()) {
         (true, None) => return Ok(()),
         (false, _) => needs_siblings(stack, &needs, placed.len()),
-        (true, Some(first)) => is_stale(stack, (&behind, first), placed.len()),
+        (true, Some(first)) => stale_siblings(stack, (&behind, first), placed.len()),
     };
     Err(placed.iter().filter_map(describe_waiting).fold(error, Error::detail))
 }
@@ -214,7 +214,7 @@ fn needs_siblings(stack: &Stack, files: &[&PatchFile], of: usize) -> Error {
 }
 
 /// Returns the error for a generation with siblings that were made for other versions of the patches `files`.
-fn is_stale(stack: &Stack, (files, first): (&[&PatchFile], &PatchFile), of: usize) -> Error {
+fn stale_siblings(stack: &Stack, (files, first): (&[&PatchFile], &PatchFile), of: usize) -> Error {
     let Stack { variant, pin, generation, .. } = stack;
     let what = format!(
         "the generation {} is stale: {} of {of} patches have changed since their siblings were made: {}",
