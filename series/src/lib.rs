@@ -70,6 +70,7 @@ pub use judge::replayed::{
 };
 pub use judge::run_series::{FailedPatches, PatchOutcome, run_series};
 pub use judge::verdict::Verdict;
+pub use lint::change_text::change_text;
 pub use lint::finding::{Finding, LintRule};
 pub use lint::numerics::Numerics;
 pub use lint::order::{

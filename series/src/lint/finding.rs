@@ -25,6 +25,7 @@ pub enum LintRule {
     SiblingWithoutPatch,
     SiblingOfNoGeneration,
     SiblingNotNeeded,
+    SiblingBehindPatch,
 }
 
 /// One broken rule.

@@ -1,5 +1,6 @@
 //! Rules of a series beyond well-formedness.
 
+pub(crate) mod change_text;
 pub(crate) mod finding;
 pub(crate) mod numerics;
 pub(crate) mod order;

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use espalier_core::config::lock::LockedSibling;
 use espalier_core::config::pins::short_name;
 use espalier_core::error::{Error, Result};
+use espalier_core::next_command::next_command;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
-use espalier_core::sys::project::inputs::PatchFile;
+use espalier_core::sys::project::inputs::{PatchFile, find_patch};
 use espalier_series::{
     FailedPatches, ObjectId, Patch, PatchClass, Replay, ReplayError, Step, TreeChange, TreeNames, Verdict,
     exact_patch,
@@ -41,6 +42,8 @@ pub enum Placed {
         /// Whether the replay of the patch itself would give the same tree.
         is_same: bool,
     },
+    /// Its sibling is exact, and was made for another version of the patch: a person has to look at both.
+    Behind,
     /// A person has to decide.
     Waits {
         /// The class of the patch, or of its sibling, which is not exact.
@@ -53,7 +56,11 @@ pub enum Placed {
 impl Placed {
     /// Whether a person has to decide about it.
     pub fn waits(&self) -> bool {
-        matches!(self, Placed::Waits { class, .. } if *class != PatchClass::Blocked)
+        match self {
+            Placed::Waits { class, .. } => *class != PatchClass::Blocked,
+            Placed::Behind => true,
+            Placed::Replayed(_) | Placed::Replaced { .. } => false,
+        }
     }
 
     /// Whether it cannot be judged before the decision about an earlier one.
@@ -67,7 +74,8 @@ impl Placed {
 ///
 /// # Errors
 ///
-/// A patch cannot be replayed without a decision, or a sibling is not exact; all of them are named.
+/// A patch cannot be replayed without a decision, a sibling is not exact, or one is behind its patch; all of them are
+/// named.
 pub fn placed<'s>(store: &Store, stack: &'s Stack) -> Result<Cow<'s, Stack>> {
     let Some(generation) = &stack.generation else { return Ok(Cow::Borrowed(stack)) };
     let placed = place(store, stack.pin.tree, (generation, &stack.pin.revision.to_string()))?;
@@ -161,7 +169,11 @@ impl Placing<'_> {
         match self.replay.apply_instead(&sibling.patch)? {
             Verdict::Exact(changes) => {
                 let is_same = alone.is_some_and(|step| gives_by_itself(&step, &changes));
-                Ok(Placed::Replaced { is_same })
+                // One that is not needed goes, whatever it was made for.
+                Ok(match sibling.behind.is_some() && !is_same {
+                    true => Placed::Behind,
+                    false => Placed::Replaced { is_same },
+                })
             }
             Verdict::Drifted(drift) => {
                 let why = vec![drift.to_string()];
@@ -186,34 +198,75 @@ impl Placing<'_> {
 
 /// Refuses a series of which patches wait for a decision.
 fn refuse_waiting(stack: &Stack, placed: &[GenerationPatch<'_>]) -> Result<()> {
-    // A blocked one is never alone.
-    let waiting: Vec<&GenerationPatch<'_>> = placed.iter().filter(|patch| patch.result.waits()).collect();
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    let blocked = describe_blocked(placed);
-    let names: Vec<&str> = waiting.iter().take(NAMED).map(|patch| patch.file.name()).collect();
-    let more = match waiting.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
+    let files = |is_it: fn(&Placed) -> bool| {
+        let found = placed.iter().filter(|patch| is_it(&patch.result));
+        found.map(|patch| patch.file).collect::<Vec<_>>()
     };
+    // A blocked one is never alone.
+    let needs = files(|result| result.waits() && !matches!(result, Placed::Behind));
+    let behind = files(|result| matches!(result, Placed::Behind));
+    let error = match (needs.is_empty(), behind.first()) {
+        (true, None) => return Ok(()),
+        (false, _) => needs_siblings(stack, &needs, placed),
+        (true, Some(first)) => stale_siblings(stack, (&behind, first), placed.len()),
+    };
+    let undecided = placed.iter().filter(|patch| !patch.result.is_blocked());
+    Err(undecided.filter_map(describe_waiting).fold(error, Error::detail))
+}
+
+/// Returns the error for a generation on which the patches `files` do not apply.
+fn needs_siblings(stack: &Stack, files: &[&PatchFile], placed: &[GenerationPatch<'_>]) -> Error {
     let Stack { variant, pin, .. } = stack;
+    let (of, blocked) = (placed.len(), describe_blocked(placed));
     let what = format!(
-        "the generation {} needs siblings: {} of {} patches do not apply to {} {} by themselves{blocked}: {}{more}",
+        "the generation {} needs siblings: {} of {of} patches do not apply to {} {} by themselves{blocked}: {}",
         pin.name,
-        waiting.len(),
-        placed.len(),
+        files.len(),
         pin.upstream,
         short_name(&pin.revision.to_string()),
-        names.join(", "),
+        listed(files),
     );
-    let details = waiting.into_iter().filter_map(describe_waiting);
-    let error = details.fold(Error::no(what), |error, text| error.detail(text));
     let then = if blocked.is_empty() { "" } else { ", and where one that depends on them needs a decision" };
-    Err(error.hint(format!(
+    Error::no(what).hint(format!(
         "make them: cargo xtask rebase --variant {}    # it stops at each of these patches{then}",
         variant.name
-    )))
+    ))
+}
+
+/// Returns the error for a generation with siblings that were made for other versions of the patches `files`.
+fn stale_siblings(stack: &Stack, (files, first): (&[&PatchFile], &PatchFile), of: usize) -> Error {
+    let Stack { variant, pin, generation, .. } = stack;
+    let what = format!(
+        "the generation {} is stale: {} of {of} patches have changed since their siblings were made: {}",
+        pin.name,
+        files.len(),
+        listed(files),
+    );
+    let all = generation.as_ref().map(|generation| generation.files.as_slice()).unwrap_or_default();
+    let command = edit_command(&variant.name, all, &first.file);
+    Error::no(what)
+        .hint(format!("bring the changes to the siblings: {command}    # it stops at each of these patches"))
+}
+
+/// Returns the names of the first files, and the number of the others.
+fn listed(files: &[&PatchFile]) -> String {
+    let names: Vec<&str> = files.iter().take(NAMED).map(|file| file.name()).collect();
+    match files.len().saturating_sub(NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// Returns the command that stops at the patch `file` on the generation of `variant`, whose patches are `files`: to
+/// make, change or review its sibling.
+pub fn edit_command(variant: &str, files: &[PatchFile], file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let number = name.split('-').next().unwrap_or(name);
+    // Each series counts from 0001.
+    let is_it = |found: &PatchFile| found.file == file;
+    let is_number_enough = find_patch(files, number).and_then(|at| files.get(at)).is_some_and(is_it);
+    let edit = if is_number_enough { number } else { file };
+    next_command("rebase", &[("--variant", Some(variant)), ("--edit", Some(edit))])
 }
 
 /// Returns `, 61 depend on them`, the number of patches that cannot be judged before those that wait; empty if there is
@@ -228,25 +281,22 @@ pub fn describe_blocked(placed: &[GenerationPatch<'_>]) -> String {
 
 /// Describes a patch that waits: its file, its class and the reasons; `None` if it does not.
 pub fn describe_waiting(patch: &GenerationPatch<'_>) -> Option<String> {
-    let Placed::Waits { class, why } = &patch.result else { return None };
     let file = patch.sibling.map_or(&patch.file.file, |sibling| &sibling.file.file);
-    let lines = why.iter().flat_map(|why| why.lines()).map(|line| format!("\n  {line}"));
-    let exact = if patch.sibling.is_some() { " (a sibling has to be exact)" } else { "" };
-    Some(format!("{file}: {}{exact}{}", class.describe(), lines.collect::<String>()))
+    match &patch.result {
+        Placed::Waits { class, why } => {
+            let lines = why.iter().flat_map(|why| why.lines()).map(|line| format!("\n  {line}"));
+            let exact = if patch.sibling.is_some() { " (a sibling has to be exact)" } else { "" };
+            Some(format!("{file}: {}{exact}{}", class.describe(), lines.collect::<String>()))
+        }
+        Placed::Behind => Some(format!("{file}: it was made for another version of {}", patch.file.file)),
+        Placed::Replayed(_) | Placed::Replaced { .. } => None,
+    }
 }
 
 /// Returns the siblings of a stack for the lock.
 pub fn locked_siblings(stack: &Stack) -> Vec<LockedSibling> {
     let Some(generation) = &stack.generation else { return Vec::new() };
     let both = generation.files.iter().zip(&generation.siblings);
-    let siblings = both.filter_map(|(patch, sibling)| {
-        let Sibling { file, .. } = sibling.as_ref()?;
-        Some(LockedSibling {
-            file: file.file.clone(),
-            sha256: file.sha256.clone(),
-            patch: patch.file.clone(),
-            patch_sha256: patch.sha256.clone(),
-        })
-    });
-    siblings.collect()
+    let both = both.zip(&generation.patches);
+    both.filter_map(|((file, sibling), patch)| Some(sibling.as_ref()?.locked(file, patch))).collect()
 }

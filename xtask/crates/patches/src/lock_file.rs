@@ -1,5 +1,6 @@
 //! Reading and updating `espalier.lock`.
 
+use espalier_core::config::layout::Layout;
 use espalier_core::config::lock::{Lock, LockedVariant};
 use espalier_core::config::snippet::SourceText;
 use espalier_core::context::Context;
@@ -10,7 +11,12 @@ use espalier_core::sys::project::stage::Stage;
 
 /// Returns the committed lock, if there is one.
 pub fn read(context: &Context) -> Result<Option<Lock>> {
-    let path = context.layout.lock();
+    read_in(&context.layout)
+}
+
+/// As [`read`], of a project or a stage.
+pub fn read_in(layout: &Layout) -> Result<Option<Lock>> {
+    let path = layout.lock();
     if !disk::exists(&path) {
         return Ok(None);
     }

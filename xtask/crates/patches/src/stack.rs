@@ -2,14 +2,18 @@
 //! surveyed.
 
 use espalier_core::config::layout::Layout;
+use espalier_core::config::lock::LockedSibling;
 use espalier_core::config::overlay::OverlayFile;
 use espalier_core::config::pins::{Pin, Pins, Variant};
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::inputs::{PatchFile, SeriesFiles, read_overlays, read_series};
 use espalier_core::sys::upstream::fetch::fetch_pin;
-use espalier_series::Patch;
+use espalier_series::{Patch, change_text};
+
+use super::lock_file;
 
 /// A variant with all of our inputs to its tree.
 #[derive(Clone, Debug)]
@@ -51,6 +55,9 @@ pub struct Sibling {
     pub file: PatchFile,
     /// The parsed patch, which has a reason instead of a diff if it drops the other one.
     pub patch: Patch,
+    /// Its record in the lock, if its patch has another change now and the sibling is as it was: it was made for
+    /// another version of the patch, and nothing is locked with it before a person has looked at both.
+    pub behind: Option<LockedSibling>,
 }
 
 impl Stack {
@@ -61,11 +68,15 @@ impl Stack {
     /// A folder cannot be read or is not a series, or a file in it is not a patch.
     pub fn read(layout: &Layout, pins: &Pins, variant: &Variant) -> Result<Stack> {
         let overlays = read_overlays(layout, &pins.stack(variant))?;
-        let stack = Stack::of_series(pins, variant, |folder| read_series(layout, folder))?;
+        let mut stack = Stack::of_series(pins, variant, |folder| read_series(layout, folder))?;
+        if let Some(Generation { files, patches, siblings, .. }) = &mut stack.generation {
+            mark_behind(layout, (files, patches), siblings);
+        }
         Ok(Stack { overlays, ..stack })
     }
 
-    /// As [`Stack::read`], without overlays; `read` returns the series in a folder.
+    /// As [`Stack::read`], without overlays and without the records of siblings in the lock; `read` returns the series
+    /// in a folder.
     ///
     /// # Errors
     ///
@@ -92,25 +103,39 @@ impl Stack {
         }
     }
 
-    /// Returns for each patch of `variant` its sibling in `generation`.
+    /// Returns for each patch its sibling in `generation`.
     ///
     /// # Errors
     ///
     /// A folder cannot be read or is not a series, or a sibling is not a patch.
     pub fn siblings_in(
+        &self,
         layout: &Layout,
         pins: &Pins,
-        variant: &Variant,
         generation: &str,
     ) -> Result<Vec<Option<Sibling>>> {
-        let mut found = Vec::new();
-        for folder in pins.patch_folders(variant) {
-            let series = read_series(layout, folder)?;
-            for file in &series.patches {
-                found.push(sibling_of(file, generation, &series.siblings)?);
+        let mut there = Vec::new();
+        for folder in pins.patch_folders(&self.variant) {
+            there.extend(read_series(layout, folder)?.siblings);
+        }
+        let sibling = |file: &PatchFile| sibling_of(file, generation, &there);
+        let mut siblings: Vec<Option<Sibling>> = self.files.iter().map(sibling).collect::<Result<_>>()?;
+        mark_behind(layout, (&self.files, &self.patches), &mut siblings);
+        Ok(siblings)
+    }
+
+    /// Returns the stack with the siblings of the patches `files` as they are: a person has compared each with its
+    /// patch.
+    #[must_use]
+    pub fn with_reviewed(mut self, files: &[String]) -> Stack {
+        if let Some(generation) = &mut self.generation {
+            for (file, sibling) in generation.files.iter().zip(&mut generation.siblings) {
+                if let Some(sibling) = sibling.as_mut().filter(|_| files.contains(&file.file)) {
+                    sibling.behind = None;
+                }
             }
         }
-        Ok(found)
+        self
     }
 
     /// Returns the stack with the siblings of its pin, a generation of `base`.
@@ -204,6 +229,15 @@ impl Stack {
     }
 }
 
+impl Generation {
+    /// Returns each sibling that is behind its patch, with the file of the patch.
+    pub fn behind(&self) -> impl Iterator<Item = (&PatchFile, &Sibling)> {
+        let both = self.files.iter().zip(&self.siblings);
+        both.filter_map(|(file, sibling)| Some((file, sibling.as_ref()?)))
+            .filter(|(_, sibling)| sibling.behind.is_some())
+    }
+}
+
 impl Sibling {
     /// Parses a sibling.
     ///
@@ -211,7 +245,33 @@ impl Sibling {
     ///
     /// It is neither a patch nor a reason to drop one.
     pub fn new(file: PatchFile) -> Result<Sibling> {
-        Ok(Sibling { patch: file.parse()?, file })
+        Ok(Sibling { patch: file.parse()?, file, behind: None })
+    }
+
+    /// Returns its entry for the lock; `patch` is the one whose place it takes, and `file` the file of that.
+    pub fn locked(&self, file: &PatchFile, patch: &Patch) -> LockedSibling {
+        LockedSibling {
+            file: self.file.file.clone(),
+            sha256: self.file.sha256.clone(),
+            patch: file.file.clone(),
+            patch_sha256: file.sha256.clone(),
+            patch_change: Some(disk::sha256(&change_text(patch))),
+        }
+    }
+}
+
+/// Marks the siblings that are behind their patches. A lock that cannot be read has no record of them; the commands
+/// that need the lock report it.
+fn mark_behind(
+    layout: &Layout,
+    (files, patches): (&[PatchFile], &[Patch]),
+    siblings: &mut [Option<Sibling>],
+) {
+    let Ok(Some(lock)) = lock_file::read_in(layout) else { return };
+    for ((file, patch), sibling) in files.iter().zip(patches).zip(siblings) {
+        if let Some(sibling) = sibling {
+            sibling.behind = lock.behind(&sibling.locked(file, patch)).cloned();
+        }
     }
 }
 

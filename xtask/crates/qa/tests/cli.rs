@@ -102,6 +102,7 @@ mod cli {
     mod run;
     mod series_oracle;
     mod shared_series;
+    mod siblings;
     mod smoke_operations;
     mod smoke_rpc;
     mod status;

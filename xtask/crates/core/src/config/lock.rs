@@ -57,6 +57,10 @@ pub struct LockedSibling {
     pub patch: String,
     /// Digest of the patch.
     pub patch_sha256: String,
+    /// Digest of the change of the patch, which stays when other patches move its lines; an earlier version of this
+    /// tool did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch_change: Option<String>,
 }
 
 /// One patch and the tree after it.
@@ -125,6 +129,22 @@ impl Lock {
                 (sibling.patch, sibling.patch_sha256) = (file.to_string(), sha256.to_string());
             }
         }
+    }
+
+    /// Returns the record of the sibling `now` if its patch has another change now, and it is itself as it was
+    /// recorded: the sibling was made for another version of the patch. `None` if it has no record, or if any variant
+    /// was locked with the change that the patch has now.
+    pub fn behind(&self, now: &LockedSibling) -> Option<&LockedSibling> {
+        let mut found = None;
+        for record in self.variants.values().flat_map(|variant| &variant.siblings) {
+            if record.is_same_sibling(now) {
+                if record.is_same_change(now) {
+                    return None;
+                }
+                found = found.or(Some(record));
+            }
+        }
+        found
     }
 
     /// Returns every difference between `self`, the committed lock, and `fresh`; empty when the lock is current.
@@ -263,12 +283,26 @@ impl LockedVariant {
 }
 
 impl LockedSibling {
+    /// Whether `other` is the same sibling: it keeps its text when its patch is renumbered.
+    fn is_same_sibling(&self, other: &LockedSibling) -> bool {
+        let generation = |sibling: &LockedSibling| Some(sibling.file.rsplit_once('@')?.1.to_string());
+        self.sha256 == other.sha256 && generation(self) == generation(other)
+    }
+
+    /// Whether the patches of both make the same change.
+    fn is_same_change(&self, other: &LockedSibling) -> bool {
+        let is_recorded = self.patch_change.is_some() && self.patch_change == other.patch_change;
+        self.patch_sha256 == other.patch_sha256 || is_recorded
+    }
+
     fn render(&self) -> String {
-        let LockedSibling { file, sha256, patch, patch_sha256 } = self;
+        let LockedSibling { file, sha256, patch, patch_sha256, patch_change } = self;
         let [file, sha256, patch, patch_sha256] =
             [file, sha256, patch, patch_sha256].map(|value| toml_string(value));
+        let change = patch_change.as_ref().map(|change| format!(", patch-change = {}", toml_string(change)));
+        let change = change.unwrap_or_default();
         format!(
-            "    {{ file = {file}, sha256 = {sha256}, patch = {patch}, patch-sha256 = {patch_sha256} }},\n"
+            "    {{ file = {file}, sha256 = {sha256}, patch = {patch}, patch-sha256 = {patch_sha256}{change} }},\n"
         )
     }
 }
@@ -376,8 +410,41 @@ mod tests {
             sha256: "dd".into(),
             patch: "patches/p/0002-b.patch".into(),
             patch_sha256: "ee".into(),
+            patch_change: Some("cc".into()),
         }];
         lock
+    }
+
+    /// A sibling is behind its patch until it is changed too, or locked with the new change.
+    #[test]
+    fn a_sibling_whose_patch_changed_is_behind() {
+        let lock = on_a_generation();
+        let record = &lock.variants["paged"].siblings[0];
+        let now = |sha256: &str, patch_sha256: &str, change: &str| LockedSibling {
+            file: "patches/p/0007-renamed@b1.patch".into(),
+            sha256: sha256.into(),
+            patch: "patches/p/0007-renamed.patch".into(),
+            patch_sha256: patch_sha256.into(),
+            patch_change: Some(change.into()),
+        };
+        assert_eq!(lock.behind(&now("dd", "ff", "c2")), Some(record), "also under another name");
+        assert_eq!(lock.behind(&now("dd", "ff", "cc")), None, "the same change on other lines");
+        assert_eq!(lock.behind(&now("d2", "ff", "c2")), None, "the sibling was changed too");
+        let other = LockedSibling { file: "patches/p/0002-b@b2.patch".into(), ..now("dd", "ff", "c2") };
+        assert_eq!(lock.behind(&other), None, "a sibling of another generation");
+        assert_eq!(Lock::default().behind(&now("dd", "ff", "c2")), None);
+        // Another variant was locked with the change.
+        let mut both = on_a_generation();
+        let mut variant = both.variants["paged"].clone();
+        variant.siblings = vec![now("dd", "ff", "c2")];
+        both.variants.insert("child".into(), variant);
+        assert_eq!(both.behind(&now("dd", "ff", "c2")), None);
+        // A lock of an earlier version has the digest of the file alone.
+        let mut old = on_a_generation();
+        old.variants.get_mut("paged").unwrap().siblings[0].patch_change = None;
+        assert!(!old.render().contains("patch-change"));
+        assert_eq!(old.behind(&now("dd", "ee", "cc")), None);
+        assert!(old.behind(&now("dd", "ff", "cc")).is_some());
     }
 
     #[test]

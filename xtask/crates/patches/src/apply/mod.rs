@@ -225,6 +225,22 @@ fn unchanged(context: &Context, store: &Store, stack: &Stack) -> Result<Option<A
     Ok(Some(Applied { pin: pin.clone(), tree, locked, unchanged: true }))
 }
 
+/// Returns the new entry of a variant on a generation whose patches may have changed on their own pin. If one of them
+/// needs a sibling now, or has changed without its sibling, the entry stays as it is, and a warning names the patch and
+/// the command that makes or reviews the sibling: that can be done only after the change.
+pub fn locked_on_generation(context: &Context, store: &Store, stack: &Stack) -> Option<LockedVariant> {
+    let applied = stack.fetch(context, store).and_then(|()| apply_stack(store, stack));
+    match applied {
+        Ok(applied) => Some(applied.locked),
+        Err(error) => {
+            let text = error.to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text);
+            context.ui.warn(format!("{} stays as it was locked: {text}", stack.variant.name));
+            None
+        }
+    }
+}
+
 /// Writes the tree that the patches of `variant` were made for to the store: when a series that it extends changes,
 /// they are rebased from there, and the patches that produced the tree no longer exist.
 pub fn keep_base(store: &Store, variant: &Variant, locked: &LockedVariant) -> Result<()> {

@@ -76,6 +76,7 @@ pub fn look(context: &Context, pins: &Pins) -> Result<Seen> {
         look_at_stack(context, &pins.stack(variant), &folders, &mut found)?;
         found.extend(siblings::not_needed(context, pins, variant)?);
     }
+    found.extend(siblings::behind(context, pins));
     let files = folders.values().flat_map(Series::all).map(|file| file.file.clone());
     Ok(Seen { patches: files.collect(), others, findings: found.into_iter().collect() })
 }

@@ -1,4 +1,6 @@
-//! Rules for siblings: each is of a generation, and is needed there.
+//! Rules for siblings: each is of a generation, is needed there, and was made for its patch as it is.
+
+use std::collections::BTreeMap;
 
 use espalier_core::config::pins::{Pin, Pins, Variant};
 use espalier_core::context::Context;
@@ -9,7 +11,7 @@ use espalier_core::sys::project::inputs::PatchFile;
 use espalier_series::{Finding, LintRule};
 
 use super::reported::{Reported, reported};
-use crate::generation::{Placed, place};
+use crate::generation::{Placed, edit_command, place};
 use crate::stack::{Generation, Stack};
 
 /// Returns the finding for a sibling of a generation that the pin of `variant` does not have.
@@ -57,6 +59,31 @@ pub fn not_needed(context: &Context, pins: &Pins, variant: &Variant) -> Result<V
         is_same.then(|| same(&sibling.file, patch.file))
     });
     Ok(found.collect())
+}
+
+/// Returns a finding for each sibling that is behind its patch, once for all variants that have it.
+pub fn behind(context: &Context, pins: &Pins) -> Vec<Reported> {
+    let mut variants: Vec<&Variant> =
+        pins.variants.values().filter(|variant| variant.like.is_some()).collect();
+    // A series is reported for the variant that ends with it.
+    variants.sort_by_key(|variant| pins.stack(variant).len());
+    let mut found = BTreeMap::new();
+    for variant in variants {
+        // What cannot be read is reported by itself.
+        let Ok(Stack { generation: Some(generation), .. }) = Stack::read(&context.layout, pins, variant)
+        else {
+            continue;
+        };
+        for (patch, sibling) in generation.behind() {
+            let command = edit_command(&variant.name, &generation.files, &patch.file);
+            let message = format!("{} has changed since the sibling was made for it", patch.name());
+            let hint = format!("bring the change to it, or keep it as it is: {command}");
+            found
+                .entry(sibling.file.file.clone())
+                .or_insert_with(|| finding(&sibling.file, LintRule::SiblingBehindPatch, message, hint));
+        }
+    }
+    found.into_values().collect()
 }
 
 fn has_siblings(generation: &Generation) -> bool {

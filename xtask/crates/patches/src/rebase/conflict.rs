@@ -8,7 +8,7 @@ use espalier_core::next_command::{git_in, quoted_bytes};
 use espalier_core::sys::git::tree::{Entry, GitTree};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::work_trees::conflict_tree::{self, ConflictedFile};
-use espalier_core::sys::work_trees::rebase_repo::{AUTOMATIC, RebaseRepo};
+use espalier_core::sys::work_trees::rebase_repo::{AUTOMATIC, RebaseRepo, SIBLING};
 use espalier_core::sys::work_trees::resolutions::{self, Remembered};
 use espalier_core::ui;
 use espalier_series::{
@@ -23,7 +23,7 @@ use super::stop::{Stop, merged_mode, versions};
 use super::target::{SeriesMove, Target};
 use super::{Prepared, package, verify};
 use crate::rebase::state::RebaseState;
-use crate::report::conflict::{ConflictPackage, NextCommands, WaitingRebase};
+use crate::report::conflict::{ChangeSince, ConflictPackage, NextCommands, PackagedSibling, WaitingRebase};
 use crate::report::content::PathText;
 use crate::report::replay::describe_conflict;
 
@@ -66,11 +66,13 @@ pub fn hand_over(
     }
     state.ready = true;
     write_state(&home, state)?;
+    let sibling = stop.sibling.as_ref().map(|sibling| &sibling.packaged);
     let error = match state.editing {
-        true => to_edit_sentence(state, &here),
+        true => to_edit_sentence(state, &here, sibling),
         false => sentence(target, state, &here, (&stop.replayed, stop.ahead, &solved, package.as_ref())),
     };
-    let work = Work::of(state, &solved);
+    let error = error.detail(about_sibling(&here, sibling));
+    let work = Work::of(state, &solved, sibling);
     Err(with_next_steps(error.with_data("conflict", json!(package)), &here, &work))
 }
 
@@ -97,6 +99,7 @@ fn show(
         }
         conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
     }
+    repo.tag_sibling(stop.sibling.as_ref().map(|sibling| sibling.tree), stop.head)?;
     repo.tag_automatic(automatic_tree(repo, stop)?, stop.head)
 }
 
@@ -208,9 +211,13 @@ fn sentence(
     let is_to_edit =
         |conflict: &FileConflict| matches!(conflict.reason, ConflictReason::SharedChanges { .. });
     let (file, upstream, tip) = (here.file, &stack.pin.upstream, &tip.name);
-    let why = match replayed.conflicts().all(is_to_edit) {
-        true => format!("{file} is to be edited: {upstream} {tip} has a part of it"),
-        false => format!("{file} does not apply to {upstream} {tip} automatically"),
+    let sibling = package.and_then(|package| package.sibling.as_ref());
+    let why = match (sibling, replayed.conflicts().all(is_to_edit)) {
+        (Some(sibling), _) => {
+            format!("the change of {file} does not merge with {} automatically", sibling.file)
+        }
+        (None, true) => format!("{file} is to be edited: {upstream} {tip} has a part of it"),
+        (None, false) => format!("{file} does not apply to {upstream} {tip} automatically"),
     };
     let remembered = solved.iter().map(|remembered| describe_remembered(replayed, remembered));
     // The package knows more of the lines than the conflict alone does.
@@ -241,12 +248,28 @@ fn describe_remembered(replayed: &Replayed, remembered: &Remembered) -> String {
 }
 
 /// Returns the error that says which patch waits to be edited.
-fn to_edit_sentence(state: &RebaseState, here: &Place<'_, '_>) -> Error {
-    let what = format!("{} applies, and waits to be edited ({})", here.file, progress(state));
+fn to_edit_sentence(state: &RebaseState, here: &Place<'_, '_>, sibling: Option<&PackagedSibling>) -> Error {
+    let what = match sibling {
+        Some(sibling) => format!("{} waits to be edited ({})", sibling.file, progress(state)),
+        None => format!("{} applies, and waits to be edited ({})", here.file, progress(state)),
+    };
+    let patch = sibling.and(here.series_move.sibling(here.at)).map_or(here.patch, |sibling| &sibling.patch);
     let mut paths: Vec<String> =
-        here.patch.files.iter().flat_map(|file| file.paths()).map(ToString::to_string).collect();
+        patch.files.iter().flat_map(|file| file.paths()).map(ToString::to_string).collect();
     paths.dedup();
     Error::new(Kind::Conflict, what).detail(paths.join("\n"))
+}
+
+/// Describes the sibling of the patch: what the work tree has of it, or that it drops the patch; empty if there is
+/// none.
+fn about_sibling(here: &Place<'_, '_>, sibling: Option<&PackagedSibling>) -> String {
+    let there = here.series_move.sibling(here.at);
+    let reason = there.and_then(|there| Some((there, there.patch.dropped_because()?)));
+    match (sibling, reason) {
+        (Some(sibling), _) => sibling.describe(here.file),
+        (None, Some((there, reason))) => format!("{} drops it here: {reason}", there.file.file),
+        (None, None) => String::new(),
+    }
 }
 
 fn progress(state: &RebaseState) -> String {
@@ -260,18 +283,22 @@ struct Work {
     action: &'static str,
     /// The files that a recorded resolution has resolved already.
     recorded: Vec<Vec<u8>>,
+    /// Whether the change of the patch is merged into its sibling.
+    is_merged: bool,
 }
 
 impl Work {
-    fn of(state: &RebaseState, solved: &[Remembered]) -> Work {
+    fn of(state: &RebaseState, solved: &[Remembered], sibling: Option<&PackagedSibling>) -> Work {
+        let is_merged = sibling.is_some_and(|sibling| sibling.change == ChangeSince::Merged);
         let recorded: Vec<Vec<u8>> = solved.iter().map(|remembered| remembered.path.clone()).collect();
         let is_recorded = |path: &RepoPath| recorded.iter().any(|file| file.as_slice() == path.as_bytes());
         let action = match state.editing {
+            true if is_merged => "review it",
             true => "edit it",
             false if state.conflicts.iter().all(is_recorded) => "review it",
             false => "resolve it",
         };
-        Work { action, recorded }
+        Work { action, recorded, is_merged }
     }
 }
 
@@ -284,6 +311,10 @@ fn with_next_steps(error: Error, here: &Place<'_, '_>, work: &Work) -> Error {
     let error = error
         .detail(format!("described for people and programs in {package}"))
         .hint(format!("{git} status    # git diff and git mergetool work there too"));
+    let error = match work.is_merged {
+        true => error.hint(format!("see the change that was merged into the sibling: {git} diff {SIBLING}")),
+        false => error,
+    };
     let action = work.action;
     let error = error.hint(format!("{action}, `git add` the files, then: cargo xtask rebase --continue"));
     let names: Vec<String> = work.recorded.iter().map(|path| quoted_bytes(path)).collect();

@@ -75,22 +75,6 @@ fn follow(
     Ok((old, new))
 }
 
-/// Returns the new entry of a variant on a generation whose patches have changed on their own pin. If one of them needs a
-/// sibling now, the entry stays as it is, and a warning names the patch and the command that makes the sibling: the
-/// sibling can be made only after the change.
-pub fn on_generation(context: &Context, store: &Store, stack: &Stack) -> Option<LockedVariant> {
-    let applied = stack.fetch(context, store).and_then(|()| apply::apply_stack(store, stack));
-    match applied {
-        Ok(applied) => Some(applied.locked),
-        Err(error) => {
-            let text = error.to_string();
-            let text = text.strip_prefix("error: ").unwrap_or(&text);
-            context.ui.warn(format!("{} stays as it was locked: {text}", stack.variant.name));
-            None
-        }
-    }
-}
-
 /// A change as it is propagated to the variants with the changed series, parents first.
 struct Following<'a> {
     context: &'a Context,
@@ -118,7 +102,7 @@ impl<'a> Following<'a> {
     /// Returns the entry of `other` in the new lock; `None` if it stays as it is.
     fn entry(&mut self, other: &'a Variant) -> Result<Option<LockedVariant>> {
         if other.like.is_some() {
-            let now = on_generation(self.context, self.store, &self.staged(other)?);
+            let now = apply::locked_on_generation(self.context, self.store, &self.staged(other)?);
             return Ok(now.or_else(|| self.old.variants.get(other.name.as_str()).cloned()));
         }
         if let Ok(applied) = apply::apply_stack(self.store, &self.staged(other)?) {

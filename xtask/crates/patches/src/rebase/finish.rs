@@ -104,7 +104,7 @@ fn stage_lock(series_move: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> {
     for generation in pins.generations(&series_move.stack.variant.pin) {
         for variant in pins.variants_on(&generation.name) {
             let stack = Stack::read(&staged.layout, &pins, variant)?;
-            let locked = descendants::on_generation(context, series_move.store, &stack);
+            let locked = apply::locked_on_generation(context, series_move.store, &stack);
             new.variants.extend(locked.map(|locked| (variant.name.to_string(), locked)));
         }
     }

@@ -19,6 +19,7 @@ mod parent;
 mod place;
 mod references;
 mod same_functions;
+mod sibling_stop;
 mod start;
 pub mod state;
 mod steps;
@@ -253,7 +254,10 @@ fn begin(context: &Context, options: &Options) -> Result<Outcome> {
         None => Ok(nothing_to_do(variant)),
         Some(target) if options.dry_run => dry_run(&target, options),
         Some(target) => {
-            let edit = edit_stops(&target, &options.edit, &[])?;
+            let mut edit = edit_stops(&target, &options.edit, &[])?;
+            edit.extend(on_generation::behind(&target));
+            edit.sort();
+            edit.dedup();
             finished(context, start::start(&target, options.choices(), edit)?)
         }
     }
@@ -274,11 +278,22 @@ fn edit_stops(target: &Target<'_>, names: &[String], series: &[SeriesState]) -> 
         let is_done = series.iter().flat_map(|series| &series.done).any(|done| done.file == found.file);
         match is_done {
             true => Err(Error::usage(format!("{} is replayed already", found.file))
-                .hint("change it after the move: cargo xtask edit")),
+                .hint(edit_afterwards(target, &found.file))),
             false => Ok(found.file.clone()),
         }
     };
     names.iter().map(file_of).collect()
+}
+
+/// Returns the hint for a patch that is past the point at which it could be edited.
+fn edit_afterwards(target: &Target<'_>, file: &str) -> String {
+    let Stack { variant, files, .. } = &target.named().stack;
+    match target {
+        Target::Generation(_) => {
+            format!("change its sibling afterwards: {}", generation::edit_command(&variant.name, files, file))
+        }
+        Target::Pin(_) | Target::Series(_) => "change it after the move: cargo xtask edit".to_string(),
+    }
 }
 
 fn nothing_to_do(variant: &Variant) -> Outcome {

@@ -54,7 +54,7 @@ pub fn load<'a>(
     let tip = Tip { name: revision.to_string(), revision, commit: ObjectId::ZERO, tree, verification };
     let series_move = |like: &Variant| -> Result<SeriesMove<'a>> {
         let stack = Stack::read(&context.layout, pins, like)?;
-        let siblings = Stack::siblings_in(&context.layout, pins, like, &generation.pin.name)?;
+        let siblings = stack.siblings_in(&context.layout, pins, &generation.pin.name)?;
         let series_move = onto(context, pins, store, stack, tip.clone());
         Ok(SeriesMove { home: generation.pin.name.clone(), siblings, ..series_move })
     };
@@ -65,7 +65,16 @@ pub fn load<'a>(
     Ok(Target::Generation(PinMove { named, series }))
 }
 
-/// As [`load`]; `None` if there is nothing to do: every patch is there, and no sibling is there without need.
+/// Returns the files of the patches whose siblings were made for other versions of them: the rebase stops at each.
+pub fn behind(target: &Target<'_>) -> Vec<String> {
+    let both = target.series().iter().flat_map(|series| series.stack.files.iter().zip(&series.siblings));
+    let is_behind =
+        |sibling: &Option<Sibling>| sibling.as_ref().is_some_and(|sibling| sibling.behind.is_some());
+    both.filter(|(_, sibling)| is_behind(sibling)).map(|(file, _)| file.file.clone()).collect()
+}
+
+/// As [`load`]; `None` if there is nothing to do: every patch is there, no sibling is behind its patch, and none is
+/// there without need.
 pub fn load_if_needed<'a>(
     context: &'a Context,
     pins: &'a Pins,
@@ -76,7 +85,10 @@ pub fn load_if_needed<'a>(
     for other in pins.patched_on(&variant.pin) {
         let stack = Stack::read(&context.layout, pins, other)?;
         let is_settled = |patch: &GenerationPatch<'_>| {
-            !matches!(patch.result, Placed::Waits { .. } | Placed::Replaced { is_same: true })
+            !matches!(
+                patch.result,
+                Placed::Waits { .. } | Placed::Behind | Placed::Replaced { is_same: true }
+            )
         };
         if !placed_patches(store, &stack)?.iter().all(is_settled) {
             return Ok(Some(target));
@@ -129,7 +141,7 @@ fn patch_json(patch: &GenerationPatch<'_>) -> serde_json::Value {
         }
         Placed::Replaced { .. } => "replaced",
         Placed::Waits { .. } if patch.result.is_blocked() => "blocked",
-        Placed::Waits { .. } => "waits",
+        Placed::Waits { .. } | Placed::Behind => "waits",
     };
     let sibling = patch.sibling.map(|sibling| &sibling.file.file);
     json!({ "file": patch.file.file, "sibling": sibling, "result": result, "why": describe_waiting(patch) })
@@ -154,7 +166,7 @@ pub fn finish(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> Re
         stage_siblings(series_move, &mut stage, &new)?;
         all.push((series_move, series, new));
     }
-    let lock = stage_lock(named, &mut stage)?;
+    let lock = stage_lock(named, &mut stage, &state.edit)?;
     let mut report = empty_report(named, locked(&lock, named)?.series_tree()?);
     report.generation = Some(named.home.to_string());
     for (series_move, series, new) in &all {
@@ -247,13 +259,14 @@ fn stage_siblings(series_move: &SeriesMove<'_>, stage: &mut Stage, new: &[New]) 
     stage.replace_folder(folder, &there, &files)
 }
 
-/// Returns the lock of the staged project, with the new entries of the variants on the generation.
-fn stage_lock(named: &SeriesMove<'_>, stage: &mut Stage) -> Result<Lock> {
+/// Returns the lock of the staged project, with the new entries of the variants on the generation. The rebase has
+/// stopped at the patches `reviewed`, so their siblings are locked with them as they are.
+fn stage_lock(named: &SeriesMove<'_>, stage: &mut Stage, reviewed: &[String]) -> Result<Lock> {
     let SeriesMove { context, pins, store, home, .. } = named;
     let layout = stage.layout();
     let mut new = lock_file::read(context)?.unwrap_or_default();
     for variant in pins.variants_on(home) {
-        let stack = Stack::read(&layout, pins, variant)?;
+        let stack = Stack::read(&layout, pins, variant)?.with_reviewed(reviewed);
         new.variants.insert(variant.name.to_string(), apply::apply_stack(store, &stack)?.locked);
     }
     stage.write("espalier.lock", new.render().as_bytes())?;

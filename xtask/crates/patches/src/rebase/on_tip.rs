@@ -43,7 +43,8 @@ pub fn conflicts_on(
         let step = step(&series_move, &mut replay, at)?;
         if step.replayed.has_conflict() && failed.add(patch).is_empty() {
             let (replay, replayed) = (&replay, &step.replayed);
-            let stopped = Stopped { series_move: &series_move, replay, at, replayed, done: &[] };
+            let stopped =
+                Stopped { series_move: &series_move, replay, at, replayed, sibling: None, done: &[] };
             packages.push(package::build(&stopped)?);
         }
     }

@@ -1,9 +1,9 @@
 //! A patch at which a rebase stops.
 
-use espalier_series::{FileConflict, Mode, ObjectId, Replay, Replayed, Version};
+use espalier_series::{FileConflict, Mode, ObjectId, Replay, Replayed, RepoPath, Version};
 
 use super::ahead::Ahead;
-use crate::report::conflict::ConflictPackage;
+use crate::report::conflict::{ConflictPackage, PackagedSibling};
 
 /// A patch with conflicts, or one to edit, and everything needed to show it.
 pub struct Stop {
@@ -20,6 +20,18 @@ pub struct Stop {
     pub ahead: Option<Ahead>,
     /// Blobs that the conflicts refer to, by id.
     pub blobs: Vec<(ObjectId, Vec<u8>)>,
+    /// The sibling of the patch, if the work starts from it.
+    pub sibling: Option<StopSibling>,
+}
+
+/// The sibling from which the work on a patch starts.
+pub struct StopSibling {
+    /// Its description, with the change that the patch has got since.
+    pub packaged: PackagedSibling,
+    /// The tree with the sibling, before that change.
+    pub tree: ObjectId,
+    /// The paths of the patch, which may be edited whether or not the sibling has them.
+    pub paths: Vec<RepoPath>,
 }
 
 impl Stop {
@@ -36,7 +48,7 @@ impl Stop {
                 blobs.push((version.id, content.into_owned()));
             }
         }
-        Stop { replayed, head, tree, may_edit, package: None, ahead: None, blobs }
+        Stop { replayed, head, tree, may_edit, package: None, ahead: None, blobs, sibling: None }
     }
 }
 

@@ -114,8 +114,9 @@ pub fn listed(beside: &[EditBeside]) -> Vec<String> {
     lines
 }
 
-/// Returns an error that names the edits and the way to undo them, unless there are none.
-pub fn refuse(beside: &[EditBeside], file: &str, work: &str) -> Result<()> {
+/// Returns an error that names the edits and the way to undo them, unless there are none; `later` is the way to make
+/// them after the rebase.
+pub fn refuse(beside: &[EditBeside], file: &str, work: &str, later: &str) -> Result<()> {
     if beside.is_empty() {
         return Ok(());
     }
@@ -126,7 +127,7 @@ pub fn refuse(beside: &[EditBeside], file: &str, work: &str) -> Result<()> {
     let error = listed(beside).into_iter().fold(Error::new(Kind::Conflict, what), Error::detail);
     Err(with_ways_to_undo(error, beside, &git_in(work))
         .hint("or accept it as a part of this patch: cargo xtask rebase --continue --allow-edits")
-        .hint("or make it later, in a patch of its own or in this one: cargo xtask edit"))
+        .hint(format!("or make it later, {later}")))
 }
 
 /// Adds the commands that undo the edits; `git` is the start of a git command in the work tree.
@@ -218,7 +219,8 @@ impl<'s> HandedOver<'s> {
             let versions = stop.replayed.files.iter().flat_map(|file| [&file.before, &file.after]);
             let paths = versions.flatten().map(|version| &version.path);
             let in_conflict = stop.replayed.conflicts().map(|conflict| &conflict.path);
-            for path in paths.chain(in_conflict) {
+            let of_patch = stop.sibling.iter().flat_map(|sibling| &sibling.paths);
+            for path in paths.chain(in_conflict).chain(of_patch) {
                 all.files.insert(path.as_bytes(), WholeFile { may_go: true, modes: Vec::new() });
             }
         }

@@ -24,6 +24,7 @@ use super::walk::{Walked, go_on, series_now, stop_again};
 use super::{
     Prepared, Wishes, checks, conflict, edit_stops, finish, on_generation, parent, same_functions, verify,
 };
+use crate::generation::edit_command;
 use crate::rebase::state::{DonePatch, RebaseState, Scope, SeriesState};
 use crate::report::proof::ProvenSeries;
 
@@ -266,7 +267,7 @@ fn solved(
     let stop = stop_again(here, repo, state)?;
     let beside = verify::edits_beside(&stop, repo, resolved.tree)?;
     if !allow_edits {
-        verify::refuse(&beside, here.file, &shown_as)?;
+        verify::refuse(&beside, here.file, &shown_as, &edit_later(here, state))?;
     }
     let file = here.file;
     if repo.store.tree_of(stop.head)? == resolved.tree {
@@ -282,7 +283,10 @@ fn solved(
             .ui
             .warn(format!("`{path}` is not known to git and is not part of the patch"));
     }
-    let commit = repo.commit_patch(here.patch, resolved.tree, stop.head)?;
+    // A sibling keeps its own message.
+    let sibling = stop.sibling.as_ref().and(here.series_move.sibling(here.at));
+    let patch = sibling.map_or(here.patch, |sibling| &sibling.patch);
+    let commit = repo.commit_patch(patch, resolved.tree, stop.head)?;
     checks::recheck(here, repo, (stop.head, commit))?;
     // After every check: git records the resolution of a conflict once, so a refused one would be offered for ever.
     resolutions::learn(repo, &layout.resolutions())?;
@@ -294,11 +298,34 @@ fn solved(
     Ok((done, same))
 }
 
+/// Returns the way to make another change of the patch after the rebase: on a generation in its sibling.
+fn edit_later(here: &Place<'_, '_>, state: &RebaseState) -> String {
+    if state.scope != Scope::Generation {
+        return "in a patch of its own or in this one: cargo xtask edit".to_string();
+    }
+    let SeriesMove { pins, stack, home, .. } = here.series_move;
+    let folders = pins.patch_folders(&stack.variant);
+    let has_it = |variant: &&Variant| pins.patch_folders(variant).starts_with(&folders);
+    let variants: Vec<&Variant> = pins.patched_on(home).filter(has_it).collect();
+    let named = variants.iter().find(|variant| variant.name.as_str() == state.variant);
+    let command = match named.or(variants.first()) {
+        Some(variant) if pins.patch_folders(variant) == folders => {
+            edit_command(&variant.name, &stack.files, here.file)
+        }
+        // It has more series, in which the number may be that of another patch.
+        Some(variant) => edit_command(&variant.name, &[], here.file),
+        None => edit_command(&state.variant, &[], here.file),
+    };
+    format!("in the sibling: {command}")
+}
+
 /// Whether the file may be changed: it is in conflict, or in a patch that the user asked to edit.
 fn may_change(here: &Place<'_, '_>, state: &RebaseState, path: &[u8]) -> bool {
     let is_in_conflict = state.conflicts.iter().any(|conflict| conflict.as_bytes() == path);
     let is_edited = state.editing || state.edit.iter().any(|file| file == here.file);
-    let mut of_patch = here.patch.files.iter().flat_map(|file| file.paths());
+    let sibling = here.series_move.sibling(here.at).map(|sibling| &sibling.patch);
+    let files = std::iter::once(here.patch).chain(sibling).flat_map(|patch| &patch.files);
+    let mut of_patch = files.flat_map(|file| file.paths());
     is_in_conflict || is_edited && of_patch.any(|changed| changed.as_bytes() == path)
 }
 

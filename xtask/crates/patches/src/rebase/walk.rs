@@ -14,6 +14,7 @@ use super::Choices;
 use super::ahead::Ahead;
 use super::package::{self, Stopped};
 use super::place::Place;
+use super::sibling_stop::{self, Before};
 use super::steps::{Decision, decide, names, notes, shared, step};
 use super::stop::Stop;
 use super::target::{SeriesMove, Target, read_upstream};
@@ -115,9 +116,17 @@ pub fn stop_again(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) 
     let same = &state.same_functions;
     let decisions = Decisions { choices: state.choices, edit: &state.edit, same };
     with_replay(here.series_move, repo, (&mut series, same), |_, Start { mut replay, mut tree, head }| {
+        let may_edit = decisions.may_edit(here.file);
+        let before = Before { replay: &mut replay, tree: &mut tree, head, same };
+        let at_sibling = match may_edit {
+            true => sibling_stop::stop(here.series_move, &repo.store, before, here.at)?,
+            false => None,
+        };
+        if let Some(stop) = at_sibling {
+            return Ok(stop);
+        }
         let step = step(here.series_move, &mut replay, here.at)?;
         change_tree(&repo.store, &mut tree, &step.changes)?;
-        let may_edit = decisions.may_edit(here.file);
         let replayed = to_edit(&replay, here.at, &step, decisions.choices)?.unwrap_or(step.replayed);
         let tree = tree.write()?;
         repo.store.write_tree(tree)?;
@@ -186,7 +195,11 @@ fn go_on_with_series(
         let files = series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate().skip(behind);
         for (at, (patch, file)) in files {
             let may_edit = at >= walk.state.parents && decisions.may_edit(&file.file);
-            if !may_edit && walk.take_sibling(at, &file.file, &mut replay)? {
+            let stops = may_edit && walk.refused.is_empty();
+            if stops && let Some(stop) = walk.stop_at_sibling(at, &mut replay, decisions.same)? {
+                return described(series_move, &mut replay, (at, &walk.state.done), stop).map(Some);
+            }
+            if !stops && walk.take_sibling(at, &file.file, &mut replay)? {
                 continue;
             }
             let step = step(series_move, &mut replay, at)?;
@@ -200,18 +213,27 @@ fn go_on_with_series(
                 // On disk, because git shows it in the work tree.
                 store.write_tree(tree)?;
                 let replayed = edited.unwrap_or(step.replayed);
-                let done = &walk.state.done;
-                let stopped = Stopped { series_move, replay: &replay, at, replayed: &replayed, done };
-                let package = package::build(&stopped)?;
-                let mut stop = Stop::new(replayed, &replay, (walk.head, tree), may_edit);
-                stop.package = Some(package);
-                // An addition: the stop itself is reported without it too.
-                stop.ahead = Ahead::of_rest(series_move, &mut replay, at).ok();
-                return Ok(Some(stop));
+                let stop = Stop::new(replayed, &replay, (walk.head, tree), may_edit);
+                return described(series_move, &mut replay, (at, &walk.state.done), stop).map(Some);
             }
         }
         Ok(None)
     })
+}
+
+/// Returns the stop at the patch at `at` with its description, and with the rest of its series as far as that is known.
+fn described(
+    series_move: &SeriesMove<'_>,
+    replay: &mut Replay<'_>,
+    (at, done): (usize, &[DonePatch]),
+    stop: Stop,
+) -> Result<Stop> {
+    let sibling = stop.sibling.as_ref().map(|sibling| &sibling.packaged);
+    let stopped = Stopped { series_move, replay: &*replay, at, replayed: &stop.replayed, sibling, done };
+    let package = package::build(&stopped)?;
+    // An addition: the stop itself is reported without it too.
+    let ahead = Ahead::of_rest(series_move, replay, at).ok();
+    Ok(Stop { package: Some(package), ahead, ..stop })
 }
 
 /// Returns the patch at `at` with its upstreamed parts as conflicts, if the user asked to edit those.
@@ -275,13 +297,33 @@ impl Walk<'_> {
 }
 
 impl Walk<'_> {
+    /// Stops at the patch at `at` with its sibling, if it has one that is exact here and does not drop it.
+    fn stop_at_sibling(
+        &mut self,
+        at: usize,
+        replay: &mut Replay<'_>,
+        same: &[SameFunction],
+    ) -> Result<Option<Stop>> {
+        let before = Before { replay, tree: &mut self.tree, head: self.head, same };
+        let stop = sibling_stop::stop(self.series_move, &self.repo.store, before, at)?;
+        let sibling = self.series_move.sibling(at).filter(|sibling| !sibling.patch.is_dropped());
+        if let Some(sibling) = sibling.filter(|_| stop.is_none()) {
+            self.warn_of_inexact(&sibling.file.file);
+        }
+        Ok(stop)
+    }
+
+    fn warn_of_inexact(&self, sibling: &str) {
+        let what = format!("{sibling} is not exact any more; its patch is replayed instead");
+        self.series_move.context.ui.warn(what);
+    }
+
     /// Takes the sibling of the patch at `at`, if it has one and that is exact here.
     fn take_sibling(&mut self, at: usize, file: &str, replay: &mut Replay<'_>) -> Result<bool> {
         let Some(sibling) = self.series_move.sibling(at) else { return Ok(false) };
         let name = &sibling.file.file;
         let Verdict::Exact(changes) = replay.apply_instead(&sibling.patch)? else {
-            let what = format!("{name} is not exact any more; its patch is replayed instead");
-            self.series_move.context.ui.warn(what);
+            self.warn_of_inexact(name);
             return Ok(false);
         };
         change_tree(&self.repo.store, &mut self.tree, &changes)?;

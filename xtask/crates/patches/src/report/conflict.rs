@@ -28,6 +28,8 @@ pub struct ConflictPackage {
     pub commit: Option<String>,
     /// The patch.
     pub patch: PackagedPatch,
+    /// The sibling of the patch, if the work starts from it.
+    pub sibling: Option<PackagedSibling>,
     /// Every file with a conflict.
     pub files: Vec<PackagedFile>,
     /// Every place with a conflict.
@@ -46,6 +48,45 @@ pub enum StopKind {
     Conflict,
     /// The user asked to edit the patch there.
     Edit,
+}
+
+/// The sibling from which the work on a patch starts.
+#[derive(Debug, Clone, Serialize)]
+pub struct PackagedSibling {
+    /// File relative to the root.
+    pub file: String,
+    /// The change that the patch has got since the sibling was made for it.
+    pub change: ChangeSince,
+    /// That change as a difference of the hunks, without line numbers; `None` if there is none, or if it is not known.
+    pub difference: Option<String>,
+}
+
+/// The change that a patch has got since its sibling was made for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeSince {
+    /// None.
+    None,
+    /// It is merged into the work tree, maybe with conflicts.
+    Merged,
+    /// It is not in the work tree: it has to be carried over by hand.
+    ByHand,
+}
+
+impl PackagedSibling {
+    /// Describes the content of the work tree; `patch` is the file of the patch.
+    pub fn describe(&self, patch: &str) -> String {
+        let since = format!("{patch} has changed since the sibling was made for it");
+        match self.change {
+            ChangeSince::None => "the work tree has the sibling; its patch has not changed since".to_string(),
+            ChangeSince::Merged => {
+                format!("{since}: the work tree has the sibling, and the change is merged into it")
+            }
+            ChangeSince::ByHand => {
+                format!("{since}: the work tree has the sibling alone, carry the change over by hand")
+            }
+        }
+    }
 }
 
 /// A patch with its purpose.
@@ -418,6 +459,7 @@ mod tests {
                 verified_by: Vec::new(),
                 files: vec![PathText::from(&b"a.c"[..])],
             },
+            sibling: None,
             files: Vec::new(),
             hunks: vec![hunk(1), hunk(2)],
             hunks_left_out: 0,

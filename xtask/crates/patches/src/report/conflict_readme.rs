@@ -2,7 +2,10 @@
 
 use espalier_series::{ConflictKind, printable};
 
-use super::conflict::{ConflictPackage, OtherPatch, PackagedHunk, PackagedPatch, PackagedSide, StopKind};
+use super::conflict::{
+    ChangeSince, ConflictPackage, OtherPatch, PackagedHunk, PackagedPatch, PackagedSibling, PackagedSide,
+    StopKind,
+};
 use super::replay::by_earlier;
 
 /// Maximum number of patches that are named beside a hunk.
@@ -10,23 +13,72 @@ const OTHERS_SHOWN: usize = 8;
 
 /// Returns the text; empty for a report, which has no work tree.
 pub fn readme(package: &ConflictPackage) -> String {
-    let ConflictPackage { patch, hunks, upstream, .. } = package;
+    let ConflictPackage { patch, sibling, hunks, .. } = package;
     let Some(rebase) = &package.rebase else { return String::new() };
-    let to = package.to.as_ref().map(|to| to.name.as_str()).unwrap_or_default();
-    let mut text = match package.kind {
-        StopKind::Conflict => format!("{} does not apply to {upstream} {to} automatically.\n\n", patch.file),
-        StopKind::Edit => format!("{} applies to {upstream} {to}, and waits to be edited.\n\n", patch.file),
-    };
+    let mut text = format!("{}\n\n", reason(package));
     text += &files(package);
+    text += &sibling.as_ref().map(|sibling| change_since(sibling, &patch.file)).unwrap_or_default();
     text += &purpose(patch);
     text += &format!("Work tree: {}\n", rebase.work);
     text += "All of it as data: conflict.json; docs/reference/conflict-json.md of Espalier has every key\n";
-    hunks.iter().for_each(|hunk| text += &describe(hunk));
-    text += &legend(hunks);
+    let ours = if sibling.is_some() { "the sibling" } else { "upstream" };
+    hunks.iter().for_each(|hunk| text += &describe(hunk, ours));
+    text += &match sibling {
+        Some(_) if hunks.is_empty() => String::new(),
+        Some(_) => LEGEND_OF_SIBLING.to_string(),
+        None => legend(hunks),
+    };
     text += &format!("\n{}\nThen: {}\n", rules(package), rebase.next.go_on);
     text += &format!("Or without this patch: {}\nOr not at all: {}\n", rebase.next.skip, rebase.next.abort);
     text
 }
+
+/// The reason for the stop.
+fn reason(package: &ConflictPackage) -> String {
+    let ConflictPackage { patch, upstream, .. } = package;
+    let to = package.to.as_ref().map(|to| to.name.as_str()).unwrap_or_default();
+    match (&package.sibling, package.kind) {
+        (Some(sibling), StopKind::Conflict) => {
+            format!("The change of {} does not merge with {} automatically.", patch.file, sibling.file)
+        }
+        (Some(sibling), StopKind::Edit) => format!("{} waits to be edited.", sibling.file),
+        (None, StopKind::Conflict) => {
+            format!("{} does not apply to {upstream} {to} automatically.", patch.file)
+        }
+        (None, StopKind::Edit) => {
+            format!("{} applies to {upstream} {to}, and waits to be edited.", patch.file)
+        }
+    }
+}
+
+/// The content of the work tree, and the change that the patch has got since its sibling was made for it.
+fn change_since(sibling: &PackagedSibling, patch: &str) -> String {
+    let mut text = format!("{}.\n\n", sibling.describe(patch));
+    match &sibling.difference {
+        Some(difference) => {
+            text +=
+                "The difference of the two versions of the patch (a text of the patch, no instruction):\n\n";
+            text += &indented(difference);
+            text += "\n";
+        }
+        None if sibling.change == ChangeSince::None => {}
+        None => {
+            text +=
+                "The difference of the two versions is not known: compare the patch with the sibling.\n\n";
+        }
+    }
+    text
+}
+
+/// Returns the lines as a block of code.
+fn indented(lines: &str) -> String {
+    let line = |line: &str| format!("{}\n", format!("    {line}").trim_end());
+    lines.lines().map(line).collect()
+}
+
+/// The sides of a conflict with a sibling.
+const LEGEND_OF_SIBLING: &str = "  base: the patch as it was when the sibling was made for it; ours: the sibling;\n  \
+     theirs: the patch as it is; function-*: the function around each\n";
 
 /// Every file with a conflict, and whether it is resolved already.
 fn files(package: &ConflictPackage) -> String {
@@ -45,10 +97,7 @@ fn files(package: &ConflictPackage) -> String {
 /// The message of the patch, which says what it is for, the condition under which it can go, and its tests.
 fn purpose(patch: &PackagedPatch) -> String {
     let mut text = "Its message (a text of the patch, no instruction):\n\n".to_string();
-    for line in patch.message.trim_end().lines() {
-        text += format!("    {line}").trim_end();
-        text += "\n";
-    }
+    text += &indented(patch.message.trim_end());
     let mut facts = String::new();
     let is_condition = |key: &str| key.eq_ignore_ascii_case("Drop-when");
     for trailer in patch.trailers.iter().filter(|trailer| is_condition(&trailer.key)) {
@@ -60,8 +109,8 @@ fn purpose(patch: &PackagedPatch) -> String {
     if facts.is_empty() { text + "\n" } else { format!("{text}\n{facts}\n") }
 }
 
-/// One place with a conflict.
-fn describe(hunk: &PackagedHunk) -> String {
+/// One place with a conflict; `ours` names the side that the patch meets.
+fn describe(hunk: &PackagedHunk, ours: &str) -> String {
     let function = hunk.function.as_ref().map(|name| format!(", in `{name}`")).unwrap_or_default();
     let marked = hunk.marked.as_ref();
     let lines = marked.map(|span| format!(":{}-{}", span.start, span.start + span.lines.saturating_sub(1)));
@@ -69,16 +118,16 @@ fn describe(hunk: &PackagedHunk) -> String {
         format!("{}/: {}{}{function}\n", hunk.folder, hunk.path.as_str(), lines.unwrap_or_default());
     match (&hunk.changed_by, hunk.kind) {
         (Some(patches), _) => text += &format!("  {}\n", printable(by_earlier(patches).as_bytes())),
-        (None, Some(kind)) => text += &format!("  {}\n", describe_kind(kind, hunk)),
+        (None, Some(kind)) => text += &format!("  {}\n", describe_kind(kind, hunk, ours)),
         (None, None) => {}
     }
-    if let Some(likeness) = likeness(hunk) {
+    if let Some(likeness) = likeness(hunk, ours) {
         text += &format!("  {likeness}\n");
     }
     text + &others(&hunk.other_patches)
 }
 
-fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk) -> String {
+fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk, name: &str) -> String {
     let count = |side: &Option<PackagedSide>| match side.as_ref().map_or(0, |side| side.span.lines) {
         1 => "1 line".to_string(),
         lines => format!("{lines} lines"),
@@ -86,22 +135,22 @@ fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk) -> String {
     let (base, ours, theirs) = (count(&hunk.base), count(&hunk.ours), count(&hunk.theirs));
     match kind {
         ConflictKind::BothChanged => {
-            format!("both change the same {base}: upstream to {ours}, the patch to {theirs}")
+            format!("both change the same {base}: {name} to {ours}, the patch to {theirs}")
         }
         ConflictKind::BothAdded => {
-            format!("both add lines at one place, and change none: upstream {ours}, the patch {theirs}")
+            format!("both add lines at one place, and change none: {name} {ours}, the patch {theirs}")
         }
         ConflictKind::OursHasTheirs => {
-            format!("upstream adds the lines of the patch too, and {ours} more: nothing is left to add")
+            format!("{name} adds the lines of the patch too, and {ours} more: nothing is left to add")
         }
         ConflictKind::TheirsHasOurs => {
-            format!("the patch adds the lines of upstream too, and {theirs} more: take theirs")
+            format!("the patch adds the lines of {name} too, and {theirs} more: take theirs")
         }
     }
 }
 
 /// Describes sides that differ only in white space or comments.
-fn likeness(hunk: &PackagedHunk) -> Option<&'static str> {
+fn likeness(hunk: &PackagedHunk, name: &str) -> Option<String> {
     let text = |name: &str| {
         let found = hunk.texts.iter().find(|(file, _)| *file == name);
         found.map(|(_, text)| text.as_slice()).filter(|text| !text.is_empty())
@@ -113,13 +162,13 @@ fn likeness(hunk: &PackagedHunk) -> Option<&'static str> {
     };
     let without_comments = |text: &[u8]| without_comments(text, mark);
     if is_same(ours, theirs, &without_space) {
-        Some("both sides have the same text but for white space")
+        Some("both sides have the same text but for white space".to_string())
     } else if is_same(ours, theirs, &without_comments) {
-        Some("both sides have the same code but for comments")
+        Some("both sides have the same code but for comments".to_string())
     } else if is_same(base, ours, &without_space) {
-        Some("upstream changed only white space in these lines")
+        Some(format!("{name} changed only white space in these lines"))
     } else if is_same(base, ours, &without_comments) {
-        Some("upstream changed only comments in these lines")
+        Some(format!("{name} changed only comments in these lines"))
     } else {
         None
     }

@@ -53,6 +53,16 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
     }
 }
 
+/// Describes a conflict of a sibling with the change that its patch has got since.
+pub fn describe_in_sibling(conflict: &FileConflict) -> String {
+    match conflict.reason {
+        ConflictReason::SameLines => {
+            format!("{}: the sibling has other lines where the patch has changed", conflict.path)
+        }
+        _ => describe_conflict(conflict),
+    }
+}
+
 /// Describes a conflict of lines that upstream has not changed: earlier patches have, as they were resolved or dropped.
 pub fn describe_by_earlier(conflict: &FileConflict, patches: &[String]) -> String {
     format!("{}: {}", conflict.path, by_earlier(patches))

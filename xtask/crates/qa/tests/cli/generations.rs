@@ -289,6 +289,29 @@ fn the_status_of_a_generation_is_not_that_of_a_pin() {
     assert!(!said.stdout.contains("rebase") && !said.stdout.contains(", the pin"), "{said}");
 }
 
+/// `edit` refuses a generation: what does not belong to the conflict goes into the sibling later.
+#[test]
+fn another_change_is_made_later_in_the_sibling() {
+    let generations = Generations::new();
+    generations.rebase("v2", &["--drop-upstreamed"]).code(4);
+    let work = generations.work("v2");
+    files::edit(&work.join("src/name.c"), "world", "all");
+    git::git(&work, &["add", "src/name.c"]);
+    generations.solve("v2", &greet("hi there"));
+    let later = "cargo xtask rebase --variant paged-v2 --edit 0001";
+    generations
+        .rebase("v2", &["--continue"])
+        .code(4)
+        .says(&["src/name.c:", &format!("next: or make it later, in the sibling: {later}")])
+        .says_nothing_of("cargo xtask edit");
+    git::git(&work, &["checkout", "automatic", "--", "src/name.c"]);
+    generations.rebase("v2", &["--continue"]).code(4);
+    generations
+        .rebase("v2", &["--continue", "--edit", "1"])
+        .code(2)
+        .says(&["is replayed already", &format!("next: change its sibling afterwards: {later}")]);
+}
+
 /// The siblings stay while the pin moves, and the lock of each generation is that of the moved patches.
 #[test]
 fn the_pin_moves_without_its_siblings() {

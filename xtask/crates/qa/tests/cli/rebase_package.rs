@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::rebase_lookalikes::{change_the_left_twin, right_twin_first, without_the_left_twin};
+use super::support::generations::{Generations, ring_in_another_way};
 use super::support::moving::{Move, greet, upstream_greets_otherwise};
 use super::support::upstream::TAG;
 use super::support::{Project, files, git};
@@ -342,6 +343,29 @@ fn large() -> Move {
     )
 }
 
+/// Returns the description of a conflict of a sibling with the change of its patch.
+fn in_a_sibling() -> Value {
+    let generations = Generations::with_stale_sibling(ring_in_another_way);
+    generations.rebase("v2", &["--edit", "1"]).code(4);
+    let text = generations.project.read("target/espalier/rebase/v2/conflict/conflict.json");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_conflict_with_a_sibling_has_the_change_of_the_patch() {
+    let package = in_a_sibling();
+    let sibling = &package["sibling"];
+    assert_eq!(sibling["file"], "patches/paged/0001-greet-more-warmly@v2.patch");
+    assert_eq!(sibling["change"], "merged");
+    let difference = sibling["difference"].as_str().unwrap();
+    assert!(difference.contains("++    return at % (size + 1);"), "{difference}");
+    let hunk = &package["hunks"][0];
+    for (side, line) in [("base", "at % size"), ("ours", "size % at"), ("theirs", "at % (size + 1)")] {
+        assert_eq!(hunk[side]["text"], format!("    return {line};\n"));
+    }
+    assert_eq!((&hunk["patch_hunks"], &hunk["changed_by"]), (&json!([]), &Value::Null));
+}
+
 const PAGE: &str = "docs/reference/conflict-json.md";
 
 /// Returns the types of each key of the page.
@@ -408,6 +432,7 @@ fn the_reference_has_every_key() {
         stopped(two_candidates()).1,
         stopped(not_utf8()).1,
         stopped(large()).1,
+        in_a_sibling(),
     ];
     let mut found = BTreeMap::new();
     packages.iter().for_each(|package| collect(package, "", &mut found));

@@ -10,6 +10,8 @@ use crate::sys::machine::disk;
 
 /// Size limit of one of the project's files, in bytes: no real one is larger.
 const BYTES_LIMIT: u64 = 64 << 20;
+/// Maximum number of earlier versions of a file that are read.
+const VERSIONS_LIMIT: usize = 1_000;
 
 /// Whether the last commit of the repository at `root` has `path`; false where there is no repository.
 pub fn is_in_head(root: &Path, path: &str) -> bool {
@@ -36,6 +38,20 @@ pub fn commit_of(root: &Path, reference: &str) -> Result<String> {
         true => Ok(espalier_series::lossy(&asked.stdout).trim().to_string()),
         false => Err(unknown()),
     }
+}
+
+/// Returns the newest version of the file `path` for which `is_it` holds, in the history of the last commit of the
+/// repository at `root`; `None` if there is none, or no repository.
+pub fn version_where(root: &Path, path: &str, is_it: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+    let limit = format!("--max-count={VERSIONS_LIMIT}");
+    let log = git(&root.join(".git")).args(["log", "--format=%H", &limit, "HEAD", "--", path]);
+    let commits = log.success().ok()?;
+    espalier_series::lossy(&commits).lines().find_map(|commit| {
+        let blob = format!("{commit}:{path}");
+        // A commit that deletes the file has no version of it.
+        let version = git(&root.join(".git")).args(["cat-file", "blob", &blob]).success().ok()?;
+        is_it(&version).then_some(version)
+    })
 }
 
 /// Returns the contents of `paths` at `reference` by path from the root; a folder yields everything below it. Paths

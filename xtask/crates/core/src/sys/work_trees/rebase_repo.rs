@@ -19,6 +19,10 @@ const BORROWED: &str = "../../../../../store.git/objects\n";
 /// restores a file as it was handed over.
 pub const AUTOMATIC: &str = "automatic";
 
+/// Name of the tag of the sibling from which the work on its patch starts: `git diff sibling` shows the change that was
+/// merged into it.
+pub const SIBLING: &str = "sibling";
+
 /// A repository with a work tree.
 pub struct RebaseRepo {
     /// Its objects, and through them the store's.
@@ -86,13 +90,26 @@ impl RebaseRepo {
     /// Writes `tree`, the automatic result of a patch on top of `head`, as a commit, and moves the tag [`AUTOMATIC`] to
     /// it.
     pub fn tag_automatic(&self, tree: ObjectId, head: ObjectId) -> Result<()> {
+        self.tag(AUTOMATIC, (tree, head), "The automatic result\n")
+    }
+
+    /// Writes `tree`, that of the sibling of a patch on top of `head`, as a commit, and moves the tag [`SIBLING`] to
+    /// it; `None` removes the tag.
+    pub fn tag_sibling(&self, tree: Option<ObjectId>, head: ObjectId) -> Result<()> {
+        match tree {
+            Some(tree) => self.tag(SIBLING, (tree, head), "The sibling\n"),
+            None => disk::remove_file(&self.git_dir().join("refs/tags").join(SIBLING)),
+        }
+    }
+
+    fn tag(&self, name: &str, (tree, head): (ObjectId, ObjectId), message: &str) -> Result<()> {
         self.store.write_tree(tree)?;
-        let text = commit_text(tree, Some(head), "The automatic result\n");
+        let text = commit_text(tree, Some(head), message);
         let commit = self.store.write(ObjectKind::Commit, text.as_bytes())?;
         let tags = self.git_dir().join("refs/tags");
         // Left by a run that was killed in this function; we hold the run lock. A program that is killed while it holds
         // git's own lock of the tag would be in the way of the next run, so the file is replaced without it.
         ours::sweep_temporary(&tags)?;
-        disk::write_atomically(&tags.join(AUTOMATIC), format!("{commit}\n").as_bytes())
+        disk::write_atomically(&tags.join(name), format!("{commit}\n").as_bytes())
     }
 }

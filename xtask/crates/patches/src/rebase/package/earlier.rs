@@ -19,7 +19,8 @@ pub fn changed_by_earlier(
     versions: &ConflictedVersions<'_>,
     lines: &ConflictLines,
 ) -> Option<Vec<String>> {
-    lines.kind?;
+    // What differs there is the sibling.
+    lines.kind.filter(|_| stopped.sibling.is_none())?;
     let base = versions.base.as_ref().zip(lines.base.as_ref())?;
     let ours = versions.ours.as_ref().zip(lines.ours.as_ref())?;
     let SeriesMove { stack, tip, .. } = stopped.series_move;

@@ -12,7 +12,8 @@ use super::Stopped;
 /// A file with a conflict, and the text of its versions.
 pub struct ConflictedVersions<'s> {
     pub conflict: &'s FileConflict,
-    /// The file in the patch; `None` if upstream put it into a folder that the patch moves.
+    /// The file in the patch; `None` if upstream put it into a folder that the patch moves, and if only a change of the
+    /// patch is merged.
     file: Option<&'s FilePatch>,
     pub base: Option<FileText<'s>>,
     pub ours: Option<FileText<'s>>,
@@ -50,7 +51,7 @@ pub fn versions<'s>(stopped: &Stopped<'s>, patch: &'s Patch) -> Vec<ConflictedVe
         });
     let versions = conflicts.map(|(at, conflict)| ConflictedVersions {
         conflict,
-        file: patch.files.get(at),
+        file: patch.files.get(at).filter(|_| stopped.sibling.is_none()),
         base: text(&conflict.base),
         ours: text(&conflict.ours),
         theirs: text(&conflict.theirs),

@@ -18,11 +18,11 @@ use lines::{ConflictedVersions, versions};
 use super::target::SeriesMove;
 use crate::rebase::state::DonePatch;
 use crate::report::conflict::{
-    ConflictPackage, PackagedFile, PackagedHunk, PackagedPatch, PackagedTrailer, PackagedVersion, SCHEMA,
-    StopKind,
+    ConflictPackage, PackagedFile, PackagedHunk, PackagedPatch, PackagedSibling, PackagedTrailer,
+    PackagedVersion, SCHEMA, StopKind,
 };
 use crate::report::content::PathText;
-use crate::report::replay::{describe_beside, describe_by_earlier, describe_conflict};
+use crate::report::replay::{describe_beside, describe_by_earlier, describe_conflict, describe_in_sibling};
 
 /// A replayed patch with the replay that it belongs to.
 pub struct Stopped<'s> {
@@ -34,6 +34,9 @@ pub struct Stopped<'s> {
     pub at: usize,
     /// The result.
     pub replayed: &'s Replayed,
+    /// The sibling of the patch, if the change of the patch since then is merged into it. Base, ours and theirs of a
+    /// conflict are the patch as it was, the sibling, and the patch as it is.
+    pub sibling: Option<&'s PackagedSibling>,
     /// The results of the earlier patches, if the rebase is not only tried.
     pub done: &'s [DonePatch],
 }
@@ -63,6 +66,7 @@ pub fn build(stopped: &Stopped<'_>) -> Result<ConflictPackage> {
         to: Some(stopped.series_move.new_base(tip.tree)),
         commit: (!tip.commit.is_zero()).then(|| tip.commit.to_string()),
         patch: packaged_patch(stopped.series_move, file, patch)?,
+        sibling: stopped.sibling.cloned(),
         files: conflicts.iter().map(|versions| packaged_file(stopped, versions, &hunks)).collect(),
         hunks,
         hunks_left_out,
@@ -106,11 +110,9 @@ fn packaged_file(
         id: version.id.to_string(),
     };
     let own: Vec<&PackagedHunk> = hunks.iter().filter(|hunk| hunk.path == path).collect();
-    let description = by_earlier(&own).map(|patches| describe_by_earlier(versions.conflict, &patches));
     PackagedFile {
         reason: name.unwrap_or_default(),
-        description: description.unwrap_or_else(|| describe_conflict(versions.conflict))
-            + &beside(stopped, versions.conflict),
+        description: description(stopped, versions.conflict, &own),
         base: base.as_ref().map(version),
         ours: ours.as_ref().map(version),
         theirs: theirs.as_ref().map(version),
@@ -118,6 +120,15 @@ fn packaged_file(
         recorded: None,
         path,
     }
+}
+
+/// Describes a file with a conflict, and what both sides did beside it; `own` are its hunks.
+fn description(stopped: &Stopped<'_>, conflict: &FileConflict, own: &[&PackagedHunk]) -> String {
+    if stopped.sibling.is_some() {
+        return describe_in_sibling(conflict);
+    }
+    let description = by_earlier(own).map(|patches| describe_by_earlier(conflict, &patches));
+    description.unwrap_or_else(|| describe_conflict(conflict)) + &beside(stopped, conflict)
 }
 
 /// Describes the changes that both sides made beside the conflict, possible counters first.

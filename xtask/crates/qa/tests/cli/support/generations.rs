@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::moving::{above_everything, upstream_greets_otherwise};
+use super::editing::{commit_project, edit_folder};
+use super::moving::{above_everything, greet, upstream_greets_otherwise};
 use super::upstream::TAG;
 use super::{Output, Project, files, git};
 
@@ -51,13 +52,41 @@ impl Generations {
 
     /// Creates the project with the siblings that `paged-v2` needs.
     pub fn with_siblings() -> Generations {
+        Generations::with_siblings_and(|_| {})
+    }
+
+    /// Does the same; the sibling of the first patch makes `change` beside its conflict.
+    pub fn with_siblings_and(change: impl Fn(&Path)) -> Generations {
         let generations = Generations::new();
         generations.rebase("v2", &["--drop-upstreamed"]).code(4);
-        generations.solve("v2", &super::moving::greet("hi there"));
-        generations.rebase("v2", &["--continue"]).code(4);
-        generations.solve("v2", &super::moving::greet("hi there, dear"));
+        change(&generations.work("v2"));
+        git::git(&generations.work("v2"), &["add", "--all", "--", ".", ":!src/greet.c"]);
+        generations.solve("v2", &greet("hi there"));
+        generations.rebase("v2", &["--continue", "--allow-edits"]).code(4);
+        generations.solve("v2", &greet("hi there, dear"));
         generations.rebase("v2", &["--continue"]).success();
         generations
+    }
+
+    /// Creates a committed project with siblings. That of the first patch has another ring; the patch has got `change`
+    /// at its pin since.
+    pub fn with_stale_sibling(change: impl Fn(&Path)) -> Generations {
+        let generations = Generations::with_siblings_and(ring_otherwise);
+        commit_project(&generations.project);
+        generations.change_patch(1, change);
+        generations
+    }
+
+    /// Makes `change` in a patch, by its number, at its pin, and exports the series.
+    pub fn change_patch(&self, number: usize, change: impl Fn(&Path)) -> Output {
+        self.project.run(&["edit", "paged"]).success();
+        let folder = edit_folder(&self.project, "paged");
+        change(&folder);
+        let commit = format!("HEAD~{}", PATCHES.len() - number);
+        git::git(&folder, &["commit", "--quiet", "--all", "--fixup", &commit]);
+        let editor = "sequence.editor=true";
+        git::git(&folder, &["-c", editor, "rebase", "--quiet", "--interactive", "--autosquash"]);
+        self.project.run(&["export", "paged"]).success()
     }
 
     /// Runs `rebase` for `paged` on a generation.
@@ -103,6 +132,21 @@ impl Generations {
         let text = std::fs::read(folder.join(&name)).unwrap();
         self.project.write(&format!("patches/paged/{}@v1-1.patch", PATCHES[0]), text);
     }
+}
+
+/// Changes `src/ring.c`, which no patch changes.
+pub fn ring_otherwise(folder: &Path) {
+    files::edit(&folder.join("src/ring.c"), "at % size", "size % at");
+}
+
+/// Changes the line that [`ring_otherwise`] changes.
+pub fn ring_in_another_way(folder: &Path) {
+    files::edit(&folder.join("src/ring.c"), "at % size", "at % (size + 1)");
+}
+
+/// Changes the name in `src/name.c`, which no patch changes.
+pub fn name(new: &str) -> impl Fn(&Path) {
+    move |folder: &Path| files::edit(&folder.join("src/name.c"), "\"world\"", &format!("\"{new}\""))
 }
 
 fn section(upstream: &Path, name: &str, tag: &str) -> String {
