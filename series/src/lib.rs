@@ -133,6 +133,7 @@ pub use taken::scan::{Event, UpstreamHistory, UpstreamScan};
 pub use text::added_lines::added_lines;
 pub use text::earlier_lines::{EarlierLines, earlier_lines};
 pub use text::enclosing::{EnclosingFunction, enclosing_function, function_around_place};
+pub use text::identifiers::{HunkWithIdentifiers, hunks_with_identifiers, identifiers};
 pub use text::likeness::{SIMILAR_PERCENT, percent_alike};
 pub use text::line_diff::hunks_between;
 pub use text::markers::{ConflictHunk, ConflictKind, first_marker};
