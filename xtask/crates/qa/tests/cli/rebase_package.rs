@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::rebase_lookalikes::{change_the_left_twin, right_twin_first, without_the_left_twin};
+use super::support::generations::Generations;
 use super::support::moving::{Move, greet, upstream_greets_otherwise};
 use super::support::upstream::TAG;
 use super::support::{Project, files, git};
@@ -94,6 +95,7 @@ fn a_conflict_is_described_in_full() {
         "hunk-01/function-theirs",
         "hunk-01/ours",
         "hunk-01/theirs",
+        "hunk-01/upstream.diff",
     ];
     assert_eq!(files::list(&moving.project.path(FOLDER)), expected);
     let readme = moving.project.read(&format!("{FOLDER}/README.md"));
@@ -110,9 +112,78 @@ fn a_conflict_is_described_in_full() {
         "--continue",
         "--skip",
         "--abort",
+        "The rebase compiles and tests nothing. After its end: cargo xtask sync",
     ] {
         assert!(readme.contains(words), "{readme}");
     }
+}
+
+/// Upstream gives a helper another type, which it defines in another file. Its commits since the pin are gone.
+fn without_history() -> Move {
+    const USE: &str = "int words_used(int size) {\n    int state = make_state(size);\n    return state;\n}\n";
+    let header = |folder: &Path, kind: &str, name: &str| {
+        let text = format!("struct {name} {{\n    int count;\n}};\n\n{kind} make_state(int size);\n");
+        files::write(&folder.join("src/state.h"), text);
+    };
+    Move::with_base(
+        |folder| {
+            header(folder, "int", "word_state");
+            files::write(&folder.join("src/use.c"), USE);
+        },
+        |folder| files::edit(&folder.join("src/use.c"), "make_state(size)", "make_state(size + 1)"),
+        |folder| {
+            header(folder, "struct word_session", "word_session");
+            files::edit(&folder.join("src/use.c"), "int state =", "struct word_session state =");
+            git::git(folder, &["checkout", "--quiet", "--orphan", "alone"]);
+        },
+    )
+}
+
+#[test]
+fn without_history_the_two_trees_show_what_upstream_changed() {
+    let (moving, package) = stopped(without_history());
+    let hunk = &package["hunks"][0];
+    assert_eq!(hunk["commits"], Value::Null);
+    let diff = hunk["upstream_diff"]["text"].as_str().unwrap();
+    assert!(diff.starts_with("--- a/src/use.c\n+++ b/src/use.c\n@@ -1,4 +1,4 @@"), "{diff}");
+    let change = "-    int state = make_state(size);\n+    struct word_session state = make_state(size);\n";
+    assert!(diff.contains(change), "{diff}");
+    assert_eq!(hunk["upstream_diff"]["hunks_left_out"], 0);
+    let related = &package["related"][0];
+    assert_eq!((&related["path"], &related["hunks"]), (&json!("src/state.h"), &json!([1])));
+    assert_eq!(related["defines"], json!(["make_state", "word_session"]));
+    assert_eq!(related["uses"], json!(["size"]));
+    let definition = "-int make_state(int size);\n+struct word_session make_state(int size);\n";
+    assert!(related["diff"]["text"].as_str().unwrap().contains(definition), "{related}");
+    assert_eq!(package["related"].as_array().map(Vec::len), Some(1));
+    for (file, text) in [("hunk-01/upstream.diff", change), ("related.diff", definition)] {
+        let found = moving.project.read(&format!("{FOLDER}/{file}"));
+        assert!(found.contains(text), "{found}");
+    }
+    let readme = moving.project.read(&format!("{FOLDER}/README.md"));
+    for words in [
+        "  upstream's change around it, as a diff of the two trees:\n      --- a/src/use.c\n",
+        "      +    struct word_session state = make_state(size);\n",
+        "* src/state.h: defines `make_state`, `word_session`; uses `size`\n",
+        "      +struct word_session make_state(int size);\n",
+    ] {
+        assert!(readme.contains(words), "{readme}");
+    }
+}
+
+/// A generation is replayed without upstream's history, whether it is there or not.
+#[test]
+fn a_conflict_on_a_generation_has_upstreams_change() {
+    let generations = Generations::new();
+    generations.rebase("v2", &["--drop-upstreamed"]).code(4);
+    let text = generations.project.read("target/espalier/rebase/v2/conflict/conflict.json");
+    let package: Value = serde_json::from_str(&text).unwrap();
+    let hunk = &package["hunks"][0];
+    assert_eq!(hunk["commits"], Value::Null);
+    let diff = hunk["upstream_diff"]["text"].as_str().unwrap();
+    assert!(diff.contains("-        return \"hello\";\n+        return \"hi\";\n"), "{diff}");
+    let check = package["rebase"]["next"]["check"].as_str().unwrap();
+    assert!(check.contains(" build ") && check.contains("paged-v2"), "{check}");
 }
 
 /// Creates a series of two patches. The first changes two files, one of which upstream changes too; the second changes
@@ -404,6 +475,7 @@ fn the_reference_has_every_key() {
     let look_alike = Move::with_patch(change_the_left_twin, right_twin_first);
     let packages = [
         greeting().1,
+        stopped(without_history()).1,
         stopped(look_alike).1,
         stopped(two_candidates()).1,
         stopped(not_utf8()).1,
