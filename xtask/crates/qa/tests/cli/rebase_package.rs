@@ -468,12 +468,21 @@ fn collect_fields(value: &Value, path: &str, found: &mut BTreeMap<String, BTreeS
     }
 }
 
+/// Returns the data of a refused `--continue`.
+fn refused_edits() -> Value {
+    let (moving, _) = greeting();
+    moving.solve(greet("hi there").replace("good day", "good night"));
+    let said = moving.project.run(&["--json", "rebase", "--continue"]).code(4).json();
+    json!({ "edits": said["edits"], "edits_left_out": said["edits_left_out"] })
+}
+
 /// Every key that the tool writes is on the page with its types, and every key of the page is written.
 #[test]
 fn the_reference_has_every_key() {
     let documented = documented();
     let look_alike = Move::with_patch(change_the_left_twin, right_twin_first);
     let packages = [
+        refused_edits(),
         greeting().1,
         stopped(without_history()).1,
         stopped(look_alike).1,
