@@ -287,9 +287,10 @@ fn solved(
         let home = layout.rebase(&here.series_move.home);
         conflict::write_state(&home, &RebaseState { refused: true, ..state.clone() })?;
     }
-    let (commit, beside) = accepted?;
+    let Accepted { commit, patch, beside } = accepted?;
     // After every check: git records the resolution of a conflict once, so a refused one would be offered for ever.
     resolutions::learn(repo, &layout.resolutions())?;
+    checks::note_gone_words(here, &patch);
     for path in &resolved.untracked {
         here.series_move
             .context
@@ -316,13 +317,22 @@ fn read_staged(
     read_resolved(repo, (&state.conflicts, &texts), |path| may_change(here, state, path), &shown_as)
 }
 
-/// Checks a resolution; returns the commit of the patch, and the edits beside the conflict that `allow_edits` accepts.
+/// A resolution that has passed every check.
+struct Accepted {
+    /// The commit of the patch.
+    commit: ObjectId,
+    patch: Patch,
+    /// The edits beside the conflict, which were allowed.
+    beside: Vec<EditBeside>,
+}
+
+/// Checks a resolution; `allow_edits` accepts edits beside the conflict.
 fn accept(
     here: &Place<'_, '_>,
     repo: &RebaseRepo,
     (stop, resolved): (&Stop, &Resolved),
     allow_edits: bool,
-) -> Result<(ObjectId, Vec<EditBeside>)> {
+) -> Result<Accepted> {
     let (file, shown_as) = (here.file, here.series_move.context.layout.show(repo.work()));
     let beside = verify::edits_beside(stop, repo, resolved.tree)?;
     if !allow_edits {
@@ -336,8 +346,8 @@ fn accept(
             )));
     }
     let commit = repo.commit_patch(here.patch, resolved.tree, stop.head)?;
-    checks::recheck(here, repo, (stop.head, commit))?;
-    Ok((commit, beside))
+    let patch = checks::recheck(here, repo, (stop.head, commit))?;
+    Ok(Accepted { commit, patch, beside })
 }
 
 /// Whether the file may be changed: it is in conflict, or in a patch that the user asked to edit.

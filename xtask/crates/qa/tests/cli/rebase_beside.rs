@@ -261,6 +261,24 @@ fn lines_of_the_file_that_look_like_markers_may_stay() {
     moving.assert_moved();
 }
 
+/// Nothing is compiled, but what upstream's code no longer has is named.
+#[test]
+fn a_resolution_with_a_word_that_upstream_removed_is_noted() {
+    let turn = "int words_turned(int at) {\n    return at & 7;\n}\n";
+    let moving = Move::with_base(
+        |folder| files::write(&folder.join("src/turn.c"), turn),
+        |fork| files::edit(&fork.join("src/ring.c"), "at % size", "words_turned(at) % size"),
+        |upstream| {
+            files::edit(&upstream.join("src/turn.c"), "words_turned", "words_spun");
+            files::edit(&upstream.join("src/ring.c"), "at % size", "at % (size)");
+        },
+    );
+    moving.rebase(&[]).code(4);
+    moving.solve_in("src/ring.c", "    return words_turned(at) % (size);\n");
+    let note = "Note `words_turned` is gone from the files that upstream changed (before: in src/turn.c)\n";
+    moving.run(&["--continue"]).success().says(&[note]);
+}
+
 /// A program gets the refused edits as data.
 #[test]
 fn refused_edits_are_data_too() {
