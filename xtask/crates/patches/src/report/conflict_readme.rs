@@ -9,7 +9,7 @@ use super::replay::by_earlier;
 
 /// Maximum number of patches that are named beside a hunk.
 const OTHERS_SHOWN: usize = 8;
-/// Maximum number of lines of upstream's change around a hunk.
+/// Maximum number of lines of a diff that are shown for a hunk.
 const DIFF_SHOWN: usize = 60;
 /// The same for each file with a related change.
 const RELATED_SHOWN: usize = 20;

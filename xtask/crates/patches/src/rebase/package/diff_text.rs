@@ -1,4 +1,4 @@
-//! Diffs of upstream's files, as text.
+//! Diffs, as text.
 
 use espalier_series::{Hunk, LineKind};
 
