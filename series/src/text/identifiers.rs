@@ -119,8 +119,8 @@ pub fn identifiers<'t>(path: &[u8], text: &'t [u8]) -> BTreeSet<&'t [u8]> {
     found
 }
 
-/// Returns the hunks that turn `old` into `new`, two versions of the file at `path`, and whose changed lines have some of
-/// the identifiers `wanted`.
+/// Returns the hunks that turn `old` into `new`, two versions of the file at `path`, and whose changed lines have some
+/// of the identifiers `wanted`.
 ///
 /// # Examples
 ///

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use espalier_series::{Ambiguity, ConflictReason, function_around_place};
+use espalier_series::{Ambiguity, ConflictReason};
 
 use super::Stopped;
 use super::changed_files::changed_files;
 use super::earlier::changed_by_earlier;
 use super::elsewhere::{FileSearch, occurrences};
-use super::lines::{ConflictLines, ConflictedVersions, FileText, line_count, text_of};
+use super::lines::{ConflictLines, ConflictedVersions, FileText, function_around, text_of};
 use super::other_patches::other_patches;
 use super::related::{ShownHunks, Wanted};
 use super::upstream::UpstreamLines;
@@ -22,10 +22,6 @@ const HUNKS_LIMIT: usize = 100;
 const LINES_LIMIT: usize = 32 << 10;
 /// Size limit of the function around one side, in bytes.
 const FUNCTION_LIMIT: usize = 32 << 10;
-/// Number of lines of a function that are shown above and below the conflict.
-const LINES_AROUND: usize = 200;
-/// The same where there is no function.
-const CONTEXT: usize = 20;
 
 /// The places of all conflicts, and upstream's changes that may matter for them.
 #[derive(Default)]
@@ -148,20 +144,6 @@ fn packaged_side(
     let name = function.map(|(name, _)| name);
     let function = FunctionText { name, is_whole, span: span(&around), content };
     PackagedSide { span: span(lines), content: Content::of(text, LINES_LIMIT), function }
-}
-
-/// Returns the function around `lines` with its own lines, and those of them that are shown.
-pub fn function_around(
-    file: &FileText<'_>,
-    lines: &Range<usize>,
-) -> (Option<(String, Range<usize>)>, Range<usize>) {
-    let Some(function) = function_around_place(file.path.as_bytes(), &file.text, lines) else {
-        let end = (lines.end + CONTEXT).min(line_count(&file.text));
-        return (None, lines.start.saturating_sub(CONTEXT).min(end)..end);
-    };
-    let start = function.lines.start.max(lines.start.saturating_sub(LINES_AROUND));
-    let end = function.lines.end.min(lines.end + LINES_AROUND);
-    (Some((function.name, function.lines)), start..end.max(start))
 }
 
 fn span(lines: &Range<usize>) -> LineSpan {

@@ -8,8 +8,7 @@ use espalier_core::sys::git::tree::GitTree;
 use espalier_series::{Hunk, ObjectId, RepoPath, earlier_lines, hunks_between};
 
 use super::diff_text::{diff_text, fitting, of_file};
-use super::hunks::function_around;
-use super::lines::{ConflictLines, ConflictedVersions, FileText};
+use super::lines::{ConflictLines, ConflictedVersions, FileText, function_around};
 use crate::rebase::target::SeriesMove;
 use crate::report::conflict::UpstreamDiff;
 use crate::report::content::Content;
