@@ -1,5 +1,6 @@
 //! Conflict markers in git's style `zdiff3`.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use serde::Serialize;
@@ -160,20 +161,62 @@ fn common_ends(ours: Lines<'_, '_>, theirs: Lines<'_, '_>) -> (usize, usize) {
 
 /// Returns the line, from 1, of the first conflict marker in `text`.
 pub fn first_marker(text: &[u8]) -> Option<usize> {
+    new_marker(text, &[])
+}
+
+/// Returns the line, from 1, of the first conflict marker in `text` that a merge has put there: `versions` are the texts
+/// that were merged, which can have such lines of their own.
+///
+/// # Examples
+///
+/// ```
+/// use espalier_series::new_marker;
+///
+/// let base = b"<<<<<<< a line of the file\none\n".as_slice();
+/// let merged = b"<<<<<<< a line of the file\n<<<<<<< v2\n1\n=======\n2\n>>>>>>> 0001-a.patch\n";
+/// assert_eq!(new_marker(merged, &[base]), Some(2));
+/// assert_eq!(new_marker(base, &[base]), None);
+/// assert_eq!(new_marker(base, &[]), Some(1));
+/// ```
+pub fn new_marker(text: &[u8], versions: &[&[u8]]) -> Option<usize> {
+    // A merge can add a marker that is equal to a line of the file, so lines are counted.
+    let mut left: HashMap<&[u8], usize> = HashMap::new();
+    for version in versions {
+        let mut counts: HashMap<&[u8], usize> = HashMap::new();
+        for (_, marker) in markers_of(version) {
+            *counts.entry(marker).or_default() += 1;
+        }
+        for (marker, count) in counts {
+            let most = left.entry(marker).or_default();
+            *most = count.max(*most);
+        }
+    }
+    let is_new = |(_, marker): &(usize, &[u8])| match left.get_mut(*marker).filter(|count| **count > 0) {
+        Some(count) => {
+            *count -= 1;
+            false
+        }
+        None => true,
+    };
+    let new: Vec<(usize, &[u8])> = markers_of(text).filter(is_new).collect();
+    // A line of equals signs also underlines headings; the other markers occur for no other reason.
+    let has_any = new.iter().any(|(_, marker)| !marker.starts_with(b"="));
+    new.first().filter(|_| has_any).map(|(at, _)| at + 1)
+}
+
+/// Iterates over the lines that look like conflict markers, each with its number, from 0.
+fn markers_of(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let is_marker = |line: &[u8]| {
         [&b"<<<<<<< "[..], b"||||||| ", b">>>>>>> "].iter().any(|marker| line.starts_with(marker))
             || line.trim_ascii_end() == b"======="
     };
-    let mut lines = text.split(|byte| *byte == b'\n');
-    // A line of equals signs also underlines headings; the other markers occur for no other reason.
-    let is_certain = |line: &[u8]| is_marker(line) && !line.starts_with(b"=");
-    let has_any = text.split(|byte| *byte == b'\n').any(is_certain);
-    if has_any { lines.position(is_marker).map(|at| at + 1) } else { None }
+    let lines = text.split(|byte| *byte == b'\n').enumerate();
+    lines.filter(move |(_, line)| is_marker(line)).map(|(at, line)| (at, line.trim_ascii_end()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ConflictKind, Labels, MarkedText, Side, Sides, add_marked, first_marker};
+    use super::{ConflictKind, Labels, MarkedText, Side, Sides, add_marked, first_marker, new_marker};
     use crate::text::line_diff::lines_of;
 
     fn marked(base: &[u8], ours: &[u8], theirs: &[u8], with_base: bool) -> MarkedText {
@@ -200,6 +243,18 @@ mod tests {
         assert_eq!(first_marker(text.as_bytes()), Some(2));
         assert_eq!(drawn(b"", b"c", b"d", false), "<<<<<<< v2\nc\n=======\nd\n>>>>>>> 0001-a.patch\n");
         assert_eq!(first_marker(b"Title\n=======\n"), None);
+    }
+
+    #[test]
+    fn lines_of_the_file_that_look_like_markers_are_its_own() {
+        let own = b"a\n=======\n<<<<<<< a line of the file\n".as_slice();
+        assert_eq!(first_marker(own), Some(2));
+        assert_eq!(new_marker(own, &[b"", own]), None);
+        let twice = [own, b"<<<<<<< a line of the file\n"].concat();
+        assert_eq!(new_marker(&twice, &[own, own]), Some(4));
+        let left = [own, b"b\n=======\n>>>>>>> 0001-a.patch\n"].concat();
+        assert_eq!(new_marker(&left, &[own]), Some(5));
+        assert_eq!(new_marker(b"=======\n", &[]), None);
     }
 
     #[test]

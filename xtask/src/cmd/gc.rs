@@ -110,7 +110,7 @@ fn needed(context: &Context, pins: &Pins, all: &[GeneratedFile]) -> Result<Neede
         toolchains: toolchains.toolchains.iter().filter_map(folder_name).collect(),
         models: models.models.iter().map(|(name, model)| model.folder(name)).collect(),
         edited: edited.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect(),
-        undo: Undo::prepare(&context.layout).is_ok(),
+        undo: Undo::needs_record(&context.layout),
         variants,
     })
 }

@@ -32,8 +32,19 @@ impl Program {
 const KEYS_OF_HINTS: [&str; 3] = ["hint", "hints", "next"];
 
 /// Keys of JSON output whose strings are content only: no line of theirs is a hint, whatever it begins with.
-const KEYS_OF_CONTENT: [&str; 9] =
-    ["author", "difference", "from", "hunks", "message", "range_diff", "script", "subject", "text"];
+const KEYS_OF_CONTENT: [&str; 11] = [
+    "author",
+    "difference",
+    "edits",
+    "from",
+    "hunks",
+    "message",
+    "range_diff",
+    "related",
+    "script",
+    "subject",
+    "text",
+];
 
 /// The beginning of a line that is a hint.
 const HINT: &str = "next: ";

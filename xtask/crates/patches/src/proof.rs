@@ -9,7 +9,7 @@ use espalier_core::sys::git::history;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_series::{
-    ChangedBaseFile, ObjectId, OwnFile, Patch, PlacedPatch, PlacedSeries, SeriesProof, gone_words,
+    ChangedBaseFile, GoneWord, ObjectId, OwnFile, Patch, PlacedPatch, PlacedSeries, SeriesProof, gone_words,
     lost_calls, prove_series,
 };
 
@@ -97,6 +97,11 @@ pub fn prove(
     let own: Vec<OwnFile<'_>> = new.overlays.iter().map(|file| own_file(file)).collect();
     proof.gone_words = gone_words(&placed_new.all_patches(), &own, &changed);
     Ok(proof)
+}
+
+/// Returns the words in lines that `patch` adds, and that upstream's code had in the tree `old` and no longer has in `new`.
+pub fn gone_from_upstream(store: &Store, [old, new]: [ObjectId; 2], patch: &Patch) -> Result<Vec<GoneWord>> {
+    Ok(gone_words(&[patch], &[], &changed_by_upstream(store, old, new)?))
 }
 
 fn own_file(file: &OverlayFile) -> OwnFile<'_> {

@@ -35,7 +35,7 @@ pub struct Needed {
     pub models: BTreeSet<String>,
     /// Trees in which a person has edited files.
     pub edited: BTreeSet<String>,
-    /// Whether the last change can be undone.
+    /// Whether the record of the last change is needed, by `undo` or by the commands that it prints.
     pub undo: bool,
 }
 
@@ -121,7 +121,7 @@ fn fate(found: &GeneratedFile, needed: &Needed) -> Fate {
     let keep = |set: &BTreeSet<String>, why| if set.contains(name) { Fate::Stays } else { Fate::Goes(why) };
     match found.folder.as_str() {
         "" if name == UNDO && needed.undo => Fate::Stays,
-        "" if name == UNDO => Fate::Goes("the record of a change that cannot be undone any more"),
+        "" if name == UNDO => Fate::Goes("the record of a change of which nothing is left to undo"),
         "" => Fate::Goes(if name == "tmp" {
             "of a run that was killed"
         } else {

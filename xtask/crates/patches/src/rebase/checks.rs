@@ -1,5 +1,6 @@
 //! Checks of a patch that came back from a person or a program. They are run here, whatever the other side has run:
-//! lint on the new text at once; that the new series applies exactly when it is staged (`finish.rs`).
+//! lint on the new text at once; that the new series applies exactly when it is staged (`finish.rs`). Nothing is compiled
+//! or tested: `sync --since` does that, after the end.
 
 use espalier_core::error::{Error, Kind, Result};
 use espalier_core::sys::git::format_patch::format_series;
@@ -10,14 +11,30 @@ use espalier_series::{Finding, LintRules, ObjectId, Patch, lint_owners, lint_pat
 
 use super::place::Place;
 use super::target::SeriesMove;
+use crate::proof::gone_from_upstream;
+use crate::report::proof_text::notes_on_gone_words;
 
-/// Checks the patch that was committed as `commit` on top of `head`.
-pub fn recheck(here: &Place<'_, '_>, repo: &RebaseRepo, (head, commit): (ObjectId, ObjectId)) -> Result<()> {
+/// Checks the patch that was committed as `commit` on top of `head`, and returns it.
+pub fn recheck(
+    here: &Place<'_, '_>,
+    repo: &RebaseRepo,
+    (head, commit): (ObjectId, ObjectId),
+) -> Result<Patch> {
     let new = new_text(here, repo, (head, commit))?;
-    refuse_new_findings(here, &new)?;
-    // Call site for a check that builds and tests the patch: every resolution passes here, and `repo` has the tree of
-    // `commit` on disk.
-    Ok(())
+    let patch = new.parse().map_err(|error| still_waits(Error { kind: Kind::Conflict, ..error }))?;
+    refuse_new_findings(here, &new, &patch)?;
+    Ok(patch)
+}
+
+/// Names the words of an accepted patch that upstream's code no longer has: it may not compile. What else could be wrong
+/// takes a build to find.
+pub fn note_gone_words(here: &Place<'_, '_>, patch: &Patch) {
+    let SeriesMove { context, stack, store, tip, .. } = here.series_move;
+    // An addition: the patch is accepted without it too.
+    let gone = gone_from_upstream(store, [stack.pin.tree, tip.tree], patch).unwrap_or_default();
+    for note in notes_on_gone_words(&gone) {
+        context.ui.status("Note", note.strip_prefix("note: ").unwrap_or(&note));
+    }
 }
 
 /// Returns the patch as git writes it, under its old name.
@@ -34,13 +51,12 @@ fn new_text(
 }
 
 /// Refuses the new patch if it breaks a rule of lint that the old one keeps. Other findings are not the resolution's.
-fn refuse_new_findings(here: &Place<'_, '_>, new: &PatchFile) -> Result<()> {
+fn refuse_new_findings(here: &Place<'_, '_>, new: &PatchFile, patch: &Patch) -> Result<()> {
     let SeriesMove { context, stack, .. } = here.series_move;
     let rules = context.lint_rules()?;
     let old = stack.files.get(here.at).map_or_else(Vec::new, |old| findings(here, here.patch, old, &rules));
-    let patch = new.parse().map_err(|error| still_waits(Error { kind: Kind::Conflict, ..error }))?;
     let is_old = |finding: &Finding| old.iter().any(|old| old.rule == finding.rule);
-    let mut found = findings(here, &patch, new, &rules);
+    let mut found = findings(here, patch, new, &rules);
     found.retain(|finding| !is_old(finding));
     if found.is_empty() {
         return Ok(());

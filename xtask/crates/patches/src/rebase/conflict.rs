@@ -22,7 +22,7 @@ use super::place::Place;
 use super::stop::{Stop, merged_mode, versions};
 use super::target::{SeriesMove, Target};
 use super::{Prepared, package, verify};
-use crate::rebase::state::RebaseState;
+use crate::rebase::state::{RebaseState, Scope};
 use crate::report::conflict::{ChangeSince, ConflictPackage, NextCommands, PackagedSibling, WaitingRebase};
 use crate::report::content::PathText;
 use crate::report::replay::describe_conflict;
@@ -129,10 +129,19 @@ fn waiting_package(package: ConflictPackage, state: &RebaseState, here: &Place<'
         go_on: ui::hint("cargo xtask rebase --continue"),
         skip: ui::hint("cargo xtask rebase --skip"),
         abort: ui::hint("cargo xtask rebase --abort"),
+        check: ui::hint(&check_command(state)),
     };
     let shown = |folder: &str| context.layout.show(&home.join(folder));
     let rebase = WaitingRebase { done, of, work: shown("work"), folder: shown(PACKAGE), next };
     ConflictPackage { rebase: Some(rebase), ..package }
+}
+
+/// Returns the command that builds and tests the result of a rebase, which only applies patches.
+fn check_command(state: &RebaseState) -> String {
+    match state.scope {
+        Scope::Pin => "cargo xtask sync --since HEAD".to_string(),
+        Scope::Series | Scope::Generation => format!("cargo xtask build --variant {}", state.variant),
+    }
 }
 
 /// Returns the package with the files that a recorded resolution has resolved: they have no markers any more.

@@ -29,7 +29,11 @@ const UNDO: &str = "cargo xtask undo    # if the move was a mistake; before any 
 pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> Result<Prepared> {
     match target {
         Target::Pin(_) => prepare_series(target, repo, state, (stage_moved, &[PROVE, SYNC, UNDO])),
-        Target::Series(_) => prepare_series(target, repo, state, (stage_entry, &[PROVE, UNDO])),
+        Target::Series(series_move) => {
+            let variant = &series_move.stack.variant.name;
+            let build = format!("cargo xtask build --variant {variant}    # the rebase has compiled nothing");
+            prepare_series(target, repo, state, (stage_entry, &[PROVE, build.as_str(), UNDO]))
+        }
         Target::Generation(_) => on_generation::finish(target, repo, state),
     }
 }

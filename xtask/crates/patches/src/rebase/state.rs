@@ -40,6 +40,9 @@ pub struct RebaseState {
     /// Whether it waits at one of them, without a conflict.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub editing: bool,
+    /// Whether a resolution of these conflicts was refused, so that it must not be recorded as it was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
     /// Functions that a person has taken as the same, by accepting a change of one in the other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub same_functions: Vec<SameFunction>,
@@ -234,6 +237,7 @@ impl RebaseState {
             conflicts: Vec::new(),
             edit: Vec::new(),
             editing: false,
+            refused: false,
             same_functions: Vec::new(),
             choices,
         }
@@ -291,6 +295,7 @@ impl RebaseState {
     pub fn leave_stop(&mut self) {
         self.ready = false;
         self.editing = false;
+        self.refused = false;
         self.conflicts.clear();
     }
 

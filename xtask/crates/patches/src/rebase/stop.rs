@@ -50,6 +50,17 @@ impl Stop {
         }
         Stop { replayed, head, tree, may_edit, package: None, ahead: None, blobs, sibling: None }
     }
+
+    /// Returns the texts that were merged in the files with conflicts.
+    pub fn merged_texts(&self) -> Vec<&[u8]> {
+        self.blobs.iter().map(|(_, text)| text.as_slice()).collect()
+    }
+
+    /// Returns the text of a version of a file with a conflict.
+    pub fn text_of(&self, version: &Version) -> Option<&[u8]> {
+        let found = self.blobs.iter().find(|(id, _)| *id == version.id);
+        found.map(|(_, text)| text.as_slice())
+    }
 }
 
 /// Returns the mode of a merged file: the patch's, unless upstream changed it.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 
 use espalier_core::error::{Error, Kind, Result};
 use espalier_core::next_command::{git_in, quoted_bytes};
@@ -10,32 +11,38 @@ use espalier_core::sys::git::history::changed_between;
 use espalier_core::sys::git::tree::{Entry, GitTree};
 use espalier_core::sys::work_trees::rebase_repo::{AUTOMATIC, RebaseRepo};
 use espalier_series::{
-    ConflictReason, EditedLines, FileConflict, Mode, ObjectId, OutsideEdit, RepoPath, first_marker,
-    outside_edits, printable,
+    ConflictHunk, ConflictReason, EditedLines, FileConflict, Mode, ObjectId, OutsideEdit, RepoPath,
+    earlier_lines, hunks_between, new_marker, outside_edits, printable,
 };
+use serde::Serialize;
+use serde_json::json;
 
-use super::stop::{Stop, merged_mode};
+use super::stop::{Stop, merged_mode, versions};
+use crate::report::content::PathText;
 
 /// Maximum number of edits of one file that are shown.
 const SHOWN_IN_FILE: usize = 10;
 /// Maximum number of files whose edits are shown.
 const SHOWN_FILES: usize = 20;
+/// Maximum number of edits in the data of a refusal.
+const EDITS_LIMIT: usize = 200;
 
 /// An edit of something that was not in conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditBeside {
     /// The file.
     path: Vec<u8>,
-    /// The lines in it, if the edit is of lines.
-    lines: Option<String>,
     /// The difference.
     what: String,
+    /// The lines in it, if the edit is of lines.
+    lines: Option<OutsideEdit>,
     /// The way to undo it.
     undo: Undo,
 }
 
 /// The way to undo an edit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 enum Undo {
     /// The automatic result has the file, and nothing in it was to be resolved.
     Restore,
@@ -48,25 +55,57 @@ enum Undo {
 impl fmt::Display for EditBeside {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = printable(&self.path);
-        match &self.lines {
-            Some(lines) => write!(out, "{path}:{lines}: {}", self.what),
-            None => write!(out, "{path}: {}", self.what),
+        let Some(OutsideEdit { line, found, .. }) = &self.lines else {
+            return write!(out, "{path}: {}", self.what);
+        };
+        match line + found.count.saturating_sub(1) {
+            last if last == *line => write!(out, "{path}:{line}: {}", self.what),
+            last => write!(out, "{path}:{line}-{last}: {}", self.what),
         }
     }
 }
 
 impl EditBeside {
     fn new(path: &[u8], undo: Undo, what: impl Into<String>) -> EditBeside {
-        EditBeside { path: path.to_vec(), lines: None, what: what.into(), undo }
+        EditBeside { path: path.to_vec(), what: what.into(), lines: None, undo }
     }
 
     fn of_lines(path: &[u8], undo: Undo, edit: &OutsideEdit) -> EditBeside {
-        let last = edit.line + edit.found.count.saturating_sub(1);
-        let lines = match last == edit.line {
-            true => edit.line.to_string(),
-            false => format!("{}-{last}", edit.line),
-        };
-        EditBeside { lines: Some(lines), ..EditBeside::new(path, undo, describe(edit)) }
+        EditBeside { lines: Some(edit.clone()), ..EditBeside::new(path, undo, describe(edit)) }
+    }
+}
+
+/// An edit in the data of a refusal; docs/reference/conflict-json.md describes every key.
+#[derive(Serialize)]
+struct EditData<'e> {
+    #[serde(flatten)]
+    path: PathText,
+    description: &'e str,
+    undo: Undo,
+    line: Option<usize>,
+    expected: Option<LinesData<'e>>,
+    found: Option<LinesData<'e>>,
+}
+
+/// One side of an edit.
+#[derive(Serialize)]
+struct LinesData<'e> {
+    lines: usize,
+    first: Option<&'e str>,
+}
+
+impl<'e> EditData<'e> {
+    fn of(edit: &'e EditBeside) -> EditData<'e> {
+        let side = |side: &'e EditedLines| LinesData { lines: side.count, first: side.first.as_deref() };
+        let lines = edit.lines.as_ref();
+        EditData {
+            path: PathText::from(edit.path.as_slice()),
+            description: &edit.what,
+            undo: edit.undo,
+            line: lines.map(|lines| lines.line),
+            expected: lines.map(|lines| side(&lines.expected)),
+            found: lines.map(|lines| side(&lines.found)),
+        }
     }
 }
 
@@ -124,7 +163,11 @@ pub fn refuse(beside: &[EditBeside], file: &str, work: &str, later: &str) -> Res
         1 => format!("an edit is beside what was in conflict in {file}"),
         count => format!("{count} edits are beside what was in conflict in {file}"),
     };
-    let error = listed(beside).into_iter().fold(Error::new(Kind::Conflict, what), Error::detail);
+    let data: Vec<EditData<'_>> = beside.iter().take(EDITS_LIMIT).map(EditData::of).collect();
+    let error = Error::new(Kind::Conflict, what)
+        .with_data("edits", json!(data))
+        .with_data("edits_left_out", json!(beside.len() - data.len()));
+    let error = listed(beside).into_iter().fold(error, Error::detail);
     Err(with_ways_to_undo(error, beside, &git_in(work))
         .hint("or accept it as a part of this patch: cargo xtask rebase --continue --allow-edits")
         .hint(format!("or make it later, {later}")))
@@ -163,6 +206,7 @@ fn with_ways_to_undo(error: Error, beside: &[EditBeside], git: &str) -> Error {
 pub fn edits_beside(stop: &Stop, repo: &RebaseRepo, resolved: ObjectId) -> Result<Vec<EditBeside>> {
     let mut check = Check {
         repo,
+        stop,
         handed_over: HandedOver::of(stop),
         automatic: GitTree::new(&repo.store, stop.tree)?,
         resolved: GitTree::new(&repo.store, resolved)?,
@@ -192,6 +236,9 @@ struct HandedOver<'s> {
     texts: BTreeMap<&'s [u8], &'s FileConflict>,
     /// Files that are in conflict as a whole.
     files: BTreeMap<&'s [u8], WholeFile>,
+    /// Candidates for the new path of files that are gone, which may change where the hunks of the patch land; with the
+    /// conflicts about those files.
+    candidates: BTreeMap<&'s [u8], Vec<&'s FileConflict>>,
     /// Paths of which at least one has to have a file.
     either: Vec<Vec<&'s RepoPath>>,
 }
@@ -207,7 +254,12 @@ struct WholeFile {
 
 impl<'s> HandedOver<'s> {
     fn of(stop: &'s Stop) -> HandedOver<'s> {
-        let mut all = HandedOver { texts: BTreeMap::new(), files: BTreeMap::new(), either: Vec::new() };
+        let mut all = HandedOver {
+            texts: BTreeMap::new(),
+            files: BTreeMap::new(),
+            candidates: BTreeMap::new(),
+            either: Vec::new(),
+        };
         for conflict in stop.replayed.conflicts() {
             match conflict.hunks.is_empty() {
                 true => all.add_whole(conflict),
@@ -222,7 +274,13 @@ impl<'s> HandedOver<'s> {
             let of_patch = stop.sibling.iter().flat_map(|sibling| &sibling.paths);
             for path in paths.chain(in_conflict).chain(of_patch) {
                 all.files.insert(path.as_bytes(), WholeFile { may_go: true, modes: Vec::new() });
+                all.candidates.remove(path.as_bytes());
             }
+        }
+        // A file that is in conflict as a whole itself may change anywhere.
+        let whole = stop.replayed.conflicts().filter(|conflict| conflict.hunks.is_empty());
+        for version in whole.flat_map(versions).flatten() {
+            all.candidates.remove(version.path.as_bytes());
         }
         all
     }
@@ -231,6 +289,11 @@ impl<'s> HandedOver<'s> {
     fn add_whole(&mut self, conflict: &'s FileConflict) {
         let FileConflict { path, reason, base, ours, theirs, .. } = conflict;
         let versions = || [base, ours, theirs].into_iter().flatten();
+        if let ConflictReason::FileGone { candidates } = reason {
+            for candidate in candidates {
+                self.candidates.entry(candidate.path.as_bytes()).or_default().push(conflict);
+            }
+        }
         let modes: Vec<Mode> = versions().map(|version| version.mode).collect();
         let mut add = |path: &'s [u8], may_go: bool| {
             self.files.insert(path, WholeFile { may_go, modes: modes.clone() });
@@ -261,6 +324,7 @@ impl<'s> HandedOver<'s> {
 /// The comparison of the automatic result and the tree that the user staged.
 struct Check<'s> {
     repo: &'s RebaseRepo,
+    stop: &'s Stop,
     handed_over: HandedOver<'s>,
     automatic: GitTree<'s>,
     resolved: GitTree<'s>,
@@ -276,7 +340,10 @@ impl Check<'_> {
             return self.text(conflict, expected, found);
         }
         match self.handed_over.files.get(path) {
-            Some(whole) => Ok(whole_file(path, whole, expected, found).into_iter().collect()),
+            Some(whole) => match whole_file(path, whole, expected, found) {
+                Some(edit) => Ok(vec![edit]),
+                None => self.candidate(path, expected, found),
+            },
             None if expected == found => Ok(Vec::new()),
             None => self.other_file(path, expected, found),
         }
@@ -301,6 +368,28 @@ impl Check<'_> {
             return Ok(vec![other_mode(path, Undo::ByHand, mode, found.mode)]);
         }
         Ok(edits_of_text(conflict, &self.repo.store.read(found.id)?))
+    }
+
+    /// Compares a file that one which is gone may have become with what it was, except where the hunks of the patch land.
+    /// Any other file that is in conflict as a whole has no edits.
+    fn candidate(
+        &self,
+        path: &[u8],
+        expected: Option<Entry>,
+        found: Option<Entry>,
+    ) -> Result<Vec<EditBeside>> {
+        let conflicts = self.handed_over.candidates.get(path);
+        let Some(((conflicts, expected), found)) = conflicts.zip(expected).zip(found) else {
+            return Ok(Vec::new());
+        };
+        let text = self.repo.store.read(expected.id)?;
+        let mut landed: Vec<Range<usize>> = Vec::new();
+        for conflict in conflicts {
+            let [base, _, theirs] = versions(conflict).map(|version| self.stop.text_of(version?));
+            landed.extend(landed_lines(&text, base.unwrap_or_default(), theirs.unwrap_or_default()));
+        }
+        let edits = outside_edits(&text, &as_conflicts(landed), &self.repo.store.read(found.id)?);
+        Ok(edits.iter().map(|edit| EditBeside::of_lines(path, Undo::ByHand, edit)).collect())
     }
 
     /// Describes the change of a file that was not in conflict.
@@ -348,13 +437,14 @@ impl Check<'_> {
     }
 
     /// Refuses a marker that is left in a file: of the conflict, whichever way the file was staged, or of a merge of the
-    /// user's own. The automatic result may have lines that look like one.
+    /// user's own. The automatic result and the texts that were merged may have lines that look like one.
     fn refuse_new_marker(&self, path: &[u8], expected: Option<Entry>, found: Entry) -> Result<()> {
-        if expected == Some(found) {
-            return Ok(());
-        }
-        let marker = |entry: Entry| self.repo.store.read(entry.id).ok().and_then(|text| first_marker(&text));
-        match marker(found).filter(|_| expected.and_then(marker).is_none()) {
+        // A submodule has no content here.
+        let Ok(text) = self.repo.store.read(found.id) else { return Ok(()) };
+        let before = expected.and_then(|entry| self.repo.store.read(entry.id).ok());
+        let mut versions = self.stop.merged_texts();
+        versions.extend(before.iter().map(|text| text.as_slice()));
+        match new_marker(&text, &versions).filter(|_| expected != Some(found)) {
             None => Ok(()),
             Some(line) => {
                 let what = format!("`{}` is staged with a conflict marker in line {line}", printable(path));
@@ -364,6 +454,25 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// Returns the lines of `candidate` where the hunks land that turn `base` into `theirs`.
+fn landed_lines(candidate: &[u8], base: &[u8], theirs: &[u8]) -> Vec<Range<usize>> {
+    let hunks = hunks_between(base, theirs);
+    hunks.iter().map(|hunk| earlier_lines(candidate, base, hunk.old_lines()).lines).collect()
+}
+
+/// Returns ranges of lines as the conflicts of a text: from top to bottom, and apart.
+fn as_conflicts(mut ranges: Vec<Range<usize>>) -> Vec<ConflictHunk> {
+    ranges.sort_by_key(|range| range.start);
+    let mut apart: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match apart.last_mut().filter(|last| range.start <= last.end) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => apart.push(range),
+        }
+    }
+    apart.into_iter().map(|marked| ConflictHunk { marked, base: 0..0, ours: 0..0, theirs: 0..0 }).collect()
 }
 
 /// Compares a file that is in conflict as a whole: whether it exists, and its mode.

@@ -11,15 +11,17 @@ use espalier_core::sys::git::unverified::verification_of;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::ours;
 use espalier_core::sys::upstream::tip::Tip;
-use espalier_core::sys::work_trees::conflict_tree::read_resolved;
+use espalier_core::sys::work_trees::conflict_tree::{Resolved, read_resolved};
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_core::sys::work_trees::resolutions;
-use espalier_series::{Patch, SameFunction};
+use espalier_series::{ObjectId, Patch, SameFunction};
 use serde_json::json;
 
 use super::new_series::{new_series, prove_replayed};
 use super::place::Place;
+use super::stop::Stop;
 use super::target::{PinMove, SeriesMove, Target, load_with_tip};
+use super::verify::EditBeside;
 use super::walk::{Walked, go_on, series_now, stop_again};
 use super::{
     Prepared, Wishes, checks, conflict, edit_stops, finish, on_generation, parent, same_functions, verify,
@@ -62,9 +64,14 @@ pub fn abort(context: &Context, variant: Option<&str>) -> Result<Outcome> {
     if !disk::exists(&home) {
         return Err(none_waits(context, variant));
     }
-    remember_solutions(context, &home);
     // A record that cannot be read must not prevent it.
-    let (scope, named) = match conflict::read_state(&home) {
+    let state = conflict::read_state(&home);
+    let refused = state.iter().flatten().find(|state| state.refused);
+    match refused.map(|state| check_again(context, &pins, state, &home)) {
+        Some(Err(_)) => context.ui.warn("the resolution that `--continue` refused is not recorded"),
+        _ => remember_solutions(context, &home),
+    }
+    let (scope, named) = match state {
         Ok(Some(state)) => (state.scope, state.variant),
         _ => (Scope::Pin, name.to_string()),
     };
@@ -100,6 +107,17 @@ fn prove_done_of(
     let new = new_series(series_move, repo, state)?;
     let patches: Vec<Option<&Patch>> = new.iter().map(|new| new.as_ref().map(|new| &new.patch)).collect();
     prove_replayed(series_move, repo, state, (&patches, false))
+}
+
+/// Checks what is staged as `--continue` without `--allow-edits` would.
+fn check_again(context: &Context, pins: &Pins, state: &RebaseState, home: &Path) -> Result<()> {
+    let store = Store::open(&context.layout.store())?;
+    let target = target_of(context, pins, &store, state)?;
+    let repo = RebaseRepo::open(home)?;
+    let here = Place::of(&target, state)?;
+    let stop = stop_again(&here, &repo, state)?;
+    let resolved = read_staged(&here, &repo, (state, &stop))?;
+    accept(&here, &repo, (state, &stop, &resolved), false).map(drop)
 }
 
 /// Records resolutions for the next time. A failure to do so must not prevent the abort.
@@ -262,14 +280,65 @@ fn solved(
     allow_edits: bool,
 ) -> Result<(DonePatch, Vec<SameFunction>)> {
     let layout = &here.series_move.context.layout;
-    let shown_as = layout.show(repo.work());
-    let resolved = read_resolved(repo, &state.conflicts, |path| may_change(here, state, path), &shown_as)?;
     let stop = stop_again(here, repo, state)?;
-    let beside = verify::edits_beside(&stop, repo, resolved.tree)?;
-    if !allow_edits {
-        verify::refuse(&beside, here.file, &shown_as, &edit_later(here, state))?;
+    let resolved = read_staged(here, repo, (state, &stop))?;
+    let accepted = accept(here, repo, (state, &stop, &resolved), allow_edits);
+    if accepted.is_err() && !state.refused {
+        // For `--abort`, which records resolutions too.
+        let home = layout.rebase(&here.series_move.home);
+        conflict::write_state(&home, &RebaseState { refused: true, ..state.clone() })?;
     }
-    let file = here.file;
+    let Accepted { commit, patch, beside } = accepted?;
+    // After every check: git records the resolution of a conflict once, so a refused one would be offered for ever.
+    resolutions::learn(repo, &layout.resolutions())?;
+    checks::note_gone_words(here, &patch);
+    for path in &resolved.untracked {
+        here.series_move
+            .context
+            .ui
+            .warn(format!("`{path}` is not known to git and is not part of the patch"));
+    }
+    let how = if state.editing { "it was edited by hand" } else { "its conflicts were resolved by hand" };
+    let listed = verify::listed(&beside).into_iter().map(|edit| format!("edited beside them: {edit}"));
+    let notes = std::iter::once(how.to_string()).chain(listed).collect();
+    let same = same_functions::accepted(&stop.replayed, &repo.store, resolved.tree)?;
+    let done =
+        DonePatch { file: here.file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes };
+    Ok((done, same))
+}
+
+/// Returns what is staged in the work tree.
+fn read_staged(
+    here: &Place<'_, '_>,
+    repo: &RebaseRepo,
+    (state, stop): (&RebaseState, &Stop),
+) -> Result<Resolved> {
+    let shown_as = here.series_move.context.layout.show(repo.work());
+    let texts = stop.merged_texts();
+    read_resolved(repo, (&state.conflicts, &texts), |path| may_change(here, state, path), &shown_as)
+}
+
+/// A resolution that has passed every check.
+struct Accepted {
+    /// The commit of the patch.
+    commit: ObjectId,
+    patch: Patch,
+    /// The edits beside the conflict, which were allowed.
+    beside: Vec<EditBeside>,
+}
+
+/// Checks a resolution; `allow_edits` accepts edits beside the conflict.
+fn accept(
+    here: &Place<'_, '_>,
+    repo: &RebaseRepo,
+    (state, stop, resolved): (&RebaseState, &Stop, &Resolved),
+    allow_edits: bool,
+) -> Result<Accepted> {
+    let (file, shown_as) = (here.file, here.series_move.context.layout.show(repo.work()));
+    let beside = verify::edits_beside(stop, repo, resolved.tree)?;
+    if !allow_edits {
+        verify::refuse(&beside, file, &shown_as, &edit_later(here, state))?;
+    }
     if repo.store.tree_of(stop.head)? == resolved.tree {
         return Err(Error::new(Kind::Conflict, format!("nothing is left of {file}"))
             .hint("if that is right: cargo xtask rebase --skip")
@@ -277,25 +346,12 @@ fn solved(
                 "if not, make its change in {shown_as}, `git add` it, then: cargo xtask rebase --continue"
             )));
     }
-    for path in &resolved.untracked {
-        here.series_move
-            .context
-            .ui
-            .warn(format!("`{path}` is not known to git and is not part of the patch"));
-    }
     // A sibling keeps its own message.
     let sibling = stop.sibling.as_ref().and(here.series_move.sibling(here.at));
     let patch = sibling.map_or(here.patch, |sibling| &sibling.patch);
     let commit = repo.commit_patch(patch, resolved.tree, stop.head)?;
-    checks::recheck(here, repo, (stop.head, commit))?;
-    // After every check: git records the resolution of a conflict once, so a refused one would be offered for ever.
-    resolutions::learn(repo, &layout.resolutions())?;
-    let how = if state.editing { "it was edited by hand" } else { "its conflicts were resolved by hand" };
-    let listed = verify::listed(&beside).into_iter().map(|edit| format!("edited beside them: {edit}"));
-    let notes = std::iter::once(how.to_string()).chain(listed).collect();
-    let same = same_functions::accepted(&stop.replayed, &repo.store, resolved.tree)?;
-    let done = DonePatch { file: file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes };
-    Ok((done, same))
+    let patch = checks::recheck(here, repo, (stop.head, commit))?;
+    Ok(Accepted { commit, patch, beside })
 }
 
 /// Returns the way to make another change of the patch after the rebase: on a generation in its sibling.

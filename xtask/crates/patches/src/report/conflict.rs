@@ -36,6 +36,8 @@ pub struct ConflictPackage {
     pub hunks: Vec<PackagedHunk>,
     /// Number of further places.
     pub hunks_left_out: usize,
+    /// Upstream's other changes of identifiers in the lines in conflict, the likeliest to matter first.
+    pub related: Vec<RelatedChange>,
     /// The rebase that waits; none in a report.
     pub rebase: Option<WaitingRebase>,
 }
@@ -193,6 +195,8 @@ pub struct PackagedHunk {
     pub elsewhere: Vec<Occurrence>,
     /// Upstream commits between the two trees that changed the lines, oldest first; `None` if they are not available.
     pub commits: Option<Vec<UpstreamChange>>,
+    /// Upstream's change of the file around the lines, from the two trees; `None` if there is none, or if it is not text.
+    pub upstream_diff: Option<UpstreamDiff>,
     /// Other patches of the series that change the file.
     pub other_patches: Vec<OtherPatch>,
     /// The earlier patches that changed the lines when they were resolved or dropped, where upstream has not changed them;
@@ -290,6 +294,35 @@ pub struct UpstreamChange {
     pub diff: Content,
 }
 
+/// A part of the difference of a file between the two trees.
+#[derive(Debug, Clone, Serialize)]
+pub struct UpstreamDiff {
+    /// Hunks of the diff.
+    #[serde(flatten)]
+    pub content: Content,
+    /// Number of hunks that are not among them.
+    pub hunks_left_out: usize,
+}
+
+/// A file that upstream changed where it defines or uses identifiers of lines in conflict.
+#[derive(Debug, Clone, Serialize)]
+pub struct RelatedChange {
+    /// Its path.
+    #[serde(flatten)]
+    pub path: PathText,
+    /// Numbers of the places with these identifiers.
+    pub hunks: Vec<usize>,
+    /// Identifiers that a changed line defines.
+    pub defines: Vec<String>,
+    /// Identifiers that changed lines use.
+    pub uses: Vec<String>,
+    /// The hunks with these identifiers, the likeliest to matter.
+    pub diff: UpstreamDiff,
+    /// All hunks with these identifiers, as a diff.
+    #[serde(skip)]
+    pub whole: Vec<u8>,
+}
+
 /// Another patch of the series that changes the same file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OtherPatch {
@@ -326,6 +359,8 @@ pub struct NextCommands {
     pub skip: String,
     /// Not at all.
     pub abort: String,
+    /// After the end: the builds and tests, which the rebase does not run.
+    pub check: String,
 }
 
 impl ConflictPackage {
@@ -336,9 +371,11 @@ impl ConflictPackage {
     }
 
     /// Returns the package as indented JSON of at most `limit` characters, for a report on a tip that moves: without the
-    /// names of the tip, and without as much of the texts as is too long. `None` if not even its heads fit.
+    /// names of the tip, without changes that other commits can add to, and without as much of the texts as is too long.
+    /// `None` if not even its heads fit.
     pub fn excerpt(&self, limit: usize) -> Option<String> {
         let mut package = ConflictPackage { to: None, commit: None, rebase: None, ..self.clone() };
+        package.leave_out_changes();
         let reductions: [fn(&mut ConflictPackage); 3] =
             [|_| {}, ConflictPackage::leave_out_functions, ConflictPackage::leave_out_diffs];
         for reduce in reductions {
@@ -356,6 +393,11 @@ impl ConflictPackage {
             }
         }
         None
+    }
+
+    fn leave_out_changes(&mut self) {
+        self.related.clear();
+        self.hunks.iter_mut().for_each(|hunk| hunk.upstream_diff = None);
     }
 
     fn leave_out_functions(&mut self) {
@@ -392,6 +434,7 @@ pub fn json_text(package: &ConflictPackage) -> String {
 #[cfg(test)]
 mod tests {
     use espalier_core::config::pins::Verification;
+    use serde_json::json;
 
     use super::*;
 
@@ -430,9 +473,25 @@ mod tests {
             candidates: Vec::new(),
             elsewhere: Vec::new(),
             commits: Some(vec![change]),
+            upstream_diff: Some(diff()),
             other_patches: Vec::new(),
             changed_by: None,
             texts: Vec::new(),
+        }
+    }
+
+    fn diff() -> UpstreamDiff {
+        UpstreamDiff { content: Content::of(b"--- a/a.c\n", 100), hunks_left_out: 0 }
+    }
+
+    fn related() -> RelatedChange {
+        RelatedChange {
+            path: PathText::from(&b"a.h"[..]),
+            hunks: vec![1],
+            defines: vec!["make_it".into()],
+            uses: Vec::new(),
+            diff: diff(),
+            whole: Vec::new(),
         }
     }
 
@@ -463,8 +522,17 @@ mod tests {
             files: Vec::new(),
             hunks: vec![hunk(1), hunk(2)],
             hunks_left_out: 0,
+            related: vec![related()],
             rebase: None,
         }
+    }
+
+    /// Each commit of upstream can add to them, and the report would change with it.
+    #[test]
+    fn a_report_has_no_changes_around_the_conflict() {
+        let text = package().excerpt(100_000).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&value["related"], &value["hunks"][0]["upstream_diff"]), (&json!([]), &json!(null)));
     }
 
     #[test]

@@ -1,15 +1,21 @@
 //! `README.md` beside `conflict.json`: a summary of a stopped patch for a person.
 
-use espalier_series::{ConflictKind, printable};
+use espalier_series::{ConflictKind, lossy, printable};
 
 use super::conflict::{
     ChangeSince, ConflictPackage, OtherPatch, PackagedHunk, PackagedPatch, PackagedSibling, PackagedSide,
-    StopKind,
+    RelatedChange, StopKind,
 };
 use super::replay::by_earlier;
 
 /// Maximum number of patches that are named beside a hunk.
 const OTHERS_SHOWN: usize = 8;
+/// Maximum number of lines of a diff that are shown for a hunk.
+const DIFF_SHOWN: usize = 60;
+/// The same for each file with a related change.
+const RELATED_SHOWN: usize = 20;
+/// Maximum number of identifiers that are named for such a file.
+const IDENTIFIERS_SHOWN: usize = 6;
 
 /// Returns the text; empty for a report, which has no work tree.
 pub fn readme(package: &ConflictPackage) -> String {
@@ -22,14 +28,19 @@ pub fn readme(package: &ConflictPackage) -> String {
     text += &format!("Work tree: {}\n", rebase.work);
     text += "All of it as data: conflict.json; docs/reference/conflict-json.md of Espalier has every key\n";
     let ours = if sibling.is_some() { "the sibling" } else { "upstream" };
-    hunks.iter().for_each(|hunk| text += &describe(hunk, ours));
+    for (at, hunk) in hunks.iter().enumerate() {
+        text += &describe(hunk, ours);
+        text += &upstream_change(hunk, hunks.get(..at).unwrap_or_default());
+    }
     text += &match sibling {
         Some(_) if hunks.is_empty() => String::new(),
         Some(_) => LEGEND_OF_SIBLING.to_string(),
         None => legend(hunks),
     };
+    text += &related(&package.related);
     text += &format!("\n{}\nThen: {}\n", rules(package), rebase.next.go_on);
     text += &format!("Or without this patch: {}\nOr not at all: {}\n", rebase.next.skip, rebase.next.abort);
+    text += &format!("The rebase compiles and tests nothing. After its end: {}\n", rebase.next.check);
     text
 }
 
@@ -206,6 +217,67 @@ fn others(patches: &[OtherPatch]) -> String {
     match patches.len() - named.len().min(OTHERS_SHOWN) {
         0 => text,
         rest => text + &format!("  {rest} more of the patches change this file\n"),
+    }
+}
+
+/// Upstream's change around the lines, as a diff; one that is shown for an earlier hunk is not repeated.
+fn upstream_change(hunk: &PackagedHunk, earlier: &[PackagedHunk]) -> String {
+    let diff = |hunk: &PackagedHunk| {
+        let found = hunk.texts.iter().find(|(file, _)| *file == "upstream.diff");
+        found.map(|(_, text)| text.clone())
+    };
+    let (Some(text), Some(change)) = (diff(hunk), &hunk.upstream_diff) else { return String::new() };
+    if let Some(same) = earlier.iter().find(|other| diff(other).as_ref() == Some(&text)) {
+        return format!("  upstream's change around it is that of {}/\n", same.folder);
+    }
+    let more = match change.hunks_left_out {
+        0 => String::new(),
+        1 => "; 1 more hunk of the file is elsewhere".to_string(),
+        more => format!("; {more} more hunks of the file are elsewhere"),
+    };
+    let head = format!("  upstream's change around it, as a diff of the two trees{more}:\n");
+    head + &shown_diff(&text, DIFF_SHOWN, &format!("{}/upstream.diff", hunk.folder))
+}
+
+/// Other changes of upstream that a resolution may need: definitions and uses of names in the lines in conflict.
+fn related(changes: &[RelatedChange]) -> String {
+    if changes.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        "\nUpstream's other changes of names that these lines have, the likeliest to matter first:\n"
+            .to_string();
+    for change in changes {
+        let facts = [("defines", &change.defines), ("uses", &change.uses)];
+        let facts = facts.iter().filter(|(_, names)| !names.is_empty());
+        let facts: Vec<String> =
+            facts.map(|(verb, names)| format!("{verb} {}", shown_names(names))).collect();
+        text += &format!("* {}: {}\n", change.path.as_str(), facts.join("; "));
+        text += &shown_diff(&change.whole, RELATED_SHOWN, "related.diff");
+    }
+    text
+}
+
+fn shown_names(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(IDENTIFIERS_SHOWN).map(|name| format!("`{name}`")).collect();
+    match names.len().saturating_sub(IDENTIFIERS_SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Returns the first lines of a diff, indented; `file` has all of them.
+fn shown_diff(diff: &[u8], limit: usize, file: &str) -> String {
+    let diff = lossy(diff);
+    let lines: Vec<&str> = diff.lines().collect();
+    let mut text = String::new();
+    for line in lines.iter().take(limit) {
+        text += format!("      {line}").trim_end();
+        text += "\n";
+    }
+    match lines.len().saturating_sub(limit) {
+        0 => text,
+        more => text + &format!("      and {more} more lines in {file}\n"),
     }
 }
 

@@ -146,7 +146,11 @@ fn notes(series: &ProvenSeries) -> Vec<String> {
 
 /// Returns the notes on words that patches or overlay files use and that upstream no longer has.
 pub fn notes_on_words(series: &ProvenSeries) -> Vec<String> {
-    let gone = &series.proof.gone_words;
+    notes_on_gone_words(&series.proof.gone_words)
+}
+
+/// As [`notes_on_words`], on the words themselves.
+pub fn notes_on_gone_words(gone: &[GoneWord]) -> Vec<String> {
     let mut notes: Vec<String> = gone.iter().take(NOTES_SHOWN).map(note_on_word).collect();
     if gone.len() > NOTES_SHOWN {
         let more = gone.len() - NOTES_SHOWN;

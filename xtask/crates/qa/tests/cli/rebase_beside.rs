@@ -213,6 +213,101 @@ fn a_candidate_for_a_file_that_is_gone_may_change() {
     moving.assert_moved();
 }
 
+/// In a candidate, only the lines that the patch is about may change.
+#[test]
+fn a_candidate_may_change_only_where_the_patch_lands() {
+    let table: String = (0..60).map(|line| format!("int a{line};\n")).collect();
+    let moving = Move::with_base(
+        |folder| files::write(&folder.join("src/table.c"), &table),
+        |fork| files::edit(&fork.join("src/table.c"), "int a20;", "long a20;"),
+        |upstream| {
+            // The hunk lands on other lines there.
+            files::edit(&upstream.join("src/table.c"), "int a5;\n", "int a5;\nint more;\n");
+            std::fs::copy(upstream.join("src/table.c"), upstream.join("src/wheel.c")).unwrap();
+            std::fs::rename(upstream.join("src/table.c"), upstream.join("src/circle.c")).unwrap();
+        },
+    );
+    moving.rebase(&[]).code(4);
+    git::git(&moving.work(), &["rm", "--quiet", "src/table.c"]);
+    let circle = moving.work().join("src/circle.c");
+    files::edit(&circle, "int a20;", "long a20;");
+    files::edit(&circle, "int a40;", "long a40;");
+    stage(&moving);
+    let said = moving.run(&["--continue"]).code(4);
+    said.says(&["an edit is beside", "src/circle.c:42: expected `int a40;`, found `long a40;`"]);
+    files::edit(&circle, "long a40;", "int a40;");
+    stage(&moving);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+}
+
+/// A file can have lines that look like markers, such as one that tests a merge.
+#[test]
+fn lines_of_the_file_that_look_like_markers_may_stay() {
+    let own = "// Markers:\n<<<<<<< a line of this file\n\nint one;\nint two;\n";
+    let change =
+        |text: &'static str| move |folder: &Path| files::edit(&folder.join("src/marks.c"), "int two;", text);
+    let moving = Move::with_base(
+        |folder| files::write(&folder.join("src/marks.c"), own),
+        change("long two;"),
+        change("short two;"),
+    );
+    moving.rebase(&[]).code(4);
+    stage(&moving);
+    moving.run(&["--continue"]).code(4).says(&["src/marks.c` has a conflict marker in line 5"]);
+    files::write(&moving.work().join("src/marks.c"), own.replace("int two;", "long long two;"));
+    stage(&moving);
+    moving.run(&["--continue"]).success();
+    moving.assert_moved();
+}
+
+/// Nothing is compiled, but what upstream's code no longer has is named.
+#[test]
+fn a_resolution_with_a_word_that_upstream_removed_is_noted() {
+    let turn = "int words_turned(int at) {\n    return at & 7;\n}\n";
+    let moving = Move::with_base(
+        |folder| files::write(&folder.join("src/turn.c"), turn),
+        |fork| files::edit(&fork.join("src/ring.c"), "at % size", "words_turned(at) % size"),
+        |upstream| {
+            files::edit(&upstream.join("src/turn.c"), "words_turned", "words_spun");
+            files::edit(&upstream.join("src/ring.c"), "at % size", "at % (size)");
+        },
+    );
+    moving.rebase(&[]).code(4);
+    moving.solve_in("src/ring.c", "    return words_turned(at) % (size);\n");
+    let note = "Note `words_turned` is gone from the files that upstream changed (before: in src/turn.c)\n";
+    moving.run(&["--continue"]).success().says(&[note]);
+}
+
+/// A program gets the refused edits as data.
+#[test]
+fn refused_edits_are_data_too() {
+    let moving = resolved();
+    moving.solve(greet("hi there").replace("good day", "good night"));
+    files::write(&moving.work().join("src/extra.c"), "int extra;\n");
+    stage(&moving);
+    let said = moving.project.run(&["--json", "rebase", "--continue"]).code(4).json();
+    let expected = serde_json::json!([
+        {
+            "path": "src/extra.c",
+            "description": "it is a new file",
+            "undo": "unstage",
+            "line": null,
+            "expected": null,
+            "found": null,
+        },
+        {
+            "path": "src/greet.c",
+            "description": "expected `    return \"good day to you\";`, found `    return \"good night to you\";`",
+            "undo": "by-hand",
+            "line": 8,
+            "expected": { "lines": 1, "first": "    return \"good day to you\";" },
+            "found": { "lines": 1, "first": "    return \"good night to you\";" },
+        },
+    ]);
+    assert_eq!((&said["edits"], &said["edits_left_out"]), (&expected, &serde_json::json!(0)));
+}
+
 /// Every place of every file is named, with its lines and the way to undo it.
 #[test]
 fn every_edit_beside_is_named() {

@@ -436,6 +436,30 @@ fn what_was_refused_is_not_remembered() {
     assert_eq!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), greet("hi there"));
 }
 
+/// `--abort` records resolutions too, and the next rebase would offer what was refused.
+#[test]
+fn what_was_refused_is_not_remembered_after_an_abort() {
+    let refused = || {
+        let moving = Move::new(upstream_greets_otherwise);
+        moving.rebase(&[]).code(4);
+        moving.solve(greet("hi, which is refused").replace("good day", "good night"));
+        moving.run(&["--continue"]).code(4).says(&["an edit is beside what was in conflict"]);
+        moving
+    };
+    let moving = refused();
+    let warning = "warning: the resolution that `--continue` refused is not recorded";
+    moving.run(&["--abort"]).success().says(&[warning]);
+    moving.rebase(&[]).code(4).says_nothing_of("resolved as when");
+    let marked = std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap();
+    assert!(marked.contains("<<<<<<< "), "{marked}");
+    // What was corrected since is recorded.
+    let moving = refused();
+    moving.solve(greet("hi there"));
+    moving.run(&["--abort"]).success().says_nothing_of(warning);
+    moving.rebase(&[]).code(4).says(&["src/greet.c: resolved as when"]);
+    assert_eq!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), greet("hi there"));
+}
+
 const README: &str = "target/espalier/rebase/hello/conflict/README.md";
 
 /// Solves both stops of the usual conflict, and aborts at the end of the second; `second` is the result of that one.

@@ -108,6 +108,7 @@ fn a_conflict_is_handed_over_by_the_command_of_the_warning() {
       0002-greet-all.patch deletes src/greet.c:8, which upstream added: return "good evening to you";
 
     next: cargo xtask prove --variant child HEAD    # what each patch changes, compared with the last commit
+    next: cargo xtask build --variant child    # the rebase has compiled nothing
     next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Resolved patches/child/0002-greet-all.patch: src/greet.c

@@ -95,6 +95,7 @@ fn a_conflict_is_described_in_full() {
         "hunk-01/function-theirs",
         "hunk-01/ours",
         "hunk-01/theirs",
+        "hunk-01/upstream.diff",
     ];
     assert_eq!(files::list(&moving.project.path(FOLDER)), expected);
     let readme = moving.project.read(&format!("{FOLDER}/README.md"));
@@ -111,9 +112,78 @@ fn a_conflict_is_described_in_full() {
         "--continue",
         "--skip",
         "--abort",
+        "The rebase compiles and tests nothing. After its end: cargo xtask sync",
     ] {
         assert!(readme.contains(words), "{readme}");
     }
+}
+
+/// Upstream gives a helper another type, which it defines in another file. Its commits since the pin are gone.
+fn without_history() -> Move {
+    const USE: &str = "int words_used(int size) {\n    int state = make_state(size);\n    return state;\n}\n";
+    let header = |folder: &Path, kind: &str, name: &str| {
+        let text = format!("struct {name} {{\n    int count;\n}};\n\n{kind} make_state(int size);\n");
+        files::write(&folder.join("src/state.h"), text);
+    };
+    Move::with_base(
+        |folder| {
+            header(folder, "int", "word_state");
+            files::write(&folder.join("src/use.c"), USE);
+        },
+        |folder| files::edit(&folder.join("src/use.c"), "make_state(size)", "make_state(size + 1)"),
+        |folder| {
+            header(folder, "struct word_session", "word_session");
+            files::edit(&folder.join("src/use.c"), "int state =", "struct word_session state =");
+            git::git(folder, &["checkout", "--quiet", "--orphan", "alone"]);
+        },
+    )
+}
+
+#[test]
+fn without_history_the_two_trees_show_what_upstream_changed() {
+    let (moving, package) = stopped(without_history());
+    let hunk = &package["hunks"][0];
+    assert_eq!(hunk["commits"], Value::Null);
+    let diff = hunk["upstream_diff"]["text"].as_str().unwrap();
+    assert!(diff.starts_with("--- a/src/use.c\n+++ b/src/use.c\n@@ -1,4 +1,4 @@"), "{diff}");
+    let change = "-    int state = make_state(size);\n+    struct word_session state = make_state(size);\n";
+    assert!(diff.contains(change), "{diff}");
+    assert_eq!(hunk["upstream_diff"]["hunks_left_out"], 0);
+    let related = &package["related"][0];
+    assert_eq!((&related["path"], &related["hunks"]), (&json!("src/state.h"), &json!([1])));
+    assert_eq!(related["defines"], json!(["make_state", "word_session"]));
+    assert_eq!(related["uses"], json!(["size"]));
+    let definition = "-int make_state(int size);\n+struct word_session make_state(int size);\n";
+    assert!(related["diff"]["text"].as_str().unwrap().contains(definition), "{related}");
+    assert_eq!(package["related"].as_array().map(Vec::len), Some(1));
+    for (file, text) in [("hunk-01/upstream.diff", change), ("related.diff", definition)] {
+        let found = moving.project.read(&format!("{FOLDER}/{file}"));
+        assert!(found.contains(text), "{found}");
+    }
+    let readme = moving.project.read(&format!("{FOLDER}/README.md"));
+    for words in [
+        "  upstream's change around it, as a diff of the two trees:\n      --- a/src/use.c\n",
+        "      +    struct word_session state = make_state(size);\n",
+        "* src/state.h: defines `make_state`, `word_session`; uses `size`\n",
+        "      +struct word_session make_state(int size);\n",
+    ] {
+        assert!(readme.contains(words), "{readme}");
+    }
+}
+
+/// A generation is replayed without upstream's history, whether it is there or not.
+#[test]
+fn a_conflict_on_a_generation_has_upstreams_change() {
+    let generations = Generations::new();
+    generations.rebase("v2", &["--drop-upstreamed"]).code(4);
+    let text = generations.project.read("target/espalier/rebase/v2/conflict/conflict.json");
+    let package: Value = serde_json::from_str(&text).unwrap();
+    let hunk = &package["hunks"][0];
+    assert_eq!(hunk["commits"], Value::Null);
+    let diff = hunk["upstream_diff"]["text"].as_str().unwrap();
+    assert!(diff.contains("-        return \"hello\";\n+        return \"hi\";\n"), "{diff}");
+    let check = package["rebase"]["next"]["check"].as_str().unwrap();
+    assert!(check.contains(" build ") && check.contains("paged-v2"), "{check}");
 }
 
 /// Creates a series of two patches. The first changes two files, one of which upstream changes too; the second changes
@@ -421,13 +491,23 @@ fn collect_fields(value: &Value, path: &str, found: &mut BTreeMap<String, BTreeS
     }
 }
 
+/// Returns the data of a refused `--continue`.
+fn refused_edits() -> Value {
+    let (moving, _) = greeting();
+    moving.solve(greet("hi there").replace("good day", "good night"));
+    let said = moving.project.run(&["--json", "rebase", "--continue"]).code(4).json();
+    json!({ "edits": said["edits"], "edits_left_out": said["edits_left_out"] })
+}
+
 /// Every key that the tool writes is on the page with its types, and every key of the page is written.
 #[test]
 fn the_reference_has_every_key() {
     let documented = documented();
     let look_alike = Move::with_patch(change_the_left_twin, right_twin_first);
     let packages = [
+        refused_edits(),
         greeting().1,
+        stopped(without_history()).1,
         stopped(look_alike).1,
         stopped(two_candidates()).1,
         stopped(not_utf8()).1,

@@ -242,14 +242,20 @@ fn a_rebase_that_waits_notices_that_the_change_before_it_was_undone() {
 }
 
 #[test]
-fn gc_keeps_the_record_while_it_can_be_undone() {
+fn gc_keeps_the_record_while_it_is_needed() {
     let project = Project::new();
     project.run(&["lock"]).success();
     let record = project.path("target/espalier/undo/pending.json");
     project.run(&["gc"]).success();
     assert!(record.exists());
+    // The command that the refusal prints copies from the record.
     project.write("espalier.lock", "format = 1\n");
+    project.run(&["undo"]).code(4).says(&["cp target/espalier/undo/espalier.lock espalier.lock"]);
+    project.run(&["gc"]).success();
+    assert!(record.exists());
+    std::fs::remove_file(project.path("espalier.lock")).unwrap();
+    project.run(&["undo"]).code(2).says(&["the files are as they were before"]);
     let said = project.run(&["gc"]).success().stdout;
-    let gone = "target/espalier/undo: the record of a change that cannot be undone any more";
+    let gone = "target/espalier/undo: the record of a change of which nothing is left to undo";
     assert!(said.contains(gone) && !record.exists(), "{said}");
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use espalier_series::{ObjectId, ObjectKind};
-use espalier_series::{RepoPath, first_marker, printable};
+use espalier_series::{RepoPath, new_marker, printable};
 use git2::{Index, IndexEntry, IndexTime, Repository, Status, StatusOptions};
 
 use super::rebase_repo::RebaseRepo;
@@ -143,19 +143,20 @@ pub struct Resolved {
     pub untracked: Vec<String>,
 }
 
-/// Returns the tree that the user has staged. `may_change` decides which files belong to the resolution.
+/// Returns the tree that the user has staged. `conflicts` are the paths in conflict, and the texts that were merged, which
+/// can have lines that look like conflict markers. `may_change` decides which files belong to the resolution.
 ///
 /// # Errors
 ///
 /// While one of `conflicts` has a conflict marker, a path is unmerged, or a change is not staged.
 pub fn read_resolved(
     repo: &RebaseRepo,
-    conflicts: &[RepoPath],
+    (conflicts, versions): (&[RepoPath], &[&[u8]]),
     may_change: impl Fn(&[u8]) -> bool,
     shown_as: &str,
 ) -> Result<Resolved> {
     for path in conflicts {
-        refuse_markers(repo, path, shown_as)?;
+        refuse_markers(repo, (path, versions), shown_as)?;
     }
     let opened = Repository::open(repo.work()).map_err(broken)?;
     let mut index = opened.index().map_err(broken)?;
@@ -191,12 +192,12 @@ fn not_staged(shown_as: &str, path: &[u8], may_change: bool) -> Error {
 
 const NOT_STAGED: Status = Status::WT_MODIFIED.union(Status::WT_DELETED).union(Status::WT_TYPECHANGE);
 
-fn refuse_markers(repo: &RebaseRepo, path: &RepoPath, shown_as: &str) -> Result<()> {
+fn refuse_markers(repo: &RebaseRepo, (path, versions): (&RepoPath, &[&[u8]]), shown_as: &str) -> Result<()> {
     let on_disk = repo.work().join(native(path));
     if !on_disk.is_file() {
         return Ok(());
     }
-    match first_marker(&disk::read(&on_disk)?) {
+    match new_marker(&disk::read(&on_disk)?, versions) {
         None => Ok(()),
         Some(line) => Err(waits(format!("`{shown_as}/{path}` has a conflict marker in line {line}"))
             .hint(format!("edit it, then: {}", add_command(shown_as, path.as_bytes())))

@@ -1,51 +1,17 @@
 //! Other places of the new tree that have the text that a patch expects: the code may have been moved there.
 
-use espalier_core::error::Result;
-use espalier_core::sys::git::history;
-use espalier_series::{LineSearch, ObjectId, enclosing_function};
+use espalier_series::{LineSearch, enclosing_function};
 
+use super::changed_files::ChangedFile;
 use super::lines::{ConflictLines, ConflictedVersions, lines_of, text_of};
-use crate::rebase::target::SeriesMove;
 use crate::report::conflict::{FoundText, Occurrence};
 use crate::report::content::PathText;
 
-/// Maximum number of files that are searched.
-const FILES_LIMIT: usize = 500;
-/// Size limit of all of them, in bytes.
-const BYTES_LIMIT: usize = 16 << 20;
 /// Maximum number of places that are named, of one text in one file and in all.
 const PLACES_IN_FILE: usize = 4;
 const PLACES_LIMIT: usize = 16;
 /// Number of letters and digits below which lines say too little to be looked for.
 const TELLING: usize = 12;
-
-/// A file of the new tree.
-pub struct NewFile {
-    path: Vec<u8>,
-    text: Vec<u8>,
-}
-
-/// Returns the text files that upstream added or changed between the two trees; none for a rebase onto another series.
-pub fn changed_files(series_move: &SeriesMove<'_>) -> Result<Vec<NewFile>> {
-    let SeriesMove { store, stack, tip, .. } = series_move;
-    if tip.commit.is_zero() {
-        return Ok(Vec::new());
-    }
-    let mut files = Vec::new();
-    let mut left = BYTES_LIMIT;
-    for changed in history::changed_between(store, stack.pin.tree, tip.tree)? {
-        let [_, id] = changed.blobs;
-        // A submodule has no blob here.
-        let text = if id == ObjectId::ZERO { None } else { store.read(id).ok() };
-        let Some(text) = text.filter(|text| text.len() <= left && !text.contains(&0)) else { continue };
-        left -= text.len();
-        files.push(NewFile { path: changed.path, text: text.to_vec() });
-        if files.len() == FILES_LIMIT {
-            break;
-        }
-    }
-    Ok(files)
-}
 
 /// A file, prepared for the search.
 pub struct FileSearch<'f> {
@@ -55,9 +21,9 @@ pub struct FileSearch<'f> {
 }
 
 impl<'f> FileSearch<'f> {
-    /// Prepares `file`.
-    pub fn new(file: &'f NewFile) -> FileSearch<'f> {
-        FileSearch::of(&file.path, &file.text)
+    /// Prepares the new version of `file`.
+    pub fn new(file: &'f ChangedFile) -> FileSearch<'f> {
+        FileSearch::of(&file.path, &file.new)
     }
 
     fn of(path: &'f [u8], text: &'f [u8]) -> FileSearch<'f> {

@@ -19,6 +19,10 @@ pub fn write(package: &ConflictPackage, folder: &Path, scratch: &Path) -> Result
             disk::write_atomically(&home.join(&hunk.folder).join(name), text)?;
         }
     }
+    if !package.related.is_empty() {
+        let diffs: Vec<&[u8]> = package.related.iter().map(|change| change.whole.as_slice()).collect();
+        disk::write_atomically(&home.join("related.diff"), &diffs.concat())?;
+    }
     remove(folder)?;
     ours::rename(&home, folder)
 }

@@ -2,15 +2,18 @@
 
 use std::ops::Range;
 
-use espalier_series::{Ambiguity, ConflictReason, function_around_place};
+use espalier_series::{Ambiguity, ConflictReason};
 
 use super::Stopped;
+use super::changed_files::changed_files;
 use super::earlier::changed_by_earlier;
-use super::elsewhere::{FileSearch, changed_files, occurrences};
-use super::lines::{ConflictLines, ConflictedVersions, FileText, line_count, text_of};
+use super::elsewhere::{FileSearch, occurrences};
+use super::lines::{ConflictLines, ConflictedVersions, FileText, function_around, text_of};
 use super::other_patches::other_patches;
+use super::related::{ShownHunks, Wanted};
 use super::upstream::UpstreamLines;
-use crate::report::conflict::{FunctionText, LineSpan, PackagedHunk, PackagedSide, PatchHunk};
+use super::upstream_diff::change_around;
+use crate::report::conflict::{FunctionText, LineSpan, PackagedHunk, PackagedSide, PatchHunk, RelatedChange};
 use crate::report::content::{Content, PathText};
 
 /// Maximum number of places that are described.
@@ -19,37 +22,59 @@ const HUNKS_LIMIT: usize = 100;
 const LINES_LIMIT: usize = 32 << 10;
 /// Size limit of the function around one side, in bytes.
 const FUNCTION_LIMIT: usize = 32 << 10;
-/// Number of lines of a function that are shown above and below the conflict.
-const LINES_AROUND: usize = 200;
-/// The same where there is no function.
-const CONTEXT: usize = 20;
 
-/// Describes the places of all `conflicts`; returns them with the number of those left out.
-pub fn describe(stopped: &Stopped<'_>, conflicts: &[ConflictedVersions<'_>]) -> (Vec<PackagedHunk>, usize) {
+/// The places of all conflicts, and upstream's changes that may matter for them.
+#[derive(Default)]
+pub struct Places {
+    pub hunks: Vec<PackagedHunk>,
+    /// Number of further places.
+    pub left_out: usize,
+    pub related: Vec<RelatedChange>,
+}
+
+/// Describes the places of all `conflicts`.
+pub fn describe(stopped: &Stopped<'_>, conflicts: &[ConflictedVersions<'_>]) -> Places {
+    let mut places = Places::default();
     if conflicts.is_empty() {
-        return (Vec::new(), 0);
+        return places;
     }
-    // Both are additions: the conflict itself is reported without them too.
+    // All are additions: the conflict itself is reported without them too.
     let upstream = UpstreamLines::load(stopped.series_move).unwrap_or_default();
-    let changed = changed_files(stopped.series_move).unwrap_or_default();
+    let changed = changed_files(stopped.series_move, conflicts).unwrap_or_default();
     let searches: Vec<FileSearch<'_>> = changed.iter().map(FileSearch::new).collect();
-    let mut hunks = Vec::new();
-    let mut left_out = 0;
+    let (mut wanted, mut shown) = (Wanted::default(), ShownHunks::new());
     for versions in conflicts {
         for lines in versions.places() {
-            if hunks.len() == HUNKS_LIMIT {
-                left_out += 1;
+            if places.hunks.len() == HUNKS_LIMIT {
+                places.left_out += 1;
                 continue;
             }
-            let mut hunk = described(versions, &lines, hunks.len() + 1);
+            let mut hunk = described(versions, &lines, places.hunks.len() + 1);
             hunk.changed_by = changed_by_earlier(stopped, versions, &lines);
             hunk.elsewhere = occurrences(versions, &lines, &searches);
             hunk.commits = upstream.as_ref().and_then(|upstream| upstream.changes(versions, &lines).ok());
             hunk.other_patches = other_patches(stopped, (versions, &lines), hunk.function.as_deref());
-            hunks.push(hunk);
+            add_upstream_diff(stopped, (versions, &lines), &mut hunk, &mut shown);
+            wanted.add(hunk.number, versions, &lines);
+            places.hunks.push(hunk);
         }
     }
-    (hunks, left_out)
+    places.related = wanted.changes(&changed, &shown);
+    places
+}
+
+/// Adds upstream's change around one place, and notes which hunks of it are shown.
+fn add_upstream_diff(
+    stopped: &Stopped<'_>,
+    (versions, lines): (&ConflictedVersions<'_>, &ConflictLines),
+    hunk: &mut PackagedHunk,
+    shown: &mut ShownHunks,
+) {
+    let Ok(Some(change)) = change_around(stopped.series_move, versions, lines) else { return };
+    let path = versions.ours.as_ref().map_or(&versions.conflict.path, |ours| ours.path).as_bytes();
+    shown.extend(change.shown.iter().map(|line| (path.to_vec(), *line)));
+    hunk.texts.push(("upstream.diff", change.whole));
+    hunk.upstream_diff = Some(change.diff);
 }
 
 /// Describes one place as far as its texts alone tell.
@@ -89,6 +114,7 @@ fn described(versions: &ConflictedVersions<'_>, lines: &ConflictLines, number: u
         candidates,
         elsewhere: Vec::new(),
         commits: None,
+        upstream_diff: None,
         other_patches: Vec::new(),
         changed_by: None,
         texts,
@@ -118,20 +144,6 @@ fn packaged_side(
     let name = function.map(|(name, _)| name);
     let function = FunctionText { name, is_whole, span: span(&around), content };
     PackagedSide { span: span(lines), content: Content::of(text, LINES_LIMIT), function }
-}
-
-/// Returns the function around `lines` with its own lines, and those of them that are shown.
-fn function_around(
-    file: &FileText<'_>,
-    lines: &Range<usize>,
-) -> (Option<(String, Range<usize>)>, Range<usize>) {
-    let Some(function) = function_around_place(file.path.as_bytes(), &file.text, lines) else {
-        let end = (lines.end + CONTEXT).min(line_count(&file.text));
-        return (None, lines.start.saturating_sub(CONTEXT).min(end)..end);
-    };
-    let start = function.lines.start.max(lines.start.saturating_sub(LINES_AROUND));
-    let end = function.lines.end.min(lines.end + LINES_AROUND);
-    (Some((function.name, function.lines)), start..end.max(start))
 }
 
 fn span(lines: &Range<usize>) -> LineSpan {

@@ -4,10 +4,15 @@ use std::ops::Range;
 
 use espalier_series::{
     ConflictKind, ConflictReason, Content, FileConflict, FilePatch, Hunk, LineKind, MergeKind, Patch,
-    RepoPath, Version,
+    RepoPath, Version, function_around_place,
 };
 
 use super::Stopped;
+
+/// Number of lines of a function that are shown above and below the conflict.
+const LINES_AROUND: usize = 200;
+/// The same where there is no function.
+const CONTEXT: usize = 20;
 
 /// A file with a conflict, and the text of its versions.
 pub struct ConflictedVersions<'s> {
@@ -127,6 +132,20 @@ fn changed_lines(hunk: &Hunk) -> (Range<usize>, Range<usize>) {
     let inner =
         |start: usize, count: usize| start + first..(start + count).saturating_sub(last).max(start + first);
     (inner(hunk.old_lines_before(), hunk.old_count), inner(hunk.new_lines_before(), hunk.new_count))
+}
+
+/// Returns the function around `lines` with its own lines, and those of them that are shown.
+pub fn function_around(
+    file: &FileText<'_>,
+    lines: &Range<usize>,
+) -> (Option<(String, Range<usize>)>, Range<usize>) {
+    let Some(function) = function_around_place(file.path.as_bytes(), &file.text, lines) else {
+        let end = (lines.end + CONTEXT).min(line_count(&file.text));
+        return (None, lines.start.saturating_sub(CONTEXT).min(end)..end);
+    };
+    let start = function.lines.start.max(lines.start.saturating_sub(LINES_AROUND));
+    let end = function.lines.end.min(lines.end + LINES_AROUND);
+    (Some((function.name, function.lines)), start..end.max(start))
 }
 
 /// Iterates over the lines of a text, each with its line feed.

@@ -1,12 +1,16 @@
 //! A patch at which a rebase stops, described with everything that a person or a program needs to resolve it.
 
+mod changed_files;
+mod diff_text;
 mod earlier;
 mod elsewhere;
 mod folder;
 mod hunks;
 mod lines;
 mod other_patches;
+mod related;
 mod upstream;
+mod upstream_diff;
 mod verified_by;
 
 use espalier_core::error::{Error, Result};
@@ -55,7 +59,7 @@ pub fn build(stopped: &Stopped<'_>) -> Result<ConflictPackage> {
     let SeriesMove { stack, tip, .. } = stopped.series_move;
     let (file, patch) = stopped.patch()?;
     let conflicts = versions(stopped, patch);
-    let (hunks, hunks_left_out) = hunks::describe(stopped, &conflicts);
+    let hunks::Places { hunks, left_out, related } = hunks::describe(stopped, &conflicts);
     let to_edit = !stopped.replayed.has_conflict();
     Ok(ConflictPackage {
         schema: SCHEMA,
@@ -69,7 +73,8 @@ pub fn build(stopped: &Stopped<'_>) -> Result<ConflictPackage> {
         sibling: stopped.sibling.cloned(),
         files: conflicts.iter().map(|versions| packaged_file(stopped, versions, &hunks)).collect(),
         hunks,
-        hunks_left_out,
+        hunks_left_out: left_out,
+        related,
         rebase: None,
     })
 }

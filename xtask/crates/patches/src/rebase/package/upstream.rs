@@ -8,12 +8,13 @@ use espalier_core::error::Result;
 use espalier_core::sys::git::history::{self, Commit};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::tree::{Entry, GitTree};
-use espalier_series::{Hunk, LineKind, ObjectId, earlier_lines, hunks_between};
+use espalier_series::{Hunk, ObjectId, earlier_lines, hunks_between};
 
+use super::diff_text::{diff_text, of_file};
 use super::lines::{ConflictLines, ConflictedVersions};
 use crate::rebase::target::SeriesMove;
 use crate::report::conflict::UpstreamChange;
-use crate::report::content::{Content, PathText};
+use crate::report::content::Content;
 
 /// Maximum number of commits for one conflict: the newest.
 const COMMITS_LIMIT: usize = 20;
@@ -152,10 +153,6 @@ enum Step {
     Began(Vec<u8>),
 }
 
-fn of_file(what: &str, path: &[u8]) -> Vec<u8> {
-    format!("{what} {}\n", PathText::from(path).as_str()).into_bytes()
-}
-
 /// Returns the hunks between two versions of a file that touch `lines` of the newer one, as a diff.
 fn diff_of(
     (old_path, old): (&[u8], &[u8]),
@@ -166,31 +163,5 @@ fn diff_of(
         let start = hunk.new_lines_before();
         start <= lines.end && start + hunk.new_count >= lines.start
     };
-    let [old_path, new_path] = [old_path, new_path].map(PathText::from);
-    let mut text = format!("--- a/{}\n+++ b/{}\n", old_path.as_str(), new_path.as_str()).into_bytes();
-    for hunk in hunks_between(old, new).iter().filter(touches) {
-        add_hunk(&mut text, hunk);
-    }
-    text
-}
-
-/// Adds a hunk as in a patch file, byte for byte.
-fn add_hunk(text: &mut Vec<u8>, hunk: &Hunk) {
-    text.extend(hunk.header().as_bytes());
-    if !hunk.section.is_empty() {
-        text.push(b' ');
-        text.extend(&hunk.section);
-    }
-    text.push(b'\n');
-    for line in hunk.lines.iter() {
-        text.push(match line.kind {
-            LineKind::Context => b' ',
-            LineKind::Add => b'+',
-            LineKind::Delete => b'-',
-        });
-        text.extend(line.bytes);
-        if line.lacks_final_newline() {
-            text.extend(b"\n\\ No newline at end of file\n");
-        }
-    }
+    diff_text([old_path, new_path], hunks_between(old, new).iter().filter(touches))
 }
