@@ -44,6 +44,7 @@ use espalier_series::ObjectId;
 pub use on_tip::conflicts_on;
 use serde_json::json;
 use target::Target;
+pub use target::refuse_unverified;
 pub use waiting::{abort, prove_done, resume, skip};
 
 use crate::generation;
