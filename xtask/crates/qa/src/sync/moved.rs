@@ -12,6 +12,7 @@ use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::ui;
+use espalier_patches::pinned_series::tip_of;
 use espalier_patches::prove;
 use espalier_patches::report::proof::{MoveProof, ProvenSeries};
 use espalier_patches::report::range_diff::settled;
@@ -73,7 +74,7 @@ fn describe(context: &Context, since: &str, variant: Option<&str>) -> Result<Syn
     }
     let proof = prove::prove_since(context, since)?;
     let store = Store::open(&context.layout.store())?;
-    let tip = status::tip_of(&store, new)?;
+    let tip = tip_of(&store, new)?;
     let classes = status::report_on_pin(&before, &variant.name, &tip)?;
     Ok(SyncReport {
         upstream: new.upstream.clone(),
