@@ -4,6 +4,7 @@
 //! the files on disk; a rebase that waits for its user can be compared with the series that it moves.
 
 mod on_generation;
+mod siblings;
 mod state;
 mod write_intended;
 
@@ -25,7 +26,9 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::project::stage::Stage;
 use espalier_series::ObjectId;
+pub use on_generation::prove as prove_generation;
 use serde_json::{Value, json};
+pub use siblings::patches_on;
 use state::State;
 
 use super::{apply, generation};
@@ -82,7 +85,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         true => proof_text::markdown(&proof),
         false => proof_text::text(&proof, options.long) + &next(options, &proof),
     };
-    Ok(Outcome { text, json: json_of(&proof), code: u8::from(!proof.is_proved()) })
+    Ok(Outcome { text, json: json_of(&proof), code: u8::from(!proof.holds()) })
 }
 
 /// Returns the next step if entries can be written: into the files on disk, for a move that is complete.
