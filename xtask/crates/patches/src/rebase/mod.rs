@@ -250,7 +250,9 @@ fn begin(context: &Context, options: &Options) -> Result<Outcome> {
             parent::load(context, &pins, &store, variant)?
         }
         None if variant.like.is_none() => Some(in_place(context, &pins, &store, variant)?),
-        None if options.dry_run => return on_generation::dry_run(context, &pins, &store, variant),
+        None if options.dry_run => {
+            return on_generation::dry_run(context, &pins, &store, (variant, options.choices()));
+        }
         None if options.edit.is_empty() => on_generation::load_if_needed(context, &pins, &store, variant)?,
         None => Some(on_generation::load(context, &pins, &store, variant)?),
     };
