@@ -215,7 +215,7 @@ fn the_default_pin_does_not_move_to_an_unverified_tree() {
     assert!(!said.stdout.contains("unverified"), "{said}");
 }
 
-/// Whoever edits `pins.toml` has the default pin there; its move is not reported as one that holds.
+/// An edit of `pins.toml` can put the default pin there; its move is not reported as one that holds.
 #[test]
 fn a_move_of_the_default_pin_by_hand_to_an_unverified_tree_has_no_report() {
     let sdist = newer(RELEASE);
