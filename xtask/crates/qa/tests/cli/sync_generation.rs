@@ -3,7 +3,7 @@
 use super::support::generations::Generations;
 use super::support::moving::greet;
 use super::support::syncing::{commit_all, user_files};
-use super::support::{Project, git};
+use super::support::{Output, Project, git};
 
 const REPORT: &str = "docs/syncs/v1.0-to-v2.0.md";
 
@@ -16,7 +16,7 @@ fn commit_with_pins(project: &Project, before: &str) {
     project.write("pins.toml", pins);
 }
 
-fn sync(project: &Project) -> super::support::Output {
+fn sync(project: &Project) -> Output {
     project.run_build(&["sync", "--since", "HEAD", "--variant", "paged-v2"])
 }
 
