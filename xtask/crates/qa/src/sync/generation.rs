@@ -1,7 +1,7 @@
 //! `sync --since` for a generation that is new or has another tree: its report in place of that of a move.
 //!
 //! The patches on it were not moved: each is replayed there, or replaced by a sibling. So the proof compares them with
-//! what they are on their own pin, and the commit only says what was there before.
+//! the same patches on their own pin, and the commit only says which tree was there before.
 
 use espalier_core::config::pins::{Pin, Pins, Variant};
 use espalier_core::context::Context;
