@@ -10,6 +10,7 @@ use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::history::{self, Commit};
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::upstream::fetch::Fetcher;
 use espalier_core::sys::upstream::tip::{self, Ask, Tip};
@@ -69,6 +70,13 @@ impl UpToTip {
         context.ui.status("Judging", format!("{} patches at {} commits", patches.len(), history.len()));
         Ok(history)
     }
+}
+
+/// Returns the tip that `pin`, which is in the store, is.
+pub fn tip_of(store: &Store, pin: &Pin) -> Result<Tip> {
+    let (revision, tree) = (pin.revision.clone(), pin.tree);
+    let (commit, verification) = (store.pin_commit(tree)?, verification_of_pin(store, tree));
+    Ok(Tip { name: revision.to_string(), revision, commit, tree, verification })
 }
 
 /// A variant's patches, including its parents', and the store that has the pin.

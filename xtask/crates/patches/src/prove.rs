@@ -4,6 +4,7 @@
 //! the files on disk; a rebase that waits for its user can be compared with the series that it moves.
 
 mod on_generation;
+mod siblings;
 mod state;
 mod write_intended;
 
@@ -25,7 +26,9 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_core::sys::project::stage::Stage;
 use espalier_series::ObjectId;
+pub use on_generation::prove as prove_generation;
 use serde_json::{Value, json};
+pub use siblings::patches_on;
 use state::State;
 
 use super::{apply, generation};
@@ -82,7 +85,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         true => proof_text::markdown(&proof),
         false => proof_text::text(&proof, options.long) + &next(options, &proof),
     };
-    Ok(Outcome { text, json: json_of(&proof), code: u8::from(!proof.is_proved()) })
+    Ok(Outcome { text, json: json_of(&proof), code: u8::from(!proof.holds()) })
 }
 
 /// Returns the next step if entries can be written: into the files on disk, for a move that is complete.
@@ -102,13 +105,32 @@ fn json_of(proof: &MoveProof) -> Value {
     json
 }
 
-/// Compares the files on disk with the commit `since`. The caller holds the run lock.
+/// The proof of a move of one pin, and the series that only one of the two states has.
+#[derive(Debug)]
+pub struct PinProof {
+    /// Every series on the pin that both states have.
+    pub proof: MoveProof,
+    /// Variants whose series is new.
+    pub added: Vec<Name>,
+    /// Variants whose series is gone.
+    pub removed: Vec<Name>,
+}
+
+/// Compares every series on the pin `pin` in the files on disk with the commit `since`. The caller holds the run lock.
 ///
 /// # Errors
 ///
 /// A series of either state does not apply to its pin, or its lock is stale.
-pub fn prove_since(context: &Context, since: &str) -> Result<MoveProof> {
-    prove_states(context, (since, state::ON_DISK), None)
+pub fn prove_since(context: &Context, since: &str, pin: &Name) -> Result<PinProof> {
+    let (old, new) = (State::read(context, since)?, State::read(context, state::ON_DISK)?);
+    let mut series: BTreeSet<Name> = BTreeSet::new();
+    for state in [&old, &new] {
+        series.extend(state.pins().series_on(pin).into_iter().map(|variant| variant.name.clone()));
+    }
+    let is_in = |state: &State<'_>, name: &Name| state.pins().variants.contains_key(name);
+    let (removed, rest): (Vec<Name>, Vec<Name>) = series.into_iter().partition(|name| !is_in(&new, name));
+    let (added, both): (Vec<Name>, Vec<Name>) = rest.into_iter().partition(|name| !is_in(&old, name));
+    Ok(PinProof { proof: prove_variants(context, (&old, &new), both)?, added, removed })
 }
 
 /// Returns pins, lock and patches of the commit `since`, to be read as if they were those of the project.
@@ -122,12 +144,22 @@ pub fn stage_at(context: &Context, since: &str) -> Result<Stage> {
 
 fn prove_states(context: &Context, (old, new): (&str, &str), variant: Option<&str>) -> Result<MoveProof> {
     let (old, new) = (State::read(context, old)?, State::read(context, new)?);
+    let variants = variants(&old, &new, variant)?;
+    prove_variants(context, (&old, &new), variants)
+}
+
+/// Compares the series of `variants`, which both states have.
+fn prove_variants(
+    context: &Context,
+    (old, new): (&State<'_>, &State<'_>),
+    variants: Vec<Name>,
+) -> Result<MoveProof> {
     let store = Store::open(&context.layout.store())?;
     let mut proof =
         MoveProof { old: old.name().to_string(), new: new.name().to_string(), ..MoveProof::default() };
-    for variant in variants(&old, &new, variant)? {
+    for variant in variants {
         let (before, after) =
-            (Applied::of(context, &store, &old, &variant)?, Applied::of(context, &store, &new, &variant)?);
+            (Applied::of(context, &store, old, &variant)?, Applied::of(context, &store, new, &variant)?);
         proof.series.push(before.proof_with(&store, &after)?);
         proof.overlays.extend(other_overlays(&before.locked, &after.locked));
     }

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use clap::Args;
 use espalier_core::config::name::Name;
-use espalier_core::config::pins::Pin;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::next_command::next_command;
@@ -24,7 +23,7 @@ use espalier_series::{FileDrift, Patch, PatchClass, PatchOutcome, Survey, Upstre
 use serde_json::json;
 
 use crate::overlays::{self, UpstreamTree};
-use crate::pinned_series::{Classes, PinnedSeries};
+use crate::pinned_series::{Classes, PinnedSeries, tip_of};
 use crate::range::upstream_commit;
 use crate::range::{self, Range};
 use crate::report::replay;
@@ -112,13 +111,6 @@ pub fn report_on_pin(context: &Context, variant: &str, tip: &Tip) -> Result<Stat
     let series = PinnedSeries::load(context, Some(variant))?;
     let others = judge_others(context, &series, tip)?;
     Ok(StatusReport { others, ..judge_named(&series, tip)? })
-}
-
-/// Returns the tip that `pin`, which is in the store, is.
-pub fn tip_of(store: &Store, pin: &Pin) -> Result<Tip> {
-    let (revision, tree) = (pin.revision.clone(), pin.tree);
-    let (commit, verification) = (store.pin_commit(tree)?, verification_of_pin(store, tree));
-    Ok(Tip { name: revision.to_string(), revision, commit, tree, verification })
 }
 
 /// Returns the command that takes the series to the tip; without one, onto the series that it extends.

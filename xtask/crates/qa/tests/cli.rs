@@ -108,6 +108,7 @@ mod cli {
     mod status;
     mod support;
     mod sync;
+    mod sync_generation;
     mod sync_since;
     mod terminal;
     mod test_changed;

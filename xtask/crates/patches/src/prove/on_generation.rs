@@ -41,7 +41,11 @@ pub fn prove(context: &Context, name: &Name, variant: Option<&str>) -> Result<Mo
 }
 
 /// Returns one variant for every series on the generation.
-fn variants<'p>(pins: &'p Pins, name: &'p Name, variant: Option<&str>) -> Result<Vec<&'p Variant>> {
+pub(super) fn variants<'p>(
+    pins: &'p Pins,
+    name: &'p Name,
+    variant: Option<&str>,
+) -> Result<Vec<&'p Variant>> {
     if let Some(wanted) = variant {
         let found = pins.variant(Some(wanted))?;
         return match pins.patched_on(name).find(|variant| variant.name == found.name) {

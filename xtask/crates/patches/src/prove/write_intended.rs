@@ -28,7 +28,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     json["written"] = json!(missing.keys().collect::<Vec<_>>());
     if missing.is_empty() {
         let text = format!("no entry is missing\n{}", proof_text::text(&proof, false));
-        return Ok(Outcome { text, json, code: u8::from(!proof.is_proved()) });
+        return Ok(Outcome { text, json, code: u8::from(!proof.holds()) });
     }
     let mut stage = Stage::begin(&context.layout)?;
     for (file, entries) in &missing {

@@ -14,7 +14,7 @@ use super::target::{SeriesMove, Target};
 use super::{Choices, Prepared, descendants, on_generation};
 use crate::rebase::state::{RebaseState, SeriesState};
 use crate::report::range_diff::settled;
-use crate::report::rebase::PatchMove;
+use crate::report::rebase::{Fate, PatchMove, RebaseReport};
 use crate::stack::Stack;
 use crate::{apply, lock_file};
 
@@ -67,13 +67,31 @@ fn prepare_series(
         report.reverts.extend(proof.reverts());
         report.proof.push(proof);
     }
-    if !report.is_there() {
-        report.next = next.iter().map(ToString::to_string).collect();
-    }
+    report.next = next_commands(&report, next);
     stage.remove_folder(format!("rebase/{}", named.home));
-    let what = target.scope().describe(&named.home, &named.stack.variant.name);
-    let what = format!("{what} to {}", short_name(&named.tip.name));
+    let what = describe(target, &report);
     Ok(Prepared { report, stage, what, choices: state.choices })
+}
+
+/// Returns the next commands; `moved` are those after a move.
+fn next_commands(report: &RebaseReport, moved: &[&str]) -> Vec<String> {
+    let is_edited = report.count(|fate| fate != Fate::Unchanged) > 0;
+    let next: &[&str] = match report.is_there() {
+        false => moved,
+        true if is_edited => &[PROVE, UNDO],
+        true => &[],
+    };
+    next.iter().map(ToString::to_string).collect()
+}
+
+/// Describes the change for people.
+fn describe(target: &Target<'_>, report: &RebaseReport) -> String {
+    let named = target.named();
+    let (variant, to) = (&named.stack.variant.name, short_name(&named.tip.name));
+    match report.is_there() {
+        true => format!("the edit of {variant} on {to}"),
+        false => format!("{} to {to}", target.scope().describe(&named.home, variant)),
+    }
 }
 
 /// Moves the pin, and returns the lock of the staged project.

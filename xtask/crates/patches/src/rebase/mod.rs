@@ -31,7 +31,7 @@ mod walk;
 
 use clap::Args;
 use espalier_core::config::name::Name;
-use espalier_core::config::pins::{Pins, Variant};
+use espalier_core::config::pins::{Pin, Pins, Variant};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Kind, Result};
 use espalier_core::next_command::next_command;
@@ -45,9 +45,11 @@ use espalier_series::ObjectId;
 pub use on_tip::conflicts_on;
 use serde_json::json;
 use target::Target;
+pub use target::refuse_unverified;
 pub use waiting::{abort, prove_done, resume, skip};
 
 use crate::generation;
+use crate::pinned_series::tip_of;
 pub use crate::rebase::state::Choices;
 use crate::rebase::state::SeriesState;
 use crate::report::rebase::{Fate, RebaseReport};
@@ -58,7 +60,7 @@ use crate::stack::Stack;
 #[derive(Clone, Debug, Default, Args)]
 pub struct Options {
     /// Target: tag, branch or commit id, also `v1.0~3`; default: what the variant builds on, as it is now: the series
-    /// that it extends, or its generation, where the result is siblings.
+    /// that it extends, or its generation, where the result is siblings; with `--edit`, the present pin.
     #[arg(long, value_name = "REF")]
     pub to: Option<String>,
     /// The series, and the source of the target.
@@ -245,8 +247,13 @@ fn begin(context: &Context, options: &Options) -> Result<Outcome> {
             let upstream = Upstream { to, from: options.common.from.as_deref() };
             Some(Target::Pin(target::load(context, &pins, &store, (variant, upstream))?))
         }
-        None if variant.like.is_none() => parent::load(context, &pins, &store, variant)?,
-        None if options.dry_run => return on_generation::dry_run(context, &pins, &store, variant),
+        None if variant.like.is_none() && options.edit.is_empty() => {
+            parent::load(context, &pins, &store, variant)?
+        }
+        None if variant.like.is_none() => Some(in_place(context, &pins, &store, variant)?),
+        None if options.dry_run => {
+            return on_generation::dry_run(context, &pins, &store, (variant, options.choices()));
+        }
         None if options.edit.is_empty() => on_generation::load_if_needed(context, &pins, &store, variant)?,
         None => Some(on_generation::load(context, &pins, &store, variant)?),
     };
@@ -261,6 +268,23 @@ fn begin(context: &Context, options: &Options) -> Result<Outcome> {
             finished(context, start::start(&target, options.choices(), edit)?)
         }
     }
+}
+
+/// Returns the replay for a stop without a move: of the series of `variant` onto the one that it extends if it no longer
+/// applies there, otherwise of every series on the pin, onto the pin.
+fn in_place<'a>(
+    context: &'a Context,
+    pins: &'a Pins,
+    store: &'a Store,
+    variant: &'a Variant,
+) -> Result<Target<'a>> {
+    if pins.parent_series(variant).is_some()
+        && let Some(target) = parent::load(context, pins, store, variant)?
+    {
+        return Ok(target);
+    }
+    let present = |pin: &Pin| tip_of(store, pin);
+    Ok(Target::Pin(target::load_with_tip(context, pins, store, variant, present)?))
 }
 
 /// Returns the files of the patches that `names` select among those of the named variant and its parents. `series` has

@@ -15,7 +15,7 @@ use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series::{
-    ObjectId, PLACEHOLDER, Patch, Replay, TreeChange, Verdict, dropped_sibling, is_same_change,
+    ObjectId, PLACEHOLDER, Patch, PatchClass, Replay, TreeChange, Verdict, dropped_sibling, is_same_change,
 };
 use serde_json::json;
 
@@ -104,12 +104,19 @@ fn placed_patches<'s>(store: &Store, stack: &'s Stack) -> Result<Vec<GenerationP
     }
 }
 
-/// Reports how the patches of `variant` are on its generation; exits with 4 if any of them waits for a person.
-pub fn dry_run(context: &Context, pins: &Pins, store: &Store, variant: &Variant) -> Result<Outcome> {
+/// Reports how the patches of `variant` are on its generation; exits with 4 if any of them waits for a person, and is not
+/// decided by `choices`.
+pub fn dry_run(
+    context: &Context,
+    pins: &Pins,
+    store: &Store,
+    (variant, choices): (&Variant, Choices),
+) -> Result<Outcome> {
     let stack = Stack::read(&context.layout, pins, variant)?;
     stack.fetch(context, store)?;
     let placed = placed_patches(store, &stack)?;
-    let waiting: Vec<String> = placed.iter().filter_map(describe_waiting).collect();
+    let is_open = |patch: &&GenerationPatch<'_>| decided(patch, choices).is_none();
+    let waiting: Vec<String> = placed.iter().filter(is_open).filter_map(describe_waiting).collect();
     let count = |is_so: fn(&Placed) -> bool| placed.iter().filter(|patch| is_so(&patch.result)).count();
     let alone = count(|result| matches!(result, Placed::Replayed(_)));
     let replaced = count(|result| matches!(result, Placed::Replaced { .. }));
@@ -122,10 +129,12 @@ pub fn dry_run(context: &Context, pins: &Pins, store: &Store, variant: &Variant)
         count(Placed::waits),
         describe_blocked(&placed)
     )];
+    lines.extend(describe_decided(&placed, choices));
     lines.extend(waiting.iter().map(|text| format!("  {}", text.replace('\n', "\n  "))));
-    let next = (!waiting.is_empty()).then(|| format!("cargo xtask rebase --variant {}", variant.name));
+    let flags = choices.flags();
+    let next = (!waiting.is_empty()).then(|| format!("cargo xtask rebase --variant {}{flags}", variant.name));
     lines.extend(next.iter().map(|next| format!("next: {next}    # it stops at each that needs a decision")));
-    let patches: Vec<_> = placed.iter().map(patch_json).collect();
+    let patches: Vec<_> = placed.iter().map(|patch| patch_json(patch, choices)).collect();
     let json = json!({
         "variant": variant.name, "generation": stack.pin.name, "patches": patches, "next": next, "written": false
     });
@@ -133,8 +142,28 @@ pub fn dry_run(context: &Context, pins: &Pins, store: &Store, variant: &Variant)
     Ok(Outcome { text: lines.join("\n"), json, code })
 }
 
-fn patch_json(patch: &GenerationPatch<'_>) -> serde_json::Value {
-    let result = match patch.result {
+/// Returns the decision of `choices` about a patch that waits, as `--drop-upstreamed` and `--trim-upstreamed` make it. A
+/// sibling that is not exact is left to a person.
+fn decided(patch: &GenerationPatch<'_>, choices: Choices) -> Option<&'static str> {
+    let Placed::Waits { class, .. } = &patch.result else { return None };
+    match class {
+        _ if patch.sibling.is_some() => None,
+        PatchClass::Upstreamed if choices.drop_upstreamed => Some("dropped"),
+        PatchClass::PartlyUpstreamed if choices.trim_upstreamed => Some("trimmed"),
+        _ => None,
+    }
+}
+
+/// Returns one line for each patch that `choices` decide about.
+fn describe_decided(placed: &[GenerationPatch<'_>], choices: Choices) -> Vec<String> {
+    let line = |patch: &GenerationPatch<'_>| {
+        decided(patch, choices).map(|what| format!("  {}: {what}, upstream has it", patch.file.file))
+    };
+    placed.iter().filter_map(line).collect()
+}
+
+fn patch_json(patch: &GenerationPatch<'_>, choices: Choices) -> serde_json::Value {
+    let by_itself = match patch.result {
         Placed::Replayed(_) => "replayed",
         Placed::Replaced { .. } if patch.sibling.is_some_and(|sibling| sibling.patch.is_dropped()) => {
             "dropped"
@@ -143,6 +172,7 @@ fn patch_json(patch: &GenerationPatch<'_>) -> serde_json::Value {
         Placed::Waits { .. } if patch.result.is_blocked() => "blocked",
         Placed::Waits { .. } | Placed::Behind => "waits",
     };
+    let result = decided(patch, choices).unwrap_or(by_itself);
     let sibling = patch.sibling.map(|sibling| &sibling.file.file);
     json!({ "file": patch.file.file, "sibling": sibling, "result": result, "why": describe_waiting(patch) })
 }

@@ -159,6 +159,16 @@ impl Choices {
         self.strict.unwrap_or(false)
     }
 
+    /// Returns the options that make the choices about upstreamed patches, each after a blank.
+    pub fn flags(self) -> String {
+        let flags = [
+            (self.drop_upstreamed, " --drop-upstreamed"),
+            (self.trim_upstreamed, " --trim-upstreamed"),
+            (self.edit_upstreamed, " --edit-upstreamed"),
+        ];
+        flags.iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| *flag).collect()
+    }
+
     /// Adds `more` to these choices: earlier decisions hold until they are overridden.
     pub fn and(self, more: Choices) -> Choices {
         Choices {

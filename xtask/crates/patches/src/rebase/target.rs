@@ -4,6 +4,7 @@ use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pin, Pins, UNVERIFIABLE, Variant, short_name};
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
+use espalier_core::next_command::next_command;
 use espalier_core::sys::git::history::{self, Commit, Comparisons};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::unverified::verification_of_pin;
@@ -168,7 +169,7 @@ pub fn load_with_tip<'a>(
     let stack = Stack::read(&context.layout, pins, variant)?;
     stack.fetch(context, store)?;
     let tip = find_tip(&stack.pin)?;
-    refuse_unverifiable(pins, &stack.pin, &tip)?;
+    refuse_unverified(pins, &stack.pin, &tip)?;
     let named = onto(context, pins, store, stack.clone(), tip);
     let series = pins.series_on(&variant.pin).into_iter().map(|other| {
         let stack = Stack::read(&context.layout, pins, other)?;
@@ -177,16 +178,34 @@ pub fn load_with_tip<'a>(
     Ok(PinMove { series: series.collect::<Result<_>>()?, named })
 }
 
-/// Refuses to move the pin of the default variant to a revision that its sources have as unpacked files only: with it,
-/// `pins.toml` would be rejected.
-fn refuse_unverifiable(pins: &Pins, pin: &Pin, tip: &Tip) -> Result<()> {
+/// Refuses to move `pin` to `tip` if it is that of the default variant and nothing confirms the tree: it came as unpacked
+/// files, or these are the only source of the revision, with which `pins.toml` would be rejected.
+///
+/// # Errors
+///
+/// Of kind `Usage`, with a generation as the way out.
+pub fn refuse_unverified(pins: &Pins, pin: &Pin, tip: &Tip) -> Result<()> {
     let moved = Pin { revision: tip.revision.clone(), tree: tip.tree, ..pin.clone() };
     let is_default = pins.variant(None)?.pin == pin.name;
-    if !is_default || moved.unverifiable_source().is_none() {
+    let is_without_source = moved.unverifiable_source().is_some();
+    // A rebase within the pin leaves the tree as it is.
+    let is_unverified = tip.tree != pin.tree && !tip.verification.is_verified();
+    if !is_default || !(is_without_source || is_unverified) {
         return Ok(());
     }
-    let what = format!("the pin `{}` cannot move to {}", pin.name, short_name(&tip.name));
-    Err(Error::usage(what).detail(UNVERIFIABLE).hint(moved.way_to_verify()))
+    let to = short_name(&tip.name);
+    let what = format!("the pin `{}` cannot move to {to}", pin.name);
+    let error = Error::usage(what).detail(UNVERIFIABLE).hint(format!(
+        "use {to} as a generation, a pin with `generation-of = \"{}\"`: docs/guides/generations.md",
+        pin.name
+    ));
+    Err(match is_without_source {
+        true => error.hint(moved.way_to_verify()),
+        false => error.hint(format!(
+            "or fetch it from a clone of upstream: {}    # PATH: the clone, or a URL",
+            next_command("rebase", &[("--to", Some(to)), ("--from", Some("PATH"))])
+        )),
+    })
 }
 
 /// Returns the rebase of one series to a tip that is in the store.

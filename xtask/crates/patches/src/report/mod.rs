@@ -6,6 +6,7 @@ pub mod conflict;
 pub mod conflict_readme;
 pub mod content;
 mod cut;
+pub mod generation;
 pub mod newest;
 pub mod number_references;
 pub mod proof;

@@ -76,9 +76,20 @@ impl fmt::Display for Revert {
 }
 
 impl MoveProof {
-    /// Whether every difference is accounted for or named as intended, and no entry names a difference that is not there.
+    /// Whether patches were compared, and the proof holds.
     pub fn is_proved(&self) -> bool {
+        self.compares_patches() && self.holds()
+    }
+
+    /// Whether every difference is accounted for or named as intended, and no entry names a difference that is not there.
+    /// So it is without a patch, of which nothing is proved.
+    pub fn holds(&self) -> bool {
         self.stale.is_empty() && self.series.iter().all(|series| series.proof.is_proved())
+    }
+
+    /// Whether there is a patch in either state of a series.
+    pub fn compares_patches(&self) -> bool {
+        self.series.iter().any(|series| !series.proof.patches.is_empty())
     }
 
     /// Returns the differences that have to be fixed or named as intended, each with the patch that has it, or the

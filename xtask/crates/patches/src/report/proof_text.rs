@@ -55,6 +55,7 @@ fn headline(proof: &MoveProof) -> String {
     let what = format!("the move from {} to {}", proof.old, proof.new);
     let (open, stale) = (proof.open().len(), proof.stale.len());
     match (open, stale) {
+        (0, 0) if !proof.compares_patches() => format!("{what} has no patch to compare"),
         (0, 0) => format!("{what} is proved: {}", counts(proof)),
         (0, _) => format!("{what} is not proved: {stale} entries name differences that are not there"),
         (1, _) => format!("{what} is not proved: 1 difference"),
@@ -317,6 +318,18 @@ mod tests {
         p: from v1 to v2
           intended  0001-a.patch
         ");
+    }
+
+    #[test]
+    fn without_a_patch_nothing_is_called_proved() {
+        let mut nothing = proof(Vec::new());
+        nothing.series[0].proof.patches.clear();
+        for proof in [nothing, MoveProof { series: Vec::new(), ..proof(Vec::new()) }] {
+            assert!(proof.holds() && !proof.is_proved());
+            let said = text(&proof, false);
+            assert!(said.starts_with("the move from HEAD~1 to HEAD has no patch to compare"), "{said}");
+            assert!(!markdown(&proof).contains("is proved"), "{}", markdown(&proof));
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Changes of a patch's hunks between its versions before and after a rebase.
 
-use espalier_series::{Hunk, Patch, hunks_between};
+use espalier_series::{Hunk, LineKind, Patch, hunks_between};
+use serde::Serialize;
 
 use super::rebase::Fate;
 use super::status::{hunk_texts, signed_line};
@@ -29,6 +30,30 @@ pub fn range_diff(old: &Patch, new: &Patch) -> Option<String> {
     };
     let hunks = hunks_between(old.as_bytes(), new.as_bytes());
     Some(hunks.iter().map(text).collect::<Vec<_>>().join("\n"))
+}
+
+/// Numbers of lines that two versions of a patch add and delete differently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinesBetween {
+    /// Lines that only the old version adds or deletes.
+    pub only_old: usize,
+    /// Lines that only the new one adds or deletes.
+    pub only_new: usize,
+}
+
+/// Returns the numbers of changed lines that are in one of the two versions only; context does not count. Without a new
+/// version, all lines are in the old one.
+pub fn lines_between(old: &Patch, new: Option<&Patch>) -> LinesBetween {
+    let changes = |patch: &Patch| -> String {
+        let lines = lines(patch, Detail::ChangesOnly);
+        lines.into_iter().filter(|line| line.starts_with(['+', '-'])).collect()
+    };
+    let (old, new) = (changes(old), new.map(changes).unwrap_or_default());
+    let hunks = hunks_between(old.as_bytes(), new.as_bytes());
+    let count = |kind: LineKind| {
+        hunks.iter().flat_map(|hunk| hunk.lines.iter()).filter(|line| line.kind == kind).count()
+    };
+    LinesBetween { only_old: count(LineKind::Delete), only_new: count(LineKind::Add) }
 }
 
 #[derive(Clone, Copy, PartialEq)]

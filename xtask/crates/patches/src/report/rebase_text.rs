@@ -40,7 +40,8 @@ pub fn text(report: &RebaseReport) -> String {
     for note in report.proof.iter().flat_map(notes_on_words) {
         text += &format!("\n{note}\n");
     }
-    if report.written && !report.is_proved() {
+    // Within the pin, nothing differs but what a person has edited.
+    if report.written && !report.is_there() && !report.is_proved() {
         text += "\nwarning: the move made differences that nothing accounts for; `prove` lists them\n";
     }
     text += &references(&report.references);

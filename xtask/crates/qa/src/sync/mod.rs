@@ -5,6 +5,7 @@
 //! one change. [`moved`] holds a move that was made by hand to the same checks.
 
 mod checks;
+mod generation;
 mod moved;
 mod offer;
 mod reasons;
@@ -41,8 +42,8 @@ pub struct Options {
     #[arg(long, value_name = "REF", required_unless_present = "since")]
     pub to: Option<String>,
     /// Check a move that the files on disk have already, as after `rebase --continue`, and write its report: the state
-    /// before it is this commit of this repository.
-    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["to", "github", "dry_run"])]
+    /// before it is this commit of this repository. With a variant on a generation: check that generation.
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["to", "dry_run"])]
     pub since: Option<String>,
     /// The series, and the source of the target.
     #[command(flatten)]
@@ -69,7 +70,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         gate::PROBES.into_iter().try_for_each(|probe| gate::find_probe(context, probe))?;
     }
     match (&options.since, &options.to) {
-        (Some(since), _) => moved::run(context, since, options.common.variant.as_deref()),
+        (Some(since), _) => moved::run(context, since, options.common.variant.as_deref(), github.as_ref()),
         (None, to) => move_to(context, options, to.as_deref().unwrap_or_default(), github),
     }
 }
@@ -88,7 +89,11 @@ fn move_to(context: &Context, options: &Options, to: &str, github: Option<Client
         return Err(refuse(context, options, prepared, &report)?);
     }
     let (page, moved) = finish(context, prepared, &report, reasons)?;
-    let pull = github.map(|client| offer::offer(context, &client, &moved, &report)).transpose()?;
+    let offered = |client: Client| {
+        let change = offer::written(context, &moved)?;
+        offer::offer(&client, &change, (&report, &page))
+    };
+    let pull = github.map(offered).transpose()?;
     Ok(holds(&report, "the pin moved, and all of it holds", &page, pull))
 }
 
@@ -139,6 +144,8 @@ fn describe(prepared: &Prepared, classes: &StatusReport) -> SyncReport {
         trees: Vec::new(),
         checks: Vec::new(),
         gated: Vec::new(),
+        generation: None,
+        uncompared: Vec::new(),
     }
 }
 

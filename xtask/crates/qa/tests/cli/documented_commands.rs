@@ -56,10 +56,12 @@ const HOW: &[(&str, How)] = &[
     ("verify", Parsed(BUILT)),
 ];
 
-/// Placeholders for the reader's own names: a command with one of them is only parsed.
-const OF_THE_READER: [&str; 10] = [
+/// Placeholders for the reader's own names, and options that need a rebase to stop: a command with one of them is only
+/// parsed.
+const OF_THE_READER: [&str; 11] = [
     "my-fork",
     "--continue",
+    "--edit",
     "main",
     "--root",
     "REF",

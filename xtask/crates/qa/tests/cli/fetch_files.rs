@@ -2,6 +2,7 @@
 //! for every source, and is reported as unverified.
 
 use super::support::sdist::{Entry, FOLDER, RELEASE, Sdist, files_source, in_folder};
+use super::support::syncing::{commit_all, user_files};
 use super::support::{Output, files, git, upstream::TAG};
 
 const NOTICE: &str =
@@ -153,29 +154,82 @@ fn a_package_without_the_folder() {
     refused(&sdist, 3, &[&format!("the package has no files in `{FOLDER}`")]);
 }
 
+/// Makes the default variant one on another pin, so that nothing asks for upstream's id of the pin `hello`.
+fn with_another_default(sdist: &Sdist) {
+    let pins =
+        sdist.project.read("pins.toml").replace("default-variant = \"paged\"", "default-variant = \"old\"");
+    let tree = git::tree_of(&sdist.project.beside("away"), TAG);
+    let old = format!(
+        "\n[pins.old]\nupstream = \"hello\"\ntag = \"{TAG}\"\ntree = \"{tree}\"\n\
+         sources = [{{ path = \"../away\" }}]\n\n[variants.old]\npin = \"old\"\n"
+    );
+    sdist.project.write("pins.toml", pins + &old);
+}
+
 /// `status --tip` and `rebase --to` request it by its name, once.
 #[test]
 fn a_tip_of_files_is_there_offline_and_a_pin_can_move_to_it() {
     let sdist = newer(RELEASE);
-    let said = sdist.run(&["status", "--tip", RELEASE]).success();
+    with_another_default(&sdist);
+    let said = sdist.run(&["status", "--variant", "paged", "--tip", RELEASE]).success();
     assert!(
         said.stdout.contains("patches are exact at hello v2.0") && said.stdout.contains(NOTICE),
         "{said}"
     );
     std::fs::remove_file(sdist.project.beside("served.tar.gz")).unwrap();
     for arguments in [&["status", "--tip", RELEASE][..], &["rebase", "--dry-run", "--to", RELEASE]] {
-        let said = sdist.run(&[&["--offline"], arguments].concat()).success();
+        let said = sdist.run(&[&["--offline"], arguments, &["--variant", "paged"]].concat()).success();
         assert_eq!(said.stdout.matches(NOTICE).count(), 1, "{said}");
     }
-    let said = sdist.run(&["--offline", "rebase", "--to", RELEASE]).success();
+    let said = sdist.run(&["--offline", "rebase", "--to", RELEASE, "--variant", "paged"]).success();
     assert!(said.stdout.contains(NOTICE), "{said}");
     let tree = git::tree_of(&sdist.project.beside("away"), "HEAD");
     let pins = sdist.project.read("pins.toml");
     assert!(pins.contains(&format!("tag = \"v2.0\"\ntree = \"{tree}\"\n")), "{pins}");
-    for command in ["fetch", "status"] {
-        let said = sdist.run(&["--offline", command]).success();
+    for command in [&["fetch"][..], &["status", "--variant", "paged"]] {
+        let said = sdist.run(&[&["--offline"], command].concat()).success();
         assert_eq!(said.stdout.matches(NOTICE).count(), 1, "{said}");
     }
+}
+
+/// Another source may have the release, and its objects are not here: the tree stays unverified.
+#[test]
+fn the_default_pin_does_not_move_to_an_unverified_tree() {
+    let sdist = newer(RELEASE);
+    let before = user_files(&sdist.project);
+    sdist.run(&["status", "--tip", RELEASE]).success();
+    for command in [&["rebase"][..], &["rebase", "--dry-run"], &["sync"]] {
+        let said = sdist.run(&[command, &["--to", RELEASE]].concat()).code(2);
+        said.says(&[
+            "the pin `hello` cannot move to v2.0",
+            "unpacked files cannot confirm that",
+            "next: use v2.0 as a generation, a pin with `generation-of = \"hello\"`: docs/guides/generations.md",
+            "cargo xtask rebase --to v2.0 --from PATH",
+        ]);
+    }
+    assert!(user_files(&sdist.project) == before);
+    // The same tree from upstream's objects.
+    let clone = sdist.project.beside("away");
+    git::git(&clone, &["tag", RELEASE]);
+    let said = sdist.run(&["rebase", "--to", RELEASE, "--from", clone.to_str().unwrap()]).success();
+    assert!(!said.stdout.contains("unverified"), "{said}");
+}
+
+/// An edit of `pins.toml` can put the default pin there; its move is not reported as one that holds.
+#[test]
+fn a_move_of_the_default_pin_by_hand_to_an_unverified_tree_has_no_report() {
+    let sdist = newer(RELEASE);
+    commit_all(&sdist.project);
+    let (old, new) = (
+        git::tree_of(&sdist.project.beside("away"), TAG),
+        git::tree_of(&sdist.project.beside("away"), "HEAD"),
+    );
+    sdist.project.edit("pins.toml", &format!("tag = \"{TAG}\""), "tag = \"v2.0\"");
+    sdist.project.edit("pins.toml", &old, &new);
+    sdist.run(&["fetch"]).success();
+    sdist.run(&["lock"]).success();
+    sdist.run(&["sync", "--since", "HEAD"]).code(2).says(&["the pin `hello` cannot move to v2.0"]);
+    assert!(!sdist.project.path("docs/syncs").exists());
 }
 
 /// The commit in the store is not upstream's, and `pins.toml` must not name it.
@@ -183,8 +237,9 @@ fn a_tip_of_files_is_there_offline_and_a_pin_can_move_to_it() {
 fn files_listed_by_a_commit_id_are_pinned_by_that_id() {
     let id = "0aceb8d1".repeat(5);
     let sdist = newer(&id);
-    sdist.run(&["status", "--tip", &id]).success();
-    sdist.run(&["--offline", "rebase", "--to", &id]).success();
+    with_another_default(&sdist);
+    sdist.run(&["status", "--variant", "paged", "--tip", &id]).success();
+    sdist.run(&["--offline", "rebase", "--variant", "paged", "--to", &id]).success();
     let pins = sdist.project.read("pins.toml");
     assert!(pins.contains(&format!("commit = \"{id}\"\n")), "{pins}");
 }
@@ -214,7 +269,12 @@ fn the_default_pin_does_not_move_to_what_only_files_have() {
     sdist.run(&["status", "--tip", RELEASE]).success();
     for more in [&["--dry-run"][..], &[]] {
         let said = sdist.run(&[&["rebase", "--to", RELEASE], more].concat()).code(2);
-        said.says(&["the pin `hello` cannot move to v2.0", "has to be upstream's", "next: add a source"]);
+        said.says(&[
+            "the pin `hello` cannot move to v2.0",
+            "has to be upstream's",
+            "next: use v2.0 as a generation",
+        ]);
+        said.says(&["next: add a source"]);
     }
     assert_eq!(sdist.project.read("pins.toml"), pins);
 }

@@ -51,6 +51,22 @@ fn what_needs_a_sibling_is_named_with_the_command_that_makes_it() {
     generations.project.run(&["lock"]).code(1);
 }
 
+/// As the rebase that it tries: what the options decide does not wait.
+#[test]
+fn a_dry_run_follows_the_choices_about_upstreamed_patches() {
+    let generations = Generations::new();
+    let said = generations.rebase("v2", &["--dry-run", "--drop-upstreamed"]).code(4);
+    let dropped = "  patches/paged/0002-say-what-is-counted.patch: dropped, upstream has it\n";
+    assert!(
+        said.stdout.contains(dropped) && !said.stdout.contains("0002-say-what-is-counted.patch: upstreamed")
+    );
+    let next = "next: cargo xtask rebase --variant paged-v2 --drop-upstreamed    # it stops at each";
+    assert!(said.stdout.contains(next), "{said}");
+    let arguments = ["--json", "rebase", "--variant", "paged-v2", "--dry-run", "--drop-upstreamed"];
+    let json = generations.project.run(&arguments).code(4).json();
+    assert_eq!(json["patches"][1]["result"], "dropped", "{json}");
+}
+
 #[test]
 fn siblings_are_made_where_they_are_needed() {
     let generations = Generations::with_siblings();

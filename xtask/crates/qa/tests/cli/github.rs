@@ -243,6 +243,20 @@ fn one_pull_request_a_branch() {
     assert_eq!(server.pulls()[0]["body"], "B", "a stranger's is left alone");
 }
 
+/// GitHub refuses a text of more than 65,536 characters, after the branch has moved.
+#[test]
+fn the_text_of_a_pull_request_is_cut_to_the_limit() {
+    let Talk { server, client, .. } = talk();
+    let body = "\u{e9}".repeat(70_000);
+    let wanted = WantedPullRequest { head: "a", base: "main", title: "t", body: &body };
+    client.keep_pull_request(&wanted).unwrap();
+    let sent = server.pulls()[0]["body"].as_str().unwrap().to_string();
+    assert!(sent.chars().count() < 65_536 && sent.ends_with("(cut: it is longer than GitHub allows)"));
+    server.take_changes();
+    client.keep_pull_request(&wanted).unwrap();
+    assert_eq!(server.take_changes(), [""; 0]);
+}
+
 #[test]
 fn a_pull_request_that_was_made_in_spite_of_a_bad_gateway_is_found() {
     let Talk { server, client, .. } = talk();

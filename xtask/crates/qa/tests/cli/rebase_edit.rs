@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::support::moving::{Move, above_everything};
-use super::support::{files, git};
+use super::support::stacked::Stacked;
+use super::support::{Project, files, git};
 
 const SECOND: &str = "patches/paged/0002-say-what-is-counted.patch";
 
@@ -95,4 +96,45 @@ fn what_was_edited_is_kept() {
     moving.run(&["--continue"]).success();
     moving.assert_moved();
     assert!(moving.project.read(SECOND).contains("+    return count + 0;"));
+}
+
+/// The pin stays, and everything on it is replayed there.
+#[test]
+fn without_a_target_it_stops_on_the_present_pin() {
+    let project = Project::new();
+    project.run(&["lock"]).success();
+    let (pins, before) = (project.read("pins.toml"), project.read(SECOND));
+    project.run(&["rebase", "--edit", "9999"]).code(2).says(&["`paged` has no patch `9999`"]);
+    project.run(&["rebase", "--variant", "stock", "--edit", "1"]).code(2).says(&["`stock` has no patch `1`"]);
+    let stops = "0002-say-what-is-counted.patch applies, and waits to be edited (1 of 3 patches done)";
+    project.run(&["rebase", "--edit", "2"]).code(4).says(&[stops]);
+    let work = project.path("target/espalier/rebase/hello/work");
+    files::edit(&work.join("src/count.c"), "    return count;", "    return count + 0;");
+    git::git(&work, &["add", "src/count.c"]);
+    let said = project.run(&["rebase", "--continue"]).success();
+    assert!(said.stdout.contains("already on hello v1.0") && said.stdout.contains(SECOND), "{said}");
+    assert!(said.stdout.contains("next: cargo xtask prove HEAD"), "{said}");
+    assert!(!said.stdout.contains("warning"), "{said}");
+    assert!(project.read(SECOND).contains("+    return count + 0;"));
+    assert_eq!(project.read("pins.toml"), pins);
+    project.run(&["--locked", "--offline", "lock", "--check"]).success();
+    let said = project.run(&["undo"]).success();
+    assert!(said.stdout.starts_with("undone: the edit of paged on v1.0\n"), "{said}");
+    assert_eq!(project.read(SECOND), before);
+}
+
+/// The series of the variants that extend it follow.
+#[test]
+fn a_patch_of_what_the_variant_extends_is_edited_on_the_present_pin() {
+    let stacked = Stacked::new();
+    stacked.rebase(&["--edit", SECOND]).code(4).says(&["0002-say-what-is-counted.patch applies"]);
+    let count = stacked.work().join("src/count.c");
+    files::edit(&count, "    return count;", "    return count + 0;");
+    git::git(&stacked.work(), &["add", "src/count.c"]);
+    stacked.rebase(&["--continue"]).success();
+    stacked.assert_settled();
+    assert!(stacked.project.read(SECOND).contains("+    return count + 0;"));
+    stacked.rebase(&["--edit", "1"]).code(4).says(&["0001-ring-for-negative-positions.patch applies"]);
+    stacked.rebase(&["--continue"]).success();
+    stacked.assert_settled();
 }

@@ -1,8 +1,8 @@
 //! `sync`: the pin moves together with everything that depends on it, or nothing moves.
 
-use super::support::github::{FakeGitHub, REPOSITORY};
-use super::support::syncing::{commit_all, finish_series, more_lines, project, user_files};
-use super::support::{Output, Project, files, git, program_path};
+use super::support::github::FakeGitHub;
+use super::support::syncing::{commit_all, finish_series, more_lines, project, to_github, user_files};
+use super::support::{Output, Project, files, git};
 
 fn sync(project: &Project) -> Output {
     project.run_build(&["sync", "--to", "v2.0"])
@@ -121,11 +121,7 @@ fn a_dry_run_says_what_the_move_would_do() {
 }
 
 fn sync_to_github(project: &Project, server: &FakeGitHub) -> Output {
-    let mut command =
-        project.command_with_path(&["sync", "--to", "v2.0", "--github"], &program_path::with_build_tools());
-    command.env("GITHUB_TOKEN", "ghs_secret0123456789").env("GITHUB_REPOSITORY", REPOSITORY);
-    command.env("GITHUB_API_URL", server.api()).env("GITHUB_REF_NAME", "main");
-    project.finish(command)
+    to_github(project, server, &["sync", "--to", "v2.0"])
 }
 
 #[test]

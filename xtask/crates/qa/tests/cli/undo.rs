@@ -77,6 +77,23 @@ fn a_moved_pin_is_undone_with_its_report() {
     project.run(&["lock", "--check"]).success();
 }
 
+/// The report says that the moved patches hold: it goes with them, and comes back with them.
+#[test]
+fn a_move_by_hand_is_undone_with_its_report() {
+    let project = syncing::project(more_lines);
+    syncing::commit_all(&project);
+    let before = user_files(&project);
+    project.run(&["rebase", "--to", "v2.0"]).success();
+    project.run_build(&["sync", "--since", "HEAD"]).success();
+    let after = user_files(&project);
+    assert!(after.contains_key("docs/syncs/v1.0-to-v2.0.md"));
+    for state in [&before, &after] {
+        let said = project.run(&["undo"]).success().stdout;
+        assert!(said.contains("the move of the pin hello to v2.0\n"), "{said}");
+        assert_eq!(files::differences(&user_files(&project), state), [""; 0]);
+    }
+}
+
 #[test]
 fn the_files_are_named() {
     let project = with_edits();

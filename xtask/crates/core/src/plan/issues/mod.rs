@@ -67,18 +67,24 @@ pub enum Action {
     },
 }
 
-/// Maximum length of an issue's text in characters; below GitHub's limit of 65,536.
+/// Maximum length of the text of an issue or a pull request in characters; below GitHub's limit of 65,536.
 pub const BODY_LIMIT: usize = 60_000;
+
+/// Returns `body`, cut where it is longer than GitHub accepts.
+pub fn cut(body: &str) -> String {
+    match body.char_indices().nth(BODY_LIMIT) {
+        None => body.to_string(),
+        Some((end, _)) => {
+            let kept = body.get(..end).unwrap_or(body);
+            format!("{kept}\n\n(cut: it is longer than GitHub allows)")
+        }
+    }
+}
 
 impl Wanted {
     /// Its text with the marker in the first line.
     pub fn body(&self) -> String {
-        let body = format!("{}\n\n{}", self.subject.marker(), self.text.trim_end());
-        if body.chars().count() <= BODY_LIMIT {
-            return body;
-        }
-        let kept: String = body.chars().take(BODY_LIMIT).collect();
-        kept + "\n\n(cut: it is longer than an issue may be)"
+        cut(&format!("{}\n\n{}", self.subject.marker(), self.text.trim_end()))
     }
 }
 

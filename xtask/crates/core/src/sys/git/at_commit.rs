@@ -94,3 +94,32 @@ pub fn files_at(root: &Path, reference: &str, paths: &[&str]) -> Result<BTreeMap
         Ok(files)
     })
 }
+
+/// Returns the files of git in which the files on disk differ from the commit `reference`, by path from the root.
+///
+/// # Errors
+///
+/// The commit does not exist here.
+pub fn changed_since(root: &Path, reference: &str) -> Result<Vec<String>> {
+    if reference.starts_with('-') {
+        return Err(Error::usage(format!("`{reference}` names no commit")));
+    }
+    listed(root, &["diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", reference, "--"], &[])
+}
+
+/// Returns the files below `folders` that git neither has nor ignores, by path from the root.
+pub fn untracked_in(root: &Path, folders: &[&str]) -> Result<Vec<String>> {
+    match folders.is_empty() {
+        true => Ok(Vec::new()),
+        false => {
+            listed(root, &["ls-files", "--others", "--exclude-standard", "--full-name", "-z", "--"], folders)
+        }
+    }
+}
+
+fn listed(root: &Path, words: &[&str], paths: &[&str]) -> Result<Vec<String>> {
+    // git reads and prints paths relative to its current folder.
+    let run = git(&root.join(".git")).arg(format!("--work-tree={}", root.display())).current_folder(root);
+    let said = espalier_series::lossy(&run.args(words).args(paths).success()?).into_owned();
+    Ok(said.split_terminator('\0').map(str::to_string).collect())
+}

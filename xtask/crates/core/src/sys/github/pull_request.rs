@@ -6,6 +6,7 @@ use serde_json::json;
 use super::Client;
 use super::send::{Failed, read};
 use crate::error::Result;
+use crate::plan::issues;
 
 /// A pull request to be created.
 #[derive(Clone, Debug)]
@@ -47,13 +48,16 @@ impl Client {
         Ok(found.into_iter().find(is_it).map(RawPullRequest::into_pull_request))
     }
 
-    /// Creates the pull request, or updates the existing one if its title or text differs. Returns its number.
+    /// Creates the pull request, or updates the existing one if its title or text differs. A text that is longer than
+    /// GitHub accepts is cut. Returns its number.
     pub fn keep_pull_request(&self, wanted: &WantedPullRequest<'_>) -> Result<u64> {
+        let body = issues::cut(wanted.body);
+        let wanted = &WantedPullRequest { body: &body, ..wanted.clone() };
         let WantedPullRequest { head, base, title, body } = wanted;
         let Some(found) = self.find_pull_request(head, base)? else {
             return self.create_pull_request(wanted);
         };
-        if found.title != *title || crate::plan::issues::differ(&found.body, body) {
+        if found.title != *title || issues::differ(&found.body, body) {
             let what = format!("change pull request #{}", found.number);
             let fields = json!({ "title": title, "body": body });
             let path = format!("pulls/{}", found.number);

@@ -22,6 +22,23 @@ use crate::ui::Ui;
 
 /// Commits and performs the change whose files are in `stage`. The caller holds the run lock.
 pub(super) fn commit(layout: &Layout, stage: &Path, pending: &Pending) -> Result<()> {
+    refuse_changed(layout, stage, pending)?;
+    let pending = record::write(layout, stage, pending)?;
+    ours::rename(stage, &layout.pending())?;
+    finish(layout, &pending)
+}
+
+/// As [`commit`], as a part of the last change, `last`, whose files are as it left them: one undo takes back both.
+pub(super) fn commit_with(layout: &Layout, stage: &Path, pending: &Pending, last: &Pending) -> Result<()> {
+    refuse_changed(layout, stage, pending)?;
+    let pending = record::write(layout, stage, pending)?;
+    let both = record::join(layout, stage, last, &pending)?;
+    ours::rename(stage, &layout.pending())?;
+    finish(layout, &both)
+}
+
+/// Verifies that neither the staged files nor those that the change replaces were changed since.
+fn refuse_changed(layout: &Layout, stage: &Path, pending: &Pending) -> Result<()> {
     refuse_damaged(stage, pending)?;
     let changed = changed_meanwhile(layout, pending)?;
     if !changed.is_empty() {
@@ -30,9 +47,7 @@ pub(super) fn commit(layout: &Layout, stage: &Path, pending: &Pending) -> Result
             .detail("nothing was written")
             .hint("run the same command again"));
     }
-    let pending = record::write(layout, stage, pending)?;
-    ours::rename(stage, &layout.pending())?;
-    finish(layout, &pending)
+    Ok(())
 }
 
 /// Finishes the change that a killed run had committed to. The caller has just taken the run lock.

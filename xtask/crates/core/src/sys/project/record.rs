@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::config::layout::{Layout, UNDO};
 use crate::error::{Error, Result};
 use crate::next_command::quoted;
-use crate::plan::pending::{Pending, PendingFile};
+use crate::plan::pending::{Pending, PendingFile, PendingRef};
 use crate::sys::machine::disk;
 use crate::sys::work_trees::edit_repo::EditRepo;
 
@@ -30,10 +30,49 @@ pub(super) fn write(layout: &Layout, stage: &Path, pending: &Pending) -> Result<
         let repo = EditRepo::open(&layout.edit(&moved.variant), &moved.variant)?;
         moved.old = repo.and_then(|repo| repo.ref_target(&moved.name)).map(|id| id.to_string());
     }
-    // The values are plain strings, so serialization cannot fail.
-    let marker = serde_json::to_vec_pretty(&pending).unwrap_or_default();
-    disk::write_atomically(&stage.join(MARKER), &marker)?;
+    write_marker(stage, &pending)?;
     Ok(pending)
+}
+
+/// Adds the last change to the record of `pending` in its `stage`; its files are as it left them. Returns both as one
+/// change, that of `last`: folders that it removed, and messages that it withdrew, are not those that are there now.
+pub(super) fn join(layout: &Layout, stage: &Path, last: &Pending, pending: &Pending) -> Result<Pending> {
+    let record = layout.undo();
+    let mut files = Vec::new();
+    for file in &last.files {
+        let now = pending.files.iter().find(|other| other.path == file.path);
+        let new = now.map_or_else(|| file.new.clone(), |now| now.new.clone());
+        let joined = PendingFile { path: file.path.clone(), old: file.old.clone(), new };
+        if now.is_none() && joined.new.is_some() {
+            copy(&layout.root().join(&file.path), &stage.join(&file.path))?;
+        }
+        if joined.old.is_some() && joined.old != joined.new {
+            copy(&saved(&record, file), &stage.join(OLD).join(&file.path))?;
+        }
+        files.push(joined);
+    }
+    let is_new = |file: &&PendingFile| !last.files.iter().any(|other| other.path == file.path);
+    files.extend(pending.files.iter().filter(is_new).cloned());
+    let refs = last.refs.iter().filter(|moved| is_where_it_was_moved(layout, moved)).cloned().collect();
+    let (offers_taken, remove_folders) = (Vec::new(), Vec::new());
+    let joined = Pending { files, refs, offers_taken, remove_folders, ..last.clone() };
+    write_marker(stage, &joined)?;
+    Ok(joined)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    disk::write_atomically(to, &disk::read(from)?)
+}
+
+fn is_where_it_was_moved(layout: &Layout, moved: &PendingRef) -> bool {
+    let Ok(Some(repo)) = EditRepo::open(&layout.edit(&moved.variant), &moved.variant) else { return false };
+    repo.ref_target(&moved.name).map(|id| id.to_string()).as_ref() == Some(&moved.id)
+}
+
+fn write_marker(stage: &Path, pending: &Pending) -> Result<()> {
+    // The values are plain strings, so serialization cannot fail.
+    let marker = serde_json::to_vec_pretty(pending).unwrap_or_default();
+    disk::write_atomically(&stage.join(MARKER), &marker)
 }
 
 /// Reads the description of the change in `folder`.

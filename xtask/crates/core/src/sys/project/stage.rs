@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use espalier_series::sibling_after;
 
 use super::inputs::{PatchFile, SeriesFiles, read_folder};
-use super::{long_stage, pending};
+use super::{long_stage, pending, undo};
 use crate::config::layout::Layout;
 use crate::config::name::Name;
 use crate::error::Result;
@@ -174,6 +174,17 @@ impl Stage {
     pub fn commit(self, what: String) -> Result<Pending> {
         let pending = self.pending(what);
         pending::commit(&self.layout, &self.folder, &pending)?;
+        Ok(pending)
+    }
+
+    /// As [`Stage::commit`], as a part of the last change, for a file that is about the project as that change left it:
+    /// one undo takes back both. If the project was changed since by other means, it is a change of its own.
+    pub fn commit_with_last(self, what: String) -> Result<Pending> {
+        let pending = self.pending(what);
+        match undo::last_as_it_was_left(&self.layout)? {
+            Some(last) => pending::commit_with(&self.layout, &self.folder, &pending, &last)?,
+            None => pending::commit(&self.layout, &self.folder, &pending)?,
+        }
         Ok(pending)
     }
 

@@ -76,6 +76,18 @@ impl Undo {
     }
 }
 
+/// Returns the last change if its record is complete and every file is as the change left it.
+pub(super) fn last_as_it_was_left(layout: &Layout) -> Result<Option<Pending>> {
+    let folder = layout.undo();
+    if !disk::exists(&folder) {
+        return Ok(None);
+    }
+    // `undo` reports a damaged record.
+    let Ok(done) = record::read(&folder) else { return Ok(None) };
+    let is_complete = refuse_incomplete(&folder, &done.reversed()).is_ok();
+    Ok((is_complete && changed_since(layout, &done)?.is_empty()).then_some(done))
+}
+
 fn nothing_recorded(layout: &Layout) -> Error {
     let record = layout.show(&layout.undo());
     Error::usage("there is nothing to undo")
@@ -309,6 +321,48 @@ mod tests {
         assert_eq!(names, [".espalier-old/page", "page", "pending.json"]);
         place.undo().unwrap();
         assert_eq!(place.found(), NEW_FILES);
+    }
+
+    fn write_report(place: &Place, text: &str) {
+        let mut stage = Stage::begin(&place.layout).unwrap();
+        stage.write("report", text.as_bytes()).unwrap();
+        stage.commit_with_last("the report".to_string()).unwrap();
+    }
+
+    #[test]
+    fn what_is_written_about_the_last_change_is_undone_with_it() {
+        let place = Place::changed();
+        // The second one replaces the first.
+        for text in ["first", "second"] {
+            write_report(&place, text);
+            let report = format!("report={text}");
+            assert_eq!(place.found(), [&NEW_FILES[..], &[report.as_str()]].concat());
+        }
+        for _ in 0..2 {
+            let undo = Undo::prepare(&place.layout).unwrap();
+            assert_eq!((undo.pending.what.as_str(), undo.pending.is_undo), ("a test", true));
+            undo.perform(&place.layout).unwrap();
+            assert_eq!(place.found(), OLD_FILES);
+            place.undo().unwrap();
+            assert_eq!(place.found(), [&NEW_FILES[..], &["report=second"]].concat());
+        }
+        assert!(disk::files_below(&place.layout.scratch()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_written_after_other_changes_is_a_change_of_its_own() {
+        let place = Place::changed();
+        place.write("page", "mine");
+        let before = place.found();
+        write_report(&place, "new");
+        assert_eq!(Undo::prepare(&place.layout).unwrap().pending.what, "the report");
+        place.undo().unwrap();
+        assert_eq!(place.found(), before);
+        // So is the first change.
+        let place = Place::new();
+        write_report(&place, "new");
+        place.undo().unwrap();
+        assert_eq!(place.found(), OLD_FILES);
     }
 
     #[test]

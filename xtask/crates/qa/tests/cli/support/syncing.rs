@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Project, files, git, upstream::Upstream};
+use super::github::{FakeGitHub, REPOSITORY};
+use super::{Output, Project, files, git, program_path, upstream::Upstream};
 
 /// Creates a project whose upstream has a `v2.0` after the pin, with `change` in it.
 pub fn project(change: impl Fn(&Path)) -> Project {
@@ -46,6 +47,15 @@ pub fn commit_all(project: &Project) {
     git::init(project.root());
     files::write(&project.path(".gitignore"), "target/\n");
     git::commit(project.root(), "Start");
+}
+
+/// Runs the tool with `--github` on a fake GitHub server.
+pub fn to_github(project: &Project, server: &FakeGitHub, arguments: &[&str]) -> Output {
+    let arguments = [arguments, &["--github"]].concat();
+    let mut command = project.command_with_path(&arguments, &program_path::with_build_tools());
+    command.env("GITHUB_TOKEN", "ghs_secret0123456789").env("GITHUB_REPOSITORY", REPOSITORY);
+    command.env("GITHUB_API_URL", server.api()).env("GITHUB_REF_NAME", "main");
+    project.finish(command)
 }
 
 pub fn more_lines(upstream: &Path) {
