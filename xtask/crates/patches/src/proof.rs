@@ -16,7 +16,8 @@ use espalier_series::{
 use super::{apply, generation};
 use crate::stack::Stack;
 
-/// Size limit of a file in which calls and words are counted, in bytes: a larger one is data or was generated.
+/// Size limit of a file in which calls, words and functions are looked for, in bytes: a larger one is data or was
+/// generated.
 const FILE_LIMIT: usize = 4 << 20;
 
 /// A series on its base, by the ids of its trees.
@@ -90,9 +91,10 @@ pub fn prove(
         }
     }
     let placed_new = placed(new, &trees)?;
-    let mut proof = prove_series(&placed(old, &trees)?, &placed_new, is_whole)?;
-    // An addition: upstream's tree is not in the store when a series is rebased onto another one.
+    // For notes, and copies of moved functions: upstream's tree is not in the store when a series is rebased onto another
+    // one.
     let changed = changed_by_upstream(store, old.upstream, new.upstream).unwrap_or_default();
+    let mut proof = prove_series(&placed(old, &trees)?, &placed_new, is_whole, &changed)?;
     proof.lost_calls = lost_calls(&placed_new, &changed)?;
     let own: Vec<OwnFile<'_>> = new.overlays.iter().map(|file| own_file(file)).collect();
     proof.gone_words = gone_words(&placed_new.all_patches(), &own, &changed);
