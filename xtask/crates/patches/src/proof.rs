@@ -8,8 +8,9 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::history;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
+use espalier_core::sys::git::tree::GitTree;
 use espalier_series::{
-    ChangedBaseFile, ObjectId, OwnFile, Patch, PlacedPatch, PlacedSeries, SeriesProof, gone_words,
+    ChangedBaseFile, ObjectId, Origin, OwnFile, Patch, PlacedPatch, PlacedSeries, SeriesProof, gone_words,
     lost_calls, prove_series,
 };
 
@@ -75,6 +76,19 @@ impl<'a> SeriesTrees<'a> {
 pub fn trees_of(store: &Store, stack: &Stack) -> Result<Vec<ObjectId>> {
     let placed = generation::placed(store, stack)?;
     apply::trees_after(store, stack.pin.tree, &placed.patches)
+}
+
+/// As [`trees_of`], if the patches of `stack` have been applied as `origin` already.
+pub fn trees_of_origin(store: &Store, stack: &Stack, origin: &Origin<'_>) -> Result<Vec<ObjectId>> {
+    let mut tree = GitTree::new(store, stack.pin.tree)?;
+    let mut trees = Vec::with_capacity(stack.patches.len());
+    for changes in origin.changes_of_patches() {
+        // Its error says why a patch is not exact.
+        let Some(changes) = changes else { return trees_of(store, stack) };
+        apply::change_tree(store, &mut tree, changes)?;
+        trees.push(tree.write()?);
+    }
+    Ok(trees)
 }
 
 /// Compares a series before a move with the one after it. `is_whole` tells whether either is complete.
