@@ -35,6 +35,8 @@ mod proof;
 mod proof_faults;
 #[path = "series/proof_merges.rs"]
 mod proof_merges;
+#[path = "series/proof_moved_functions.rs"]
+mod proof_moved_functions;
 #[path = "series/proof_support.rs"]
 mod proof_support;
 #[path = "series/random.rs"]

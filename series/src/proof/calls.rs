@@ -168,16 +168,15 @@ struct Uses {
 /// Returns the number of uses of each of `names` in a file, on either base.
 fn uses_in<'n>(file: &ChangedBaseFile, names: &HashSet<&'n [u8]>) -> HashMap<&'n [u8], Uses> {
     let mut uses: HashMap<&'n [u8], Uses> = HashMap::new();
-    for_each_use(file, &file.old, names, |name, is_call| {
-        let Uses { calls, mentions } = uses.entry(name).or_default();
-        mentions.before += 1;
-        calls.before += usize::from(is_call);
-    });
-    for_each_use(file, &file.new, names, |name, is_call| {
-        let Uses { calls, mentions } = uses.entry(name).or_default();
-        mentions.after += 1;
-        calls.after += usize::from(is_call);
-    });
+    let mut count = |text: &[u8], side: fn(&mut Calls) -> &mut usize| {
+        for_each_use(file, text, names, |name, is_call| {
+            let Uses { calls, mentions } = uses.entry(name).or_default();
+            *side(mentions) += 1;
+            *side(calls) += usize::from(is_call);
+        });
+    };
+    count(&file.old, |calls| &mut calls.before);
+    count(&file.new, |calls| &mut calls.after);
     uses
 }
 
@@ -207,7 +206,8 @@ fn for_each_use<'n>(
     }
 }
 
-fn is_part_of_name(byte: u8) -> bool {
+/// Returns whether a byte can be in a name.
+pub(super) fn is_part_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 

@@ -63,7 +63,7 @@ impl<'a> Expected<'a> {
     ) -> Expected<'a> {
         let merge = ThreeWay::new(old_before, new_before, old_after);
         // Where upstream changed nothing, every place is certain.
-        let ambiguities = match old_before == new_before {
+        let ambiguities = match old_before == new_before || merge.landed().next().is_none() {
             true => Vec::new(),
             false => {
                 let language = Language::of(path.as_bytes(), new_before);

@@ -1,8 +1,12 @@
 //! The proof of one file: whether it is there, its name, its mode, and its content.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
+use super::apart::prove_apart;
+use super::calls::ChangedBaseFile;
 use super::finding::{Finding, FindingClass, Undone};
+use super::moved_functions::MergedFile;
 use super::moves::FileMove;
 use super::text::{FileProof, FourTexts, Scope, prove_text};
 use crate::model::mode::Mode;
@@ -64,22 +68,40 @@ struct FourFiles<'t> {
     bases: [Option<FileAt<'t>>; 2],
 }
 
-/// Compares what a patch does to a file on both bases.
-pub(super) fn prove_file(
+/// Compares what a patch does to its files on both bases, each given with its names there. `upstream` are all files that
+/// differ between the bases.
+pub(super) fn prove_files(
     trees: FourTrees<'_>,
-    (old, new): (&FileMove, &FileMove),
+    pairs: &[(FileMove, FileMove)],
+    scope: Scope,
+    upstream: &[ChangedBaseFile],
+) -> Result<Vec<FileProof>, TreeError> {
+    let proofs = pairs.iter().map(|pair| prove_file(trees, pair, scope));
+    let mut proofs = proofs.collect::<Result<Vec<_>, _>>()?;
+    // Where a merge leaves nothing open, no function is elsewhere.
+    if !proofs.iter().any(|proof| proof.has_gaps) {
+        return Ok(proofs);
+    }
+    let files = pairs.iter().map(|pair| FourFiles::read(trees, pair)).collect::<Result<Vec<_>, _>>()?;
+    let paths: Vec<Option<RepoPath>> = files.iter().map(FourFiles::path).collect();
+    let texts = files.iter().zip(&paths).map(|(files, path)| files.comparable(path.as_ref()?));
+    let merged = texts.zip(&proofs).map(|(texts, proof)| MergedFile { texts, has_gaps: proof.has_gaps });
+    let merged: Vec<MergedFile<'_>> = merged.collect();
+    let names = pairs.iter().flat_map(|(old, new)| [&old.before, &new.before]).flatten();
+    let names: HashSet<&[u8]> = names.map(RepoPath::as_bytes).collect();
+    let others: Vec<&ChangedBaseFile> =
+        upstream.iter().filter(|file| !names.contains(file.path.as_slice())).collect();
+    prove_apart(&merged, &others, scope, &mut proofs);
+    Ok(proofs)
+}
+
+/// Compares what a patch does to a file on both bases.
+fn prove_file(
+    trees: FourTrees<'_>,
+    pair: &(FileMove, FileMove),
     scope: Scope,
 ) -> Result<FileProof, TreeError> {
-    let files = FourFiles {
-        old_before: FileAt::read(trees.old_before, old.before.as_ref())?,
-        old_after: FileAt::read(trees.old_after, old.after.as_ref())?,
-        new_before: FileAt::read(trees.new_before, new.before.as_ref())?,
-        new_after: FileAt::read(trees.new_after, new.after.as_ref())?,
-        bases: [
-            FileAt::read(trees.old_base, old.before.as_ref())?,
-            FileAt::read(trees.new_base, new.before.as_ref())?,
-        ],
-    };
+    let files = FourFiles::read(trees, pair)?;
     let Some(path) = files.path() else { return Ok(FileProof::default()) };
     if let Some(finding) = files.existence(&path) {
         let size = |before: &Option<FileAt<'_>>, after: &Option<FileAt<'_>>| {
@@ -89,11 +111,12 @@ pub(super) fn prove_file(
             findings: vec![finding],
             old_size: size(&files.old_before, &files.old_after),
             new_size: size(&files.new_before, &files.new_after),
+            has_gaps: false,
         });
     }
-    let mut proof = match files.all().any(FileAt::is_opaque) {
-        true => files.opaque(&path, scope),
-        false => prove_text(&files.texts(&path), scope),
+    let mut proof = match files.comparable(&path) {
+        None => files.opaque(&path, scope),
+        Some(texts) => prove_text(&texts, scope),
     };
     proof.findings.extend(files.name(&path).into_iter().chain(files.mode(&path)));
     Ok(proof)
@@ -107,6 +130,19 @@ fn is_unchanged(before: Option<&FileAt<'_>>, after: Option<&FileAt<'_>>) -> bool
 }
 
 impl<'t> FourFiles<'t> {
+    fn read(trees: FourTrees<'t>, (old, new): &(FileMove, FileMove)) -> Result<FourFiles<'t>, TreeError> {
+        Ok(FourFiles {
+            old_before: FileAt::read(trees.old_before, old.before.as_ref())?,
+            old_after: FileAt::read(trees.old_after, old.after.as_ref())?,
+            new_before: FileAt::read(trees.new_before, new.before.as_ref())?,
+            new_after: FileAt::read(trees.new_after, new.after.as_ref())?,
+            bases: [
+                FileAt::read(trees.old_base, old.before.as_ref())?,
+                FileAt::read(trees.new_base, new.before.as_ref())?,
+            ],
+        })
+    }
+
     fn all(&self) -> impl Iterator<Item = &FileAt<'t>> {
         [&self.new_after, &self.new_before, &self.old_after, &self.old_before].into_iter().flatten()
     }
@@ -114,6 +150,12 @@ impl<'t> FourFiles<'t> {
     /// Returns the path to show.
     fn path(&self) -> Option<RepoPath> {
         self.all().next().map(|file| file.path.clone())
+    }
+
+    /// Returns the contents if they can be compared line by line, and the file is there as it should be.
+    fn comparable<'f>(&'f self, path: &'f RepoPath) -> Option<FourTexts<'f>> {
+        let is_text = !self.all().any(FileAt::is_opaque) && self.existence(path).is_none();
+        is_text.then(|| self.texts(path))
     }
 
     fn texts<'f>(&'f self, path: &'f RepoPath) -> FourTexts<'f> {
@@ -127,6 +169,7 @@ impl<'t> FourFiles<'t> {
             new_before: content(&self.new_before),
             new_after: content(&self.new_after),
             bases: self.bases.each_ref().map(content),
+            part: None,
         }
     }
 
@@ -208,6 +251,7 @@ impl<'t> FourFiles<'t> {
             findings: Vec::new(),
             old_size: usize::from(by_patch),
             new_size: usize::from(new_before != new_after),
+            has_gaps: false,
         };
         if expected != Some(new_after) {
             let what = match () {

@@ -8,6 +8,7 @@
 //!   old one. No diff and no merge is involved, so a merge that was clean and wrong cannot pass.
 //! * Their places are those of a three-way merge of the two changes (`expected.rs`), and where that merge is ambiguous or
 //!   in conflict, the function that holds the line has to be the same.
+//! * Functions that upstream moved are proved by themselves (`moved_functions.rs`, `apart.rs`).
 //! * Names, modes and contents that are not text are compared as they are (`file.rs`).
 //!
 //! Each difference becomes a `Finding` with a class. A call that upstream has removed is no difference of lines, and is
@@ -15,6 +16,7 @@
 //! (`words.rs`).
 
 mod accounts;
+mod apart;
 pub(crate) mod calls;
 mod expected;
 mod file;
@@ -22,8 +24,10 @@ pub(crate) mod finding;
 mod functions;
 mod hunks;
 mod matching;
+mod moved_functions;
 mod moves;
 mod pairs;
+mod parts;
 pub(crate) mod placed;
 mod residue;
 pub(crate) mod series;

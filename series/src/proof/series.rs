@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::calls::LostCalls;
-use super::file::{FourTrees, prove_file};
+use super::calls::{ChangedBaseFile, LostCalls};
+use super::file::{FourTrees, prove_files};
 use super::finding::{Finding, FindingClass};
 use super::matching::{Group, groups};
 use super::moves::file_moves;
@@ -71,7 +71,8 @@ impl SeriesProof {
 
 /// Compares a series on its old base with the one on its new base: the difference of the patched trees has to be that of
 /// the bases, for each patch and for all of them together. `is_whole` tells whether the patches of either side are a
-/// series without gaps; without it only single patches are compared.
+/// series without gaps; without it only single patches are compared. `upstream` are the files that differ between the
+/// bases without any patch: a function that was moved must not have a copy in them.
 ///
 /// # Errors
 ///
@@ -80,17 +81,18 @@ pub fn prove_series(
     old: &PlacedSeries<'_>,
     new: &PlacedSeries<'_>,
     is_whole: bool,
+    upstream: &[ChangedBaseFile],
 ) -> Result<SeriesProof, TreeError> {
     let groups = groups(&old.all_patches(), &new.all_patches());
     let mut proof = SeriesProof::default();
     for group in &groups {
-        proof.patches.push(prove_group(old, new, group)?);
+        proof.patches.push(prove_group((old, new), group, upstream)?);
     }
     if is_whole {
         let checks_places = !groups.iter().all(Group::is_pair);
         let scope = Scope { lists_all: false, checks_places };
         let all = Group { old: 0..old.patches.len(), new: 0..new.patches.len() };
-        let (findings, _, _) = prove_patches(old, new, &all, scope)?;
+        let (findings, _, _) = prove_patches((old, new), &all, scope, upstream)?;
         proof.whole = findings.into_iter().filter(|finding| !is_known(&proof.patches, finding)).collect();
     }
     Ok(proof)
@@ -111,12 +113,12 @@ fn is_known(patches: &[PatchProof], finding: &Finding) -> bool {
 }
 
 fn prove_group(
-    old: &PlacedSeries<'_>,
-    new: &PlacedSeries<'_>,
+    (old, new): (&PlacedSeries<'_>, &PlacedSeries<'_>),
     group: &Group,
+    upstream: &[ChangedBaseFile],
 ) -> Result<PatchProof, TreeError> {
     let scope = Scope { lists_all: true, checks_places: true };
-    let (findings, old_size, new_size) = prove_patches(old, new, group, scope)?;
+    let (findings, old_size, new_size) = prove_patches((old, new), group, scope, upstream)?;
     let mut proof =
         PatchProof { old: old.names(group.old.clone()), new: new.names(group.new.clone()), findings };
     if group.new.is_empty() {
@@ -131,10 +133,10 @@ fn prove_group(
 
 /// Returns the differences, and how much the patches change on either base.
 fn prove_patches(
-    old: &PlacedSeries<'_>,
-    new: &PlacedSeries<'_>,
+    (old, new): (&PlacedSeries<'_>, &PlacedSeries<'_>),
     group: &Group,
     scope: Scope,
+    upstream: &[ChangedBaseFile],
 ) -> Result<(Vec<Finding>, usize, usize), TreeError> {
     let ((old_before, old_after), (new_before, new_after)) =
         (old.trees(group.old.clone()), new.trees(group.new.clone()));
@@ -143,8 +145,8 @@ fn prove_patches(
     let (old_files, new_files) =
         (file_moves(old.patches_in(group.old.clone())), file_moves(new.patches_in(group.new.clone())));
     let (mut findings, mut old_size, mut new_size) = (Vec::new(), 0, 0);
-    for (old_file, new_file) in file_pairs(old_files, new_files, trees)? {
-        let file = prove_file(trees, (&old_file, &new_file), scope)?;
+    let pairs = file_pairs(old_files, new_files, trees)?;
+    for file in prove_files(trees, &pairs, scope, upstream)? {
         findings.extend(file.findings);
         old_size += file.old_size;
         new_size += file.new_size;

@@ -8,6 +8,7 @@ use super::expected::{Expected, Source};
 use super::finding::{FileVersion, Finding, FindingClass, LinePlace, Undone};
 use super::functions::{Functions, is_same_function};
 use super::hunks::Hunks;
+use super::parts::Part;
 use super::residue::{Extra, Missing, Residue, Resolved};
 use crate::model::path::RepoPath;
 use crate::model::printable::printable;
@@ -24,6 +25,8 @@ pub(super) struct FourTexts<'a> {
     pub new_after: &'a [u8],
     /// On the old base and on the new one without any patch.
     pub bases: [&'a [u8]; 2],
+    /// If they are only a part of files: which one.
+    pub part: Option<&'a Part<'a>>,
 }
 
 /// The extent of a proof.
@@ -43,16 +46,18 @@ pub(super) struct FileProof {
     pub old_size: usize,
     /// Number of lines that it changes on its new base.
     pub new_size: usize,
+    /// Whether there are lines for which a merge gives no result.
+    pub has_gaps: bool,
 }
 
 /// Compares what a patch does to a text on both bases.
 pub(super) fn prove_text(texts: &FourTexts<'_>, scope: Scope) -> FileProof {
-    let FourTexts { path, old_before, old_after, new_before, new_after, bases } = *texts;
+    let FourTexts { path, old_before, old_after, new_before, new_after, bases, part } = *texts;
     if old_before == old_after && new_before == new_after {
         return FileProof::default();
     }
     if old_before == new_before && old_after == new_after {
-        return FileProof { findings: Vec::new(), old_size: 1, new_size: 1 };
+        return FileProof { old_size: 1, new_size: 1, ..FileProof::default() };
     }
     let lines = LineTexts {
         old_before: lines_of(old_before),
@@ -65,29 +70,35 @@ pub(super) fn prove_text(texts: &FourTexts<'_>, scope: Scope) -> FileProof {
     let expected = Expected::new(path, old_before, old_after, new_before);
     let residue = Residue::new(&expected, &lines.new_after);
     residue.explain(&expected, &mut accounts);
-    let hunks = Hunks::new((old_before, old_after), (new_before, new_after));
     let judge = Judge {
         path,
         lines: &lines,
         expected: &expected,
-        hunks: &hunks,
+        whole: part.map_or([old_before, old_after, new_before, new_after], |part| part.whole),
+        part,
         bases,
+        hunks: OnceCell::new(),
         functions: Default::default(),
         own: OnceCell::new(),
         changes: OnceCell::new(),
         upstream: OnceCell::new(),
         findings: Vec::new(),
     };
-    FileProof { findings: judge.findings(&accounts, residue, scope), old_size, new_size }
+    let findings = judge.findings(&accounts, residue, scope);
+    FileProof { findings, old_size, new_size, has_gaps: !expected.gaps.is_empty() }
 }
 
 struct Judge<'t, 'a> {
     path: &'t RepoPath,
     lines: &'t LineTexts<'a>,
     expected: &'t Expected<'a>,
-    hunks: &'t Hunks,
+    /// The contents of the files before and after the patch, on the old base and on the new one.
+    whole: [&'a [u8]; 4],
+    part: Option<&'a Part<'a>>,
     bases: [&'a [u8]; 2],
     // Computed at first use: most files of most moves have nothing to judge.
+    /// Of the whole files.
+    hunks: OnceCell<Hunks>,
     /// Of the versions that line numbers count in, in their order.
     functions: [OnceCell<Functions<'a>>; 3],
     own: OnceCell<Vec<Range<usize>>>,
@@ -116,6 +127,11 @@ impl<'a> UpstreamLines<'a> {
 }
 
 impl<'a> Judge<'_, 'a> {
+    fn hunks(&self) -> &Hunks {
+        let [old_before, old_after, new_before, new_after] = self.whole;
+        self.hunks.get_or_init(|| Hunks::new((old_before, old_after), (new_before, new_after)))
+    }
+
     /// Returns the lines that the patch adds on its old base, from 0.
     fn own(&self) -> &[Range<usize>] {
         let runs = || changed_runs(&self.lines.old_before, &self.lines.old_after);
@@ -192,7 +208,8 @@ impl<'a> Judge<'_, 'a> {
         let mut finding = self.about(FindingClass::LostOwnLine, FileVersion::OldAfter, at, line);
         if self.upstream().added.count(line) > 0 {
             let there = self.lines.new_before.iter().position(|other| *other == line);
-            finding.evidence = there.map(|at| format!("upstream has added such a line: line {}", at + 1));
+            let there = there.map(|at| self.number(FileVersion::NewBefore, at));
+            finding.evidence = there.map(|line| format!("upstream has added such a line: line {line}"));
         }
         self.findings.push(finding);
     }
@@ -372,10 +389,11 @@ impl<'a> Judge<'_, 'a> {
     }
 
     fn list_context(&mut self) {
-        if !self.findings.is_empty() {
+        // Hunks are those of whole files.
+        if !self.findings.is_empty() || self.part.is_some() {
             return;
         }
-        for (line, hunks) in self.hunks.with_other_context() {
+        for (line, hunks) in self.hunks().with_other_context() {
             let text = "the lines around the change differ".to_owned();
             let mut finding = Finding::new(FindingClass::ContextOnly, self.path.to_string(), text);
             finding.place = Some(LinePlace { version: FileVersion::NewAfter, line });
@@ -401,14 +419,29 @@ impl<'a> Judge<'_, 'a> {
     }
 
     fn about(&self, class: FindingClass, version: FileVersion, at: Option<usize>, line: &[u8]) -> Finding {
-        let mut finding = Finding::new(class, self.path.to_string(), printable(line));
+        let path = match self.part {
+            Some(part) if version == FileVersion::OldAfter => part.old_path,
+            _ => self.path,
+        };
+        let mut finding = Finding::new(class, path.to_string(), printable(line));
         if let Some(at) = at {
-            let place = LinePlace { version, line: at + 1 };
+            let place = LinePlace { version, line: self.number(version, at) };
             finding.place = Some(place);
-            finding.function = self.head(version, at).map(printable);
-            finding.hunks = self.hunks.around(place);
+            finding.function = self.shown_head(version, at);
+            finding.hunks = self.hunks().around(place);
         }
         finding
+    }
+
+    /// Returns the number, from 1, that line `at` has in its file.
+    fn number(&self, version: FileVersion, at: usize) -> usize {
+        self.part.map_or(at, |part| part.place(version, at)) + 1
+    }
+
+    /// Returns the head of the function of line `at`, to be shown: a method without its class has no other head.
+    fn shown_head(&self, version: FileVersion, at: usize) -> Option<String> {
+        let head = self.head(version, at).or_else(|| self.part?.head(version));
+        head.map(printable)
     }
 
     fn head(&self, version: FileVersion, at: usize) -> Option<&'a [u8]> {
@@ -422,9 +455,9 @@ impl<'a> Judge<'_, 'a> {
             FileVersion::NewBefore => "the new base",
             FileVersion::NewAfter => "the new patched file",
         };
-        let place = format!("as in line {} of {file}", at + 1);
-        match self.head(version, at) {
-            Some(head) => format!("{place}, in {}", printable(head)),
+        let place = format!("as in line {} of {file}", self.number(version, at));
+        match self.shown_head(version, at) {
+            Some(head) => format!("{place}, in {head}"),
             None => place,
         }
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::calls::{ChangedBaseFile, without_comment};
+use super::calls::{ChangedBaseFile, is_part_of_name, without_comment};
 use crate::model::hunk_lines::LineKind;
 use crate::model::patch::{Content, Hunk, Patch};
 use crate::model::printable::printable;
@@ -182,7 +182,7 @@ fn code_of(line: &[u8], language: Language) -> &[u8] {
 
 /// Calls `found` with each word of `code` that is long enough.
 fn for_each_word<'a>(code: &'a [u8], mut found: impl FnMut(&'a [u8])) {
-    let words = code.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+    let words = code.split(|byte| !is_part_of_name(*byte));
     for word in words.filter(|word| word.len() >= SHORTEST) {
         if word.first().is_some_and(|byte| !byte.is_ascii_digit()) {
             found(word);

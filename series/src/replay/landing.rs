@@ -15,7 +15,7 @@ use crate::model::patch::Hunk;
 use crate::model::printable::printable;
 use crate::text::function::{FunctionMap, indentation};
 use crate::text::language::Language;
-use crate::text::line_diff::{ChangedRun, histogram_runs, lines_of};
+use crate::text::line_diff::{ChangedRun, histogram_runs, image, lines_of, run_at};
 use crate::text::line_index::LineIndex;
 use crate::text::three_way::{Occurrences, Region, ThreeWay};
 
@@ -225,20 +225,4 @@ impl Places<'_, '_> {
 fn scopes_around(functions: &FunctionMap<'_>, at: usize) -> Option<Vec<usize>> {
     let anchor = functions.last_line_before(at, |line| indentation(line).is_some()).unwrap_or(at);
     functions.scopes_around(anchor)
-}
-
-/// Returns the run that contains line `at` of the old text.
-fn run_at(runs: &[ChangedRun], at: usize) -> Option<&ChangedRun> {
-    let before = runs.partition_point(|run| run.old.start <= at);
-    before.checked_sub(1).and_then(|last| runs.get(last)).filter(|run| run.old.contains(&at))
-}
-
-/// Returns the position in the new text of line `at` of the old one.
-fn image(runs: &[ChangedRun], at: usize) -> Option<usize> {
-    let before = runs.partition_point(|run| run.old.start <= at);
-    match before.checked_sub(1).and_then(|last| runs.get(last)) {
-        Some(last) if at < last.old.end => None,
-        Some(last) => Some(last.line_below(at)),
-        None => Some(at),
-    }
 }

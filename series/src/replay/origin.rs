@@ -69,6 +69,11 @@ impl<'a> Origin<'a> {
         self.made.iter().flatten().flat_map(|made| &made.changes)
     }
 
+    /// Returns the changes of each patch, in order; `None` for one that is not exact.
+    pub fn changes_of_patches(&self) -> impl Iterator<Item = Option<&[TreeChange]>> {
+        self.made.iter().map(|made| made.as_ref().map(|made| made.changes.as_slice()))
+    }
+
     /// Returns the patch at `at`, from 0, and its effect here if it is exact; `None` after the last.
     pub(crate) fn patch(&self, at: usize) -> Option<(&'a Patch, Option<&Made>)> {
         Some((self.patches.get(at)?, self.made.get(at)?.as_ref()))

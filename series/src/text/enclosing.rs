@@ -87,6 +87,40 @@ impl<'a> EnclosingFunctions<'a> {
         found.contains(&at).then_some(found)
     }
 
+    /// Returns the lines of every function, methods too, from top to bottom, without functions in others and declarations.
+    pub fn all(&self) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        while at < self.lines.len() {
+            match self.beginning_at(at) {
+                Some(function) => {
+                    at = function.end;
+                    found.push(function);
+                }
+                None => at += 1,
+            }
+        }
+        found
+    }
+
+    /// Returns the function whose head is line `at`.
+    fn beginning_at(&self, at: usize) -> Option<Range<usize>> {
+        if !heads_a_function(self.text(at)) {
+            return None;
+        }
+        // The head of a method may take several lines: those below it are in the method.
+        let mut around = [at, at + 1].into_iter().filter_map(|line| self.around(line));
+        around.find(|function| function.start == at && self.has_body(function))
+    }
+
+    /// Returns whether a function has a body, which a declaration has not.
+    fn has_body(&self, function: &Range<usize>) -> bool {
+        let opens = |text: &[u8]| text.contains(&b'{');
+        let mut head = function.clone().map(|at| self.text(at));
+        let last_of_head = head.find(|text| opens(text) || text.ends_with(b";"));
+        self.language == Language::Indentation || last_of_head.is_some_and(opens)
+    }
+
     /// Returns line `at`, from 0, without the white space around it.
     pub fn text(&self, at: usize) -> &'a [u8] {
         self.functions.text(at)
@@ -138,7 +172,9 @@ fn end_of(lines: &[&[u8]], head: usize, language: Language) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{enclosing_function, function_around_place};
+    use super::{EnclosingFunctions, enclosing_function, function_around_place};
+    use crate::text::language::Language;
+    use crate::text::line_diff::lines_of;
 
     fn around(path: &str, text: &str, at: usize) -> Option<(String, std::ops::Range<usize>)> {
         let found = enclosing_function(path.as_bytes(), text.as_bytes(), at)?;
@@ -199,5 +235,22 @@ mod tests {
         assert_eq!(name(3..4).as_deref(), Some("int g(void) {"));
         assert_eq!(name(6..6), None, "at the end of the file");
         assert_eq!(name(9..9), None);
+    }
+
+    fn all(path: &str, text: &str) -> Vec<std::ops::Range<usize>> {
+        let lines = lines_of(text.as_bytes());
+        EnclosingFunctions::new(&lines, Language::of(path.as_bytes(), b"")).all()
+    }
+
+    #[test]
+    fn functions_are_listed_without_declarations() {
+        let text = "int f(int a,\n      int b);\nint x = f(1, 2);\n\nint f(int a,\n      int b)\n{\n    g(a);\n}\n\n\
+                    struct box {\n    int one(int a,\n            int b) {\n        f(a, b);\n    }\n    int size;\n    \
+                    void two() {\n    }\n};\nvoid three() {\n}\n";
+        assert_eq!(all("a.cpp", text), [4..9, 11..15, 16..18, 19..21]);
+        let python = "import os\n\nclass A(B):\n    def f(self):\n        return 1\n\n    def g(self):\n        \
+                      return 2\n\nf(1)\n\ndef h():\n    pass\n";
+        assert_eq!(all("a.py", python), [3..5, 6..8, 11..13]);
+        assert!(all("a.txt", text).is_empty());
     }
 }

@@ -12,6 +12,9 @@ use crate::model::patch::Hunk;
 
 /// Number of context lines around a change, as git writes them.
 const CONTEXT: usize = 3;
+/// Number of common lines below the last difference that are compared too, because a change can be moved down over lines
+/// that are equal to its own. Where more are needed, all are.
+const ROOM_BELOW: usize = 32;
 
 /// A run of changed lines: removed and added ones. One of the two may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +34,22 @@ impl ChangedRun {
     /// Returns the number of removed and added lines.
     pub fn size(&self) -> usize {
         self.old.len() + self.new.len()
+    }
+}
+
+/// Returns the run that contains line `at` of the old text.
+pub(crate) fn run_at(runs: &[ChangedRun], at: usize) -> Option<&ChangedRun> {
+    let before = runs.partition_point(|run| run.old.start <= at);
+    before.checked_sub(1).and_then(|last| runs.get(last)).filter(|run| run.old.contains(&at))
+}
+
+/// Returns the position in the new text of line `at` of the old one; `None` if a run contains it.
+pub(crate) fn image(runs: &[ChangedRun], at: usize) -> Option<usize> {
+    let before = runs.partition_point(|run| run.old.start <= at);
+    match before.checked_sub(1).and_then(|last| runs.get(last)) {
+        Some(last) if at < last.old.end => None,
+        Some(last) => Some(last.line_below(at)),
+        None => Some(at),
     }
 }
 
@@ -95,6 +114,33 @@ pub(crate) fn histogram_runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<ChangedRun> {
 }
 
 fn numbered_runs(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm) -> Vec<ChangedRun> {
+    trimmed_runs(old, new, algorithm, ROOM_BELOW)
+}
+
+/// Numbers only the lines from the one above the first difference to `room` lines below the last one. The result is that
+/// of whole texts: a diff leaves out common lines at both ends anyway, and then moves changes down as far as possible;
+/// if one of them might go further than the lines that are left, all are numbered.
+fn trimmed_runs(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm, room: usize) -> Vec<ChangedRun> {
+    let above = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let (old_rest, new_rest) = (slice(old, above..old.len()), slice(new, above..new.len()));
+    if old_rest.is_empty() && new_rest.is_empty() {
+        return Vec::new();
+    }
+    let both_from_below = old_rest.iter().rev().zip(new_rest.iter().rev());
+    let below = both_from_below.take_while(|(old, new)| old == new).count();
+    let (start, left_out) = (above.saturating_sub(1), below.saturating_sub(room));
+    let old_part = slice(old, start..old.len() - left_out);
+    let new_part = slice(new, start..new.len() - left_out);
+    let runs = whole_runs(old_part, new_part, algorithm);
+    let is_at_end = |run: &ChangedRun| run.old.end == old_part.len() || run.new.end == new_part.len();
+    if left_out > 0 && runs.last().is_some_and(is_at_end) {
+        return whole_runs(old, new, algorithm);
+    }
+    let shifted = |lines: Range<usize>| lines.start + start..lines.end + start;
+    runs.into_iter().map(|run| ChangedRun { old: shifted(run.old), new: shifted(run.new) }).collect()
+}
+
+fn whole_runs(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm) -> Vec<ChangedRun> {
     let mut numbers = LineNumbers::new(old.len() + new.len());
     let (old, new) = (numbers.of(old), numbers.of(new));
     numbers.runs_by(algorithm, &old, &new)
@@ -162,7 +208,7 @@ fn first_line(before: usize, count: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{changed_runs, hunks_between, lines_of};
+    use super::{Algorithm, changed_runs, hunks_between, image, lines_of, run_at, trimmed_runs, whole_runs};
     use crate::apply::text::apply_hunks;
 
     fn numbered(count: usize) -> String {
@@ -193,5 +239,52 @@ mod tests {
         let hunks = hunks_between(b"", b"a\nb");
         assert_eq!(hunks[0].header(), "@@ -0,0 +1,2 @@");
         assert!(hunks_between(b"a\n", b"a\n").is_empty());
+    }
+
+    #[test]
+    fn a_line_has_its_place_in_the_new_text() {
+        let runs = changed_runs(&lines_of(b"a\nb\nc\nd\n"), &lines_of(b"x\na\nB\nc\nd\n"));
+        assert_eq!([0, 1, 2, 3].map(|at| image(&runs, at)), [Some(1), None, Some(3), Some(4)]);
+        assert_eq!(run_at(&runs, 1).map(|run| run.new.clone()), Some(2..3));
+        assert_eq!(run_at(&runs, 2), None);
+    }
+
+    /// Returns `count` lines of which many are equal, so that changes can be moved over their neighbours.
+    fn repetitive(state: &mut u32, count: usize) -> Vec<&'static [u8]> {
+        const LINES: [&[u8]; 4] = [b"}\n", b"\n", b"    a();\n", b"int f(void) {\n"];
+        let next = || {
+            *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            LINES[(*state >> 16) as usize % LINES.len()]
+        };
+        std::iter::repeat_with(next).take(count).collect()
+    }
+
+    /// Whatever part of the common lines is numbered, the runs are those of whole texts.
+    #[test]
+    fn common_lines_at_both_ends_change_nothing() {
+        let mut state = 7;
+        for round in 0..4_000 {
+            let [above, below] = [0, 1].map(|_| repetitive(&mut state, round % 9));
+            let [old, new] = [round % 5, round % 4].map(|count| repetitive(&mut state, count));
+            let text = |middle: &[&'static [u8]]| [above.as_slice(), middle, below.as_slice()].concat();
+            let (old, new) = (text(&old), text(&new));
+            for algorithm in [Algorithm::Myers, Algorithm::Histogram] {
+                let whole = whole_runs(&old, &new, algorithm);
+                for room in 0..4 {
+                    let trimmed = trimmed_runs(&old, &new, algorithm, room);
+                    assert_eq!(trimmed, whole, "{algorithm:?}, room {room}: {old:?} {new:?}");
+                }
+            }
+        }
+    }
+
+    /// The second change can be moved down over more lines than are numbered at first.
+    #[test]
+    fn a_change_is_moved_down_over_all_equal_lines() {
+        let equal = "x\n".repeat(1_000);
+        let (old, new) = (format!("old\ny\n{equal}"), format!("y\nx\n{equal}"));
+        let runs = changed_runs(&lines_of(old.as_bytes()), &lines_of(new.as_bytes()));
+        let seen: Vec<_> = runs.iter().map(|run| (run.old.clone(), run.new.clone())).collect();
+        assert_eq!(seen, [(0..1, 0..0), (1_002..1_002, 1_001..1_002)]);
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use espalier_series::{
-    BinaryHalf, BinaryPatch, Change, Content, FileMode, FilePatch, FileSide, MemoryTree, Mode, ObjectId,
-    Patch, PlacedPatch, PlacedSeries, ProofFinding, RepoPath, SeriesProof, hunks_between, prove_series,
+    BinaryHalf, BinaryPatch, Change, ChangedBaseFile, Content, FileMode, FilePatch, FileSide, MemoryTree,
+    Mode, ObjectId, Patch, PlacedPatch, PlacedSeries, ProofFinding, RepoPath, SeriesProof, hunks_between,
+    prove_series,
 };
 
 /// The files of a tree.
@@ -200,7 +201,22 @@ pub fn placed(made: &Made) -> PlacedSeries<'static> {
 }
 
 pub fn prove(old: &Made, new: &Made) -> SeriesProof {
-    prove_series(&placed(old), &placed(new), true).unwrap()
+    let upstream = changed_between(&old.states[0], &new.states[0]);
+    prove_series(&placed(old), &placed(new), true, &upstream).unwrap()
+}
+
+/// Returns the files that differ between two bases.
+fn changed_between(old: &Files, new: &Files) -> Vec<ChangedBaseFile> {
+    let content = |files: &Files, path: &str| files.get(path).map(|file| file.1.clone()).unwrap_or_default();
+    let mut paths: Vec<&String> = old.keys().chain(new.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    let files = paths.into_iter().map(|path| ChangedBaseFile {
+        path: path.as_bytes().to_vec(),
+        old: content(old, path),
+        new: content(new, path),
+    });
+    files.filter(|file| file.old != file.new).collect()
 }
 
 /// Returns the series before and after a move without faults.

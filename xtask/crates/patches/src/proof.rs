@@ -8,15 +8,17 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::history;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
+use espalier_core::sys::git::tree::GitTree;
 use espalier_series::{
-    ChangedBaseFile, GoneWord, ObjectId, OwnFile, Patch, PlacedPatch, PlacedSeries, SeriesProof, gone_words,
-    lost_calls, prove_series,
+    ChangedBaseFile, GoneWord, ObjectId, Origin, OwnFile, Patch, PlacedPatch, PlacedSeries, SeriesProof,
+    gone_words, lost_calls, prove_series,
 };
 
 use super::{apply, generation};
 use crate::stack::Stack;
 
-/// Size limit of a file in which calls and words are counted, in bytes: a larger one is data or was generated.
+/// Size limit of a file in which calls, words and functions are looked for, in bytes: a larger one is data or was
+/// generated.
 const FILE_LIMIT: usize = 4 << 20;
 
 /// A series on its base, by the ids of its trees.
@@ -76,6 +78,19 @@ pub fn trees_of(store: &Store, stack: &Stack) -> Result<Vec<ObjectId>> {
     apply::trees_after(store, stack.pin.tree, &placed.patches)
 }
 
+/// As [`trees_of`], if the patches of `stack` have been applied as `origin` already.
+pub fn trees_of_origin(store: &Store, stack: &Stack, origin: &Origin<'_>) -> Result<Vec<ObjectId>> {
+    let mut tree = GitTree::new(store, stack.pin.tree)?;
+    let mut trees = Vec::with_capacity(stack.patches.len());
+    for changes in origin.changes_of_patches() {
+        // Its error says why a patch is not exact.
+        let Some(changes) = changes else { return trees_of(store, stack) };
+        apply::change_tree(store, &mut tree, changes)?;
+        trees.push(tree.write()?);
+    }
+    Ok(trees)
+}
+
 /// Compares a series before a move with the one after it. `is_whole` tells whether either is complete.
 pub fn prove(
     store: &Store,
@@ -90,9 +105,10 @@ pub fn prove(
         }
     }
     let placed_new = placed(new, &trees)?;
-    let mut proof = prove_series(&placed(old, &trees)?, &placed_new, is_whole)?;
-    // An addition: upstream's tree is not in the store when a series is rebased onto another one.
+    // For notes, and copies of moved functions: upstream's tree is not in the store when a series is rebased onto another
+    // one.
     let changed = changed_by_upstream(store, old.upstream, new.upstream).unwrap_or_default();
+    let mut proof = prove_series(&placed(old, &trees)?, &placed_new, is_whole, &changed)?;
     proof.lost_calls = lost_calls(&placed_new, &changed)?;
     let own: Vec<OwnFile<'_>> = new.overlays.iter().map(|file| own_file(file)).collect();
     proof.gone_words = gone_words(&placed_new.all_patches(), &own, &changed);

@@ -115,19 +115,20 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
         moves.push(PatchMove { notes, conflicts, blocked_by, ..moved });
         new_patches.push(new);
     }
-    let proof = proof_of_tried(series_move, (&moves, &new_patches), (&trees, &upstream))?;
+    let old_trees = proof::trees_of_origin(store, &series_move.stack, &origin)?;
+    let proof = proof_of_tried(series_move, (&moves, &new_patches), (&old_trees, &trees, &upstream))?;
     Ok(Tried { tree: tree.write()?, patches: moves, proof })
 }
 
-/// Compares the own patches that need no decision with what they were. `trees` are the new ones: the base, and that after
-/// each patch.
+/// Compares the own patches that need no decision with what they were. `old_trees` are those after each patch as it was,
+/// `trees` the new ones: the base, and that after each patch.
 fn proof_of_tried(
     series_move: &SeriesMove<'_>,
     (moves, new_patches): (&[PatchMove], &[Patch]),
-    (trees, upstream): (&[ObjectId], &[TakenPatch]),
+    (old_trees, trees, upstream): (&[ObjectId], &[ObjectId], &[TakenPatch]),
 ) -> Result<ProvenSeries> {
     let SeriesMove { store, stack, .. } = series_move;
-    let mut old = SeriesTrees::own_of(stack, &proof::trees_of(store, stack)?);
+    let mut old = SeriesTrees::own_of(stack, old_trees);
     let base = trees.get(stack.parents).copied().unwrap_or(series_move.tip.tree);
     let after = trees.get(stack.parents + 1..).unwrap_or_default();
     let own = new_patches.get(stack.parents..).unwrap_or_default();

@@ -13,6 +13,7 @@ mod reasons;
 use clap::Args;
 use espalier_core::config::intended::report_file;
 use espalier_core::config::lock::Lock;
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::short_name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
@@ -71,13 +72,18 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     match (&options.since, &options.to) {
         (Some(since), _) => moved::run(context, since, options.common.variant.as_deref(), github.as_ref()),
-        (None, to) => move_to(context, options, to.as_deref().unwrap_or_default(), github),
+        (None, to) => move_to(context, options, (to.as_deref().unwrap_or_default(), &gated), github),
     }
 }
 
-/// Moves the pin to `to`, and opens its pull request if there is a client for it.
-fn move_to(context: &Context, options: &Options, to: &str, github: Option<Client>) -> Result<Outcome> {
-    let gated = checks::gated(&context.pins()?);
+/// Moves the pin to `to`, and opens its pull request if there is a client for it. `gated` are the variants that the gate
+/// has to pass.
+fn move_to(
+    context: &Context,
+    options: &Options,
+    (to, gated): (&str, &[Name]),
+    github: Option<Client>,
+) -> Result<Outcome> {
     let (prepared, classes) = prepare(context, options, to)?;
     let mut report = describe(&prepared, &classes);
     let reasons = reasons::take(context, &mut report)?;
