@@ -15,6 +15,7 @@ mod cli {
     mod build_fails;
     mod canary;
     mod canary_issues;
+    mod canary_series;
     mod canary_token;
     mod compiler_cache;
     mod disk_full;
