@@ -43,6 +43,7 @@ mod cli {
     mod gate_weights;
     mod gc;
     mod generations;
+    mod generations_dropped;
     mod git_defaults;
     mod github;
     mod hints;

@@ -21,6 +21,9 @@ const PAGE_BYTES: usize = 1_000_000;
 /// Maximum resident memory of a command; measured values are in docs/measurements/patch-engine.md.
 const MEMORY_BYTES: u64 = 256 << 20;
 
+/// Exit codes of the commands that judge the series at the tip.
+const JUDGED: &[i32] = &[0, 1, 4];
+
 /// Runs the tool on the project at `root`. Returns its output and the peak of its resident memory; `None` where the
 /// system does not report that.
 fn run(project: &Project, root: &Path, arguments: &[&str]) -> (Output, Option<u64>) {
@@ -69,7 +72,6 @@ fn a_long_history_takes_bounded_memory_and_a_bounded_page() {
     made_history::make(&root, size).unwrap();
     let page = project.beside("page.html");
     // Some patches do not apply at the tip, so the rebase stops at the first of them.
-    const JUDGED: &[i32] = &[0, 1, 4];
     let commands: [(&[&str], &[i32]); 7] = [
         (&["fetch"], &[0]),
         (&["status", "--tip", "main", "--html", page.to_str().unwrap()], JUDGED),
