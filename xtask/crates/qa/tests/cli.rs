@@ -15,6 +15,7 @@ mod cli {
     mod build_fails;
     mod canary;
     mod canary_issues;
+    mod canary_series;
     mod canary_token;
     mod compiler_cache;
     mod disk_full;
@@ -42,6 +43,7 @@ mod cli {
     mod gate_weights;
     mod gc;
     mod generations;
+    mod generations_dropped;
     mod git_defaults;
     mod github;
     mod hints;

@@ -8,6 +8,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 
+use super::dropped::note_losses;
 use super::in_memory::empty_report;
 use super::new_series::{NewFile, check_trees, locked, new_series, prove_new_series, replace_series};
 use super::target::{SeriesMove, Target};
@@ -62,7 +63,9 @@ fn prepare_series(
     for (series_move, series, new) in &moved {
         let locked = locked(&lock, series_move)?;
         check_trees(repo, series, locked)?;
-        report.patches.extend(own_moves(series_move, series, new, state.choices));
+        let mut moves = own_moves(series_move, series, new, state.choices);
+        note_losses(series_move, &mut moves)?;
+        report.patches.extend(moves);
         let proof = prove_new_series(series_move, new, locked, &series.upstream)?;
         report.reverts.extend(proof.reverts());
         report.proof.push(proof);

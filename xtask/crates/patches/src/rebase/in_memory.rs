@@ -9,6 +9,7 @@ use espalier_series::ObjectId;
 use espalier_series::{FailedPatches, Patch, Replay, Replayed, SeriesProof, replayed_patch};
 
 use super::Choices;
+use super::dropped::note_losses;
 use super::steps::{Decision, decide, names, notes, shared, step};
 use super::target::{SeriesMove, Target, read_upstream};
 use crate::apply::change_tree;
@@ -43,7 +44,9 @@ pub fn run(target: &Target<'_>, choices: Choices) -> Result<RebaseReport> {
             report.tree = tried.tree.to_string();
         }
         trees.push((series_move, tried.tree));
-        report.patches.extend(tried.patches.into_iter().skip(series_move.stack.parents));
+        let mut own: Vec<PatchMove> = tried.patches.into_iter().skip(series_move.stack.parents).collect();
+        note_losses(series_move, &mut own)?;
+        report.patches.extend(own);
         report.reverts.extend(tried.proof.reverts());
         report.proof.push(tried.proof);
     }

@@ -9,6 +9,7 @@ mod blame;
 mod checks;
 mod conflict;
 pub mod descendants;
+mod dropped;
 mod finish;
 mod in_memory;
 mod new_series;

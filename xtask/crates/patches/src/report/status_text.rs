@@ -170,12 +170,7 @@ pub(super) fn blockers(patch: &PatchStatus) -> String {
 
 /// All details of a patch that is not exact.
 pub fn details(report: &StatusReport, patch: &PatchStatus) -> String {
-    let heading = format!("{}: {}{}", patch.file, patch.class.describe(), remark(patch));
-    let mut text = format!("{heading}\n{}", what_is_the_matter(patch));
-    if let Some(commit) = report.cause_of(patch) {
-        let class = patch.class.describe();
-        text += &format!("  {class} since {} {} ({})\n", short(commit), commit.subject, commit.author);
-    }
+    let mut text = details_with_cause(report, patch);
     let cause = report.cause_of(patch).map(|commit| &commit.id);
     for commit in newest(report, patch).filter(|commit| Some(&commit.id) != cause) {
         text += &format!("  changed by {} {} ({})\n", short(commit), commit.subject, commit.author);
@@ -183,10 +178,27 @@ pub fn details(report: &StatusReport, patch: &PatchStatus) -> String {
     if patch.touched_by.len() > COMMITS_SHOWN {
         text += &format!("  and by {} before\n", count(patch.touched_by.len() - COMMITS_SHOWN));
     }
-    if let Some(next) = &patch.next {
-        text += &format!("  next: {next}\n");
+    text + &next_step(patch)
+}
+
+/// As [`details`], for a report that stays as it is while the patch is broken in the same way: without the commits that
+/// changed its files, to which every further one is added.
+pub fn details_of_break(report: &StatusReport, patch: &PatchStatus) -> String {
+    details_with_cause(report, patch) + &next_step(patch)
+}
+
+fn details_with_cause(report: &StatusReport, patch: &PatchStatus) -> String {
+    let heading = format!("{}: {}{}", patch.file, patch.class.describe(), remark(patch));
+    let mut text = format!("{heading}\n{}", what_is_the_matter(patch));
+    if let Some(commit) = report.cause_of(patch) {
+        let class = patch.class.describe();
+        text += &format!("  {class} since {} {} ({})\n", short(commit), commit.subject, commit.author);
     }
     text
+}
+
+fn next_step(patch: &PatchStatus) -> String {
+    patch.next.as_ref().map(|next| format!("  next: {next}\n")).unwrap_or_default()
 }
 
 /// The notes of a rebase, then the drift of the patch's files. Drift lines name the patch by its number only: its path

@@ -1,5 +1,6 @@
 //! The canary's issues on GitHub: the wanted ones, from the report, and the changes made, for the report.
 
+use espalier_core::config::overlay::in_the_way;
 use espalier_core::config::pins::short_name;
 use espalier_core::error::Result;
 use espalier_core::next_command::next_command;
@@ -12,34 +13,34 @@ use espalier_patches::report::status_text;
 use espalier_series::PatchClass;
 use serde_json::{Value, json};
 
+use super::on_pin::{JudgedSeries, OnPin, VariantClashes, file_name};
 use super::{Context, Options};
-use crate::report::canary::{CanaryReport, Level, LevelVerdict, indented};
+use crate::report::canary::{CanaryReport, Level, LevelReport, LevelVerdict, indented};
 
 /// Maximum length of the description of a conflict in an issue, in characters.
 const CONFLICT_LIMIT: usize = 30_000;
+
+/// In the marker of an issue, where upstream's commits are not available. Not the tip: the same break would have another
+/// issue on each.
+const NO_CULPRIT: &str = "unknown";
 
 /// The results of a run.
 #[derive(Clone, Copy)]
 pub struct Found<'r> {
     /// The report.
     pub report: &'r CanaryReport,
+    /// Everything on the pin; `None` if the level `status` gave no result.
+    pub on_pin: Option<&'r OnPin>,
     /// Descriptions of the patches that have conflicts on the tip.
     pub conflicts: &'r [ConflictPackage],
 }
 
-/// Opens, updates and closes issues. `folders` are the folders of the variant's series.
-pub fn keep(
-    context: &Context,
-    client: &Client,
-    found: Found<'_>,
-    options: &Options,
-    folders: &[String],
-) -> Result<Vec<Value>> {
-    let report = found.report;
+/// Opens, updates and closes issues.
+pub fn keep(context: &Context, client: &Client, found: Found<'_>, options: &Options) -> Result<Vec<Value>> {
     let mut listed = client.issues(LABEL, "open")?;
     listed.extend(client.issues(LABEL, "closed")?);
-    let actions = issues::decide(&wanted(found, options), &listed, |subject| known(report, folders, subject));
-    actions.iter().map(|action| carry_out(context, client, report, action)).collect()
+    let actions = issues::decide(&wanted(found, options), &listed, |subject| known(found, subject));
+    actions.iter().map(|action| carry_out(context, client, found.report, action)).collect()
 }
 
 /// The comment is sent before the change that it explains: if a run fails in between, the issue is as it was, and the
@@ -70,151 +71,179 @@ fn tip_words(report: &CanaryReport) -> String {
     format!("{} `{commit}`", report.upstream)
 }
 
-/// Returns one issue for each patch that an upstream change broke, and one for each level that fails although every
-/// patch applies. A patch that is only blocked by another one is listed in that patch's issue.
-fn wanted(Found { report, conflicts }: Found<'_>, options: &Options) -> Vec<Wanted> {
-    let patches = report.status.iter().flat_map(|found| {
-        let broken = found.patches.iter().filter(|patch| is_broken(patch));
-        broken.map(|patch| {
+/// Returns one issue for each patch of any series on the pin that an upstream change broke, and one for each level that
+/// fails although every patch applies. A patch that is only blocked by another one is listed in that patch's issue.
+fn wanted(found: Found<'_>, options: &Options) -> Vec<Wanted> {
+    let Found { report, on_pin, conflicts } = found;
+    let patches = on_pin.into_iter().flat_map(|on_pin| {
+        let broken = on_pin.patches().into_iter().filter(|(_, patch)| is_broken(patch));
+        broken.map(move |(series, patch)| {
             let conflict = conflicts.iter().find(|conflict| conflict.patch.file == patch.file);
-            wanted_for_patch(report, options, (found, patch), conflict)
+            wanted_for_patch(options, (&series.report, patch), &on_pin.waiting_for(patch), conflict)
         })
     });
-    let levels = [Level::Contract, Level::Build, Level::Gate];
-    let levels = is_only_overlays(report).then_some(Level::Status).into_iter().chain(levels);
+    let overlays = on_pin.into_iter().flat_map(|on_pin| {
+        on_pin.held_by_overlays().map(move |clashes| wanted_for_overlays(&report.upstream, options, clashes))
+    });
+    let levels = [Level::Contract, Level::Build, Level::Gate].into_iter();
     let levels = levels.filter(|level| report.verdict(*level) == LevelVerdict::Failed);
-    patches.chain(levels.map(|level| wanted_for_level(report, options, level))).collect()
-}
-
-/// Whether nothing but overlay files is in the way of the series.
-fn is_only_overlays(report: &CanaryReport) -> bool {
-    let is_it = |found: &StatusReport| {
-        !found.overlays.is_empty() && found.patches.iter().all(|patch| patch.class.applies())
-    };
-    report.status.as_ref().is_some_and(is_it)
+    let levels = levels.map(|level| wanted_for_level(report, options, level));
+    patches.chain(overlays).chain(levels).collect()
 }
 
 fn is_broken(patch: &PatchStatus) -> bool {
     !patch.class.applies() && patch.class != PatchClass::Blocked
 }
 
-/// Returns the commit that gave the patch its present class; otherwise the newest commit that changed its files;
-/// otherwise, when no history is available, the tip itself.
-fn culprit(report: &CanaryReport, found: &StatusReport, patch: &PatchStatus) -> String {
-    let commit = found.cause_of(patch).or_else(|| found.commits_of(patch).last());
-    commit
-        .map(|commit| commit.id.clone())
-        .or_else(|| Some(report.tip.as_ref()?.commit.clone()))
-        .unwrap_or_default()
+/// Returns the commit that gave the patch its present class, if upstream's commits are available.
+fn culprit<'f>(found: &'f StatusReport, patch: &PatchStatus) -> Option<&'f str> {
+    found.cause_of(patch).map(|commit| commit.id.as_str())
 }
 
 /// Returns the flags that make a reader's command look for the tip in the same place.
-fn same_tip<'a>(report: &'a CanaryReport, options: &'a Options) -> [(&'static str, Option<&'a str>); 3] {
+fn same_tip<'a>(
+    flag: &'static str,
+    variant: &'a str,
+    options: &'a Options,
+) -> [(&'static str, Option<&'a str>); 3] {
     let Options { tip, from, .. } = options;
-    [("--variant", Some(&report.variant)), ("--tip", Some(tip)), ("--from", from.as_deref())]
+    [("--variant", Some(variant)), (flag, Some(tip)), ("--from", from.as_deref())]
 }
 
 fn wanted_for_patch(
-    report: &CanaryReport,
     options: &Options,
     (found, patch): (&StatusReport, &PatchStatus),
+    waiting: &[&str],
     conflict: Option<&ConflictPackage>,
 ) -> Wanted {
-    let culprit = culprit(report, found, patch);
-    let name = file_name(&patch.file);
-    let mut text = format!(
-        "`{}` no longer applies to {}: **{}**.\n\n",
-        patch.file,
-        report.upstream,
-        patch.class.describe()
-    );
+    let StatusReport { variant, upstream, .. } = found;
+    let class = patch.class.describe();
+    let mut text = format!("`{}` no longer applies to {upstream}: **{class}**.\n\n", patch.file);
     // Indented, so that neither a patch nor a commit's subject can mention a user or close an issue.
-    text += &indented(&status_text::details(found, patch), "    ");
-    let waiting: Vec<&str> = found
-        .patches
-        .iter()
-        .filter(|other| other.blocked_by.iter().any(|blocker| file_name(blocker) == name))
-        .map(|other| other.file.as_str())
-        .collect();
+    text += &indented(&status_text::details_of_break(found, patch), "    ");
     if !waiting.is_empty() {
         text += &format!("\nWaiting for it: `{}`.\n", waiting.join("`, `"));
     }
-    let look = ui::named_hint(&next_command("status", &same_tip(report, options)));
+    let look = ui::named_hint(&next_command("status", &same_tip("--tip", variant, options)));
     text +=
         &format!("\nSee it here with `{look}`. This issue is closed when upstream's tip is good again.\n");
     text = ui::named(&text);
-    // After the hints: it is content only.
-    let length = text.chars().count();
-    text += &conflict.map(|conflict| described(conflict, length)).unwrap_or_default();
-    let title = format!("{name}: {} since upstream {}", patch.class.describe(), short_name(&culprit));
+    if !patch.conflicts.is_empty() {
+        // After the hints: it is content only.
+        let length = text.chars().count();
+        let described = conflict.ok_or(Missing::Failed).and_then(|conflict| described(conflict, length));
+        text += &described.unwrap_or_else(|missing| instead(missing, variant, options));
+    }
+    let culprit = culprit(found, patch);
+    let since = culprit
+        .map_or("at upstream's tip".to_string(), |culprit| format!("since upstream {}", short_name(culprit)));
+    let title = format!("{}: {class} {since}", file_name(&patch.file));
+    let culprit = culprit.unwrap_or(NO_CULPRIT).to_string();
     Wanted { subject: Subject::Patch { file: patch.file.clone(), culprit }, title, text }
+}
+
+/// The reason why an issue has no description of its conflict.
+#[derive(Clone, Copy)]
+enum Missing {
+    /// It does not fit into an issue.
+    TooLong,
+    /// It could not be made.
+    Failed,
 }
 
 /// Returns the description of a conflict as data, for an issue that has `length` characters already. It does not name
 /// the tip, so that a tip with the same conflict leaves the issue as it is.
-fn described(conflict: &ConflictPackage, length: usize) -> String {
+fn described(conflict: &ConflictPackage, length: usize) -> std::result::Result<String, Missing> {
     // Below the limit by the marker in the first line, and by the indentation.
     let limit = CONFLICT_LIMIT.min((BODY_LIMIT * 9 / 10).saturating_sub(length));
     let fits = |indented: &String| indented.chars().count() <= limit;
     let excerpts = [limit, limit / 2, limit / 4].into_iter().filter_map(|limit| conflict.excerpt(limit));
-    let indented = excerpts.map(|excerpt| indented(&excerpt, "    ")).find(fits);
-    indented
-        .map(|text| format!("\nThe conflict as data, in the format of `conflict.json`:\n\n{text}"))
-        .unwrap_or_default()
+    let indented = excerpts.map(|excerpt| indented(&excerpt, "    ")).find(fits).ok_or(Missing::TooLong)?;
+    Ok(format!("\nThe conflict as data, in the format of `conflict.json`:\n\n{indented}"))
+}
+
+/// Returns the sentence in place of a description, with the command that writes one.
+fn instead(missing: Missing, variant: &str, options: &Options) -> String {
+    let why = match missing {
+        Missing::TooLong => "does not fit into an issue",
+        Missing::Failed => "could not be made by this run",
+    };
+    let rebase = ui::named_hint(&next_command("rebase", &same_tip("--to", variant, options)));
+    let abort = ui::named_hint(&next_command("rebase --abort", &[("--variant", Some(variant))]));
+    format!(
+        "\nThe description of the conflict {why}. `{rebase}` stops there and writes it; `{abort}` ends that rebase.\n"
+    )
+}
+
+/// Returns the issue of a variant that only overlay files keep from upstream's tip.
+fn wanted_for_overlays(upstream: &str, options: &Options, found: &VariantClashes) -> Wanted {
+    let VariantClashes { variant, clashes } = found;
+    let lines: Vec<String> = clashes.iter().map(ToString::to_string).collect();
+    let says = format!("{}\n{}", in_the_way(clashes), lines.join("\n"));
+    wanted_for_failure((variant, upstream), options, Level::Status, &says)
 }
 
 fn wanted_for_level(report: &CanaryReport, options: &Options, level: Level) -> Wanted {
-    let CanaryReport { variant, upstream, levels, .. } = report;
-    let found = levels.iter().find(|found| found.level == level);
-    let (says, details) = found.map_or(("", ""), |found| (found.says.as_str(), found.details.as_str()));
+    let found = report.levels.iter().find(|found| found.level == level);
+    let says = found.map(|found| format!("{}\n{}", found.says, found.details)).unwrap_or_default();
+    wanted_for_failure((&report.variant, &report.upstream), options, level, &says)
+}
+
+fn wanted_for_failure(
+    (variant, upstream): (&str, &str),
+    options: &Options,
+    level: Level,
+    says: &str,
+) -> Wanted {
     let name = level.name();
-    let look = ui::named_hint(&next_command(&format!("canary --until {name}"), &same_tip(report, options)));
+    let command = next_command(&format!("canary --until {name}"), &same_tip("--tip", variant, options));
+    let look = ui::named_hint(&command);
     let text = format!(
         "Every patch of `{variant}` applies to {upstream}'s tip, and the level `{name}` does not pass.\n\n{}\n\
          See it here with `{look}`. This issue is closed when \
          upstream's tip is good again.\n",
-        indented(&format!("{says}\n{details}"), "    ")
+        indented(says, "    ")
     );
-    let subject = Subject::Level { level: name.to_string(), variant: variant.clone() };
+    let subject = Subject::Level { level: name.to_string(), variant: variant.to_string() };
     let title = format!("{variant}: {name} fails on {upstream}'s tip");
     Wanted { subject, title, text: ui::named(&text) }
 }
 
 /// Returns why an issue is resolved, if this run shows that its subject is not, or no longer, broken.
-fn known(report: &CanaryReport, folders: &[String], subject: &Subject) -> Known {
+fn known(Found { report, on_pin, .. }: Found<'_>, subject: &Subject) -> Known {
     match subject {
-        Subject::Patch { file, .. } => known_patch(report, folders, file),
+        Subject::Patch { file, .. } => {
+            on_pin.map_or(Known::Nothing, |on_pin| known_patch(report, on_pin, file))
+        }
         Subject::Level { level, variant } => {
-            let found = report.levels.iter().find(|found| found.level.name() == level);
-            let passed = found.is_some_and(|found| found.verdict == LevelVerdict::Passed);
-            if passed && *variant == report.variant { good_again(report) } else { Known::Nothing }
+            let is_level = |found: &&LevelReport| found.level.name() == level;
+            let passed = match level == Level::Status.name() {
+                true => on_pin.is_some_and(|on_pin| on_pin.has_clear_overlays(variant)),
+                false => {
+                    let found = report.levels.iter().find(is_level);
+                    *variant == report.variant
+                        && found.is_some_and(|found| found.verdict == LevelVerdict::Passed)
+                }
+            };
+            if passed { good_again(report) } else { Known::Nothing }
         }
     }
 }
 
-fn known_patch(report: &CanaryReport, folders: &[String], file: &str) -> Known {
-    let Some(found) = &report.status else { return Known::Nothing };
-    let is_of_this_series =
-        |folder: &String| file.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'));
-    match found.patches.iter().find(|patch| patch.file == file) {
-        Some(patch) if patch.class.applies() => good_again(report),
-        Some(patch) if is_broken(patch) => Known::Over(format!(
-            "It is {} now, since `{}`: that has an issue of its own.",
-            patch.class.describe(),
-            culprit(report, found, patch)
-        )),
-        Some(_) => Known::Nothing,
-        None if folders.iter().any(is_of_this_series) => {
-            Known::Over(format!("`{file}` is no longer in the series."))
+fn known_patch(report: &CanaryReport, on_pin: &OnPin, file: &str) -> Known {
+    match on_pin.patches().into_iter().find(|(_, patch)| patch.file == file) {
+        Some((_, patch)) if patch.class.applies() => good_again(report),
+        Some((JudgedSeries { report: found, .. }, patch)) if is_broken(patch) => {
+            let since = culprit(found, patch).map(|culprit| format!(", since `{culprit}`"));
+            let (class, since) = (patch.class.describe(), since.unwrap_or_default());
+            Known::Over(format!("It is {class} now{since}: that has an issue of its own."))
         }
+        Some(_) => Known::Nothing,
+        None if on_pin.has_folder_of(file) => Known::Over(format!("`{file}` is no longer in the series.")),
         None => Known::Nothing,
     }
 }
 
 fn good_again(report: &CanaryReport) -> Known {
     Known::Over(format!("Good again at {}.", tip_words(report)))
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }

@@ -5,6 +5,7 @@
 
 mod contract;
 mod issues;
+mod on_pin;
 mod tip_levels;
 mod walk;
 
@@ -50,7 +51,8 @@ pub struct Options {
     /// Also write the page of `status --html`.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Maintain one issue for each broken patch, about upstream's default branch (so not with `--tip`).
+    /// Maintain one issue for each broken patch of any series on the pin, about upstream's default branch (so not with
+    /// `--tip`).
     #[arg(long, conflicts_with = "tip")]
     pub github: bool,
     /// Print what would be done.
@@ -85,9 +87,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let kept = match &github {
         Some(client) => {
-            let conflicts = if report.is_good() { Vec::new() } else { levels.conflicts() };
-            let found = issues::Found { report: &report, conflicts: &conflicts };
-            issues::keep(context, client, found, options, &levels.folders())?
+            let conflicts = levels.conflicts();
+            let found = issues::Found { report: &report, on_pin: levels.on_pin(), conflicts: &conflicts };
+            issues::keep(context, client, found, options)?
         }
         None => Vec::new(),
     };

@@ -22,6 +22,7 @@ use espalier_patches::{newest, status};
 use espalier_series::PatchClass;
 
 use super::contract;
+use super::on_pin::{JudgedSeries, OnPin, VariantClashes};
 use super::walk::{Finding, Levels};
 use super::{Context, Options};
 use crate::gate;
@@ -38,6 +39,8 @@ pub struct TipLevels<'a> {
     series: Option<PinnedSeries>,
     tip: Option<Tip>,
     status: Option<StatusReport>,
+    /// Every series and overlay on the pin, after the level `status`.
+    on_pin: Option<OnPin>,
     /// Newest commit that the pin can move to when the tip does not work for every series on the pin.
     reach: Option<String>,
     /// Whether a series or an overlay of another variant on the pin does not fit to the tip.
@@ -65,6 +68,7 @@ impl<'a> TipLevels<'a> {
             series: None,
             tip: None,
             status: None,
+            on_pin: None,
             reach: None,
             is_held_by_others: false,
             placed: None,
@@ -106,30 +110,38 @@ impl<'a> TipLevels<'a> {
         next_command("sync", &flags)
     }
 
-    /// Returns the command that moves the series to the tip. It names the tip as this run does: the report on the next
-    /// tip with the same drift is the same.
-    fn rebase_command(&self) -> String {
+    /// Returns the command that moves the series of `variant` to the tip. It names the tip as this run does: the report on
+    /// the next tip with the same drift is the same.
+    fn rebase_command(&self, variant: &Name) -> String {
         let Options { tip, from, .. } = self.options;
-        let variant = Some(self.variant.name.as_str());
+        let variant = Some(variant.as_str());
         next_command("rebase", &[("--to", Some(tip)), ("--variant", variant), ("--from", from.as_deref())])
     }
 
-    /// Describes the patches that have conflicts on the tip. A report has the conflicts in words, so a failure is only a
-    /// warning.
-    pub fn conflicts(&self) -> Vec<ConflictPackage> {
-        let conflicts = self
-            .tip()
-            .and_then(|tip| rebase::conflicts_on(self.context, self.pins, &self.store, &self.stack, tip));
-        conflicts.unwrap_or_else(|error| {
-            self.context.ui.warn(format!("the conflicts cannot be described: {}", error.what));
-            Vec::new()
-        })
+    /// Returns everything on the pin, if the level `status` was reached.
+    pub fn on_pin(&self) -> Option<&OnPin> {
+        self.on_pin.as_ref()
     }
 
-    /// Returns the folders of the series: a patch in one of them is this variant's.
-    pub fn folders(&self) -> Vec<String> {
-        let stack = self.pins.stack(self.variant);
-        stack.iter().filter_map(|variant| variant.patches.clone()).collect()
+    /// Describes the patches of every series that have conflicts on the tip. A report has the conflicts in words, so a
+    /// failure is only a warning.
+    pub fn conflicts(&self) -> Vec<ConflictPackage> {
+        let mut packages = Vec::new();
+        for (stack, files) in self.on_pin.iter().flat_map(OnPin::in_conflict) {
+            let conflicts = self
+                .tip()
+                .and_then(|tip| rebase::conflicts_on(self.context, self.pins, &self.store, stack, tip));
+            let conflicts = conflicts.unwrap_or_else(|error| {
+                let variant = &stack.variant.name;
+                self.context
+                    .ui
+                    .warn(format!("the conflicts of {variant} cannot be described: {}", error.what));
+                Vec::new()
+            });
+            let is_own = |package: &ConflictPackage| files.contains(&package.patch.file.as_str());
+            packages.extend(conflicts.into_iter().filter(is_own));
+        }
+        packages
     }
 
     fn pin(&self) -> &'a Pin {
@@ -154,7 +166,7 @@ impl<'a> TipLevels<'a> {
     fn status(&mut self) -> Result<Finding> {
         let tip = self.tip()?.clone();
         let Some(series) = &self.series else { return Err(Error::environment("no series was read")) };
-        let report = status::report_at(series, &tip, &self.rebase_command())?;
+        let report = status::report_at(series, &tip, &self.rebase_command(&self.variant.name))?;
         let (exact, all) = (report.exact(), report.patches.len());
         let applies = report.patches.iter().all(|patch| patch.class.applies());
         let fits = report.overlays.is_empty();
@@ -162,8 +174,11 @@ impl<'a> TipLevels<'a> {
         let mut lines: Vec<String> = drifted.map(describe).collect();
         let others = series.others_on_pin(self.context)?;
         lines.extend(report.overlays.iter().map(ToString::to_string));
-        let (held_by, stopped) = self.held_by_others((series, &others), &tip, &report.overlays)?;
+        let (judged, clashes) = (self.judge(&others, &tip)?, self.clashes(series, &tip)?);
+        let (held_by, stopped) = held_by_others((&judged, &clashes), &report.overlays);
         lines.extend(stopped);
+        let named = JudgedSeries { stack: series.stack.clone(), report: report.clone() };
+        let on_pin = OnPin::new(judged.into_iter().chain([named]).collect(), clashes, self.folders());
         let inexact = series.inexact_at_pin(&others)?;
         if inexact.is_empty() && (!applies || !fits || !held_by.is_empty()) {
             let commit = newest::reach(self.context, series, &others, &tip)?.and_then(|reach| reach.commit);
@@ -184,31 +199,40 @@ impl<'a> TipLevels<'a> {
             says += &format!("; the pin cannot move there yet because of {}", held_by.join(", "));
         }
         self.is_held_by_others = !held_by.is_empty();
-        self.status = Some(report);
+        (self.status, self.on_pin) = (Some(report), Some(on_pin));
         let passed = applies && fits && inexact.is_empty();
         Ok(Finding { passed, says, details: lines.join("\n") })
     }
 
-    /// Returns the other variants on the pin that do not fit to `tip`, and the reasons: patches of the series `others`,
-    /// and overlay files of any variant that are not among `own`.
-    fn held_by_others(
-        &self,
-        (series, others): (&PinnedSeries, &[PinnedSeries]),
-        tip: &Tip,
-        own: &[Clash],
-    ) -> Result<(Vec<String>, Vec<String>)> {
-        let (mut held_by, mut lines) = stopped_in(others, tip, &self.rebase_command())?;
-        let overlays = PinOverlays::read(self.context, self.pins, &series.stack.pin.name)?;
+    /// Judges the other series on the pin.
+    fn judge(&self, others: &[PinnedSeries], tip: &Tip) -> Result<Vec<JudgedSeries>> {
+        let judged = others.iter().map(|other| {
+            let report = status::report_at(other, tip, &self.rebase_command(&other.stack.variant.name))?;
+            Ok(JudgedSeries { stack: other.stack.clone(), report })
+        });
+        judged.collect()
+    }
+
+    /// Returns the overlay files in the way of every variant on the pin, those of what a variant extends first.
+    fn clashes(&self, series: &PinnedSeries, tip: &Tip) -> Result<Vec<VariantClashes>> {
+        let pin = &series.stack.pin.name;
+        let overlays = PinOverlays::read(self.context, self.pins, pin)?;
         let upstream = UpstreamTree { name: &tip.name, tree: tip.tree };
-        for (name, clashes) in overlays.by_variant(&series.store, upstream)? {
-            let clashes = clashes.iter().filter(|clash| !own.contains(clash)).map(Clash::to_string);
-            let clashes: Vec<String> = clashes.filter(|clash| !lines.contains(clash)).collect();
-            if !clashes.is_empty() && !held_by.iter().any(|known| known == name.as_str()) {
-                held_by.push(name.to_string());
-            }
-            lines.extend(clashes);
-        }
-        Ok((held_by, lines))
+        let found = overlays.by_variant(&series.store, upstream)?;
+        let mut variants: Vec<&Variant> = self.pins.variants_on(pin).collect();
+        variants.sort_by_key(|variant| (self.pins.stack(variant).len(), &variant.name));
+        let clashes = variants.into_iter().map(|variant| {
+            let own = found.iter().filter(|(name, _)| **name == variant.name);
+            let clashes = own.flat_map(|(_, clashes)| clashes.iter().cloned());
+            VariantClashes { variant: variant.name.to_string(), clashes: clashes.collect() }
+        });
+        Ok(clashes.collect())
+    }
+
+    /// Returns the folders of patches of all variants on the pin.
+    fn folders(&self) -> Vec<String> {
+        let variants = self.pins.variants_on(&self.variant.pin);
+        variants.filter_map(|variant| variant.patches.clone()).collect()
     }
 
     /// Places the series on the tip as a rebase would, in memory.
@@ -291,20 +315,37 @@ fn describe(patch: &PatchStatus) -> String {
     format!("{}: {}", patch.file, patch.class.describe())
 }
 
-/// Returns, by name, the series among `others` that do not apply to `tip`, and one line for each of their own patches
+/// Returns the other variants on the pin that do not fit to the tip, and the reasons: patches of the other series, and
+/// overlay files of any variant that are not among `own`.
+fn held_by_others(
+    (others, overlays): (&[JudgedSeries], &[VariantClashes]),
+    own: &[Clash],
+) -> (Vec<String>, Vec<String>) {
+    let (mut held_by, mut lines) = stopped_in(others);
+    for VariantClashes { variant, clashes } in overlays {
+        let clashes = clashes.iter().filter(|clash| !own.contains(clash)).map(Clash::to_string);
+        let clashes: Vec<String> = clashes.filter(|clash| !lines.contains(clash)).collect();
+        if !clashes.is_empty() && !held_by.contains(variant) {
+            held_by.push(variant.clone());
+        }
+        lines.extend(clashes);
+    }
+    (held_by, lines)
+}
+
+/// Returns, by name, the series among `others` that do not apply to the tip, and one line for each of their own patches
 /// that does not.
-fn stopped_in(others: &[PinnedSeries], tip: &Tip, rebase: &str) -> Result<(Vec<String>, Vec<String>)> {
+fn stopped_in(others: &[JudgedSeries]) -> (Vec<String>, Vec<String>) {
     let (mut held_by, mut lines) = (Vec::new(), Vec::new());
-    for other in others {
-        let report = status::report_at(other, tip, rebase)?;
-        let own = report.patches.iter().skip(other.stack.parents);
+    for JudgedSeries { stack, report } in others {
+        let own = report.patches.iter().skip(stack.parents);
         let stopped: Vec<String> = own.filter(|patch| !patch.class.applies()).map(describe).collect();
         if !stopped.is_empty() {
-            held_by.push(other.stack.variant.name.to_string());
+            held_by.push(report.variant.clone());
             lines.extend(stopped);
         }
     }
-    Ok((held_by, lines))
+    (held_by, lines)
 }
 
 /// Builds of a tip are kept beside those of the pin.

@@ -1,8 +1,8 @@
 //! The issues that `canary` maintains on GitHub: one for each break, closed when it is gone.
 
-use super::support::git;
 use super::support::github::Incident;
 use super::support::watched::{Watched, watched};
+use super::support::{files, git};
 
 #[test]
 fn one_issue_a_break_and_no_other_after_ten_runs() {
@@ -73,6 +73,59 @@ fn a_commit_elsewhere_changes_no_issue() {
     watched.keep_issues().code(1);
     watched.server.take_changes();
     watched.upstream_does("Tell more", "README.md", "It says hello.", "It says hi.");
+    watched.keep_issues().code(1);
+    assert_eq!(watched.server.take_changes(), [""; 0]);
+}
+
+/// It moves the lines of the break, and gives the file another blob.
+#[test]
+fn a_commit_to_the_same_file_changes_no_issue() {
+    let watched = watched();
+    watched.greeting_goes();
+    watched.keep_issues().code(1);
+    watched.server.take_changes();
+    let include = "#include \"words.h\"\n";
+    watched.upstream_does("Explain", "src/greet.c", include, &format!("// Greetings.\n\n{include}"));
+    watched.keep_issues().code(1);
+    assert_eq!(watched.server.take_changes(), [""; 0]);
+    assert_eq!(watched.server.comments(), []);
+}
+
+/// Nothing says then since which commit the patch is broken, and the tip is another one in each run.
+#[test]
+fn without_upstreams_commits_a_break_keeps_its_issue() {
+    let watched = watched();
+    watched.greeting_goes();
+    git::git(&watched.upstream, &["checkout", "--quiet", "--orphan", "squashed"]);
+    git::commit(&watched.upstream, "Everything");
+    watched.keep_issues().code(1);
+    assert_eq!(watched.titles("open"), ["0001-greet-more-warmly.patch: conflict at upstream's tip"]);
+    watched.server.take_changes();
+    files::edit(&watched.upstream.join("README.md"), "It says hello.", "It says hi.");
+    git::git(&watched.upstream, &["commit", "--quiet", "--all", "--amend", "--no-edit"]);
+    watched.keep_issues().code(1);
+    assert_eq!(watched.server.take_changes(), [""; 0]);
+}
+
+#[test]
+fn an_issue_says_why_it_has_no_description() {
+    let watched = watched();
+    let message = "It is warmer.\n".repeat(5_000);
+    watched.project.edit(
+        "patches/paged/0001-greet-more-warmly.patch",
+        "\n---\n",
+        &format!("\n{message}---\n"),
+    );
+    watched.greeting_goes();
+    watched.keep_issues().code(1);
+    let body = watched.server.issues()[0]["body"].as_str().unwrap().to_string();
+    let upstream = watched.upstream.display();
+    let instead = format!(
+        "The description of the conflict does not fit into an issue. `cargo xtask rebase --variant paged --to HEAD \
+         --from {upstream}` stops there and writes it; `cargo xtask rebase --abort --variant paged` ends that rebase."
+    );
+    assert!(body.contains(&instead) && !body.contains("The conflict as data"), "{body}");
+    watched.server.take_changes();
     watched.keep_issues().code(1);
     assert_eq!(watched.server.take_changes(), [""; 0]);
 }

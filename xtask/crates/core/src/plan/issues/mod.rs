@@ -1,8 +1,9 @@
 //! Recognises our issues and decides whether to create, update, close or keep each of them.
 //!
 //! An issue is ours when it has our label, which only people with write access to the repository can set, and its first
-//! line is a marker. There is one issue for each marker: `(patch, culprit commit)`, or a canary level.
+//! line is a marker. There is one issue for each marker: `(patch, culprit commit)`, or a canary level of a variant.
 
+mod compared;
 mod listed;
 mod marker;
 
@@ -28,7 +29,7 @@ pub struct Wanted {
 pub enum Known {
     /// It is resolved, for this reason.
     Over(String),
-    /// Unknown: it was not tested, or it belongs to another variant.
+    /// Unknown: it was not tested, or it belongs to another pin.
     Nothing,
 }
 
@@ -123,7 +124,7 @@ fn keep_one(wanted: &Wanted, ours: &[(Subject, &Listed)]) -> Action {
         return Action::Create { title, body };
     };
     let number = issue.number;
-    let is_same = issue.title == title && !differ(issue.text(), &body);
+    let is_same = issue.title == title && !compared::describe_other_breaks(issue.text(), &body);
     if (!issue.is_open() && issue.is_declined()) || (issue.is_open() && is_same) {
         return Action::Keep { number };
     }
@@ -159,6 +160,15 @@ mod tests {
         let [Action::Create { body, .. }] = &made[..] else { panic!("{made:?}") };
         let listed = [issue(7, "open", &body.replace('\n', "\r\n"))];
         assert_eq!(decide(&[wanted("aa")], &listed, nothing), [Action::Keep { number: 7 }]);
+    }
+
+    #[test]
+    fn the_same_break_on_other_lines_is_no_change() {
+        let at = |line: usize| Wanted { text: format!("found at line {line}"), ..wanted("aa") };
+        let listed = [issue(7, "open", &at(3).body())];
+        assert_eq!(decide(&[at(4)], &listed, nothing), [Action::Keep { number: 7 }]);
+        let changed = Wanted { text: "not found".into(), ..wanted("aa") };
+        assert!(matches!(decide(&[changed], &listed, nothing)[..], [Action::Update { number: 7, .. }]));
     }
 
     #[test]
