@@ -208,7 +208,11 @@ impl<'a> Search<'_, 'a> {
     }
 
     /// Returns the functions on one base that are like `text`, each with the index of its file.
-    fn alike(&self, text: &[u8], side: impl Fn(&Sides<'a>) -> &Side<'a>) -> Vec<(usize, Range<usize>)> {
+    fn alike(
+        &self,
+        text: &[u8],
+        side: for<'r> fn(&'r Sides<'a>) -> &'r Side<'a>,
+    ) -> Vec<(usize, Range<usize>)> {
         let mut found = Vec::new();
         for (file, sides) in self.sides.iter().enumerate() {
             let side = side(sides);
