@@ -7,11 +7,13 @@
 //! * [`problem`]: the inputs of the computation. [`division`]: its division among threads.
 //! * [`item`]: one work item: [`tile`]s of K and V ([`kv_type`]), products and [`softmax`].
 //! * [`encoding`] and [`matrix`]: floating-point types. [`blocks`] and [`whole`]: quantized types.
+//! * [`decoder`]: rows of [`crate::kv_quant`] that ggml reads outside of attention.
 //! * [`crate::simd`]: the instruction set, chosen once, and vector operations on each.
 //!
 //! Sums are in f32, or exact in int32. The result does not depend on the number of threads.
 
 pub mod blocks;
+pub mod decoder;
 pub mod division;
 pub mod encoding;
 #[cfg(test)]
