@@ -68,7 +68,11 @@ fn a_tag_of_the_repository_is_preferred_to_what_is_checked_out() {
         refused(&sdist, 3, &["has no commit 1111111111111111111111111111111111111111"]);
         sdist.put("HEAD", "ref: refs/heads/main\n");
         sdist.put("packed-refs", "");
-        refused(&sdist, 3, &["HEAD of the repository in the package is no commit id", "has no tag `v2.0`"]);
+        refused(
+            &sdist,
+            3,
+            &["HEAD of the repository in the package is not a commit id", "has no tag `v2.0`"],
+        );
         sdist.put(path, text.replace("COMMIT", &sdist.commit));
         sdist.fetch().success();
     }
