@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_row_lies_it_has_the_bits_that_decoding_gives() {
+    fn rows_in_place_have_the_bits_of_decoded_rows() {
         let mut random = Random(5);
         for kind in [KvType::F32, KvType::F16, KvType::BF16, KvType::Q8_0] {
             let bytes = encoded(kind, 96, &mut random);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_makes_no_other_circle() {
+    fn a_scale_does_not_change_the_codeword() {
         let mut random = Random(7);
         for kind in DenseType::ALL {
             let from = normal(&mut random, kind.block.values());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_zeros_and_no_number_stays_none() {
+    fn zeros_stay_zero_and_nan_stays_nan() {
         for kind in DenseType::ALL {
             assert_eq!(
                 decoded(kind, &encoded(kind, &vec![0.0; kind.block.values()])),

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_circle_stands_for_is_found_again() {
+    fn a_codeword_is_recovered_from_its_values() {
         let mut random = Random(2);
         for bits in [2, 3] {
             let table = table(bits, &mut random);

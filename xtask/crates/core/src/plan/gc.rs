@@ -261,7 +261,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_needed_stays_and_the_rest_goes() {
+    fn needed_content_is_kept_and_the_rest_removed() {
         let all: Vec<GeneratedFile> = STAY.iter().chain(&GO).map(|path| found(path, 1, 100)).collect();
         let mut expected =
             GO.map(|path| if path.contains('/') { path.to_string() } else { format!("/{path}") });

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hostile_is_refused_and_nothing_is_written() {
+    fn hostile_archives_are_refused_and_nothing_is_written() {
         use tar::EntryType;
         let of_kind = |kind| member("p/a", kind, 0o644, b"");
         let cases: [(&str, Vec<Vec<u8>>); 14] = [
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_would_read_on_is_refused() {
+    fn archives_that_other_programs_would_read_further_are_refused() {
         let whole = archive(&[file("p/a")]);
         let behind = zipped(&[file("p/a"), vec![0; 1024], file("p/b")].concat());
         assert!(said_of(&behind).contains("something stands behind its end"));

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused() {
+    fn impossible_prompts_are_refused() {
         assert!(PROMPTS.check().is_ok());
         assert!(Prompts { requests: 256, prefix: 0, ..PROMPTS }.check().is_ok());
         let wrong = |prompts: Prompts| prompts.check().unwrap_err().what;

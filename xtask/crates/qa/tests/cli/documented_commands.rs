@@ -276,7 +276,7 @@ fn at_present_pin(words: Vec<String>, more: &[&str]) -> Vec<String> {
 
 /// Moving to the present pin changes nothing in any series.
 #[test]
-fn what_is_documented_runs_on_this_repository() {
+fn documented_commands_run_on_this_repository() {
     let copy = Copy::new();
     let mut ran = Vec::new();
     for (page, words) in documented() {

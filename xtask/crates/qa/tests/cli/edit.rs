@@ -224,7 +224,7 @@ fn work_that_the_user_has_hidden_from_git_is_not_replaced() {
 
 /// A flag alone, and files that the series itself ignores, are no work.
 #[test]
-fn what_is_as_in_the_last_commit_is_replaced() {
+fn a_repository_without_changes_is_replaced() {
     let project = Project::new();
     let folder = edit(&project);
     files::write(&folder.join(".gitignore"), "build/\n");
@@ -312,7 +312,7 @@ fn the_refusal_says_how_to_go_on() {
 }
 
 #[test]
-fn a_repository_that_is_none() {
+fn a_folder_that_is_not_an_edit_repository() {
     let project = Project::new();
     project.write("target/espalier/edit/paged/mine.txt", "mine\n");
     insta::assert_snapshot!(project.run(&["edit"]), @"
@@ -378,7 +378,7 @@ fn a_date_that_no_commit_can_have() {
 }
 
 #[test]
-fn what_is_checked_out_is_what_is_committed() {
+fn the_work_tree_is_the_last_commit() {
     let project = Project::new();
     take_rich_series(&project);
     std::fs::write(project.beside("home/.gitconfig"), "[core]\n\tautocrlf = true\n\teol = crlf\n").unwrap();

@@ -93,7 +93,7 @@ fn a_mode_that_was_changed_is_put_back() {
 }
 
 #[test]
-fn a_touched_file_is_no_edit() {
+fn a_touched_file_is_not_an_edit() {
     let project = applied();
     let path = project.tree("paged").join("src/add.c");
     let text = std::fs::read(&path).unwrap();
@@ -125,7 +125,7 @@ fn an_edit_that_is_as_large_and_as_old() {
 }
 
 #[test]
-fn what_comes_back_is_said() {
+fn restored_files_are_reported() {
     use std::os::unix::fs::PermissionsExt;
     let project = applied();
     let tree = project.tree("paged");

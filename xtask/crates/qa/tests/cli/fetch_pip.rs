@@ -467,7 +467,7 @@ fn index_that_breaks_off() -> u16 {
 }
 
 #[test]
-fn a_download_that_breaks_off_is_no_reason_for_distrust() {
+fn an_interrupted_download_is_not_distrusted() {
     let Sdist { project, .. } = Sdist::new();
     let mut pip = without_index(Command::new("python3"), &project);
     if !pip.args(["-m", "pip", "--version"]).output().is_ok_and(|said| said.status.success()) {

@@ -43,7 +43,7 @@ fn page(project: &Project, driver: &str) -> Output {
 }
 
 #[test]
-fn all_is_well() {
+fn all_checks_pass() {
     let project = project();
     insta::assert_snapshot!(page(&project, &says("")), @r"
     exit: 0
@@ -68,7 +68,7 @@ fn all_is_well() {
 }
 
 #[test]
-fn each_check_can_be_red() {
+fn each_check_can_fail() {
     let project = project();
     for name in CHECKS {
         let said = page(&project, &says(name)).code(1);
@@ -77,7 +77,7 @@ fn each_check_can_be_red() {
 }
 
 #[test]
-fn a_driver_that_ends_early_is_red() {
+fn a_driver_that_ends_early_fails_the_other_checks() {
     let project = project();
     let said =
         page(&project, "echo '{\"check\": \"open\", \"error\": null}'; echo the browser died >&2; exit 1");

@@ -59,7 +59,7 @@ fn the_same_tokens_from_two_processes() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn failures_of_the_smoke_test_are_reported() {
     smoked("another token").code(1).says(&[
         "error: with --rpc the server says something else",
         "alone: [1,2,3]",

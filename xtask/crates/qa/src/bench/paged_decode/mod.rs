@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn workloads_that_do_not_fit_are_refused() {
         assert!(check(&options()).is_ok());
         let with = |workload| Options { workload, ..options() };
         let error = check(&with(Workload { cells: 1024, ..workload() })).unwrap_err();
