@@ -28,7 +28,7 @@ impl Prompts {
     /// Returns an error for values that no server supports.
     pub fn check(&self) -> Result<()> {
         let wrong = if !(1..=MOST_SEQUENCES).contains(&self.requests) {
-            format!("`--requests` wants a number from 1 to {MOST_SEQUENCES}")
+            format!("`--requests` has to be a number from 1 to {MOST_SEQUENCES}")
         } else if self.suffix == 0 || self.predict == 0 {
             "`--suffix` and `--predict` want a number from 1".to_string()
         } else {

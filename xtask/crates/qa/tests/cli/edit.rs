@@ -322,7 +322,7 @@ fn a_folder_that_is_not_an_edit_repository() {
     -- stderr --
     error: `target/espalier/edit/paged` is not a git repository that can be read
       could not find repository at 'target/espalier/edit/paged'
-      next: move it away, when something in it is worth keeping
+      next: move it elsewhere, if anything in it is needed
       next: discard it: cargo xtask edit paged --discard
     ");
     assert_eq!(project.read("target/espalier/edit/paged/mine.txt"), "mine\n");
@@ -372,7 +372,7 @@ fn a_date_that_no_commit_can_have() {
 
     -- stderr --
     error: cannot parse `patches/paged/0001-greet-more-warmly.patch`
-      0001-greet-more-warmly.patch:3: the date is none that a commit can have: expected a date since 1970, such as `Thu, 1 Jan 2026 00:00:00 +0000`, found `Thu, 2 Jab 2020 03:04:05 +0000`
+      0001-greet-more-warmly.patch:3: no commit can have this date: expected a date since 1970, such as `Thu, 1 Jan 2026 00:00:00 +0000`, found `Thu, 2 Jab 2020 03:04:05 +0000`
       next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
 }

@@ -39,7 +39,7 @@ fn an_edited_file() {
     paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     target/espalier/trees/paged: 1 written, 0 removed, 21 kept
     -- stderr --
-       Restoring src/add.c, taken away by hand
+       Restoring src/add.c, removed by hand
     ");
     assert_eq!(files::tree_id(&project.tree("paged")), tree);
 }
@@ -137,8 +137,8 @@ fn restored_files_are_reported() {
     paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     target/espalier/trees/paged: 2 written, 0 removed, 20 kept
     -- stderr --
-       Restoring src/add.c, taken away by hand
-       Restoring scripts/greet.sh, given another mode by hand
+       Restoring src/add.c, removed by hand
+       Restoring scripts/greet.sh, mode changed by hand
     ");
     assert_eq!(project.run(&["apply"]).success().stderr, "");
 }

@@ -107,7 +107,7 @@ fn missing_bases_and_packages_are_reported_before_an_image_is_written() {
     let imaging = Imaging::new();
     imaging.run(&["image", "--flavor", "card"]).code(2).says(&[
         "error: the image base `card` for ",
-        "is declared only: nothing makes it yet",
+        "is only declared: it has no packages",
         "missing: libcard",
         "next: give `[bases.card]` of `ci/flavors.toml` its `packages`",
     ]);

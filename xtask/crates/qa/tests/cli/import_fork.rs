@@ -237,7 +237,7 @@ fn a_fork_that_stands_somewhere_else() {
     let init = ["init", "--from", fork.to_str().unwrap(), "--at", "upstream/main", "--variant", "my"];
     project.run(&init).success();
     project.run(&import(fork.to_str().unwrap(), &[])).code(2).says(&[
-        "the fork stands on",
+        "the fork is based on",
         "with --variant NEW",
         "cargo xtask rebase --variant NEW --to",
     ]);

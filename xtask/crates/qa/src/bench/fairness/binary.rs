@@ -36,7 +36,7 @@ impl Binary {
         let shown = program.display();
         let wrong = |what: &str| {
             Error::usage(format!("`{shown}` {what}")).hint(
-                "`--program` wants the llama-server of a package: DIST/paged-cpu-native/bin/llama-server",
+                "`--program` has to be the llama-server of a package: DIST/paged-cpu-native/bin/llama-server",
             )
         };
         if !disk::is_program(program) {
