@@ -6,7 +6,7 @@
 // prompts, and the decode steps. No HTTP, no sampling, no queueing: a server cannot be faster.
 #pragma once
 
-#include "common.h"
+#include "decoding.h"
 
 class burst_lower_bound {
   public:

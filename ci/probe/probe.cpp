@@ -23,7 +23,7 @@
 // last one of each sequence: omit --out to measure prompt speed. Exit code: 0 done, 1 failed,
 // 2 usage.
 
-#include "common.h"
+#include "decoding.h"
 #include "lower_bound.h"
 
 struct probe_times {

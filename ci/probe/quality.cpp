@@ -24,7 +24,7 @@
 // Writes lines `progress DONE TOTAL`, in tokens, to stderr, and one JSON line to stdout. Rates are tokens per second of
 // both caches, measured alternately. Bytes are those of one token in all layers. Exit code: 0 done, 1 failed, 2 usage.
 
-#include "common.h"
+#include "decoding.h"
 
 #include <cerrno>
 #include <cmath>

@@ -3,7 +3,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use espalier_kernels::kv_quant::{DenseType, decoder, encoder};
+use espalier_kernels::attention::decoder;
+use espalier_kernels::kv_quant::{DenseType, encoder};
 
 /// Number of values encoded at once: 16 blocks of 128.
 const VALUES: usize = 2048;

@@ -9,7 +9,7 @@
 
 use std::fmt::Write as _;
 
-use espalier_kernels::kv_quant::path::{Table, circle};
+use espalier_kernels::kv_quant::path::{Table, codeword};
 use espalier_kernels::simd::isa::Isa;
 use espalier_kernels::simd::{Simd, Work};
 
@@ -152,8 +152,8 @@ impl Work for Encode<'_> {
             // SAFETY: `Work::run` is called with the instruction set `S`.
             unsafe {
                 match self.bits {
-                    2 => circle::<S, 2>(self.table, values, windows),
-                    _ => circle::<S, 3>(self.table, values, windows),
+                    2 => codeword::<S, 2>(self.table, values, windows),
+                    _ => codeword::<S, 3>(self.table, values, windows),
                 }
             }
         }

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_off_is_off() {
+    fn disabled_features_are_off() {
         let asked = parse_request("gdn-flat-output,attention").features;
         let off = parse_request("attention").features;
         assert_eq!(asked.without(off).names(), "gdn-flat-output");

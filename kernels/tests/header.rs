@@ -409,7 +409,7 @@ fn unknown_names_are_reported_once_and_ignored() {
 }
 
 #[test]
-fn what_is_to_stay_off_stays_off() {
+fn disabled_features_stay_off() {
     let run = run_ffi_program(&[
         ("ESPALIER_ENABLE", "gdn-flat-output,attention"),
         ("ESPALIER_DISABLE", "attention,no-such-thing"),

@@ -14,7 +14,7 @@ pub trait Blocks: Copy {
     /// Additional constant factor of the scale.
     const UNIT: f32 = 1.0;
     /// Whether a block has a minimum, stored behind its scale.
-    const HAS_LEAST: bool = false;
+    const HAS_MIN: bool = false;
 
     /// Returns the number of values in a block, at most [`MOST_OF_BLOCK`], and its bytes.
     fn block(self) -> (usize, usize);
@@ -43,10 +43,10 @@ const HALF: usize = 2;
 pub struct Q8_0;
 /// `q4_0`, `q4_1` and `iq4_nl`: 4 bits that index a table of quants.
 #[derive(Clone, Copy, Debug)]
-pub struct Halves<const TABLE: usize, const HAS_LEAST: bool>;
+pub struct Q4<const TABLE: usize, const HAS_MIN: bool>;
 /// `q5_0` and `q5_1`: 5 bits, of which the highest are stored separately; relative to a minimum, or centred.
 #[derive(Clone, Copy, Debug)]
-pub struct Fifths<const HAS_LEAST: bool>;
+pub struct Q5<const HAS_MIN: bool>;
 
 /// A code of [`crate::kv_quant`], by its index in [`Code::ALL`].
 #[derive(Clone, Copy, Debug)]
@@ -91,19 +91,19 @@ impl Encoding for Q8_0 {
     }
 }
 
-impl<const TABLE: usize, const HAS_LEAST: bool> Blocks for Halves<TABLE, HAS_LEAST> {
-    const HAS_LEAST: bool = HAS_LEAST;
+impl<const TABLE: usize, const HAS_MIN: bool> Blocks for Q4<TABLE, HAS_MIN> {
+    const HAS_MIN: bool = HAS_MIN;
 
     #[inline(always)]
     fn block(self) -> (usize, usize) {
-        (FEWEST_OF_BLOCK, head(HAS_LEAST) + FEWEST_OF_BLOCK / 2)
+        (FEWEST_OF_BLOCK, head(HAS_MIN) + FEWEST_OF_BLOCK / 2)
     }
 
     #[inline(always)]
     unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
         // SAFETY: per this function's contract the processor has `S`, the block is readable and `to` has space.
         unsafe {
-            let bytes = block.add(head(HAS_LEAST)).cast::<[u8; 16]>().read();
+            let bytes = block.add(head(HAS_MIN)).cast::<[u8; 16]>().read();
             let [low, high] = S::halves_of(bytes);
             let levels = [S::look_up(low, &TABLES[TABLE]), S::look_up(high, &TABLES[TABLE])];
             to.cast::<[[i8; 16]; 2]>().write(levels);
@@ -112,30 +112,29 @@ impl<const TABLE: usize, const HAS_LEAST: bool> Blocks for Halves<TABLE, HAS_LEA
 }
 
 /// Returns the bytes of the scale, and of the minimum behind it.
-const fn head(has_least: bool) -> usize {
-    HALF + HALF * has_least as usize
+const fn head(has_min: bool) -> usize {
+    HALF + HALF * has_min as usize
 }
 
-impl<const HAS_LEAST: bool> Blocks for Fifths<HAS_LEAST> {
-    const HAS_LEAST: bool = HAS_LEAST;
+impl<const HAS_MIN: bool> Blocks for Q5<HAS_MIN> {
+    const HAS_MIN: bool = HAS_MIN;
 
     #[inline(always)]
     fn block(self) -> (usize, usize) {
-        (FEWEST_OF_BLOCK, head(HAS_LEAST) + 4 + FEWEST_OF_BLOCK / 2)
+        (FEWEST_OF_BLOCK, head(HAS_MIN) + 4 + FEWEST_OF_BLOCK / 2)
     }
 
     #[inline(always)]
     unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
         // SAFETY: per this function's contract the block is readable and `to` has space for its quants.
         unsafe {
-            let fifths = block.add(head(HAS_LEAST)).cast::<[u8; 4]>().read();
-            let lower = block.add(head(HAS_LEAST) + 4).cast::<[[u8; 8]; 2]>().read().map(u64::from_le_bytes);
+            let fifths = block.add(head(HAS_MIN)).cast::<[u8; 4]>().read();
+            let lower = block.add(head(HAS_MIN) + 4).cast::<[[u8; 8]; 2]>().read().map(u64::from_le_bytes);
             let lower = [lower[0], lower[1], lower[0] >> 4, lower[1] >> 4];
             for (at, (lower, fifths)) in lower.into_iter().zip(fifths).enumerate() {
                 let numbers = lower & (ONES * 15) | bits_of(fifths) << 4;
                 // Subtracts sixteen from each byte: the highest bits absorb the borrow.
-                let levels =
-                    if HAS_LEAST { numbers } else { ((numbers | ONES << 7) - ONES * 16) ^ ONES << 7 };
+                let levels = if HAS_MIN { numbers } else { ((numbers | ONES << 7) - ONES * 16) ^ ONES << 7 };
                 to.add(8 * at).cast::<[u8; 8]>().write(levels.to_le_bytes());
             }
         }
@@ -187,7 +186,7 @@ impl<const CODE: usize> Coded<CODE> {
     ///
     /// The codeword is readable, and has that value.
     #[inline(always)]
-    unsafe fn word(self, circle: *const u8, inside: usize) -> u64 {
+    unsafe fn word(self, codeword: *const u8, inside: usize) -> u64 {
         const WORD: usize = size_of::<u64>();
         let code = Self::CODE;
         let bytes = self.block.values() * code.bits() / 8;
@@ -195,11 +194,11 @@ impl<const CODE: usize> Coded<CODE> {
         // No byte past the codeword is read.
         let from = first.min(bytes - WORD);
         // SAFETY: per this function's contract the codeword is readable; `from` leaves a whole word before its end.
-        let word = unsafe { u64::from_le(circle.add(from).cast::<u64>().read_unaligned()) };
+        let word = unsafe { u64::from_le(codeword.add(from).cast::<u64>().read_unaligned()) };
         let mut word = word >> (8 * (first - from));
         if code.window() > code.bits() && bytes - first < WORD {
             // SAFETY: as above.
-            word |= u64::from(unsafe { *circle }) << (8 * (bytes - first));
+            word |= u64::from(unsafe { *codeword }) << (8 * (bytes - first));
         }
         word
     }
@@ -224,7 +223,7 @@ impl<const CODE: usize> Coded<CODE> {
     ///
     /// As [`Blocks::levels`].
     #[inline(always)]
-    unsafe fn sixteen<S: Simd>(self, circle: *const u8, inside: usize, to: *mut i8) {
+    unsafe fn sixteen<S: Simd>(self, codeword: *const u8, inside: usize, to: *mut i8) {
         // Two or four quants at once: the tables are a small part of the L1 cache.
         static TURBO2: [[i8; 4]; 256] = several(Code::Turbo2);
         static TCQ2: [[i8; 2]; 1024] = several(Code::Tcq2);
@@ -232,7 +231,7 @@ impl<const CODE: usize> Coded<CODE> {
         let bits = Self::CODE.bits();
         // SAFETY: per this function's contract the processor has `S`, the codeword is readable and `to` has space.
         unsafe {
-            let word = self.word(circle, inside);
+            let word = self.word(codeword, inside);
             match Self::CODE {
                 Code::Turbo2 => self.look_up(&TURBO2, word, to),
                 Code::Turbo3 | Code::Turbo4 => {
@@ -285,17 +284,16 @@ impl<const CODE: usize> Blocks for Coded<CODE> {
         let (code, values) = (Self::CODE, self.block.values());
         // SAFETY: per this function's contract the block is readable and `to` has space; it is a multiple of 64 values.
         unsafe {
-            let circle = block.add(SCALE_BYTES);
+            let codeword = block.add(SCALE_BYTES);
             if S::LOOKS_UP_BYTES {
                 for first in (0..values).step_by(64) {
                     let bytes = values * code.bits() / 8;
-                    let windows =
-                        Windows { circle: bytes, first: first * code.bits() / 8, step: code.bits() };
-                    S::levels_of_64(table(code), circle, windows, to.add(first));
+                    let windows = Windows { bytes, first: first * code.bits() / 8, step: code.bits() };
+                    S::levels_of_64(table(code), codeword, windows, to.add(first));
                 }
             } else {
                 for first in (0..values).step_by(16) {
-                    self.sixteen::<S>(circle, first, to.add(first));
+                    self.sixteen::<S>(codeword, first, to.add(first));
                 }
             }
         }

@@ -2,18 +2,18 @@
 
 use std::ffi::c_void;
 
+use super::active_rows::{Active, Token};
 use super::division::{Item, ROWS, padded};
 use super::encoding::Lines;
+use super::int16;
 use super::kv_type::{Floating, InPlace, KvType, Quantized};
 use super::matrix::{
     AT_ONCE, Each, Numbers, is_finite, rows_by_columns, rows_by_columns_but_for_zeros, scale_and_add,
 };
 use super::problem::{Cells, Problem, TILE, Types};
 use super::scratch::{OfHead, OfTile, Scratch};
-use super::sight::{Active, Token};
 use super::softmax::{State, cap, weigh};
 use super::tile::{Levels, Tile};
-use super::whole;
 use crate::simd::Simd;
 
 /// Result of an item for one of its rows.
@@ -140,7 +140,7 @@ impl Task<'_> {
             let q = of_head.q[row * size..].as_ptr();
             // SAFETY: per this function's contract the processor has `S`; the rows lie in `of_head`.
             unsafe {
-                let rounded = whole::round::<S>(q, size, pairs.add(row * size / 2));
+                let rounded = int16::round::<S>(q, size, pairs.add(row * size / 2));
                 *scale = if is_finite::<S>(q, size) { rounded } else { f32::NAN };
             }
         }
@@ -377,10 +377,10 @@ unsafe fn score_quantized<S: Simd>(
     // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
         let levels = keys.read::<S>(buffers);
-        whole::to_columns::<S>(levels, keys.cells, columns);
+        int16::to_columns::<S>(levels, keys.cells, columns);
         for (at, rows) in active.blocks() {
             let q = rows.map(|row| of_head.rounded(row, keys.size));
-            whole::scores::<S>(q, columns, levels, rows_from(scores.add(at * TILE), TILE));
+            int16::scores::<S>(q, columns, levels, rows_from(scores.add(at * TILE), TILE));
         }
     }
 }
@@ -429,7 +429,7 @@ unsafe fn add_whole<S: Simd>(
             values.decode::<S>(of_tile.k.as_mut_ptr());
         }
         let largest_scales = levels.largest_scales::<S>();
-        whole::to_pairs_of_cells::<S>(levels, values.cells, pairs);
+        int16::to_pairs_of_cells::<S>(levels, values.cells, pairs);
         for (at, rows) in active.blocks() {
             let (mut in_numbers, mut of_rows) = ([false; AT_ONCE], [NOTHING.as_ptr(); AT_ONCE]);
             for i in 0..AT_ONCE {
@@ -439,11 +439,11 @@ unsafe fn add_whole<S: Simd>(
                     of_rows[i] = of_row.as_ptr();
                 }
             }
-            whole::round_weights::<S>(of_rows, &largest_scales, levels, &mut weights);
+            int16::round_weights::<S>(of_rows, &largest_scales, levels, &mut weights);
             let factors = std::array::from_fn(|i| of_tile.factors[at + i]);
             let first = of_head.sums.as_mut_ptr();
             let sums = rows.map(|row| first.wrapping_add(row * size));
-            whole::add_weighted::<S>(weights, pairs, levels, values.cells, (factors, sums));
+            int16::add_weighted::<S>(weights, pairs, levels, values.cells, (factors, sums));
             if in_numbers.contains(&true) {
                 add_infinite::<S>(values, (at, in_numbers), of_tile, sums);
             }

@@ -91,12 +91,12 @@ macro_rules! with_blocks {
         use $crate::attention::kv_type::Quantized;
         use $crate::kv_quant::{Code, DenseType};
         match $kind {
-            Quantized::Q4_0 => $crate::attention::kv_type::with_one!(blocks::Halves::<0, false>, $blocks => $body),
-            Quantized::Q4_1 => $crate::attention::kv_type::with_one!(blocks::Halves::<1, true>, $blocks => $body),
-            Quantized::Q5_0 => $crate::attention::kv_type::with_one!(blocks::Fifths::<false>, $blocks => $body),
-            Quantized::Q5_1 => $crate::attention::kv_type::with_one!(blocks::Fifths::<true>, $blocks => $body),
+            Quantized::Q4_0 => $crate::attention::kv_type::with_one!(blocks::Q4::<0, false>, $blocks => $body),
+            Quantized::Q4_1 => $crate::attention::kv_type::with_one!(blocks::Q4::<1, true>, $blocks => $body),
+            Quantized::Q5_0 => $crate::attention::kv_type::with_one!(blocks::Q5::<false>, $blocks => $body),
+            Quantized::Q5_1 => $crate::attention::kv_type::with_one!(blocks::Q5::<true>, $blocks => $body),
             Quantized::Q8_0 => $crate::attention::kv_type::with_one!(blocks::Q8_0, $blocks => $body),
-            Quantized::Iq4Nl => $crate::attention::kv_type::with_one!(blocks::Halves::<2, false>, $blocks => $body),
+            Quantized::Iq4Nl => $crate::attention::kv_type::with_one!(blocks::Q4::<2, false>, $blocks => $body),
             Quantized::Dense(DenseType { code, block }) => match code {
                 Code::Turbo2 => $crate::attention::kv_type::with_one!(blocks::Coded::<0> { block }, $blocks => $body),
                 Code::Turbo3 => $crate::attention::kv_type::with_one!(blocks::Coded::<1> { block }, $blocks => $body),

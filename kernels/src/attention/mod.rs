@@ -6,29 +6,31 @@
 //!
 //! * [`problem`]: the inputs of the computation. [`division`]: its division among threads.
 //! * [`item`]: one work item: [`tile`]s of K and V ([`kv_type`]), products and [`softmax`].
-//! * [`encoding`] and [`matrix`]: floating-point types. [`blocks`] and [`whole`]: quantized types.
+//! * [`encoding`] and [`matrix`]: floating-point types. [`blocks`] and [`int16`]: quantized types.
+//! * [`decoder`]: rows of [`crate::kv_quant`] that ggml reads outside of attention.
 //! * [`crate::simd`]: the instruction set, chosen once, and vector operations on each.
 //!
 //! Sums are in f32, or exact in int32. The result does not depend on the number of threads.
 
+pub mod active_rows;
 pub mod blocks;
+pub mod decoder;
 pub mod division;
 pub mod encoding;
 #[cfg(test)]
 mod guarded;
+pub mod int16;
 pub mod item;
 pub mod kv_type;
 pub mod matrix;
 pub mod problem;
 pub mod scratch;
-pub mod sight;
 pub mod softmax;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 pub mod tile;
-pub mod whole;
 
 use crate::simd::isa::Isa;
 use crate::simd::{Simd, Work};

@@ -2,12 +2,12 @@
 
 use super::blocks::FEWEST_OF_BLOCK;
 use super::division::{Division, padded};
+use super::int16::{Rounded, Weights};
 use super::kv_type::KvType;
 use super::matrix::{AT_ONCE, Each};
 use super::problem::{Problem, TILE};
 use super::softmax::State;
 use super::tile::QuantBuffers;
-use super::whole::{Rounded, Weights};
 use crate::simd::MOST_LANES;
 
 /// Scratch memory of one thread.

@@ -342,11 +342,11 @@ pub fn encoded(kind: KvType, values: usize, random: &mut Random) -> Vec<u8> {
             KvType::Quantized(kind) => {
                 let exponent = if matches!(kind, Quantized::Dense(_)) { 14 } else { 11 };
                 all.extend(small_half(random, exponent).to_le_bytes());
-                let has_least = matches!(kind, Quantized::Q4_1 | Quantized::Q5_1);
-                if has_least {
+                let has_min = matches!(kind, Quantized::Q4_1 | Quantized::Q5_1);
+                if has_min {
                     all.extend(small_half(random, 14).to_le_bytes());
                 }
-                let rest = bytes - if has_least { 4 } else { 2 };
+                let rest = bytes - if has_min { 4 } else { 2 };
                 all.extend((0..rest).map(|_| random.next() as u8));
             }
         }

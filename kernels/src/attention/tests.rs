@@ -160,7 +160,7 @@ fn hiding(kinds: [KvType; 2], tokens: u32, hidden: &[usize], random: &mut Random
 /// Another tenant's cell is such a cell. One is in a full tile, one in a partial one; few rows take another code path
 /// than many.
 #[test]
-fn whatever_a_hidden_cell_has_it_changes_no_bit() {
+fn hidden_cells_of_any_content_change_no_bit() {
     const HIDDEN: [usize; 2] = [5, 70];
     /// NaN, and a large number, of each type.
     const NO_NUMBER: u8 = 0xff;
@@ -190,7 +190,7 @@ fn whatever_a_hidden_cell_has_it_changes_no_bit() {
 }
 
 #[test]
-fn where_nothing_is_seen_the_result_is_zero() {
+fn rows_that_attend_to_no_cell_are_zero() {
     let mut random = Random(8);
     for cells in [0, 100] {
         let mut case = Case::new(problem_of(cells), &mut random);

@@ -307,7 +307,7 @@ impl Tile<Quantized> {
                 }
             }
             self.numbers::<S>(count, B::UNIT, buffers.halves, buffers.scales);
-            if B::HAS_LEAST {
+            if B::HAS_MIN {
                 for (cell, at) in (0..self.cells).flat_map(|cell| (0..count).map(move |at| (cell, at))) {
                     let least = self.lines.row(cell).add(at * bytes + size_of::<u16>());
                     buffers.halves.add(at * TILE + cell).write(least.cast::<u16>().read_unaligned());
@@ -318,7 +318,7 @@ impl Tile<Quantized> {
                 Some(at) => (self.lines.first.add(at).cast(), self.lines.stride, bytes),
                 None => (buffers.levels.cast_const(), self.size, values),
             };
-            let least = if B::HAS_LEAST { buffers.least } else { std::ptr::null_mut() };
+            let least = if B::HAS_MIN { buffers.least } else { std::ptr::null_mut() };
             Levels { first, of_cell, of_block, blocks: count, values, scales: buffers.scales, least }
         }
     }
@@ -387,7 +387,7 @@ unsafe fn decode_block<S: Simd, B: Blocks>(blocks: B, block: *const u8, to: *mut
         let scale = S::mul(S::splat_f16(block.cast()), S::splat(B::UNIT));
         for at in (0..blocks.block().0).step_by(S::LANES) {
             let mut value = S::mul(S::from_levels(levels.as_ptr().add(at)), scale);
-            if B::HAS_LEAST {
+            if B::HAS_MIN {
                 value = S::add(value, S::splat_f16(block.add(size_of::<u16>()).cast()));
             }
             S::store(to.add(at), value);
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_row_lies_it_has_the_bits_that_decoding_gives() {
+    fn rows_in_place_have_the_bits_of_decoded_rows() {
         let mut random = Random(5);
         for kind in [KvType::F32, KvType::F16, KvType::BF16, KvType::Q8_0] {
             let bytes = encoded(kind, 96, &mut random);

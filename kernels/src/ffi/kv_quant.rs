@@ -1,7 +1,8 @@
 //! The C ABI of [`crate::kv_quant`]. Types are ids of `enum ggml_type`, counts are of values.
 
+use crate::attention::decoder;
 use crate::ffi::guarded;
-use crate::kv_quant::{DenseType, bits, decoder, encoder};
+use crate::kv_quant::{DenseType, bits, encoder};
 
 /// Encodes `count` values, a multiple of the block size, as blocks of the type `number`. Writes nothing for another
 /// type.

@@ -16,12 +16,12 @@ pub const SCALE_BYTES: usize = 2;
 ///
 /// If the lengths are not those of a block.
 pub fn write(code: Code, scale: f32, windows: &[u16], to: &mut [u8]) {
-    let (head, circle) = to.split_at_mut(SCALE_BYTES);
+    let (head, codeword) = to.split_at_mut(SCALE_BYTES);
     head.copy_from_slice(&half::from_f32(scale).to_le_bytes());
     let bits = code.bits();
-    assert_eq!(circle.len() * 8, windows.len() * bits);
+    assert_eq!(codeword.len() * 8, windows.len() * bits);
     // Eight values fill as many bytes as a value has bits.
-    for (windows, bytes) in windows.chunks_exact(8).zip(circle.chunks_exact_mut(bits)) {
+    for (windows, bytes) in windows.chunks_exact(8).zip(codeword.chunks_exact_mut(bits)) {
         let mut word = 0u32;
         for (at, window) in windows.iter().enumerate() {
             word |= (u32::from(*window) & ((1 << bits) - 1)) << (at * bits);
@@ -39,8 +39,8 @@ pub fn scale(block: &[u8]) -> f32 {
 /// Returns the state of a value: the reference for all decoders.
 #[must_use]
 pub fn window(code: Code, block: &[u8], value: usize) -> usize {
-    let circle = &block[SCALE_BYTES..];
-    let bit = |at: usize| usize::from(circle[at / 8 % circle.len()] >> (at % 8) & 1);
+    let codeword = &block[SCALE_BYTES..];
+    let bit = |at: usize| usize::from(codeword[at / 8 % codeword.len()] >> (at % 8) & 1);
     (0..code.window()).map(|at| bit(value * code.bits() + at) << at).sum()
 }
 

@@ -2,7 +2,7 @@
 
 use super::bits::{self, UNIT};
 use super::nearest::nearest;
-use super::path::{Table, circle};
+use super::path::{Table, codeword};
 use super::{Code, DenseType, MOST_VALUES};
 use crate::simd::isa::Isa;
 use crate::simd::{Simd, Work};
@@ -89,9 +89,9 @@ unsafe fn choose<S: Simd>(code: Code, values: &[f32], windows: &mut [u16]) {
         Code::Turbo3 => nearest(&TURBO3, values, windows),
         Code::Turbo4 => nearest(&TURBO4, values, windows),
         // SAFETY: per this function's contract the processor has `S`.
-        Code::Tcq2 => unsafe { circle::<S, 2>(&TCQ2, values, windows) },
+        Code::Tcq2 => unsafe { codeword::<S, 2>(&TCQ2, values, windows) },
         // SAFETY: as above.
-        Code::Tcq3 => unsafe { circle::<S, 3>(&TCQ3, values, windows) },
+        Code::Tcq3 => unsafe { codeword::<S, 3>(&TCQ3, values, windows) },
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_makes_no_other_circle() {
+    fn a_scale_does_not_change_the_codeword() {
         let mut random = Random(7);
         for kind in DenseType::ALL {
             let from = normal(&mut random, kind.block.values());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_zeros_and_no_number_stays_none() {
+    fn zeros_stay_zero_and_nan_stays_nan() {
         for kind in DenseType::ALL {
             assert_eq!(
                 decoded(kind, &encoded(kind, &vec![0.0; kind.block.values()])),

@@ -13,12 +13,12 @@
 //! * [`levels`]: the tables of sigma levels.
 //! * [`encoder`]: a block's scale and codeword, from [`nearest`] levels or the best [`path`].
 //! * [`bits`]: the memory layout of both.
-//! * [`decoder`]: rows of blocks back to values.
+//!
+//! [`crate::attention`] reads the blocks: [`crate::attention::decoder`] is the counterpart of [`encoder`].
 //!
 //! Encoders write the same bytes on all instruction sets.
 
 pub mod bits;
-pub mod decoder;
 pub mod encoder;
 pub mod levels;
 pub mod nearest;

@@ -71,16 +71,16 @@ type Least = [f32; GROUPS];
 ///
 /// The processor has the instruction set `S`.
 #[inline(always)]
-pub unsafe fn circle<S: Simd, const BITS: usize>(table: &Table, values: &[f32], windows: &mut [u16]) {
+pub unsafe fn codeword<S: Simd, const BITS: usize>(table: &Table, values: &[f32], windows: &mut [u16]) {
     let mut steps = [[0.0; GROUPS]; MOST_VALUES];
     // SAFETY: per this function's contract the processor has `S`.
     unsafe {
-        let seam = seam::<S, BITS>(table, values, &mut steps);
+        let closing_state = closing_state::<S, BITS>(table, values, &mut steps);
         let mut first = [FAR; GROUPS];
-        first[seam] = 0.0;
+        first[closing_state] = 0.0;
         walk::<S, BITS>(table, values.iter().rev(), first, &mut steps);
         // The first value's state is a predecessor of the last one's: take the best of the closing state's group.
-        let mut group = seam;
+        let mut group = closing_state;
         for (window, step) in windows.iter_mut().zip(steps[..values.len()].iter().rev()) {
             let state = forerunner::<BITS>(step, group);
             *window = state as u16;
@@ -93,9 +93,9 @@ pub unsafe fn circle<S: Simd, const BITS: usize>(table: &Table, values: &[f32], 
 ///
 /// # Safety
 ///
-/// As [`circle`].
+/// As [`codeword`].
 #[inline(always)]
-unsafe fn seam<S: Simd, const BITS: usize>(
+unsafe fn closing_state<S: Simd, const BITS: usize>(
     table: &Table,
     values: &[f32],
     steps: &mut [Least; MOST_VALUES],
@@ -120,7 +120,7 @@ fn forerunner<const BITS: usize>(step: &Least, group: usize) -> usize {
 ///
 /// # Safety
 ///
-/// As [`circle`].
+/// As [`codeword`].
 #[inline(always)]
 unsafe fn walk<'a, S: Simd, const BITS: usize>(
     table: &Table,
@@ -140,7 +140,7 @@ unsafe fn walk<'a, S: Simd, const BITS: usize>(
 ///
 /// # Safety
 ///
-/// As [`circle`].
+/// As [`codeword`].
 #[inline(always)]
 unsafe fn take<S: Simd, const BITS: usize>(table: &Table, value: f32, before: &Least, least: &mut Least) {
     // SAFETY: per this function's contract the processor has `S`; a table has `GROUPS << BITS` states, and vectors
@@ -182,7 +182,7 @@ mod tests {
             .sum()
     }
 
-    fn is_circle(bits: usize, windows: &[u16]) -> bool {
+    fn is_tail_biting(bits: usize, windows: &[u16]) -> bool {
         let next = windows.iter().cycle().skip(1);
         windows.iter().zip(next).all(|(window, next)| window >> bits == next & (GROUPS as u16 - 1))
     }
@@ -202,9 +202,9 @@ mod tests {
             let Both { bits, table, values } = self;
             let mut windows = vec![0; values.len()];
             let mut steps = [[0.0; GROUPS]; MOST_VALUES];
-            let of_seam = |seam: usize| {
+            let of_closing_state = |closing_state: usize| {
                 let mut first = [FAR; GROUPS];
-                first[seam] = 0.0;
+                first[closing_state] = 0.0;
                 // SAFETY: `Work::run` is called with the instruction set `S`.
                 let least = unsafe {
                     match bits {
@@ -212,14 +212,14 @@ mod tests {
                         _ => walk::<S, 3>(table, values.iter().rev(), first, &mut steps),
                     }
                 };
-                least[seam]
+                least[closing_state]
             };
-            let best = 2.0 * (0..GROUPS).map(of_seam).fold(f32::INFINITY, f32::min);
+            let best = 2.0 * (0..GROUPS).map(of_closing_state).fold(f32::INFINITY, f32::min);
             // SAFETY: `Work::run` is called with the instruction set `S`.
             unsafe {
                 match bits {
-                    2 => circle::<S, 2>(table, values, &mut windows),
-                    _ => circle::<S, 3>(table, values, &mut windows),
+                    2 => codeword::<S, 2>(table, values, &mut windows),
+                    _ => codeword::<S, 3>(table, values, &mut windows),
                 }
             }
             (windows, best)
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_make_a_circle_that_is_nearly_the_best() {
+    fn windows_are_a_tail_biting_codeword_near_the_optimum() {
         let mut random = Random(1);
         let (mut all, mut all_best) = (0.0, 0.0);
         for round in 0..40 {
@@ -235,7 +235,7 @@ mod tests {
             let table = table(bits, &mut random);
             let values: Vec<f32> = (0..[64, 128][round / 2 % 2]).map(|_| random.normal() * 36.0).collect();
             let (windows, best) = Isa::chosen().run(Both { bits, table: &table, values: &values });
-            assert!(is_circle(bits, &windows), "{windows:?}");
+            assert!(is_tail_biting(bits, &windows), "{windows:?}");
             let own: f32 = values.iter().map(|value| value * value).sum();
             let (distance, best) = (distance(&table, &values, &windows), best + own);
             assert!(distance >= best * 0.999 && distance <= best * 1.3, "{distance} {best}");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_circle_stands_for_is_found_again() {
+    fn a_codeword_is_recovered_from_its_values() {
         let mut random = Random(2);
         for bits in [2, 3] {
             let table = table(bits, &mut random);

@@ -78,10 +78,10 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     const LOOKS_UP_BYTES: bool = RECENT;
 
     #[inline(always)]
-    unsafe fn levels_of_64(table: &[i8], circle: *const u8, windows: Windows, to: *mut i8) {
+    unsafe fn levels_of_64(table: &[i8], codeword: *const u8, windows: Windows, to: *mut i8) {
         assert!(RECENT, "no instruction set without VBMI asks for it");
         unsafe {
-            let spread = spread(circle, windows);
+            let spread = spread(codeword, windows);
             let at = _mm512_multishift_epi64_epi8(bytes(&SHIFTS[0][windows.step]), spread);
             let levels = match table.as_chunks::<128>().0 {
                 [] => _mm512_permutexvar_epi8(at, _mm512_loadu_si512(table.as_ptr().cast())),
@@ -402,12 +402,12 @@ unsafe fn bytes(from: &[u8; 64]) -> __m512i {
 ///
 /// The processor has the instruction set and VBMI; the codeword is readable.
 #[inline(always)]
-unsafe fn spread(circle: *const u8, windows: Windows) -> __m512i {
-    let Windows { circle: length, first, step } = windows;
+unsafe fn spread(codeword: *const u8, windows: Windows) -> __m512i {
+    let Windows { bytes: length, first, step } = windows;
     // SAFETY: per this function's contract the processor has VBMI and the codeword is readable; no byte past it is
     // read.
     unsafe {
-        let whole = _mm512_maskz_loadu_epi8(u64::MAX >> (64 - length), circle.cast());
+        let whole = _mm512_maskz_loadu_epi8(u64::MAX >> (64 - length), codeword.cast());
         let at = _mm512_add_epi8(bytes(&SPREAD[step]), _mm512_set1_epi8(first as i8));
         let length = _mm512_set1_epi8(length as i8);
         // Sufficient for 64 bytes: higher bits of an index are ignored.

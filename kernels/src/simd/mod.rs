@@ -62,7 +62,7 @@ pub unsafe trait Simd: Copy {
     /// Whether [`Simd::levels_of_64`] is implemented.
     const LOOKS_UP_BYTES: bool = false;
     /// Looks up 64 trellis states of a tail-biting codeword and writes their quants.
-    unsafe fn levels_of_64(_table: &[i8], _circle: *const u8, _windows: Windows, _to: *mut i8) {
+    unsafe fn levels_of_64(_table: &[i8], _codeword: *const u8, _windows: Windows, _to: *mut i8) {
         unreachable!("LOOKS_UP_BYTES is false")
     }
     /// Converts `LANES` quants to floats.
@@ -140,7 +140,7 @@ pub unsafe trait Simd: Copy {
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {
     /// Bytes of the codeword, at most 64.
-    pub circle: usize,
+    pub bytes: usize,
     /// Byte at which the first state begins.
     pub first: usize,
     /// Bits from one state to the next: 2, 3 or 4. The width of a state follows from the length of the table, up to 9

@@ -15,7 +15,7 @@ fn colliding_pool() -> Pool {
 }
 
 #[test]
-fn a_forged_hash_is_no_hit() {
+fn a_forged_hash_does_not_hit() {
     let mut pool = colliding_pool();
     prefill(&mut pool, 0, &tokens(1, 20));
     assert_eq!(pool.statistics().refused_matches, 0);

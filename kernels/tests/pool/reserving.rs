@@ -46,7 +46,7 @@ fn positions_may_begin_anywhere_and_go_backwards() {
 }
 
 #[test]
-fn what_is_refused_changes_nothing() {
+fn a_refused_reservation_changes_nothing() {
     let mut pool = pool_of_ten();
     for places in [&[(0, 0), (8, 0)][..], &[(0, 0), (-1, 0)], &[(0, 0), (0, -1)]] {
         assert_eq!(cells(&mut pool, places), Err(Refusal::Invalid));

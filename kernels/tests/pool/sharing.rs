@@ -38,7 +38,7 @@ fn only_the_blocks_in_the_range_are_shared_and_each_once() {
 }
 
 #[test]
-fn what_is_shared_comes_besides_what_is_there() {
+fn shared_blocks_are_added_to_those_of_the_sequence() {
     let mut pool = pool_of_ten();
     assert_eq!(reserve(&mut pool, 0, 0..4), Ok(vec![1]));
     assert_eq!(reserve(&mut pool, 1, 4..8), Ok(vec![2]));

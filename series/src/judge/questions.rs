@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_since_the_pin_depends_on_all_that_comes_goes_or_changes_there() {
+    fn the_changes_since_the_pin_depend_on_every_change_of_the_folder() {
         let mut tree = MemoryTree::new();
         tree.put("came.c", Mode::File, b"c");
         tree.came_after(&MemoryTree::new());

@@ -71,7 +71,7 @@ mod tests {
     use super::is_source;
 
     #[test]
-    fn knows_what_is_no_source() {
+    fn files_that_are_not_sources_are_known() {
         for path in [
             "README.md",
             "docs/build.txt",

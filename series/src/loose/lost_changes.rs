@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_above_a_diffstat_is_no_change() {
+    fn the_line_above_a_diffstat_is_not_a_change() {
         let stat = "---\n x | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n\n";
         assert_eq!(lost(&format!("{HUNK}\ncommit 0123\n\n    Subject\n{stat}{HUNK}")), [""; 0]);
         assert_eq!(lost(&format!("{HUNK}---\n+x\n")).len(), 1);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_tells_apart_follows_the_hunk_above_or_is_reported() {
+    fn equal_places_follow_the_hunk_above_or_are_reported() {
         let alike = format!("start\n{}\n{}", "    a();\n    b();\n    c();\n".repeat(2), "x\ny\n");
         let hunk = |line: usize| format!("@@ -{line},3 +{line},3 @@\n{CHANGE}");
         let stated = "x.c: hunk #1 fits at lines 2 and 5; it was put at line 2, as its header says";

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_program_is_no_field() {
+    fn a_part_of_a_program_is_not_a_field() {
         for subject in ["url: parse ports", "link: keep the order", "Fixes: the port", "source: close it"] {
             assert_eq!(read_diff_header(subject).subject.as_deref(), Some(subject));
         }

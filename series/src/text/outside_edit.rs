@@ -244,7 +244,7 @@ mod tests {
 
     /// The resolution begins with the line that follows the conflict, so a diff places it one line further down.
     #[test]
-    fn a_resolution_among_equal_lines_is_no_edit() {
+    fn a_resolution_among_equal_lines_is_not_an_edit() {
         let marked = "a\n<<<<<<< v2\n1\n=======\n2\n>>>>>>> p\n}\nb\nc\n";
         let edits = outside_edits(marked.as_bytes(), &[hunk(1..6)], b"a\n}\ny\n}\nb\nC\n");
         assert_eq!(shown(&edits), ["6: 1c 1C"]);

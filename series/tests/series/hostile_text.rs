@@ -104,7 +104,7 @@ fn headers_that_disagree() {
 }
 
 #[test]
-fn what_git_writes_around_a_diff_is_tolerated() {
+fn lines_of_git_around_a_diff_are_tolerated() {
     let good = modify("x", "a\n", "b\n", "@@ -1 +1 @@\n-a\n+b\n");
     for end in ["", "-- \n2.47.3\n\n", "\n", "-- \n"] {
         let text = mail(&format!("{good}{end}"));

@@ -26,7 +26,7 @@ fn collides(with: &str) -> TargetRefusal {
 }
 
 #[test]
-fn paths_through_what_is_no_folder() {
+fn paths_through_a_file() {
     let mut tree = tree(&[("file", "x\n"), ("dir/a", "a\n")]);
     tree.put("link", Mode::Symlink, b"/etc");
     tree.put("dir/sub", Mode::Submodule, b"");
@@ -88,7 +88,7 @@ fn a_file_may_change_its_case_or_be_replaced_by_a_folder() {
 }
 
 #[test]
-fn what_is_there_and_what_is_not() {
+fn existing_and_missing_files_are_distinguished() {
     let tree = tree(&[("a", "other\n"), ("b", "new\n")]);
     let kind = |diff: &str| drift(&read(diff), &tree).files.remove(0).kind;
     assert_eq!(kind(&create("a")), FileDriftKind::PathExists);

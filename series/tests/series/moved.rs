@@ -46,7 +46,7 @@ fn a_neighbour_that_moved_unchanged_is_not_the_file() {
 }
 
 #[test]
-fn what_may_be_another_file_that_went_is_not_followed() {
+fn a_possible_rename_of_another_file_is_not_followed() {
     let neighbour = BASE.replace("one\ntwo", "1\n2");
     let pin = tree(&[("src/a.c", BASE), ("src/b.c", &neighbour)]);
     // The neighbour, moved and changed; `src/a.c` is deleted.

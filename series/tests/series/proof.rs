@@ -88,7 +88,7 @@ fn lost_calls_of_a_changed_function_are_noted() {
     assert_eq!((lost.calls.before, lost.calls.after), (2, 1));
     assert_eq!(lost.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["src/main.c"]);
     assert!(lost_calls(&placed(&old), &[]).unwrap().is_empty());
-    // Called through a pointer, which is no call less.
+    // Called through a pointer, so the number of calls is the same.
     let pointer =
         [file("src/main.c", "    alpha();\n    alpha ();\n", "    call(alpha);\n    run(&alpha, 1);\n")];
     assert!(lost_calls(&placed(&new), &pointer).unwrap().is_empty());

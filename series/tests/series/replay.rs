@@ -63,7 +63,7 @@ fn on(base: &str, upstream: &str, patch: &Patch) -> Replayed {
 }
 
 #[test]
-fn what_did_not_change_is_taken_by_its_id() {
+fn unchanged_files_are_reused_by_id() {
     let base = function("one", 3);
     let patch = change_factor(&base, "one");
     assert_eq!(on(&base, &base, &patch).files[0].merge_kind, MergeKind::Unchanged);
@@ -252,7 +252,7 @@ fn a_function_that_upstream_renamed_is_still_the_one() {
 
 /// A head counts as renamed only if the old name is gone and the new one was not there before.
 #[test]
-fn a_head_that_another_function_has_is_no_new_name() {
+fn the_head_of_another_function_is_not_a_new_name() {
     let other = |name: &str| format!("static int {name}(int x) {{\n{}}}\n\n", "    int z = 0;\n".repeat(9));
     let base = format!("{}{}", function("one", 3), other("two"));
     // `one` is now another function, below.
@@ -322,7 +322,7 @@ fn declarations_and_imports_are_in_no_function() {
 
 /// The base tells which of the two is meant.
 #[test]
-fn a_lookalike_elsewhere_is_no_reason_to_stop() {
+fn a_lookalike_elsewhere_does_not_stop_a_rebase() {
     let base = format!("{}int a;\n", function("one", 3));
     let upstream = format!("{}{base}", function("zero", 3));
     let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &change_factor(&base, "one"));
@@ -363,7 +363,7 @@ fn a_change_of_one_of_two_identical_places_needs_review() {
 }
 
 #[test]
-fn what_upstream_has_is_named_whole_or_in_part() {
+fn upstreamed_hunks_are_named_all_or_some() {
     let base = format!("{}{}", function("one", 3), function("two", 3));
     let patch = change_factor(&base, "one");
     let there = base.replacen("*= 3", "*= 4", 1);
@@ -461,7 +461,7 @@ fn files_that_come_go_and_move_name_their_conflicts() {
 }
 
 #[test]
-fn what_is_no_file_or_no_text_is_left_to_a_person() {
+fn links_and_binary_files_are_left_to_a_person() {
     let base = function("one", 3);
     let patch = change_factor(&base, "one");
     let mut link = MemoryTree::new();
@@ -557,7 +557,7 @@ fn between_functions_is_between_functions() {
 
 /// A line that ends with a semicolon is not a scope.
 #[test]
-fn a_statement_is_no_scope() {
+fn a_statement_is_not_a_scope() {
     let base = "int f(int x) {\n    switch (x) {\n        case 0:\n            break;\n        case 1:\n            \
                 return 1;\n        case 2:\n            {\n                int a = x;\n                a += 1;\n\
                 \x20               a += 2;\n                return a;\n            }\n    }\n    return 0;\n}\n";

@@ -66,7 +66,7 @@ fn classes(file: &FileDrift) -> Vec<HunkClass> {
 }
 
 #[test]
-fn what_is_exact_is_judged_as_for_a_build() {
+fn exact_patches_are_judged_as_for_a_build() {
     let built = run_series(&series(), &tree(&[("a.c", &file())])).unwrap();
     let survey = survey(&[("a.c", &file())]);
     assert!(built.iter().all(|outcome| outcome.class == PatchClass::Exact));
@@ -87,7 +87,7 @@ fn a_dependant_of_a_shifted_patch_is_provisional_and_not_blocked() {
 }
 
 #[test]
-fn where_a_rebase_would_stop_a_report_says_so() {
+fn a_report_names_the_stops_of_a_rebase() {
     // Each hunk has one place in its own function, but a line merge cannot follow functions that swapped places.
     let swapped = format!("{TAIL}\n{HEAD}");
     let found = survey(&[("a.c", &swapped)]);
@@ -97,7 +97,7 @@ fn where_a_rebase_would_stop_a_report_says_so() {
 }
 
 #[test]
-fn what_a_rebase_merges_is_no_conflict() {
+fn hunks_that_a_rebase_merges_are_not_conflicts() {
     // Upstream changed a line of the hunk's context: by itself the hunk would fit nowhere.
     let nearby = file().replace("    d();", "    d(0);");
     let found = survey(&[("a.c", &nearby)]);
@@ -107,7 +107,7 @@ fn what_a_rebase_merges_is_no_conflict() {
 }
 
 #[test]
-fn what_upstream_has_of_a_patch_is_left_out() {
+fn upstreamed_parts_of_a_patch_are_left_out() {
     let taken = file().replace("f();", "F();");
     let found = survey(&[("a.c", &taken)]);
     assert_eq!(seen(&found)[..2], [(PatchClass::PartlyUpstreamed, false), (PatchClass::Exact, true)]);
@@ -150,7 +150,7 @@ fn a_renamed_file_goes_only_to_a_free_path() {
 }
 
 #[test]
-fn what_is_known_of_another_tree_is_taken_over() {
+fn results_for_another_tree_are_reused() {
     let old = tree(&[("a.c", &file()), ("other", "1\n")]);
     let patches = series();
     let origin = Origin::new(&patches, &old).unwrap();
@@ -236,7 +236,7 @@ fn only_the_file_in_conflict_has_hunks_in_conflict() {
 
 /// Upstream's history has the patch, and changed its lines in one file since.
 #[test]
-fn what_upstream_took_and_changed_has_no_hunks_in_conflict() {
+fn hunks_that_upstream_took_and_changed_are_not_conflicts() {
     let base = twin("one");
     let new = base.replace("b();", "B();");
     let patch = read(&["a.c", "b.c"].map(|path| modify(path, &base, &new, CALL)).concat());

@@ -69,7 +69,7 @@ fn a_reverted_patch_can_be_upstreamed_again() {
 }
 
 #[test]
-fn what_is_only_alike_is_no_more_than_that() {
+fn similar_changes_are_not_upstreamed() {
     let alike = history(&[BASE, &after().replace("sixth();", "sixth(6);")]);
     assert_eq!((alike.events.len(), alike.alike), (0, Some((0, 87))));
     let other = history(&[BASE, &BASE.replace("b();", "x();")]);

@@ -40,7 +40,7 @@ pub enum Checks {
     /// Measure; needs a quiet machine.
     #[command(disable_help_flag = true)]
     Bench(Rest),
-    /// Regenerate docs/reference/commands.md from the command line itself, or check it.
+    /// Regenerate the generated documents, such as the reference of commands, or check them.
     #[command(disable_help_flag = true)]
     Docs(Rest),
     /// Write the manual pages.

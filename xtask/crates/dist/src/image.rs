@@ -189,7 +189,7 @@ impl<'a> Image<'a> {
                 }
             }
             Step::Health { .. } => {
-                status("Building", "the program that asks the server how it is");
+                status("Building", "the program of the health check");
                 self.health.build()?;
             }
             Step::Link => self.demand_linked()?,

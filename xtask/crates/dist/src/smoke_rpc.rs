@@ -73,7 +73,7 @@ impl Pair {
             let found = tokens(&server).map_err(|error| error.detail(last_words(&self.server_log)))?;
             let with = mode.iter().fold("--rpc".to_string(), |with, word| with + " " + word);
             if found != alone {
-                return Err(Error::no(format!("with {with} the server says something else"))
+                return Err(Error::no(format!("with {with} the server answers differently"))
                     .detail(format!("alone: {alone}\nfound: {found}")));
             }
             // A server that never offloads its model would give the same answers, so the check kills the worker. The

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_no_multiple_of_the_block_is_refused_by_name() {
+    fn a_row_that_is_not_a_multiple_of_the_block_is_refused_by_name() {
         let spec = ModelSpec { n_ff: 500, ..ModelSpec::small(Architecture::Llama, WeightType::Q4_0) };
         let error = write_random_model(&mut Vec::new(), &spec).expect_err("500 is not a multiple of 32");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

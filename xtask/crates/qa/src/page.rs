@@ -29,14 +29,14 @@ pub struct Options {
     pub screenshots: Option<PathBuf>,
 }
 
-/// Every check of `ci/browser/page.mjs`: a check that the driver does not report has failed.
+/// Every check of `ci/browser/driver.mjs`: a check that the driver does not report has failed.
 const CHECKS: [&str; 6] = ["open", "ask", "text-file", "image", "reload", "at-home"];
 
 /// The driver, relative to the root.
-const PAGE: &str = "ci/browser/page.mjs";
+const PAGE: &str = "ci/browser/driver.mjs";
 
 /// The files of the driver, which are installed and run.
-const DRIVER: [&str; 3] = ["package.json", "package-lock.json", "page.mjs"];
+const DRIVER: [&str; 3] = ["package.json", "package-lock.json", "driver.mjs"];
 
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
@@ -83,7 +83,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let server = start(context, server, &name)?;
     context.ui.status("Using", format!("the web page of {name} in a browser"));
     let run = Run::new("node")
-        .arg(driver.join("page.mjs"))
+        .arg(driver.join("driver.mjs"))
         .arg(server.base())
         .args(browser().iter().chain([&screenshots]))
         .arg("images");

@@ -23,6 +23,7 @@ use xtask::cmd::workflows;
 use self::inputs::Inputs;
 use super::{docs, page};
 use crate::bench::{self, kv_quality};
+use crate::docs::CommandsPage;
 use crate::gate;
 use crate::test::tested::{PARTS, Part};
 
@@ -50,8 +51,8 @@ pub struct Options {
 struct Step {
     name: &'static str,
     about: &'static str,
-    /// Takes the help of all commands too, as docs/reference/commands.md should contain it.
-    run: fn(&Context, &Options, &str) -> Result<()>,
+    /// Takes the reference of all commands too, as docs/reference should contain it.
+    run: fn(&Context, &Options, &[CommandsPage]) -> Result<()>,
 }
 
 const STEPS: [Step; 15] = [
@@ -121,9 +122,9 @@ const STEPS: [Step; 15] = [
     },
 ];
 
-/// Runs the steps, continues after a failure, and reports at the end how long each took. `commands` is the help of all
-/// commands, as Markdown.
-pub fn run(context: &Context, options: &Options, commands: &str) -> Result<Outcome> {
+/// Runs the steps, continues after a failure, and reports at the end how long each took. `commands` is the reference of
+/// all commands.
+pub fn run(context: &Context, options: &Options, commands: &[CommandsPage]) -> Result<Outcome> {
     let steps = chosen(&options.only)?;
     if options.list {
         let lines: Vec<String> =
@@ -170,7 +171,12 @@ pub(super) struct Done {
     pub(super) error: Option<Error>,
 }
 
-fn do_step(context: &Context, (options, commands): (&Options, &str), step: &Step, inputs: &Inputs) -> Done {
+fn do_step(
+    context: &Context,
+    (options, commands): (&Options, &[CommandsPage]),
+    step: &Step,
+    inputs: &Inputs,
+) -> Done {
     let reason = if options.changed { inputs.reason(context, step.name).ok().flatten() } else { None };
     let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
     context.ui.status("Testing", format!("{}: {}{reason}", step.name, step.about));

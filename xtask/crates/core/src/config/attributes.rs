@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_added_at_the_end() {
+    fn missing_lines_are_added_at_the_end() {
         let completed = |text: &str, pins: &Pins| {
             completed(text.as_bytes(), pins).map(|bytes| String::from_utf8(bytes).unwrap())
         };

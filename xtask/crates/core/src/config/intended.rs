@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn entries_are_read_as_they_were_written() {
         let line = Intended {
             class: FindingClass::LostOwnLine,
             path: "src/a \"b\".c".into(),

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_mentioned_stays_strict() {
+    fn rules_that_are_not_mentioned_stay_strict() {
         assert_eq!(read("").unwrap(), LintRules::default());
         let rules = read("require-trailers = [\"Upstream-Status\"]\nallow-paths = [\"*.md\"]\n").unwrap();
         assert_eq!(rules.required(), ["Upstream-Status"]);

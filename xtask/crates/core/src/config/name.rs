@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_is_refused() {
+    fn names_that_lead_elsewhere_are_refused() {
         let long = "a".repeat(65);
         let cases = [
             "",

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_could_take_for_something_else_is_refused() {
+    fn references_that_git_could_misread_are_refused() {
         let hostile = [
             "",
             "-x",

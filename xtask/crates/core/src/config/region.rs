@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_is_gone_is_said() {
+    fn a_missing_mark_is_reported() {
         let error = replace("f.md", &format!("a\n{}b\n", begin_mark("table")), "table", "new").unwrap_err();
         assert!(error.to_string().contains("`f.md` has no `<!-- end of table -->`"), "{error}");
         assert!(replace("f.md", "a\n", "table", "new").is_err());

@@ -95,7 +95,7 @@ mod tests {
     use super::{Inside, Sha256, Word};
 
     #[test]
-    fn what_is_no_package_is_refused() {
+    fn words_that_are_not_packages_are_refused() {
         for word in ["nvidia-nvvm", "1:22.1.8-1~deb12u1", "libstdc++6", "0.38.0+1.3.281"] {
             assert!(Word::try_from(word.to_string()).is_ok(), "{word}");
         }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_of_the_folder_is_refused() {
+    fn paths_outside_the_folder_are_refused() {
         for path in ["a", "a/b.c", "usr/lib/libstdc++.so.6"] {
             assert!(Inside::try_from(path.to_string()).is_ok(), "{path}");
         }

@@ -146,7 +146,7 @@ fn fate(found: &GeneratedFile, needed: &Needed) -> Fate {
         "ui" => needed.pages.as_ref().map_or(Fate::Stays, |pages| keep(pages, "the page of no pinned tree")),
         TOOLCHAINS if name == "tmp" => Fate::Goes("of a run that was killed"),
         TOOLCHAINS if needed.toolchains.contains(name) => Fate::Download,
-        TOOLCHAINS if has_digest(name) => Fate::Goes("`ci/toolchains.toml` says something else"),
+        TOOLCHAINS if has_digest(name) => Fate::Goes("`ci/toolchains.toml` defines another version"),
         _ => Fate::Stays,
     }
 }
@@ -261,7 +261,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_needed_stays_and_the_rest_goes() {
+    fn needed_content_is_kept_and_the_rest_removed() {
         let all: Vec<GeneratedFile> = STAY.iter().chain(&GO).map(|path| found(path, 1, 100)).collect();
         let mut expected =
             GO.map(|path| if path.contains('/') { path.to_string() } else { format!("/{path}") });

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compiled_nowhere_is_said_and_text_is_not_missed() {
+    fn uncompiled_sources_are_reported_and_text_files_are_not() {
         let found = chosen(&["src/gpu.cu", "include/lonely.h", "README.md", "CMakeLists.txt"]);
         assert!(found.commands.is_empty());
         assert_eq!(found.not_compiled, ["include/lonely.h", "src/gpu.cu"]);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_what_is_no_program_the_byte_is_named() {
+    fn the_first_different_byte_of_other_files_is_named() {
         assert_eq!(first(b"abc", b"abd"), "from byte 2 on");
         assert_eq!(first(b"abc", b"abcd"), "from byte 3 on");
     }

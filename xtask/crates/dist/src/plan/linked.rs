@@ -112,7 +112,7 @@ fn too_old(path: &str, library: &str, linked: &Linked, found: &Linked) -> Option
         wanted.iter().filter(|version| !found.has.contains(*version)).map(String::as_str).collect();
     match missing.is_empty() {
         true => None,
-        false => Some(format!("`{path}` wants {} of `{library}`, which is too old", missing.join(", "))),
+        false => Some(format!("`{path}` needs {} of `{library}`, which is too old", missing.join(", "))),
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
         server.1.versions.insert("libc.so.6".into(), vec!["GLIBC_2.36".into(), "GLIBC_2.38".into()]);
         assert_eq!(
             unanswered(&[server.clone(), library.clone()], &base),
-            ["`bin/server` wants GLIBC_2.38 of `libc.so.6`, which is too old"]
+            ["`bin/server` needs GLIBC_2.38 of `libc.so.6`, which is too old"]
         );
         server.1.machine = 183;
         let said = unanswered(&[server, library], &base);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_admits_all() {
+    fn an_unreadable_range_admits_every_version() {
         for range in ["*", "", "node-20", "latest"] {
             assert_eq!(admitted(range).len(), 8, "{range:?}");
         }

@@ -163,7 +163,7 @@ fn refuse_rest(mut stream: impl Read) -> std::result::Result<(), Refusal> {
         match stream.read(&mut buffer)? {
             0 => return Ok(()),
             count if buffer[..count].iter().any(|byte| *byte != 0) => {
-                return Err(Refusal::Hostile("something stands behind its end".to_string()));
+                return Err(Refusal::Hostile("data after its end".to_string()));
             }
             _ => {}
         }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hostile_is_refused_and_nothing_is_written() {
+    fn hostile_archives_are_refused_and_nothing_is_written() {
         use tar::EntryType;
         let of_kind = |kind| member("p/a", kind, 0o644, b"");
         let cases: [(&str, Vec<Vec<u8>>); 14] = [
@@ -251,12 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_would_read_on_is_refused() {
+    fn archives_that_other_programs_would_read_further_are_refused() {
         let whole = archive(&[file("p/a")]);
         let behind = zipped(&[file("p/a"), vec![0; 1024], file("p/b")].concat());
-        assert!(said_of(&behind).contains("something stands behind its end"));
+        assert!(said_of(&behind).contains("data after its end"));
         let second = [whole.clone(), archive(&[file("p/../b")])].concat();
-        assert!(said_of(&second).contains("something stands behind its end"));
+        assert!(said_of(&second).contains("data after its end"));
         // The first part has no end marker, so a second one continues the same tar.
         let joined = [zipped(&file("p/a")), archive(&[file("p/../b")])].concat();
         assert!(said_of(&joined).contains("`p/../b` is not a path inside"), "{}", said_of(&joined));

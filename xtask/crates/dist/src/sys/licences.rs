@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_only_built_or_tested_with_is_not_linked() {
+    fn build_and_test_dependencies_are_not_linked() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("LICENSE-MIT"), "MIT\n").unwrap();
         std::fs::write(folder.path().join("README.md"), "no licence\n").unwrap();

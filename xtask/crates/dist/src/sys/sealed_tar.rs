@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_said_in_these_words() {
+    fn a_full_disk_is_reported_in_these_words() {
         let member = [("a".to_string(), Content::Text("x".repeat(1 << 16)))];
         let said = write(&member.into(), Path::new("/dev/full")).unwrap_err().to_string();
         assert!(said.contains("free some disk space"), "{said}");

@@ -138,7 +138,7 @@ fn edits_below_own_patches(
                 .hint(format!("change a patch of {parent} where it is: cargo xtask edit {parent}"))
         }
         _ => conflict(format!("the pinned tree's commit {base} is no longer below {}", repo.branch()))
-            .detail("the first patch has to stand on upstream as it is"),
+            .detail("the first patch has to be based on unmodified upstream"),
     };
     error.hint(format!(
         "move your commits back: {git} rebase --onto espalier/edit/{} FIRST~1    # FIRST: your first commit",

@@ -73,7 +73,7 @@ pub(super) fn for_fork(import: Import<'_>, place: &ForkPlace, fork: &Fork<'_>, f
     if fork_tree == found {
         return Ok(onto);
     }
-    let what = format!("the fork stands on {}, and {name} on {}", short(fork.merge_base), onto.pin);
+    let what = format!("the fork is based on {}, and {name} on {}", short(fork.merge_base), onto.pin);
     Err(Error::usage(what)
         .detail(format!("tree there {fork_tree}\ntree here  {found}"))
         .hint("import it as a variant with a pin of its own: the same command with --variant NEW")

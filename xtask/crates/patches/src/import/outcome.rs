@@ -41,7 +41,7 @@ impl Imported<'_> {
         lines.extend(dropped.iter().map(|dropped| format!("  dropped  {}: {}", dropped.origin, dropped.why)));
         if !self.sequence.merges.is_empty() {
             lines.push(format!(
-                "  merges   {}: what they brought stands in the line",
+                "  merges   {}: the line of commits contains their changes",
                 self.sequence.merges.len()
             ));
         }

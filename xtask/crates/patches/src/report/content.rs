@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_counted() {
+    fn cut_lines_are_counted() {
         let cut = |bytes: &[u8], limit| to_value(Content::of(bytes, limit)).unwrap();
         assert_eq!(cut(b"one\ntwo\nthree\n", 9), json!({ "text": "one\ntwo\n", "left_out": 6 }));
         assert_eq!(cut("a\u{fc}b".as_bytes(), 2), json!({ "text": "a", "left_out": 3 }));

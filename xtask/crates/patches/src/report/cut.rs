@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_and_what_is_left_out_is_all_of_it() {
+    fn shown_and_omitted_lines_are_all_lines() {
         assert_eq!(first_lines("one\ntwo\n", 8), ("one\ntwo\n", 0));
         assert_eq!(first_lines("one\ntwo\nthree", 9), ("one\ntwo\n", 1));
         assert_eq!(first_lines("longer than that\nx", 4), ("", 2));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_limits_nothing_is_said() {
+    fn without_limits_nothing_is_reported() {
         let error = of(&[measured("head 64, F16/decode", 1.0, 1.0)], PEAK).unwrap_err();
         assert!(error.to_string().contains("machine/products in registers"), "{error}");
     }

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_no_elements_is_not_read() {
+    fn benchmarks_without_elements_are_skipped() {
         assert_eq!(parse(r#"{ "full_id": "evict" }"#, ESTIMATES), None);
     }
 }

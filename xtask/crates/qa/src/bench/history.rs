@@ -39,17 +39,25 @@ impl History {
 }
 
 /// Returns the runs of each benchmark at every pin, the newest last, from the contents of all files; one that is not a
-/// history has none.
+/// history has none. A run from before records had a head gets the pin of its history.
 pub fn by_bench(files: impl IntoIterator<Item = Vec<u8>>) -> BTreeMap<String, Vec<Value>> {
     let mut runs: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for bytes in files {
-        let bench = serde_json::from_slice::<Value>(&bytes).ok();
-        let bench = bench.as_ref().and_then(|history| history["bench"].as_str()).unwrap_or_default();
-        runs.entry(bench.to_string()).or_default().extend(read(&bytes).unwrap_or_default());
+        let history: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let text = |key: &str| history[key].as_str().unwrap_or_default();
+        let found = read(&bytes).unwrap_or_default().into_iter().map(|run| with_pin(run, text("pin")));
+        runs.entry(text("bench").to_string()).or_default().extend(found);
     }
     let day = |run: &Value| run["date"].as_str().map(str::to_string);
     runs.values_mut().for_each(|runs| runs.sort_by_key(day));
     runs
+}
+
+fn with_pin(mut run: Value, pin: &str) -> Value {
+    if let Some(run) = run.as_object_mut() {
+        run.entry("pin").or_insert_with(|| json!(pin));
+    }
+    run
 }
 
 /// Returns the runs of a history; `None` if the text is not a history.
@@ -92,6 +100,8 @@ mod tests {
         let found = by_bench(files);
         let days: Vec<&str> = found["burst"].iter().map(|run| run["date"].as_str().unwrap()).collect();
         assert_eq!(days, ["2026-11-01", "2026-11-02", "2026-11-03"]);
+        let pins: Vec<&str> = found["burst"].iter().map(|run| run["pin"].as_str().unwrap()).collect();
+        assert_eq!(pins, ["v1", "v10", "v2"]);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub enum Checks {
     /// Measure; needs a quiet machine.
     #[command(subcommand)]
     Bench(bench::What),
-    /// Regenerate docs/reference/commands.md from the command line itself, or check it.
+    /// Regenerate the generated documents, such as the reference of commands, or check them.
     Docs(docs::Options),
     /// Write the manual pages.
     Man(man::Options),

@@ -1,4 +1,4 @@
-//! Renders the command line's definition: docs/reference/commands.md, manual pages, completions.
+//! Renders the command line's definition: the reference of commands below docs/reference, manual pages, completions.
 
 use clap::{Arg, Command};
 use clap_complete::Shell;
@@ -6,28 +6,100 @@ use espalier_core::called::Program;
 use xtask::cli::command_of;
 
 use super::All;
-use crate::docs::GENERATED;
+use crate::docs::{CommandsPage, GENERATED};
 use crate::man::Page;
 
-/// Renders docs/reference/commands.md: every command with its usage and its options. The file belongs to a clone, so it
-/// names `cargo xtask` whichever program writes it.
-pub(super) fn markdown() -> String {
+/// The page that lists all commands.
+const INDEX: &str = "docs/reference/commands.md";
+
+/// A page that describes commands of one subject.
+struct Group {
+    file: &'static str,
+    title: &'static str,
+    /// First words of the commands.
+    commands: &'static [&'static str],
+}
+
+const GROUPS: [Group; 4] = [
+    Group {
+        file: "docs/reference/commands-series.md",
+        title: "Commands for patches and pins",
+        commands: &[
+            "fetch", "apply", "lock", "lint", "status", "edit", "export", "init", "import", "trailers",
+            "new", "bisect", "newest", "rebase", "undo", "prove",
+        ],
+    },
+    Group {
+        file: "docs/reference/commands-builds.md",
+        title: "Commands that build and ship",
+        commands: &[
+            "build",
+            "toolchain",
+            "model",
+            "doctor",
+            "gc",
+            "matrix",
+            "verify",
+            "release",
+            "image",
+            "smoke",
+            "run",
+        ],
+    },
+    Group {
+        file: "docs/reference/commands-checks.md",
+        title: "Commands that check",
+        commands: &["sync", "canary", "page", "test", "gate", "fuzz", "docs", "man", "completions"],
+    },
+    Group { file: "docs/reference/commands-bench.md", title: "Benchmarks", commands: &["bench"] },
+];
+
+/// Renders the reference: the list of all commands, and a page for each group with usage and options. The files belong
+/// to a clone, so they name `cargo xtask` whichever program writes them.
+pub(super) fn markdown() -> Vec<CommandsPage> {
     let root = built(Program::CargoXtask, "cargo xtask");
     let commands = leaves(&root);
-    let mut text = format!("{GENERATED}\n\n# Commands\n\n{}\n\n", about(&root));
+    let index = CommandsPage { file: INDEX, text: index(&root, &commands) };
+    let of_group = |group: &Group| CommandsPage { file: group.file, text: sections(group, &commands) };
+    std::iter::once(index).chain(GROUPS.iter().map(of_group)).collect()
+}
+
+fn index(root: &Command, commands: &[&Command]) -> String {
+    let mut text = format!("{GENERATED}\n\n# Commands\n\n{}\n\n", about(root));
     text += "| command | what it does |\n|---|---|\n";
-    for command in &commands {
-        text += &format!("| [`{}`](#{}) | {} |\n", bin_name(command), anchor(command), cell(&about(command)));
+    for command in commands {
+        let link = format!("{}#{}", file_name(group_of(command).file), anchor(command));
+        text += &format!("| [`{}`]({link}) | {} |\n", bin_name(command), cell(&about(command)));
     }
     let options: Vec<&Arg> = root.get_arguments().filter(|option| option.is_global_set()).collect();
     text += &format!("\n## Options of every command\n\n{}", table(&options));
     if let Some(more) = root.get_after_help() {
         text += &format!("\n```text\n{more}\n```\n");
     }
-    for command in commands {
-        text += &section(command);
-    }
     text
+}
+
+fn sections(group: &Group, commands: &[&Command]) -> String {
+    let index = file_name(INDEX);
+    let other = format!("The other commands, and the options that all have: [{index}]({index}).");
+    let head = format!("{GENERATED}\n\n# {}\n\n{other}\n", group.title);
+    let of_group = commands.iter().filter(|command| group.commands.contains(&first_word(command)));
+    std::iter::once(head).chain(of_group.map(|command| section(command))).collect()
+}
+
+fn group_of(command: &Command) -> &'static Group {
+    let name = first_word(command);
+    GROUPS.iter().find(|group| group.commands.contains(&name)).expect("a test finds every command in a group")
+}
+
+/// Returns the first word after the program's name.
+fn first_word(command: &Command) -> &str {
+    bin_name(command).split(' ').nth(2).unwrap_or_default()
+}
+
+/// Returns the part of a path that a link from the same folder needs.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Renders a manual page for the program and one for each command.
@@ -160,7 +232,18 @@ fn cell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let root = built(Program::CargoXtask, "cargo xtask");
+        let names: BTreeSet<&str> = leaves(&root).into_iter().map(first_word).collect();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|group| group.commands.iter().copied()).collect();
+        listed.sort_unstable();
+        assert_eq!(listed, Vec::from_iter(names));
+    }
 
     #[test]
     fn every_command_and_option_says_what_it_does() {

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_escaped() {
+    fn text_is_escaped() {
         let svg = plot().svg();
         assert!(svg.contains("a &lt; b") && !svg.contains("a < b"));
         assert_eq!(svg.matches("<rect").count(), 3);

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_escaped_and_an_empty_plot_is_a_plot() {
+    fn text_is_escaped_and_an_empty_plot_is_a_plot() {
         let svg = plot(Scale::Linear).svg();
         assert!(svg.contains("a &lt; b") && svg.matches("<circle").count() == 3, "{svg}");
         let empty = Curves { curves: Vec::new(), ..plot(Scale::Logarithmic) }.svg();

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_new_and_what_is_gone_is_named() {
+    fn new_and_removed_calls_are_named() {
         let known: BTreeSet<String> = LISTED.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert!(differences(&known).is_empty());
         let source = "llama_set_embeddings(ctx, true); llama_set_rope_scale(ctx, 2.0f); slot_set_x();";

@@ -28,7 +28,7 @@ impl Prompts {
     /// Returns an error for values that no server supports.
     pub fn check(&self) -> Result<()> {
         let wrong = if !(1..=MOST_SEQUENCES).contains(&self.requests) {
-            format!("`--requests` wants a number from 1 to {MOST_SEQUENCES}")
+            format!("`--requests` has to be a number from 1 to {MOST_SEQUENCES}")
         } else if self.suffix == 0 || self.predict == 0 {
             "`--suffix` and `--predict` want a number from 1".to_string()
         } else {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused() {
+    fn impossible_prompts_are_refused() {
         assert!(PROMPTS.check().is_ok());
         assert!(Prompts { requests: 256, prefix: 0, ..PROMPTS }.check().is_ok());
         let wrong = |prompts: Prompts| prompts.check().unwrap_err().what;

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_is_seen_up_to_the_first_other_token() {
+    fn moved_probabilities_are_found_up_to_the_first_different_token() {
         let mut other = stock();
         other.likeliest[1][0].1 -= 0.5;
         assert!((moved(&stock(), &other) - 0.5).abs() < 1e-9);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_no_answer() {
+    fn an_error_is_not_an_answer() {
         assert_eq!(read(&json!({ "error": { "code": 500 } })), None);
         assert_eq!(read(&json!({ "tokens": [] })), None);
         assert_eq!(read(&json!({ "tokens": [1], "completion_probabilities": [] })), None);

@@ -242,7 +242,7 @@ fn another_project_with_the_same_input_gives_the_same_ids() {
 
 /// The user who reads the committed file or builds the tree may not be the one who wrote them.
 #[test]
-fn what_is_written_can_be_read_by_others() {
+fn files_are_readable_by_other_users() {
     use std::os::unix::fs::PermissionsExt;
     let project = Project::new();
     project.run(&["apply"]).success();

@@ -74,7 +74,7 @@ fn more_requests_than_sequences() {
     -- stdout --
 
     -- stderr --
-    error: `--requests` wants a number from 1 to 256
+    error: `--requests` has to be a number from 1 to 256
       next: cargo xtask bench --help
     ");
 }

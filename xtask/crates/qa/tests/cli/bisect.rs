@@ -311,7 +311,7 @@ fn a_project_with_nothing_but_pins_and_patches() {
 
 /// Upstream reverted something right before the pin: two commits have the pinned tree, and only one is the pin.
 #[test]
-fn what_came_before_the_pin_is_not_judged() {
+fn commits_before_the_pin_are_not_judged() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[GREETING_GOES, GREETING_IS_BACK]);
     git::git(&upstream, &["tag", "--force", "v1.0"]);

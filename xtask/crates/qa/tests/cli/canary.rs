@@ -131,7 +131,7 @@ fn a_build_that_fails_is_drift_too() {
 }
 
 #[test]
-fn an_upstream_that_is_not_there_is_no_drift_and_no_request_is_made() {
+fn an_unreachable_upstream_is_not_drift_and_no_request_is_made() {
     let watched = watched();
     watched.project.run(&["fetch"]).success();
     std::fs::remove_dir_all(&watched.upstream).unwrap();
@@ -148,7 +148,7 @@ fn an_upstream_that_is_not_there_is_no_drift_and_no_request_is_made() {
 }
 
 #[test]
-fn a_pin_that_no_source_has_is_no_drift_and_no_request_is_made() {
+fn a_pin_that_no_source_has_is_not_drift_and_no_request_is_made() {
     let watched = watched();
     let gone = watched.project.beside("gone").display().to_string();
     let here = Upstream::shared().repository().display().to_string();

@@ -240,7 +240,7 @@ fn an_edited_issue_body_is_restored() {
 }
 
 #[test]
-fn what_a_person_declined_stays_closed() {
+fn an_issue_that_a_person_declined_stays_closed() {
     let watched = watched();
     watched.greeting_goes();
     watched.keep_issues().code(1);
@@ -297,7 +297,7 @@ fn a_level_has_one_issue_and_is_closed_when_it_passes() {
 }
 
 #[test]
-fn github_out_of_reach_is_said_after_the_report_was_written() {
+fn an_unreachable_github_is_reported_after_the_report_is_written() {
     let watched = watched();
     watched.greeting_goes();
     let report = watched.project.beside("report.md");

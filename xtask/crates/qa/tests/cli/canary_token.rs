@@ -39,7 +39,7 @@ fn the_token_is_shown_nowhere() {
 }
 
 #[test]
-fn what_upstream_builds_does_not_see_the_token() {
+fn the_build_of_upstream_does_not_get_the_token() {
     let watched = watched();
     let spy = "project(hello C)\nexecute_process(COMMAND env OUTPUT_FILE ${CMAKE_BINARY_DIR}/environment)";
     watched.upstream_does("Look around", "CMakeLists.txt", "project(hello C)", spy);
@@ -51,7 +51,7 @@ fn what_upstream_builds_does_not_see_the_token() {
 }
 
 #[test]
-fn what_github_needs_is_asked_for_first() {
+fn missing_github_settings_are_reported_first() {
     let watched = watched();
     let without = |name: &str| {
         let mut command = watched.command(&["--quiet", "--github"]);

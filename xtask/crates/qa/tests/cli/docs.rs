@@ -1,23 +1,41 @@
-//! Documents generated from clap's definitions: docs/reference/commands.md, manual pages, completions.
+//! Documents generated from clap's definitions: the reference of commands, manual pages, completions.
 
 use super::support::{Project, files};
 
-const FILE: &str = "docs/reference/commands.md";
+const FILES: [&str; 5] = [
+    "docs/reference/commands.md",
+    "docs/reference/commands-series.md",
+    "docs/reference/commands-builds.md",
+    "docs/reference/commands-checks.md",
+    "docs/reference/commands-bench.md",
+];
+
+/// The one with the options of `fetch`.
+const FILE: &str = FILES[1];
 
 #[test]
-fn the_committed_file_is_what_the_command_line_says() {
-    let committed = std::fs::read_to_string(files::of_this_repository(FILE)).unwrap();
-    let said = Project::new().run(&["docs", "--dry-run"]).success().stdout;
-    assert!(committed.trim_end() == said.trim_end(), "{FILE} is stale: cargo xtask docs");
+fn the_committed_files_are_those_of_the_command_line() {
+    let said = Project::new().run(&["--json", "docs", "--dry-run"]).success().json();
+    let files: Vec<(&str, &str)> = said["files"].as_array().unwrap().iter().map(file_and_text).collect();
+    assert_eq!(Vec::from_iter(files.iter().map(|(file, _)| *file)), FILES);
+    for (file, text) in files {
+        let committed = std::fs::read_to_string(files::of_this_repository(file)).unwrap();
+        assert!(committed == text, "{file} is stale: cargo xtask docs");
+    }
+}
+
+fn file_and_text(document: &serde_json::Value) -> (&str, &str) {
+    (document["file"].as_str().unwrap(), document["text"].as_str().unwrap())
 }
 
 #[test]
-fn it_is_written_and_then_up_to_date() {
+fn they_are_written_and_then_up_to_date() {
     let project = Project::new();
-    assert_eq!(project.run(&["docs"]).success().stdout.trim_end(), "wrote docs/reference/commands.md");
+    let lines = |line: fn(&str) -> String| FILES.map(line).join("\n");
+    assert_eq!(project.run(&["docs"]).success().stdout.trim_end(), lines(|file| format!("wrote {file}")));
     for again in [&["docs"][..], &["docs", "--check"]] {
         let said = project.run(again).success();
-        assert_eq!(said.stdout.trim_end(), "docs/reference/commands.md is up to date");
+        assert_eq!(said.stdout.trim_end(), lines(|file| format!("{file} is up to date")));
     }
     project.run(&["test", "--only", "docs"]).success();
 }
@@ -28,14 +46,14 @@ fn a_stale_file_fails_and_names_the_command_that_fixes_it() {
     project.run(&["docs"]).success();
     project.edit(FILE, "| `--dry-run` |", "| `--dryrun` |");
     project.run(&["docs", "--check"]).code(1).says(&[
-        "error: `docs/reference/commands.md` is stale: the command line has changed",
+        "error: `docs/reference/commands-series.md` is stale: the command line has changed",
         "first difference: line ",
         ", expected: | `--dry-run` | Print what would be done. |",
         "next: cargo xtask docs    # and commit the file",
     ]);
     project.run(&["test", "--only", "docs"]).code(1).says(&["is stale", "next: cargo xtask docs"]);
     std::fs::remove_file(project.path(FILE)).unwrap();
-    project.run(&["docs", "--check"]).code(1).says(&["`docs/reference/commands.md` is stale"]);
+    project.run(&["docs", "--check"]).code(1).says(&["`docs/reference/commands-series.md` is stale"]);
 }
 
 /// A pin moves without README: its line is generated, so that a stale one fails.

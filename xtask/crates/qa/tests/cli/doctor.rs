@@ -40,7 +40,7 @@ fn a_machine_that_has_it_all() {
 }
 
 #[test]
-fn all_flavors_are_looked_at_and_that_is_no_verdict() {
+fn all_flavors_are_examined_and_the_exit_code_is_0() {
     let registries = Registries::new();
     let json = registries.run(&["--json", "doctor"]).success().json();
     assert_eq!(json["flavors"]["gpu"]["verdict"], "missing");
@@ -51,7 +51,7 @@ fn all_flavors_are_looked_at_and_that_is_no_verdict() {
 
 /// Every flavor can be built without npm, but the consequence is reported.
 #[test]
-fn a_machine_without_npm_is_told_which_features_are_missing() {
+fn without_npm_the_missing_features_are_reported() {
     let project = Project::new();
     let without =
         program_path::only(&project.beside("bin"), &["git", "cmake", "ninja", "cc", "c++", "python3"]);

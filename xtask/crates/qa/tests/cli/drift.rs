@@ -240,7 +240,7 @@ fn a_patch_that_is_cut_short() {
 }
 
 #[test]
-fn a_file_that_is_no_patch() {
+fn a_file_that_is_not_a_patch() {
     let project = Project::new();
     project.write("patches/paged/0004-notes.patch", "remember the milk\n");
     insta::assert_snapshot!(refused(&project), @"

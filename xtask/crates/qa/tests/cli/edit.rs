@@ -224,7 +224,7 @@ fn work_that_the_user_has_hidden_from_git_is_not_replaced() {
 
 /// A flag alone, and files that the series itself ignores, are no work.
 #[test]
-fn what_is_as_in_the_last_commit_is_replaced() {
+fn a_repository_without_changes_is_replaced() {
     let project = Project::new();
     let folder = edit(&project);
     files::write(&folder.join(".gitignore"), "build/\n");
@@ -312,7 +312,7 @@ fn the_refusal_says_how_to_go_on() {
 }
 
 #[test]
-fn a_repository_that_is_none() {
+fn a_folder_that_is_not_an_edit_repository() {
     let project = Project::new();
     project.write("target/espalier/edit/paged/mine.txt", "mine\n");
     insta::assert_snapshot!(project.run(&["edit"]), @"
@@ -322,7 +322,7 @@ fn a_repository_that_is_none() {
     -- stderr --
     error: `target/espalier/edit/paged` is not a git repository that can be read
       could not find repository at 'target/espalier/edit/paged'
-      next: move it away, when something in it is worth keeping
+      next: move it elsewhere, if anything in it is needed
       next: discard it: cargo xtask edit paged --discard
     ");
     assert_eq!(project.read("target/espalier/edit/paged/mine.txt"), "mine\n");
@@ -372,13 +372,13 @@ fn a_date_that_no_commit_can_have() {
 
     -- stderr --
     error: cannot parse `patches/paged/0001-greet-more-warmly.patch`
-      0001-greet-more-warmly.patch:3: the date is none that a commit can have: expected a date since 1970, such as `Thu, 1 Jan 2026 00:00:00 +0000`, found `Thu, 2 Jab 2020 03:04:05 +0000`
+      0001-greet-more-warmly.patch:3: no commit can have this date: expected a date since 1970, such as `Thu, 1 Jan 2026 00:00:00 +0000`, found `Thu, 2 Jab 2020 03:04:05 +0000`
       next: cargo xtask lint    # names all such patches, and the way to bring them in
     ");
 }
 
 #[test]
-fn what_is_checked_out_is_what_is_committed() {
+fn the_work_tree_is_the_last_commit() {
     let project = Project::new();
     take_rich_series(&project);
     std::fs::write(project.beside("home/.gitconfig"), "[core]\n\tautocrlf = true\n\teol = crlf\n").unwrap();

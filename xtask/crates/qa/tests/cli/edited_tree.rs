@@ -39,7 +39,7 @@ fn an_edited_file() {
     paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     target/espalier/trees/paged: 1 written, 0 removed, 21 kept
     -- stderr --
-       Restoring src/add.c, taken away by hand
+       Restoring src/add.c, removed by hand
     ");
     assert_eq!(files::tree_id(&project.tree("paged")), tree);
 }
@@ -93,7 +93,7 @@ fn a_mode_that_was_changed_is_put_back() {
 }
 
 #[test]
-fn a_touched_file_is_no_edit() {
+fn a_touched_file_is_not_an_edit() {
     let project = applied();
     let path = project.tree("paged").join("src/add.c");
     let text = std::fs::read(&path).unwrap();
@@ -125,7 +125,7 @@ fn an_edit_that_is_as_large_and_as_old() {
 }
 
 #[test]
-fn what_comes_back_is_said() {
+fn restored_files_are_reported() {
     use std::os::unix::fs::PermissionsExt;
     let project = applied();
     let tree = project.tree("paged");
@@ -137,8 +137,8 @@ fn what_comes_back_is_said() {
     paged tree de46f1d3b83f10c314ca9b80b13525f58bab212d
     target/espalier/trees/paged: 2 written, 0 removed, 20 kept
     -- stderr --
-       Restoring src/add.c, taken away by hand
-       Restoring scripts/greet.sh, given another mode by hand
+       Restoring src/add.c, removed by hand
+       Restoring scripts/greet.sh, mode changed by hand
     ");
     assert_eq!(project.run(&["apply"]).success().stderr, "");
 }

@@ -54,7 +54,7 @@ fn an_amended_commit_changes_its_patch_alone() {
 }
 
 #[test]
-fn what_comes_after_an_amended_commit_changes_only_its_ids() {
+fn patches_after_an_amended_commit_change_only_their_ids() {
     let project = Project::new();
     let folder = edit(&project);
     rebase(&folder, "1s/^pick/edit/");
@@ -203,7 +203,7 @@ fn reworded_with_another_subject_it_gets_another_name() {
 
 /// Every refusal because of the repository's state: nothing is written.
 #[test]
-fn what_is_not_finished_is_refused() {
+fn an_unfinished_edit_is_refused() {
     let cases: [FailingEdit; 7] = [
         ("has changes that are in no commit", |folder| files::edit(&folder.join("src/add.c"), "left + ", "")),
         ("src/new.c", |folder| files::write(&folder.join("src/new.c"), "int new;\n")),
@@ -378,7 +378,7 @@ fn decide(project: &Project) {
 }
 
 #[test]
-fn what_a_killed_export_had_decided_is_finished_by_whatever_comes_next() {
+fn the_next_command_completes_a_killed_export() {
     let next = [
         &["apply", "--check"][..],
         &["edit", "--dry-run"],

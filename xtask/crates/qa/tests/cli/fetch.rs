@@ -153,7 +153,7 @@ fn json_says_the_same_to_machines() {
 }
 
 #[test]
-fn what_a_caller_set_for_git_does_not_matter() {
+fn git_variables_of_the_caller_are_ignored() {
     let project = Project::new();
     let mut command = project.command(&["fetch"]);
     let hostile = project.beside("another-repository");

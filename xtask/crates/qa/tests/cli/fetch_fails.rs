@@ -146,7 +146,7 @@ fn a_repository_without_the_tag() {
 }
 
 #[test]
-fn a_folder_that_is_no_repository() {
+fn a_folder_that_is_not_a_repository() {
     let project = Project::with_sources(&[Source::Path("ci".into())]);
     insta::assert_snapshot!(project.run(&["fetch"]), @"
     exit: 3
@@ -165,7 +165,7 @@ fn a_folder_that_is_no_repository() {
 /// An empty folder, or a part of a clone: every command that takes `--from` reports the same error, and not a missing
 /// commit.
 #[test]
-fn from_a_folder_that_is_no_repository() {
+fn fetching_from_a_folder_that_is_not_a_repository() {
     for new in [false, true] {
         let project = if new { empty_project() } else { Project::new() };
         let (empty, clone) = (project.beside("empty"), project.beside("clone"));
@@ -335,7 +335,7 @@ fn a_repository_of_another_user() {
 }
 
 #[test]
-fn a_project_whose_path_is_no_text() {
+fn a_project_whose_path_is_not_utf_8() {
     use std::os::unix::ffi::OsStrExt;
     let project = Project::new();
     let odd = project.root().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));

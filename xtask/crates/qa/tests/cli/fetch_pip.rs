@@ -68,7 +68,11 @@ fn a_tag_of_the_repository_is_preferred_to_what_is_checked_out() {
         refused(&sdist, 3, &["has no commit 1111111111111111111111111111111111111111"]);
         sdist.put("HEAD", "ref: refs/heads/main\n");
         sdist.put("packed-refs", "");
-        refused(&sdist, 3, &["HEAD of the repository in the package is no commit id", "has no tag `v2.0`"]);
+        refused(
+            &sdist,
+            3,
+            &["HEAD of the repository in the package is not a commit id", "has no tag `v2.0`"],
+        );
         sdist.put(path, text.replace("COMMIT", &sdist.commit));
         sdist.fetch().success();
     }
@@ -463,7 +467,7 @@ fn index_that_breaks_off() -> u16 {
 }
 
 #[test]
-fn a_download_that_breaks_off_is_no_reason_for_distrust() {
+fn an_interrupted_download_is_not_distrusted() {
     let Sdist { project, .. } = Sdist::new();
     let mut pip = without_index(Command::new("python3"), &project);
     if !pip.args(["-m", "pip", "--version"]).output().is_ok_and(|said| said.status.success()) {

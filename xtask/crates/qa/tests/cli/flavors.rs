@@ -68,7 +68,7 @@ fn a_module_that_was_not_built_is_named_and_no_package_appears() {
 }
 
 #[test]
-fn what_cannot_be_built_is_refused_before_anything_starts() {
+fn flavors_that_cannot_be_built_are_refused_before_a_step_starts() {
     let project = Project::new();
     add(
         &project,

@@ -16,14 +16,14 @@ fn broken(function: &str, body: &str) -> Output {
 }
 
 #[test]
-fn what_is_nearer_than_stock_passes() {
+fn a_lower_error_than_stocks_passes() {
     let said = broken("error_of", "run.is_on(\"attention\") ? 5e-4 : 1e-3").success();
     let expected = "attention: 2 cases, error at most 0.50 of stock's; 1 of types that stock has not, error at most 1.0e-6";
     assert!(said.stdout.contains(expected), "{said}");
 }
 
 #[test]
-fn where_no_patch_brings_another_there_is_nothing_to_compare() {
+fn without_a_patch_of_attention_nothing_is_compared() {
     let said = gate(&gated()).success();
     assert!(said.stdout.contains("attention: no patch of paged computes it"), "{said}");
 }

@@ -17,7 +17,7 @@ fn broken(numerics: &str, function: &str, body: &str) -> (Output, String) {
 }
 
 #[test]
-fn what_is_equal_passes() {
+fn equal_logits_pass() {
     let said = gate(&gated()).success();
     assert!(said.stdout.contains("logits: 9 of 54 cases, off and on, all bytes equal"), "{said}");
 }

@@ -19,7 +19,7 @@ fn an_answer_that_is_not_stocks_is_seen() {
 }
 
 #[test]
-fn a_token_that_is_stocks_by_luck_is_seen() {
+fn a_token_that_equals_stocks_by_chance_is_found() {
     red(
         "answers",
         "",
@@ -71,7 +71,7 @@ fn checks_that_need_the_same_answers_of_stock_ask_it_once() {
 }
 
 #[test]
-fn what_a_patch_says_of_numbers_is_what_its_servers_are_held_to() {
+fn servers_are_held_to_the_numerics_of_their_patches() {
     let reason = "trained f16, off: request 0 differs from stock's answer";
     red("answers", "", "rounds otherwise", reason);
     let project = fakes("", "rounds otherwise");
@@ -106,7 +106,7 @@ fn a_server_that_runs_unpaged_says_so() {
 }
 
 #[test]
-fn an_answer_that_stock_leaves_out_is_no_measure() {
+fn answers_that_stock_leaves_out_are_not_compared() {
     red("answers", "stock refuses", "", "answers: error: /completion answered 500");
 }
 
@@ -133,7 +133,7 @@ fn a_count_that_was_renamed_is_named() {
 }
 
 #[test]
-fn what_another_key_finds_is_seen() {
+fn hits_across_keys_are_found() {
     held(
         "sharing",
         &[

@@ -69,7 +69,7 @@ fn each_kind_goes_or_stays() {
         "target/espalier/edit-before/paged.2: an edit repository that was replaced\n",
         "target/espalier/ui/0000000000000000000000000000000000000000: the page of no pinned tree\n",
         "target/espalier/tools/cmake-0.1: another version is pinned\n",
-        "target/toolchains/card-0123456789abcdef: `ci/toolchains.toml` says something else\n",
+        "target/toolchains/card-0123456789abcdef: `ci/toolchains.toml` defines another version\n",
         "target/espalier/logs: left by checks and long steps\n",
         "kept: target/espalier/trees/old, which has edits\n",
         "kept: target/espalier/store.git as it is, whose objects target/espalier/edit-before/paged borrows\n",

@@ -174,7 +174,7 @@ fn lint_refuses_siblings_that_are_not_needed_or_belong_to_nothing() {
         "{said}"
     );
     assert!(said.stdout.contains("name one of its generations, v1-1, v2"), "{said}");
-    // It is no part of any series.
+    // It belongs to no series.
     generations.project.run(&["apply"]).success();
     std::fs::remove_file(folder.join("0001-greet-more-warmly@v3.patch")).unwrap();
     copy("0001-greet-warmly@v2.patch");

@@ -6,7 +6,7 @@ use super::support::moving::{Move, TIP, greet, upstream_greets_otherwise};
 use super::support::{Project, files, git};
 
 #[test]
-fn a_person_whose_new_repositories_are_of_another_kind() {
+fn new_repositories_with_another_default_format() {
     for defaults in ["defaultObjectFormat = sha256", "defaultRefFormat = reftable"] {
         let project = Project::new();
         files::write(&project.beside("home/.gitconfig"), format!("[init]\n\t{defaults}\n"));

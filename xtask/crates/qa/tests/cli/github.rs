@@ -149,7 +149,7 @@ fn a_server_that_repeats_the_token_does_not_show_it() {
 }
 
 #[test]
-fn after_trouble_it_is_asked_again() {
+fn a_failed_request_is_repeated() {
     let Talk { server, client, .. } = talk();
     server.next(&[Incident::Answer(502, "", "<html>"), Incident::Answer(503, "", "")]);
     assert_eq!(client.issues(LABEL, "open").unwrap().len(), 0);

@@ -103,11 +103,11 @@ fn a_dry_run_builds_nothing_and_asks_no_server() {
 }
 
 #[test]
-fn what_is_no_image_is_said_before_anything_is_made() {
+fn missing_bases_and_packages_are_reported_before_an_image_is_written() {
     let imaging = Imaging::new();
     imaging.run(&["image", "--flavor", "card"]).code(2).says(&[
         "error: the image base `card` for ",
-        "is declared only: nothing makes it yet",
+        "is only declared: it has no packages",
         "missing: libcard",
         "next: give `[bases.card]` of `ci/flavors.toml` its `packages`",
     ]);
@@ -195,7 +195,7 @@ fn a_disk_that_takes_no_more_leaves_the_image_that_was_there() {
 }
 
 #[test]
-fn verify_finds_a_flipped_byte_in_every_blob_and_a_label_that_lies() {
+fn verify_finds_a_flipped_byte_in_every_blob_and_a_false_label() {
     let imaging = Imaging::new();
     imaging.digest();
     let said = imaging.run(&["verify", IMAGE]).success().stdout;

@@ -69,7 +69,7 @@ fn a_fork_becomes_a_series_with_its_very_tree() {
 }
 
 #[test]
-fn what_was_imported_is_a_project_like_any_other() {
+fn an_imported_series_can_be_edited_and_exported() {
     let project = empty_project();
     let fork = fork(&project);
     let text = project.run(&import(fork.to_str().unwrap(), &[])).success().stdout;
@@ -95,7 +95,7 @@ fn what_was_imported_is_a_project_like_any_other() {
 }
 
 #[test]
-fn all_that_cannot_be_said_is_said_at_once() {
+fn everything_that_patches_cannot_represent_is_reported_together() {
     let project = empty_project();
     let fork = fork(&project);
     let arguments = ["import", "--from", fork.to_str().unwrap(), RANGE, "--variant", "my"];
@@ -193,7 +193,7 @@ fn from_a_bundle_and_from_a_url() {
 
 /// The pin is a commit without a tag: a clone of the committed project fetches it by its id.
 #[test]
-fn what_was_imported_works_in_a_fresh_clone() {
+fn an_imported_series_works_in_a_fresh_clone() {
     let project = empty_project();
     let fork = fork(&project);
     project.run(&import(fork.to_str().unwrap(), &[])).success();
@@ -237,7 +237,7 @@ fn a_fork_that_stands_somewhere_else() {
     let init = ["init", "--from", fork.to_str().unwrap(), "--at", "upstream/main", "--variant", "my"];
     project.run(&init).success();
     project.run(&import(fork.to_str().unwrap(), &[])).code(2).says(&[
-        "the fork stands on",
+        "the fork is based on",
         "with --variant NEW",
         "cargo xtask rebase --variant NEW --to",
     ]);

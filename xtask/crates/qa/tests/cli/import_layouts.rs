@@ -285,7 +285,7 @@ fn patches_that_an_order_file_omits_are_reported() {
 }
 
 #[test]
-fn what_a_recipe_requires_outside_its_folder_is_not_read() {
+fn files_that_a_recipe_requires_outside_its_folder_are_not_read() {
     let project = started();
     let folder = project.beside("recipes/hello");
     files::write(&folder.join("../common.inc"), "SRC_URI = \"file://z.patch\"\n");
@@ -430,7 +430,7 @@ fn a_new_file_goes_into_a_folder_that_is_there() {
 }
 
 #[test]
-fn what_patch_takes_and_git_does_not_is_taken() {
+fn diffs_that_only_patch_accepts_are_imported() {
     let head =
         "--- a/src/name.c Thu Dec 17 16:39:15 2015 +0300\n+++ b/src/name.c Sat Jan 02 11:14:44 2016 -0800\n";
     let (patch, output) =
@@ -449,7 +449,7 @@ fn what_patch_takes_and_git_does_not_is_taken() {
 }
 
 #[test]
-fn what_a_spec_file_only_declares_is_named_once() {
+fn patches_that_a_spec_file_only_declares_are_named_once() {
     let project = started();
     let folder = project.beside("hello");
     files::write(&folder.join("hello.spec"), "Patch1: z.patch\nPatch2: other.patch\n%patch -P 1 -p1\n");

@@ -60,7 +60,7 @@ fn an_lf_diff_of_a_crlf_file_is_taken_too() {
 }
 
 #[test]
-fn what_is_mixed_is_refused_with_its_cause() {
+fn mixed_line_ends_are_refused_with_their_cause() {
     let project = started();
     let mixed = ON_LF.replace("void) {\n", "void) {\r\n");
     import(&project, mixed).code(4).says(&[

@@ -200,7 +200,7 @@ fn a_quilt_series_that_leaves_its_folder() {
 
 /// All patches are tried, and nothing is written.
 #[test]
-fn what_does_not_fit_is_said_at_once() {
+fn diffs_that_do_not_apply_are_reported_together() {
     let project = started();
     let folder = formatted(&project, &[]);
     files::edit(
@@ -221,7 +221,7 @@ fn what_does_not_fit_is_said_at_once() {
 }
 
 #[test]
-fn what_is_there_already_is_dropped_by_name() {
+fn changes_that_upstream_has_are_dropped_by_name() {
     let project = started();
     let folder = formatted(&project, &[]);
     let second = std::fs::read(folder.join("0002-Say-what-is-counted.patch")).unwrap();

@@ -95,7 +95,7 @@ fn every_recipe_may_apply_a_patch_in_reverse() {
 }
 
 #[test]
-fn what_a_recipe_never_applies_is_listed_and_the_order_is_that_of_its_commands() {
+fn patches_that_a_recipe_never_applies_are_listed() {
     let nothing = "nothing in the recipe applies it";
     for (recipe, text, wanted, why) in [
         (

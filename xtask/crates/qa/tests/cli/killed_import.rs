@@ -9,7 +9,7 @@ use super::support::upstream::{TAG, Upstream};
 use super::support::{Project, files};
 
 #[test]
-fn import_killed_all_of_it_is_there_or_nothing() {
+fn a_killed_import_is_complete_or_absent() {
     let project = empty_project();
     let fork = fork(&project);
     let mut arguments =
@@ -22,7 +22,7 @@ fn import_killed_all_of_it_is_there_or_nothing() {
 }
 
 #[test]
-fn init_killed_there_is_a_project_or_none() {
+fn a_killed_init_is_complete_or_absent() {
     let project = empty_project();
     let upstream = Upstream::shared().repository();
     let arguments = ["init", "--from", upstream.to_str().unwrap(), "--at", TAG, "--variant", "my"];

@@ -1,9 +1,13 @@
-//! Every relative link in a document of this repository leads to a file, and to an existing heading if it names one.
+//! Every relative link in a document of this repository leads to a file, and to an existing heading if it names one. No
+//! page is so long that a reader needs a table of its contents.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use super::support::files;
+
+/// Largest number of lines in a page, except for the changelog.
+const MOST_LINES: usize = 300;
 
 #[test]
 fn relative_links_of_documents_lead_somewhere() {
@@ -19,6 +23,15 @@ fn a_link_to_nothing_is_found() {
     files::write(&folder.path().join("docs/a.md"), text);
     let found = broken_links(folder.path(), Path::new("docs/a.md"));
     assert_eq!(found, ["docs/a.md: #three", "docs/a.md: b.md", "docs/a.md: p.svg"]);
+}
+
+#[test]
+fn no_page_is_too_long() {
+    let root = files::of_this_repository("");
+    let lines = |page: &PathBuf| std::fs::read_to_string(root.join(page)).unwrap().lines().count();
+    let is_too_long = |page: &PathBuf| page != Path::new("CHANGELOG.md") && lines(page) > MOST_LINES;
+    let found: Vec<PathBuf> = documents(&root).into_iter().filter(is_too_long).collect();
+    assert!(found.is_empty(), "more than {MOST_LINES} lines, to be split by subject: {found:?}");
 }
 
 /// Returns the pages at the root, and all below `docs`.

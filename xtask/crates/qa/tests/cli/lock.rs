@@ -90,7 +90,7 @@ fn check_says_no_when_a_patch_changed() {
 
 /// An inherited patch is listed once, and a list of patches contains only those that differ.
 #[test]
-fn what_is_stale_is_named_once() {
+fn stale_entries_are_named_once() {
     let project = Project::new();
     let pins = project.read("pins.toml");
     let more = "\n[variants.child]\nextends = \"paged\"\npatches = \"patches/child\"\n";
@@ -117,7 +117,7 @@ fn what_is_stale_is_named_once() {
 }
 
 #[test]
-fn check_says_no_when_there_is_none() {
+fn check_fails_without_a_lock() {
     let project = Project::new();
     insta::assert_snapshot!(project.run(&["lock", "--check"]), @r"
     exit: 1

@@ -31,7 +31,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn what_is_built_and_what_is_left_out() {
+fn built_and_skipped_flavors_are_listed() {
     let project = project();
     let said = project.run_build(&["test", "--long", "--dry-run"]).success().stdout;
     let lines: Vec<&str> = said.lines().collect();
@@ -78,7 +78,7 @@ fn what_is_built_and_what_is_left_out() {
 }
 
 #[test]
-fn what_fails_hides_nothing_else() {
+fn a_failure_hides_no_other_result() {
     let project = project();
     project.edit("ci/flavors.toml", "modules = [\"plug\"]", "modules = [\"no-such\"]");
     let said = project.run_build(&["test", "--long"]).code(1);

@@ -95,11 +95,15 @@ fn inside_of(
     imports.iter().filter_map(|(module, found)| Some((inner(module)?, targets(found)))).collect()
 }
 
+/// Neither the modules of a crate nor the modules inside of them. For a crate without a table, such as the kernels, this
+/// is the order of its modules: of two that need each other, the one below must not import the one above.
 #[test]
 fn folders_do_not_import_each_other_in_circles() {
     for folder in CRATES {
-        let found = circles(&imports(folder), |path, _| path.iter().take(2).cloned().collect());
-        assert!(found.is_empty(), "circles in {folder}: {found:?}");
+        for depth in [1, 2] {
+            let found = circles(&imports(folder), |path, _| path.iter().take(depth).cloned().collect());
+            assert!(found.is_empty(), "circles in {folder}: {found:?}");
+        }
     }
 }
 

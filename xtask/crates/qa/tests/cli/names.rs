@@ -49,7 +49,7 @@ fn names_that_collide_somewhere() {
 }
 
 #[test]
-fn a_flavor_is_no_path_either() {
+fn a_flavor_is_not_a_path() {
     let project = Project::new();
     project.run(&["smoke", "--flavor", "../../x"]).code(2).says(&["a name has lower-case letters"]);
     project.edit("ci/flavors.toml", "[flavors.cpu-native]", "[flavors.\"../cpu\"]");
@@ -57,7 +57,7 @@ fn a_flavor_is_no_path_either() {
 }
 
 #[test]
-fn a_variant_that_is_typed_is_no_path_either() {
+fn a_typed_variant_is_not_a_path() {
     let project = Project::new();
     let init = ["init", "--from", ".", "--at", "v1", "--variant", "../../x"];
     let commands = [&["apply", "--variant", "../../x"][..], &["rebase", "--variant", "../../x"], &init];
@@ -69,7 +69,7 @@ fn a_variant_that_is_typed_is_no_path_either() {
 
 /// A version becomes a path component, a package becomes a line that pip reads, a program becomes a path.
 #[test]
-fn what_a_tool_says_is_no_path_either() {
+fn the_output_of_a_tool_is_not_a_path() {
     let cases = [
         ("version = \"4.4.4\"", "version = \"../../../x\""),
         ("version = \"4.4.4\"", "version = \"4.4.4\\n--extra-index-url=x\""),

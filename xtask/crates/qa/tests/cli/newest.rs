@@ -162,7 +162,7 @@ fn the_main_line_is_that_of_the_first_parents() {
 /// Upstream changed a context line of a hunk. On its own the hunk no longer applies; a rebase merges it, and all
 /// reports agree.
 #[test]
-fn what_a_rebase_merges_is_reached() {
+fn newest_passes_commits_that_a_rebase_merges() {
     let project = Project::new();
     let nearby = ("Say good day", "src/greet.c", "// What is said first.", "// What is said at first.");
     let upstream = moved_upstream(&project, &[nearby]);

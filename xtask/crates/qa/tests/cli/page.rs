@@ -13,7 +13,7 @@ const CHECKS: [&str; 6] = ["open", "ask", "text-file", "image", "reload", "at-ho
 fn project() -> Project {
     let project = Project::new();
     npm::give_page(&project);
-    for file in ["package.json", "package-lock.json", "page.mjs"] {
+    for file in ["package.json", "package-lock.json", "driver.mjs"] {
         project.write(&format!("ci/browser/{file}"), "{}\n");
     }
     project.run_with_path(&["build", "--no-smoke"], npm::path(&project, "20.19.0", WELL)).success();
@@ -43,7 +43,7 @@ fn page(project: &Project, driver: &str) -> Output {
 }
 
 #[test]
-fn all_is_well() {
+fn all_checks_pass() {
     let project = project();
     insta::assert_snapshot!(page(&project, &says("")), @r"
     exit: 0
@@ -60,7 +60,7 @@ fn all_is_well() {
            Using the web page of paged-cpu-native in a browser
     ");
     let words = std::fs::read_to_string(project.beside("driver.log")).unwrap();
-    assert!(words.contains("/page.mjs http://127.0.0.1:") && words.ends_with("/shots images\n"), "{words}");
+    assert!(words.contains("/driver.mjs http://127.0.0.1:") && words.ends_with("/shots images\n"), "{words}");
     assert!(project.path("shots").is_dir());
     let installs = npm::calls(&project).len();
     page(&project, &says("")).success();
@@ -68,7 +68,7 @@ fn all_is_well() {
 }
 
 #[test]
-fn each_check_can_be_red() {
+fn each_check_can_fail() {
     let project = project();
     for name in CHECKS {
         let said = page(&project, &says(name)).code(1);
@@ -77,7 +77,7 @@ fn each_check_can_be_red() {
 }
 
 #[test]
-fn a_driver_that_ends_early_is_red() {
+fn a_driver_that_ends_early_fails_the_other_checks() {
     let project = project();
     let said =
         page(&project, "echo '{\"check\": \"open\", \"error\": null}'; echo the browser died >&2; exit 1");
@@ -95,7 +95,7 @@ fn a_driver_that_ends_early_is_red() {
       Installing the packages of ci/browser/package-lock.json from npm, under target/
            Using the web page of paged-cpu-native in a browser
     ");
-    page(&project, "exit 0").code(3).says(&["page.mjs"]);
+    page(&project, "exit 0").code(3).says(&["driver.mjs"]);
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn a_copy_of_the_tree_under_another_commit_will_do() {
 
 /// The HEAD of a source is not the requested commit, and no hint suggests using it instead.
 #[test]
-fn a_source_without_the_commit_is_no_reason_to_pin_another_tree() {
+fn a_source_without_the_commit_does_not_pin_another_tree() {
     let fixture = PinFixture::new();
     fixture.project.run(&["rebase", "--to", &fixture.tip]).success();
     let old = fixture.project.beside("old");

@@ -42,7 +42,7 @@ fn a_tree_id_that_is_too_short() {
 }
 
 #[test]
-fn a_line_that_is_no_toml() {
+fn a_line_that_is_not_toml() {
     insta::assert_snapshot!(after("upstream = \"hello\"", "upstream = hello"), @r"
     exit: 2
     -- stdout --

@@ -111,7 +111,7 @@ fn help_ends_quietly_too() {
 /// The output of programs that a command runs goes to standard error: with `--json` the only text on standard output is
 /// the JSON value.
 #[test]
-fn what_other_programs_say_is_talk() {
+fn the_output_of_other_programs_goes_to_stderr() {
     let project = Project::new();
     let cargo = project.beside("cargo");
     files::write_script(&cargo, "echo Diff in some file; exit 1");

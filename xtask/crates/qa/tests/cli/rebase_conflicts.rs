@@ -6,7 +6,7 @@ use super::support::moving::{Move, greet, upstream_greets_otherwise};
 use super::support::{files, git};
 
 #[test]
-fn a_conflict_is_solved_and_gone_on_with() {
+fn a_conflict_is_resolved_and_the_rebase_continued() {
     let moving = Move::new(upstream_greets_otherwise);
     let before = moving.committed();
     insta::assert_snapshot!(moving.rebase(&[]), @"
@@ -151,7 +151,7 @@ fn a_conflict_is_solved_and_gone_on_with() {
 }
 
 #[test]
-fn what_goes_by_itself_in_a_patch_with_a_conflict_is_staged() {
+fn automatically_merged_files_of_a_patch_in_conflict_are_staged() {
     let both = |folder: &Path| {
         files::edit(&folder.join("src/greet.c"), "\"hello\"", "\"hello there\"");
         files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // words");
@@ -345,7 +345,7 @@ fn a_conflict_is_never_written_through_a_link() {
 
 /// Killed after the conflict was shown and before that was recorded; the resolution is accepted all the same.
 #[test]
-fn what_was_solved_in_a_half_shown_conflict_is_kept() {
+fn resolutions_of_partly_shown_conflicts_are_kept() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&["--trim-upstreamed"]).code(4);
     let not_ready = |moving: &Move| {
@@ -382,7 +382,7 @@ fn what_was_solved_in_a_half_shown_conflict_is_kept() {
 
 /// Resolutions are remembered after `--abort`, and at the next step of a move in steps.
 #[test]
-fn what_was_solved_is_remembered() {
+fn resolutions_are_recorded() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&[]).code(4);
     moving.solve(greet("hi there"));
@@ -418,7 +418,7 @@ fn what_was_solved_is_remembered() {
 
 /// git records the resolution of a conflict once.
 #[test]
-fn what_was_refused_is_not_remembered() {
+fn refused_resolutions_are_not_recorded() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&[]).code(4);
     moving.solve(greet("hi, which is refused"));
@@ -475,7 +475,7 @@ fn resolved_twice_and_aborted(second: &str) -> Move {
 
 /// Every stop has the notice, not only the first one of a run.
 #[test]
-fn what_was_solved_is_reported_at_every_stop() {
+fn resolutions_are_reported_at_every_stop() {
     let moving = resolved_twice_and_aborted(&greet("hi there, dear"));
     let notice = |patch: &str| {
         format!("src/greet.c: resolved as when patches/paged/{patch} went onto hello v2.0; not staged yet")
@@ -533,7 +533,7 @@ fn the_patches_that_will_stop_are_known_without_history() {
 
 /// A file that may not change is put back, not staged.
 #[test]
-fn what_is_not_staged_and_may_not_change_is_put_back() {
+fn unstaged_changes_of_protected_files_are_restored() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&[]).code(4);
     moving.solve(greet("hi there"));

@@ -107,7 +107,7 @@ fn the_choice_can_come_later() {
 
 /// A line without a number that both changed in the same way is shown, but not called a counter.
 #[test]
-fn a_line_without_a_number_is_no_counter() {
+fn a_line_without_a_number_is_not_a_counter() {
     let change = |folder: &Path| {
         files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = -0;");
         files::edit(&folder.join("src/count.c"), "    return count;", "    return count - 1;");

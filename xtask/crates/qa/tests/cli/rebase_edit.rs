@@ -87,7 +87,7 @@ fn it_stops_at_several_and_on_the_way() {
 
 /// Killed after the patch was shown and before that was recorded.
 #[test]
-fn what_was_edited_is_kept() {
+fn edits_are_kept() {
     let moving = stopped();
     files::edit(&moving.work().join("src/count.c"), "    return count;", "    return count + 0;");
     git::git(&moving.work(), &["add", "src/count.c"]);

@@ -47,7 +47,7 @@ fn a_change_never_goes_into_a_lookalike() {
 
 /// The hunk fits twice, and the base determines which place is meant.
 #[test]
-fn a_twin_elsewhere_is_no_reason_to_stop() {
+fn a_twin_elsewhere_does_not_stop_a_rebase() {
     let moving = Move::with_patch(change_the_left_twin, above_everything("src/twins.c"));
     moving.rebase(&[]).success();
     moving.assert_moved();

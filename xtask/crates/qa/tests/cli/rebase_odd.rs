@@ -33,7 +33,7 @@ fn upstreams_attributes_convert_nothing() {
 }
 
 #[test]
-fn what_was_decided_before_a_conflict_holds_after_it() {
+fn decisions_before_a_conflict_hold_after_it() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&["--strict", "--no-range-diff"]).code(4);
     moving.solve(greet("hi there"));
@@ -184,7 +184,7 @@ fn a_name_that_is_not_utf8_can_be_solved() {
 
 /// Upstream moves a folder; a patch has a new file for it, and another patch renames a file that upstream renames too.
 #[test]
-fn where_upstream_moved_things_a_person_says_where_to() {
+fn a_person_decides_the_new_place_of_moved_functions() {
     let moving = Move::with_patch(
         |fork| {
             files::write(&fork.join("docs/old/new.txt"), "a new story\n");
@@ -251,7 +251,7 @@ fn where_upstream_moved_things_a_person_says_where_to() {
 
 /// A patch moves a folder, and upstream has added a file to it since: git stops there too.
 #[test]
-fn what_upstream_put_into_a_folder_that_a_patch_moves() {
+fn new_files_of_upstream_in_a_folder_that_a_patch_moves() {
     let moving = Move::with_patch(
         |fork| std::fs::rename(fork.join("docs/old"), fork.join("docs/tales")).unwrap(),
         |upstream| files::write(&upstream.join("docs/old/new.txt"), "a new story\n"),

@@ -195,7 +195,7 @@ fn refused(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn what_git_could_take_for_something_else_goes_nowhere() {
+fn names_that_git_could_misread_are_refused() {
     insta::assert_snapshot!(refused(&["rebase", "--to=--upload-pack=touch x"]), @"
     exit: 2
     -- stdout --

@@ -75,7 +75,7 @@ fn a_harmed_archive_is_found() {
 }
 
 #[test]
-fn what_is_not_there_or_not_what_it_says_is_no_release() {
+fn missing_or_altered_packages_are_not_released() {
     let project = built();
     project.run(&["release"]).success();
     let before = files::times(&project.path(RELEASE));
@@ -157,7 +157,7 @@ fn the_script_installs_what_was_released_twice_over() {
 }
 
 #[test]
-fn what_is_not_what_was_released_is_not_unpacked() {
+fn archives_that_differ_from_the_release_are_not_unpacked() {
     let project = released();
     let path = archive(&project);
     let mut bytes = std::fs::read(&path).unwrap();
@@ -184,7 +184,7 @@ fn what_is_not_what_was_released_is_not_unpacked() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_not_installed() {
+fn unverified_archives_are_not_installed() {
     let project = released();
     let tools = project.beside("tools");
     std::fs::create_dir_all(&tools).unwrap();
@@ -222,7 +222,7 @@ fn programs_of_others_stay() {
 
 /// It may not start on another processor, where `install.sh` would install it.
 #[test]
-fn what_is_built_for_this_machine_is_released_only_by_name() {
+fn builds_for_this_machine_are_released_only_by_name() {
     let project = built();
     let about = "about = \"the processor of the machine that builds it\"\n";
     project.edit("ci/flavors.toml", about, &format!("{about}cmake = {{ GGML_NATIVE = \"ON\" }}\n"));

@@ -59,9 +59,9 @@ fn the_same_tokens_from_two_processes() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn failures_of_the_smoke_test_are_reported() {
     smoked("another token").code(1).says(&[
-        "error: with --rpc the server says something else",
+        "error: with --rpc the server answers differently",
         "alone: [1,2,3]",
         "found: [1,2,4]",
         "next: the whole logs: target/espalier/logs/smoke-rpc-server-stock-cpu-native.log",

@@ -171,7 +171,7 @@ fn a_file_whose_mode_changed_is_not_exact() {
 }
 
 #[test]
-fn what_upstream_has_taken_is_named() {
+fn upstreamed_patches_are_named() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[GREETING_COMES]);
     let json = status(&project, &upstream, &["--json"]).code(1).json();
@@ -355,7 +355,7 @@ fn a_tip_without_its_history() {
 }
 
 #[test]
-fn killed_while_a_tip_comes_in_nothing_half_is_left() {
+fn a_killed_fetch_of_a_tip_leaves_nothing_incomplete() {
     let project = Project::new();
     let upstream = moved_upstream(&project, &[COUNT_MOVES]);
     let bundle = project.beside("broken.bundle");

@@ -69,7 +69,7 @@ fn a_difference_without_a_reason_holds_the_report_back() {
 }
 
 #[test]
-fn a_pin_that_did_not_move_is_no_move() {
+fn an_unmoved_pin_is_not_a_move() {
     let project = project(more_lines);
     commit_all(&project);
     let before = user_files(&project);

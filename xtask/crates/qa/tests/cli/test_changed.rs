@@ -34,7 +34,7 @@ fn owned(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_has_passed_is_left_out_and_named() {
+fn steps_that_passed_are_skipped_and_named() {
     let project = passed();
     let said = project.run(&STEPS).success();
     runs(&said, &[], &["docs", "lock"]);
@@ -64,7 +64,7 @@ fn a_step_runs_again_when_something_it_reads_has_changed_and_says_what() {
 }
 
 #[test]
-fn what_failed_runs_until_it_passes_though_nothing_changes() {
+fn a_failed_step_runs_until_it_passes() {
     let project = passed();
     let document = project.read("docs/reference/commands.md");
     project.write("docs/reference/commands.md", "stale");

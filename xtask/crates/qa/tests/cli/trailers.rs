@@ -143,7 +143,7 @@ fn a_project_says_which_rules_it_relaxes() {
 
 /// The value would look complete, and lint would still refuse the series.
 #[test]
-fn a_value_that_lint_refuses_is_no_value_that_stays() {
+fn a_value_that_lint_refuses_is_replaced_on_request() {
     let project = locked();
     let wrong = "\n\nNumerics: rather good\n---\n";
     project.edit("patches/paged/0002-say-what-is-counted.patch", "\n\n---\n", wrong);

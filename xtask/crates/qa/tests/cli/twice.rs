@@ -37,7 +37,7 @@ fn a_package_has_no_folder_of_its_machine() {
 }
 
 #[test]
-fn what_differs_is_named_with_its_section() {
+fn differences_are_named_with_their_section() {
     let project = with_plug(
         "const char * where(void) { return WHERE; }\n",
         "target_compile_definitions(plug PRIVATE WHERE=\"${CMAKE_BINARY_DIR}\")\n",

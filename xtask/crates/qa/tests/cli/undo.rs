@@ -162,7 +162,7 @@ fn an_edit_repository_that_was_replaced_since_is_left() {
 }
 
 #[test]
-fn what_a_person_changed_since_stops_it_and_is_kept() {
+fn later_edits_of_a_user_stop_undo_and_are_kept() {
     let project = Project::new();
     project.run(&["lock"]).success();
     project.run(&SET).success();

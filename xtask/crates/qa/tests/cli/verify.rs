@@ -153,7 +153,7 @@ fn drop_component(bom: &mut Value, begins: &str) {
 }
 
 #[test]
-fn an_sbom_that_lies_is_found() {
+fn a_false_sbom_is_found() {
     assert_refused(
         &built(),
         "sbom.cdx.json",
@@ -232,7 +232,7 @@ fn an_sbom_that_lies_is_found() {
 }
 
 #[test]
-fn a_provenance_that_lies_is_found() {
+fn a_false_provenance_is_found() {
     fn definition(statement: &mut Value) -> &mut Value {
         &mut statement["predicate"]["buildDefinition"]
     }

@@ -51,8 +51,7 @@ impl Base {
     pub fn packages_for(&self, name: &Name, platform: &str) -> Result<&Name> {
         let found = self.packages.iter().find(|(one, _)| one.as_str() == platform);
         let missing = || {
-            let what =
-                format!("the image base `{name}` for {platform} is declared only: nothing makes it yet");
+            let what = format!("the image base `{name}` for {platform} is only declared: it has no packages");
             let error = Error::usage(what).detail(format!("it is to be {}", self.about));
             let error =
                 self.lacks.iter().fold(error, |error, lacks| error.detail(format!("missing: {lacks}")));

@@ -167,7 +167,7 @@ impl Reader<'_> {
         let base = self.raw.pins.get(&own.pin).and_then(|pin| pin.generation_of.as_ref());
         if base.is_none_or(|base| *base.get_ref() != pins[name]) {
             let label = format!(
-                "this variant is on the pin `{}`, and `{}` is no generation of it",
+                "this variant is on the pin `{}`, and `{}` is not a generation of it",
                 pins[name], own.pin
             );
             return Err(self.at(like, &label));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same() {
+    fn a_revision_is_read_as_it_was_written() {
         let id = "0aceb8d1".repeat(5);
         assert!(matches!(Revision::parse(&id), Some(Revision::Commit(_))));
         for tag in ["release/v1.0-rc_1", "v1.0+cu12", "v1@x", "v1#2", "v1=2"] {

@@ -69,7 +69,7 @@ mod tests {
     use super::{Kind, from_the_top, place};
 
     #[test]
-    fn what_stays_inside_is_taken() {
+    fn members_inside_the_folder_are_accepted() {
         assert_eq!(place("./usr/bin/x", Kind::File), Ok("usr/bin/x"));
         assert_eq!(place("./", Kind::Folder), Ok(""));
         assert_eq!(place("usr/lib/", Kind::Folder), Ok("usr/lib"));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_is_refused() {
+    fn members_outside_the_folder_are_refused() {
         let cases = [
             ("../x", Kind::File),
             ("a/../../x", Kind::File),

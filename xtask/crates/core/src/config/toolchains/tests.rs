@@ -92,7 +92,7 @@ fn installed_package_managers_are_listed_first() {
 }
 
 #[test]
-fn what_cannot_be_set_up_is_refused() {
+fn toolchains_that_cannot_be_set_up_are_refused() {
     let cases = [
         (wheels("runs-on = \"none\""), "no toolchain has this name"),
         (wheels("").replace("hosts = [\"linux-x86_64\"]\n", ""), "packages need `hosts`"),

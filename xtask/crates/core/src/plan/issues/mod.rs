@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_closed_and_what_is_not_known_is_left() {
+    fn resolved_issues_are_closed_and_unknown_ones_left() {
         let listed = [issue(1, "open", &wanted("aa").body()), issue(2, "open", &wanted("bb").body())];
         let known = |subject: &Subject| match *subject == patch("aa") {
             true => Known::Over("good".into()),

@@ -113,7 +113,7 @@ mod tests {
 
     /// git itself lists the variables that tie it to one repository; a newer git may add to the list.
     #[test]
-    fn what_git_calls_local_is_taken_away() {
+    fn local_variables_of_git_are_removed() {
         let local = said(&["rev-parse", "--local-env-vars"]);
         assert!(local.contains("GIT_DIR"), "{local}");
         let passed: Vec<&str> = local.lines().filter(|name| may_reach_git(name)).collect();

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_tree_is_no_panic() {
+    fn a_damaged_tree_does_not_panic() {
         for text in [&b"100644"[..], b"100644 name", b"100644 name\0short", b"9 n\0aaaaaaaaaaaaaaaaaaaa"] {
             assert!(parse(ObjectId::ZERO, text).is_err());
         }

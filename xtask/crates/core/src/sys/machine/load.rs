@@ -122,7 +122,7 @@ mod tests {
         assert!(parse("").is_none() && parse("cpu x").is_none());
     }
     #[test]
-    fn what_is_taken_is_not_free() {
+    fn used_memory_is_not_free() {
         let load = |share| Load { cores: 8, share };
         assert_eq!([0.0, 0.1, 0.5, 1.0].map(|share| load(share).free_cores()), [8, 7, 4, 1]);
         assert!(load(0.1).refuse_busy().is_ok());

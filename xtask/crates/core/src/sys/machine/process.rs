@@ -567,7 +567,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_it_starts_finds_our_programs() {
+    fn child_processes_find_our_programs() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let ours = folder.path().join("espalier-test-ninja");

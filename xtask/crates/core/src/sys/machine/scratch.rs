@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_run_left_in_memory_is_removed_and_nothing_else() {
+    fn only_leftovers_of_killed_runs_are_removed() {
         let projects = [disk_folder(), disk_folder()];
         let [layout, other] = projects.each_ref().map(|folder| Layout::new(folder.path().to_path_buf()));
         let left = [&layout, &other].map(|layout| marked(layout).unwrap().keep());

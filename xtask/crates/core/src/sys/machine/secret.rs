@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_end_a_header_is_refused_and_not_shown() {
+    fn values_that_would_end_a_header_are_refused_and_not_shown() {
         let error = Secret::new("ghs\r\nHost: x").unwrap_err().to_string();
         assert!(!error.contains("ghs"), "{error}");
         assert!(Secret::new("").is_err());

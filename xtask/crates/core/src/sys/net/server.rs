@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_the_port_of_a_server_that_has_ended_is_not_asked() {
+    fn another_program_on_the_port_is_not_asked() {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start(fake(), &folder.path().join("log")).unwrap();
         assert_eq!(server.get("/props").unwrap().0, 200);

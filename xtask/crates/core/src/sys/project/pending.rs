@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_changed_meanwhile_is_not_overwritten() {
+    fn concurrent_edits_of_a_user_are_not_overwritten() {
         for path in ["page", "patches/1.patch", "patches/4.patch", "patches/5.patch"] {
             let place = Place::decided();
             place.write(path, "mine");
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_before_the_decision_is_refused_and_nothing_waits() {
+    fn edits_before_the_commit_point_are_refused_and_nothing_is_pending() {
         let changes: [fn(&Place); 4] = [
             |place| place.write("page", "mine"),
             |place| place.write("patches/2.patch", "mine"),

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_depends_on_why() {
+    fn the_hint_depends_on_the_cause() {
         let way = |said: &str| way_out("https://x.org/a b", &[said.to_string()]).unwrap_or_default();
         assert_eq!(
             way("fatal: unable to access: Could not resolve host: x.org"),

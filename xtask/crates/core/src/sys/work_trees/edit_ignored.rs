@@ -46,7 +46,7 @@ mod tests {
     use super::{exclude, pattern};
 
     #[test]
-    fn what_a_person_wrote_keeps_its_bytes() {
+    fn lines_of_a_user_keep_their_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("info/exclude");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

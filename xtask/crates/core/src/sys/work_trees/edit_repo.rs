@@ -390,6 +390,6 @@ pub fn branch_of(variant: &str) -> String {
 fn unreadable(folder: &Path, variant: &str, error: &git2::Error) -> Error {
     Error::environment(format!("`{}` is not a git repository that can be read", folder.display()))
         .detail(error.message().to_string())
-        .hint("move it away, when something in it is worth keeping")
+        .hint("move it elsewhere, if anything in it is needed")
         .hint(format!("discard it: cargo xtask edit {variant} --discard"))
 }

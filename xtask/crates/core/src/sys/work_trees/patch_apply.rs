@@ -350,7 +350,7 @@ mod tests {
     use super::{complaints, placements};
 
     #[test]
-    fn what_git_says_is_kept_with_its_file() {
+    fn messages_of_git_are_kept_with_their_file() {
         let said = "Checking patch m.c...\nApplied patch to 'm.c' cleanly.\nChecking patch d.c...\nHunk #1 succeeded at 900 \
                     (offset 800 lines).\nerror: patch failed: d.c:181\nFalling back to direct application...\n\
                     Checking patch a.c...\nHunk #2 succeeded at 14 (offset 4 lines).\nContext reduced to (1/1) to apply \

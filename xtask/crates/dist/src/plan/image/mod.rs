@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_flavors_share_has_a_layer_of_its_own() {
+    fn shared_content_of_flavors_has_its_own_layer() {
         let ours = ["bin/libggml-cuda.so", "manifest.json", "sbom.cdx.json", "provenance.json"];
         assert!(ours.iter().all(|path| is_of_one_flavor(path)));
         let shared = ["bin/llama-server", "lib/libllama.so.0", "licenses/espalier/LICENSE"];

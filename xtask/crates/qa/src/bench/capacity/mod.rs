@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_fit_is_not_asked_for() {
+    fn sequences_that_cannot_fit_are_not_requested() {
         assert_eq!((limit(32_768, true), limit(32_768, false)), (255, 56));
         assert_eq!(limit(1 << 20, false), 255);
     }

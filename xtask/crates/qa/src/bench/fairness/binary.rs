@@ -36,7 +36,7 @@ impl Binary {
         let shown = program.display();
         let wrong = |what: &str| {
             Error::usage(format!("`{shown}` {what}")).hint(
-                "`--program` wants the llama-server of a package: DIST/paged-cpu-native/bin/llama-server",
+                "`--program` has to be the llama-server of a package: DIST/paged-cpu-native/bin/llama-server",
             )
         };
         if !disk::is_program(program) {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_named() {
+    fn a_file_that_is_not_a_program_is_named() {
         let error = Binary::find("before", Path::new("no-such-server")).unwrap_err();
         assert!(error.what.contains("`no-such-server` is not a program"), "{error}");
     }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_the_end_is_not_counted() {
+    fn tokens_after_the_end_are_not_counted() {
         let found = example();
         assert_eq!((found.requests_per_second, found.tokens_per_second), (1.0, 2.5));
         assert_eq!(found.measured().failures, ["no"]);

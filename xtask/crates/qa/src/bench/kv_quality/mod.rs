@@ -310,7 +310,7 @@ impl Asking<'_> {
             return Err(process::failed(&words, status, &said.join("\n")));
         }
         Measured::read(cache, &answer)
-            .map_err(|error| Error::no(format!("`{words}` said something else than a result")).detail(error))
+            .map_err(|error| Error::no(format!("`{words}` printed no result")).detail(error))
     }
 
     fn probe(&self, (cache, at): (&Cache, usize), length: usize) -> Run {

@@ -166,7 +166,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_what_the_probe_said() {
+    fn the_record_has_the_values_of_the_probe() {
         let one = measured("q8_0/turbo4+1");
         assert_eq!((one.context, one.asked.needles, one.base.bytes), (512, 47, 6144));
         assert_eq!((one.cache.as_str(), one.bits), ("q8_0/turbo4+1", 6.3125));

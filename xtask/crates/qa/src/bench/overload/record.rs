@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_must_not_be_is_said() {
+    fn every_violation_is_reported() {
         let with = |change: fn(&mut Overload)| {
             let mut overload = example();
             change(&mut overload);

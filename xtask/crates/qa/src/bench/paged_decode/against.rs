@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_is_not_mixed_with_what_does_not() {
+    fn runs_with_and_without_a_shared_prefix_are_separate() {
         let runs = [run(64, 32, 1, 9.0), run(64, 0, 1, 5.0)];
         let points = |found: &Run| by_context(found, &runs).curves[0].points.clone();
         assert_eq!((points(&runs[1]), points(&runs[0])), (vec![(64.0, 5.0)], vec![(64.0, 9.0)]));

@@ -126,9 +126,9 @@ fn check(options: &Options) -> Result<()> {
     let wrong = if !(1..MOST_SEQUENCES).contains(&options.sequences) {
         format!("`--sequences` takes a number from 1 to {}", MOST_SEQUENCES - 1)
     } else if length == 0 || predict < 2 {
-        "`--length` wants a number from 1, `--predict` one from 2".to_string()
+        "`--length` has to be at least 1, `--predict` at least 2".to_string()
     } else if shared >= length {
-        format!("`--shared` wants fewer than the {length} tokens of a prompt")
+        format!("`--shared` has to be less than the {length} tokens of a prompt")
     } else if needed > cells {
         format!("the sequences need {needed} cells, and `--cells` gives {cells}")
     } else {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn workloads_that_do_not_fit_are_refused() {
         assert!(check(&options()).is_ok());
         let with = |workload| Options { workload, ..options() };
         let error = check(&with(Workload { cells: 1024, ..workload() })).unwrap_err();

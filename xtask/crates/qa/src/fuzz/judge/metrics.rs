@@ -93,7 +93,7 @@ mod tests {
     const HISTOGRAM: &str = "a_bucket{le=\"0.5\"} 1\na_bucket{le=\"+Inf\"} 2\na_sum 0.9\na_count 2\n";
 
     #[test]
-    fn what_prometheus_reads_is_right() {
+    fn valid_metrics_are_accepted() {
         assert_eq!(
             judged(&["# HELP x y\nllamacpp:x_total 1\nllamacpp:y 3.5e2\n", "llamacpp:x_total 2\n"]),
             0

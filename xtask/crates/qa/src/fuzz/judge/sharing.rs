@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_paged_a_key_finds_nothing_of_another_one() {
+    fn without_paging_a_key_hits_no_tokens_of_another_one() {
         let mut round = samples::round(0);
         round.server.unpageable = Some(Unpageable::Recurrent);
         let ask = samples::generate;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_same_tenant_asked_may_be_found() {
+    fn prompts_of_the_same_tenant_may_be_hit() {
         let ask = samples::generate;
         assert_eq!(findings(vec![played(0, ask(), 0, 0), played(1, ask(), 0, 64)]), 0);
         assert_eq!(findings(vec![played(0, ask(), 0, 0), played(1, ask(), 1, 64)]), 1, "another key");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_computed_itself_does_not_count() {
+    fn tokens_that_a_request_computed_itself_do_not_count() {
         assert_eq!(findings(vec![played(0, samples::generate(), 0, 64)]), 1);
         assert_eq!(
             findings(vec![played(0, samples::generate(), 0, 64), played(1, samples::generate(), 0, 64)]),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_restored_is_its_owners() {
+    fn a_restored_slot_belongs_to_its_owner() {
         let restore = (0, "restore", "{\"n_restored\":100}");
         assert_eq!(acts(&[restore, (0, "erase", "{\"n_erased\":100}")]), 0);
         assert_eq!(acts(&[restore, (1, "erase", "{\"n_erased\":100}")]), 1);

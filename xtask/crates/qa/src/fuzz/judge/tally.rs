@@ -78,7 +78,7 @@ mod tests {
     use crate::fuzz::plan::actions::SlotAction;
 
     #[test]
-    fn what_happened_is_counted_and_what_did_not_is_left_out() {
+    fn events_are_counted_and_others_left_out() {
         let restore = What::Slot(SlotAction { slot: 0, action: "restore", owner: 0, file: 0 });
         let with = |status, body: &str| Played {
             response: samples::response(status, body),

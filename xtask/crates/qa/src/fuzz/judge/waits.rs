@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_before_makes_the_bound_longer() {
+    fn requests_ahead_make_the_bound_longer() {
         let server = ServerPlan { adapters: false, vision: false, ..Round::draw(0).server };
         assert_eq!(longest_silence(&server, Duration::from_secs(20), 500, 0.0), Duration::from_secs(25));
         assert_eq!(longest_silence(&server, Duration::from_secs(20), 500, 0.01), Duration::from_secs(40));

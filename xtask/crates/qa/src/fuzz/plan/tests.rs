@@ -168,7 +168,7 @@ fn a_client_with_drafts_after_others_sent_no_request_before() {
 }
 
 #[test]
-fn what_was_saved_with_a_salt_is_asked_again_without_it_by_the_same_key() {
+fn a_saved_salted_prompt_is_repeated_without_its_salt() {
     let about = |round: &&Round| matches!(round.server.theme, Theme::SlotFiles | Theme::Unpaged);
     for round in rounds().iter().filter(about).filter(|round| round.server.keeps) {
         let first: Vec<&Action> = round.acts[0].clients[0].iter().take(16).collect();

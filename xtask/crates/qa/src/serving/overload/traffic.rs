@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn families_share_their_beginning_and_no_two_prompts_are_alike() {
+    fn families_share_a_prefix_and_no_two_prompts_are_equal() {
         let prompts = prompts();
         assert_eq!(prompts[0][..BEGINNINGS[0]], prompts[RELATED - 1][..BEGINNINGS[0]]);
         assert_ne!(prompts[0][..30], prompts[RELATED][..30]);

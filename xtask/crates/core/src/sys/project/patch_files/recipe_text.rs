@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_recipe_requires_has_a_limit() {
+    fn files_required_by_a_recipe_have_a_limit() {
         let half = "#".repeat(RECIPE_LIMIT / 2);
         let folder =
             folder_of(&[("hello.bb", "require a.inc\nrequire b.inc\n"), ("a.inc", &half), ("b.inc", &half)]);

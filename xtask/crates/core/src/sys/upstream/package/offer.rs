@@ -33,7 +33,7 @@ fn commit_of<'a>(repository: &'a Repository, names: &Names, revision: &str) -> R
     let named: Option<ObjectId> = revision.parse().ok();
     let id = named.or(names.tag).or(names.head).ok_or_else(|| {
         Error::environment(format!(
-            "HEAD of the repository in the package is no commit id, and it has no tag `{revision}`"
+            "HEAD of the repository in the package is not a commit id, and it has no tag `{revision}`"
         ))
         .hint("list the full id of the commit in `versions` in `pins.toml`, and pin that")
     })?;

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_the_repository_is_rejected() {
+    fn paths_outside_the_repository_are_rejected() {
         for path in ["objects/../../x", "..", "objects/pack/./x", "objects//pack", "refs/tags/../../HEAD"] {
             assert_eq!(part(path, "v1"), Err("leads out of its folder"), "{path}");
         }

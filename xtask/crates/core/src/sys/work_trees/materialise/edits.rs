@@ -38,7 +38,7 @@ pub(super) fn report_restored(
 ) {
     let is_gone = |path: &&Vec<u8>| have.contains_key(*path) && !there.contains(*path);
     let gone: Vec<&Vec<u8>> = plan.write.iter().filter(is_gone).collect();
-    for (paths, what) in [(gone, "taken away"), (plan.remoded.iter().collect(), "given another mode")] {
+    for (paths, what) in [(gone, "removed"), (plan.remoded.iter().collect(), "mode changed")] {
         if let Some(first) = paths.first() {
             let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
             ui.status("Restoring", format!("{}{more}, {what} by hand", printable(first)));

@@ -137,12 +137,12 @@ unsafe fn add_scores<S: Simd, const WIDTH: usize>(
     block: usize,
     to: Each<*mut f32>,
 ) {
-    let (pairs, has_least) = (levels.values / 2, !levels.least.is_null());
+    let (pairs, has_min) = (levels.values / 2, !levels.least.is_null());
     // SAFETY: per this function's contract the processor has `S` and the pointers are valid.
     unsafe {
         let columns = columns.add(block * pairs * TILE);
         let (scales, least) = (levels.scales.add(block * TILE), levels.least.wrapping_add(block * TILE));
-        let of_least = q.map(|row| if has_least { sum_of_pairs(row.pairs, pairs) } else { 0.0 });
+        let of_least = q.map(|row| if has_min { sum_of_pairs(row.pairs, pairs) } else { 0.0 });
         for at in (0..TILE).step_by(WIDTH * S::LANES) {
             let sums = products::<S, WIDTH, 1>(q.map(|row| [row.pairs]), columns.add(at), TILE, pairs);
             for (j, cell) in (at..at + WIDTH * S::LANES).step_by(S::LANES).enumerate() {
@@ -150,7 +150,7 @@ unsafe fn add_scores<S: Simd, const WIDTH: usize>(
                 for i in 0..AT_ONCE {
                     let before = if block == 0 { S::splat(0.0) } else { S::load(to[i].add(cell)) };
                     let mut score = S::mul_add(S::from_sums(sums[i][j]), scale, before);
-                    if has_least {
+                    if has_min {
                         score = S::mul_add(S::splat(of_least[i]), S::load(least.add(cell)), score);
                     }
                     if block == levels.blocks - 1 {

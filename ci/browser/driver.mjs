@@ -1,6 +1,6 @@
 // Uses the web page of a running llama-server as a person would, in a browser that is on the machine.
 //
-//   node page.mjs URL BROWSER FOLDER [images]
+//   node driver.mjs URL BROWSER FOLDER [images]
 //
 // Writes one JSON value a line, { "check": NAME, "error": TEXT or null }, and a screenshot of each check to FOLDER.
 // Selectors are roles, labels and the classes of upstream messages, on which upstream's own tests rely too.

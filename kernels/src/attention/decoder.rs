@@ -1,9 +1,9 @@
-//! Vectorised decoder: blocks to values, and dot products with them.
+//! Rows of our cache types, for ggml's type table: blocks to values, and dot products with them.
 
-use super::{DenseType, MOST_VALUES};
-use crate::attention::encoding::Lines;
-use crate::attention::kv_type::Quantized;
-use crate::attention::tile::Tile;
+use super::encoding::Lines;
+use super::kv_type::Quantized;
+use super::tile::Tile;
+use crate::kv_quant::{DenseType, MOST_VALUES};
 use crate::simd::isa::Isa;
 use crate::simd::{Simd, Work};
 
