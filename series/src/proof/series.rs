@@ -165,7 +165,7 @@ fn prove_patches(
 }
 
 /// Replaces the lost lines of a patch of which nothing is left by one finding, and returns them. A patch that was dropped
-/// changes nothing, so whatever differs is a change of its own that is lost: it deletes nothing of upstream's.
+/// changes nothing, so whatever differs is a change of its own that is lost: it deletes no line of upstream.
 fn gather_lost(proof: &mut PatchProof, size: usize) -> Vec<Finding> {
     let is_dropped = proof.new.is_empty();
     let is_lost = |finding: &Finding| match finding.class {

@@ -93,7 +93,7 @@ pub(super) fn prove_text(texts: &FourTexts<'_>, scope: Scope) -> FileProof {
 struct Judge<'t, 'a> {
     path: &'t RepoPath,
     lines: &'t LineTexts<'a>,
-    /// Whether the patch changes nothing on its new base. It deletes nothing of upstream's then, and adds nothing.
+    /// Whether the patch changes nothing on its new base. It deletes no line of upstream then, and adds none.
     is_unchanged: bool,
     expected: &'t Expected<'a>,
     /// The contents of the files before and after the patch, on the old base and on the new one.

@@ -129,7 +129,7 @@ fn functions_that_both_sides_append_are_in_their_place() {
 }
 
 /// Both sides add lines, some of them the same, where a merge gives no result, and the patch is dropped: the tree is
-/// upstream's, so nothing of upstream's is lost.
+/// upstream's, so no line of upstream is lost.
 #[test]
 fn a_dropped_patch_deletes_nothing_of_upstreams() {
     let text = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
