@@ -69,7 +69,10 @@ fn a_difference_without_a_reason_holds_the_report_back() {
     assert!(page.contains("shorter"), "{page}");
     // The section can be made again by itself.
     let section = project.run(&["prove", "HEAD", "--markdown"]).success().stdout;
-    assert!(section.starts_with("## Proof of the move\n") && page.contains(section.trim()), "{section}\n{page}");
+    assert!(
+        section.starts_with("## Proof of the move\n") && page.contains(section.trim()),
+        "{section}\n{page}"
+    );
 }
 
 #[test]
