@@ -132,6 +132,7 @@ pub use replay::survey::{Known, Survey, survey_series};
 pub use taken::counted_change::ChangedFile;
 pub use taken::scan::{Event, UpstreamHistory, UpstreamScan};
 pub use text::added_lines::added_lines;
+pub use text::common_words::says_something;
 pub use text::earlier_lines::{EarlierLines, earlier_lines};
 pub use text::enclosing::{EnclosingFunction, enclosing_function, function_around_place};
 pub use text::identifiers::{HunkWithIdentifiers, hunks_with_identifiers, identifiers};

@@ -16,11 +16,19 @@ use crate::model::patch::{Content, Hunk};
 use crate::model::printable::printable;
 use crate::model::tree::TreeError;
 use crate::text::enclosing::EnclosingFunctions;
+use crate::text::identifiers::is_keyword;
 use crate::text::language::Language;
 use crate::text::line_diff::lines_of;
 
 /// Number of calls above which a name is left out: it is that of several functions, such as `size`.
 const COMMON: usize = 50;
+/// Names that many classes and libraries have: that one of them is called less often says nothing of the others.
+const COMMON_NAMES: [&str; 44] = [
+    "add", "all", "any", "append", "at", "back", "begin", "clear", "close", "copy", "count", "data", "empty",
+    "end", "erase", "find", "first", "free", "front", "get", "init", "insert", "len", "main", "max", "min",
+    "name", "next", "open", "pop", "print", "push", "put", "read", "reset", "set", "size", "start", "stop",
+    "str", "swap", "type", "value", "write",
+];
 /// Beginnings of lines that define something, or are in a comment.
 const WITHOUT_CALLS: [&[u8]; 3] = [b"def ", b"/*", b"* "];
 
@@ -135,9 +143,7 @@ fn changed_functions(placed: &PlacedPatch<'_>) -> Result<BTreeSet<Vec<u8>>, Tree
                 continue;
             }
             let Some(function) = functions.around(at) else { continue };
-            let head = functions.text(function.start);
-            let open = head.iter().position(|byte| *byte == b'(');
-            names.extend(open.and_then(|open| name_before(head, open)).map(<[u8]>::to_vec));
+            names.extend(function_name(functions.text(function.start)).map(<[u8]>::to_vec));
             known = function;
         }
     }
@@ -206,6 +212,11 @@ fn for_each_use<'n>(
     }
 }
 
+/// Returns whether many classes and libraries have a function or a member of this name.
+pub(super) fn is_common(name: &[u8]) -> bool {
+    COMMON_NAMES.iter().any(|common| common.as_bytes() == name)
+}
+
 /// Returns whether a byte can be in a name.
 pub(super) fn is_part_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
@@ -229,6 +240,13 @@ pub(super) fn without_comment(text: &[u8], language: Language) -> &[u8] {
     text.get(..end).unwrap_or(text)
 }
 
+/// Returns the name of the function with this head, unless calls of it cannot be told from those of others.
+fn function_name(head: &[u8]) -> Option<&[u8]> {
+    let open = head.iter().position(|byte| *byte == b'(')?;
+    // A keyword, as in `typedef void (callback)(int);`, is no name.
+    name_before(head, open).filter(|name| !is_keyword(name) && !is_common(name))
+}
+
 /// Returns the name that ends before the bracket at `open`.
 fn name_before(code: &[u8], open: usize) -> Option<&[u8]> {
     let before = code.get(..open)?.trim_ascii_end();
@@ -239,7 +257,7 @@ fn name_before(code: &[u8], open: usize) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Language, code_of, name_before};
+    use super::{Language, code_of, function_name, name_before};
 
     #[test]
     fn a_call_is_a_name_before_a_bracket() {
@@ -251,6 +269,14 @@ mod tests {
         assert_eq!(name("std::vector<int> server::tokenize ("), Some("tokenize"));
         assert_eq!(name("1("), None);
         assert_eq!(name("(("), None);
+    }
+
+    #[test]
+    fn keywords_and_common_names_are_no_changed_functions() {
+        assert_eq!(function_name(b"int check_limit(int limit) {"), Some(&b"check_limit"[..]));
+        for head in ["typedef void (i32_argsort_t)(int);", "void init(int limit) {", "struct a {"] {
+            assert_eq!(function_name(head.as_bytes()), None, "{head}");
+        }
     }
 
     #[test]

@@ -69,6 +69,11 @@ impl<'a> Residue<'a> {
         residue
     }
 
+    /// Returns what was written into the gaps around line `at` of the result.
+    pub fn resolved_at(&self, at: usize) -> Option<&Resolved<'a>> {
+        self.resolved.iter().find(|resolved| (resolved.at..resolved.at + resolved.lines.len()).contains(&at))
+    }
+
     /// Lines of gaps come behind those outside of gaps, whose place is certain.
     fn add_missing_of_gaps(&mut self) {
         for resolved in self.resolved.iter().filter(|resolved| !resolved.keeps_words) {
@@ -122,6 +127,13 @@ impl<'a> Resolved<'a> {
 
     fn gaps<'e>(&'e self, expected: &'e Expected<'a>) -> impl Iterator<Item = &'e Gap<'a>> {
         self.gaps.iter().filter_map(|gap| expected.gaps.get(*gap))
+    }
+
+    /// Returns whether the merged texts have `line` in the gaps, or next to them.
+    pub fn is_of_a_side(&self, expected: &Expected<'a>, line: &[u8]) -> bool {
+        let in_gaps =
+            self.gaps(expected).flat_map(|gap| gap.base.iter().chain(&gap.upstream).chain(&gap.ours));
+        self.beside.iter().chain(in_gaps).any(|other| *other == line)
     }
 
     /// Returns the lines that upstream's change and the patch's would give together.

@@ -85,22 +85,26 @@ pub fn prove_series(
 ) -> Result<SeriesProof, TreeError> {
     let groups = groups(&old.all_patches(), &new.all_patches());
     let mut proof = SeriesProof::default();
+    let mut gathered = Vec::new();
     for group in &groups {
-        proof.patches.push(prove_group((old, new), group, upstream)?);
+        proof.patches.push(prove_group((old, new), group, upstream, &mut gathered)?);
     }
     if is_whole {
         let checks_places = !groups.iter().all(Group::is_pair);
         let scope = Scope { lists_all: false, checks_places };
         let all = Group { old: 0..old.patches.len(), new: 0..new.patches.len() };
         let (findings, _, _) = prove_patches((old, new), &all, scope, upstream)?;
-        proof.whole = findings.into_iter().filter(|finding| !is_known(&proof.patches, finding)).collect();
+        let is_known = |finding: &Finding| {
+            is_known(&proof.patches, finding) || gathered.iter().any(|known| is_same(known, finding))
+        };
+        let whole = findings.into_iter().filter(|finding| !is_known(finding)).collect();
+        proof.whole = whole;
     }
     Ok(proof)
 }
 
 /// Returns whether a patch alone has the same difference, or was dropped without its change being upstream.
 fn is_known(patches: &[PatchProof], finding: &Finding) -> bool {
-    let is_same = |known: &Finding| known.path == finding.path && known.text == finding.text;
     let is_lost = |known: &Finding| known.class == FindingClass::LostPatch;
     let may_be_of_lost = matches!(
         finding.class,
@@ -109,13 +113,19 @@ fn is_known(patches: &[PatchProof], finding: &Finding) -> bool {
     patches
         .iter()
         .flat_map(|patch| &patch.findings)
-        .any(|known| is_same(known) || (may_be_of_lost && is_lost(known)))
+        .any(|known| is_same(known, finding) || (may_be_of_lost && is_lost(known)))
 }
 
+fn is_same(known: &Finding, finding: &Finding) -> bool {
+    known.path == finding.path && known.text == finding.text
+}
+
+/// Adds to `gathered` the differences of a patch of which nothing is left: one finding takes their place.
 fn prove_group(
     (old, new): (&PlacedSeries<'_>, &PlacedSeries<'_>),
     group: &Group,
     upstream: &[ChangedBaseFile],
+    gathered: &mut Vec<Finding>,
 ) -> Result<PatchProof, TreeError> {
     let scope = Scope { lists_all: true, checks_places: true };
     let (findings, old_size, new_size) = prove_patches((old, new), group, scope, upstream)?;
@@ -126,7 +136,7 @@ fn prove_group(
         proof.findings.retain(|finding| finding.class != FindingClass::ResolvedByHand);
     }
     if group.new.is_empty() || new_size == 0 {
-        gather_lost(&mut proof, old_size);
+        gathered.extend(gather_lost(&mut proof, old_size));
     }
     Ok(proof)
 }
@@ -154,20 +164,22 @@ fn prove_patches(
     Ok((findings, old_size, new_size))
 }
 
-/// Replaces the lost lines of a patch of which nothing is left by one finding.
-fn gather_lost(proof: &mut PatchProof, size: usize) {
+/// Replaces the lost lines of a patch of which nothing is left by one finding, and returns them. A patch that was dropped
+/// changes nothing, so whatever differs is a change of its own that is lost: it deletes no line of upstream.
+fn gather_lost(proof: &mut PatchProof, size: usize) -> Vec<Finding> {
     let is_dropped = proof.new.is_empty();
     let is_lost = |finding: &Finding| match finding.class {
         FindingClass::LostOwnLine | FindingClass::LostDeletion | FindingClass::Binary => true,
-        FindingClass::ModeOrName => is_dropped,
-        _ => false,
+        class => is_dropped && !class.is_accounted_for(),
     };
-    let lost: Vec<&Finding> = proof.findings.iter().filter(|finding| is_lost(finding)).collect();
-    let Some(first) = lost.first() else { return };
+    let (lost, kept): (Vec<Finding>, Vec<Finding>) =
+        std::mem::take(&mut proof.findings).into_iter().partition(is_lost);
+    proof.findings = kept;
+    let Some(first) = lost.first() else { return lost };
     let text = format!("{} of its {} changes are not in upstream", lost.len(), size.max(lost.len()));
     let mut finding = Finding::new(FindingClass::LostPatch, proof.old.join(", "), text);
     finding.evidence = Some(format!("the first is in {}: {}", first.path, first.text.trim()));
     finding.hunks = first.hunks.clone();
-    proof.findings.retain(|finding| !is_lost(finding));
     proof.findings.insert(0, finding);
+    lost
 }

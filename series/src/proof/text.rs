@@ -12,6 +12,7 @@ use super::parts::Part;
 use super::residue::{Extra, Missing, Residue, Resolved};
 use crate::model::path::RepoPath;
 use crate::model::printable::printable;
+use crate::text::common_words::says_something;
 use crate::text::language::Language;
 use crate::text::line_diff::{ChangedRun, changed_runs, lines_of, slice};
 
@@ -73,6 +74,7 @@ pub(super) fn prove_text(texts: &FourTexts<'_>, scope: Scope) -> FileProof {
     let judge = Judge {
         path,
         lines: &lines,
+        is_unchanged: new_before == new_after,
         expected: &expected,
         whole: part.map_or([old_before, old_after, new_before, new_after], |part| part.whole),
         part,
@@ -91,6 +93,8 @@ pub(super) fn prove_text(texts: &FourTexts<'_>, scope: Scope) -> FileProof {
 struct Judge<'t, 'a> {
     path: &'t RepoPath,
     lines: &'t LineTexts<'a>,
+    /// Whether the patch changes nothing on its new base. It deletes no line of upstream then, and adds none.
+    is_unchanged: bool,
     expected: &'t Expected<'a>,
     /// The contents of the files before and after the patch, on the old base and on the new one.
     whole: [&'a [u8]; 4],
@@ -169,7 +173,7 @@ impl<'a> Judge<'_, 'a> {
             let count = unexplained.unsigned_abs();
             match unexplained < 0 {
                 true => self.add_lost(line, &account, count, &mut residue),
-                false => self.add_gained(line, &account, count, &mut residue, scope),
+                false => self.add_gained(line, &account, count, &mut residue, (accounts, scope)),
             }
         }
         if scope.checks_places {
@@ -187,24 +191,29 @@ impl<'a> Judge<'_, 'a> {
     /// Adds the lines that the patch no longer adds, or deletes now.
     fn add_lost(&mut self, line: &'a [u8], account: &Account, count: u64, residue: &mut Residue<'a>) {
         let mut own = account.old_net().max(0) - account.new_net().max(0);
+        let mut places = self.own_places(line);
         for _ in 0..count {
             let missing = residue.missing.get_mut(line).and_then(|places| places.pop_front());
             let source = missing.map(|Missing { source, .. }| source);
             let is_own = source.map_or(own > 0, |source| matches!(source, Source::Ours(_)));
-            if is_own {
+            if is_own || self.is_unchanged {
                 own -= 1;
-                self.add_lost_own(line, source);
+                let at = take_place(&mut places, source);
+                let at = at.or_else(|| position(&self.lines.old_after, &[], line));
+                self.add_lost_own(line, at);
             } else {
                 self.add_lost_upstream(line, source);
             }
         }
     }
 
-    fn add_lost_own(&mut self, line: &'a [u8], source: Option<Source>) {
-        let at = match source {
-            Some(Source::Ours(at)) => Some(at),
-            _ => position(&self.lines.old_after, self.own(), line),
-        };
+    /// Returns where the patch adds `line` on its old base, in order.
+    fn own_places(&self, line: &[u8]) -> Vec<usize> {
+        let places = self.own().iter().cloned().flatten();
+        places.filter(|at| self.lines.old_after.get(*at).is_some_and(|other| *other == line)).collect()
+    }
+
+    fn add_lost_own(&mut self, line: &'a [u8], at: Option<usize>) {
         let mut finding = self.about(FindingClass::LostOwnLine, FileVersion::OldAfter, at, line);
         if self.upstream().added.count(line) > 0 {
             let there = self.lines.new_before.iter().position(|other| *other == line);
@@ -238,17 +247,17 @@ impl<'a> Judge<'_, 'a> {
         account: &Account,
         count: u64,
         residue: &mut Residue<'a>,
-        scope: Scope,
+        (accounts, scope): (&Accounts<'a>, Scope),
     ) {
         let mut undeleted = account.new_net().min(0) - account.old_net().min(0);
         for _ in 0..count {
             let extra = residue.extra.get_mut(line).and_then(|places| places.pop_front());
             let is_undeleted = undeleted > 0;
             undeleted -= i64::from(is_undeleted);
-            let in_gap = extra.is_some_and(|extra| extra.in_gap);
-            let (class, undone) = match is_undeleted {
+            let block = extra.filter(|extra| extra.in_gap).and_then(|extra| residue.resolved_at(extra.at));
+            let (class, undone) = match is_undeleted || self.is_unchanged {
                 true => (FindingClass::LostDeletion, None),
-                false => self.class_of_gained(line, account, in_gap),
+                false => self.class_of_gained(line, account, block, accounts),
             };
             let at = extra
                 .map(|extra| extra.at)
@@ -264,17 +273,40 @@ impl<'a> Judge<'_, 'a> {
         &self,
         line: &[u8],
         account: &Account,
-        in_gap: bool,
+        block: Option<&Resolved<'a>>,
+        accounts: &Accounts<'a>,
     ) -> (FindingClass, Option<Undone>) {
-        if self.upstream().net.count(line) < 0 && account.old_net() <= 0 {
-            (FindingClass::Restored, Some(Undone::Deleted))
-        } else if account.old_net() > 0 || account.new_before > 0 {
-            (FindingClass::Doubled, None)
-        } else if in_gap {
-            (FindingClass::ResolvedByHand, None)
-        } else {
-            (FindingClass::Added, None)
-        }
+        let is_there = account.old_net() > 0 || account.new_before > 0;
+        let class = match block {
+            _ if self.upstream().net.count(line) < 0 && account.old_net() <= 0 => {
+                return (FindingClass::Restored, Some(Undone::Deleted));
+            }
+            Some(block) if is_there && !self.is_retyped(line, account, block, accounts) => {
+                FindingClass::Doubled
+            }
+            Some(_) => FindingClass::ResolvedByHand,
+            None if is_there => FindingClass::Doubled,
+            None => FindingClass::Added,
+        };
+        (class, None)
+    }
+
+    /// Returns whether a line in a gap, which the file has elsewhere too, belongs to new code that was written there. It
+    /// does if the lines around it are new, and it is `return;` or the like, or no side has it there. Where all lines are
+    /// those of another place, the whole block is there twice.
+    fn is_retyped(
+        &self,
+        line: &[u8],
+        account: &Account,
+        block: &Resolved<'a>,
+        accounts: &Accounts<'a>,
+    ) -> bool {
+        let is_new = |other: &&[u8]| {
+            let account = accounts.get(other);
+            says_something(other) && account.old_before + account.old_after + account.new_before == 0
+        };
+        let is_of_a_side = || account.old_net() > 0 || block.is_of_a_side(self.expected, line);
+        block.lines.iter().any(is_new) && (!says_something(line) || !is_of_a_side())
     }
 
     /// Checks lines whose number is right: each has to be where it is expected, or, where a merge decides nothing, in the
@@ -473,6 +505,21 @@ fn place_of(source: Source) -> (FileVersion, usize) {
         Source::Upstream(at) => (FileVersion::NewBefore, at),
         Source::Ours(at) => (FileVersion::OldAfter, at),
     }
+}
+
+/// Takes one of the places where the patch adds a line: that of the merge if it is one of them, or else the first. In a gap
+/// the merge has all lines of the patched file, and a line with the same text may be upstream's.
+fn take_place(places: &mut Vec<usize>, source: Option<Source>) -> Option<usize> {
+    let Some(source) = source.map(place_of) else { return take_first(places) };
+    let is_it = |place: &usize| source == (FileVersion::OldAfter, *place);
+    match places.iter().position(is_it) {
+        Some(at) => Some(places.remove(at)),
+        None => take_first(places).or((source.0 == FileVersion::OldAfter).then_some(source.1)),
+    }
+}
+
+fn take_first(places: &mut Vec<usize>) -> Option<usize> {
+    (!places.is_empty()).then(|| places.remove(0))
 }
 
 /// Returns the position of `line` in one of the ranges, or else anywhere.

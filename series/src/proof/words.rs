@@ -8,15 +8,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::calls::{ChangedBaseFile, is_part_of_name, without_comment};
+use super::calls::{ChangedBaseFile, is_common, is_part_of_name, without_comment};
 use crate::model::hunk_lines::LineKind;
 use crate::model::patch::{Content, Hunk, Patch};
 use crate::model::printable::printable;
+use crate::text::identifiers::is_keyword;
 use crate::text::language::Language;
 use crate::text::line_diff::lines_of;
 
 /// Minimum length of a word, in bytes: shorter ones are local variables, or parts of texts.
 const SHORTEST: usize = 6;
+/// Minimum length of a member or of a function that is called, in bytes: the code shows that they are names.
+const SHORTEST_MEMBER: usize = 3;
 /// Words by which code asks the compiler whether a name exists, so as to compile with and without it.
 const ASKING: [&[u8]; 3] = [b"void_t", b"requires", b"__has_include"];
 /// Beginnings of lines that are in a comment.
@@ -148,9 +151,9 @@ fn added_lines(hunk: &Hunk) -> impl Iterator<Item = (usize, &[u8])> {
 fn files_with<'f>(uses: &Uses<'_>, files: &'f [ChangedBaseFile]) -> HashMap<&'f [u8], Vec<&'f [u8]>> {
     let mut there: HashSet<&[u8]> = HashSet::new();
     for file in files.iter().filter(|file| Language::of(&file.path, &file.new) != Language::NotCode) {
-        for_each_word(&file.new, |word| {
-            there.insert(word);
-        });
+        // Wherever it stands, also in a comment.
+        let words = file.new.split(|byte| !is_part_of_name(*byte));
+        there.extend(words.filter(|word| word.len() >= SHORTEST_MEMBER));
     }
     let mut had: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
     for file in files {
@@ -180,14 +183,32 @@ fn code_of(line: &[u8], language: Language) -> &[u8] {
     }
 }
 
-/// Calls `found` with each word of `code` that is long enough.
+/// Calls `found` with each word of `code` that is long enough, or that is a member or a call, and no keyword.
 fn for_each_word<'a>(code: &'a [u8], mut found: impl FnMut(&'a [u8])) {
-    let words = code.split(|byte| !is_part_of_name(*byte));
-    for word in words.filter(|word| word.len() >= SHORTEST) {
-        if word.first().is_some_and(|byte| !byte.is_ascii_digit()) {
+    let mut start = 0;
+    for word in code.split(|byte| !is_part_of_name(*byte)) {
+        let (before, rest) = code.split_at_checked(start).unwrap_or_default();
+        let is_name = word.first().is_some_and(|byte| !byte.is_ascii_digit()) && !is_keyword(word);
+        let is_short = word.len() < SHORTEST;
+        let is_member = || {
+            word.len() >= SHORTEST_MEMBER && !is_common(word) && is_member_or_call(before, rest, word.len())
+        };
+        if is_name && (!is_short || is_member()) {
             found(word);
         }
+        // The byte that ends the word.
+        start += word.len() + 1;
     }
+}
+
+/// Returns whether the name of `len` bytes at the beginning of `rest` is that of a member (`.x`, `->x`) or of a function
+/// that is called (`x(`). A text or the path of an include has neither.
+fn is_member_or_call(before: &[u8], rest: &[u8], len: usize) -> bool {
+    let is_in_text = before.iter().filter(|byte| **byte == b'"').count() % 2 == 1;
+    let access = before.trim_ascii_end();
+    let is_member = access.ends_with(b".") || access.ends_with(b"->");
+    let is_call = rest.get(len..).is_some_and(|after| after.trim_ascii_start().starts_with(b"("));
+    !is_in_text && !before.starts_with(b"#include") && (is_member || is_call)
 }
 
 #[cfg(test)]
@@ -227,6 +248,25 @@ mod tests {
         let required =
             "concept has_it = requires(T params) { params.parser_params; };\nuse(parser_params);\n";
         assert!(words(required, &files).is_empty());
+    }
+
+    #[test]
+    fn members_and_calls_are_found_from_three_letters_on() {
+        let old = "x = m->cbs;\ny = s . abc;\nrun2(1);\nab = m.ab;\nint tmp;\n";
+        let files = [changed("a.cpp", old, "")];
+        let text = "use(m->cbs.rope());\nx.abc = run2(2);\ncbs = 1; ab.ab();\ntmp = x.tmp;\n";
+        let expected = [("abc", vec![2]), ("cbs", vec![1]), ("run2", vec![2])];
+        assert_eq!(words(text, &files), expected.map(|(word, lines)| (word.to_owned(), lines)));
+        // A word that is left anywhere is not gone.
+        let files = [changed("a.cpp", old, "int cbs, abc; // run2\n")];
+        assert!(words(text, &files).is_empty());
+    }
+
+    #[test]
+    fn keywords_common_names_and_texts_are_no_names() {
+        let old = "typedef void (own_t)(int);\nfor (;;) return (1);\nm->init(); s.size();\n\
+                   #include \"a.hpp\"\nopen(\"a.txt\");\n";
+        assert!(words(old, &[changed("a.cpp", old, "own_t a\n")]).is_empty());
     }
 
     #[test]

@@ -10,9 +10,11 @@ use crate::model::patch::Hunk;
 /// Minimum length of an identifier, in bytes: shorter ones are local variables.
 const SHORTEST: usize = 4;
 
-/// Words of at least that length that name nothing, in the languages of most upstreams.
+/// Words that name nothing, in the languages of most upstreams.
 const KEYWORDS: &[&str] = &[
     "alignas",
+    "and",
+    "asm",
     "auto",
     "bool",
     "break",
@@ -25,9 +27,11 @@ const KEYWORDS: &[&str] = &[
     "constexpr",
     "continue",
     "decltype",
+    "def",
     "default",
     "define",
     "defined",
+    "del",
     "delete",
     "double",
     "elif",
@@ -39,6 +43,7 @@ const KEYWORDS: &[&str] = &[
     "false",
     "final",
     "float",
+    "for",
     "friend",
     "from",
     "goto",
@@ -47,10 +52,13 @@ const KEYWORDS: &[&str] = &[
     "import",
     "include",
     "inline",
+    "int",
     "long",
     "mutable",
     "namespace",
+    "new",
     "noexcept",
+    "not",
     "nullptr",
     "None",
     "operator",
@@ -74,9 +82,12 @@ const KEYWORDS: &[&str] = &[
     "throw",
     "true",
     "True",
+    "try",
     "typedef",
+    "unsigned",
     "using",
     "void",
+    "volatile",
     "while",
 ];
 
@@ -114,7 +125,7 @@ pub fn identifiers<'t>(path: &[u8], text: &'t [u8]) -> BTreeSet<&'t [u8]> {
     let mut found = BTreeSet::new();
     for line in lines_of(text) {
         let code = code_of(line, language);
-        found.extend(words_of(code).map(|(_, word)| word).filter(|word| !is_one_of(KEYWORDS, word)));
+        found.extend(words_of(code).map(|(_, word)| word).filter(|word| !is_keyword(word)));
     }
     found
 }
@@ -235,6 +246,11 @@ fn last_word(text: &[u8]) -> &[u8] {
 
 fn is_part_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Returns whether a word names nothing.
+pub(crate) fn is_keyword(word: &[u8]) -> bool {
+    is_one_of(KEYWORDS, word)
 }
 
 fn is_one_of(words: &[&str], word: &[u8]) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use espalier_series::{FindingClass, Mode, SeriesProof, Undone};
+use espalier_series::{FileVersion, FindingClass, LinePlace, Mode, SeriesProof, Undone};
 
 use crate::proof_support::{CODE, Files, Made, function, open, prove, twin};
 use crate::random::Random;
@@ -126,6 +126,68 @@ fn functions_that_both_sides_append_are_in_their_place() {
     ];
     let proof = of_file("tests/test_a.py", texts.each_ref().map(String::as_str));
     assert!(proof.is_proved(), "{:#?}", open(&proof));
+}
+
+/// Both sides add lines, some of them the same, where a merge gives no result, and the patch is dropped: the tree is
+/// upstream's, so no line of upstream is lost.
+#[test]
+fn a_dropped_patch_deletes_nothing_of_upstreams() {
+    let text = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let (ifdef, types) = ("#ifdef MUL_MAT_ID", "#include \"mul_mmq_shmem_types.glsl\"");
+    let (load_a, load_b) = ("#define LOAD_VEC_A (4 * QUANT_R_MMQ)", "#define LOAD_VEC_B 16");
+    let base = text(&[
+        "", "", "", ifdef, "", "", "", ifdef, "", "", "", "", "", "", "", load_b, "", ifdef, "", "", "", "",
+    ]);
+    let upstream = text(&[
+        "", "", "", ifdef, "", "", "", ifdef, "", "", "", types, "", ifdef, "", "", load_a, load_b, "", "",
+        "",
+    ]);
+    let ours = text(&[
+        "", "", "", ifdef, "", "", "", ifdef, "", "", "", "", types, "", "", "", load_a, load_b, "", "", "",
+    ]);
+    let proof = of_one_file(&base, &ours, &upstream, &upstream);
+    assert!(classes(&proof).iter().all(|class| *class == FindingClass::LostPatch), "{:#?}", open(&proof));
+    assert!(proof.findings().all(|finding| finding.undone.is_none()), "{:#?}", open(&proof));
+}
+
+/// Upstream moved all of the file away, and a person kept one line of the patch. The lost one has the text of a line that
+/// was upstream's, further up.
+#[test]
+fn a_lost_line_is_where_the_patch_adds_it() {
+    let common = |name: &str| function(name).replace("_3();\n", "_3();\n    common();\n");
+    let base = common("alpha") + &function("beta");
+    let ours = base.clone() + &common("own");
+    let proof = of_one_file(&base, &ours, "// Moved.\n", "// Moved.\n    own_0();\n");
+    let open = open(&proof);
+    let lost = open.iter().find(|finding| finding.text.trim() == "common();").unwrap();
+    assert_eq!(lost.class, FindingClass::LostOwnLine);
+    assert_eq!(lost.function.as_deref(), Some("int own(void) {"));
+    assert_eq!(lost.place, Some(LinePlace { version: FileVersion::OldAfter, line: 33 }));
+}
+
+/// Lines of new code that a person writes into a conflict are not those of another function. A block of that is.
+#[test]
+fn a_line_of_new_code_in_a_conflict_is_not_doubled() {
+    let check = "    if (beta) {\n        return;\n    }\n";
+    let base =
+        function("alpha") + &function("beta").replace("    beta_7();\n", &format!("{check}    beta_7();\n"));
+    let line = "    alpha_4();\n";
+    let put = |text: &str| base.replace(line, text);
+    let (upstream, ours) = (put("    alpha_4(b);\n"), put("    alpha_4(x);\n"));
+    let retyped = put("    if (x && b) {\n        return;\n    }\n    alpha_4(b, x);\n");
+    let proof = of_one_file(&base, &ours, &upstream, &retyped);
+    assert!(!classes(&proof).contains(&FindingClass::Doubled), "{:#?}", open(&proof));
+    let block = put(&format!("{check}    alpha_4(b);\n    alpha_4(x);\n"));
+    let proof = of_one_file(&base, &ours, &upstream, &block);
+    let doubled: Vec<&str> = open(&proof)
+        .into_iter()
+        .filter(|finding| finding.class == FindingClass::Doubled)
+        .map(|finding| finding.text.trim())
+        .collect();
+    assert_eq!(doubled, ["if (beta) {", "return;", "}"]);
+    // A line that both sides have, twice, is too many whatever is written beside it.
+    let twice = put("    if (x && b) {\n    alpha_4(b);\n    alpha_4(b);\n    alpha_4(x);\n");
+    assert!(classes(&of_one_file(&base, &ours, &upstream, &twice)).contains(&FindingClass::Doubled));
 }
 
 /// Upstream deletes the patched twin, and a person changes the one that is left.

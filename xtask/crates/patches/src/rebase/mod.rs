@@ -336,7 +336,7 @@ fn dry_run(target: &Target<'_>, options: &Options) -> Result<Outcome> {
     let code = if report.patches.iter().any(|patch| patch.fate.waits()) {
         Kind::Conflict.exit_code()
     } else {
-        let is_refused = choices.is_strict() && !report.reverts.is_empty();
+        let is_refused = choices.is_strict() && report.undone().next().is_some();
         u8::from(is_refused || !report.overlays.is_empty())
     };
     report.next = after_dry_run(&report, options).into_iter().collect();
@@ -370,11 +370,11 @@ fn after_dry_run(report: &RebaseReport, options: &Options) -> Option<String> {
 }
 
 fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
-    if prepared.choices.is_strict() && !prepared.report.reverts.is_empty() {
+    if prepared.choices.is_strict() && prepared.report.undone().next().is_some() {
         let error =
             Error::no("the rebase would undo what upstream did since the old pin; nothing was written");
-        let reverts = prepared.report.reverts.iter();
-        return Err(reverts
+        let undone = prepared.report.undone();
+        return Err(undone
             .fold(error, |error, revert| error.detail(revert.to_string()))
             .hint("look at those patches; if it is intended, run the same command with `--no-strict`"));
     }

@@ -10,6 +10,7 @@ pub mod generation;
 pub mod newest;
 pub mod number_references;
 pub mod proof;
+mod proof_entries;
 pub mod proof_text;
 pub mod range_diff;
 pub mod rebase;

@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use espalier_core::config::intended::{Intended, intended_file};
-use espalier_series::{FindingClass, PatchProof, ProofFinding, SeriesProof, Undone};
+use espalier_series::{FindingClass, PatchProof, ProofFinding, SeriesProof, Undone, says_something};
 use serde::Serialize;
 
 use super::status::Place;
-
-/// Words of lines that are in every file.
-const COMMON_WORDS: [&str; 8] = ["break", "continue", "default", "do", "else", "endif", "return", "try"];
 
 /// The proof of one series.
 #[derive(Debug, Clone, Serialize)]
@@ -57,6 +54,8 @@ pub struct Revert {
     pub text: String,
     /// The upstream change.
     pub undone: Undone,
+    /// Whether a resolution rewrites the line and keeps every word of it: the proof accepts that.
+    pub is_rewritten: bool,
 }
 
 impl fmt::Display for Revert {
@@ -64,6 +63,9 @@ impl fmt::Display for Revert {
         let Revert { patch, path, text, .. } = self;
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
         match self.undone {
+            Undone::Added if self.is_rewritten => {
+                write!(out, "{patch} rewrites {path}{line}, which upstream added: {text}")
+            }
             Undone::Added => write!(out, "{patch} deletes {path}{line}, which upstream added: {text}"),
             Undone::Deleted => {
                 write!(out, "{patch} brings back {path}{line}, which upstream deleted: {text}")
@@ -284,22 +286,17 @@ impl ProvenSeries {
                 line: finding.place.map(|place| place.line),
                 text: if undone == Undone::Binary { String::new() } else { finding.text.trim().to_string() },
                 undone,
+                is_rewritten: finding.class == FindingClass::ResolvedByHand,
             });
             reverts.collect::<Vec<_>>()
         };
         let mut reverts: Vec<Revert> = self.proof.patches.iter().flat_map(of_patch).collect();
-        reverts.retain(|revert| revert.undone == Undone::Binary || says_something(&revert.text));
+        reverts.retain(|revert| revert.undone == Undone::Binary || says_something(revert.text.as_bytes()));
         reverts.sort_by(|left, right| {
             (&left.patch, &left.path, left.line).cmp(&(&right.patch, &right.path, right.line))
         });
         reverts
     }
-}
-
-/// Whether a line has a word or a number, apart from those that lines between statements consist of.
-fn says_something(line: &str) -> bool {
-    let mut words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    words.any(|word| !word.is_empty() && !COMMON_WORDS.contains(&word))
 }
 
 #[cfg(test)]
@@ -505,9 +502,11 @@ pub(super) mod tests {
             undone("    } else {", Undone::Deleted),
             undone("    check();", Undone::Added),
             undone("    back();", Undone::Deleted),
+            ProofFinding { class: FindingClass::ResolvedByHand, ..undone("    f(a, b);", Undone::Added) },
             undone("the content is another", Undone::Binary),
             whole,
         ]);
+        assert_eq!(proof.series[0].reverts().iter().filter(|revert| revert.is_rewritten).count(), 1);
         let reverts: Vec<String> = proof.series[0].reverts().iter().map(ToString::to_string).collect();
         let (binary, lines) = reverts.split_last().unwrap();
         assert_eq!(
@@ -516,6 +515,7 @@ pub(super) mod tests {
                 "0001-a.patch deletes src/a.c, which upstream added: the whole file (3 lines)",
                 "0001-a.patch deletes src/a.c:7, which upstream added: check();",
                 "0001-a.patch brings back src/a.c:7, which upstream deleted: back();",
+                "0001-a.patch rewrites src/a.c:7, which upstream added: f(a, b);",
             ]
         );
         assert!(binary.starts_with("0001-a.patch replaces src/a.c, "), "{binary}");

@@ -2,14 +2,23 @@
 
 use espalier_core::config::intended::render_entry;
 use espalier_core::config::pins::short_name;
-use espalier_series::{FileVersion, FindingClass, GoneWord, LostCalls, PatchProof, ProofFinding, WordUse};
+use espalier_series::{FindingClass, GoneWord, LostCalls, PatchProof, ProofFinding, WordUse};
 
-use super::proof::{MoveProof, ProvenSeries, entry_for, shown_line};
+use super::proof::{MoveProof, ProvenSeries, entry_for};
+use super::proof_entries::{Entry, HunkLimits, all, entries};
 use super::status_text::{code, escape, indented};
 
-/// Maximum number of differences that a section of a report shows: a pull request has a limit, and the rest is printed by
-/// `prove`.
-const FINDINGS_SHOWN: usize = 50;
+/// Maximum number of entries of a series that a section of a report shows: a pull request has a limit, and the rest is
+/// printed by `prove`.
+const ENTRIES_SHOWN: usize = 50;
+/// Maximum number of intended entries of a series in a section: each is one line.
+const INTENDED_SHOWN: usize = 100;
+/// The hunks of an entry in a section.
+const HUNKS_IN_SECTION: HunkLimits = HunkLimits { hunks: 1, lines: 12 };
+/// Maximum number of lines of hunks in a section.
+const HUNK_LINES_IN_SECTION: usize = 160;
+/// The hunks of an entry in a terminal. The lines of a hunk have a limit of their own.
+const HUNKS_IN_TERMINAL: HunkLimits = HunkLimits { hunks: 4, lines: 64 };
 /// Maximum number of notes of one kind: of functions that are called less often, and of words that are gone.
 const NOTES_SHOWN: usize = 20;
 /// Maximum number of places that a note names.
@@ -17,8 +26,8 @@ const PLACES_SHOWN: usize = 5;
 /// Said once: most line numbers are of this file.
 const LINE_NUMBERS: &str = "line numbers are those of the new patched file, unless another one is named";
 
-/// Renders one line for each patch, then every difference that has to be fixed or named as intended. `is_long` adds those
-/// that are accounted for, and the hunks.
+/// Renders one line for each patch, then the differences that have to be fixed or named as intended: one entry for those of
+/// a class in a function. `is_long` adds those that are accounted for, all lines, and the hunks.
 pub fn text(proof: &MoveProof, is_long: bool) -> String {
     let mut text = format!("{}\n", headline(proof));
     let is_listed = |finding: &ProofFinding| is_long || finding.is_open();
@@ -31,12 +40,8 @@ pub fn text(proof: &MoveProof, is_long: bool) -> String {
         for patch in &series.proof.patches {
             text += &format!("  {:width$}  {}\n", verdict(patch), names(patch));
         }
-        for (name, finding) in all(series).filter(|(_, finding)| is_listed(finding)) {
-            text += &format!("\n{name}: {}\n", sentence(finding));
-            remarks(finding).iter().for_each(|remark| text += &format!("  {remark}\n"));
-            if is_long {
-                hunks(finding).iter().for_each(|hunk| text += &indented(hunk));
-            }
+        for entry in entries(series, is_listed) {
+            text += &format!("\n{}", in_terminal(&entry, is_long));
         }
         notes(series).iter().for_each(|note| text += &format!("\n{note}\n"));
     }
@@ -107,30 +112,21 @@ fn names(patch: &PatchProof) -> String {
     }
 }
 
-fn all(series: &ProvenSeries) -> impl Iterator<Item = (String, &ProofFinding)> {
-    let patches = series.proof.patches.iter().flat_map(|patch| {
-        let name = patch.name();
-        patch.findings.iter().map(move |finding| (name.clone(), finding))
-    });
-    let together = format!("{}, all patches together", series.variant);
-    patches.chain(series.proof.whole.iter().map(move |finding| (together.clone(), finding)))
+/// Returns the differences that have to be fixed or named as intended, one line for each entry.
+pub fn open_sentences(proof: &MoveProof) -> Vec<String> {
+    let open = proof.series.iter().flat_map(|series| entries(series, ProofFinding::is_open));
+    open.map(|entry| format!("{}: {}", entry.name, entry.sentence())).collect()
 }
 
-/// ``lost-own-line: src/a.c:7, in `int f(void) {`: `a();` ``
-pub fn sentence(finding: &ProofFinding) -> String {
-    let place = finding.place.map(|place| format!(":{}", place.line)).unwrap_or_default();
-    // The head of a function is in the function too.
-    let head = finding.function.as_ref().filter(|head| head.trim() != finding.text.trim());
-    let function = head.map(|head| format!(", in `{head}`")).unwrap_or_default();
-    format!("{}: {}{place}{function}: {}", finding.class.name(), finding.path, shown_text(finding))
-}
-
-/// The line, or the description of a difference that is not about one line.
-fn shown_text(finding: &ProofFinding) -> String {
-    match finding.place.is_some() && finding.class != FindingClass::ContextOnly {
-        true => shown_line(&finding.text),
-        false => finding.text.trim().to_string(),
+/// The reason of an intended difference is enough: its hunks are no longer in question.
+fn in_terminal(entry: &Entry<'_>, is_long: bool) -> String {
+    let mut text = format!("{}: {}\n", entry.name, entry.sentence());
+    let lines = entry.remarks().into_iter().chain(entry.lines(is_long));
+    lines.for_each(|line| text += &format!("  {line}\n"));
+    if is_long && entry.intended().is_none() {
+        entry.hunks(HUNKS_IN_TERMINAL).iter().for_each(|hunk| text += &indented(hunk));
     }
+    text
 }
 
 /// Returns the notes, which need no reason.
@@ -202,24 +198,6 @@ fn note(lost: &LostCalls) -> String {
     )
 }
 
-fn remarks(finding: &ProofFinding) -> Vec<String> {
-    let version = finding.place.and_then(|place| match place.version {
-        FileVersion::OldAfter => Some("the line number is that of the old patched file"),
-        FileVersion::NewBefore => Some("the line number is that of the new base"),
-        FileVersion::NewAfter => None,
-    });
-    let intended = finding.intended.as_ref().map(|why| format!("intended: {why}"));
-    let evidence = finding.evidence.clone();
-    version.map(str::to_string).into_iter().chain(evidence).chain(intended).collect()
-}
-
-/// Returns the hunks, each with a name.
-fn hunks(finding: &ProofFinding) -> Vec<String> {
-    let named = [("old", &finding.hunks.old), ("new", &finding.hunks.new)];
-    let shown = named.into_iter().filter_map(|(name, hunk)| Some((name, hunk.as_ref()?)));
-    shown.map(|(name, hunk)| format!("the {name} hunk:\n{hunk}")).collect()
-}
-
 /// Returns what to do about open differences, with the first one as an example.
 fn way_out(proof: &MoveProof) -> String {
     let Some((_, first)) = proof.open().into_iter().next() else { return String::new() };
@@ -228,36 +206,18 @@ fn way_out(proof: &MoveProof) -> String {
     format!("\nfix the series, or, if a difference is intended, give its reason in {file}:\n\n{example}")
 }
 
-/// Renders the section of a report: a heading, a table of the patches, and every difference.
+/// Renders the section of a report: a heading, a table of the patches, and the differences. Its length has a limit,
+/// whatever the number of differences is.
 pub fn markdown(proof: &MoveProof) -> String {
     let mut text = format!("## Proof of the move\n\n{}.\n", capitalized(&headline(proof)));
     if proof.series.iter().flat_map(all).any(|(_, finding)| is_in_section(finding) && finding.place.is_some())
     {
         text += &format!("\n{}.\n", capitalized(LINE_NUMBERS));
     }
+    let mut room = HUNK_LINES_IN_SECTION;
     for series in &proof.series {
-        text += &format!(
-            "\n{}, {}:\n\n| patch | change on the new base |\n|---|---|\n",
-            series.variant,
-            bases(series)
-        );
-        for patch in &series.proof.patches {
-            text += &format!("| {} | {} |\n", code(&names(patch)), verdict(patch));
-        }
-        let mut listed: Vec<_> = all(series).filter(|(_, finding)| is_in_section(finding)).collect();
-        listed.sort_by_key(|(_, finding)| !finding.is_open());
-        for (name, finding) in listed.iter().take(FINDINGS_SHOWN) {
-            let details = remarks(finding).into_iter().chain(hunks(finding)).collect::<Vec<_>>().join("\n");
-            text += &format!(
-                "\n<details><summary>{}: {}</summary>\n\n{}\n</details>\n",
-                escape(name),
-                escape(&sentence(finding)),
-                indented(&details)
-            );
-        }
-        if listed.len() > FINDINGS_SHOWN {
-            text += &format!("\n{} more are printed by `prove --long`.\n", listed.len() - FINDINGS_SHOWN);
-        }
+        text += &table(series);
+        text += &listed(series, &mut room);
         notes(series).iter().for_each(|note| text += &format!("\n* {}\n", escape(note)));
     }
     for line in proof
@@ -276,6 +236,67 @@ fn is_in_section(finding: &ProofFinding) -> bool {
     finding.class != FindingClass::ContextOnly
 }
 
+fn table(series: &ProvenSeries) -> String {
+    let mut text = format!(
+        "\n{}, {}:\n\n| patch | change on the new base |\n|---|---|\n",
+        series.variant,
+        bases(series)
+    );
+    for patch in &series.proof.patches {
+        text += &format!("| {} | {} |\n", code(&names(patch)), verdict(patch));
+    }
+    text
+}
+
+/// Renders the differences of a series, those to be fixed or named first; of intended ones, only a list with the reasons.
+/// `room` is the number of lines of hunks that the section still has room for.
+fn listed(series: &ProvenSeries, room: &mut usize) -> String {
+    let (intended, mut others): (Vec<Entry<'_>>, Vec<Entry<'_>>) =
+        entries(series, is_in_section).into_iter().partition(|entry| entry.intended().is_some());
+    others.sort_by_key(|entry| !entry.is_open());
+    let mut text = String::new();
+    for entry in others.iter().take(ENTRIES_SHOWN) {
+        text += &folded(entry, room);
+    }
+    text += &more(others.len(), ENTRIES_SHOWN);
+    if !intended.is_empty() {
+        text += "\nIntended differences, with their reasons:\n\n";
+    }
+    for entry in intended.iter().take(INTENDED_SHOWN) {
+        let why = entry.intended().unwrap_or_default();
+        text += &format!("* {}: {}: {}\n", escape(&entry.name), escape(&entry.sentence()), escape(why));
+    }
+    text + &more(intended.len(), INTENDED_SHOWN)
+}
+
+fn more(count: usize, limit: usize) -> String {
+    match count.checked_sub(limit) {
+        Some(more @ 1..) => format!("\n{more} more are printed by `prove --long`.\n"),
+        _ => String::new(),
+    }
+}
+
+/// Renders an entry whose details are folded.
+fn folded(entry: &Entry<'_>, room: &mut usize) -> String {
+    let mut details = entry.remarks();
+    details.extend(entry.lines(false));
+    let hunks = entry.hunks(HUNKS_IN_SECTION);
+    let size = hunks.iter().map(|hunk| hunk.lines().count()).sum::<usize>();
+    match room.checked_sub(size) {
+        Some(left) => {
+            *room = left;
+            details.extend(hunks);
+        }
+        None => details.push("its hunks are printed by `prove --long`".to_string()),
+    }
+    format!(
+        "\n<details><summary>{}: {}</summary>\n\n{}\n</details>\n",
+        escape(&entry.name),
+        escape(&entry.sentence()),
+        indented(&details.join("\n"))
+    )
+}
+
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
@@ -284,7 +305,7 @@ fn capitalized(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use espalier_core::config::intended::Intended;
-    use espalier_series::{Calls, CallsInFile, GoneWord, WordUse};
+    use espalier_series::{Calls, CallsInFile, FileVersion, HunkPair, LinePlace};
 
     use super::super::proof::tests::{finding, proof};
     use super::*;
@@ -334,12 +355,14 @@ mod tests {
 
     #[test]
     fn a_sentence_shows_blank_lines_and_names_a_function_once() {
+        let said = |finding: ProofFinding| open_sentences(&proof(vec![finding])).concat();
         let added = |text: &str| finding(FindingClass::Added, text);
-        assert_eq!(sentence(&added("   ")), "added: src/a.c:7, in `int f(void) {`: a blank line");
-        assert_eq!(sentence(&added("int f(void) {")), "added: src/a.c:7: `int f(void) {`");
+        let place = "0001-a.patch: added: src/a.c";
+        assert_eq!(said(added("   ")), format!("{place}:7, in `int f(void) {{`: a blank line"));
+        assert_eq!(said(added("int f(void) {")), format!("{place}:7: `int f(void) {{`"));
         let mut whole = added("the whole file (3 lines)");
         (whole.place, whole.function) = (None, None);
-        assert_eq!(sentence(&whole), "added: src/a.c: the whole file (3 lines)");
+        assert_eq!(said(whole), format!("{place}: the whole file (3 lines)"));
     }
 
     #[test]
@@ -394,6 +417,59 @@ mod tests {
         );
         assert!(text(&proof, false).contains(&notes[0]));
         assert!(markdown(&proof).contains("\n* note: `parser_params` is gone"), "{}", markdown(&proof));
+    }
+
+    #[test]
+    fn many_differences_of_a_function_are_one_entry_with_one_hunk() {
+        let lost = |line: usize| {
+            let place = Some(LinePlace { version: FileVersion::NewAfter, line });
+            ProofFinding { place, ..finding(FindingClass::LostOwnLine, &format!("    a{line}();")) }
+        };
+        let proof = proof((7..164).map(lost).collect());
+        let head = "0001-a.patch: lost-own-line: src/a.c, in `int f(void) {`: 157 lines: 7-163\n";
+        let short = text(&proof, false);
+        let lines = "  7: `a7();`\n  8: `a8();`\n  9: `a9();`\n  10: `a10();`\n  11: `a11();`\n";
+        let more = "  ... and 152 more, printed by `prove --long`\n";
+        assert!(short.contains(&format!("\n{head}{lines}{more}")), "{short}");
+        let long = text(&proof, true);
+        assert!(long.contains("  163: `a163();`\n") && !long.contains("more, printed"), "{long}");
+        for said in [long, markdown(&proof)] {
+            assert_eq!(said.matches("@@ -7 +7 @@").count(), 1, "{said}");
+        }
+        let page = markdown(&proof);
+        assert!(page.contains(": 157 lines: 7-163</summary>") && page.lines().count() < 40, "{page}");
+    }
+
+    /// 161 differences of a real move made a section of 7,200 lines.
+    #[test]
+    fn a_section_is_short_whatever_the_number_and_the_size_of_its_differences() {
+        let hunk = |at: usize| format!("@@ -{at} +{at} @@\n{}", "+line\n".repeat(60));
+        let found = |at: usize| ProofFinding {
+            function: Some(format!("int f{}(void) {{", at / 2)),
+            hunks: HunkPair { old: Some(hunk(at / 2)), new: Some(hunk(at / 2 + 1)) },
+            ..finding(FindingClass::ResolvedByHand, "    a();")
+        };
+        let page = markdown(&proof((0..161).map(found).collect()));
+        assert!(page.lines().count() < 900, "{} lines", page.lines().count());
+        assert!(page.contains("its hunks are printed by `prove --long`"), "{page}");
+        assert!(page.contains("\n31 more are printed by `prove --long`.\n"), "{page}");
+    }
+
+    #[test]
+    fn intended_differences_are_a_list_with_their_reasons() {
+        let mut proof = proof(vec![finding(FindingClass::LostOwnLine, "    a();"); 2]);
+        let entry =
+            Intended { why: "upstream has b<T>()".into(), count: 2, ..entry_for(proof.open()[0].1, "") };
+        proof.name_intended("docs/syncs/v1-to-v2.toml", &[entry], &[0]);
+        let page = markdown(&proof);
+        let listed = "\nIntended differences, with their reasons:\n\n* 0001-a.patch: lost-own-line: src/a.c, in `int \
+                      f(void) {`: 2 lines: 7: upstream has b&lt;T&gt;()\n";
+        assert!(page.contains(listed), "{page}");
+        let long = text(&proof, true);
+        assert!(long.contains("  intended: upstream has b<T>()\n"), "{long}");
+        for said in [page, long] {
+            assert!(!said.contains("@@ -7 +7 @@"), "{said}");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct RebaseReport {
     pub tree: String,
     /// Every patch of every series on the pin, each once, parents first.
     pub patches: Vec<PatchMove>,
-    /// Upstream changes that patches now revert.
+    /// Upstream changes that patches now revert, and upstream lines that a resolution rewrites.
     pub reverts: Vec<Revert>,
     /// Every series, compared with what it was.
     pub proof: Vec<ProvenSeries>,
@@ -50,6 +50,11 @@ impl RebaseReport {
     /// Whether the series are on the target already.
     pub fn is_there(&self) -> bool {
         (&self.from.name, &self.from.tree) == (&self.to.name, &self.to.tree)
+    }
+
+    /// Returns the upstream changes that patches undo: those that the proof does not accept either.
+    pub fn undone(&self) -> impl Iterator<Item = &Revert> {
+        self.reverts.iter().filter(|revert| !revert.is_rewritten)
     }
 
     /// Whether each change of the series is accounted for.

@@ -2,6 +2,7 @@
 
 use espalier_core::config::overlay::in_the_way;
 
+use super::proof::Revert;
 use super::proof_text::notes_on_words;
 use super::rebase::{Fate, NumberReference, PatchMove, RebaseReport};
 
@@ -31,12 +32,7 @@ pub fn text(report: &RebaseReport) -> String {
             diff.lines().for_each(|line| text += &format!("{}\n", format!("  {line}").trim_end()));
         }
     }
-    if !report.reverts.is_empty() {
-        text += "\nwarning: patches undo what upstream did since the old pin:\n";
-    }
-    for revert in &report.reverts {
-        text += &format!("  {revert}\n");
-    }
+    text += &reverts(report);
     for note in report.proof.iter().flat_map(notes_on_words) {
         text += &format!("\n{note}\n");
     }
@@ -55,6 +51,21 @@ pub fn text(report: &RebaseReport) -> String {
         text += &format!("next: {command}\n");
     }
     text.trim_end().to_string()
+}
+
+/// Renders what patches undo. A line that a resolution rewrites is to be reviewed, and accepted by the proof.
+fn reverts(report: &RebaseReport) -> String {
+    let listed = |title: &str, reverts: &[&Revert]| match reverts {
+        [] => String::new(),
+        _ => format!(
+            "\n{title}:\n{}",
+            reverts.iter().map(|revert| format!("  {revert}\n")).collect::<String>()
+        ),
+    };
+    let undone: Vec<&Revert> = report.undone().collect();
+    let rewritten: Vec<&Revert> = report.reverts.iter().filter(|revert| revert.is_rewritten).collect();
+    listed("warning: patches undo what upstream did since the old pin", &undone)
+        + &listed("note: resolutions rewrite lines of upstream, and keep every word of them", &rewritten)
 }
 
 fn references(references: &[NumberReference]) -> String {

@@ -8,6 +8,9 @@ use espalier_patches::report::status::Place;
 use espalier_patches::report::status_text::{escape, indented};
 use serde::Serialize;
 
+/// Maximum number of lines that the page shows of the difference of one patch: the rest is in the diff of its file.
+const DIFFERENCE_LINES: usize = 40;
+
 /// The whole report.
 #[derive(Debug, Clone, Serialize)]
 pub struct SyncReport {
@@ -238,10 +241,22 @@ impl SyncReport {
             text += &format!(
                 "\n<details><summary>{}</summary>\n\n{}\n</details>\n",
                 escape(file),
-                indented(difference)
+                indented(&beginning(difference))
             );
         }
         text
+    }
+}
+
+/// Returns a difference, or, if it is long, its first lines.
+fn beginning(difference: &str) -> String {
+    let lines: Vec<&str> = difference.lines().collect();
+    match lines.get(..DIFFERENCE_LINES).filter(|_| lines.len() > DIFFERENCE_LINES) {
+        None => difference.to_string(),
+        Some(shown) => {
+            let more = lines.len() - DIFFERENCE_LINES;
+            format!("{}\n... {more} more lines, in the diff of the patch file\n", shown.join("\n"))
+        }
     }
 }
 
@@ -405,6 +420,18 @@ mod tests {
         }
         assert!(!text.contains("<details>"), "{text}");
         assert!(text.contains("| `patches/p/0001-a.patch` | shifted | context only |"), "{text}");
+    }
+
+    #[test]
+    fn a_page_shows_the_beginning_of_a_long_difference() {
+        let mut report = report(None);
+        let lines = |count: usize| (0..count).map(|line| format!("+line {line};\n")).collect::<String>();
+        report.patches[0].difference = lines(40);
+        assert!(report.markdown().contains("    +line 39;\n\n</details>"), "{}", report.markdown());
+        report.patches[0].difference = lines(140);
+        let page = report.markdown();
+        let end = "    +line 39;\n    ... 100 more lines, in the diff of the patch file\n\n</details>";
+        assert!(page.contains(end), "{page}");
     }
 
     #[test]

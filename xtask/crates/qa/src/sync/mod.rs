@@ -26,7 +26,7 @@ use espalier_core::ui;
 use espalier_patches::lock_file;
 use espalier_patches::rebase::{self, MoveOptions, Prepared, Upstream};
 use espalier_patches::report::proof::MoveProof;
-use espalier_patches::report::proof_text::sentence;
+use espalier_patches::report::proof_text::open_sentences;
 use espalier_patches::report::rebase::PatchMove;
 use espalier_patches::report::status::StatusReport;
 use espalier_patches::status;
@@ -226,12 +226,12 @@ fn failed(context: &Context, report: &SyncReport, what: String) -> Result<Error>
     Ok(Error::no(what).detail(failures(report).join("\n")).hint(hint))
 }
 
-/// Returns one line for each check and difference that stops the move.
+/// Returns one line for each check and each entry of differences that stops the move.
 fn failures(report: &SyncReport) -> Vec<String> {
     let checks = report.checks.iter();
     checks
         .filter_map(|check| Some(format!("{}: {}", check.name, check.error.as_ref()?.lines().next()?)))
-        .chain(report.proof.open().iter().map(|(name, finding)| format!("{name}: {}", sentence(finding))))
+        .chain(open_sentences(&report.proof))
         .chain(report.proof.stale.iter().cloned())
         .collect()
 }

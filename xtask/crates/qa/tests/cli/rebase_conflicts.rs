@@ -138,8 +138,8 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
             return "good day to you";
         }
 
-    warning: patches undo what upstream did since the old pin:
-      0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
+    note: resolutions rewrite lines of upstream, and keep every word of them:
+      0001-greet-more-warmly.patch rewrites src/greet.c:6, which upstream added: return "hi";
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move

@@ -104,8 +104,8 @@ fn a_conflict_is_handed_over_by_the_command_of_the_warning() {
       ++    return "good evening to you all";
         }
 
-    warning: patches undo what upstream did since the old pin:
-      0002-greet-all.patch deletes src/greet.c:8, which upstream added: return "good evening to you";
+    note: resolutions rewrite lines of upstream, and keep every word of them:
+      0002-greet-all.patch rewrites src/greet.c:8, which upstream added: return "good evening to you";
 
     next: cargo xtask prove --variant child HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask build --variant child    # the rebase has compiled nothing

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::support::editing::commit_project;
 use super::support::moving::{Move, greet, upstream_greets_otherwise};
 use super::support::{files, git};
 
@@ -36,9 +37,9 @@ fn upstreams_attributes_convert_nothing() {
 fn decisions_before_a_conflict_hold_after_it() {
     let moving = Move::new(upstream_greets_otherwise);
     moving.rebase(&["--strict", "--no-range-diff"]).code(4);
-    moving.solve(greet("hi there"));
+    moving.solve(greet("hey there"));
     moving.run(&["--continue"]).code(4);
-    moving.solve(greet("hi there, dear"));
+    moving.solve(greet("hey there, dear"));
     let before = moving.committed();
     insta::assert_snapshot!(moving.run(&["--continue"]), @r#"
     exit: 1
@@ -67,11 +68,49 @@ fn decisions_before_a_conflict_hold_after_it() {
     warning: patches undo what upstream did since the old pin:
       0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
 
+    warning: the move made differences that nothing accounts for; `prove` lists them
+
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
     next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
     "#);
+    moving.assert_moved();
+}
+
+/// Both sides rewrote a line, and the resolution has every word of both: `prove` accepts that, and so does `--strict`.
+#[test]
+fn a_line_rewritten_on_both_sides_passes_strict() {
+    let moving = Move::new(upstream_greets_otherwise);
+    commit_project(&moving.project);
+    moving.rebase(&["--strict"]).code(4);
+    moving.solve(greet("hi there"));
+    moving.run(&["--continue"]).code(4);
+    moving.solve(greet("hi there, dear"));
+    let said = moving.run(&["--continue"]).success().stdout;
+    let note = "note: resolutions rewrite lines of upstream, and keep every word of them:\n  \
+                0001-greet-more-warmly.patch rewrites src/greet.c:6, which upstream added: return \"hi\";\n";
+    assert!(said.contains(note) && !said.contains("warning: patches undo"), "{said}");
+    moving.assert_moved();
+    moving.project.run(&["prove", "HEAD"]).success();
+}
+
+/// Both sides add some of the same lines. The patch is dropped, and the tree is upstream's: nothing of it is undone.
+#[test]
+fn a_skipped_patch_undoes_nothing() {
+    const FILE: &str = "src/mmq.c";
+    let begin = "\n\n\n#ifdef MUL_MAT_ID\n\n\n\n#ifdef MUL_MAT_ID\n\n\n\n";
+    let types = "#include \"mul_mmq_shmem_types.glsl\"\n";
+    let load = "#define LOAD_VEC_A (4 * QUANT_R_MMQ)\n#define LOAD_VEC_B 16\n\n\n\n";
+    let write = |text: String| move |folder: &Path| files::write(&folder.join(FILE), &text);
+    let moving = Move::with_base(
+        write(format!("{begin}\n\n\n\n#define LOAD_VEC_B 16\n\n#ifdef MUL_MAT_ID\n\n\n\n\n")),
+        write(format!("{begin}\n{types}\n\n\n{load}")),
+        write(format!("{begin}{types}\n#ifdef MUL_MAT_ID\n\n\n{load}")),
+    );
+    moving.rebase(&["--strict"]).code(4);
+    let said = moving.run(&["--skip"]).success().stdout;
+    assert!(!said.contains("undo what upstream did"), "{said}");
     moving.assert_moved();
 }
 

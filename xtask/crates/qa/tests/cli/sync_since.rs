@@ -65,7 +65,14 @@ fn a_difference_without_a_reason_holds_the_report_back() {
     let entries = "docs/syncs/v1.0-to-v2.0.toml";
     project.write(entries, project.read(entries).replace("why = \"\"", "why = \"shorter\""));
     project.run_build(&["sync", "--since", "HEAD"]).success();
-    assert!(project.read("docs/syncs/v1.0-to-v2.0.md").contains("shorter"));
+    let page = project.read("docs/syncs/v1.0-to-v2.0.md");
+    assert!(page.contains("shorter"), "{page}");
+    // The section can be made again by itself.
+    let section = project.run(&["prove", "HEAD", "--markdown"]).success().stdout;
+    assert!(
+        section.starts_with("## Proof of the move\n") && page.contains(section.trim()),
+        "{section}\n{page}"
+    );
 }
 
 #[test]
