@@ -352,19 +352,23 @@ fn after_dry_run(report: &RebaseReport, options: &Options) -> Option<String> {
     let mut command = next_command("rebase", &[("--to", to), ("--from", from)]);
     let choices = options.choices();
     let is_met = |fate: Fate| report.count(|other| other == fate) > 0;
+    // The two exclude each other: an explicit choice holds. A counter in doubt is edited, because trimming keeps it.
+    let is_in_doubt = report.patches.iter().any(|patch| patch.counter_in_doubt);
+    let edits = choices.edit_upstreamed || is_in_doubt && !choices.trim_upstreamed;
     for (flag, is_needed) in [
         ("--drop-upstreamed", choices.drop_upstreamed || is_met(Fate::Upstreamed)),
-        ("--trim-upstreamed", choices.trim_upstreamed || is_met(Fate::PartlyUpstreamed)),
-        ("--edit-upstreamed", choices.edit_upstreamed),
+        ("--trim-upstreamed", !edits && (choices.trim_upstreamed || is_met(Fate::PartlyUpstreamed))),
+        ("--edit-upstreamed", edits),
     ] {
-        // The two that exclude each other: an explicit choice holds.
-        if is_needed && !(flag == "--trim-upstreamed" && choices.edit_upstreamed) {
+        if is_needed {
             command += &format!(" {flag}");
         }
     }
-    let effect = match is_met(Fate::Conflict) {
-        true => "it stops at each patch in conflict",
-        false => "move them",
+    let effect = match (is_met(Fate::Conflict), edits && is_met(Fate::PartlyUpstreamed)) {
+        (true, false) => "it stops at each patch in conflict",
+        (true, true) => "it stops at each patch in conflict, and at those that upstream has in part",
+        (false, true) => "it stops at each patch that upstream has in part",
+        (false, false) => "move them",
     };
     Some(format!("{effect}: {command}"))
 }

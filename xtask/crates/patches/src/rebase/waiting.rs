@@ -302,8 +302,8 @@ fn solved(
     let listed = verify::listed(&beside).into_iter().map(|edit| format!("edited beside them: {edit}"));
     let notes = std::iter::once(how.to_string()).chain(listed).collect();
     let same = same_functions::accepted(&stop.replayed, &repo.store, resolved.tree)?;
-    let done =
-        DonePatch { file: here.file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes };
+    let (file, commit) = (here.file.to_string(), Some(commit.to_string()));
+    let done = DonePatch { file, commit, by_hand: true, notes, counter_in_doubt: false };
     Ok((done, same))
 }
 
@@ -403,7 +403,8 @@ fn confirm(here: &Place<'_, '_>, state: &RebaseState, done: &DonePatch) {
 
 fn skipped(here: &Place<'_, '_>) -> DonePatch {
     let notes = vec!["skipped by hand".to_string()];
-    DonePatch { file: here.file.to_string(), commit: None, by_hand: true, notes }
+    let file = here.file.to_string();
+    DonePatch { file, commit: None, by_hand: true, notes, counter_in_doubt: false }
 }
 
 fn beyond() -> Error {

@@ -8,6 +8,8 @@ use super::conflict::{
 };
 use super::replay::by_earlier;
 
+/// Reason of a file that merges, and that is handed over because both sides made the same change.
+const SHARED_CHANGES: &str = "shared-changes";
 /// Maximum number of patches that are named beside a hunk.
 const OTHERS_SHOWN: usize = 8;
 /// Maximum number of lines of a diff that are shown for a hunk.
@@ -53,6 +55,9 @@ fn reason(package: &ConflictPackage) -> String {
             format!("The change of {} does not merge with {} automatically.", patch.file, sibling.file)
         }
         (Some(sibling), StopKind::Edit) => format!("{} waits to be edited.", sibling.file),
+        (None, StopKind::Conflict) if shares_changes(package) => {
+            format!("{} is to be edited: {upstream} {to} has a part of it.", patch.file)
+        }
         (None, StopKind::Conflict) => {
             format!("{} does not apply to {upstream} {to} automatically.", patch.file)
         }
@@ -60,6 +65,11 @@ fn reason(package: &ConflictPackage) -> String {
             format!("{} applies to {upstream} {to}, and waits to be edited.", patch.file)
         }
     }
+}
+
+/// Whether the patch merges, and a person asked to edit what upstream has of it.
+fn shares_changes(package: &ConflictPackage) -> bool {
+    !package.files.is_empty() && package.files.iter().all(|file| file.reason == SHARED_CHANGES)
 }
 
 /// The content of the work tree, and the change that the patch has got since its sibling was made for it.
@@ -172,7 +182,9 @@ fn likeness(hunk: &PackagedHunk, name: &str) -> Option<String> {
         one.zip(other).is_some_and(|(one, other)| bare(one) == bare(other))
     };
     let without_comments = |text: &[u8]| without_comments(text, mark);
-    if is_same(ours, theirs, &without_space) {
+    if ours.is_some() && ours == theirs {
+        Some("both sides have the same text".to_string())
+    } else if is_same(ours, theirs, &without_space) {
         Some("both sides have the same text but for white space".to_string())
     } else if is_same(ours, theirs, &without_comments) {
         Some("both sides have the same code but for comments".to_string())
