@@ -30,6 +30,8 @@ mod verify;
 mod waiting;
 mod walk;
 
+use std::ffi::OsString;
+
 use clap::Args;
 use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pin, Pins, Variant};
@@ -47,6 +49,7 @@ pub use on_tip::conflicts_on;
 use serde_json::json;
 use target::Target;
 pub use target::refuse_unverified;
+use verify::AllowedEdits;
 pub use waiting::{abort, prove_done, resume, skip};
 
 use crate::generation;
@@ -74,9 +77,10 @@ pub struct Options {
     /// parents'). Can be repeated.
     #[arg(long, value_name = "NNNN", conflicts_with_all = ["dry_run", "abort"])]
     pub edit: Vec<String>,
-    /// With `--continue`: accept edits of files and lines that were not in conflict.
-    #[arg(long, requires = "go_on")]
-    pub allow_edits: bool,
+    /// With `--continue`: accept edits of files and lines that were not in conflict, in these files only, or in all if none
+    /// is named. Can be repeated.
+    #[arg(long, value_name = "PATH", num_args = 0.., requires = "go_on")]
+    pub allow_edits: Option<Vec<OsString>>,
     /// Fail if a patch would undo what upstream did since the old pin: lines that it added or deleted, or a
     /// binary file that it changed.
     #[arg(long, overrides_with = "no_strict")]
@@ -189,7 +193,10 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     match options.step {
         Step { abort: true, .. } => abort(context, variant),
         Step { skip: true, .. } => finished(context, skip(context, variant, wishes)?),
-        Step { go_on: true, .. } => finished(context, resume(context, variant, wishes, options.allow_edits)?),
+        Step { go_on: true, .. } => {
+            let allowed = AllowedEdits::of(options.allow_edits.as_deref());
+            finished(context, resume(context, variant, wishes, allowed)?)
+        }
         _ => begin(context, options),
     }
 }

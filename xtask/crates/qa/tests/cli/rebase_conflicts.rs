@@ -546,7 +546,7 @@ fn unstaged_changes_of_protected_files_are_restored() {
     error: `target/espalier/rebase/hello/work/README.md` is modified but not staged
       next: undo it: git -C target/espalier/rebase/hello/work restore -- README.md
       next: then: cargo xtask rebase --continue
-      next: or keep it in this patch: git -C target/espalier/rebase/hello/work add README.md && cargo xtask rebase --continue --allow-edits
+      next: or keep it in this patch: git -C target/espalier/rebase/hello/work add README.md && cargo xtask rebase --continue --allow-edits README.md
     ");
     git::git(&moving.work(), &["restore", "--", "README.md"]);
     moving.run(&["--continue"]).code(4).says(&["0003-greet-dearly.patch does not apply"]);
