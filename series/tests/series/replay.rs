@@ -434,6 +434,29 @@ fn upstreamed_hunks_are_named_all_or_some() {
     assert_eq!(replayed.files[0].merge_kind, MergeKind::PartlyThere { lines: 2, of: 4 });
 }
 
+/// A line that both sides deleted leaves nothing to decide. One of two equal lines does: each side may mean another one.
+#[test]
+fn a_deletion_that_both_sides_made_is_not_asked_about() {
+    let tail = function("one", 3);
+    let patch = |old: &str, new: &str, deleted: &str| {
+        let hunks = format!(
+            "@@ -1,4 +1,3 @@\n int a;\n-set();\n {deleted}\n int b;\n@@ -8,3 +7,3 @@ static int one(int x) {{\n     y += 2;\n\
+             -    y *= 3;\n+    y *= 4;\n     y -= 4;\n"
+        );
+        read(&modify("a.c", old, new, &hunks))
+    };
+    for (below, kind) in [
+        ("get();", MergeKind::DeletedByBoth { lines: 1 }),
+        ("set();", MergeKind::PartlyThere { lines: 1, of: 3 }),
+    ] {
+        let old = format!("int a;\nset();\n{below}\nint b;\n{tail}");
+        let upstream = old.replacen("set();\n", "", 1);
+        let new = upstream.replace("*= 3", "*= 4");
+        let replayed = on(&old, &upstream, &patch(&old, &new, below));
+        assert_eq!(replayed.files[0].merge_kind, kind, "{replayed:?}");
+    }
+}
+
 #[test]
 fn a_renamed_file_is_followed_when_it_is_clear_where_to() {
     let base = function("one", 3);

@@ -172,6 +172,12 @@ pub fn notes_on(replayed: &Replayed) -> Vec<String> {
             MergeKind::PartlyThere { lines, of } => {
                 notes.push(format!("{path}: upstream has {lines} of {of} changed lines"));
             }
+            MergeKind::DeletedByBoth { lines: 1 } => {
+                notes.push(format!("{path}: both sides deleted the same line"));
+            }
+            MergeKind::DeletedByBoth { lines } => {
+                notes.push(format!("{path}: both sides deleted the same {lines} lines"));
+            }
             MergeKind::Unchanged | MergeKind::Placed | MergeKind::Merged | MergeKind::Conflict(_) => {}
         }
     }
