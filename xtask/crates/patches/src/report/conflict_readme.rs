@@ -3,8 +3,8 @@
 use espalier_series::{ConflictKind, lossy, printable};
 
 use super::conflict::{
-    ChangeSince, ConflictPackage, OtherPatch, PackagedHunk, PackagedPatch, PackagedSibling, PackagedSide,
-    RelatedChange, StopKind,
+    ChangeSince, ConflictPackage, FoundText, Occurrence, OtherPatch, PackagedHunk, PackagedPatch,
+    PackagedSibling, PackagedSide, PatchHunk, RelatedChange, StopKind,
 };
 use super::replay::by_earlier;
 
@@ -12,6 +12,12 @@ use super::replay::by_earlier;
 const SHARED_CHANGES: &str = "shared-changes";
 /// Maximum number of patches that are named beside a hunk.
 const OTHERS_SHOWN: usize = 8;
+/// Maximum number of other places of the new tree that are named beside a hunk.
+const PLACES_SHOWN: usize = 4;
+/// Number of lines from which on a side is so large that it does not show the change of the patch.
+const MANY: usize = 100;
+/// Factor by which a side is smaller if upstream has emptied the file.
+const EMPTIED: usize = 10;
 /// Maximum number of lines of a diff that are shown for a hunk.
 const DIFF_SHOWN: usize = 60;
 /// The same for each file with a related change.
@@ -145,7 +151,7 @@ fn describe(hunk: &PackagedHunk, ours: &str) -> String {
     if let Some(likeness) = likeness(hunk, ours) {
         text += &format!("  {likeness}\n");
     }
-    text + &others(&hunk.other_patches)
+    text + &elsewhere(&hunk.elsewhere) + &others(&hunk.other_patches)
 }
 
 fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk, name: &str) -> String {
@@ -155,9 +161,9 @@ fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk, name: &str) -> String 
     };
     let (base, ours, theirs) = (count(&hunk.base), count(&hunk.ours), count(&hunk.theirs));
     match kind {
-        ConflictKind::BothChanged => {
+        ConflictKind::BothChanged => emptied(hunk, name).unwrap_or_else(|| {
             format!("both change the same {base}: {name} to {ours}, the patch to {theirs}")
-        }
+        }),
         ConflictKind::BothAdded => {
             format!("both add lines at one place, and change none: {name} {ours}, the patch {theirs}")
         }
@@ -168,6 +174,37 @@ fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk, name: &str) -> String 
             format!("the patch adds the lines of {name} too, and {theirs} more: take theirs")
         }
     }
+}
+
+/// Describes a conflict with a file that has lost nearly all of its lines: the number of lines of the patch's side says
+/// nothing about the patch then.
+fn emptied(hunk: &PackagedHunk, name: &str) -> Option<String> {
+    let [base, ours] = [&hunk.base, &hunk.ours].map(|side| side.as_ref().map(|side| side.span.lines));
+    let (base, ours) = base.zip(ours).filter(|(base, ours)| *base >= MANY && ours * EMPTIED <= *base)?;
+    let first = hunk.patch_hunks.first()?;
+    let sum = |of: fn(&PatchHunk) -> usize| hunk.patch_hunks.iter().map(of).sum::<usize>();
+    let changes = [("adds", sum(|hunk| hunk.added)), ("deletes", sum(|hunk| hunk.deleted))];
+    let lines = |count: usize| if count == 1 { "1 line".to_string() } else { format!("{count} lines") };
+    let changes = changes.iter().filter(|(_, count)| *count > 0);
+    let changes: Vec<String> = changes.map(|(verb, count)| format!("{verb} {}", lines(*count))).collect();
+    let place = match hunk.patch_hunks.len() {
+        1 => format!("after line {} of the base", first.after),
+        places => format!("in {places} places, the first after line {} of the base", first.after),
+    };
+    Some(format!("{name} reduced these {base} lines to {ours}; the patch {} {place}", changes.join(" and ")))
+}
+
+/// Names places of the new tree that have text that the patch expects.
+fn elsewhere(places: &[Occurrence]) -> String {
+    let place = |place: &Occurrence| {
+        let what = match place.found {
+            FoundText::Line => "a line that the patch expects",
+            FoundText::Hunk | FoundText::Lines => "the text that the patch expects",
+        };
+        let function = place.function.as_ref().map(|name| format!(", in `{name}`")).unwrap_or_default();
+        format!("  {what} is in {}:{}{function}\n", place.path.as_str(), place.line)
+    };
+    places.iter().take(PLACES_SHOWN).map(place).collect()
 }
 
 /// Describes sides that differ only in white space or comments.
