@@ -30,10 +30,8 @@ fn a_change_never_goes_into_a_lookalike() {
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
-         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: upstream changed the same lines
-      it stopped applying at dea5d5005d4c Change upstream (Test Person)
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -81,11 +79,9 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
-         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: review it: the change fits, but maybe not where it was meant to go
         line 8: moved function: made for `int words_twin_left(int value) {`, would land in `int words_twin_right(int value) {`
-      it stopped applying at 3df539e8caf6 Change upstream (Test Person)
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue

@@ -199,7 +199,11 @@ fn second_patch_on_the_first() -> Move {
     git::commit(&fork, "Count on");
     project.take_series(&fork);
     std::fs::remove_dir_all(&fork).unwrap();
-    Move::of(project, upstream_greets_otherwise)
+    Move::of(project, |upstream| {
+        upstream_greets_otherwise(upstream);
+        git::commit(upstream, "Greet otherwise");
+        files::write(&upstream.join("docs/more.txt"), "more\n");
+    })
 }
 
 /// Upstream has not changed the lines of the second conflict: they are as they are because the first patch was dropped.
