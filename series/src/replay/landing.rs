@@ -188,8 +188,8 @@ impl Places<'_, '_> {
         is_in_function && lines.clone().any(is_anchor) && self.is_elsewhere_from_below(region, heads.ours)
     }
 
-    /// Returns whether the lines at a region are either where the merge puts them or outside of the function `own` of ours,
-    /// in the alignment from the bottom up.
+    /// Returns whether the lines at a region are either where the merge puts them or outside of the function `own`, in the
+    /// alignment from the bottom up.
     fn is_elsewhere_from_below(&self, region: &Region, own: Option<usize>) -> bool {
         let Range { start, end } = region.base;
         (start.saturating_sub(1)..=end).all(|at| {
