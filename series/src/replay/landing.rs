@@ -167,10 +167,10 @@ impl Places<'_, '_> {
         }
     }
 
-    /// Returns whether a place is certain although the two alignments differ. Upstream has left the lines of the hunk as they
-    /// are, with nothing between them; one of them, in the same function, occurs once on either side, and both alignments
-    /// have it there; and the place in the other alignment is in another function. This is what a function of the same form
-    /// leads to that upstream added below. Two places in one function stay in doubt.
+    /// Returns whether a place is certain although the two alignments differ. Upstream has left the lines of the hunk
+    /// as they are, with nothing between them; one of them, in the same function, occurs once on either side, and both
+    /// alignments have it there; and the place in the other alignment is in another function. This is what a function
+    /// of the same form leads to that upstream added below. Two places in one function stay in doubt.
     fn is_settled_by_context(&self, region: &Region) -> bool {
         let has_region =
             |lines: &Range<usize>| lines.start <= region.base.start && region.base.end <= lines.end;
@@ -188,8 +188,8 @@ impl Places<'_, '_> {
         is_in_function && lines.clone().any(is_anchor) && self.is_elsewhere_from_below(region, heads.ours)
     }
 
-    /// Returns whether the lines at a region are either where the merge puts them or outside of the function `own`, in the
-    /// alignment from the bottom up.
+    /// Returns whether the lines at a region are either where the merge puts them or outside of the function `own`, in
+    /// the alignment from the bottom up.
     fn is_elsewhere_from_below(&self, region: &Region, own: Option<usize>) -> bool {
         let Range { start, end } = region.base;
         (start.saturating_sub(1)..=end).all(|at| {

@@ -32,12 +32,7 @@ pub fn text(report: &RebaseReport) -> String {
         }
     }
     text += &counters_in_doubt(report);
-    if !report.reverts.is_empty() {
-        text += "\nwarning: patches undo what upstream did since the old pin:\n";
-    }
-    for revert in &report.reverts {
-        text += &format!("  {revert}\n");
-    }
+    text += &reverts(report);
     for note in report.proof.iter().flat_map(notes_on_words) {
         text += &format!("\n{note}\n");
     }
@@ -70,6 +65,14 @@ fn counters_in_doubt(report: &RebaseReport) -> String {
         "\nwarning: trimmed patches keep upstream's value of a possible counter; if both sides added an entry, it is too \
          low: set it with `cargo xtask edit`\n{files}"
     )
+}
+
+fn reverts(report: &RebaseReport) -> String {
+    let lines: String = report.reverts.iter().map(|revert| format!("  {revert}\n")).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\nwarning: patches undo what upstream did since the old pin:\n{lines}"),
+    }
 }
 
 fn references(references: &[NumberReference]) -> String {
