@@ -47,7 +47,7 @@ pub struct Cli<C: Commands> {
     /// Print one JSON value on stdout instead of text.
     #[arg(long, global = true)]
     json: bool,
-    /// Print errors only.
+    /// Print no progress, only the result, warnings and errors.
     #[arg(long, short, global = true)]
     quiet: bool,
     /// Do not use the network; say what is missing instead.

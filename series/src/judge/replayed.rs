@@ -76,6 +76,12 @@ pub enum MergeKind {
         /// Number of changed lines of the patch.
         of: usize,
     },
+    /// Both sides deleted the same lines and made no other change alike, so nothing of that is left to decide; the rest was
+    /// merged.
+    DeletedByBoth {
+        /// Number of these lines.
+        lines: usize,
+    },
     /// There is a conflict to resolve.
     Conflict(Box<FileConflict>),
 }

@@ -31,9 +31,13 @@ fn kind_of_drift(file: &FilePatch, now: &ReplayedFile, tree: &dyn Tree) -> Resul
         (MergeKind::AlreadyThere, _) => difference(file, now, tree),
         (_, Some(followed)) => Ok(FileDriftKind::Moved { to: followed.to.to_string() }),
         (MergeKind::Unchanged, None) => Ok(FileDriftKind::Exact),
-        (MergeKind::Placed | MergeKind::Merged | MergeKind::PartlyThere { .. }, None) => {
-            difference(file, now, tree)
-        }
+        (
+            MergeKind::Placed
+            | MergeKind::Merged
+            | MergeKind::PartlyThere { .. }
+            | MergeKind::DeletedByBoth { .. },
+            None,
+        ) => difference(file, now, tree),
     }
 }
 

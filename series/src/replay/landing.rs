@@ -2,8 +2,8 @@
 //!
 //! A merge considers lines alone. If a text repeats itself, upstream's change may have another equally good alignment,
 //! which would put the patch's change elsewhere: so the texts are also compared from the bottom up, and both alignments
-//! have to agree. If upstream deleted the patched function and a look-alike stays, the function tells: its head must be
-//! the line that the merge maps the old head to.
+//! have to agree, unless the context of the hunk is in one of the two places only. If upstream deleted the patched
+//! function and a look-alike stays, the function tells: its head must be the line that the merge maps the old head to.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -50,6 +50,7 @@ pub(crate) fn check_landing(
         from_below: merge.by_ours_from_below(),
         occurrences: merge.occurrences(),
         made_twice,
+        hunks,
         known,
         own: OnceCell::new(),
     };
@@ -83,6 +84,7 @@ struct Places<'m, 'a> {
     from_below: Vec<ChangedRun>,
     occurrences: Occurrences<'m>,
     made_twice: Vec<Range<usize>>,
+    hunks: &'m [Hunk],
     known: Known<'m>,
     /// Lines that earlier patches of the series have put into either text; read when a place is in doubt.
     own: OnceCell<Option<Sides<Vec<Range<usize>>>>>,
@@ -94,7 +96,7 @@ type OtherHead = Sides<Option<usize>>;
 impl Places<'_, '_> {
     fn ambiguity(&self, region: &Region) -> Option<Ambiguity> {
         let is_made_twice = self.made_twice.iter().any(|lines| lines.contains(&region.base.start));
-        if !self.is_the_same_from_below(region) {
+        if !self.is_the_same_from_below(region) && !self.is_settled_by_context(region) {
             Some(self.describe(PatchClass::Ambiguous, region, &self.heads_above(region)))
         } else if let Some(other) = self.other_head(region).filter(|other| !self.is_settled(region, other)) {
             Some(self.describe(PatchClass::MovedFunction, region, &other))
@@ -159,11 +161,42 @@ impl Places<'_, '_> {
     }
 
     fn heads_above(&self, region: &Region) -> OtherHead {
-        let head = |heads: &[Option<usize>], at: usize| heads.get(at).copied().flatten();
         Sides {
-            base: head(&self.heads.base, region.base.start),
-            ours: head(&self.heads.ours, region.ours.start),
+            base: head_at(&self.heads.base, region.base.start),
+            ours: head_at(&self.heads.ours, region.ours.start),
         }
+    }
+
+    /// Returns whether a place is certain although the two alignments differ. Upstream has left the lines of the hunk
+    /// as they are, with nothing between them; one of them, in the same function, occurs once on either side, and both
+    /// alignments have it there; and the place in the other alignment is in another function. This is what a function
+    /// of the same form leads to that upstream added below. Two places in one function stay in doubt.
+    fn is_settled_by_context(&self, region: &Region) -> bool {
+        let has_region =
+            |lines: &Range<usize>| lines.start <= region.base.start && region.base.end <= lines.end;
+        let Some(lines) = self.hunks.iter().map(Hunk::old_lines).find(has_region) else { return false };
+        let Some(place) = self.merge.place_of(&lines) else { return false };
+        let heads = self.heads_above(region);
+        let is_anchor = |at: usize| {
+            let there = place + at - lines.start;
+            self.occurrences.of_base_line(at) == (1, 1)
+                && image(&self.from_below, at) == Some(there)
+                && head_at(&self.heads.base, at) == heads.base
+                && head_at(&self.heads.ours, there) == heads.ours
+        };
+        let is_in_function = heads.base.is_some() && heads.ours.is_some();
+        is_in_function && lines.clone().any(is_anchor) && self.is_elsewhere_from_below(region, heads.ours)
+    }
+
+    /// Returns whether the lines at a region are either where the merge puts them or outside of the function `own`, in
+    /// the alignment from the bottom up.
+    fn is_elsewhere_from_below(&self, region: &Region, own: Option<usize>) -> bool {
+        let Range { start, end } = region.base;
+        (start.saturating_sub(1)..=end).all(|at| {
+            image(&self.from_below, at).is_some_and(|there| {
+                there + start == region.ours.start + at || head_at(&self.heads.ours, there) != own
+            })
+        })
     }
 
     /// A line that is only added needs one neighbour at its old place.
@@ -218,6 +251,11 @@ impl Places<'_, '_> {
         let is_replaced = run_at(self.merge.by_ours(), own).is_some_and(|run| run.new.contains(&there));
         is_replaced && old_in_ours == 0 && new_in_base == 0
     }
+}
+
+/// Returns the head of the function that a line is in.
+fn head_at(heads: &[Option<usize>], at: usize) -> Option<usize> {
+    heads.get(at).copied().flatten()
 }
 
 /// Returns the scopes around a place, innermost first: those of the last line before it that is not blank, because the

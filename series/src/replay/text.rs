@@ -67,6 +67,7 @@ fn kind_of_merge(merge: &ThreeWay<'_>, hunks: &[HunkClass]) -> MergeKind {
     match merge.lines_there() {
         (0, _) if hunks.iter().all(is_placed) => MergeKind::Placed,
         (0, _) => MergeKind::Merged,
+        (lines, _) if merge.shares_only_deletions() => MergeKind::DeletedByBoth { lines },
         (lines, of) => MergeKind::PartlyThere { lines, of },
     }
 }
@@ -101,7 +102,9 @@ fn hunk_class(
     if !uncertain.is_empty() {
         return HunkClass::Ambiguous;
     }
-    let there = regions.iter().filter(|region| region.is_alike()).count();
+    let is_asked_about = !merge.shares_only_deletions();
+    let is_there = |region: &&&Region| is_asked_about && region.is_alike();
+    let there = regions.iter().filter(is_there).count();
     let own = hunk.old_lines();
     match (there, merge.place_of(&own)) {
         (0, Some(place)) => HunkClass::at_offset(signed(place) - signed(own.start)),

@@ -183,6 +183,21 @@ impl<'a> ThreeWay<'a> {
         (self.alike().map(size).sum(), self.regions.iter().map(size).sum())
     }
 
+    /// Returns whether the only changes that both sides made alike are deletions, and theirs made others. A line that both
+    /// deleted is gone, whatever each deleted it for: unlike an addition, it cannot be meant twice. Beside an equal line it
+    /// can, because each side may have deleted another one.
+    pub fn shares_only_deletions(&self) -> bool {
+        let line = |at: Option<usize>| at.and_then(|at| self.base.get(at));
+        let is_certain = |region: &Region| {
+            let Range { start, end } = region.base;
+            let is_next_to_equal = line(Some(end)).is_some_and(|below| line(Some(start)) == Some(below))
+                || line(start.checked_sub(1)).is_some_and(|above| line(end.checked_sub(1)) == Some(above));
+            start < end && region.ours.is_empty() && !is_next_to_equal
+        };
+        let (there, of) = self.lines_there();
+        there > 0 && there < of && self.alike().all(is_certain)
+    }
+
     /// Returns the place in ours of these lines of the base, from 0; `None` unless ours has all of them, with nothing
     /// between them.
     pub fn place_of(&self, lines: &Range<usize>) -> Option<usize> {

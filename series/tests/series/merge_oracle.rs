@@ -125,7 +125,9 @@ fn is_consistent(file: &ReplayedFile) -> bool {
     }
     match &file.merge_kind {
         MergeKind::Unchanged | MergeKind::Placed => placed == file.hunks.len(),
-        MergeKind::Merged => merged > 0 && placed + merged == file.hunks.len(),
+        MergeKind::Merged | MergeKind::DeletedByBoth { .. } => {
+            merged > 0 && placed + merged == file.hunks.len()
+        }
         MergeKind::AlreadyThere => there == file.hunks.len(),
         MergeKind::PartlyThere { .. } => there > 0 && uncertain + conflicts == 0,
         MergeKind::Conflict(conflict) => match conflict.reason {

@@ -89,6 +89,58 @@ fn changes_inside_the_context_are_merged() {
     assert_eq!(result(&step), upstream.replace("*= 3", "*= 4"));
 }
 
+/// Returns a function that calls `call` in one case, as llama.cpp's operations do.
+fn operation(name: &str, call: &str) -> String {
+    format!("void {name}(int * p) {{\n{}}}\n\n", switch(call))
+}
+
+fn switch(call: &str) -> String {
+    format!(
+        "    switch (p[0]) {{\n        case F32:\n            {{\n                {call}(p);\n            }} break;\n        \
+         default:\n            {{\n                ABORT();\n            }}\n    }}\n"
+    )
+}
+
+const OTHER_CASE: &str =
+    "        case I32:\n            {\n                sort_i32(p);\n            } break;\n";
+
+/// Returns `text` with another case after the first one.
+fn with_other_case(text: &str) -> String {
+    text.replacen("        default:\n", &format!("{OTHER_CASE}        default:\n"), 1)
+}
+
+/// Returns a patch that adds a case to the operation that `base` begins with.
+fn add_case(base: &str) -> Patch {
+    let added: String = OTHER_CASE.lines().map(|line| format!("+{line}\n")).collect();
+    let hunk = format!(
+        "@@ -4,6 +4,10 @@ void sort(int * p) {{\n             {{\n                 sort_f32(p);\n             \
+         }} break;\n{added}         default:\n             {{\n                 ABORT();\n"
+    );
+    read(&modify("a.c", base, &with_other_case(base), &hunk))
+}
+
+/// A function of the same form below fits as well from the bottom up, but the context is in one of the two only.
+#[test]
+fn a_new_function_of_the_same_form_is_not_in_the_way() {
+    let base = format!("{}int end;\n", operation("sort", "sort_f32"));
+    let upstream = base.replace("int end;", &format!("{}int end;", operation("topk", "topk_f32")));
+    let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &add_case(&base));
+    assert!(!step.replayed.has_conflict(), "{:?}", step.replayed);
+    assert_eq!(result(&step), with_other_case(&upstream));
+}
+
+/// Neither of two places in one function is certain, nor one of two that have the whole context.
+#[test]
+fn a_look_alike_that_the_context_does_not_tell_apart_is_left_to_a_person() {
+    let base = format!("{}int end;\n", operation("sort", "sort_f32"));
+    let twice = base.replace("    }\n}\n", &format!("    }}\n{}}}\n", switch("topk_f32")));
+    let copied = base.replace("int end;", &format!("{}int end;", operation("topk", "sort_f32")));
+    for upstream in [twice, copied] {
+        let replayed = on(&base, &upstream, &add_case(&base));
+        assert!(matches!(reason(&replayed), ConflictReason::LookAlike { .. }), "{replayed:?}");
+    }
+}
+
 #[test]
 fn the_same_lines_are_a_conflict() {
     let base = function("one", 3);
@@ -380,6 +432,29 @@ fn upstreamed_hunks_are_named_all_or_some() {
     let replayed = on(&old, &old.replace("last = 1", "last = 2"), &patch);
     assert_eq!(replayed.class(), PatchClass::PartlyUpstreamed, "{replayed:?}");
     assert_eq!(replayed.files[0].merge_kind, MergeKind::PartlyThere { lines: 2, of: 4 });
+}
+
+/// A line that both sides deleted leaves nothing to decide. One of two equal lines does: each side may mean another one.
+#[test]
+fn a_deletion_that_both_sides_made_is_not_asked_about() {
+    let tail = function("one", 3);
+    let patch = |old: &str, new: &str, deleted: &str| {
+        let hunks = format!(
+            "@@ -1,4 +1,3 @@\n int a;\n-set();\n {deleted}\n int b;\n@@ -8,3 +7,3 @@ static int one(int x) {{\n     y += 2;\n\
+             -    y *= 3;\n+    y *= 4;\n     y -= 4;\n"
+        );
+        read(&modify("a.c", old, new, &hunks))
+    };
+    for (below, kind) in [
+        ("get();", MergeKind::DeletedByBoth { lines: 1 }),
+        ("set();", MergeKind::PartlyThere { lines: 1, of: 3 }),
+    ] {
+        let old = format!("int a;\nset();\n{below}\nint b;\n{tail}");
+        let upstream = old.replacen("set();\n", "", 1);
+        let new = upstream.replace("*= 3", "*= 4");
+        let replayed = on(&old, &upstream, &patch(&old, &new, below));
+        assert_eq!(replayed.files[0].merge_kind, kind, "{replayed:?}");
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::called::{Called, Program};
 pub enum Talk {
     /// Status lines and progress.
     Normal,
-    /// Errors only.
+    /// Warnings and errors only; the result of a command is printed elsewhere.
     Quiet,
 }
 

@@ -32,13 +32,15 @@ pub fn blame(
     cause.into_iter().chain(rest).chain(others).collect()
 }
 
-/// Returns the commit at which the patch stopped applying; `None` without upstream's history.
+/// Returns the commit at which the patch stopped applying; `None` without upstream's history, and if that has only one.
 fn cause(here: &Place<'_, '_>) -> Result<Option<String>> {
     let SeriesMove { context, store, stack, tip, .. } = here.series_move;
     if tip.commit.is_zero() {
         return Ok(None);
     }
-    let Some(commits) = history::since(store, tip.commit, stack.pin.tree)? else {
+    // The only commit between the two trees says no more than their names do.
+    let commits = history::since(store, tip.commit, stack.pin.tree)?;
+    let Some(commits) = commits.filter(|commits| commits.len() > 1) else {
         return Ok(None);
     };
     context.ui.status("Judging", format!("the series at {}", count(commits.len())));

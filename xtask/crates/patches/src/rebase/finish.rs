@@ -165,6 +165,7 @@ fn own_moves(
             subject: old.subject.clone(),
             fate,
             notes: done.notes.clone(),
+            counter_in_doubt: done.counter_in_doubt,
             conflicts: Vec::new(),
             blocked_by: Vec::new(),
             range_diff,

@@ -10,7 +10,7 @@ use espalier_series::{FailedPatches, Patch, Replay, Replayed, SeriesProof, repla
 
 use super::Choices;
 use super::dropped::note_losses;
-use super::steps::{Decision, decide, names, notes, shared, step};
+use super::steps::{Decision, Shared, decide, names, notes, shared, step};
 use super::target::{SeriesMove, Target, read_upstream};
 use crate::apply::change_tree;
 use crate::overlays::{self, PinOverlays, UpstreamTree};
@@ -109,13 +109,15 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
             false => Decision::Asks(Fate::Blocked),
         };
         let mut notes = notes(&step.replayed, &upstream, at, decision);
-        notes.extend(shared(series_move, &replay, (at, &step.replayed), decision)?);
+        let Shared { notes: more, counter_in_doubt } =
+            shared(series_move, &replay, (at, &step.replayed), decision)?;
+        notes.extend(more);
         // Conflicts of a blocked patch are omitted: text that it does not find may come from the patch that blocks it,
         // and upstream may not have changed it at all.
         let conflicts = step.replayed.conflicts().filter(|_| blocked_by.is_empty());
         let conflicts = conflicts.map(replay::describe_conflict).collect();
         let moved = patch_move(series_move, file, (patch, &new), (decision, choices));
-        moves.push(PatchMove { notes, conflicts, blocked_by, ..moved });
+        moves.push(PatchMove { notes, counter_in_doubt, conflicts, blocked_by, ..moved });
         new_patches.push(new);
     }
     let old_trees = proof::trees_of_origin(store, &series_move.stack, &origin)?;
@@ -173,6 +175,7 @@ fn patch_move(
         subject: old.subject.clone(),
         fate,
         notes: Vec::new(),
+        counter_in_doubt: false,
         conflicts: Vec::new(),
         blocked_by: Vec::new(),
         range_diff,

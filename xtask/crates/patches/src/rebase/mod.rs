@@ -30,6 +30,8 @@ mod verify;
 mod waiting;
 mod walk;
 
+use std::ffi::OsString;
+
 use clap::Args;
 use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pin, Pins, Variant};
@@ -47,6 +49,7 @@ pub use on_tip::conflicts_on;
 use serde_json::json;
 use target::Target;
 pub use target::refuse_unverified;
+use verify::AllowedEdits;
 pub use waiting::{abort, prove_done, resume, skip};
 
 use crate::generation;
@@ -74,9 +77,10 @@ pub struct Options {
     /// parents'). Can be repeated.
     #[arg(long, value_name = "NNNN", conflicts_with_all = ["dry_run", "abort"])]
     pub edit: Vec<String>,
-    /// With `--continue`: accept edits of files and lines that were not in conflict.
-    #[arg(long, requires = "go_on")]
-    pub allow_edits: bool,
+    /// With `--continue`: accept edits of files and lines that were not in conflict, in these files only, or in all if none
+    /// is named. Can be repeated.
+    #[arg(long, value_name = "PATH", num_args = 0.., requires = "go_on")]
+    pub allow_edits: Option<Vec<OsString>>,
     /// Fail if a patch would undo what upstream did since the old pin: lines that it added or deleted, or a
     /// binary file that it changed.
     #[arg(long, overrides_with = "no_strict")]
@@ -189,7 +193,10 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     match options.step {
         Step { abort: true, .. } => abort(context, variant),
         Step { skip: true, .. } => finished(context, skip(context, variant, wishes)?),
-        Step { go_on: true, .. } => finished(context, resume(context, variant, wishes, options.allow_edits)?),
+        Step { go_on: true, .. } => {
+            let allowed = AllowedEdits::of(options.allow_edits.as_deref());
+            finished(context, resume(context, variant, wishes, allowed)?)
+        }
         _ => begin(context, options),
     }
 }
@@ -352,19 +359,23 @@ fn after_dry_run(report: &RebaseReport, options: &Options) -> Option<String> {
     let mut command = next_command("rebase", &[("--to", to), ("--from", from)]);
     let choices = options.choices();
     let is_met = |fate: Fate| report.count(|other| other == fate) > 0;
+    // The two exclude each other: an explicit choice holds. A counter in doubt is edited, because trimming keeps it.
+    let is_in_doubt = report.patches.iter().any(|patch| patch.counter_in_doubt);
+    let edits = choices.edit_upstreamed || is_in_doubt && !choices.trim_upstreamed;
     for (flag, is_needed) in [
         ("--drop-upstreamed", choices.drop_upstreamed || is_met(Fate::Upstreamed)),
-        ("--trim-upstreamed", choices.trim_upstreamed || is_met(Fate::PartlyUpstreamed)),
-        ("--edit-upstreamed", choices.edit_upstreamed),
+        ("--trim-upstreamed", !edits && (choices.trim_upstreamed || is_met(Fate::PartlyUpstreamed))),
+        ("--edit-upstreamed", edits),
     ] {
-        // The two that exclude each other: an explicit choice holds.
-        if is_needed && !(flag == "--trim-upstreamed" && choices.edit_upstreamed) {
+        if is_needed {
             command += &format!(" {flag}");
         }
     }
-    let effect = match is_met(Fate::Conflict) {
-        true => "it stops at each patch in conflict",
-        false => "move them",
+    let effect = match (is_met(Fate::Conflict), edits && is_met(Fate::PartlyUpstreamed)) {
+        (true, false) => "it stops at each patch in conflict",
+        (true, true) => "it stops at each patch in conflict, and at those that upstream has in part",
+        (false, true) => "it stops at each patch that upstream has in part",
+        (false, false) => "move them",
     };
     Some(format!("{effect}: {command}"))
 }

@@ -350,6 +350,7 @@ fn moves(series_move: &SeriesMove<'_>, state: &SeriesState, new: &[New], choices
             subject: old.subject.clone(),
             fate: if new.patch.is_none() { Fate::Dropped } else { fate },
             notes: done.notes.clone(),
+            counter_in_doubt: done.counter_in_doubt,
             conflicts: Vec::new(),
             blocked_by: Vec::new(),
             range_diff,

@@ -224,6 +224,9 @@ pub struct DonePatch {
     pub by_hand: bool,
     /// Notes for the user.
     pub notes: Vec<String>,
+    /// Whether it was trimmed and keeps upstream's value of what may be a counter.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counter_in_doubt: bool,
 }
 
 impl RebaseState {
@@ -412,6 +415,7 @@ mod tests {
             commit: Some(commit.into()),
             by_hand: false,
             notes: Vec::new(),
+            counter_in_doubt: false,
         };
         let mut series = SeriesState::new("paged", Vec::new(), 0);
         series.done = vec![done(&"cd".repeat(20)), done(&"cd".repeat(19))];
@@ -429,8 +433,13 @@ mod tests {
     fn a_series_begins_where_its_parent_ends_and_no_patch_is_counted_twice() {
         let tree = NamedTree { name: "v1".into(), tree: "ab".repeat(20) };
         let file = |name: &str| (name.to_string(), "digest".to_string());
-        let done =
-            |name: &str| DonePatch { file: name.into(), commit: None, by_hand: false, notes: Vec::new() };
+        let done = |name: &str| DonePatch {
+            file: name.into(),
+            commit: None,
+            by_hand: false,
+            notes: Vec::new(),
+            counter_in_doubt: false,
+        };
         let series = vec![
             SeriesState::new("a", vec![file("a/1"), file("a/2")], 0),
             SeriesState::new("b", vec![file("b/1")], 0),

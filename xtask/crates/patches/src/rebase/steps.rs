@@ -8,7 +8,7 @@ use super::target::SeriesMove;
 use crate::apply;
 use crate::rebase::state::{Choices, TakenPatch, notes_of_patch};
 use crate::report::rebase::Fate;
-use crate::report::replay::{describe_shared, notes_on};
+use crate::report::replay::{describe_kept, describe_shared, notes_on};
 
 /// Returns the names of the two trees, as conflict markers have them.
 pub fn names<'a>(series_move: &'a SeriesMove<'_>) -> TreeNames<'a> {
@@ -54,19 +54,35 @@ pub fn decide(replayed: &Replayed, choices: Choices) -> Decision {
     }
 }
 
-/// Describes what both upstream and a patch changed, if a person has to decide about it.
+/// Changes that both upstream and a patch made.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Their descriptions.
+    pub notes: Vec<String>,
+    /// Whether one of them may be a counter, of which trimming keeps upstream's value.
+    pub counter_in_doubt: bool,
+}
+
+/// Describes what both upstream and a patch changed, if a person has to decide about it. Of a trimmed patch only possible
+/// counters are left to judge: that doubt stays until someone has looked at the value.
 pub fn shared(
     series_move: &SeriesMove<'_>,
     replay: &Replay<'_>,
     (at, replayed): (usize, &Replayed),
     decision: Decision,
-) -> Result<Vec<String>> {
-    if !matches!(decision, Decision::Asks(Fate::PartlyUpstreamed)) {
-        return Ok(Vec::new());
-    }
+) -> Result<Shared> {
+    let is_asked = match decision {
+        Decision::Asks(Fate::PartlyUpstreamed) => true,
+        Decision::Stays if replayed.class() == PatchClass::PartlyUpstreamed => false,
+        _ => return Ok(Shared::default()),
+    };
     let tip = format!("{} {}", series_move.stack.pin.upstream, series_move.tip.name);
     let changes = replay.shared_changes(at, replayed)?;
-    Ok(changes.iter().map(|change| describe_shared(change, &tip)).collect())
+    let shown = changes.iter().filter(|change| is_asked || change.counter.is_some());
+    Ok(Shared {
+        notes: shown.map(|change| describe_shared(change, &tip) + &describe_kept(change)).collect(),
+        counter_in_doubt: changes.iter().any(|change| change.counter.is_some()),
+    })
 }
 
 /// Returns the notes for the user on the patch at `at`.

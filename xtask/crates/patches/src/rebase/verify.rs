@@ -2,6 +2,7 @@
 //! result of the merge, whatever the other side says. A patch that is edited on request may differ in all of its files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
 
@@ -20,6 +21,8 @@ use serde_json::json;
 use super::stop::{Stop, merged_mode, versions};
 use crate::report::content::PathText;
 
+/// Start of a path that is relative to the root of the work tree in any case.
+const HERE: &[u8] = b"./";
 /// Maximum number of edits of one file that are shown.
 const SHOWN_IN_FILE: usize = 10;
 /// Maximum number of files whose edits are shown.
@@ -66,6 +69,11 @@ impl fmt::Display for EditBeside {
 }
 
 impl EditBeside {
+    /// The file.
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
     fn new(path: &[u8], undo: Undo, what: impl Into<String>) -> EditBeside {
         EditBeside { path: path.to_vec(), what: what.into(), lines: None, undo }
     }
@@ -153,23 +161,92 @@ pub fn listed(beside: &[EditBeside]) -> Vec<String> {
     lines
 }
 
-/// Returns an error that names the edits and the way to undo them, unless there are none; `later` is the way to make
-/// them after the rebase.
-pub fn refuse(beside: &[EditBeside], file: &str, work: &str, later: &str) -> Result<()> {
-    if beside.is_empty() {
-        return Ok(());
+/// Edits beside the conflict that the user accepts as a part of the patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AllowedEdits {
+    /// None.
+    Nothing,
+    /// Those of these files.
+    InFiles(Vec<Vec<u8>>),
+    /// All.
+    All,
+}
+
+impl AllowedEdits {
+    /// Returns what the values of `--allow-edits` accept; `None` if it was not given.
+    pub fn of(given: Option<&[OsString]>) -> AllowedEdits {
+        let path = |path: &OsString| {
+            let path = path.as_encoded_bytes();
+            path.strip_prefix(HERE).unwrap_or(path).to_vec()
+        };
+        match given {
+            None => AllowedEdits::Nothing,
+            Some([]) => AllowedEdits::All,
+            Some(paths) => AllowedEdits::InFiles(paths.iter().map(path).collect()),
+        }
     }
-    let what = match beside.len() {
+
+    fn has(&self, edit: &EditBeside) -> bool {
+        match self {
+            AllowedEdits::Nothing => false,
+            AllowedEdits::InFiles(paths) => paths.contains(&edit.path),
+            AllowedEdits::All => true,
+        }
+    }
+
+    /// Refuses a file without such an edit: a path that is misspelt would allow nothing without a word.
+    fn refuse_unused(&self, beside: &[EditBeside]) -> Result<()> {
+        let AllowedEdits::InFiles(paths) = self else { return Ok(()) };
+        let Some(unused) = paths.iter().find(|path| !beside.iter().any(|edit| edit.path == **path)) else {
+            return Ok(());
+        };
+        let what = format!("`{}` has no edit beside what was in conflict", printable(unused));
+        let error = listed(beside).into_iter().fold(Error::usage(what), Error::detail);
+        Err(match beside.is_empty() {
+            true => error.hint("leave it out: cargo xtask rebase --continue"),
+            false => error.hint(format!("name these files: {}", command_that_allows(beside))),
+        })
+    }
+}
+
+/// Returns the command that accepts all of the edits, by the names of their files unless there are very many.
+fn command_that_allows(beside: &[EditBeside]) -> String {
+    let paths: BTreeSet<&[u8]> = beside.iter().map(EditBeside::path).collect();
+    let mut command = "cargo xtask rebase --continue --allow-edits".to_string();
+    if paths.len() <= SHOWN_FILES {
+        for path in paths {
+            // A name that begins with `-` would be read as a flag.
+            let path = if path.starts_with(b"-") { [HERE, path].concat() } else { path.to_vec() };
+            command += &format!(" {}", quoted_bytes(&path));
+        }
+    }
+    command
+}
+
+/// Returns an error that names the edits that are not allowed and the way to undo them, unless there are none; `later` is
+/// the way to make them after the rebase.
+pub fn refuse(
+    beside: &[EditBeside],
+    allowed: &AllowedEdits,
+    (file, work): (&str, &str),
+    later: &str,
+) -> Result<()> {
+    allowed.refuse_unused(beside)?;
+    let refused: Vec<EditBeside> = beside.iter().filter(|edit| !allowed.has(edit)).cloned().collect();
+    let what = match refused.len() {
+        0 => return Ok(()),
         1 => format!("an edit is beside what was in conflict in {file}"),
         count => format!("{count} edits are beside what was in conflict in {file}"),
     };
-    let data: Vec<EditData<'_>> = beside.iter().take(EDITS_LIMIT).map(EditData::of).collect();
+    let data: Vec<EditData<'_>> = refused.iter().take(EDITS_LIMIT).map(EditData::of).collect();
     let error = Error::new(Kind::Conflict, what)
         .with_data("edits", json!(data))
-        .with_data("edits_left_out", json!(beside.len() - data.len()));
-    let error = listed(beside).into_iter().fold(error, Error::detail);
-    Err(with_ways_to_undo(error, beside, &git_in(work))
-        .hint("or accept it as a part of this patch: cargo xtask rebase --continue --allow-edits")
+        .with_data("edits_left_out", json!(refused.len() - data.len()));
+    let error = listed(&refused).into_iter().fold(error, Error::detail);
+    // The files that are allowed already are in the command too.
+    let allow = command_that_allows(beside);
+    Err(with_ways_to_undo(error, &refused, &git_in(work))
+        .hint(format!("or accept it as a part of this patch: {allow}"))
         .hint(format!("or make it later, {later}")))
 }
 
@@ -503,7 +580,7 @@ fn other_mode(path: &[u8], undo: Undo, expected: u32, found: u32) -> EditBeside 
 
 #[cfg(test)]
 mod tests {
-    use super::{EditBeside, EditedLines, OutsideEdit, Undo, listed};
+    use super::{AllowedEdits, EditBeside, EditedLines, OutsideEdit, Undo, command_that_allows, listed};
 
     fn edit(path: &str, line: usize, sides: [(usize, &str); 2]) -> EditBeside {
         let side = |(count, first): (usize, &str)| EditedLines {
@@ -526,6 +603,19 @@ mod tests {
         ] {
             assert_eq!(edit("f.c", 7, sides).to_string(), text);
         }
+    }
+
+    #[test]
+    fn the_command_that_allows_edits_names_each_file_once_and_is_read_back() {
+        let change = [(1, "a"), (1, "b")];
+        let edits = [edit("-f.c", 1, change), edit("a b.c", 1, change), edit("a b.c", 9, change)];
+        let command = command_that_allows(&edits);
+        assert_eq!(command, "cargo xtask rebase --continue --allow-edits ./-f.c 'a b.c'");
+        let allowed = AllowedEdits::of(Some(&["./-f.c".into(), "a b.c".into()]));
+        assert!(edits.iter().all(|edit| allowed.has(edit)));
+        assert!(!allowed.has(&edit("c.c", 1, change)));
+        let many: Vec<EditBeside> = (0..21).map(|number| edit(&format!("{number}.c"), 1, change)).collect();
+        assert!(command_that_allows(&many).ends_with(" --allow-edits"));
     }
 
     #[test]

@@ -14,14 +14,14 @@ use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::sys::work_trees::conflict_tree::{Resolved, read_resolved};
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_core::sys::work_trees::resolutions;
-use espalier_series::{ObjectId, Patch, SameFunction};
+use espalier_series::{ObjectId, Patch, SameFunction, printable};
 use serde_json::json;
 
 use super::new_series::{new_series, prove_replayed};
 use super::place::Place;
 use super::stop::Stop;
 use super::target::{PinMove, SeriesMove, Target, load_with_tip};
-use super::verify::EditBeside;
+use super::verify::{AllowedEdits, EditBeside};
 use super::walk::{Walked, go_on, series_now, stop_again};
 use super::{
     Prepared, Wishes, checks, conflict, edit_stops, finish, on_generation, parent, same_functions, verify,
@@ -32,22 +32,20 @@ use crate::report::proof::ProvenSeries;
 
 /// The user's decision about the patch at which the rebase waits.
 enum Decision {
-    Solved {
-        /// Whether edits beside the conflict are meant.
-        allow_edits: bool,
-    },
+    /// It is resolved; these edits beside the conflict are meant.
+    Solved(AllowedEdits),
     Skip,
 }
 
-/// Continues with what the user has resolved and staged; `allow_edits` accepts edits beside the conflict. The caller
+/// Continues with what the user has resolved and staged; `allowed` are accepted edits beside the conflict. The caller
 /// holds the run lock.
 pub fn resume(
     context: &Context,
     variant: Option<&str>,
     wishes: Wishes<'_>,
-    allow_edits: bool,
+    allowed: AllowedEdits,
 ) -> Result<Prepared> {
-    with_state(context, variant, wishes, &Decision::Solved { allow_edits })
+    with_state(context, variant, wishes, &Decision::Solved(allowed))
 }
 
 /// Drops the patch at which the rebase waits, and continues. The caller holds the run lock.
@@ -117,7 +115,7 @@ fn check_again(context: &Context, pins: &Pins, state: &RebaseState, home: &Path)
     let here = Place::of(&target, state)?;
     let stop = stop_again(&here, &repo, state)?;
     let resolved = read_staged(&here, &repo, (state, &stop))?;
-    accept(&here, &repo, (state, &stop, &resolved), false).map(drop)
+    accept(&here, &repo, (state, &stop, &resolved), &AllowedEdits::Nothing).map(drop)
 }
 
 /// Records resolutions for the next time. A failure to do so must not prevent the abort.
@@ -172,10 +170,10 @@ fn with_state(
     let repo = RebaseRepo::open(&home)?;
     if state.ready {
         let here = Place::of(&target, &state)?;
-        let (done, same) = match decision {
+        let Solved { done, same, beside } = match decision {
             // The patch was handed over before the present choices were made.
-            Decision::Solved { allow_edits } => solved(&here, &repo, &waiting, *allow_edits)?,
-            Decision::Skip => (skipped(&here), Vec::new()),
+            Decision::Solved(allowed) => solved(&here, &repo, &waiting, allowed)?,
+            Decision::Skip => Solved { done: skipped(&here), same: Vec::new(), beside: Vec::new() },
         };
         state.same_functions.extend(same);
         let series = state.series.get_mut(here.series).ok_or_else(beyond)?;
@@ -183,7 +181,7 @@ fn with_state(
         state.leave_stop();
         conflict::write_state(&home, &state)?;
         conflict::remove_package(&home)?;
-        confirm(&here, &waiting, &done);
+        confirm(&here, &waiting, (&done, &beside));
     }
     let walked = go_on(&target, &repo, &mut state);
     match walked? {
@@ -272,17 +270,27 @@ fn changed_files(now: &[SeriesState], then: &[SeriesState]) -> String {
     changed.into_iter().collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the patch as it was resolved, and the functions that were taken as the same.
+/// A patch about which the user has decided.
+struct Solved {
+    /// The patch as it was resolved.
+    done: DonePatch,
+    /// The functions that were taken as the same.
+    same: Vec<SameFunction>,
+    /// The accepted edits beside the conflict.
+    beside: Vec<EditBeside>,
+}
+
+/// Returns the patch as it was resolved.
 fn solved(
     here: &Place<'_, '_>,
     repo: &RebaseRepo,
     state: &RebaseState,
-    allow_edits: bool,
-) -> Result<(DonePatch, Vec<SameFunction>)> {
+    allowed: &AllowedEdits,
+) -> Result<Solved> {
     let layout = &here.series_move.context.layout;
     let stop = stop_again(here, repo, state)?;
     let resolved = read_staged(here, repo, (state, &stop))?;
-    let accepted = accept(here, repo, (state, &stop, &resolved), allow_edits);
+    let accepted = accept(here, repo, (state, &stop, &resolved), allowed);
     if accepted.is_err() && !state.refused {
         // For `--abort`, which records resolutions too.
         let home = layout.rebase(&here.series_move.home);
@@ -302,9 +310,9 @@ fn solved(
     let listed = verify::listed(&beside).into_iter().map(|edit| format!("edited beside them: {edit}"));
     let notes = std::iter::once(how.to_string()).chain(listed).collect();
     let same = same_functions::accepted(&stop.replayed, &repo.store, resolved.tree)?;
-    let done =
-        DonePatch { file: here.file.to_string(), commit: Some(commit.to_string()), by_hand: true, notes };
-    Ok((done, same))
+    let (file, commit) = (here.file.to_string(), Some(commit.to_string()));
+    let done = DonePatch { file, commit, by_hand: true, notes, counter_in_doubt: false };
+    Ok(Solved { done, same, beside })
 }
 
 /// Returns what is staged in the work tree.
@@ -327,18 +335,16 @@ struct Accepted {
     beside: Vec<EditBeside>,
 }
 
-/// Checks a resolution; `allow_edits` accepts edits beside the conflict.
+/// Checks a resolution; `allowed` are accepted edits beside the conflict.
 fn accept(
     here: &Place<'_, '_>,
     repo: &RebaseRepo,
     (state, stop, resolved): (&RebaseState, &Stop, &Resolved),
-    allow_edits: bool,
+    allowed: &AllowedEdits,
 ) -> Result<Accepted> {
     let (file, shown_as) = (here.file, here.series_move.context.layout.show(repo.work()));
     let beside = verify::edits_beside(stop, repo, resolved.tree)?;
-    if !allow_edits {
-        verify::refuse(&beside, file, &shown_as, &edit_later(here, state))?;
-    }
+    verify::refuse(&beside, allowed, (file, &shown_as), &edit_later(here, state))?;
     if repo.store.tree_of(stop.head)? == resolved.tree {
         return Err(Error::new(Kind::Conflict, format!("nothing is left of {file}"))
             .hint("if that is right: cargo xtask rebase --skip")
@@ -385,13 +391,15 @@ fn may_change(here: &Place<'_, '_>, state: &RebaseState, path: &[u8]) -> bool {
     is_in_conflict || is_edited && of_patch.any(|changed| changed.as_bytes() == path)
 }
 
-/// Confirms the decision about the patch at which the rebase waited.
-fn confirm(here: &Place<'_, '_>, state: &RebaseState, done: &DonePatch) {
+/// Confirms the decision about the patch at which the rebase waited, with every file that was resolved or edited.
+fn confirm(here: &Place<'_, '_>, state: &RebaseState, (done, beside): (&DonePatch, &[EditBeside])) {
     let ui = &here.series_move.context.ui;
-    let files = match &state.conflicts[..] {
-        [] => String::new(),
-        [one] => format!(": {one}"),
-        several => format!(": {} files", several.len()),
+    let resolved = state.conflicts.iter().map(|path| path.as_bytes());
+    let paths: BTreeSet<&[u8]> = resolved.chain(beside.iter().map(EditBeside::path)).collect();
+    let files = match paths.first() {
+        None => String::new(),
+        Some(one) if paths.len() == 1 => format!(": {}", printable(one)),
+        Some(_) => format!(": {} files", paths.len()),
     };
     let verb = match (&done.commit, state.editing) {
         (None, _) => "Dropped",
@@ -403,7 +411,8 @@ fn confirm(here: &Place<'_, '_>, state: &RebaseState, done: &DonePatch) {
 
 fn skipped(here: &Place<'_, '_>) -> DonePatch {
     let notes = vec!["skipped by hand".to_string()];
-    DonePatch { file: here.file.to_string(), commit: None, by_hand: true, notes }
+    let file = here.file.to_string();
+    DonePatch { file, commit: None, by_hand: true, notes, counter_in_doubt: false }
 }
 
 fn beyond() -> Error {

@@ -15,7 +15,7 @@ use super::ahead::Ahead;
 use super::package::{self, Stopped};
 use super::place::Place;
 use super::sibling_stop::{self, Before};
-use super::steps::{Decision, decide, names, notes, shared, step};
+use super::steps::{Decision, Shared, decide, names, notes, shared, step};
 use super::stop::Stop;
 use super::target::{SeriesMove, Target, read_upstream};
 use crate::apply::change_tree;
@@ -72,11 +72,23 @@ pub struct Refusal {
     pub flags: String,
     /// Whether one of the patches can be edited instead.
     pub is_editable: bool,
+    /// Whether a trimmed patch may keep a counter that is too low.
+    pub counter_in_doubt: bool,
 }
 
 impl Refusal {
-    /// Returns the error with the next commands: the flags once after `if that is right` and once alone.
+    /// Returns the error with the next commands: the flags once after `if that is right` and once alone. With a counter in
+    /// doubt, trimming is not the first of them: it would leave the counter wrong without another question.
     pub fn with_hints(self, if_right: &str, command: &str) -> Error {
+        if self.counter_in_doubt {
+            return self
+                .error
+                .hint(format!(
+                    "a counter may be too low: stop at each patch that it has in part, and set it: {command} \
+                     --edit-upstreamed"
+                ))
+                .hint(format!("or if upstream's value is right{if_right} {}", self.flags));
+        }
         let error = self.error.hint(format!("if that is right{if_right} {}", self.flags));
         if !self.is_editable {
             return error;
@@ -261,6 +273,7 @@ struct Refused {
     file: String,
     fate: Fate,
     notes: Vec<String>,
+    counter_in_doubt: bool,
 }
 
 impl Walk<'_> {
@@ -273,11 +286,13 @@ impl Walk<'_> {
     ) -> Result<()> {
         let decision = decide(&step.replayed, self.choices);
         let mut notes = notes(&step.replayed, &self.state.upstream, at, decision);
+        let Shared { notes: more, counter_in_doubt } =
+            shared(self.series_move, replay, (at, &step.replayed), decision)?;
+        notes.extend(more);
         if let Decision::Asks(fate) = decision {
             // A parent's patch is reported with its own series.
             if at >= self.state.parents {
-                notes.extend(shared(self.series_move, replay, (at, &step.replayed), decision)?);
-                self.refused.push(Refused { file: file.to_string(), fate, notes });
+                self.refused.push(Refused { file: file.to_string(), fate, notes, counter_in_doubt });
             }
             return Ok(());
         }
@@ -291,7 +306,8 @@ impl Walk<'_> {
             self.head = self.repo.commit_patch(patch, self.tree.write()?, self.head)?;
         }
         let commit = (!drops).then(|| self.head.to_string());
-        self.state.done.push(DonePatch { file: file.to_string(), commit, by_hand: false, notes });
+        let file = file.to_string();
+        self.state.done.push(DonePatch { file, commit, by_hand: false, notes, counter_in_doubt });
         Ok(())
     }
 }
@@ -334,8 +350,8 @@ impl Walk<'_> {
             self.head = self.repo.commit_patch(&sibling.patch, self.tree.write()?, self.head)?;
         }
         let commit = (!sibling.patch.is_dropped()).then(|| self.head.to_string());
-        let notes = vec![format!("as in {name}")];
-        self.state.done.push(DonePatch { file: file.to_string(), commit, by_hand: false, notes });
+        let (file, notes) = (file.to_string(), vec![format!("as in {name}")]);
+        self.state.done.push(DonePatch { file, commit, by_hand: false, notes, counter_in_doubt: false });
         Ok(true)
     }
 }
@@ -351,7 +367,7 @@ fn upstream_has(target: &Target<'_>, refused: &[Refused]) -> Refusal {
         patches
     );
     let mut error = Error::new(Kind::Conflict, what);
-    for Refused { file, fate, notes } in refused {
+    for Refused { file, fate, notes, .. } in refused {
         let class = fate.describe();
         let lines = notes.iter().flat_map(|note| note.lines());
         let notes: String = lines.map(|line| format!("\n  {line}")).collect();
@@ -360,5 +376,10 @@ fn upstream_has(target: &Target<'_>, refused: &[Refused]) -> Refusal {
     let is_needed = |fate: Fate| refused.iter().any(|refused| refused.fate == fate);
     let flags = [(Fate::Upstreamed, "--drop-upstreamed"), (Fate::PartlyUpstreamed, "--trim-upstreamed")];
     let flags: Vec<&str> = flags.iter().filter(|(fate, _)| is_needed(*fate)).map(|(_, flag)| *flag).collect();
-    Refusal { error, flags: flags.join(" "), is_editable: is_needed(Fate::PartlyUpstreamed) }
+    Refusal {
+        error,
+        flags: flags.join(" "),
+        is_editable: is_needed(Fate::PartlyUpstreamed),
+        counter_in_doubt: refused.iter().any(|refused| refused.counter_in_doubt),
+    }
 }

@@ -251,6 +251,15 @@ pub struct PatchHunk {
     pub header: String,
     /// Line of the header in the patch file, from 1.
     pub line: usize,
+    /// The line of the base that its first change follows; 0 at the start of the file.
+    pub after: usize,
+    /// Number of lines that it adds.
+    pub added: usize,
+    /// Number of lines that it deletes.
+    pub deleted: usize,
+    /// The hunk as a patch file has it.
+    #[serde(flatten)]
+    pub content: Content,
 }
 
 /// A place that has the text that a patch expects.
@@ -275,6 +284,8 @@ pub enum FoundText {
     Hunk,
     /// The lines in conflict alone.
     Lines,
+    /// One line that occurs once on either side.
+    Line,
 }
 
 /// An upstream commit that changed lines in conflict.
@@ -415,6 +426,8 @@ impl ConflictPackage {
             commit.diff = Content::default();
             commit.message = Content::default();
         }
+        let hunks = self.hunks.iter_mut().flat_map(|hunk| &mut hunk.patch_hunks);
+        hunks.for_each(|hunk| hunk.content = Content::default());
     }
 }
 

@@ -3,13 +3,21 @@
 use espalier_series::{ConflictKind, lossy, printable};
 
 use super::conflict::{
-    ChangeSince, ConflictPackage, OtherPatch, PackagedHunk, PackagedPatch, PackagedSibling, PackagedSide,
-    RelatedChange, StopKind,
+    ChangeSince, ConflictPackage, FoundText, Occurrence, OtherPatch, PackagedHunk, PackagedPatch,
+    PackagedSibling, PackagedSide, PatchHunk, RelatedChange, StopKind,
 };
 use super::replay::by_earlier;
 
+/// Reason of a file that merges, and that is handed over because both sides made the same change.
+const SHARED_CHANGES: &str = "shared-changes";
 /// Maximum number of patches that are named beside a hunk.
 const OTHERS_SHOWN: usize = 8;
+/// Maximum number of other places of the new tree that are named beside a hunk.
+const PLACES_SHOWN: usize = 4;
+/// Number of lines from which on a side is so large that it does not show the change of the patch.
+const MANY: usize = 100;
+/// Factor by which a side is smaller if upstream has emptied the file.
+const EMPTIED: usize = 10;
 /// Maximum number of lines of a diff that are shown for a hunk.
 const DIFF_SHOWN: usize = 60;
 /// The same for each file with a related change.
@@ -53,6 +61,9 @@ fn reason(package: &ConflictPackage) -> String {
             format!("The change of {} does not merge with {} automatically.", patch.file, sibling.file)
         }
         (Some(sibling), StopKind::Edit) => format!("{} waits to be edited.", sibling.file),
+        (None, StopKind::Conflict) if shares_changes(package) => {
+            format!("{} is to be edited: {upstream} {to} has a part of it.", patch.file)
+        }
         (None, StopKind::Conflict) => {
             format!("{} does not apply to {upstream} {to} automatically.", patch.file)
         }
@@ -60,6 +71,11 @@ fn reason(package: &ConflictPackage) -> String {
             format!("{} applies to {upstream} {to}, and waits to be edited.", patch.file)
         }
     }
+}
+
+/// Whether the patch merges, and a person asked to edit what upstream has of it.
+fn shares_changes(package: &ConflictPackage) -> bool {
+    !package.files.is_empty() && package.files.iter().all(|file| file.reason == SHARED_CHANGES)
 }
 
 /// The content of the work tree, and the change that the patch has got since its sibling was made for it.
@@ -135,7 +151,7 @@ fn describe(hunk: &PackagedHunk, ours: &str) -> String {
     if let Some(likeness) = likeness(hunk, ours) {
         text += &format!("  {likeness}\n");
     }
-    text + &others(&hunk.other_patches)
+    text + &elsewhere(&hunk.elsewhere) + &others(&hunk.other_patches)
 }
 
 fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk, name: &str) -> String {
@@ -145,9 +161,9 @@ fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk, name: &str) -> String 
     };
     let (base, ours, theirs) = (count(&hunk.base), count(&hunk.ours), count(&hunk.theirs));
     match kind {
-        ConflictKind::BothChanged => {
+        ConflictKind::BothChanged => emptied(hunk, name).unwrap_or_else(|| {
             format!("both change the same {base}: {name} to {ours}, the patch to {theirs}")
-        }
+        }),
         ConflictKind::BothAdded => {
             format!("both add lines at one place, and change none: {name} {ours}, the patch {theirs}")
         }
@@ -158,6 +174,37 @@ fn describe_kind(kind: ConflictKind, hunk: &PackagedHunk, name: &str) -> String 
             format!("the patch adds the lines of {name} too, and {theirs} more: take theirs")
         }
     }
+}
+
+/// Describes a conflict with a file that has lost nearly all of its lines: the number of lines of the patch's side says
+/// nothing about the patch then.
+fn emptied(hunk: &PackagedHunk, name: &str) -> Option<String> {
+    let [base, ours] = [&hunk.base, &hunk.ours].map(|side| side.as_ref().map(|side| side.span.lines));
+    let (base, ours) = base.zip(ours).filter(|(base, ours)| *base >= MANY && ours * EMPTIED <= *base)?;
+    let first = hunk.patch_hunks.first()?;
+    let sum = |of: fn(&PatchHunk) -> usize| hunk.patch_hunks.iter().map(of).sum::<usize>();
+    let changes = [("adds", sum(|hunk| hunk.added)), ("deletes", sum(|hunk| hunk.deleted))];
+    let lines = |count: usize| if count == 1 { "1 line".to_string() } else { format!("{count} lines") };
+    let changes = changes.iter().filter(|(_, count)| *count > 0);
+    let changes: Vec<String> = changes.map(|(verb, count)| format!("{verb} {}", lines(*count))).collect();
+    let place = match hunk.patch_hunks.len() {
+        1 => format!("after line {} of the base", first.after),
+        places => format!("in {places} places, the first after line {} of the base", first.after),
+    };
+    Some(format!("{name} reduced these {base} lines to {ours}; the patch {} {place}", changes.join(" and ")))
+}
+
+/// Names places of the new tree that have text that the patch expects.
+fn elsewhere(places: &[Occurrence]) -> String {
+    let place = |place: &Occurrence| {
+        let what = match place.found {
+            FoundText::Line => "a line that the patch expects",
+            FoundText::Hunk | FoundText::Lines => "the text that the patch expects",
+        };
+        let function = place.function.as_ref().map(|name| format!(", in `{name}`")).unwrap_or_default();
+        format!("  {what} is in {}:{}{function}\n", place.path.as_str(), place.line)
+    };
+    places.iter().take(PLACES_SHOWN).map(place).collect()
 }
 
 /// Describes sides that differ only in white space or comments.
@@ -172,7 +219,9 @@ fn likeness(hunk: &PackagedHunk, name: &str) -> Option<String> {
         one.zip(other).is_some_and(|(one, other)| bare(one) == bare(other))
     };
     let without_comments = |text: &[u8]| without_comments(text, mark);
-    if is_same(ours, theirs, &without_space) {
+    if ours.is_some() && ours == theirs {
+        Some("both sides have the same text".to_string())
+    } else if is_same(ours, theirs, &without_space) {
         Some("both sides have the same text but for white space".to_string())
     } else if is_same(ours, theirs, &without_comments) {
         Some("both sides have the same code but for comments".to_string())

@@ -103,6 +103,8 @@ pub struct PatchMove {
     pub fate: Fate,
     /// Notes for the user.
     pub notes: Vec<String>,
+    /// Whether both sides raised what may be a counter, and the patch without its upstreamed parts keeps upstream's value.
+    pub counter_in_doubt: bool,
     /// Conflicts that a person has to resolve.
     pub conflicts: Vec<String>,
     /// The names of the earlier patches that have to be resolved before this one can be judged.

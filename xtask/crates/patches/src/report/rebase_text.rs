@@ -32,6 +32,7 @@ pub fn text(report: &RebaseReport) -> String {
             diff.lines().for_each(|line| text += &format!("{}\n", format!("  {line}").trim_end()));
         }
     }
+    text += &counters_in_doubt(report);
     text += &reverts(report);
     for note in report.proof.iter().flat_map(notes_on_words) {
         text += &format!("\n{note}\n");
@@ -51,6 +52,20 @@ pub fn text(report: &RebaseReport) -> String {
         text += &format!("next: {command}\n");
     }
     text.trim_end().to_string()
+}
+
+/// Names the trimmed patches that may keep a counter which is too low: the move is done, and no later check asks again.
+fn counters_in_doubt(report: &RebaseReport) -> String {
+    let trimmed = report.patches.iter().filter(|patch| patch.counter_in_doubt && !patch.fate.waits());
+    let files: String =
+        trimmed.map(|patch| format!("  {}\n", patch.new_file.as_ref().unwrap_or(&patch.file))).collect();
+    if files.is_empty() {
+        return files;
+    }
+    format!(
+        "\nwarning: trimmed patches keep upstream's value of a possible counter; if both sides added an entry, it is too \
+         low: set it with `cargo xtask edit`\n{files}"
+    )
 }
 
 /// Renders what patches undo. A line that a resolution rewrites is to be reviewed, and accepted by the proof.
@@ -165,6 +180,7 @@ mod tests {
             subject: "s".into(),
             fate,
             notes: Vec::new(),
+            counter_in_doubt: false,
             conflicts: Vec::new(),
             blocked_by: Vec::new(),
             range_diff: (fate == Fate::Changed).then(|| "@@\n+x".to_string()),

@@ -108,6 +108,12 @@ pub fn describe_shared(change: &SharedChange, tip: &str) -> String {
     text
 }
 
+/// Describes the value that a patch without its upstreamed parts keeps, if the change may be one of a counter.
+pub fn describe_kept(change: &SharedChange) -> String {
+    let Some(Counter { after, .. }) = change.counter else { return String::new() };
+    format!("\n  trimming keeps {after}")
+}
+
 /// Describes changes that both sides made in a file with a conflict, outside of the markers; empty if there are none.
 pub fn describe_beside(changes: &[SharedChange]) -> String {
     if changes.is_empty() {
@@ -165,6 +171,12 @@ pub fn notes_on(replayed: &Replayed) -> Vec<String> {
             MergeKind::AlreadyThere => notes.push(format!("{path}: upstream has all of the change")),
             MergeKind::PartlyThere { lines, of } => {
                 notes.push(format!("{path}: upstream has {lines} of {of} changed lines"));
+            }
+            MergeKind::DeletedByBoth { lines: 1 } => {
+                notes.push(format!("{path}: both sides deleted the same line"));
+            }
+            MergeKind::DeletedByBoth { lines } => {
+                notes.push(format!("{path}: both sides deleted the same {lines} lines"));
             }
             MergeKind::Unchanged | MergeKind::Placed | MergeKind::Merged | MergeKind::Conflict(_) => {}
         }

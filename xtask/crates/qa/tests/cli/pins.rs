@@ -227,6 +227,7 @@ fn a_root_that_does_not_exist() {
     command.current_dir(project.beside("home"));
     let output = project.finish(command).code(2).says(&["there is no folder `[ROOT]`", "  next: "]);
     assert!(!project.root().exists(), "{output}");
+    output.says(&["next: or, for a new project, create it: mkdir -p [ROOT]"]);
 }
 
 #[test]

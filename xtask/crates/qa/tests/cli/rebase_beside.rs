@@ -45,7 +45,7 @@ fn an_edit_of_another_file_is_refused() {
       src/count.c:4: expected `    int count = 0;`, found `    int count = 5;`
       next: undo it: git -C target/espalier/rebase/hello/work checkout automatic -- src/count.c
       next: then: cargo xtask rebase --continue
-      next: or accept it as a part of this patch: cargo xtask rebase --continue --allow-edits
+      next: or accept it as a part of this patch: cargo xtask rebase --continue --allow-edits src/count.c
       next: or make it later, in a patch of its own or in this one: cargo xtask edit
     ");
     let undo = |work: &Path| files::edit(&work.join("src/count.c"), "int count = 5;", "int count = 0;");
@@ -145,6 +145,31 @@ fn an_edit_beside_is_accepted_on_request_and_reported() {
     let said = moving.run(&["--continue"]).success();
     assert!(said.stdout.contains("edited beside them: src/count.c:4: expected"), "{said}");
     moving.assert_moved();
+}
+
+/// The switch holds for the files that it names, so that the check of all others stays.
+#[test]
+fn edits_of_one_file_are_accepted_alone() {
+    let moving = resolved();
+    files::edit(&moving.work().join("src/count.c"), "int count = 0;", "int count = 5;");
+    files::write(&moving.work().join("src/extra.c"), "int extra;\n");
+    stage(&moving);
+    let allow = "cargo xtask rebase --continue --allow-edits src/count.c src/extra.c";
+    moving.run(&["--continue"]).code(4).says(&["2 edits are beside", allow]);
+    moving
+        .run(&["--continue", "--allow-edits", "src/count.c"])
+        .code(4)
+        .says(&["an edit is beside what was in conflict", "src/extra.c: it is a new file", allow])
+        .says_nothing_of("src/count.c:4");
+    let typed = ["--continue", "--allow-edits", "src/count.c", "--allow-edits", "src/extras.c"];
+    moving.run(&typed).code(2).says(&["`src/extras.c` has no edit beside what was in conflict", allow]);
+    moving
+        .run(&["--continue", "--allow-edits", "src/count.c", "--allow-edits", "./src/extra.c"])
+        .code(4)
+        .says(&[
+            "Resolved patches/paged/0001-greet-more-warmly.patch: 3 files",
+            "0002-say-what-is-counted.patch does not apply",
+        ]);
 }
 
 /// A file in the work tree can be hidden from git, so what counts is what is staged.

@@ -17,10 +17,8 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
-         Judging the series at 1 commit
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it stopped applying at 71f33493c428 Change upstream (Test Person)
       after it 1 more of the patches may stop: they change the same files
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
@@ -88,10 +86,8 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
 
     -- stderr --
         Resolved patches/paged/0001-greet-more-warmly.patch: src/greet.c
-         Judging the series at 1 commit
     error: patches/paged/0003-greet-dearly.patch does not apply to hello v2.0 automatically (2 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it stopped applying at 71f33493c428 Change upstream (Test Person)
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -273,13 +269,11 @@ fn conflicts_without_text_wait_in_the_index() {
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
-         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       data/logo.bin: it is not text, and both sides changed it
       src/new.c: the patch creates this file, but a different one exists
       src/ring.c: upstream no longer has this file
       src/upper.c: the patch deletes this file, and upstream changed it
-      it stopped applying at b37a68fb6cc9 Change upstream (Test Person)
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -322,10 +316,8 @@ fn a_conflict_is_never_written_through_a_link() {
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
-         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       docs/old/story.txt: the patch must not write here: the path goes through `docs/old`, which is a symlink (120000)
-      it stopped applying at 27f3f4c7d4d8 Change upstream (Test Person)
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -363,10 +355,8 @@ fn resolutions_of_partly_shown_conflicts_are_kept() {
 
     -- stderr --
     warning: an earlier run was cut short here; what you wrote is kept in target/espalier/rebase/hello/kept/src/greet.c
-         Judging the series at 1 commit
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it stopped applying at 71f33493c428 Change upstream (Test Person)
       after it 1 more of the patches may stop: they change the same files
       src/greet.c: resolved as when patches/paged/0001-greet-more-warmly.patch went onto hello v2.0; not staged yet: review it first
       described for people and programs in target/espalier/rebase/hello/conflict
@@ -395,10 +385,8 @@ fn resolutions_are_recorded() {
     -- stderr --
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
-         Judging the series at 1 commit
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      it stopped applying at 71f33493c428 Change upstream (Test Person)
       after it 1 more of the patches may stop: they change the same files
       src/greet.c: resolved as when patches/paged/0001-greet-more-warmly.patch went onto hello v2.0; not staged yet: review it first
       described for people and programs in target/espalier/rebase/hello/conflict
@@ -514,6 +502,19 @@ fn edits_beside_a_recorded_resolution_are_reported_with_it() {
     moving.assert_moved();
 }
 
+/// The only commit of a move is not news; of several, the one since which the patch stops is.
+#[test]
+fn the_commit_is_named_among_several() {
+    let one = Move::new(upstream_greets_otherwise);
+    one.rebase(&[]).code(4).says_nothing_of("it stopped applying at");
+    let two = Move::new(|upstream| {
+        upstream_greets_otherwise(upstream);
+        git::commit(upstream, "Greet otherwise");
+        files::write(&upstream.join("docs/more.txt"), "more\n");
+    });
+    two.rebase(&[]).code(4).says(&["it stopped applying at ", " Greet otherwise (Test Person)\n"]);
+}
+
 /// The number of further stops needs the target only, not upstream's history.
 #[test]
 fn the_patches_that_will_stop_are_known_without_history() {
@@ -546,7 +547,7 @@ fn unstaged_changes_of_protected_files_are_restored() {
     error: `target/espalier/rebase/hello/work/README.md` is modified but not staged
       next: undo it: git -C target/espalier/rebase/hello/work restore -- README.md
       next: then: cargo xtask rebase --continue
-      next: or keep it in this patch: git -C target/espalier/rebase/hello/work add README.md && cargo xtask rebase --continue --allow-edits
+      next: or keep it in this patch: git -C target/espalier/rebase/hello/work add README.md && cargo xtask rebase --continue --allow-edits README.md
     ");
     git::git(&moving.work(), &["restore", "--", "README.md"]);
     moving.run(&["--continue"]).code(4).says(&["0003-greet-dearly.patch does not apply"]);

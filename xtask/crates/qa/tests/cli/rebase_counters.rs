@@ -53,12 +53,36 @@ fn the_lines_are_shown_and_a_counter_is_named() {
         "\n      possibly a counter: both sides changed it from 81 to 82; if each added an entry of its own, the right value is 83\n",
         "docs/ops.txt:3",
         "      +static_assert(OP_COUNT == 82);\n",
-        "next: if that is right, add: --trim-upstreamed",
-        "next: or stop at each of those that it has in part, and edit it: add --edit-upstreamed",
+        "\n      trimming keeps 82\n",
+        "next: a counter may be too low: stop at each patch that it has in part, and set it: add --edit-upstreamed\n  \
+         next: or if upstream's value is right, add: --trim-upstreamed",
     ]);
     assert_eq!(moving.committed(), before);
     let tried = moving.rebase(&["--dry-run"]).code(4);
     assert!(tried.stdout.contains("the right value is 83"), "{tried}");
+    assert!(tried.stdout.contains("next: it stops at each patch that upstream has in part: "), "{tried}");
+    assert!(tried.stdout.trim_end().ends_with(" --edit-upstreamed"), "{tried}");
+}
+
+/// Trimming leaves the counter as upstream has it, without another question, so the doubt outlives the move.
+#[test]
+fn a_trimmed_counter_stays_in_doubt() {
+    let json = |more: &[&str]| {
+        let moving = both_add_an_operation();
+        moving.rebase(&[&["--trim-upstreamed", "--json"], more].concat()).success().json()
+    };
+    for report in [json(&["--dry-run"]), json(&[])] {
+        let patch = &report["patches"][0];
+        assert_eq!(patch["counter_in_doubt"], true, "{report}");
+        let notes = patch["notes"].to_string();
+        assert!(notes.contains("the right value is 83\\n  trimming keeps 82"), "{notes}");
+    }
+    let said = both_add_an_operation().rebase(&["--trim-upstreamed"]).success().stdout;
+    assert!(
+        said.contains("\nwarning: trimmed patches keep upstream's value of a possible counter"),
+        "{said}"
+    );
+    assert!(said.contains(&format!("\n  {PATCH}\n")), "{said}");
 }
 
 #[test]
@@ -69,6 +93,11 @@ fn a_person_sets_the_counter_by_hand() {
         "the right value is 83",
         "cargo xtask rebase --continue",
     ]);
+    let readme = moving.project.read("target/espalier/rebase/hello/conflict/README.md");
+    let title = "patches/paged/0001-change-something.patch is to be edited: hello v2.0 has a part of it.\n";
+    assert!(readme.starts_with(title), "{readme}");
+    assert!(readme.contains("the right value is 83"), "{readme}");
+    assert!(readme.contains("\n  both sides have the same text\n"), "{readme}");
     let shown = std::fs::read_to_string(moving.work().join(OPS)).unwrap();
     for marked in
         ["<<<<<<< v2.0\n    return 82;\n", "=======\n    return 82;\n>>>>>>> 0001-change-something.patch\n"]

@@ -30,10 +30,8 @@ fn a_change_never_goes_into_a_lookalike() {
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
-         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: upstream changed the same lines
-      it stopped applying at dea5d5005d4c Change upstream (Test Person)
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -81,11 +79,9 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
-         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: review it: the change fits, but maybe not where it was meant to go
         line 8: moved function: made for `int words_twin_left(int value) {`, would land in `int words_twin_right(int value) {`
-      it stopped applying at 3df539e8caf6 Change upstream (Test Person)
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -189,8 +185,9 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
           -    int count = 0;
           +    int count = 1;
           possibly a counter: both sides changed it from 0 to 1; if each added an entry of its own, the right value is 2
-      next: if that is right, add: --trim-upstreamed
-      next: or stop at each of those that it has in part, and edit it: add --edit-upstreamed
+          trimming keeps 1
+      next: a counter may be too low: stop at each patch that it has in part, and set it: add --edit-upstreamed
+      next: or if upstream's value is right, add: --trim-upstreamed
     ");
     let patch = moving.project.beside("as-it-was.patch");
     std::fs::copy(moving.project.path("patches/paged/0001-change-something.patch"), &patch).unwrap();
@@ -201,6 +198,11 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
 
       changed  patches/paged/0001-change-something.patch
                src/count.c: upstream has 2 of 4 changed lines
+               hello v2.0 src/count.c:4, the patch src/count.c:4: both have
+                 -    int count = 0;
+                 +    int count = 1;
+                 possibly a counter: both sides changed it from 0 to 1; if each added an entry of its own, the right value is 2
+                 trimming keeps 1
 
     patches/paged/0001-change-something.patch: changed
       @@
@@ -217,6 +219,9 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
        @@ int words_count(const char * text) {
                     count++;
                 }
+
+    warning: trimmed patches keep upstream's value of a possible counter; if both sides added an entry, it is too low: set it with `cargo xtask edit`
+      patches/paged/0001-change-something.patch
 
     next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
     next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move

@@ -194,10 +194,8 @@ fn a_name_that_is_not_utf8_can_be_solved() {
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
-         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/na\xefve.c: the patch creates this file, but a different one exists
-      it stopped applying at 65031ee104fb Change upstream (Test Person)
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue
@@ -242,12 +240,10 @@ fn a_person_decides_the_new_place_of_moved_functions() {
         Fetching hello v1.0 from path [UPSTREAM]
         Fetching hello v2.0 from path [BESIDE]/newer
          Reading 1 commit of hello since v1.0
-         Judging the series at 1 commit
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       docs/old/new.txt: upstream moved the folder that this new file belongs in
         it was placed at docs/tales/new.txt: leave it there or move it
       src/ring.c: upstream has renamed it to src/wheel.c, and the patch renames it to src/circle.c
-      it stopped applying at 23dccae7dec8 Change upstream (Test Person)
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: resolve it, `git add` the files, then: cargo xtask rebase --continue

@@ -199,7 +199,11 @@ fn second_patch_on_the_first() -> Move {
     git::commit(&fork, "Count on");
     project.take_series(&fork);
     std::fs::remove_dir_all(&fork).unwrap();
-    Move::of(project, upstream_greets_otherwise)
+    Move::of(project, |upstream| {
+        upstream_greets_otherwise(upstream);
+        git::commit(upstream, "Greet otherwise");
+        files::write(&upstream.join("docs/more.txt"), "more\n");
+    })
 }
 
 /// Upstream has not changed the lines of the second conflict: they are as they are because the first patch was dropped.
@@ -334,6 +338,37 @@ fn a_function_that_was_moved_is_found() {
     let found = hunk["elsewhere"].as_array().unwrap();
     let moved = found.iter().find(|place| place["path"] == "src/left.c").unwrap();
     assert_eq!((&moved["function"], &moved["found"]), (&hunk["function"], &json!("hunk")));
+}
+
+/// Upstream empties a long file. One line of the hunk is in a new file, among others.
+#[test]
+fn a_patch_of_an_emptied_file_is_described_by_its_change() {
+    let path = |folder: &Path| folder.join("src/words.inc");
+    let line = |number: usize| format!("int value_of_the_word_{number};\n");
+    let moving = Move::with_base(
+        |folder| files::write(&path(folder), (0..200).map(line).collect::<String>()),
+        |folder| files::edit(&path(folder), &line(100), &format!("{}int value_of_the_patch;\n", line(100))),
+        |folder| {
+            files::write(&path(folder), "#include \"parts.inc\"\n");
+            let part = format!("int first;\n{}int last;\n", line(100));
+            files::write(&folder.join("src/parts.inc"), part);
+        },
+    );
+    let (moving, package) = stopped(moving);
+    let hunk = &package["hunks"][0];
+    let patch = &hunk["patch_hunks"][0];
+    assert_eq!((&patch["after"], &patch["added"], &patch["deleted"]), (&json!(101), &json!(1), &json!(0)));
+    let text = patch["text"].as_str().unwrap();
+    assert!(text.starts_with("@@ -99,6 +99,7 @@") && text.contains("\n+int value_of_the_patch;\n"), "{text}");
+    let place = json!([{ "path": "src/parts.inc", "line": 2, "function": null, "found": "line" }]);
+    assert_eq!(hunk["elsewhere"], place);
+    let readme = moving.project.read(&format!("{FOLDER}/README.md"));
+    for words in [
+        "  upstream reduced these 200 lines to 1; the patch adds 1 line after line 101 of the base\n",
+        "  a line that the patch expects is in src/parts.inc:2\n",
+    ] {
+        assert!(readme.contains(words), "{readme}");
+    }
 }
 
 #[test]

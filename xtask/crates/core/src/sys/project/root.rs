@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::layout::Layout;
 use crate::error::{Error, Result};
+use crate::next_command::quoted;
 use crate::sys::machine::disk::{
     create_folder, exists, explain, files_below, files_in, folders_in, read, read_if_there, scratch_folder,
     sha256, write_atomically,
@@ -79,7 +80,11 @@ pub fn project_root(named: Option<&Path>) -> Result<PathBuf> {
     let here = named.map_or_else(here, |path| Ok(path.to_path_buf()))?;
     if !here.is_dir() {
         return Err(Error::usage(format!("there is no folder `{}`", here.display()))
-            .hint("name the folder that has `pins.toml`: --root DIR"));
+            .hint("name the folder that has `pins.toml`: --root DIR")
+            .hint(format!(
+                "or, for a new project, create it: mkdir -p {}",
+                quoted(&here.display().to_string())
+            )));
     }
     let here = here.canonicalize().map_err(|error| explain("look at", &here, &error))?;
     if here.to_str().is_none() {

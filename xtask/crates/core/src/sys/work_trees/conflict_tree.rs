@@ -184,10 +184,13 @@ fn not_staged(shown_as: &str, path: &[u8], may_change: bool) -> Error {
     if may_change {
         return error.hint(add).hint("cargo xtask rebase --continue");
     }
+    let name = quoted_bytes(path);
     error
-        .hint(format!("undo it: {} restore -- {}", git_in(shown_as), quoted_bytes(path)))
+        .hint(format!("undo it: {} restore -- {name}", git_in(shown_as)))
         .hint("then: cargo xtask rebase --continue")
-        .hint(format!("or keep it in this patch: {add} && cargo xtask rebase --continue --allow-edits"))
+        .hint(format!(
+            "or keep it in this patch: {add} && cargo xtask rebase --continue --allow-edits {name}"
+        ))
 }
 
 const NOT_STAGED: Status = Status::WT_MODIFIED.union(Status::WT_DELETED).union(Status::WT_TYPECHANGE);

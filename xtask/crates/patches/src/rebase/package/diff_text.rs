@@ -12,6 +12,13 @@ pub fn diff_text<'h>([old_path, new_path]: [&[u8]; 2], hunks: impl IntoIterator<
     text
 }
 
+/// Returns one hunk as a patch file has it.
+pub fn hunk_text(hunk: &Hunk) -> Vec<u8> {
+    let mut text = Vec::with_capacity(bytes_of(hunk));
+    add_hunk(&mut text, hunk);
+    text
+}
+
 /// Returns the line that stands for the diff of a file that comes or goes.
 pub fn of_file(what: &str, path: &[u8]) -> Vec<u8> {
     format!("{what} {}\n", PathText::from(path).as_str()).into_bytes()

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use espalier_series::{Ambiguity, ConflictReason};
+use espalier_series::{Ambiguity, ConflictReason, Hunk, LineKind};
 
 use super::Stopped;
 use super::changed_files::changed_files;
+use super::diff_text::hunk_text;
 use super::earlier::changed_by_earlier;
 use super::elsewhere::{FileSearch, occurrences};
 use super::lines::{ConflictLines, ConflictedVersions, FileText, function_around, text_of};
@@ -20,6 +21,8 @@ use crate::report::content::{Content, PathText};
 const HUNKS_LIMIT: usize = 100;
 /// Size limit of the lines of one side, in bytes. Their file in the folder has all of them.
 const LINES_LIMIT: usize = 32 << 10;
+/// Size limit of a hunk of the patch, in bytes.
+const HUNK_LIMIT: usize = 8 << 10;
 /// Size limit of the function around one side, in bytes.
 const FUNCTION_LIMIT: usize = 32 << 10;
 
@@ -109,7 +112,7 @@ fn described(versions: &ConflictedVersions<'_>, lines: &ConflictLines, number: u
         base,
         ours,
         theirs,
-        patch_hunks: hunks.map(|hunk| PatchHunk { header: hunk.header(), line: hunk.line }).collect(),
+        patch_hunks: hunks.map(packaged_hunk_of_patch).collect(),
         doubts,
         candidates,
         elsewhere: Vec::new(),
@@ -118,6 +121,19 @@ fn described(versions: &ConflictedVersions<'_>, lines: &ConflictLines, number: u
         other_patches: Vec::new(),
         changed_by: None,
         texts,
+    }
+}
+
+fn packaged_hunk_of_patch(hunk: &Hunk) -> PatchHunk {
+    let count = |kind: LineKind| hunk.lines.iter().filter(|line| line.kind == kind).count();
+    let context = hunk.lines.iter().take_while(|line| line.kind == LineKind::Context).count();
+    PatchHunk {
+        header: hunk.header(),
+        line: hunk.line,
+        after: hunk.old_lines_before() + context,
+        added: count(LineKind::Add),
+        deleted: count(LineKind::Delete),
+        content: Content::of(&hunk_text(hunk), HUNK_LIMIT),
     }
 }
 

@@ -194,6 +194,18 @@ pub const CASES: &[HintCase] = &[
         ],
     },
     HintCase {
+        name: "a rebase with a file to allow that has no edit",
+        make: || {
+            waiting(&[GREETING_GOES], |work| {
+                files::write(&work.join("src/greet.c"), greet("hi there"));
+                git::git(work, &["add", "--all"]);
+            })
+        },
+        command: "rebase --continue --allow-edits src/add.c",
+        place: Place::Here,
+        hints: &[("cargo xtask rebase --continue", 4)],
+    },
+    HintCase {
         name: "a rebase with a document that lint refuses",
         make: || {
             waiting(&[GREETING_GOES], |work| {
