@@ -495,7 +495,7 @@ fn a_patch_that_is_not_exact_on_its_own_tree_is_refused() {
 }
 
 #[test]
-fn a_new_file_in_a_folder_that_moved_is_no_ones_to_place() {
+fn a_new_file_in_a_folder_that_moved_is_left_to_the_user() {
     let patch = read(&create("src/new.c"));
     let pin = tree(&[("src/a.c", "a\n"), ("src/b.c", "b\n")]);
     let path = |path: &str| RepoPath::new(path.as_bytes()).unwrap();

@@ -91,7 +91,7 @@ const OTHERS: [&str; 18] = [
     "%verifyscript",
 ];
 
-/// Directives that are no commands of a shell, whose text may have any quotes.
+/// Directives that are not shell commands: their text may have any quotes.
 const DEFINITIONS: [&str; 13] = [
     "%bcond",
     "%bcond_with",

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_id_is_no_tree() {
+    fn a_damaged_id_is_refused() {
         let mut variant = sample().variants.remove("paged").unwrap();
         let whole = "ab".repeat(20);
         variant.patches[0].tree = whole.clone();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn a_rendered_lock_reads_back() {
         let text = sample().render();
         assert_eq!(Lock::parse(SourceText { name: "espalier.lock", text: &text }).unwrap(), sample());
     }

@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_left_out_step_by_step() {
+    fn long_parts_are_left_out_step_by_step() {
         let read = |limit: usize| -> Option<serde_json::Value> {
             let text = package().excerpt(limit)?;
             assert!(text.chars().count() <= limit);
