@@ -136,8 +136,8 @@ fn the_place_of_each_conflict_is_known() {
     assert_eq!(places, [(12, Some("int a;"), Some("int b;"))]);
 }
 
-/// Upstream moves the body of a function into another one. A person has put the change of the first patch there, and the
-/// second patch changes the line of the first.
+/// Upstream moves the body of a function into another one. A person has put the change of the first patch there, and
+/// the second patch changes the line of the first.
 #[test]
 fn a_place_that_was_decided_for_an_earlier_patch_is_not_in_doubt() {
     let body: String = (1..12).map(|step| format!("    step_{step}(at);\n")).collect();

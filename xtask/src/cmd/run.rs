@@ -78,8 +78,8 @@ fn demo_arguments(context: &Context, has_paged_cache: bool) -> Result<Vec<String
     Ok(arguments)
 }
 
-/// Returns the address that the server will listen on: port 8080 of the loopback, whatever upstream's default is, unless
-/// the arguments or the environment override it.
+/// Returns the address that the server will listen on: port 8080 of the loopback, whatever upstream's default is,
+/// unless the arguments or the environment override it.
 fn listens_on(arguments: &[String]) -> (String, u16) {
     let host = value_of(arguments, "--host", "LLAMA_ARG_HOST").unwrap_or_else(|| "127.0.0.1".to_string());
     let port = value_of(arguments, "--port", "LLAMA_ARG_PORT").and_then(|port| port.parse().ok());

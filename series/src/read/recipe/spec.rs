@@ -1,5 +1,5 @@
-//! RPM spec files: patches are declared by `PatchN:`, and applied by `%patch`, `%autopatch`, `%autosetup`, or by programs
-//! in the scripts.
+//! RPM spec files: patches are declared by `PatchN:`, and applied by `%patch`, `%autopatch`, `%autosetup`, or by
+//! programs in the scripts.
 
 use super::collected::Collected;
 use super::pattern::without_variables;

@@ -236,8 +236,8 @@ impl LockedVariant {
         }
     }
 
-    /// Returns the digests of all patches, of their siblings and of the patches that those replace, by file. A sibling is
-    /// among the patches too, unless it drops its patch.
+    /// Returns the digests of all patches, of their siblings and of the patches that those replace, by file. A sibling
+    /// is among the patches too, unless it drops its patch.
     fn patch_files(&self) -> BTreeMap<String, &str> {
         let patches = self.patches.iter().map(|patch| (patch.file.clone(), patch.sha256.as_str()));
         let siblings = self.siblings.iter().flat_map(|sibling| {

@@ -245,8 +245,8 @@ impl SyncReport {
     }
 }
 
-/// Returns `section`, or, if it is longer than `room`, the lines of its beginning that fit. A part that is folded is left
-/// out as a whole: the rest of the text would be in it.
+/// Returns `section`, or, if it is longer than `room`, the lines of its beginning that fit. A part that is folded is
+/// left out as a whole: the rest of the text would be in it.
 fn fitting(section: &str, room: usize) -> String {
     if section.chars().count() <= room {
         return section.to_string();

@@ -1,5 +1,5 @@
-//! Allowed imports between crates and modules: the tables of ARCHITECTURE.md, compared with the manifests and with every
-//! `crate::` and `super::` in the sources.
+//! Allowed imports between crates and modules: the tables of ARCHITECTURE.md, compared with the manifests and with
+//! every `crate::` and `super::` in the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -95,8 +95,8 @@ fn inside_of(
     imports.iter().filter_map(|(module, found)| Some((inner(module)?, targets(found)))).collect()
 }
 
-/// Neither the modules of a crate nor the modules inside of them. For a crate without a table, such as the kernels, this
-/// is the order of its modules: of two that need each other, the one below must not import the one above.
+/// Neither the modules of a crate nor the modules inside of them. For a crate without a table, such as the kernels,
+/// this is the order of its modules: of two that need each other, the one below must not import the one above.
 #[test]
 fn folders_do_not_import_each_other_in_circles() {
     for folder in CRATES {

@@ -57,8 +57,8 @@ impl Pins {
         series
     }
 
-    /// Refuses a command about a move of the pin of `variant`, such as `rebase --to REF`: a generation does not move. Its
-    /// tree is given, and the patches on it were made for another pin.
+    /// Refuses a command about a move of the pin of `variant`, such as `rebase --to REF`: a generation does not move.
+    /// Its tree is given, and the patches on it were made for another pin.
     ///
     /// # Errors
     ///

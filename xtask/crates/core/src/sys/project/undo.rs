@@ -52,8 +52,8 @@ impl Undo {
         Ok(Undo { pending, edits_left })
     }
 
-    /// Whether the record of the last change is still needed: by an undo, or by the commands of a refusal, which copy the
-    /// files from it.
+    /// Whether the record of the last change is still needed: by an undo, or by the commands of a refusal, which copy
+    /// the files from it.
     pub fn needs_record(layout: &Layout) -> bool {
         match Undo::prepare(layout) {
             Ok(_) => true,
