@@ -24,11 +24,11 @@
 // Writes lines `progress DONE TOTAL`, in tokens, to stderr, and one JSON line to stdout. Rates are tokens per second of
 // both caches, measured alternately. Bytes are those of one token in all layers. Exit code: 0 done, 1 failed, 2 usage.
 
+#include "base_file.h"
+#include "comparison.h"
 #include "decoding.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -123,117 +123,6 @@ class cache {
     context_ptr context;
 };
 
-static int most_likely(const float * logits, int n_vocab) {
-    return int(std::max_element(logits, logits + n_vocab) - logits);
-}
-
-// Natural logarithm of the softmax denominator (log-sum-exp of the logits).
-static double log_of_sum(const float * logits, int n_vocab) {
-    const double largest = *std::max_element(logits, logits + n_vocab);
-    double sum = 0.0;
-    for (int i = 0; i < n_vocab; i++) {
-        sum += std::exp(logits[i] - largest);
-    }
-    return largest + std::log(sum);
-}
-
-static double divergence(const float * from, double from_sum, const float * to, double to_sum, int n_vocab) {
-    double sum = 0.0;
-    for (int i = 0; i < n_vocab; i++) {
-        const double log_from = from[i] - from_sum;
-        sum += std::exp(log_from) * (log_from - (to[i] - to_sum));
-    }
-    // Rounding can make the divergence of equal distributions slightly negative.
-    return std::max(0.0, sum);
-}
-
-struct side {
-    double seconds_of_prompts = 0.0;
-    double seconds_of_decode  = 0.0;
-    double surprise = 0.0; // sum of -log(probability of the next token)
-    int    needles  = 0;
-    size_t bytes    = 0;   // of one token in all layers
-};
-
-struct comparison {
-    side base;
-    side asked;
-    std::vector<double> divergences;
-    int same = 0; // number of equal most likely tokens
-    int prompt_tokens = 0; // that both caches have decoded
-    int decode_tokens = 0;
-};
-
-// A prediction: its logits, and the logarithm of their softmax denominator.
-struct prediction {
-    const float * logits;
-    double sum;
-};
-
-// The end of a file of the f16 cache's results.
-struct base_end {
-    uint64_t needles;
-    uint64_t bytes;
-    uint64_t bytes_of_a_cell;
-};
-
-// The f16 cache's results in a file: one line that names its inputs, then each prediction in the order of the chunks,
-// then the end. In native byte order: the next runs on this machine read it.
-class base_file {
-  public:
-    base_file(const std::string & name, const std::string & inputs, bool writes)
-        : name(name), writes(writes), file(fopen(name.c_str(), writes ? "wb" : "rb")) {
-        if (!file) {
-            fail(errno);
-        }
-        if (writes) {
-            write(inputs.c_str(), inputs.size());
-            write("\n", 1);
-        } else {
-            expect(inputs);
-        }
-    }
-
-    void write(const void * from, size_t size) {
-        if (fwrite(from, 1, size, file.get()) != size) {
-            fail(errno);
-        }
-    }
-
-    void read(void * to, size_t size) {
-        if (fread(to, 1, size, file.get()) != size) {
-            throw std::runtime_error(name + " ends too early: the run that wrote it did not finish");
-        }
-    }
-
-    // Writes what is buffered.
-    void finish() {
-        if (fflush(file.get()) != 0) {
-            fail(errno);
-        }
-    }
-
-    const std::string name;
-    const bool writes;
-
-  private:
-    [[noreturn]] void fail(int error) const {
-        throw std::runtime_error(std::string("cannot ") + (writes ? "write " : "read ") + name + ": " + strerror(error));
-    }
-
-    void expect(const std::string & inputs) {
-        std::string found;
-        for (int c = fgetc(file.get()); c != EOF && c != '\n' && found.size() <= inputs.size(); c = fgetc(file.get())) {
-            found.push_back(char(c));
-        }
-        if (found != inputs) {
-            throw std::runtime_error(name + " has other inputs: '" + found + "', expected '" + inputs + "'");
-        }
-    }
-
-    file_ptr file;
-};
-
 class quality {
   public:
     explicit quality(const quality_options & options)
@@ -324,7 +213,8 @@ class quality {
 
     tokens tokens_of(const std::string & words) const {
         tokens found(words.size() + 1);
-        const int count = llama_tokenize(vocab, words.data(), int(words.size()), found.data(), int(found.size()), false, false);
+        const int count = llama_tokenize(vocab, words.data(), int(words.size()), found.data(), int(found.size()),
+                                         false, false);
         if (count < 0) {
             throw std::runtime_error("cannot turn the text into tokens");
         }
@@ -510,19 +400,6 @@ class quality {
     size_t tokens_done     = 0;
     size_t tokens_expected = 0;
 };
-
-static double mean_of(const std::vector<double> & values) {
-    double sum = 0.0;
-    for (double value : values) {
-        sum += value;
-    }
-    return values.empty() ? 0.0 : sum / double(values.size());
-}
-
-static double part_of(std::vector<double> values, double part) {
-    std::sort(values.begin(), values.end());
-    return values.empty() ? 0.0 : values[std::min(values.size() - 1, size_t(part * double(values.size())))];
-}
 
 static double rate(bool is_timed, int tokens, double seconds) { return is_timed ? tokens / seconds : 0.0; }
 

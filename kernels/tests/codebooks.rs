@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 const COMMITTED: &str = include_str!("../src/kv_quant/levels.rs");
 
-/// Digests of the committed file, and of the tables after `FEW` rounds, which change with the algorithm. Only all rounds
-/// together compute the one from the other, which takes a minute of one core: a campaign does (CONTRIBUTING.md).
+/// Digests of the committed file, and of the tables after `FEW` rounds, which change with the algorithm. Only all
+/// rounds together compute the one from the other, which takes a minute of one core: a campaign does (CONTRIBUTING.md).
 const DIGESTS: [&str; 2] = [
     "e08e629fa230ff0dec620ace016d1f48e7f19100221f626d909e4cc0318067a8",
     "9126577eb0e97860164a16e395f9bb58336a81ed0e29684d6b2a400f0826f9f8",

@@ -20,7 +20,8 @@ fn espalier(script: Option<&str>, arguments: &[&str]) -> Output {
 }
 
 /// Runs `commands`, in which `$1` is the first of `paths`. Programs are written like this because one that another test
-/// starts at that moment would inherit this process's descriptor, and a file that is open for writing cannot be executed.
+/// starts at that moment would inherit this process's descriptor, and a file that is open for writing cannot be
+/// executed.
 fn shell(commands: &str, paths: &[&Path]) {
     let status = Command::new("/bin/sh").args(["-c", commands, "sh"]).args(paths).status().unwrap();
     assert!(status.success());

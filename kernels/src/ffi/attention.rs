@@ -24,8 +24,8 @@ pub unsafe extern "C" fn espalier_attention_work_size(problem: *const Problem, t
     })
 }
 
-/// Returns whether the kernel is enabled for this problem: only a paged cache marks blocks, and only ours has a residual
-/// window.
+/// Returns whether the kernel is enabled for this problem: only a paged cache marks blocks, and only ours has a
+/// residual window.
 fn is_wanted(problem: &Problem) -> bool {
     let [cache, copies] = &problem.cells;
     let has_own_type =

@@ -6,8 +6,8 @@
 //!    its prompt, or its next token with its drafts. They are counted in the pool's own tables, block by block, so
 //!    nothing is counted twice or forgotten.
 //! 2. **No bypass of the queue head.** Requests are considered in the order of their [`Place`]: of their priority, then
-//!    of their arrival, then of their sequence id. The walk ends at the first one that does not fit. A preempted request
-//!    arrived before those that were never admitted, so it is considered before them. [`order()`] is the only
+//!    of their arrival, then of their sequence id. The walk ends at the first one that does not fit. A preempted
+//!    request arrived before those that were never admitted, so it is considered before them. [`order()`] is the only
 //!    implementation: the server ranks slots and queued tasks with it too.
 //! 3. **The last in that order is preempted**, and retained sequences of idle slots are evicted before any request
 //!    waits.

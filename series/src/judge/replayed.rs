@@ -189,8 +189,8 @@ pub struct Ambiguity {
     pub class: PatchClass,
 }
 
-/// Two functions or scopes of a file that a person has taken as the same one: a change that was made for the first belongs
-/// in the second.
+/// Two functions or scopes of a file that a person has taken as the same one: a change that was made for the first
+/// belongs in the second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SameFunction {
     /// The file in the tree that the series is replayed on.

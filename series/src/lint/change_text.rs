@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_patch_does_is_in_it() {
+    fn the_change_of_the_patch_is_in_it() {
         let modify = "diff --git a/a.c b/a.c\nindex 1111111111111111111111111111111111111111\
                       ..2222222222222222222222222222222222222222 100644\n--- a/a.c\n+++ b/a.c\n\
                       @@ -5,2 +5,2 @@ int f(void)\n one\n-two\n\\ No newline at end of file\n+2\n";

@@ -1,7 +1,7 @@
 //! Splits a loose diff into one part for each file.
 //!
-//! A part begins where git begins to read a file: at each `diff --git` line, and at each pair of `---` and `+++` that is
-//! not below one. So a file without hunks (an empty or a binary one, a mode, a rename) is a part too.
+//! A part begins where git begins to read a file: at each `diff --git` line, and at each pair of `---` and `+++` that
+//! is not below one. So a file without hunks (an empty or a binary one, a mode, a rename) is a part too.
 
 use super::hunk_lines::{DiffLine, HunkLines};
 use crate::read::quoted_path::unquote;

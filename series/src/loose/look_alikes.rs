@@ -1,8 +1,9 @@
 //! Whether a hunk is where it belongs, in a file with several places that look like its own.
 //!
-//! A file has the result of a hunk if it has those lines, but perhaps only a similar section has them, and the hunk's own
-//! section is another one by now. A place is certain if it is the hunk's own line, moved as far as a hunk of the same
-//! file whose place is certain; or if no other place, in the function that the header names, has the context of the hunk.
+//! A file has the result of a hunk if it has those lines, but perhaps only a similar section has them, and the hunk's
+//! own section is another one by now. A place is certain if it is the hunk's own line, moved as far as a hunk of the
+//! same file whose place is certain; or if no other place, in the function that the header names, has the context of
+//! the hunk.
 
 use super::hunk_places::{Anchor, Anchors, File, lines};
 use super::loose_hunk::LooseHunk;

@@ -9,6 +9,7 @@ pub struct LooseReading {
     pub reverse: bool,
     /// Whether a hunk may be applied with less context, as git's `-C1` allows.
     pub may_fuzz: bool,
-    /// Whether to look for hunks that may belong to another place ([`PlacedHunks::uncertain`](crate::PlacedHunks::uncertain)).
+    /// Whether to look for hunks that may belong to another place
+    /// ([`PlacedHunks::uncertain`](crate::PlacedHunks::uncertain)).
     pub finds_uncertain: bool,
 }

@@ -43,8 +43,8 @@ pub(super) struct PlacedPart {
     pub after: FileAfter,
 }
 
-/// Places the hunks of `part` in the base of the file if git can merge from it, otherwise in the file. The content after
-/// a merge is not known here, so a file is merged only if no other part changes it (`is_only_part`).
+/// Places the hunks of `part` in the base of the file if git can merge from it, otherwise in the file. The content
+/// after a merge is not known here, so a file is merged only if no other part changes it (`is_only_part`).
 pub(super) fn place_part(
     part: &DiffPart<'_>,
     reading: LooseReading,

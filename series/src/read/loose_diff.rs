@@ -39,8 +39,8 @@ fn continues(line: &[u8]) -> bool {
     starts.iter().any(|start| line.starts_with(start)) || missing_file(line).is_some()
 }
 
-/// Returns whether `line` is the rule that Subversion, CVS and quilt write below `Index:`; one that underlines a heading
-/// is shorter.
+/// Returns whether `line` is the rule that Subversion, CVS and quilt write below `Index:`; one that underlines a
+/// heading is shorter.
 fn is_rule(line: &[u8]) -> bool {
     let line = line.trim_ascii_end();
     line.len() >= 60 && line.iter().all(|byte| *byte == b'=')

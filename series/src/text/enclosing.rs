@@ -37,8 +37,8 @@ pub fn enclosing_function(path: &[u8], text: &[u8], at: usize) -> Option<Enclosi
     Some(functions.named(found))
 }
 
-/// As [`enclosing_function`], for a place: a range of lines. One without lines is above its line, and in a function only
-/// if the lines above and below it are in the same one.
+/// As [`enclosing_function`], for a place: a range of lines. One without lines is above its line, and in a function
+/// only if the lines above and below it are in the same one.
 ///
 /// # Examples
 ///
@@ -87,7 +87,8 @@ impl<'a> EnclosingFunctions<'a> {
         found.contains(&at).then_some(found)
     }
 
-    /// Returns the lines of every function, methods too, from top to bottom, without functions in others and declarations.
+    /// Returns the lines of every function, methods too, from top to bottom, without functions in others and
+    /// declarations.
     pub fn all(&self) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut at = 0;

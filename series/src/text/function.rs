@@ -82,8 +82,8 @@ impl<'a> FunctionMap<'a> {
         heads
     }
 
-    /// Returns, at `n`, the head of the function that line `n` (from 0) belongs to: one from its head to its end. A line
-    /// between two functions belongs to none.
+    /// Returns, at `n`, the head of the function that line `n` (from 0) belongs to: one from its head to its end. A
+    /// line between two functions belongs to none.
     pub fn heads_of_lines(&self) -> Vec<Option<usize>> {
         let open = self.enclosing_heads();
         let before_and_after = open.iter().zip(open.iter().skip(1)).enumerate();
@@ -264,9 +264,9 @@ fn leading_white_space(line: &[u8]) -> (usize, Option<u8>) {
     (width, None)
 }
 
-/// Returns whether `line`, below the body of a function whose head is indented by `outer`, is no longer in the function,
-/// if indentation ends one: a blank line, or one that is not indented more than the head, such as a comment, a
-/// decorator or the next head.
+/// Returns whether `line`, below the body of a function whose head is indented by `outer`, is no longer in the
+/// function, if indentation ends one: a blank line, or one that is not indented more than the head, such as a comment,
+/// a decorator or the next head.
 pub(crate) fn is_between_functions(line: &[u8], outer: usize) -> bool {
     let text = line.trim_ascii();
     text.is_empty() || (leading_white_space(line).0 <= outer && !is_closing(text))

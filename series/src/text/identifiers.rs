@@ -208,8 +208,8 @@ fn words_of(code: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         .filter(|(_, word)| word.len() >= SHORTEST && word.first().is_some_and(|byte| !byte.is_ascii_digit()))
 }
 
-/// Whether the name of `len` bytes at `at` looks like one that a line of code declares: it is after a keyword that defines
-/// names, or the first name after a type.
+/// Whether the name of `len` bytes at `at` looks like one that a line of code declares: it is after a keyword that
+/// defines names, or the first name after a type.
 fn is_defined(code: &[u8], at: usize, len: usize) -> bool {
     let before = code.get(..at).unwrap_or_default().trim_ascii_end();
     let after = code.get(at + len..).unwrap_or_default().trim_ascii_start();

@@ -12,8 +12,8 @@ use crate::model::patch::Hunk;
 
 /// Number of context lines around a change, as git writes them.
 const CONTEXT: usize = 3;
-/// Number of common lines below the last difference that are compared too, because a change can be moved down over lines
-/// that are equal to its own. Where more are needed, all are.
+/// Number of common lines below the last difference that are compared too, because a change can be moved down over
+/// lines that are equal to its own. Where more are needed, all are.
 const ROOM_BELOW: usize = 32;
 
 /// A run of changed lines: removed and added ones. One of the two may be empty.
@@ -117,9 +117,9 @@ fn numbered_runs(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm) -> Vec<Chan
     trimmed_runs(old, new, algorithm, ROOM_BELOW)
 }
 
-/// Numbers only the lines from the one above the first difference to `room` lines below the last one. The result is that
-/// of whole texts: a diff leaves out common lines at both ends anyway, and then moves changes down as far as possible;
-/// if one of them might go further than the lines that are left, all are numbered.
+/// Numbers only the lines from the one above the first difference to `room` lines below the last one. The result is
+/// that of whole texts: a diff leaves out common lines at both ends anyway, and then moves changes down as far as
+/// possible; if one of them might go further than the lines that are left, all are numbered.
 fn trimmed_runs(old: &[&[u8]], new: &[&[u8]], algorithm: Algorithm, room: usize) -> Vec<ChangedRun> {
     let above = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let (old_rest, new_rest) = (slice(old, above..old.len()), slice(new, above..new.len()));

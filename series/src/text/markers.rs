@@ -164,8 +164,8 @@ pub fn first_marker(text: &[u8]) -> Option<usize> {
     new_marker(text, &[])
 }
 
-/// Returns the line, from 1, of the first conflict marker in `text` that a merge has put there: `versions` are the texts
-/// that were merged, which can have such lines of their own.
+/// Returns the line, from 1, of the first conflict marker in `text` that a merge has put there: `versions` are the
+/// texts that were merged, which can have such lines of their own.
 ///
 /// # Examples
 ///

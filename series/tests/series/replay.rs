@@ -188,8 +188,8 @@ fn the_place_of_each_conflict_is_known() {
     assert_eq!(places, [(12, Some("int a;"), Some("int b;"))]);
 }
 
-/// Upstream moves the body of a function into another one. A person has put the change of the first patch there, and the
-/// second patch changes the line of the first.
+/// Upstream moves the body of a function into another one. A person has put the change of the first patch there, and
+/// the second patch changes the line of the first.
 #[test]
 fn a_place_that_was_decided_for_an_earlier_patch_is_not_in_doubt() {
     let body: String = (1..12).map(|step| format!("    step_{step}(at);\n")).collect();
@@ -570,7 +570,7 @@ fn a_patch_that_is_not_exact_on_its_own_tree_is_refused() {
 }
 
 #[test]
-fn a_new_file_in_a_folder_that_moved_is_no_ones_to_place() {
+fn a_new_file_in_a_folder_that_moved_is_left_to_the_user() {
     let patch = read(&create("src/new.c"));
     let pin = tree(&[("src/a.c", "a\n"), ("src/b.c", "b\n")]);
     let path = |path: &str| RepoPath::new(path.as_bytes()).unwrap();

@@ -1,5 +1,5 @@
-//! The commands that check and measure. Their code is in the crate `espalier-qa`, which builds and rebases never compile:
-//! `cargo xtask` compiles its program when one of them is run, and this process becomes that program.
+//! The commands that check and measure. Their code is in the crate `espalier-qa`, which builds and rebases never
+//! compile: `cargo xtask` compiles its program when one of them is run, and this process becomes that program.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::net::port;
 use espalier_core::sys::project::pinned_models;
 use espalier_dist::packaged;
+use espalier_dist::plan::manifest::build_command;
 use espalier_dist::which::Which;
 
 /// Options of `run`.
@@ -39,7 +40,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Err(packaged::not_built(&variant.name, flavor));
     }
     if packaged::is_reference(context, &variant.name, flavor)? == Some(true) {
-        let command = espalier_core::ui::hint(&packaged::build_command(&variant.name, flavor));
+        let command = espalier_core::ui::hint(&build_command(&variant.name, flavor));
         context
             .ui
             .warn(format!("a reference that `cargo xtask test` built is slower; the product: {command}"));
@@ -77,8 +78,8 @@ fn demo_arguments(context: &Context, has_paged_cache: bool) -> Result<Vec<String
     Ok(arguments)
 }
 
-/// Returns the address that the server will listen on: port 8080 of the loopback, whatever upstream's default is, unless
-/// the arguments or the environment override it.
+/// Returns the address that the server will listen on: port 8080 of the loopback, whatever upstream's default is,
+/// unless the arguments or the environment override it.
 fn listens_on(arguments: &[String]) -> (String, u16) {
     let host = value_of(arguments, "--host", "LLAMA_ARG_HOST").unwrap_or_else(|| "127.0.0.1".to_string());
     let port = value_of(arguments, "--port", "LLAMA_ARG_PORT").and_then(|port| port.parse().ok());

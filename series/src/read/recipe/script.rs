@@ -1,5 +1,5 @@
-//! The patches that a script applies: its commands are followed from the functions that the format runs, with the values
-//! of variables as far as the script sets them.
+//! The patches that a script applies: its commands are followed from the functions that the format runs, with the
+//! values of variables as far as the script sets them.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! RPM spec files: patches are declared by `PatchN:`, and applied by `%patch`, `%autopatch`, `%autosetup`, or by programs
-//! in the scripts.
+//! RPM spec files: patches are declared by `PatchN:`, and applied by `%patch`, `%autopatch`, `%autosetup`, or by
+//! programs in the scripts.
 
 use super::collected::Collected;
 use super::pattern::without_variables;
@@ -91,7 +91,7 @@ const OTHERS: [&str; 18] = [
     "%verifyscript",
 ];
 
-/// Directives that are no commands of a shell, whose text may have any quotes.
+/// Directives that are not shell commands: their text may have any quotes.
 const DEFINITIONS: [&str; 13] = [
     "%bcond",
     "%bcond_with",

@@ -137,8 +137,8 @@ impl Context {
         })
     }
 
-    /// Returns the path of a file that every clone of Espalier has; `path` is relative to the root. A standalone project
-    /// lacks it unless it was copied there, which the error explains.
+    /// Returns the path of a file that every clone of Espalier has; `path` is relative to the root. A standalone
+    /// project lacks it unless it was copied there, which the error explains.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The base of every part of the tool: errors, output, the project's configuration, and all effects on git, processes, the
-//! network and the disk.
+//! The base of every part of the tool: errors, output, the project's configuration, and all effects on git, processes,
+//! the network and the disk.
 //!
 //! ARCHITECTURE.md describes the crates and their modules, and what each must not do.
 

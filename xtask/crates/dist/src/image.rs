@@ -15,10 +15,10 @@ use espalier_core::sys::project::run_lock::Access;
 use serde_json::{Value, json};
 
 use crate::health::Health;
-use crate::packaged::{build_command, not_built};
+use crate::packaged::not_built;
 use crate::plan::image::documents::{Naming, Sealed, licences, tag};
 use crate::plan::image::{Layer, accounts};
-use crate::plan::manifest::Manifest;
+use crate::plan::manifest::{Manifest, build_command};
 use crate::plan::shipped::{MANIFEST, SBOM};
 use crate::sys::archive;
 use crate::sys::image_files as image;

@@ -4,8 +4,7 @@ use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
 
-use crate::plan::manifest::Manifest;
-pub use crate::plan::manifest::build_command;
+use crate::plan::manifest::{Manifest, build_command};
 use crate::plan::reference;
 use crate::plan::shipped::MANIFEST;
 

@@ -13,8 +13,8 @@ use espalier_core::sys::project::run_lock::Access;
 use espalier_patches::stack::Stack;
 use serde_json::json;
 
-use crate::packaged::{build_command, not_built};
-use crate::plan::manifest::Manifest;
+use crate::packaged::not_built;
+use crate::plan::manifest::{Manifest, build_command};
 use crate::plan::shipped::audit::Known;
 use crate::plan::shipped::release::{
     Archive, CHANGES, INDEX, INSTALL, Index, SUMS, Variant, changelog_entry, changes, install_script, is_url,

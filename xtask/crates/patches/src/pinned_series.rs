@@ -99,8 +99,8 @@ impl PinnedSeries {
         Ok(PinnedSeries { stack, store })
     }
 
-    /// Returns the other series on the same pin, which moves only with all of them, loaded from the same store; none for
-    /// a generation, which does not move.
+    /// Returns the other series on the same pin, which moves only with all of them, loaded from the same store; none
+    /// for a generation, which does not move.
     pub fn others_on_pin(&self, context: &Context) -> Result<Vec<PinnedSeries>> {
         if self.stack.generation.is_some() {
             return Ok(Vec::new());

@@ -35,8 +35,8 @@ pub struct SeriesTrees<'a> {
 }
 
 impl<'a> SeriesTrees<'a> {
-    /// Returns consecutive patches on upstream's tree and their base, which may have patches of parents; `after` has the
-    /// tree after each.
+    /// Returns consecutive patches on upstream's tree and their base, which may have patches of parents; `after` has
+    /// the tree after each.
     pub fn in_order(
         (upstream, base): (ObjectId, ObjectId),
         patches: impl IntoIterator<Item = &'a Patch>,
@@ -105,8 +105,8 @@ pub fn prove(
         }
     }
     let placed_new = placed(new, &trees)?;
-    // For notes, and copies of moved functions: upstream's tree is not in the store when a series is rebased onto another
-    // one.
+    // For notes, and copies of moved functions: upstream's tree is not in the store when a series is rebased onto
+    // another one.
     let changed = changed_by_upstream(store, old.upstream, new.upstream).unwrap_or_default();
     let mut proof = prove_series(&placed(old, &trees)?, &placed_new, is_whole, &changed)?;
     proof.lost_calls = lost_calls(&placed_new, &changed)?;
@@ -115,7 +115,8 @@ pub fn prove(
     Ok(proof)
 }
 
-/// Returns the words in lines that `patch` adds, and that upstream's code had in the tree `old` and no longer has in `new`.
+/// Returns the words in lines that `patch` adds, and that upstream's code had in the tree `old` and no longer has in
+/// `new`.
 pub fn gone_from_upstream(store: &Store, [old, new]: [ObjectId; 2], patch: &Patch) -> Result<Vec<GoneWord>> {
     Ok(gone_words(&[patch], &[], &changed_by_upstream(store, old, new)?))
 }

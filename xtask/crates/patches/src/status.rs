@@ -157,8 +157,8 @@ fn next_steps(options: &Options, rebase: Option<&str>) -> Vec<String> {
     std::iter::once(next_command("status --long", &all)).chain(act).collect()
 }
 
-/// Suggests the same report with upstream's commits, if the tip came without them: then it cannot name the one that broke
-/// a patch.
+/// Suggests the same report with upstream's commits, if the tip came without them: then it cannot name the one that
+/// broke a patch.
 fn with_history(options: &Options, report: &StatusReport) -> Option<String> {
     let tip = options.tip.as_deref().filter(|_| report.history.is_none())?;
     let flags = [("--variant", options.variant.as_deref()), ("--tip", Some(tip)), ("--from", Some("PATH"))];

@@ -1,5 +1,5 @@
-//! Checks and measurements of what was built: servers under test, the gate, the fuzzers, the benchmarks; and the commands
-//! that run them.
+//! Checks and measurements of what was built: servers under test, the gate, the fuzzers, the benchmarks; and the
+//! commands that run them.
 //!
 //! ARCHITECTURE.md describes the crates and their modules, and what each must not do.
 

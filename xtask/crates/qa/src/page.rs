@@ -11,6 +11,7 @@ use espalier_core::sys::machine::process::{self, Run, Seen, Watch};
 use espalier_core::sys::net::server::Server;
 use espalier_core::sys::project::root::absolute_path;
 use espalier_dist::packaged;
+use espalier_dist::plan::manifest::build_command;
 use espalier_dist::sys::node;
 use espalier_dist::which::Which;
 use serde::{Deserialize, Serialize};
@@ -100,7 +101,7 @@ fn refuse_without_page(context: &Context, variant: &str, flavor: &str) -> Result
     }
     let folder = context.layout.show(&context.layout.package(variant, flavor));
     Err(Error::usage(format!("the server in `{folder}` was built without the web page"))
-        .hint(packaged::build_command(variant, flavor)))
+        .hint(build_command(variant, flavor)))
 }
 
 /// Whether the packaged server was built without the page.

@@ -9,8 +9,8 @@ use super::pins::short_name;
 use super::snippet::SourceText;
 use crate::error::Result;
 
-/// One difference, or several of one class, that a person has named as intended: those of one line, of a function or of a
-/// whole file.
+/// One difference, or several of one class, that a person has named as intended: those of one line, of a function or of
+/// a whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intended {
     /// Its class.

@@ -236,8 +236,8 @@ impl LockedVariant {
         }
     }
 
-    /// Returns the digests of all patches, of their siblings and of the patches that those replace, by file. A sibling is
-    /// among the patches too, unless it drops its patch.
+    /// Returns the digests of all patches, of their siblings and of the patches that those replace, by file. A sibling
+    /// is among the patches too, unless it drops its patch.
     fn patch_files(&self) -> BTreeMap<String, &str> {
         let patches = self.patches.iter().map(|patch| (patch.file.clone(), patch.sha256.as_str()));
         let siblings = self.siblings.iter().flat_map(|sibling| {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_id_is_no_tree() {
+    fn a_damaged_id_is_refused() {
         let mut variant = sample().variants.remove("paged").unwrap();
         let whole = "ab".repeat(20);
         variant.patches[0].tree = whole.clone();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn a_rendered_lock_reads_back() {
         let text = sample().render();
         assert_eq!(Lock::parse(SourceText { name: "espalier.lock", text: &text }).unwrap(), sample());
     }

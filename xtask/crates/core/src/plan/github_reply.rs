@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_permission_or_field_is_named() {
         let head = "HTTP/2 403\r\nX-Accepted-GitHub-Permissions: issues=write\r\n";
         insta::assert_snapshot!(refusal(head, r#"{"message": "Resource not accessible\u001b[2J by integration"}"#), @r"
         error: could not list the issues: GitHub answered 403

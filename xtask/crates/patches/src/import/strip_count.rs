@@ -1,6 +1,6 @@
 //! Applying a patch with its number of leading path components to strip (`-p`). If neither its queue, the user nor the
-//! format of its queue sets it, it is the number that the form of the patch states, otherwise the one with which the patch
-//! names files of the tree.
+//! format of its queue sets it, it is the number that the form of the patch states, otherwise the one with which the
+//! patch names files of the tree.
 
 use espalier_core::error::Result;
 use espalier_core::sys::git::history::changed_between;
@@ -86,7 +86,8 @@ pub fn note_on(patch: &LoosePatch, strip: u32) -> Option<String> {
     (stated != Some(strip)).then(|| format!("its paths fit with -p {strip}"))
 }
 
-/// Returns the places that `patch` names with other strip counts, if it names no file of `tree` with the one that is set.
+/// Returns the places that `patch` names with other strip counts, if it names no file of `tree` with the one that is
+/// set.
 ///
 /// # Errors
 ///

@@ -32,8 +32,8 @@ pub fn of_no_generation(pins: &Pins, variant: &Variant, file: &PatchFile) -> Opt
     Some(finding(file, LintRule::SiblingOfNoGeneration, message, hint))
 }
 
-/// Returns a finding for each sibling of `variant` that gives the tree that its patch gives by itself. They are compared
-/// only if both pins were fetched: lint fetches nothing.
+/// Returns a finding for each sibling of `variant` that gives the tree that its patch gives by itself. They are
+/// compared only if both pins were fetched: lint fetches nothing.
 pub fn not_needed(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<Reported>> {
     if variant.like.is_none() {
         return Ok(Vec::new());

@@ -195,12 +195,13 @@ pub struct PackagedHunk {
     pub elsewhere: Vec<Occurrence>,
     /// Upstream commits between the two trees that changed the lines, oldest first; `None` if they are not available.
     pub commits: Option<Vec<UpstreamChange>>,
-    /// Upstream's change of the file around the lines, from the two trees; `None` if there is none, or if it is not text.
+    /// Upstream's change of the file around the lines, from the two trees; `None` if there is none, or if it is not
+    /// text.
     pub upstream_diff: Option<UpstreamDiff>,
     /// Other patches of the series that change the file.
     pub other_patches: Vec<OtherPatch>,
-    /// The earlier patches that changed the lines when they were resolved or dropped, where upstream has not changed them;
-    /// `None` where upstream has, or where that is not known.
+    /// The earlier patches that changed the lines when they were resolved or dropped, where upstream has not changed
+    /// them; `None` where upstream has, or where that is not known.
     pub changed_by: Option<Vec<String>>,
     /// The texts, whole, by the names of their files.
     #[serde(skip)]
@@ -381,9 +382,9 @@ impl ConflictPackage {
         self.hunks_left_out == 0 && !self.hunks.is_empty() && hunks.all(|hunk| hunk.changed_by.is_some())
     }
 
-    /// Returns the package as indented JSON of at most `limit` characters, for a report on a tip that moves: without the
-    /// names of the tip, without changes that other commits can add to, and without as much of the texts as is too long.
-    /// `None` if not even its heads fit.
+    /// Returns the package as indented JSON of at most `limit` characters, for a report on a tip that moves: without
+    /// the names of the tip, without changes that other commits can add to, and without as much of the texts as is too
+    /// long. `None` if not even its heads fit.
     pub fn excerpt(&self, limit: usize) -> Option<String> {
         let mut package = ConflictPackage { to: None, commit: None, rebase: None, ..self.clone() };
         package.leave_out_changes();
@@ -549,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_left_out_step_by_step() {
+    fn long_parts_are_left_out_step_by_step() {
         let read = |limit: usize| -> Option<serde_json::Value> {
             let text = package().excerpt(limit)?;
             assert!(text.chars().count() <= limit);

@@ -88,8 +88,8 @@ impl Renumbered<'_> {
         })
     }
 
-    /// Whether the number at `at` of a line is that of a patch of this series. `is_about` is whether the text around the
-    /// line names the series.
+    /// Whether the number at `at` of a line is that of a patch of this series. `is_about` is whether the text around
+    /// the line names the series.
     fn is_meant(&self, (line, at): (&str, usize), is_about: bool) -> bool {
         let (before, after) =
             (line.get(..at).unwrap_or_default(), line.get(at + DIGITS..).unwrap_or_default());

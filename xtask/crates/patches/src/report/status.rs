@@ -245,8 +245,8 @@ impl StatusReport {
 pub const PROVISIONAL: &str =
     "an earlier patch of the same files is not exact: this verdict may change once that one is resolved";
 
-/// Returns the next step for a patch of this class, if there is one. `rebase` is the command that takes the series to the
-/// tip; without it, no step is a rebase.
+/// Returns the next step for a patch of this class, if there is one. `rebase` is the command that takes the series to
+/// the tip; without it, no step is a rebase.
 fn next_step(class: PatchClass, rebase: Option<&str>) -> Option<String> {
     let by_rebase = |words: &dyn Fn(&str) -> String| rebase.map(words);
     match class {

@@ -20,8 +20,8 @@ use crate::report::canary::{CanaryReport, Level, LevelReport, LevelVerdict, inde
 /// Maximum length of the description of a conflict in an issue, in characters.
 const CONFLICT_LIMIT: usize = 30_000;
 
-/// In the marker of an issue, where upstream's commits are not available. Not the tip: the same break would have another
-/// issue on each.
+/// In the marker of an issue, where upstream's commits are not available. Not the tip: the same break would have
+/// another issue on each.
 const NO_CULPRIT: &str = "unknown";
 
 /// The results of a run.

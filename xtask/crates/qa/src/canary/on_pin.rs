@@ -22,8 +22,8 @@ pub struct VariantClashes {
     pub clashes: Vec<Clash>,
 }
 
-/// Every series and every overlay on the pin. It is the same whichever variant the run names, so that each break has one
-/// issue.
+/// Every series and every overlay on the pin. It is the same whichever variant the run names, so that each break has
+/// one issue.
 pub struct OnPin {
     series: Vec<JudgedSeries>,
     overlays: Vec<VariantClashes>,

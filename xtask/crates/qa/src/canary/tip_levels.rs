@@ -110,8 +110,8 @@ impl<'a> TipLevels<'a> {
         next_command("sync", &flags)
     }
 
-    /// Returns the command that moves the series of `variant` to the tip. It names the tip as this run does: the report on
-    /// the next tip with the same drift is the same.
+    /// Returns the command that moves the series of `variant` to the tip. It names the tip as this run does: the report
+    /// on the next tip with the same drift is the same.
     fn rebase_command(&self, variant: &Name) -> String {
         let Options { tip, from, .. } = self.options;
         let variant = Some(variant.as_str());

@@ -24,7 +24,7 @@ use espalier_core::next_command::{flag_with, next_command};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::threads::result_of;
 use espalier_core::sys::project::inputs::PatchFile;
-use espalier_dist::packaged;
+use espalier_dist::plan::manifest::build_command;
 use espalier_patches::stack::Stack;
 use espalier_series::{Numerics, Patch};
 use serde_json::{Value, json};
@@ -284,7 +284,7 @@ fn hold_to_promises(
     let program = program.unwrap_or_else(|| context.layout.server(name, DEFAULT_FLAVOR));
     if !disk::exists(&program) {
         return Err(Error::usage(format!("there is no server `{}`", context.layout.show(&program)))
-            .hint(packaged::build_command(name, DEFAULT_FLAVOR)));
+            .hint(build_command(name, DEFAULT_FLAVOR)));
     }
     context.file_of_espalier(SMOKE_MODEL)?;
     let checked = Checked { program: &program, tree: &context.layout.tree(name), pin };

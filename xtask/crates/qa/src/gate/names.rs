@@ -1,5 +1,5 @@
-//! Names of the servers' checks and of the promises, as they are given to `gate`. A newcomer cannot know of which kind a
-//! name is, so each is looked up among both.
+//! Names of the servers' checks and of the promises, as they are given to `gate`. A newcomer cannot know of which kind
+//! a name is, so each is looked up among both.
 
 use espalier_core::context::Outcome;
 use espalier_core::error::{Error, Result};

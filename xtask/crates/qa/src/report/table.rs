@@ -1,5 +1,5 @@
-//! Tables in Markdown, which are readable in a terminal too. Head and rows are written as in Markdown, with ` | ` between
-//! the cells.
+//! Tables in Markdown, which are readable in a terminal too. Head and rows are written as in Markdown, with ` | `
+//! between the cells.
 
 use std::fmt;
 use std::ops::Range;

@@ -12,7 +12,7 @@ use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::net::server::{self, Server};
 use espalier_core::ui;
 use espalier_dist::packaged;
-use espalier_dist::plan::manifest::Manifest;
+use espalier_dist::plan::manifest::{Manifest, build_command};
 use espalier_dist::plan::reference;
 use espalier_modelgen::ModelSpec;
 
@@ -204,7 +204,7 @@ fn not_built(variant: &str, test_server: TestServer) -> Error {
         "{variant}-{DEFAULT_FLAVOR} is not built, and the server under test `{}` needs it",
         test_server.name()
     ))
-    .hint(packaged::build_command(variant, DEFAULT_FLAVOR))
+    .hint(build_command(variant, DEFAULT_FLAVOR))
 }
 
 /// Reports a missing flag: the server itself would exit with its whole help text.
@@ -222,7 +222,7 @@ fn check_flag(context: &Context, ours: &str, test_server: TestServer) -> Result<
         "server under test `{}` cannot take part: the server of {ours}-{DEFAULT_FLAVOR} does not know `{flag}`",
         test_server.name()
     ))
-    .hint(format!("build one that does: {}", packaged::build_command(ours, DEFAULT_FLAVOR)))
+    .hint(format!("build one that does: {}", build_command(ours, DEFAULT_FLAVOR)))
     .hint(format!("or leave it out where the bench allows it: {}", others.join(" "))))
 }
 
@@ -239,7 +239,7 @@ fn timed(manifest: Manifest) -> Result<Manifest> {
     }
     let built = ui::named_hint("`cargo xtask test` built");
     let what = format!("{variant}-{flavor} is a reference that {built}: its server is compiled at -O1");
-    Err(Error::usage(what).hint(packaged::build_command(variant, flavor)))
+    Err(Error::usage(what).hint(build_command(variant, flavor)))
 }
 
 fn builds(manifests: &[Manifest]) -> Result<Builds> {
@@ -251,7 +251,7 @@ fn builds(manifests: &[Manifest]) -> Result<Builds> {
             "{} is built from {} and {} from {}: their times cannot be compared",
             first.variant, first.pin, other.variant, other.pin
         ))
-        .hint([first, other].map(|one| packaged::build_command(&one.variant, &one.flavor)).join(" && "))),
+        .hint([first, other].map(|one| build_command(&one.variant, &one.flavor)).join(" && "))),
     }
 }
 

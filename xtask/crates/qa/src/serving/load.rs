@@ -1,6 +1,6 @@
 //! The load generator: sends the requests of a workload to a server and records each. Requests are sent at once
-//! ([`at_once`]), one after the other ([`in_turn`]), or by clients of which each waits for its answer before it sends the
-//! next ([`Clients`]).
+//! ([`at_once`]), one after the other ([`in_turn`]), or by clients of which each waits for its answer before it sends
+//! the next ([`Clients`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -162,8 +162,9 @@ pub struct Clients {
 const MOST_FAILURES: u64 = 20;
 
 impl Clients {
-    /// Runs `count` clients, with at most `most` requests, while `meanwhile` runs. `client` is called with its number, and
-    /// sends requests as long as [`Clients::may_send`]. Returns the results of all clients, and that of `meanwhile`.
+    /// Runs `count` clients, with at most `most` requests, while `meanwhile` runs. `client` is called with its number,
+    /// and sends requests as long as [`Clients::may_send`]. Returns the results of all clients, and that of
+    /// `meanwhile`.
     pub fn run<T: Send, M>(
         count: usize,
         most: u64,

@@ -25,8 +25,8 @@ pub struct Before<'a> {
     pub pins: &'a Pins,
 }
 
-/// Returns the report on the generation of `variant`, whose patches were made for the pin `base`, without its checks. The
-/// caller holds the run lock.
+/// Returns the report on the generation of `variant`, whose patches were made for the pin `base`, without its checks.
+/// The caller holds the run lock.
 ///
 /// # Errors
 ///

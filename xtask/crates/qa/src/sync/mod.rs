@@ -76,8 +76,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
 }
 
-/// Moves the pin to `to`, and opens its pull request if there is a client for it. `gated` are the variants that the gate
-/// has to pass.
+/// Moves the pin to `to`, and opens its pull request if there is a client for it. `gated` are the variants that the
+/// gate has to pass.
 fn move_to(
     context: &Context,
     options: &Options,

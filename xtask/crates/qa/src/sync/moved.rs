@@ -190,8 +190,8 @@ fn moved_patches(
     Ok(moved)
 }
 
-/// Returns one row for each own patch of the variants `names`, which one of the states does not have; `describe` returns
-/// its class and its change.
+/// Returns one row for each own patch of the variants `names`, which one of the states does not have; `describe`
+/// returns its class and its change.
 fn rows_of(
     context: &Context,
     names: &[Name],

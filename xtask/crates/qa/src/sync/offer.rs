@@ -41,8 +41,8 @@ pub fn written(context: &Context, moved: &Pending) -> Result<Change> {
     Ok(Change { parent: checkout.commit, base: checkout.branch, files: files.collect::<Result<_>>()? })
 }
 
-/// Returns the change from the commit `since` to the files on disk of a move whose report is `page`. It starts from that
-/// commit: the ones since then may be on this machine only.
+/// Returns the change from the commit `since` to the files on disk of a move whose report is `page`. It starts from
+/// that commit: the ones since then may be on this machine only.
 pub fn since(context: &Context, since: &str, page: &str) -> Result<Change> {
     let root = context.layout.root();
     let parent = commit_of(root, since)?;

@@ -18,8 +18,8 @@ pub struct Reasons {
     pub text: String,
 }
 
-/// Takes the reasons over into the report. Returns the file with those that the move itself gives: which upstream commits
-/// contain a dropped patch can only be told while they are available, and `prove` needs it later.
+/// Takes the reasons over into the report. Returns the file with those that the move itself gives: which upstream
+/// commits contain a dropped patch can only be told while they are available, and `prove` needs it later.
 pub fn take(context: &Context, report: &mut SyncReport) -> Result<Option<Reasons>> {
     let given = given_by_move(&report.proof);
     let root = context.layout.root();

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_passed_runs_again_when_something_it_reads_has_changed() {
+    fn a_passed_step_runs_again_when_one_of_its_inputs_has_changed() {
         let before = project(&[("a", "1"), ("b", "2"), ("c", "3")]);
         let recorded = record("rustc 1", &before);
         assert_eq!(reason(Some(&recorded), "rustc 1", &before), None);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_passed_or_passed_with_other_tools_runs() {
+    fn a_step_that_failed_or_passed_with_other_tools_runs() {
         let files = project(&[("a", "1")]);
         assert_eq!(reason(None, "rustc 1", &files).unwrap(), "it has not passed here yet");
         let recorded = record("rustc 1", &files);

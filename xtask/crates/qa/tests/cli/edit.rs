@@ -222,7 +222,7 @@ fn work_that_the_user_has_hidden_from_git_is_not_replaced() {
     }
 }
 
-/// A flag alone, and files that the series itself ignores, are no work.
+/// A flag alone, and files that the series itself ignores, do not count as work.
 #[test]
 fn a_repository_without_changes_is_replaced() {
     let project = Project::new();

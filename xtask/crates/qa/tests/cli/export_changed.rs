@@ -41,7 +41,8 @@ fn edits_below_the_variants_own_patches_are_refused() {
     assert_eq!(files::times(&project.path("patches")), before);
 }
 
-/// In repositories of earlier versions the ref for the base has another name, which the settings of the branch name too.
+/// In repositories of earlier versions the ref for the base has another name, which the settings of the branch name
+/// too.
 #[test]
 fn a_repository_that_names_its_base_as_before_is_used_as_it_is() {
     let project = with_child();

@@ -179,7 +179,7 @@ fn links_are_rejected() {
             refused(&sdist, 1, &[&format!("`{path}` in the package is a link, a device or a sparse file")]);
         }
     }
-    // Folders are no links, whatever their names.
+    // Folders are not links, whatever their names.
     sdist.entries = inside.map(|path| Entry::empty(path, b'5', "")).into_iter().chain(whole).collect();
     sdist.fetch().success();
 }

@@ -32,7 +32,7 @@ fn without_a_patch_of_attention_nothing_is_compared() {
 fn each_break_is_red_for_its_own_reason() {
     let breaks = [
         ("error_of", "1.01e-3", "K q8_0 of 64, V f16 of 64, tokens: 1: error 1.01e-3, stock's is 1.00e-3"),
-        ("error_of", "NAN", "said something else than cases"),
+        ("error_of", "NAN", "printed a line that is not a case"),
         ("bits_of", "\"1e\"", "tokens: 2: stock's bits: the kernel was not used"),
         ("n_cases", "1", "tokens: 2: computed by stock only"),
         ("n_cases", "3", "tokens: 3: computed by ours only"),

@@ -153,7 +153,7 @@ fn a_run_whose_arguments_name_no_case_any_more_is_seen() {
 }
 
 #[test]
-fn what_fails_once_is_luck_and_what_fails_again_is_not() {
+fn one_failure_is_luck_and_a_repeated_one_is_not() {
     let said = broken(&[("test-alloc", "once failed && exit 1; exit 0")]).success();
     assert!(said.stdout.contains("programs: 5 outcomes compared (5 passed), 0 differ as listed, 1 by luck"));
     let again = "once first && exit 1; once second || exit 1; exit 0";
@@ -267,7 +267,7 @@ fn an_entry_for_another_pin_is_neither_used_nor_missed() {
 }
 
 #[test]
-fn where_nothing_passes_or_nothing_runs_nothing_was_tried() {
+fn a_suite_in_which_no_test_passes_or_runs_fails() {
     let project = suites();
     for variant in ["stock", "paged"] {
         write_server(&project, variant, "echo 500");

@@ -172,7 +172,7 @@ fn unreachable_objects_are_removed_unless_another_repository_borrows_them() {
 }
 
 #[test]
-fn the_tree_of_a_variant_that_is_no_more() {
+fn the_tree_of_a_deleted_variant() {
     let project = Project::new();
     project.run(&["apply", "--variant", "stock"]).success();
     files::copy_folder(&project.tree("stock"), &project.tree("old"));

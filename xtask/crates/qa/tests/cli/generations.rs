@@ -31,7 +31,7 @@ fn patches_are_replayed_on_a_generation() {
 }
 
 #[test]
-fn what_needs_a_sibling_is_named_with_the_command_that_makes_it() {
+fn a_patch_that_needs_a_sibling_is_named_with_the_command_that_makes_it() {
     let generations = Generations::new();
     generations.project.run(&["apply", "--check", "--variant", "paged-v2"]).code(1).says(&[
         "the generation v2 needs siblings: 2 of 3 patches do not apply to hello v2.0 by themselves, 1 depends on them: ",

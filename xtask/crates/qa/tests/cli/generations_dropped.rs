@@ -1,4 +1,5 @@
-//! A patch that a move drops at the pin is dropped on the generations too, and the report says where it is still needed.
+//! A patch that a move drops at the pin is dropped on the generations too, and the report says where it is still
+//! needed.
 
 use super::support::generations::Generations;
 use super::support::upstream::TAG;

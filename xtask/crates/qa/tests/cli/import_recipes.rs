@@ -1,5 +1,5 @@
-//! `import` of packages with recipes: which patches are applied, in which order, and with which options, is read from the
-//! commands of the recipe.
+//! `import` of packages with recipes: which patches are applied, in which order, and with which options, is read from
+//! the commands of the recipe.
 
 use std::path::PathBuf;
 
@@ -188,8 +188,8 @@ fn a_patch_of_a_recipe_that_changes_nothing_stops_the_import() {
     assert!(dropped(&json).contains(&"rev.patch: `--skip` names it".to_string()), "{json}");
 }
 
-/// Writes a queue beside the project. Its first diff adds `name.c`; the second one names `src/name.c` without a prefix, and
-/// fits in both files.
+/// Writes a queue beside the project. Its first diff adds `name.c`; the second one names `src/name.c` without a prefix,
+/// and fits in both files.
 fn queue(project: &Project, order: &str, text: &str) -> PathBuf {
     let folder = project.beside("queue");
     files::write(&folder.join(order), text);

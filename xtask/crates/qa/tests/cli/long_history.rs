@@ -1,6 +1,6 @@
 //! A series of 120 patches and 1,000 upstream commits: the page of `status`, and the memory of the commands that walk
-//! the history, have limits that do not depend on its length. With ten times as many commits, which takes long and which
-//! `campaigns.yml` runs every week:
+//! the history, have limits that do not depend on its length. With ten times as many commits, which takes long and
+//! which `campaigns.yml` runs every week:
 //! `ESPALIER_LONG_HISTORY=10000 cargo test -p espalier-qa --test cli long_history -- --nocapture`.
 
 use std::path::Path;

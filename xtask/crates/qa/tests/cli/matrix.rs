@@ -89,7 +89,7 @@ fn a_variant_may_be_for_some_flavors_only() {
 }
 
 #[test]
-fn what_decides_no_byte_affects_nothing() {
+fn a_file_that_decides_no_byte_affects_nothing() {
     let project = committed();
     assert!(changed(&project).is_empty());
     project.write("README.md", "other words\n");
@@ -180,7 +180,7 @@ fn a_change_affects_the_rows_that_it_is_in() {
 }
 
 #[test]
-fn what_cannot_be_understood_builds_everything() {
+fn a_comparison_that_fails_builds_everything() {
     let project = committed();
     let all = |reference: &str| {
         let said = project.run(&["matrix", &format!("--changed-since={reference}")]).success();

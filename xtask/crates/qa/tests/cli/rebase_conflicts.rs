@@ -426,7 +426,7 @@ fn refused_resolutions_are_not_recorded() {
 
 /// `--abort` records resolutions too, and the next rebase would offer what was refused.
 #[test]
-fn what_was_refused_is_not_remembered_after_an_abort() {
+fn a_refused_resolution_is_not_recorded_after_an_abort() {
     let refused = || {
         let moving = Move::new(upstream_greets_otherwise);
         moving.rebase(&[]).code(4);

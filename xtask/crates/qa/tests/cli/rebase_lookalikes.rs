@@ -98,8 +98,8 @@ fn a_change_of_one_twin_never_goes_into_the_other() {
     assert!(right.contains("result * 3"), "{text}");
 }
 
-/// Upstream moves the body of a function into another one, which the old one calls. A person accepts the new place for the
-/// first patch; the others change another line of the body, and the line of the first patch.
+/// Upstream moves the body of a function into another one, which the old one calls. A person accepts the new place for
+/// the first patch; the others change another line of the body, and the line of the first patch.
 #[test]
 fn a_function_that_was_moved_is_asked_about_once() {
     const FILE: &str = "src/long.c";

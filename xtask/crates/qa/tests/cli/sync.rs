@@ -32,7 +32,7 @@ fn pin_lock_series_and_report_move_together() {
 }
 
 #[test]
-fn what_only_other_machines_can_build_holds_no_move_up() {
+fn a_flavor_of_other_machines_does_not_block_a_move() {
     let project = project(more_lines);
     let flavors = project.read("ci/flavors.toml");
     let elsewhere = "\n[flavors.metal]\nabout = \"another machine's\"\nplatforms = [\"macos-aarch64\"]\n";

@@ -48,7 +48,7 @@ fn a_build_has_the_page_and_names_it() {
 }
 
 #[test]
-fn what_strangers_wrote_gets_no_scripts_no_tokens_and_no_home() {
+fn code_of_others_gets_no_scripts_no_tokens_and_no_home() {
     let project = project();
     let path = npm::path(&project, "22.12.0", WELL);
     let mut command = project.command_with_path(&["build", "--no-smoke"], &path);

@@ -57,8 +57,8 @@ impl Pins {
         series
     }
 
-    /// Refuses a command about a move of the pin of `variant`, such as `rebase --to REF`: a generation does not move. Its
-    /// tree is given, and the patches on it were made for another pin.
+    /// Refuses a command about a move of the pin of `variant`, such as `rebase --to REF`: a generation does not move.
+    /// Its tree is given, and the patches on it were made for another pin.
     ///
     /// # Errors
     ///
@@ -287,7 +287,7 @@ cmake = { B = "2" }
     }
 
     #[test]
-    fn what_a_generation_cannot_be_is_refused() {
+    fn invalid_generations_are_refused() {
         let of = "generation-of = \"main\"";
         assert!(refusal(of, "generation-of = \"mian\"").contains("the nearest is `main`"));
         assert!(refusal(of, "generation-of = \"b2\"").contains("is a generation itself"));
@@ -297,7 +297,7 @@ cmake = { B = "2" }
     }
 
     #[test]
-    fn what_a_variant_on_a_generation_cannot_be_is_refused() {
+    fn invalid_variants_on_a_generation_are_refused() {
         let like = "pin = \"b2\"\nlike = \"paged\"";
         assert!(refusal(like, "pin = \"main\"\nlike = \"paged\"").contains("which names a generation"));
         assert!(refusal(like, "pin = \"b2\"\nlike = \"pagd\"").contains("the nearest is `paged`"));

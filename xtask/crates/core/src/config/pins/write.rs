@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn a_rendered_variant_reads_back() {
         let text = sample("one").file();
         let both = sample("two").added_to(&text);
         assert!(both.starts_with(text.trim_end()));

@@ -26,8 +26,10 @@ fn is_of_hunk_that_applies(line: &str) -> bool {
         || (line.starts_with("hunk ") && (line.ends_with(": exact") || line.contains(": shifted by ")))
 }
 
-/// Returns `line` with `#` in place of each id and of each number of a line.
+/// Returns `line` with `#` in place of each id and of each number of a line, and without its indentation, which aligns
+/// such numbers.
 fn comparable_line(line: &str) -> String {
+    let line = line.trim_start();
     let mut text = String::new();
     let (mut before, mut rest) = ("", line);
     while !rest.is_empty() {

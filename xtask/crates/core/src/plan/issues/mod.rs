@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_break_on_other_lines_is_no_change() {
+    fn the_same_break_on_other_lines_changes_nothing() {
         let at = |line: usize| Wanted { text: format!("found at line {line}"), ..wanted("aa") };
         let listed = [issue(7, "open", &at(3).body())];
         assert_eq!(decide(&[at(4)], &listed, nothing), [Action::Keep { number: 7 }]);

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use espalier_series::{ObjectId, ObjectKind};
 
 use super::store::Store;
-pub use super::tree_object::{Entry, Folder};
-use super::tree_object::{FOLDER, join, parse, render_tree};
+pub use super::tree_object::Entry;
+use super::tree_object::{FOLDER, Folder, join, parse, render_tree};
 use crate::error::Result;
 
 /// A tree of the store, modified in memory.

@@ -113,8 +113,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Sets all patches in `folder`. `read` are the patches from which the caller derived them. Siblings stay as they are,
-    /// and get the new names of their patches; those of a patch that is gone go with it.
+    /// Sets all patches in `folder`. `read` are the patches from which the caller derived them. Siblings stay as they
+    /// are, and get the new names of their patches; those of a patch that is gone go with it.
     pub fn replace_series(&mut self, folder: &str, read: &[PatchFile], new: &[PatchFile]) -> Result<()> {
         let siblings = SeriesFiles::of(read_folder(&self.layout, folder)?).siblings;
         let names =

@@ -52,8 +52,8 @@ impl Undo {
         Ok(Undo { pending, edits_left })
     }
 
-    /// Whether the record of the last change is still needed: by an undo, or by the commands of a refusal, which copy the
-    /// files from it.
+    /// Whether the record of the last change is still needed: by an undo, or by the commands of a refusal, which copy
+    /// the files from it.
     pub fn needs_record(layout: &Layout) -> bool {
         match Undo::prepare(layout) {
             Ok(_) => true,
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_about_the_last_change_is_undone_with_it() {
+    fn a_report_on_the_last_change_is_undone_with_it() {
         let place = Place::changed();
         // The second one replaces the first.
         for text in ["first", "second"] {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_after_other_changes_is_a_change_of_its_own() {
+    fn a_report_written_after_other_changes_is_a_change_of_its_own() {
         let place = Place::changed();
         place.write("page", "mine");
         let before = place.found();

@@ -77,8 +77,8 @@ pub fn resolve(fetcher: Fetcher<'_>, ask: &Ask<'_>) -> Result<Tip> {
     }
 }
 
-/// Parses the reference. An abbreviated id of a commit that a source of the pin lists becomes the full one: a package is
-/// found by that alone.
+/// Parses the reference. An abbreviated id of a commit that a source of the pin lists becomes the full one: a package
+/// is found by that alone.
 fn reference_of(ask: &Ask<'_>) -> Result<Reference> {
     let typed = Reference::parse(ask.reference)?;
     let short = typed.short_id().filter(|short| short.len() >= SURE_DIGITS && ask.from.is_none());

@@ -143,8 +143,8 @@ pub struct Resolved {
     pub untracked: Vec<String>,
 }
 
-/// Returns the tree that the user has staged. `conflicts` are the paths in conflict, and the texts that were merged, which
-/// can have lines that look like conflict markers. `may_change` decides which files belong to the resolution.
+/// Returns the tree that the user has staged. `conflicts` are the paths in conflict, and the texts that were merged,
+/// which can have lines that look like conflict markers. `may_change` decides which files belong to the resolution.
 ///
 /// # Errors
 ///

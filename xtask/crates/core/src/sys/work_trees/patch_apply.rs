@@ -198,8 +198,8 @@ pub fn apply(repo: &ImportRepo, tree: ObjectId, diff: &[u8], how: HowToApply) ->
     })
 }
 
-/// Returns the result of git, whose `write-tree` printed `written`: its tree, if each file in it is as `placing` has it.
-/// Otherwise git put a hunk elsewhere, and the notes on its place are wrong.
+/// Returns the result of git, whose `write-tree` printed `written`: its tree, if each file in it is as `placing` has
+/// it. Otherwise git put a hunk elsewhere, and the notes on its place are wrong.
 fn compared(repo: &ImportRepo, written: &[u8], placing: PlacedHunks, said: &str) -> Result<Applied> {
     let id = espalier_series::lossy(written).trim().to_string();
     let tree = id.parse::<ObjectId>().map_err(|error| Error::environment(error.to_string()))?;

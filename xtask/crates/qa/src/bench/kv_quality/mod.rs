@@ -34,8 +34,8 @@ pub struct Options {
     /// Text to decode (UTF-8); default: a text about this project.
     #[arg(long, value_name = "FILE")]
     pub text: Option<PathBuf>,
-    /// Caches to compare with f16, as K/V; then +N for N layers at each end whose V stays at q8_0, ~N and ^N for N recent
-    /// and N first tokens that are read in f16.
+    /// Caches to compare with f16, as K/V; then +N for N layers at each end whose V stays at q8_0, ~N and ^N for N
+    /// recent and N first tokens that are read in f16.
     #[arg(long = "cache", value_name = "K/V", value_delimiter = ',')]
     pub caches: Vec<Cache>,
     /// Tokens of context; repeatable.

@@ -174,7 +174,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_field_is_named() {
         let cache: Cache = "q8_0/turbo4".parse().unwrap();
         let error = Measured::read(&cache, &LINE.replace("p99", "p98")).unwrap_err();
         assert!(error.contains("missing field `p99`"), "{error}");

@@ -262,7 +262,7 @@ mod tests {
         let error = check(&with(Workload { cells: 1024, ..workload() })).unwrap_err();
         assert!(error.what.contains("need 26624 cells"), "{error}");
         let error = check(&with(Workload { shared: 1600, ..workload() })).unwrap_err();
-        assert!(error.what.contains("fewer than the 1600 tokens"), "{error}");
+        assert!(error.what.contains("less than the 1600 tokens"), "{error}");
         assert!(check(&Options { sequences: 256, ..options() }).is_err());
     }
 

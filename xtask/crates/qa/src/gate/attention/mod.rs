@@ -52,5 +52,5 @@ fn cases(probe: &Path, feature: Option<&str>) -> Result<Vec<CaseResult>> {
     let run = with_feature(Run::new(probe), feature);
     let words = run.words();
     read_cases(&espalier_series::lossy(&run.success()?))
-        .map_err(|error| Error::no(format!("`{words}` said something else than cases")).detail(error))
+        .map_err(|error| Error::no(format!("`{words}` printed a line that is not a case")).detail(error))
 }

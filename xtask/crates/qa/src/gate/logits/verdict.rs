@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_infinitely_far_from_others() {
+    fn nan_is_infinitely_far_from_other_values() {
         let far = |stock: f32, ours: f32| distance(&bytes(&[stock]), &bytes(&[ours])).moved();
         assert_eq!(far(1.0, f32::NAN), f64::INFINITY);
         assert_eq!(far(f32::INFINITY, f32::NEG_INFINITY), f64::INFINITY);

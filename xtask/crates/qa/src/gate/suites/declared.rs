@@ -116,7 +116,8 @@ pub struct OnPin<'a> {
 }
 
 impl OnPin<'_> {
-    /// Removes the entries for other pins. An entry for a pin that does not exist would never be used, so it is refused.
+    /// Removes the entries for other pins. An entry for a pin that does not exist would never be used, so it is
+    /// refused.
     fn keep<T>(
         self,
         source: SourceText<'_>,

@@ -169,8 +169,8 @@ impl<'a> SuiteGate<'a> {
         Ok(all)
     }
 
-    /// Returns name parts of tests that the patches of `variant`, of a variant it extends, or of the one that it is like,
-    /// add.
+    /// Returns name parts of tests that the patches of `variant`, of a variant it extends, or of the one that it is
+    /// like, add.
     fn own_tests(&self, variant: &str) -> Result<Vec<String>> {
         let pins = self.context.pins()?;
         let stack = pins.stack(pins.variant(Some(variant))?);

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_passes_nothing_was_tried() {
+    fn a_suite_in_which_no_test_passes_fails() {
         let both = outcomes(&[("a", failed("x"))]);
         assert!(!hold("s", &both, &both, Allowed::default()).is_good());
         assert!(!hold("s", &Outcomes::new(), &Outcomes::new(), Allowed::default()).is_good());

@@ -26,7 +26,8 @@ pub(super) struct ServerRun {
 const GROWTH: u64 = 64;
 pub(super) const GROWING: usize = 16;
 
-/// Number of consecutive requests of a tenant: most of these chats have the same system prompt, whose blocks they share.
+/// Number of consecutive requests of a tenant: most of these chats have the same system prompt, whose blocks they
+/// share.
 const IN_A_ROW: usize = 2;
 
 /// One request at a time, with the prompt cache: the reference of all comparisons.

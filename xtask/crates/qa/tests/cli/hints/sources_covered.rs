@@ -120,7 +120,7 @@ fn the_command_that_builds_a_package_is_written_once() {
     let sites = sites();
     let is_build = |site: &&Site| site.line.contains("cargo xtask build --variant {");
     let files: Vec<&String> = sites.iter().filter(is_build).map(|site| &site.file).collect();
-    assert_eq!(files, ["plan/manifest.rs"], "call `packaged::build_command`");
+    assert_eq!(files, ["plan/manifest.rs"], "call `plan::manifest::build_command`");
 }
 
 #[test]

@@ -60,8 +60,8 @@ pub fn edit(path: &Path, from: &str, to: &str) {
     std::fs::write(path, text.replacen(from, to, 1)).unwrap();
 }
 
-/// Writes an executable shell script. A child writes it: a program that another test starts at that moment would inherit
-/// this process's descriptor, and a script that is open for writing cannot be executed ("Text file busy").
+/// Writes an executable shell script. A child writes it: a program that another test starts at that moment would
+/// inherit this process's descriptor, and a script that is open for writing cannot be executed ("Text file busy").
 pub fn write_script(path: &Path, commands: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut shell = Command::new("/bin/sh");

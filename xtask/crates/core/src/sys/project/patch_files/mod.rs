@@ -80,8 +80,8 @@ fn find_in(folder: &Path) -> Result<PatchFiles> {
     }
 }
 
-/// Returns the patches of the recipe in `folder`, if one applies patches that exist there. `notes` receives the notes on
-/// recipes that do not.
+/// Returns the patches of the recipe in `folder`, if one applies patches that exist there. `notes` receives the notes
+/// on recipes that do not.
 ///
 /// # Errors
 ///

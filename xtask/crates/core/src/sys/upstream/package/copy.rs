@@ -1,8 +1,8 @@
 //! Copies the objects of a git repository in an archive to a repository of our own.
 //!
-//! The repository in the archive is untrusted, so git never runs in it, and nothing of it gets a path on disk by its own
-//! name. Packs are indexed again, and the ids of all objects are computed. Its configuration, hooks, alternates, grafts
-//! and the indexes of its packs are not read; its references are read as ids.
+//! The repository in the archive is untrusted, so git never runs in it, and nothing of it gets a path on disk by its
+//! own name. Packs are indexed again, and the ids of all objects are computed. Its configuration, hooks, alternates,
+//! grafts and the indexes of its packs are not read; its references are read as ids.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

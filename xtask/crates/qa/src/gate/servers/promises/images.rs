@@ -26,7 +26,8 @@ fn request(marker: &str, letters: usize, predict: usize) -> Value {
     with(with(request, "n_probs", 0), "logit_bias", json!([]))
 }
 
-/// Blocks that another request holds, up to the middle of an image, are no capacity for that image: its request waits.
+/// Blocks that another request holds, up to the middle of an image, do not count as free for that image: its request
+/// waits.
 pub fn waits_for_blocks(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Seeing, &["-np", "2", "-c", "512", "--kv-paged"])?;
     let marker = media::marker(&server)?;
