@@ -87,6 +87,7 @@ mod cli {
     mod pins;
     mod pipes;
     mod prove;
+    mod prove_faults;
     mod rebase;
     mod rebase_beside;
     mod rebase_conflicts;

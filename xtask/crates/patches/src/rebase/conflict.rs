@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use espalier_core::error::{Error, Kind, Result};
-use espalier_core::next_command::{git_in, quoted_bytes};
+use espalier_core::next_command::{git_in, next_command, quoted_bytes};
 use espalier_core::sys::git::tree::{Entry, GitTree};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::work_trees::conflict_tree::{self, ConflictedFile};
@@ -140,7 +140,7 @@ fn waiting_package(package: ConflictPackage, state: &RebaseState, here: &Place<'
 fn check_command(state: &RebaseState) -> String {
     match state.scope {
         Scope::Pin => "cargo xtask sync --since HEAD".to_string(),
-        Scope::Series | Scope::Generation => format!("cargo xtask build --variant {}", state.variant),
+        Scope::Series | Scope::Generation => next_command("build", &[("--variant", Some(&state.variant))]),
     }
 }
 

@@ -4,6 +4,7 @@ use espalier_core::config::lock::Lock;
 use espalier_core::config::pins::{Pins, move_pin, short_name};
 use espalier_core::config::snippet::SourceText;
 use espalier_core::error::Result;
+use espalier_core::next_command::next_command;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
@@ -32,7 +33,8 @@ pub fn prepare(target: &Target<'_>, repo: &RebaseRepo, state: &RebaseState) -> R
         Target::Pin(_) => prepare_series(target, repo, state, (stage_moved, &[PROVE, SYNC, UNDO])),
         Target::Series(series_move) => {
             let variant = &series_move.stack.variant.name;
-            let build = format!("cargo xtask build --variant {variant}    # the rebase has compiled nothing");
+            let build = next_command("build", &[("--variant", Some(variant.as_str()))]);
+            let build = format!("{build}    # the rebase has compiled nothing");
             prepare_series(target, repo, state, (stage_entry, &[PROVE, build.as_str(), UNDO]))
         }
         Target::Generation(_) => on_generation::finish(target, repo, state),

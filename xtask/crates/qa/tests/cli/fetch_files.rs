@@ -219,6 +219,7 @@ fn the_default_pin_does_not_move_to_an_unverified_tree() {
 #[test]
 fn a_move_of_the_default_pin_by_hand_to_an_unverified_tree_has_no_report() {
     let sdist = newer(RELEASE);
+    sdist.run(&["lock"]).success();
     commit_all(&sdist.project);
     let (old, new) = (
         git::tree_of(&sdist.project.beside("away"), TAG),

@@ -251,8 +251,8 @@ fn a_file_that_wants_to_be_a_patch_has_to_be_named_as_one() {
 #[test]
 fn authors_and_dates_that_no_commit_can_have() {
     let cases = [
-        ("Date: Thu, 2 Jan 2020 03:04:05 +0000", "Date: yesterday", "the date is none"),
-        ("Date: Thu, 2 Jan 2020", "Date: Thu, 2 Jan 1902", "the date is none"),
+        ("Date: Thu, 2 Jan 2020 03:04:05 +0000", "Date: yesterday", "no commit can have this date"),
+        ("Date: Thu, 2 Jan 2020", "Date: Thu, 2 Jan 1902", "no commit can have this date"),
         ("From: Test Person <test@espalier.invalid>", "From: nobody", "the author is not one"),
         ("Subject: [PATCH 1/3] Add a note", "Subject: [PATCH 1/3] Add\ta note", "has a tab"),
     ];

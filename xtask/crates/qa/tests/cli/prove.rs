@@ -209,34 +209,6 @@ fn a_word_that_upstream_removes_is_noted_where_it_is_used() {
     assert!(page.contains("* note: `words_turned` is gone"), "{page}");
 }
 
-const STORY: &str = "docs/old/story.txt";
-
-/// Moves a line of the story behind another one.
-fn move_line(line: usize, behind: usize) -> impl Fn(&Path) {
-    move |folder: &Path| {
-        let (moved, place) = (format!("line {line} of the story\n"), format!("line {behind} of the story\n"));
-        files::edit(&folder.join(STORY), &moved, "");
-        files::edit(&folder.join(STORY), &place, &(place.clone() + &moved));
-    }
-}
-
-/// Both sides moved a line, to different places. The merge is clean, and has the line twice. The patch changes another
-/// line too: otherwise upstream's commit would contain all of it.
-#[test]
-fn a_clean_merge_that_doubles_a_line_is_not_proved() {
-    let patch = |folder: &Path| {
-        move_line(5, 20)(folder);
-        files::edit(&folder.join(STORY), "line 2 of the story\n", "line two of the story\n");
-    };
-    let moving = Move::with_patch(patch, move_line(5, 25));
-    begin(&moving);
-    let said = moving.rebase(&["--trim-upstreamed"]).success().stdout;
-    assert!(said.contains("warning: the move made differences that nothing accounts for"), "{said}");
-    let said = prove(&moving, &["HEAD"]).code(1).stdout;
-    assert!(said.contains("doubled: docs/old/story.txt:"), "{said}");
-    assert!(said.contains(": `line 5 of the story`"), "{said}");
-}
-
 #[test]
 fn a_conflict_that_was_resolved_with_both_changes_is_proved() {
     let moving = Move::new(upstream_greets_otherwise);

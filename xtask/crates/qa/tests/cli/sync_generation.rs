@@ -110,7 +110,7 @@ fn a_sibling_that_loses_a_word_holds_the_report_back() {
     commit_with_pins(project, pins.split_once("\n[pins.v2]").unwrap().0);
     sync(project).code(1).says(&[
         "hello: the generation v2 does not hold",
-        "0001-greet-more-warmly.patch: ",
+        "0001-greet-more-warmly@v2.patch: ",
         "next: cargo xtask rebase --variant paged-v2 --edit NNNN",
     ]);
     assert!(!project.path(REPORT).exists());
