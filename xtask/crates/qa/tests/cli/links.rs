@@ -29,7 +29,9 @@ fn a_link_to_nothing_is_found() {
 fn no_page_is_too_long() {
     let root = files::of_this_repository("");
     let lines = |page: &PathBuf| std::fs::read_to_string(root.join(page)).unwrap().lines().count();
-    let is_too_long = |page: &PathBuf| page != Path::new("CHANGELOG.md") && lines(page) > MOST_LINES;
+    // A report of a move is as long as the move; `sync` limits each of its parts.
+    let is_record = |page: &Path| page == Path::new("CHANGELOG.md") || page.starts_with("docs/syncs");
+    let is_too_long = |page: &PathBuf| !is_record(page) && lines(page) > MOST_LINES;
     let found: Vec<PathBuf> = documents(&root).into_iter().filter(is_too_long).collect();
     assert!(found.is_empty(), "more than {MOST_LINES} lines, to be split by subject: {found:?}");
 }
