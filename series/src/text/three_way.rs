@@ -185,7 +185,7 @@ impl<'a> ThreeWay<'a> {
 
     /// Returns whether the only changes that both sides made alike are deletions, and theirs made others. A line that both
     /// deleted is gone, whatever each deleted it for: unlike an addition, it cannot be meant twice. Beside an equal line it
-    /// can, because each side may have deleted another one.
+    /// can, because each side may have deleted another one; and a line that ours has elsewhere instead was moved.
     pub fn shares_only_deletions(&self) -> bool {
         let line = |at: Option<usize>| at.and_then(|at| self.base.get(at));
         let is_certain = |region: &Region| {
@@ -195,7 +195,17 @@ impl<'a> ThreeWay<'a> {
             start < end && region.ours.is_empty() && !is_next_to_equal
         };
         let (there, of) = self.lines_there();
-        there > 0 && there < of && self.alike().all(is_certain)
+        there > 0 && there < of && self.alike().all(is_certain) && !self.has_moved_a_deletion()
+    }
+
+    /// Returns whether ours has a line that both sides deleted as often as the base.
+    fn has_moved_a_deletion(&self) -> bool {
+        let occurrences = self.occurrences();
+        let is_moved = |at: usize| {
+            let (in_base, in_ours) = occurrences.of_base_line(at);
+            in_ours >= in_base
+        };
+        self.alike().flat_map(|region| region.base.clone()).any(is_moved)
     }
 
     /// Returns the place in ours of these lines of the base, from 0; `None` unless ours has all of them, with nothing

@@ -455,6 +455,12 @@ fn a_deletion_that_both_sides_made_is_not_asked_about() {
         let replayed = on(&old, &upstream, &patch(&old, &new, below));
         assert_eq!(replayed.files[0].merge_kind, kind, "{replayed:?}");
     }
+    // Upstream has moved it: the patch may be meant for the new place too.
+    let old = format!("int a;\nset();\nget();\nint b;\n{tail}");
+    let moved = format!("{}set();\n", old.replacen("set();\n", "", 1));
+    let new = old.replacen("set();\n", "", 1).replace("*= 3", "*= 4");
+    let replayed = on(&old, &moved, &patch(&old, &new, "get();"));
+    assert_eq!(replayed.files[0].merge_kind, MergeKind::PartlyThere { lines: 1, of: 3 }, "{replayed:?}");
 }
 
 #[test]
