@@ -16,7 +16,7 @@ use crate::model::patch::{Content, Hunk};
 use crate::model::printable::printable;
 use crate::model::tree::TreeError;
 use crate::text::enclosing::EnclosingFunctions;
-use crate::text::identifiers::is_keyword;
+use crate::text::identifiers::{is_keyword, is_part_of_name, without_comment};
 use crate::text::language::Language;
 use crate::text::line_diff::lines_of;
 
@@ -217,11 +217,6 @@ pub(super) fn is_common(name: &[u8]) -> bool {
     COMMON_NAMES.iter().any(|common| common.as_bytes() == name)
 }
 
-/// Returns whether a byte can be in a name.
-pub(super) fn is_part_of_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
 /// Returns the part of a line that can have calls: nothing of one that is not indented, which declares or defines, and no
 /// comment.
 fn code_of(line: &[u8], language: Language) -> &[u8] {
@@ -231,13 +226,6 @@ fn code_of(line: &[u8], language: Language) -> &[u8] {
         return b"";
     }
     without_comment(text, language)
-}
-
-/// Returns the part of a line before a comment that ends with the line.
-pub(super) fn without_comment(text: &[u8], language: Language) -> &[u8] {
-    let comment: &[u8] = if language == Language::Indentation { b"#" } else { b"//" };
-    let end = text.windows(comment.len()).position(|part| part == comment).unwrap_or(text.len());
-    text.get(..end).unwrap_or(text)
 }
 
 /// Returns the name of the function with this head, unless calls of it cannot be told from those of others.

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::calls::{ChangedBaseFile, is_common, is_part_of_name, without_comment};
+use super::calls::{ChangedBaseFile, is_common};
 use crate::model::hunk_lines::LineKind;
 use crate::model::patch::{Content, Hunk, Patch};
 use crate::model::printable::printable;
-use crate::text::identifiers::is_keyword;
+use crate::text::identifiers::{code_of, is_keyword, is_part_of_name};
 use crate::text::language::Language;
 use crate::text::line_diff::lines_of;
 
@@ -22,8 +22,6 @@ const SHORTEST: usize = 6;
 const SHORTEST_MEMBER: usize = 3;
 /// Words by which code asks the compiler whether a name exists, so as to compile with and without it.
 const ASKING: [&[u8]; 3] = [b"void_t", b"requires", b"__has_include"];
-/// Beginnings of lines that are in a comment.
-const COMMENTS: [&[u8]; 2] = [b"/*", b"* "];
 
 /// A file that is only ours, such as one of an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,17 +168,6 @@ fn files_with<'f>(uses: &Uses<'_>, files: &'f [ChangedBaseFile]) -> HashMap<&'f 
         }
     }
     had
-}
-
-/// Returns the part of a line that is code.
-fn code_of(line: &[u8], language: Language) -> &[u8] {
-    let text = line.trim_ascii();
-    let is_comment = COMMENTS.iter().any(|start| text.starts_with(start));
-    match language {
-        Language::NotCode => b"",
-        Language::Braces if is_comment => b"",
-        _ => without_comment(text, language),
-    }
 }
 
 /// Calls `found` with each word of `code` that is long enough, or that is a member or a call, and no keyword.

@@ -183,16 +183,20 @@ fn identifiers_of<'w>(
 }
 
 /// Returns the part of a line that is code.
-fn code_of(line: &[u8], language: Language) -> &[u8] {
+pub(crate) fn code_of(line: &[u8], language: Language) -> &[u8] {
     let text = line.trim_ascii();
     let is_comment = text.starts_with(b"/*") || text.starts_with(b"* ");
-    let mark: &[u8] = match language {
-        Language::NotCode => return b"",
-        Language::Braces if is_comment => return b"",
-        Language::Braces => b"//",
-        Language::Indentation => b"#",
-    };
-    let end = text.windows(mark.len()).position(|part| part == mark).unwrap_or(text.len());
+    match language {
+        Language::NotCode => b"",
+        Language::Braces if is_comment => b"",
+        _ => without_comment(text, language),
+    }
+}
+
+/// Returns the part of a line before a comment that ends with the line.
+pub(crate) fn without_comment(text: &[u8], language: Language) -> &[u8] {
+    let comment: &[u8] = if language == Language::Indentation { b"#" } else { b"//" };
+    let end = text.windows(comment.len()).position(|part| part == comment).unwrap_or(text.len());
     text.get(..end).unwrap_or(text)
 }
 
@@ -244,7 +248,8 @@ fn last_word(text: &[u8]) -> &[u8] {
     text.get(start..).unwrap_or_default()
 }
 
-fn is_part_of_name(byte: u8) -> bool {
+/// Whether a byte can be in an identifier.
+pub(crate) fn is_part_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
