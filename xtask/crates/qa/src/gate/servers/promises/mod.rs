@@ -7,6 +7,7 @@
 mod adapters;
 mod admission;
 mod asking;
+mod asleep;
 mod capacity;
 mod configured;
 mod drafts;
@@ -123,7 +124,7 @@ pub const PROMISES: &[Promise] = &[
     promise("waiting-replaces-its-stream", refusals::waiting_replaces_its_stream),
     promise("slot-actions-are-bounded", refusals::slot_actions_are_bounded),
     promise("refused-restores-keep-the-sequence", refusals::refused_restores_keep_the_sequence),
-    promise("refused-while-asleep", refusals::refused_while_asleep),
+    promise("refused-while-asleep", asleep::refused_while_asleep),
     promise("values-of-variables", configured::values_of_variables),
     promise("switches-in-config", configured::switches_in_config),
     promise("batch-keys-take-turns", turns::batch_keys_take_turns),

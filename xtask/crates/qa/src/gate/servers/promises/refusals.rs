@@ -1,5 +1,5 @@
-//! Refused requests have no side effects: the stream of the conversation continues, the slot keeps its sequence, and a
-//! sleeping server stays asleep. The wait of an action for a busy slot is bounded.
+//! Refused requests have no side effects: the stream of the conversation continues, and the slot keeps its sequence. The
+//! wait of an action for a busy slot is bounded.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -183,46 +183,5 @@ pub fn refused_restores_keep_the_sequence(fixture: &mut PromiseFixture<'_>) -> R
         let answer = ask(&server, &plain(&held, 1))?;
         fixture.must_have_found(&format!("{paging:?}: after refused restores"), &answer, HELD);
     }
-    Ok(())
-}
-
-/// Requests with ids, counts and fields that every server refuses do not load the model of a sleeping server.
-pub fn refused_while_asleep(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    let folder = fixture.empty_folder("asleep")?;
-    let arguments =
-        ["-np", "2", "-c", "1024", "--kv-paged", "--sleep-idle-seconds", "1", "--slot-save-path", &folder];
-    let server = fixture.serve(Model::Trained, &arguments)?;
-    for _ in 0..200 {
-        if server.get("/props")?.1["is_sleeping"] == true {
-            break;
-        }
-        std::thread::sleep(MOMENT);
-    }
-    let asks: [(&str, Value); 8] = [
-        ("/completion", with(plain(&prompt(1), 1), "id_slot", 7)),
-        ("/completion", with(plain(&prompt(1), 1), "n", 3)),
-        ("/completion", with(plain(&prompt(1), 1), "cache_salt", 1)),
-        ("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "a" }], "id_slot": -3 })),
-        ("/completion", json!({ "n_predict": 1 })),
-        ("/slots/2?action=erase", json!({})),
-        ("/slots/0?action=other", json!({})),
-        ("/slots/0?action=restore", json!({ "filename": "../file" })),
-    ];
-    for (path, body) in asks {
-        let (status, answer) = post(&server, path, &body)?;
-        fixture.must(status == 400, || format!("{path} {body}: returned {status}: {answer}"));
-        let asleep = server.get("/props")?.1["is_sleeping"].clone();
-        fixture.must(asleep == true, || format!("{path} {body}: it woke the server"));
-        if !fixture.holds_so_far() {
-            return Ok(());
-        }
-    }
-    let (status, _) = server.json(&Request::post("/completion", "{"), LIMIT)?;
-    let asleep = server.get("/props")?.1["is_sleeping"].clone();
-    fixture.must(status == 400 && asleep == true, || {
-        format!("a body that is not JSON: {status}, asleep: {asleep}")
-    });
-    let (status, body) = ask(&server, &plain(&prompt(1), 1))?;
-    fixture.must(status == 200, || format!("a valid request returned {status}: {body}"));
     Ok(())
 }

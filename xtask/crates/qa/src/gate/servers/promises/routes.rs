@@ -13,7 +13,7 @@ use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, KEYS};
 
 /// A method and a path, as in `GET /slots`.
-type Route = String;
+pub type Route = String;
 
 /// Access of requests without a key, by the table: `public` or `401`.
 type WithoutKey = String;
@@ -108,7 +108,11 @@ fn unknown_pins(rows: &[Row<'_>], pins: &Pins) -> Vec<String> {
 }
 
 /// Returns the routes that the server registers, by calls such as `ctx_http.get ("/health", ...)`.
-fn registered(source: &str) -> Result<Vec<Route>> {
+///
+/// # Errors
+///
+/// If there is none, or one whose path is not a plain string.
+pub fn registered(source: &str) -> Result<Vec<Route>> {
     let mut routes = Vec::new();
     for call in source.split("ctx_http.").skip(1) {
         let Some((name, rest)) = call.split_once('(') else { continue };
