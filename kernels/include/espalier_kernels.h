@@ -149,11 +149,11 @@ int32_t espalier_pool_begin(struct espalier_pool * pool, int32_t sequence,
  * (space for `capacity`) gets their first cells, and `block_count` their number, even if that is
  * more than `capacity`. The tokens of each are compared, not only the hash. May be called
  * repeatedly while the sequence has only matched blocks. WAIT: the next block is in flight in
- * another sequence, call again after its next publish; OK: the sequence computes the rest, and
+ * another sequence, call again when it is cached; OK: the sequence computes the rest, and
  * other sequences that need the same blocks get WAIT. The sequence may have matched blocks in both
  * cases. */
-int32_t espalier_pool_attach(struct espalier_pool * pool, int32_t sequence, uint32_t * blocks,
-                             size_t capacity, size_t * block_count);
+int32_t espalier_pool_match_prefix(struct espalier_pool * pool, int32_t sequence, uint32_t * blocks,
+                                   size_t capacity, size_t * block_count);
 
 /* Caches each block of the sequence that is full and not cached yet; the KV of the first
  * token_count of `tokens` (prompt, then accepted output) must be in the sequence's cells. `blocks`
@@ -161,9 +161,9 @@ int32_t espalier_pool_attach(struct espalier_pool * pool, int32_t sequence, uint
  * `block_count` their number, even if that is more than `capacity`. A block that cannot be cached
  * is left out: the sequence did not allocate it itself, or holds several blocks for the same
  * positions. INVALID: the tokens are not the request's, or the sequence does not hold them. */
-int32_t espalier_pool_publish(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
-                              size_t token_count, uint32_t * blocks, size_t capacity,
-                              size_t * block_count);
+int32_t espalier_pool_cache_blocks(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
+                                   size_t token_count, uint32_t * blocks, size_t capacity,
+                                   size_t * block_count);
 
 /* Ends the request of the sequence, if it has one; none of its blocks is in flight any more. The
  * sequence keeps its blocks until they are removed. */
@@ -198,54 +198,54 @@ int32_t espalier_schedule_order(const struct espalier_schedule_place * places, s
 /* A request as the server describes it. `priority`, `arrival` and `sequence` are its place. */
 struct espalier_schedule_request {
     uint64_t arrival;
-    uint64_t first;        /* the first position whose KV it does not have */
-    uint64_t end;          /* one past the last position that it needs blocks for now */
-    uint64_t siblings;     /* further choices (`n`) that continue where it ends, each in its own block */
+    uint64_t first;           /* the first position whose KV it does not have */
+    uint64_t end;             /* one past the last position that it needs blocks for now */
+    uint64_t further_choices; /* further choices (`n`) that continue where it ends, each in its own block */
     int32_t  priority;
     int32_t  sequence;
-    uint32_t stage;        /* enum espalier_schedule_stage */
-    uint32_t may_give_way; /* 1 if it can be preempted (its KV can be recomputed), else 0 */
+    uint32_t stage;           /* enum espalier_schedule_stage */
+    uint32_t preemptible;     /* 1 if it can be preempted (its KV can be recomputed), else 0 */
 };
 
 enum espalier_schedule_action {
-    ESPALIER_SCHEDULE_NOTHING  = 0, /* nothing, until blocks are freed or a request arrives */
-    ESPALIER_SCHEDULE_ADMIT    = 1, /* admit the request: match its blocks, keep the first `tokens` */
-    ESPALIER_SCHEDULE_GIVE_WAY = 2, /* preempt the request: it frees its blocks, and waits */
-    ESPALIER_SCHEDULE_REFUSE   = 3, /* refuse the request: it can never get the blocks that it needs */
-    ESPALIER_SCHEDULE_DROP     = 4, /* evict the retained sequence */
+    ESPALIER_SCHEDULE_NOTHING = 0, /* nothing, until blocks are freed or a request arrives */
+    ESPALIER_SCHEDULE_ADMIT   = 1, /* admit the request: match its blocks, keep the first `tokens` */
+    ESPALIER_SCHEDULE_PREEMPT = 2, /* preempt the request: it frees its blocks, and waits */
+    ESPALIER_SCHEDULE_REFUSE  = 3, /* refuse the request: it can never get the blocks that it needs */
+    ESPALIER_SCHEDULE_EVICT   = 4, /* evict the retained sequence */
 };
 
 struct espalier_schedule_step {
     uint64_t tokens; /* ADMIT: number of positions of its prompt that the request has afterwards */
     uint32_t action; /* enum espalier_schedule_action */
-    uint32_t index;  /* index of the request; DROP: of the retained sequence in `kept` */
+    uint32_t index;  /* index of the request; EVICT: of the retained sequence in `retained` */
 };
 
 enum espalier_schedule_wait {
     ESPALIER_SCHEDULE_FOR_NOTHING = 0, /* it runs, or was not considered */
     ESPALIER_SCHEDULE_FOR_PREFIX  = 1, /* another request computes the blocks that it needs next */
-    ESPALIER_SCHEDULE_FOR_ROOM    = 2, /* it is the queue head: the first request that does not fit */
-    ESPALIER_SCHEDULE_FOR_LINE    = 4, /* it is in the queue behind the first that does not fit */
+    ESPALIER_SCHEDULE_FOR_BLOCKS  = 2, /* it is the queue head: the first request that does not fit */
+    ESPALIER_SCHEDULE_FOR_QUEUE   = 4, /* it is in the queue behind the first that does not fit */
 };
 
-/* Decides the next action, to be carried out before the next call. Has no side effects. `kept`
- * names the retained sequences of idle slots, in the order in which they are evicted. ask_waiting
+/* Decides the next action, to be carried out before the next call. Has no side effects. `retained`
+ * names the retained sequences of idle slots, in the order in which they are evicted. try_waiting
  * is 0 if no block was freed and no request arrived since the waiting requests were last
  * considered. `waits` (space for request_count) gets the reason why each request waits: enum
  * espalier_schedule_wait. */
 int32_t espalier_pool_schedule(const struct espalier_pool * pool,
                                const struct espalier_schedule_request * requests, size_t request_count,
-                               const int32_t * kept, size_t kept_count, int32_t ask_waiting,
+                               const int32_t * retained, size_t retained_count, int32_t try_waiting,
                                uint32_t * waits, struct espalier_schedule_step * step);
 
 struct espalier_pool_statistics {
     uint64_t block_count;
     uint64_t block_size;
     uint64_t blocks_used;      /* held by a sequence */
-    uint64_t blocks_retained;  /* cached, evictable: free, content known */
+    uint64_t blocks_evictable; /* cached, evictable: free, content known */
     uint64_t blocks_empty;     /* free, content unknown */
     uint64_t blocks_used_peak;
-    uint64_t published_blocks;
+    uint64_t cached_blocks;
     uint64_t evicted_blocks;   /* cached, then allocated for other content */
     uint64_t refused_reserves; /* calls of espalier_pool_reserve that returned SHORT */
     uint64_t refused_matches;  /* equal hash, different tokens: a collision */

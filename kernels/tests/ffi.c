@@ -38,10 +38,10 @@ static void print_pool_layout(void) {
     LAYOUT(pool_statistics, block_count);
     LAYOUT(pool_statistics, block_size);
     LAYOUT(pool_statistics, blocks_used);
-    LAYOUT(pool_statistics, blocks_retained);
+    LAYOUT(pool_statistics, blocks_evictable);
     LAYOUT(pool_statistics, blocks_empty);
     LAYOUT(pool_statistics, blocks_used_peak);
-    LAYOUT(pool_statistics, published_blocks);
+    LAYOUT(pool_statistics, cached_blocks);
     LAYOUT(pool_statistics, evicted_blocks);
     LAYOUT(pool_statistics, refused_reserves);
     LAYOUT(pool_statistics, refused_matches);
@@ -73,11 +73,11 @@ static void print_scheduler_layout(void) {
     LAYOUT(schedule_request, arrival);
     LAYOUT(schedule_request, first);
     LAYOUT(schedule_request, end);
-    LAYOUT(schedule_request, siblings);
+    LAYOUT(schedule_request, further_choices);
     LAYOUT(schedule_request, priority);
     LAYOUT(schedule_request, sequence);
     LAYOUT(schedule_request, stage);
-    LAYOUT(schedule_request, may_give_way);
+    LAYOUT(schedule_request, preemptible);
     printf("size.schedule_step %zu\n", sizeof(struct espalier_schedule_step));
     LAYOUT(schedule_step, tokens);
     LAYOUT(schedule_step, action);
@@ -86,13 +86,13 @@ static void print_scheduler_layout(void) {
     printf("constant.schedule_runs %d\n", (int) ESPALIER_SCHEDULE_RUNS);
     printf("constant.schedule_nothing %d\n", (int) ESPALIER_SCHEDULE_NOTHING);
     printf("constant.schedule_admit %d\n", (int) ESPALIER_SCHEDULE_ADMIT);
-    printf("constant.schedule_give_way %d\n", (int) ESPALIER_SCHEDULE_GIVE_WAY);
+    printf("constant.schedule_preempt %d\n", (int) ESPALIER_SCHEDULE_PREEMPT);
     printf("constant.schedule_refuse %d\n", (int) ESPALIER_SCHEDULE_REFUSE);
-    printf("constant.schedule_drop %d\n", (int) ESPALIER_SCHEDULE_DROP);
+    printf("constant.schedule_evict %d\n", (int) ESPALIER_SCHEDULE_EVICT);
     printf("constant.schedule_for_nothing %d\n", (int) ESPALIER_SCHEDULE_FOR_NOTHING);
     printf("constant.schedule_for_prefix %d\n", (int) ESPALIER_SCHEDULE_FOR_PREFIX);
-    printf("constant.schedule_for_room %d\n", (int) ESPALIER_SCHEDULE_FOR_ROOM);
-    printf("constant.schedule_for_line %d\n", (int) ESPALIER_SCHEDULE_FOR_LINE);
+    printf("constant.schedule_for_blocks %d\n", (int) ESPALIER_SCHEDULE_FOR_BLOCKS);
+    printf("constant.schedule_for_queue %d\n", (int) ESPALIER_SCHEDULE_FOR_QUEUE);
 }
 
 static void print_attention_layout(void) {
@@ -233,13 +233,13 @@ static void print_pool_refusals(void) {
     printf("pool.null_remove %d\n", (int) espalier_pool_remove(NULL, 0, 0, -1));
     printf("pool.null_begin %d\n", (int) espalier_pool_begin(NULL, 0, NULL));
     printf("pool.null_request %d\n", (int) espalier_pool_begin(pool, 0, NULL));
-    printf("pool.null_attach %d\n", (int) espalier_pool_attach(NULL, 0, numbers, 3, &count));
-    printf("pool.attach_without_request %d\n",
-           (int) espalier_pool_attach(pool, 0, numbers, 3, &count));
-    printf("pool.null_publish %d\n",
-           (int) espalier_pool_publish(NULL, 0, positions, 3, numbers, 3, &count));
-    printf("pool.publish_without_request %d\n",
-           (int) espalier_pool_publish(pool, 0, positions, 3, numbers, 3, &count));
+    printf("pool.null_match %d\n", (int) espalier_pool_match_prefix(NULL, 0, numbers, 3, &count));
+    printf("pool.match_without_request %d\n",
+           (int) espalier_pool_match_prefix(pool, 0, numbers, 3, &count));
+    printf("pool.null_cache %d\n",
+           (int) espalier_pool_cache_blocks(NULL, 0, positions, 3, numbers, 3, &count));
+    printf("pool.cache_without_request %d\n",
+           (int) espalier_pool_cache_blocks(pool, 0, positions, 3, numbers, 3, &count));
     printf("pool.null_end %d\n", (int) espalier_pool_end(NULL, 0));
     printf("pool.null_statistics %d\n", (int) espalier_pool_statistics(pool, NULL));
     printf("pool.null_event %d\n", (int) espalier_pool_next_event(pool, NULL));
@@ -276,19 +276,19 @@ static void print_blocks(const char * name, int32_t status, const uint32_t * blo
     printf("\n");
 }
 
-static void print_attach(const char * name, struct espalier_pool * pool, int32_t sequence) {
+static void print_match(const char * name, struct espalier_pool * pool, int32_t sequence) {
     uint32_t blocks[PROMPT_LENGTH];
     size_t count = 0;
-    const int32_t status = espalier_pool_attach(pool, sequence, blocks, PROMPT_LENGTH, &count);
+    const int32_t status = espalier_pool_match_prefix(pool, sequence, blocks, PROMPT_LENGTH, &count);
     print_blocks(name, status, blocks, count);
 }
 
-static void print_publish(const char * name, struct espalier_pool * pool, int32_t sequence,
-                          const int32_t * tokens, size_t token_count) {
+static void print_cache(const char * name, struct espalier_pool * pool, int32_t sequence,
+                        const int32_t * tokens, size_t token_count) {
     uint32_t blocks[PROMPT_LENGTH];
     size_t count = 0;
     const int32_t status =
-        espalier_pool_publish(pool, sequence, tokens, token_count, blocks, PROMPT_LENGTH, &count);
+        espalier_pool_cache_blocks(pool, sequence, tokens, token_count, blocks, PROMPT_LENGTH, &count);
     print_blocks(name, status, blocks, count);
 }
 
@@ -297,9 +297,9 @@ static void print_statistics(const char * name, struct espalier_pool * pool) {
     memset(&s, 0xff, sizeof(s));
     printf("%s %d", name, (int) espalier_pool_statistics(pool, &s));
     printf(" %u %u", (unsigned) s.block_count, (unsigned) s.block_size);
-    printf(" %u %u %u", (unsigned) s.blocks_used, (unsigned) s.blocks_retained, (unsigned) s.blocks_empty);
+    printf(" %u %u %u", (unsigned) s.blocks_used, (unsigned) s.blocks_evictable, (unsigned) s.blocks_empty);
     printf(" %u", (unsigned) s.blocks_used_peak);
-    printf(" %u %u", (unsigned) s.published_blocks, (unsigned) s.evicted_blocks);
+    printf(" %u %u", (unsigned) s.cached_blocks, (unsigned) s.evicted_blocks);
     printf(" %u %u\n", (unsigned) s.refused_reserves, (unsigned) s.refused_matches);
 }
 
@@ -339,18 +339,18 @@ static void print_pool_calls(void) {
 
     printf("pool.begin_0 %d\n", (int) espalier_pool_begin(pool, 0, &request));
     printf("pool.begin_1 %d\n", (int) espalier_pool_begin(pool, 1, &request));
-    print_attach("pool.attach_0", pool, 0);
-    print_attach("pool.attach_1_waits", pool, 1);
+    print_match("pool.match_0", pool, 0);
+    print_match("pool.match_1_waits", pool, 1);
     print_reserve("pool.reserve_0", pool, 0, 0, PROMPT_LENGTH);
     print_reserve("pool.reserve_0_again", pool, 0, 8, 2);
-    print_publish("pool.publish_0", pool, 0, tokens, PROMPT_LENGTH);
-    print_attach("pool.attach_1_hits", pool, 1);
+    print_cache("pool.cache_0", pool, 0, tokens, PROMPT_LENGTH);
+    print_match("pool.match_1_hits", pool, 1);
     print_reserve("pool.reserve_1", pool, 1, 8, 2);
     printf("pool.share_1_2 %d\n", (int) espalier_pool_share(pool, 1, 2, 0, 10));
     print_reserve("pool.reserve_2", pool, 2, 10, 1);
     print_reserve("pool.reserve_0_output", pool, 0, 10, 2);
-    print_publish("pool.publish_0_output", pool, 0, tokens, 12);
-    printf("pool.publish_room_of_none %d\n", (int) espalier_pool_publish(pool, 0, tokens, 12, NULL, 0, &count));
+    print_cache("pool.cache_0_output", pool, 0, tokens, 12);
+    printf("pool.cache_without_capacity %d\n", (int) espalier_pool_cache_blocks(pool, 0, tokens, 12, NULL, 0, &count));
     printf("pool.end_0 %d\n", (int) espalier_pool_end(pool, 0));
     print_statistics("pool.statistics", pool);
     printf("pool.remove_0 %d\n", (int) espalier_pool_remove(pool, 0, 0, -1));
@@ -368,10 +368,10 @@ static void print_pool_calls(void) {
 /* ---- The scheduler: two requests of three blocks each in a pool of four ---- */
 
 static void print_schedule(const char * name, const struct espalier_pool * pool,
-                           const struct espalier_schedule_request * requests, int32_t ask_waiting) {
+                           const struct espalier_schedule_request * requests, int32_t try_waiting) {
     uint32_t waits[2] = { 77, 77 };
     struct espalier_schedule_step step = { 77, 77, 77 };
-    const int32_t status = espalier_pool_schedule(pool, requests, 2, NULL, 0, ask_waiting, waits, &step);
+    const int32_t status = espalier_pool_schedule(pool, requests, 2, NULL, 0, try_waiting, waits, &step);
     printf("%s %d action %u index %u", name, (int) status, (unsigned) step.action, (unsigned) step.index);
     printf(" tokens %u waits %u %u\n", (unsigned) step.tokens, (unsigned) waits[0], (unsigned) waits[1]);
 }
@@ -379,13 +379,13 @@ static void print_schedule(const char * name, const struct espalier_pool * pool,
 static void print_schedule_refusals(const struct espalier_pool * pool) {
     struct espalier_schedule_request request;
     struct espalier_schedule_step step;
-    const int32_t kept = SEQUENCE_COUNT;
+    const int32_t retained = SEQUENCE_COUNT;
     uint32_t waits;
 
     memset(&request, 0, sizeof(request));
     printf("scheduler.schedule_null %d\n", (int) espalier_pool_schedule(pool, &request, 1, NULL, 0, 1, &waits, NULL));
-    printf("scheduler.schedule_unknown_kept %d\n",
-           (int) espalier_pool_schedule(pool, &request, 1, &kept, 1, 1, &waits, &step));
+    printf("scheduler.schedule_unknown_retained %d\n",
+           (int) espalier_pool_schedule(pool, &request, 1, &retained, 1, 1, &waits, &step));
     request.stage = 2;
     printf("scheduler.schedule_unknown_stage %d\n",
            (int) espalier_pool_schedule(pool, &request, 1, NULL, 0, 1, &waits, &step));

@@ -80,10 +80,10 @@ impl Task<'_> {
 
     /// Locates a tile; tiles of the residual window come after those of the cache.
     fn place(&self, tile: usize) -> Place<'_> {
-        let [cache, copies] = &self.problem.cells;
+        let [cache, residual] = &self.problem.cells;
         let (cells, types, tile) = match tile.checked_sub(cache.tile_count()) {
             None => (cache, self.types[0], tile),
-            Some(tile) => (copies, self.types[1], tile),
+            Some(tile) => (residual, self.types[1], tile),
         };
         Place { cells, types, tile, count: (cells.count as usize - tile * TILE).min(TILE) }
     }

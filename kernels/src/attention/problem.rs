@@ -144,11 +144,11 @@ impl Problem {
     /// Returns the types of K and V, if this kernel supports the problem. Without cells the types are arbitrary.
     #[must_use]
     pub fn types(&self) -> Option<Types> {
-        let [cache, copies] = &self.cells;
+        let [cache, residual] = &self.cells;
         let of_cache = cache.types(self.key_size, self.value_size)?;
-        let of_copies = match copies.count {
+        let of_residual = match residual.count {
             0 => of_cache,
-            _ => copies.types(self.key_size, self.value_size)?,
+            _ => residual.types(self.key_size, self.value_size)?,
         };
         let divides = |part: u32, whole: u32| part > 0 && whole > 0 && whole.is_multiple_of(part);
         let fits = |size: u32| (1..=SIZE_LIMIT).contains(&size);
@@ -157,7 +157,7 @@ impl Problem {
             && fits(self.key_size)
             && fits(self.value_size)
             && self.tokens > 0;
-        shapes.then_some([of_cache, of_copies])
+        shapes.then_some([of_cache, of_residual])
     }
 
     /// Returns the number of tiles of the cache and of the residual window.

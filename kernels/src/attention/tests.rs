@@ -58,7 +58,7 @@ fn sizes(random: &mut Random) -> Problem {
         let whole: Vec<u32> = sizes.into_iter().filter(is_whole).collect();
         random.one_of(&whole)
     };
-    let [cache, copies] = types;
+    let [cache, residual] = types;
     let kv_heads = random.one_of(&[1, 2, 3]);
     let kv_streams = random.one_of(&[1, 1, 2]);
     let streams = kv_streams * random.one_of(&[1, 1, 2]);
@@ -72,8 +72,8 @@ fn sizes(random: &mut Random) -> Problem {
     });
     let sizes = Problem {
         cells,
-        key_size: size([cache.0, copies.0], random),
-        value_size: size([cache.1, copies.1], random),
+        key_size: size([cache.0, residual.0], random),
+        value_size: size([cache.1, residual.1], random),
         tokens: random.one_of(&[1, 1, 2, 3, 16, 33, 70]),
         heads: kv_heads * random.one_of(&[1, 2, 4, 5, 7]),
         kv_heads,

@@ -27,10 +27,10 @@ pub unsafe extern "C" fn espalier_attention_work_size(problem: *const Problem, t
 /// Returns whether the kernel is enabled for this problem: only a paged cache marks blocks, and only ours has a
 /// residual window.
 fn is_wanted(problem: &Problem) -> bool {
-    let [cache, copies] = &problem.cells;
+    let [cache, residual] = &problem.cells;
     let has_own_type =
         [cache.key_type, cache.value_type].into_iter().any(|kind| DenseType::from_number(kind).is_some());
-    let comes_with_the_cache = !cache.blocks.is_null() || copies.count > 0 || has_own_type;
+    let comes_with_the_cache = !cache.blocks.is_null() || residual.count > 0 || has_own_type;
     comes_with_the_cache && !disabled_features().contains(Feature::Attention)
         || enabled_features().contains(Feature::Attention)
 }

@@ -255,7 +255,7 @@ pub unsafe extern "C" fn espalier_pool_begin(
 /// `pool` is null or points to a live pool. `blocks` points to space for `capacity` integers, `block_count` to space
 /// for one. Null is refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_attach(
+pub unsafe extern "C" fn espalier_pool_match_prefix(
     pool: *mut SharedPool,
     sequence: i32,
     blocks: *mut u32,
@@ -285,7 +285,7 @@ pub unsafe extern "C" fn espalier_pool_attach(
 /// `pool` is null or points to a live pool. `tokens` points to `token_count` integers, `blocks` to space for `capacity`
 /// integers, `block_count` to space for one. Null is refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_publish(
+pub unsafe extern "C" fn espalier_pool_cache_blocks(
     pool: *mut SharedPool,
     sequence: i32,
     tokens: *const i32,
@@ -514,7 +514,7 @@ mod tests {
             assert_eq!(espalier_pool_begin(pool, 0, &request), 0);
             (0..8).for_each(|position| assert_eq!(reserve(pool, position).0, 0));
             let status =
-                espalier_pool_publish(pool, 0, tokens.as_ptr(), 8, blocks.as_mut_ptr(), 1, &mut count);
+                espalier_pool_cache_blocks(pool, 0, tokens.as_ptr(), 8, blocks.as_mut_ptr(), 1, &mut count);
             assert_eq!((status, count, blocks), (0, 2, [0, 77]));
             let missing = PoolRequest { salt_length: 1, ..request };
             assert_eq!(espalier_pool_begin(pool, 1, &missing), 3);

@@ -15,7 +15,7 @@ pub struct ScheduleRequest {
     /// One past the last position that it needs blocks for now.
     pub end: u64,
     /// Number of further choices (`n`) that continue where its prompt ends.
-    pub siblings: u64,
+    pub further_choices: u64,
     /// Priority: see [`Place`].
     pub priority: i32,
     /// Id of its sequence.
@@ -23,7 +23,7 @@ pub struct ScheduleRequest {
     /// `enum espalier_schedule_stage`.
     pub stage: u32,
     /// 1 if it can be preempted (its KV can be recomputed), else 0.
-    pub may_give_way: u32,
+    pub preemptible: u32,
 }
 
 /// The action to carry out. The values are part of the C ABI (`enum espalier_schedule_action`).
@@ -35,11 +35,11 @@ pub enum ScheduleAction {
     /// Admit the request.
     Admit = 1,
     /// Preempt the request.
-    GiveWay = 2,
+    Preempt = 2,
     /// Refuse the request: the pool can never have its blocks.
     Refuse = 3,
     /// Evict the retained sequence.
-    Drop = 4,
+    Evict = 4,
 }
 
 /// One action. The layout is `struct espalier_schedule_step`.
@@ -64,9 +64,9 @@ impl From<Action> for ScheduleStep {
         match action {
             Action::Nothing => step(ScheduleAction::Nothing, 0, 0),
             Action::Admit { index, tokens } => step(ScheduleAction::Admit, index, tokens),
-            Action::Preempt { index } => step(ScheduleAction::GiveWay, index, 0),
+            Action::Preempt { index } => step(ScheduleAction::Preempt, index, 0),
             Action::Refuse { index } => step(ScheduleAction::Refuse, index, 0),
-            Action::Drop { index } => step(ScheduleAction::Drop, index, 0),
+            Action::Evict { index } => step(ScheduleAction::Evict, index, 0),
         }
     }
 }
@@ -75,16 +75,17 @@ impl From<Action> for ScheduleStep {
 ///
 /// # Safety
 ///
-/// `pool` is null or points to a live pool. `requests` points to `request_count` requests, `kept` to `kept_count`
-/// integers; `waits` points to space for `request_count` integers, `step` to space for one step. Null is refused.
+/// `pool` is null or points to a live pool. `requests` points to `request_count` requests, `retained` to
+/// `retained_count` integers; `waits` points to space for `request_count` integers, `step` to space for one step. Null
+/// is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_schedule(
     pool: *const SharedPool,
     requests: *const ScheduleRequest,
     request_count: usize,
-    kept: *const i32,
-    kept_count: usize,
-    ask_waiting: i32,
+    retained: *const i32,
+    retained_count: usize,
+    try_waiting: i32,
     waits: *mut u32,
     step: *mut ScheduleStep,
 ) -> i32 {
@@ -94,12 +95,12 @@ pub unsafe extern "C" fn espalier_pool_schedule(
         check_output(waits, request_count)?;
         check_output(step, 1)?;
         let requests = slice(requests, request_count)?.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let kept = slice(kept, kept_count)?;
-        let mut sequences = requests.iter().map(|request| request.sequence).chain(kept.iter().copied());
+        let retained = slice(retained, retained_count)?;
+        let mut sequences = requests.iter().map(|request| request.sequence).chain(retained.iter().copied());
         if !sequences.all(|sequence| pool.table(sequence).is_some()) {
             return Err(PoolStatus::Invalid);
         }
-        let Decision { action, waits: reasons } = decide(pool, &requests, kept, ask_waiting != 0);
+        let Decision { action, waits: reasons } = decide(pool, &requests, retained, try_waiting != 0);
         for (index, reason) in reasons.iter().enumerate() {
             waits.add(index).write(reason.map_or(0, |reason| reason as u32));
         }
@@ -149,10 +150,10 @@ fn read(request: &ScheduleRequest) -> Result<Request, PoolStatus> {
         priority: request.priority,
         sequence: request.sequence,
         stage,
-        preemptible: request.may_give_way != 0,
+        preemptible: request.preemptible != 0,
         first: request.first,
         end: request.end,
-        further_choices: request.siblings,
+        further_choices: request.further_choices,
     })
 }
 

@@ -29,7 +29,7 @@ pub struct BlockPool {
     blocks: Vec<Block>,
     free: FreeQueue,
     /// Number of free blocks with a content (evictable).
-    retained: u32,
+    evictable: u32,
     /// Number of times that a block became free.
     freed: u64,
     /// Contents of blocks and requests.
@@ -48,7 +48,7 @@ impl BlockPool {
         blocks.resize_with(block_count as usize + 1, Block::default);
         let free = FreeQueue::full(block_count)?;
         let (contents, counters) = (Contents::new(hash), Statistics::default());
-        Some(BlockPool { block_size, blocks, free, retained: 0, freed: 0, contents, events, counters })
+        Some(BlockPool { block_size, blocks, free, evictable: 0, freed: 0, contents, events, counters })
     }
 
     /// Returns the number of cells in a block.
@@ -85,7 +85,7 @@ impl BlockPool {
     pub fn take(&mut self) -> Option<BlockId> {
         let block = self.free.pop_front()?;
         if self.evict(block) {
-            self.retained -= 1;
+            self.evictable -= 1;
             self.counters.evicted_blocks += 1;
         }
         let taken = self.block_mut(block);
@@ -109,7 +109,7 @@ impl BlockPool {
     /// Adds a holder to the block; if it was free, it leaves the free list.
     pub fn hold(&mut self, block: BlockId) {
         if self.free.remove(block) {
-            self.retained -= u32::from(self.content(block).is_some());
+            self.evictable -= u32::from(self.content(block).is_some());
         }
         let held = self.block_mut(block);
         (held.holders, held.is_spare) = (held.holders + 1, false);
@@ -136,7 +136,7 @@ impl BlockPool {
                 without_content.push(*block);
                 continue;
             };
-            self.retained += 1;
+            self.evictable += 1;
             if self.is_in_another_block(content, *block) {
                 self.block_mut(*block).is_spare = true;
                 spares.push(*block);
@@ -163,7 +163,7 @@ impl BlockPool {
         }
         self.block_mut(block).content = Some(content);
         self.contents.add_block(content, block);
-        self.counters.published_blocks += 1;
+        self.counters.cached_blocks += 1;
         self.record_stored(block, content, index);
         true
     }
@@ -186,7 +186,7 @@ impl BlockPool {
     pub fn reset(&mut self) {
         self.blocks.fill_with(Block::default);
         self.free.refill();
-        self.retained = 0;
+        self.evictable = 0;
         self.freed += 1;
         self.contents = self.contents.restarted();
         self.events = self.events.restarted();
@@ -196,7 +196,7 @@ impl BlockPool {
     /// Returns a counter that increases with every block that becomes free or is cached, and with every in-flight block
     /// that ends.
     pub fn changes(&self) -> u64 {
-        self.freed + self.counters.published_blocks + self.contents.in_flight_ended()
+        self.freed + self.counters.cached_blocks + self.contents.in_flight_ended()
     }
 
     /// Returns a snapshot of all counters and gauges.
@@ -206,8 +206,8 @@ impl BlockPool {
             block_count,
             block_size: u64::from(self.block_size),
             blocks_used: block_count - free,
-            blocks_retained: u64::from(self.retained),
-            blocks_empty: free - u64::from(self.retained),
+            blocks_evictable: u64::from(self.evictable),
+            blocks_empty: free - u64::from(self.evictable),
             refused_matches: self.contents.refused_matches(),
             ..self.counters
         }

@@ -11,13 +11,13 @@ pub struct Statistics {
     /// Blocks that a sequence holds.
     pub blocks_used: u64,
     /// Free blocks with cached content (evictable).
-    pub blocks_retained: u64,
+    pub blocks_evictable: u64,
     /// Free blocks without cached content.
     pub blocks_empty: u64,
     /// High-water mark of used blocks.
     pub blocks_used_peak: u64,
     /// Number of blocks that were cached.
-    pub published_blocks: u64,
+    pub cached_blocks: u64,
     /// Number of cached blocks that were evicted.
     pub evicted_blocks: u64,
     /// Number of reserves refused because of too few free blocks.

@@ -3,14 +3,14 @@
 use super::{Action, Capacity, Decision, Place, Request, Stage, Wait, order};
 
 /// Returns the next action. `retained`: retained sequences of idle slots, in the order in which they are evicted.
-/// `ask_waiting`: false if no block was freed and no request arrived since the waiting requests were last considered.
-pub fn decide(pool: &impl Capacity, requests: &[Request], retained: &[i32], ask_waiting: bool) -> Decision {
+/// `try_waiting`: false if no block was freed and no request arrived since the waiting requests were last considered.
+pub fn decide(pool: &impl Capacity, requests: &[Request], retained: &[i32], try_waiting: bool) -> Decision {
     let state = SchedulerState { pool, requests, retained };
     let no_waits = vec![None; requests.len()];
     let demand: u64 = state.running().map(|(_, request)| state.need(request)).sum();
     match pool.free().checked_sub(demand) {
         None => Decision { action: state.reclaim_blocks(), waits: no_waits },
-        Some(left) if ask_waiting => state.admit_next(left),
+        Some(left) if try_waiting => state.admit_next(left),
         Some(_) => Decision { action: Action::Nothing, waits: no_waits },
     }
 }
@@ -44,7 +44,7 @@ impl<R: Capacity> SchedulerState<'_, R> {
 
     fn evict_retained(&self) -> Option<Action> {
         let index = self.retained.iter().position(|sequence| self.pool.held_alone(*sequence) > 0)?;
-        Some(Action::Drop { index })
+        Some(Action::Evict { index })
     }
 
     /// Returns the action if the running requests need more blocks than there are: evict a retained sequence, preempt

@@ -97,7 +97,7 @@ pub enum Action {
         index: usize,
     },
     /// Evict this retained sequence.
-    Drop {
+    Evict {
         /// Index of the retained sequence.
         index: usize,
     },

@@ -62,7 +62,7 @@ fn a_block_is_cached_at_most_once_until_it_is_allocated_again() {
     assert_eq!(blocks.take(), Some(BlockId(1)));
     assert!(blocks.cache(BlockId(1), one, 0));
     assert!(!blocks.cache(BlockId(1), other, 0));
-    assert_eq!((blocks.content(BlockId(1)), blocks.counters.published_blocks), (Some(one), 1));
+    assert_eq!((blocks.content(BlockId(1)), blocks.counters.cached_blocks), (Some(one), 1));
     blocks.release(&[BlockId(1)]);
     assert_eq!(blocks.take(), Some(BlockId(1)));
     assert!(blocks.cache(BlockId(1), other, 0));

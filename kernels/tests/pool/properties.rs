@@ -105,7 +105,7 @@ struct Reader {
     cells: BTreeSet<(i32, u32)>,
     /// Salt, prompt, and the output so far; `None` without a request.
     text: Option<Origin>,
-    /// The last result of an attach of the live request.
+    /// The last result of a match of the live request.
     answer: Option<Next>,
 }
 
@@ -250,7 +250,7 @@ impl Model {
             return;
         }
         assert_eq!(self.writers[&block], sequence, "{block:?} has two writers");
-        assert_eq!(self.pool.blocks().content(block), None, "{block:?} was published");
+        assert_eq!(self.pool.blocks().content(block), None, "{block:?} was cached");
         for (other, reader) in (0..).zip(&self.readers) {
             let reads = reader.cells.contains(&(position, cell));
             assert!(other == sequence || !reads, "{other} reads cell {cell}");
@@ -274,7 +274,7 @@ impl Model {
         assert_eq!(cached.is_ok(), self.readers[sequence as usize].text.is_some());
         for block in cached? {
             let index = held(&self.pool, sequence).iter().position(|number| *number == block.0);
-            assert!(index.is_some(), "{block:?} was published by one who does not hold it");
+            assert!(index.is_some(), "{block:?} was cached by one who does not hold it");
         }
         Ok(())
     }
@@ -343,7 +343,7 @@ impl Model {
         let numbers = self.pool.statistics();
         assert_eq!(numbers.blocks_used, holders.len() as u64);
         assert_eq!(
-            numbers.blocks_used + numbers.blocks_retained + numbers.blocks_empty,
+            numbers.blocks_used + numbers.blocks_evictable + numbers.blocks_empty,
             u64::from(BLOCK_COUNT)
         );
     }
@@ -358,13 +358,13 @@ impl Model {
                 assert_eq!(now.get(mapped), Some(content), "{mapped:?} is mapped and does not carry it");
             }
             let before = self.contents.get(block);
-            assert!(before.is_none_or(|before| before == content), "{block:?} was published again");
+            assert!(before.is_none_or(|before| before == content), "{block:?} was cached again");
         }
         let may_lose = matches!(step, Step::Compute { .. } | Step::Reserve { .. } | Step::Clear);
         assert!(may_lose || self.contents.keys().all(|block| now.contains_key(block)));
         let free: Vec<u32> = free_order(&self.pool);
-        let retained = now.keys().filter(|block| free.contains(&block.0)).count();
-        assert_eq!(self.pool.statistics().blocks_retained, retained as u64);
+        let evictable = now.keys().filter(|block| free.contains(&block.0)).count();
+        assert_eq!(self.pool.statistics().blocks_evictable, evictable as u64);
         self.contents = now;
     }
 
@@ -416,7 +416,7 @@ impl Model {
         }
         let left = self.prompt_length(sequence).saturating_sub(self.true_length(sequence));
         if self.compute(sequence, left, 0).is_ok() {
-            self.cache(sequence, usize::MAX).expect("what was computed can be published");
+            self.cache(sequence, usize::MAX).expect("what was computed can be cached");
         }
         self.end(sequence).expect("the sequence is known");
         self.remove(sequence, 0, -1).expect("the sequence is known");

@@ -99,7 +99,7 @@ fn draft_tokens_are_never_cached() {
     assert_eq!(reserve(&mut pool, 0, 10..20), Ok(vec![2]));
     assert_eq!(pool.cache(0, &joined(&[&prompt, &tokens(2, 2)])), Ok(vec![]));
     assert_eq!(pool.remove(0, 12, -1), Ok(()));
-    assert_eq!(pool.statistics().published_blocks, 0);
+    assert_eq!(pool.statistics().cached_blocks, 0);
     assert_eq!(reserve(&mut pool, 0, 12..16), Ok(vec![]));
 }
 

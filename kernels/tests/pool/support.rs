@@ -67,7 +67,7 @@ pub fn begin(pool: &mut Pool, sequence: i32, prompt: &[i32], keys: RequestKeys) 
 }
 
 pub fn match_prefix(pool: &mut Pool, sequence: i32) -> PrefixMatch {
-    pool.match_prefix(sequence).expect("the sequence has a request and only attached blocks")
+    pool.match_prefix(sequence).expect("the sequence has a request and only matched blocks")
 }
 
 /// Processes a whole prompt: matched as far as possible, then computed and cached. Returns the number of matched

@@ -158,8 +158,8 @@ fn further_choices_need_a_block_each() {
 #[test]
 fn retained_sequences_are_evicted_before_requests_wait_or_are_preempted() {
     let pool = mock_pool(4, &[(0, 2), (7, 0), (8, 2)]);
-    assert_eq!(action(&pool, &[runs(0, 20), waits(1, 10)], &[7, 8]), Action::Drop { index: 1 });
-    assert_eq!(action(&pool, &[runs(0, 30)], &[7, 8]), Action::Drop { index: 1 });
+    assert_eq!(action(&pool, &[runs(0, 20), waits(1, 10)], &[7, 8]), Action::Evict { index: 1 });
+    assert_eq!(action(&pool, &[runs(0, 30)], &[7, 8]), Action::Evict { index: 1 });
 }
 
 #[test]
@@ -240,5 +240,5 @@ fn a_retained_sequence_counts_only_its_missing_blocks() {
     let resumed = Request { first: 20, ..waits(1, 30) };
     assert_eq!(action(&pool, &[runs(0, 10), resumed], &[1]), Action::Admit { index: 1, tokens: 20 });
     let resumed = Request { first: 20, ..waits(1, 40) };
-    assert_eq!(action(&pool, &[runs(0, 10), resumed], &[1]), Action::Drop { index: 0 });
+    assert_eq!(action(&pool, &[runs(0, 10), resumed], &[1]), Action::Evict { index: 0 });
 }

@@ -229,7 +229,7 @@ impl SimulatedServer {
                     self.admit(places[index], tokens as usize);
                 }
                 Action::Preempt { index } => self.preempt(places[index]),
-                Action::Drop { index } => self.evict_retained(retained[index] as usize),
+                Action::Evict { index } => self.evict_retained(retained[index] as usize),
                 Action::Refuse { index } => panic!("refused, though it fits alone: {:?}", requests[index]),
             }
         }
@@ -306,7 +306,7 @@ impl SimulatedServer {
         let positions: Vec<i32> =
             (run.computed..run.computed + count).map(|position| position as i32).collect();
         let reserved = self.pool.reserve(&vec![slot as i32; count], &positions);
-        assert!(reserved.is_ok(), "promised room was not there: {reserved:?}");
+        assert!(reserved.is_ok(), "reserved blocks were not free: {reserved:?}");
         run.computed += count;
         if run.computed < run.text.len() {
             return;

@@ -18,7 +18,7 @@ inline bool espalier_server::is_refused_by_the_server(const server_slot & slot) 
 }
 
 inline bool espalier_server::runs(const server_slot & slot) {
-    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && (!slot.paged.kv || slot.paged.now.has_turn);
+    return slot.is_processing() && slot.state != SLOT_STATE_WAIT_OTHER && (!slot.paged.kv || slot.paged.now.is_admitted);
 }
 
 // Further choices (`n`) count as a part of their parent request until its prompt is computed.
@@ -39,7 +39,7 @@ inline bool espalier_server::generates(const server_slot & slot) {
 // considered it yet), and a preempted request (it was admitted before).
 inline bool espalier_server::is_queued(const server_slot & slot) {
     const uint32_t why = slot.paged.now.waits_for;
-    const bool is_without_blocks = why == ESPALIER_SCHEDULE_FOR_ROOM || why == ESPALIER_SCHEDULE_FOR_LINE;
+    const bool is_without_blocks = why == ESPALIER_SCHEDULE_FOR_BLOCKS || why == ESPALIER_SCHEDULE_FOR_QUEUE;
     return slot.paged.kv && waits(slot) && is_without_blocks && !slot.paged.now.was_admitted;
 }
 
@@ -161,7 +161,7 @@ void espalier_server::limit_actions(server_t & server) {
 // Applies the limit to requests that got a slot, and that the scheduler then considered for the first time and did not
 // admit. The last in the queue are refused first.
 template <typename server_t>
-void espalier_server::limit_newcomers(server_t & server, const line & those) {
+void espalier_server::limit_newcomers(server_t & server, const scheduler_input & input) {
     const size_t most = server.params_base.max_queued;
     std::set<int> queued;
     if (most > 0) {
@@ -170,8 +170,8 @@ void espalier_server::limit_newcomers(server_t & server, const line & those) {
         });
     }
     std::set<int> refused;
-    std::for_each(those.slots.rbegin(), those.slots.rend(), [&](server_slot * slot) {
-        if (!waits(*slot) || slot->task->params.may_wait || std::exchange(slot->paged.now.was_asked, true)) {
+    std::for_each(input.slots.rbegin(), input.slots.rend(), [&](server_slot * slot) {
+        if (!waits(*slot) || slot->task->params.may_wait || std::exchange(slot->paged.now.is_considered, true)) {
             return;
         }
         const int id_request = slot->task->params.id_request;
@@ -190,7 +190,7 @@ void espalier_server::limit_newcomers(server_t & server, const line & those) {
 template <typename server_t>
 std::string espalier_server::describe_full_queue(server_t & server, int id_request, size_t n_waiting) {
     if (std::exchange(server.espalier.refused, id_request) != id_request) {
-        server.espalier.numbers->rate_limited_requests++;
+        server.espalier.metrics->rate_limited_requests++;
     }
     return string_format("the queue is full: %zu requests are queued and --max-queued is %d; try again later", n_waiting, server.params_base.max_queued);
 }

@@ -17,10 +17,10 @@ static bool has_plain_cells(const ggml_tensor * k, const ggml_tensor * v, const 
 
 static bool has_plain_layout(const ggml_tensor * node) {
     const ggml_tensor * q = node->src[0];
-    const ggml_tensor * const * copies = node->src + ESPALIER_SRC_COPIES_K;
+    const ggml_tensor * const * residual = node->src + ESPALIER_SRC_RESIDUAL_K;
 
     return q->type == GGML_TYPE_F32 && q->nb[0] == sizeof(float) && ggml_is_contiguous(node) &&
-        has_plain_cells(node->src[1], node->src[2], node->src[3]) && (!copies[0] || has_plain_cells(copies[0], copies[1], copies[2]));
+        has_plain_cells(node->src[1], node->src[2], node->src[3]) && (!residual[0] || has_plain_cells(residual[0], residual[1], residual[2]));
 }
 
 static float parameter(const ggml_tensor * node, int i) {
@@ -63,7 +63,7 @@ static espalier_attention problem_of(const ggml_tensor * node) {
     const ggml_tensor * k = node->src[1];
     const ggml_tensor * v = node->src[2];
     const ggml_tensor * sinks = node->src[4];
-    const ggml_tensor * const * copies = node->src + ESPALIER_SRC_COPIES_K;
+    const ggml_tensor * const * residual = node->src + ESPALIER_SRC_RESIDUAL_K;
 
     espalier_attention problem = {};
 
@@ -84,8 +84,8 @@ static espalier_attention problem_of(const ggml_tensor * node) {
     problem.softcap  = parameter(node, 2);
 
     problem.cells[0] = cells_of(k, v, node->src[3], node->src[ESPALIER_SRC_BLOCKS]);
-    if (copies[0]) {
-        problem.cells[1] = cells_of(copies[0], copies[1], copies[2], nullptr);
+    if (residual[0]) {
+        problem.cells[1] = cells_of(residual[0], residual[1], residual[2], nullptr);
     }
     if (sinks) {
         problem.sinks = (const float *) sinks->data;

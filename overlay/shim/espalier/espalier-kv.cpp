@@ -15,7 +15,7 @@ static const char * name_of_kind(llama_memory_kind kind) {
 }
 
 // The reason why the memory cannot be paged, as the end of a sentence; empty: it can.
-static std::string what_is_against(llama_memory_t mem, uint32_t n_seq) {
+static std::string unsupported_reason(llama_memory_t mem, uint32_t n_seq) {
     const llama_memory_kind kind = llama_memory_get_kind(mem);
     if (kind != LLAMA_MEMORY_KIND_ATTENTION) {
         return std::string("has ") + name_of_kind(kind) + ", and only full attention can be paged";
@@ -23,7 +23,7 @@ static std::string what_is_against(llama_memory_t mem, uint32_t n_seq) {
     if (llama_memory_n_cells(mem) < 0) {
         return "has a separate buffer for each sequence (--no-kv-unified)";
     }
-    if ((llama_seq_id) n_seq > llama_memory_seq_retained(mem)) {
+    if ((llama_seq_id) n_seq > llama_memory_seq_cached(mem)) {
         return "has no sequence id left for retained blocks (--parallel " + std::to_string(n_seq) + ")";
     }
     return "";
@@ -37,7 +37,7 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
         why_not = "the kernels library is of another build";
         return nullptr;
     }
-    why_not = what_is_against(mem, n_seq);
+    why_not = unsupported_reason(mem, n_seq);
     if (!why_not.empty()) {
         why_not = "this model " + why_not;
         return nullptr;
@@ -64,7 +64,7 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
 }
 
 bool espalier_kv::follow(llama_memory_t mem_dft, std::string & why_not) {
-    why_not = what_is_against(mem_dft, sequences.size());
+    why_not = unsupported_reason(mem_dft, sequences.size());
     if (why_not.empty() && llama_memory_n_cells(mem_dft) < llama_memory_n_cells(mems[0])) {
         why_not = "has fewer cells (" + std::to_string(llama_memory_n_cells(mem_dft)) + ") than the model";
     }
@@ -104,13 +104,13 @@ uint64_t espalier_kv::n_blocks(size_t n_tokens) {
     return (n_tokens + block_size - 1) / block_size;
 }
 
-void espalier_kv::retain(const std::vector<uint32_t> & of) {
+void espalier_kv::cache_cells(const std::vector<uint32_t> & of) {
     for (llama_memory_t mem : mems) {
-        llama_memory_cells_seq_add(mem, llama_memory_seq_retained(mem), of.data(), of.size());
+        llama_memory_cells_seq_add(mem, llama_memory_seq_cached(mem), of.data(), of.size());
     }
 }
 
-void espalier_kv::attach(llama_seq_id seq_id, const std::vector<uint32_t> & of) {
+void espalier_kv::add_cells(llama_seq_id seq_id, const std::vector<uint32_t> & of) {
     for (llama_memory_t mem : mems) {
         llama_memory_cells_seq_add(mem, seq_id, of.data(), of.size());
     }
@@ -119,9 +119,9 @@ void espalier_kv::attach(llama_seq_id seq_id, const std::vector<uint32_t> & of) 
     }
 }
 
-void espalier_kv::evict(const std::vector<uint32_t> & of) {
+void espalier_kv::evict_cells(const std::vector<uint32_t> & of) {
     for (llama_memory_t mem : mems) {
-        llama_memory_cells_seq_rm(mem, llama_memory_seq_retained(mem), of.data(), of.size());
+        llama_memory_cells_seq_rm(mem, llama_memory_seq_cached(mem), of.data(), of.size());
     }
 }
 
@@ -153,7 +153,7 @@ bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const
     // The previous content of the fresh blocks was cached and unused; evict it.
     for (size_t i = 0; i < n_fresh; i++) {
         kv.blocks[0] = fresh[i];
-        kv.evict(kv.cells_of(1));
+        kv.evict_cells(kv.cells_of(1));
     }
     return true;
 }
@@ -162,13 +162,13 @@ void espalier_kv::on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0,
     auto & kv = *(espalier_kv *) user_data;
 
     if (seq_id >= 0) {
-        kv.give_up(seq_id, p0, p1);
+        kv.remove_positions(seq_id, p0, p1);
         return;
     }
     on_clear(user_data);
 }
 
-void espalier_kv::give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
+void espalier_kv::remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
     if (!knows(seq_id)) {
         return;
     }
@@ -238,25 +238,25 @@ void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) 
     sequence.n_settled = prompt.n_held - prompt.n_held % block_size;
 }
 
-void espalier_kv::attach(llama_seq_id seq_id) {
+void espalier_kv::match_prefix(llama_seq_id seq_id) {
     auto & sequence = sequences[seq_id];
     if (!sequence.begun) {
         return;
     }
-    size_t n_attached = 0;
-    functions.attach(pool.get(), seq_id, blocks.data(), blocks.size(), &n_attached);
-    attach(seq_id, cells_of(n_attached));
-    sequence.n_settled = n_attached * block_size;
+    size_t n_matched = 0;
+    functions.match_prefix(pool.get(), seq_id, blocks.data(), blocks.size(), &n_matched);
+    add_cells(seq_id, cells_of(n_matched));
+    sequence.n_settled = n_matched * block_size;
 }
 
-void espalier_kv::publish(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens) {
+void espalier_kv::cache_blocks(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens) {
     auto & sequence = sequences[seq_id];
     if (!sequence.begun || n_tokens < sequence.n_settled + block_size) {
         return;
     }
-    size_t n_published = 0;
-    functions.publish(pool.get(), seq_id, tokens, n_tokens, blocks.data(), blocks.size(), &n_published);
-    retain(cells_of(n_published));
+    size_t n_cached = 0;
+    functions.cache_blocks(pool.get(), seq_id, tokens, n_tokens, blocks.data(), blocks.size(), &n_cached);
+    cache_cells(cells_of(n_cached));
     sequence.n_settled = n_tokens - n_tokens % block_size;
 }
 
@@ -265,10 +265,10 @@ void espalier_kv::end(llama_seq_id seq_id) {
     sequences[seq_id].begun = false;
 }
 
-bool espalier_kv::schedule(const std::vector<espalier_schedule_request> & requests, const std::vector<llama_seq_id> & kept, bool ask_waiting,
+bool espalier_kv::schedule(const std::vector<espalier_schedule_request> & requests, const std::vector<llama_seq_id> & retained, bool try_waiting,
         std::vector<uint32_t> & waits, espalier_schedule_step & step) const {
     waits.assign(requests.size() + 1, ESPALIER_SCHEDULE_FOR_NOTHING);
-    return functions.schedule(pool.get(), requests.data(), requests.size(), kept.data(), kept.size(), ask_waiting, waits.data(), &step) == ESPALIER_POOL_OK;
+    return functions.schedule(pool.get(), requests.data(), requests.size(), retained.data(), retained.size(), try_waiting, waits.data(), &step) == ESPALIER_POOL_OK;
 }
 
 void espalier_kv::clear() {

@@ -2,8 +2,8 @@
 // same prefix (prefix caching).
 //
 // It sits between a server and the memory of its llama_context. The block pool of the kernels makes the decisions, and
-// this class carries them out: it implements the memory's placement, adds cached blocks to the memory's retained
-// sequence, and adds matched cells to a sequence.
+// this class carries them out: it implements the memory's placement, adds cached blocks to the memory's sequence of
+// cached cells, and adds matched cells to a sequence.
 //
 // A draft model decodes the same tokens at the same positions, so its memory mirrors the target's cell by cell: blocks
 // are matched, cached and evicted in both.
@@ -54,10 +54,10 @@ public:
 
     // Adds the cached blocks of the sequence's prompt to it (a prefix-cache hit). The rest of the prompt becomes
     // in-flight blocks.
-    void attach(llama_seq_id seq_id);
+    void match_prefix(llama_seq_id seq_id);
 
     // Caches the full blocks of these tokens, whose KV is computed and will not change.
-    void publish(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens);
+    void cache_blocks(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens);
 
     // Ends the prompt: its in-flight blocks are cancelled, so that no request waits for them. The cells of the sequence
     // are freed with llama_memory_seq_rm().
@@ -74,7 +74,7 @@ public:
 
     // Decides the next action, and writes the reason why each request waits to `waits`. Returns false if the pool has
     // failed internally.
-    bool schedule(const std::vector<espalier_schedule_request> & requests, const std::vector<llama_seq_id> & kept, bool ask_waiting,
+    bool schedule(const std::vector<espalier_schedule_request> & requests, const std::vector<llama_seq_id> & retained, bool try_waiting,
             std::vector<uint32_t> & waits, espalier_schedule_step & step) const;
 
     // Empties the memories, and resets the pool, also after an internal failure.
@@ -92,7 +92,7 @@ private:
     // State of a sequence that the pool does not have.
     struct sequence {
         bool   begun     = false;
-        size_t n_settled = 0;        // tokens whose blocks publish() need not consider again
+        size_t n_settled = 0;        // tokens whose blocks cache_blocks() need not consider again
         std::vector<uint32_t> blocks; // a bit for each block in which it may have cells; extra bits only cost time
     };
 
@@ -102,9 +102,9 @@ private:
     // why_not.
     bool follow(llama_memory_t mem_dft, std::string & why_not);
 
-    void retain(const std::vector<uint32_t> & of);
-    void attach(llama_seq_id seq_id, const std::vector<uint32_t> & of);
-    void evict (const std::vector<uint32_t> & of);
+    void cache_cells(const std::vector<uint32_t> & of);
+    void add_cells  (llama_seq_id seq_id, const std::vector<uint32_t> & of);
+    void evict_cells(const std::vector<uint32_t> & of);
 
     static bool on_place (void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells);
     static void on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
@@ -114,7 +114,7 @@ private:
 
     bool knows(llama_seq_id seq_id) const { return seq_id >= 0 && (size_t) seq_id < sequences.size(); }
 
-    void give_up(llama_seq_id seq_id, llama_pos p0, llama_pos p1);
+    void remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos p1);
 
     void mark(llama_seq_id seq_id, uint32_t cell);
 

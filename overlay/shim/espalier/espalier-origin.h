@@ -168,7 +168,7 @@ inline std::string espalier_origin(const common_params & params, const llama_con
         return text;
     };
     const bool has_own_type = espalier_is_own_type(params.cache_type_k) || espalier_is_own_type(params.cache_type_v);
-    const auto copies = [&](espalier_kv_setting setting) {
+    const auto f16_tokens = [&](espalier_kv_setting setting) {
         return std::to_string(has_own_type ? params.cache_options.get(setting) : 0);
     };
     return espalier_join_origin({
@@ -178,8 +178,8 @@ inline std::string espalier_origin(const common_params & params, const llama_con
         { "mmproj",                        mmproj },
         { "-ctk",                          types(true,  params.cache_type_k) },
         { "-ctv",                          types(false, params.cache_type_v) },
-        { "--kv-recent",                   copies(ESPALIER_KV_RECENT) },
-        { "--kv-sinks",                    copies(ESPALIER_KV_SINKS) },
+        { "--kv-recent",                   f16_tokens(ESPALIER_KV_RECENT) },
+        { "--kv-sinks",                    f16_tokens(ESPALIER_KV_SINKS) },
         // auto is on wherever the model and the device have flash attention, which is the same in the next server.
         { "-fa",                           params.flash_attn_type == LLAMA_FLASH_ATTN_TYPE_DISABLED ? "off" : "on" },
         { "--swa-full",                    params.swa_full && llama_model_n_swa(llama_get_model(ctx)) > 0 ? "on" : "off" },

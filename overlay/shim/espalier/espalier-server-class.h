@@ -4,7 +4,7 @@
 #pragma once
 
 #include "espalier-kv.h"
-#include "espalier-numbers.h"
+#include "espalier-metrics.h"
 #include "espalier-origin.h"
 #include "espalier-pool-size.h"
 #include "espalier-request.h"
@@ -17,7 +17,7 @@
 
 struct espalier_server {
     // Replaced by the thread that loads the model, read by those that answer requests; null until a model is loaded.
-    std::shared_ptr<espalier_numbers> numbers;
+    std::shared_ptr<espalier_metrics> metrics;
 
     std::unique_ptr<espalier_kv>       kv;
     std::unique_ptr<espalier_adapters> adapters;
@@ -43,7 +43,7 @@ struct espalier_server {
     template <typename server_t> static std::vector<server_slot *> in_order(server_t & server);
 
     // Whether the slot takes part in this step. false: its request waits, or the step is for another batch key.
-    template <typename server_t> static bool has_turn(const server_t & server, const server_slot & slot);
+    template <typename server_t> static bool is_scheduled(const server_t & server, const server_slot & slot);
 
     // Recomputes the tokens of a preempted slot as a prompt, without sampling at its end: the next token is known
     // already. Returns false if the batch is full.
@@ -61,10 +61,10 @@ struct espalier_server {
 
     // The idle slot whose retained sequence shares the longest prefix with the task's prompt, among the sequences of
     // the same owner: so the choice of the slot reveals nothing about the prompts of others. NULL: there is none.
-    template <typename server_t> static server_slot * find_kept(server_t & server, const server_task & task);
+    template <typename server_t> static server_slot * find_retained(server_t & server, const server_task & task);
 
     // Evicts the retained sequence of the slot that has been idle longest. Returns false if there is none.
-    template <typename server_t> static bool drop_kept(server_t & server);
+    template <typename server_t> static bool evict_retained(server_t & server);
 
     // Returns false if the task has to wait for a slot like all others, or was refused because the queue is full.
     template <typename server_t> static bool has_slot(server_t & server, server_task & task);
@@ -106,9 +106,9 @@ struct espalier_server {
     class open_slot {
     public:
         open_slot(server_slot & slot, espalier_owner owner) : slot(slot), owner(std::move(owner)) {
-            if (slot.paged.kept) {
-                slot.prompt.tokens = slot.paged.kept->take();
-                slot.paged.kept.reset();
+            if (slot.paged.retained) {
+                slot.prompt.tokens = slot.paged.retained->take();
+                slot.paged.retained.reset();
             }
         }
 
@@ -116,7 +116,7 @@ struct espalier_server {
             if (!slot.paged.kv) {
                 slot.prompt.owner = owner;
             } else if (slot.prompt.n_tokens() > 0) {
-                slot.paged.keep(slot.mem, slot.id, slot.prompt, owner);
+                slot.paged.retain(slot.mem, slot.id, slot.prompt, owner);
             }
         }
 
@@ -149,7 +149,7 @@ struct espalier_server {
 
 private:
     template <typename server_t> static std::optional<held_sequence> copy_held(server_t & server, const server_slot & slot, const espalier_owner & owner);
-    template <typename server_t> static std::pair<std::string, error_type> make_room(server_t & server, size_t n_tokens);
+    template <typename server_t> static std::pair<std::string, error_type> free_blocks_for(server_t & server, size_t n_tokens);
     template <typename server_t> static std::string read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content);
     template <typename server_t> static void open_pool(server_t & server);
     template <typename server_t> static espalier_cache_facts describe_cache(const server_t & server);
@@ -162,11 +162,11 @@ private:
     };
 
     // The running and the waiting requests in the order of the queue; `slots` and `requests` have the same order.
-    struct line {
+    struct scheduler_input {
         std::vector<server_slot *>             slots;
         std::vector<espalier_schedule_request> requests;
-        std::vector<server_slot *>             keepers; // slots with a retained sequence, in eviction order
-        std::vector<llama_seq_id>              kept;
+        std::vector<server_slot *>             retained_slots; // slots with a retained sequence, in eviction order
+        std::vector<llama_seq_id>              retained;
     };
 
     // The state in which the scheduler last considered the waiting requests. While it is unchanged, they need not be
@@ -177,14 +177,14 @@ private:
 
         bool operator==(const snapshot & other) const { return n_changes == other.n_changes && slots == other.slots; }
     };
-    snapshot asked;
+    snapshot considered;
 
     // For --max-queued: the ids of the requests that were considered and not admitted, because no slot or not enough
     // blocks were free.
     template <typename server_t> static std::set<int> find_queued(const server_t & server, const espalier_tasks & deferred, const espalier_tasks & queue);
     template <typename server_t> static bool limit_queue(server_t & server, int id_task, int id_request);
     template <typename server_t> static void limit_actions(server_t & server);
-    template <typename server_t> static void limit_newcomers(server_t & server, const line & those);
+    template <typename server_t> static void limit_newcomers(server_t & server, const scheduler_input & input);
     template <typename server_t> static std::string describe_full_queue(server_t & server, int id_request, size_t n_waiting);
     static bool is_queued(const server_slot & slot);
     static std::set<int> find_deferred(const espalier_tasks & deferred);
@@ -195,29 +195,29 @@ private:
     static bool is_refused_by_the_server(const server_slot & slot);
     static bool waits(const server_slot & slot);
     static bool runs(const server_slot & slot);
-    static const server_tokens & text_of(const server_slot & slot);
+    static const server_tokens & tokens_of(const server_slot & slot);
     static bool generates(const server_slot & slot);
 
-    template <typename server_t> static void publish(server_t & server);
+    template <typename server_t> static void cache_full_blocks(server_t & server);
     template <typename server_t> static void prepare_requests(server_t & server);
     static void prepare_request(const espalier_adapters & adapters, server_slot & slot);
     static bool is_shared(const server_slot & slot, const std::vector<media_in_prompt> & media);
     static void begin(server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held);
 
-    template <typename server_t> static line line_up(server_t & server);
+    template <typename server_t> static scheduler_input make_scheduler_input(server_t & server);
     template <typename server_t> static espalier_schedule_request describe(const server_t & server, const server_slot & slot);
-    template <typename server_t> static uint64_t count_siblings(const server_t & server, const server_slot & slot);
+    template <typename server_t> static uint64_t count_further_choices(const server_t & server, const server_slot & slot);
     static size_t end_of(const server_slot & slot);
     template <typename server_t> static void schedule(server_t & server);
     template <typename server_t> static void choose_batch_key(server_t & server);
     template <typename server_t> static snapshot look(server_t & server);
 
-    template <typename server_t> static void carry_out(server_t & server, const line & those, const espalier_schedule_step & step);
+    template <typename server_t> static void carry_out(server_t & server, const scheduler_input & input, const espalier_schedule_step & step);
     template <typename server_t> static void admit(server_t & server, server_slot & slot, size_t n_tokens);
     template <typename server_t> static void preempt(server_t & server, server_slot & slot);
     template <typename server_t> static void refuse(server_t & server, server_slot & slot);
     template <typename server_t> static void fail(server_t & server);
-    template <typename server_t> static void note_waiting(server_t & server, const line & those, const std::vector<uint32_t> & waits);
+    template <typename server_t> static void note_waiting(server_t & server, const scheduler_input & input, const std::vector<uint32_t> & waits);
 
     // Recomputes the media that come next in the prompt of a preempted slot. Returns false if the request was refused.
     template <typename server_t> static bool compute_media(server_t & server, server_slot & slot);

@@ -33,13 +33,13 @@ void espalier_server::init(server_t & server) {
         open_pool(server);
     }
     const espalier_cache_facts facts = describe_cache(server);
-    const auto before = std::atomic_load(&paged.numbers);
-    const auto after  = std::make_shared<espalier_numbers>(paged.kv ? paged.kv->shared_pool() : nullptr, facts, server.params_base.max_queued > 0);
+    const auto before = std::atomic_load(&paged.metrics);
+    const auto after  = std::make_shared<espalier_metrics>(paged.kv ? paged.kv->shared_pool() : nullptr, facts, server.params_base.max_queued > 0);
     if (before) {
-        after->go_on_from(*before);
+        after->continue_from(*before);
     }
-    std::atomic_store(&paged.numbers, after);
-    if (facts.is_worth_saying) {
+    std::atomic_store(&paged.metrics, after);
+    if (facts.is_worth_logging) {
         SRV_INF("%s\n", facts.to_text(paged.kv ? paged.kv->statistics().block_count : 0, espalier_kv::block_size).c_str());
     }
 }
@@ -56,7 +56,7 @@ espalier_cache_facts espalier_server::describe_cache(const server_t & server) {
     facts.recent  = options.get(ESPALIER_KV_RECENT);
     facts.sinks   = options.get(ESPALIER_KV_SINKS);
     facts.bytes   = espalier_bytes_of_context(server.ctx_tgt) + (server.ctx_dft ? espalier_bytes_of_context(server.ctx_dft) : 0);
-    facts.is_worth_saying = params.kv_paged || params.cache_type_k != GGML_TYPE_F16 || params.cache_type_v != GGML_TYPE_F16 || !facts.quality.empty();
+    facts.is_worth_logging = params.kv_paged || params.cache_type_k != GGML_TYPE_F16 || params.cache_type_v != GGML_TYPE_F16 || !facts.quality.empty();
     return facts;
 }
 
@@ -71,14 +71,14 @@ void espalier_server::open_pool(server_t & server) {
         SRV_WRN("--kv-paged: the KV cache runs unpaged, because %s\n", why_not.c_str());
         return;
     }
-    paged.asked = {};
+    paged.considered = {};
 
     const int n_slots = server.slots.size();
     const int n_batch = std::max((int) llama_n_batch(server.ctx_tgt), n_slots);
     for (auto & slot : server.slots) {
         slot.paged.kv          = paged.kv.get();
         slot.paged.most_drafts = n_batch / n_slots - 1;
-        slot.paged.keeps       = !server.params_base.slot_save_path.empty(); // a retained sequence is what can be saved
+        slot.paged.retains     = !server.params_base.slot_save_path.empty(); // a retained sequence is what can be saved
     }
     if (server.params_base.ctx_shift) {
         SRV_WRN("%s", "--context-shift is not supported by a paged KV cache, disabling\n");
@@ -202,13 +202,13 @@ void espalier_server::note_token(server_t & server, server_slot & slot) {
     if (!server.espalier.kv) {
         return;
     }
-    auto &        numbers = *server.espalier.numbers;
+    auto &        metrics = *server.espalier.metrics;
     auto &        last    = slot.paged.now.t_last_token;
     const int64_t now     = ggml_time_us();
     if (slot.stats.n_gen <= 1) {
-        numbers.to_first_token.add(now - slot.task->params.t_arrival);
+        metrics.to_first_token.add(now - slot.task->params.t_arrival);
     } else {
-        numbers.between_tokens.add(now - last);
+        metrics.between_tokens.add(now - last);
     }
     last = now;
 }
@@ -218,21 +218,21 @@ void espalier_server::note_token(server_t & server, server_slot & slot) {
 //
 
 template <typename server_t>
-server_slot * espalier_server::find_kept(server_t & server, const server_task & task) {
+server_slot * espalier_server::find_retained(server_t & server, const server_task & task) {
     if (!server.espalier.kv || task.need_embd() || !task.params.cache_prompt || server.slot_prompt_similarity == 0.0f) {
         return nullptr;
     }
     const auto loras = task.params.lora.empty() ? server.params_base.lora_adapters : server.construct_lora_list(task.params.lora);
     const espalier_owner owner = { task.params.kv_tenant, task.params.kv_salt, server.espalier.adapters->key(loras) };
     server_slot * best   = nullptr;
-    float         likest = server.slot_prompt_similarity;
+    float         best_similarity = server.slot_prompt_similarity;
     for (server_slot & slot : server.slots) {
-        if (slot.is_processing() || !slot.paged.kept || !(slot.paged.kept->owner() == owner)) {
+        if (slot.is_processing() || !slot.paged.retained || !(slot.paged.retained->owner() == owner)) {
             continue;
         }
-        const float alike = float(slot.paged.kept->tokens().get_common_prefix(task.tokens)) / task.tokens.size();
-        if (alike > likest) {
-            likest = alike;
+        const float similarity = float(slot.paged.retained->tokens().get_common_prefix(task.tokens)) / task.tokens.size();
+        if (similarity > best_similarity) {
+            best_similarity = similarity;
             best   = &slot;
         }
     }
@@ -240,15 +240,15 @@ server_slot * espalier_server::find_kept(server_t & server, const server_task & 
 }
 
 template <typename server_t>
-bool espalier_server::drop_kept(server_t & server) {
+bool espalier_server::evict_retained(server_t & server) {
     server_slot * longest_idle = nullptr;
     for (server_slot & slot : server.slots) {
-        if (slot.paged.kept && !slot.is_processing() && (!longest_idle || slot.t_last_used < longest_idle->t_last_used)) {
+        if (slot.paged.retained && !slot.is_processing() && (!longest_idle || slot.t_last_used < longest_idle->t_last_used)) {
             longest_idle = &slot;
         }
     }
     if (longest_idle) {
-        longest_idle->paged.drop_kept();
+        longest_idle->paged.evict_retained();
     }
     return longest_idle != nullptr;
 }
@@ -292,20 +292,20 @@ bool espalier_server::give_slots(server_t & server) {
 //
 
 // For /metrics. Without the metrics of the pool if the KV cache is not paged.
-inline void espalier_add_metrics(std::string & to, const std::shared_ptr<espalier_numbers> & numbers) {
-    if (numbers) {
-        to += numbers->to_metrics();
+inline void espalier_add_metrics(std::string & to, const std::shared_ptr<espalier_metrics> & metrics) {
+    if (metrics) {
+        to += metrics->to_metrics();
     }
 }
 
 // For /props. Without the pool if the KV cache is not paged. The prefix-cache hits are left out if there are several
 // API keys: they would reveal that another tenant sends the same prompts.
-inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers> & numbers, size_t n_keys) {
-    if (!numbers) {
+inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_metrics> & metrics, size_t n_keys) {
+    if (!metrics) {
         return;
     }
-    const espalier_cache_facts & facts = numbers->facts;
-    if (facts.is_worth_saying) {
+    const espalier_cache_facts & facts = metrics->facts;
+    if (facts.is_worth_logging) {
         to["kv_cache"] = {
             { "type_k",     facts.type_k                      },
             { "type_v",     facts.type_v                      },
@@ -315,22 +315,22 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_numbers>
             { "mib",        facts.bytes / (1024.0 * 1024.0)   },
         };
     }
-    if (!numbers->has_pool()) {
+    if (!metrics->has_pool()) {
         return;
     }
-    const auto now = numbers->of_pool();
+    const auto now = metrics->of_pool();
     to["kv_pool"] = {
         { "block_count",      now.block_count      },
         { "block_size",       now.block_size       },
         { "blocks_used",      now.blocks_used      },
         { "blocks_used_peak", now.blocks_used_peak },
-        { "blocks_retained",  now.blocks_retained  },
+        { "blocks_retained",  now.blocks_evictable },
         { "blocks_empty",     now.blocks_empty     },
         { "evicted_blocks",   now.evicted_blocks   },
         { "mib",              facts.bytes / (1024.0 * 1024.0) },
     };
     if (n_keys <= 1) {
-        to["kv_pool"]["queried_tokens"] = numbers->queried_tokens.load();
-        to["kv_pool"]["hit_tokens"]     = numbers->hit_tokens.load();
+        to["kv_pool"]["queried_tokens"] = metrics->queried_tokens.load();
+        to["kv_pool"]["hit_tokens"]     = metrics->hit_tokens.load();
     }
 }

@@ -17,20 +17,20 @@
 #include <utility>
 
 // A retained sequence: tokens, their cells and their owner. The destructor frees the cells.
-class espalier_kept_text {
+class espalier_retained_sequence {
 public:
-    espalier_kept_text(const common_memory & mem, llama_seq_id seq_id, server_tokens && tokens, espalier_owner owner) :
+    espalier_retained_sequence(const common_memory & mem, llama_seq_id seq_id, server_tokens && tokens, espalier_owner owner) :
         mem(mem), seq_id(seq_id), tokens_(std::move(tokens)), owner_(std::move(owner)) {
     }
 
-    ~espalier_kept_text() {
+    ~espalier_retained_sequence() {
         if (!tokens_.empty()) {
             mem.seq_rm(seq_id, -1, -1);
         }
     }
 
-    espalier_kept_text(const espalier_kept_text &)             = delete;
-    espalier_kept_text & operator=(const espalier_kept_text &) = delete;
+    espalier_retained_sequence(const espalier_retained_sequence &)             = delete;
+    espalier_retained_sequence & operator=(const espalier_retained_sequence &) = delete;
 
     const server_tokens  & tokens() const { return tokens_; }
     const espalier_owner & owner()  const { return owner_;  }
@@ -73,18 +73,18 @@ private:
 
 struct espalier_slot {
     espalier_kv * kv = nullptr; // null if the KV cache is not paged
-    bool keeps = false;         // retain the sequence after the answer, because it can be saved to a file
+    bool retains = false;       // retain the sequence after the answer, because it can be saved to a file
     int  most_drafts = INT_MAX; // limit of draft tokens, so that the tokens and drafts of all slots fit into one batch
 
-    std::unique_ptr<espalier_kept_text> kept;
+    std::unique_ptr<espalier_retained_sequence> retained;
 
     // State of the slot's request; reset when it ends.
     struct request {
         bool is_prepared = false;   // prepare_request() was called since it arrived, or since it was last preempted
         bool is_shared   = false;   // other requests may share the blocks that it computes
-        bool has_turn    = false;   // it is admitted, and holds its blocks
-        bool joins       = false;   // it continues from its parent's prompt when that is computed
-        bool was_asked   = false;   // considered by the scheduler once; it may stay in the queue
+        bool is_admitted = false;   // it holds its blocks
+        bool awaits_parent = false; // it continues from its parent's prompt when that is computed
+        bool is_considered = false; // considered by the scheduler once; it may stay in the queue
         bool was_admitted = false;  // at least once: a preempted request counts once in the metrics
         espalier_owner owner;
         server_tokens  preempted;   // its tokens when it was preempted while decoding
@@ -97,8 +97,8 @@ struct espalier_slot {
 
     // Evicts the retained sequence. A request that was to continue from it looks for cached blocks instead, when it is
     // prepared again.
-    void drop_kept() {
-        kept.reset();
+    void evict_retained() {
+        retained.reset();
         now.is_prepared = false;
     }
 
@@ -106,14 +106,14 @@ struct espalier_slot {
     // are freed.
     void release(const common_memory & mem, llama_seq_id id, server_prompt & prompt) {
         const size_t n_computed = std::min((size_t) prompt.n_tokens(), kv->n_computed(id));
-        if (now.has_turn && !prompt.tokens.empty()) {
-            kv->publish(id, &std::as_const(prompt.tokens)[0], n_computed);
+        if (now.is_admitted && !prompt.tokens.empty()) {
+            kv->cache_blocks(id, &std::as_const(prompt.tokens)[0], n_computed);
         }
         kv->end(id);
         const bool is_whole = n_computed > 0 && n_computed == (size_t) prompt.n_tokens();
-        if (now.has_turn && keeps && now.is_shared && is_whole) {
-            keep(mem, id, prompt, now.owner);
-        } else if (!kept) {
+        if (now.is_admitted && retains && now.is_shared && is_whole) {
+            retain(mem, id, prompt, now.owner);
+        } else if (!retained) {
             mem.seq_rm(id, -1, -1);
         }
         prompt.clear();
@@ -121,17 +121,17 @@ struct espalier_slot {
     }
 
     // Retains the tokens of `prompt`, whose cells the sequence holds.
-    void keep(const common_memory & mem, llama_seq_id id, server_prompt & prompt, const espalier_owner & owner) {
-        kept.reset();
-        kept = std::make_unique<espalier_kept_text>(mem, id, std::move(prompt.tokens), owner);
+    void retain(const common_memory & mem, llama_seq_id id, server_prompt & prompt, const espalier_owner & owner) {
+        retained.reset();
+        retained = std::make_unique<espalier_retained_sequence>(mem, id, std::move(prompt.tokens), owner);
         prompt.clear();
     }
 
     static json describe_wait(uint32_t waits_for) {
         switch (waits_for) {
             case ESPALIER_SCHEDULE_FOR_PREFIX: return "in-flight blocks of its prefix";
-            case ESPALIER_SCHEDULE_FOR_ROOM:   return "free blocks";
-            case ESPALIER_SCHEDULE_FOR_LINE:   return "the queue head";
+            case ESPALIER_SCHEDULE_FOR_BLOCKS: return "free blocks";
+            case ESPALIER_SCHEDULE_FOR_QUEUE:  return "the queue head";
             default:                           return nullptr;
         }
     }
@@ -140,7 +140,7 @@ struct espalier_slot {
     void add_to(json & to, llama_seq_id id, size_t n_tokens) const {
         if (kv) {
             to["kv_blocks"]       = kv->n_held(id);
-            to["n_prompt_tokens"] = kept ? kept->tokens().size() : n_tokens;
+            to["n_prompt_tokens"] = retained ? retained->tokens().size() : n_tokens;
             to["waits_for"]       = describe_wait(now.waits_for);
         }
     }

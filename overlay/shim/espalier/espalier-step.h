@@ -11,12 +11,12 @@
 //
 
 template <typename server_t>
-bool espalier_server::has_turn(const server_t & server, const server_slot & slot) {
+bool espalier_server::is_scheduled(const server_t & server, const server_slot & slot) {
     return !server.espalier.kv || (slot.paged.now.is_in_step && (runs(slot) || is_refused_by_the_server(slot)));
 }
 
 // The tokens to compute before anything is sampled.
-inline const server_tokens & espalier_server::text_of(const server_slot & slot) {
+inline const server_tokens & espalier_server::tokens_of(const server_slot & slot) {
     return slot.state == SLOT_STATE_PREEMPTED ? slot.paged.now.preempted : slot.task->tokens;
 }
 
@@ -70,7 +70,7 @@ inline void espalier_server::begin(server_slot & slot, const std::vector<media_i
     for (const auto & one : media) {
         extras.push_back({ (uint32_t) one.first, (uint32_t) one.n_tokens, (const uint8_t *) one.key.data(), one.key.size() });
     }
-    const auto &      tokens = text_of(slot);
+    const auto &      tokens = tokens_of(slot);
     const auto &      owner  = slot.paged.now.owner;
     const std::string scope  = owner.scope();
     slot.paged.kv->begin(slot.id, { &tokens[0], tokens.size(), n_held, scope, owner.adapters, extras });
@@ -78,26 +78,26 @@ inline void espalier_server::begin(server_slot & slot, const std::vector<media_i
 
 // Runs once each time a request starts to wait: does all copying, hashing and comparing for it.
 inline void espalier_server::prepare_request(const espalier_adapters & adapters, server_slot & slot) {
-    const auto & tokens = text_of(slot);
+    const auto & tokens = tokens_of(slot);
     const auto   media  = find_media(tokens);
     auto &       now    = slot.paged.now;
-    auto &       kept   = slot.paged.kept;
+    auto &       retained = slot.paged.retained;
     const auto & params = slot.task->params;
     now.is_prepared = true;
     now.is_shared   = is_shared(slot, media);
     now.owner       = { params.kv_tenant, params.kv_salt, adapters.key(slot.lora) };
-    if (kept) {
-        const size_t n_common = std::min(kept->tokens().get_common_prefix(tokens), tokens.size() - 1);
+    if (retained) {
+        const size_t n_common = std::min(retained->tokens().get_common_prefix(tokens), tokens.size() - 1);
         // Continue from the retained sequence if it covers at least half of the prompt, which is more than cached
         // blocks are likely to cover. The last token of a prompt is always computed.
-        const bool may_go_on = now.is_shared && kept->owner() == now.owner && 2*n_common >= tokens.size() && tokens[n_common] != LLAMA_TOKEN_NULL;
-        if (may_go_on) {
-            kept->cut(n_common);
+        const bool can_continue = now.is_shared && retained->owner() == now.owner && 2*n_common >= tokens.size() && tokens[n_common] != LLAMA_TOKEN_NULL;
+        if (can_continue) {
+            retained->cut(n_common);
         } else {
-            kept.reset();
+            retained.reset();
         }
     }
-    if (now.is_shared && !kept) {
+    if (now.is_shared && !retained) {
         begin(slot, media, 0);
     }
 }
@@ -112,7 +112,7 @@ void espalier_server::prepare_step(server_t & server) {
     if (!paged.kv) {
         return;
     }
-    publish(server);
+    cache_full_blocks(server);
     prepare_requests(server);
     schedule(server);
     choose_batch_key(server);
@@ -123,23 +123,23 @@ void espalier_server::schedule(server_t & server) {
     auto & paged = server.espalier;
     std::vector<uint32_t> why;
     while (true) {
-        const line     those = line_up(server);
-        const snapshot now   = look(server);
-        const bool     ask   = !(now == paged.asked);
+        const scheduler_input input    = make_scheduler_input(server);
+        const snapshot        now      = look(server);
+        const bool            consider = !(now == paged.considered);
         espalier_schedule_step step = {};
-        if (!paged.kv->schedule(those.requests, those.kept, ask, why, step)) {
+        if (!paged.kv->schedule(input.requests, input.retained, consider, why, step)) {
             fail(server);
             return;
         }
         if (step.action == ESPALIER_SCHEDULE_NOTHING) {
-            if (ask) {
-                note_waiting(server, those, why);
-                limit_newcomers(server, those);
-                paged.asked = now;
+            if (consider) {
+                note_waiting(server, input, why);
+                limit_newcomers(server, input);
+                paged.considered = now;
             }
             return;
         }
-        carry_out(server, those, step);
+        carry_out(server, input, step);
     }
 }
 
@@ -170,7 +170,7 @@ void espalier_server::choose_batch_key(server_t & server) {
 }
 
 template <typename server_t>
-void espalier_server::publish(server_t & server) {
+void espalier_server::cache_full_blocks(server_t & server) {
     for (server_slot & slot : server.slots) {
         if (!runs(slot) || slot.prompt.tokens.empty()) {
             continue;
@@ -178,7 +178,7 @@ void espalier_server::publish(server_t & server) {
         if (!slot.inp_embd.empty()) {
             slot.paged.kv->end(slot.id); // from here on its input is embeddings, which the pool does not hash
         }
-        slot.paged.kv->publish(slot.id, &std::as_const(slot.prompt.tokens)[0], slot.prompt.tokens.size());
+        slot.paged.kv->cache_blocks(slot.id, &std::as_const(slot.prompt.tokens)[0], slot.prompt.tokens.size());
     }
 }
 
@@ -187,12 +187,12 @@ void espalier_server::prepare_requests(server_t & server) {
     for (server_slot & slot : server.slots) {
         auto & now = slot.paged.now;
         if (slot.state == SLOT_STATE_WAIT_OTHER) {
-            slot.paged.drop_kept(); // its parent's cells will be copied to this sequence
-            now.joins = true;
-        } else if (now.joins) {
-            now.joins     = false; // copied; its parent was admitted with the blocks for it
-            now.has_turn  = true;
-            now.last_step = server.espalier.n_steps;
+            slot.paged.evict_retained(); // its parent's cells will be copied to this sequence
+            now.awaits_parent = true;
+        } else if (now.awaits_parent) {
+            now.awaits_parent = false; // copied; its parent was admitted with the blocks for it
+            now.is_admitted   = true;
+            now.last_step     = server.espalier.n_steps;
         } else if (waits(slot) && !slot.paged.now.is_prepared) {
             prepare_request(*server.espalier.adapters, slot);
         }
@@ -206,52 +206,52 @@ espalier_server::snapshot espalier_server::look(server_t & server) {
     snapshot now;
     now.n_changes = server.espalier.kv->n_changes();
     for (const server_slot & slot : server.slots) {
-        now.slots.push_back({ slot.task ? slot.task->id : -1, slot.state, slot.paged.now.has_turn, slot.paged.kept != nullptr });
+        now.slots.push_back({ slot.task ? slot.task->id : -1, slot.state, slot.paged.now.is_admitted, slot.paged.retained != nullptr });
     }
     return now;
 }
 
 template <typename server_t>
-espalier_server::line espalier_server::line_up(server_t & server) {
-    line those;
+espalier_server::scheduler_input espalier_server::make_scheduler_input(server_t & server) {
+    scheduler_input input;
     for (server_slot * slot : in_order(server)) {
         if (runs(*slot) || waits(*slot)) {
-            those.slots.push_back(slot);
-            those.requests.push_back(describe(server, *slot));
+            input.slots.push_back(slot);
+            input.requests.push_back(describe(server, *slot));
         }
     }
     // Eviction order: idle slots first, least recently used first; then waiting ones, the last in the queue first.
     for (server_slot & slot : server.slots) {
-        if (slot.paged.kept && !slot.is_processing()) {
-            those.keepers.push_back(&slot);
+        if (slot.paged.retained && !slot.is_processing()) {
+            input.retained_slots.push_back(&slot);
         }
     }
-    std::sort(those.keepers.begin(), those.keepers.end(), [](const server_slot * one, const server_slot * other) {
+    std::sort(input.retained_slots.begin(), input.retained_slots.end(), [](const server_slot * one, const server_slot * other) {
         return one->t_last_used < other->t_last_used;
     });
-    std::for_each(those.slots.rbegin(), those.slots.rend(), [&](server_slot * slot) {
-        if (slot->paged.kept) {
-            those.keepers.push_back(slot);
+    std::for_each(input.slots.rbegin(), input.slots.rend(), [&](server_slot * slot) {
+        if (slot->paged.retained) {
+            input.retained_slots.push_back(slot);
         }
     });
-    for (const server_slot * slot : those.keepers) {
-        those.kept.push_back(slot->id);
+    for (const server_slot * slot : input.retained_slots) {
+        input.retained.push_back(slot->id);
     }
-    return those;
+    return input;
 }
 
 template <typename server_t>
 espalier_schedule_request espalier_server::describe(const server_t & server, const server_slot & slot) {
-    const auto & kept = slot.paged.kept;
+    const auto & retained = slot.paged.retained;
     espalier_schedule_request request = {};
-    request.arrival      = slot.task->id;
-    request.priority     = slot.task->params.priority;
-    request.sequence     = slot.id;
-    request.stage        = runs(slot) ? ESPALIER_SCHEDULE_RUNS : ESPALIER_SCHEDULE_WAITS;
-    request.may_give_way = slot.inp_embd.empty(); // else its input cannot be reproduced
-    request.first        = kept ? kept->tokens().size() : slot.prompt.tokens.size();
-    request.end          = std::max<uint64_t>(request.first, end_of(slot));
-    request.siblings     = count_siblings(server, slot);
+    request.arrival         = slot.task->id;
+    request.priority        = slot.task->params.priority;
+    request.sequence        = slot.id;
+    request.stage           = runs(slot) ? ESPALIER_SCHEDULE_RUNS : ESPALIER_SCHEDULE_WAITS;
+    request.preemptible     = slot.inp_embd.empty(); // else its input cannot be reproduced
+    request.first           = retained ? retained->tokens().size() : slot.prompt.tokens.size();
+    request.end             = std::max<uint64_t>(request.first, end_of(slot));
+    request.further_choices = count_further_choices(server, slot);
     return request;
 }
 
@@ -261,33 +261,33 @@ inline size_t espalier_server::end_of(const server_slot & slot) {
     if (slot.task->need_embd()) {
         return slot.task->n_tokens();
     }
-    const size_t n_text  = slot.state == SLOT_STATE_PREEMPTED ? slot.paged.now.preempted.size() : slot.prompt.tokens.size();
-    const int    n_draft = slot.can_speculate() ? std::max(0, std::min(slot.get_n_draft_max(), common_speculative_n_max(slot.spec))) : 0;
-    const size_t end     = generates(slot) ? n_text + 1 + n_draft : slot.task->n_tokens() + 1;
+    const size_t n_tokens = slot.state == SLOT_STATE_PREEMPTED ? slot.paged.now.preempted.size() : slot.prompt.tokens.size();
+    const int    n_draft  = slot.can_speculate() ? std::max(0, std::min(slot.get_n_draft_max(), common_speculative_n_max(slot.spec))) : 0;
+    const size_t end      = generates(slot) ? n_tokens + 1 + n_draft : slot.task->n_tokens() + 1;
     return std::min<size_t>(end, slot.n_ctx);
 }
 
 template <typename server_t>
-uint64_t espalier_server::count_siblings(const server_t & server, const server_slot & slot) {
+uint64_t espalier_server::count_further_choices(const server_t & server, const server_slot & slot) {
     return std::count_if(server.slots.begin(), server.slots.end(), [&](const server_slot & other) {
         return other.state == SLOT_STATE_WAIT_OTHER && other.task->id_parent == slot.task->id;
     });
 }
 
 template <typename server_t>
-void espalier_server::carry_out(server_t & server, const line & those, const espalier_schedule_step & step) {
+void espalier_server::carry_out(server_t & server, const scheduler_input & input, const espalier_schedule_step & step) {
     switch (step.action) {
         case ESPALIER_SCHEDULE_ADMIT:
-            admit(server, *those.slots[step.index], step.tokens);
+            admit(server, *input.slots[step.index], step.tokens);
             break;
-        case ESPALIER_SCHEDULE_GIVE_WAY:
-            preempt(server, *those.slots[step.index]);
+        case ESPALIER_SCHEDULE_PREEMPT:
+            preempt(server, *input.slots[step.index]);
             break;
         case ESPALIER_SCHEDULE_REFUSE:
-            refuse(server, *those.slots[step.index]);
+            refuse(server, *input.slots[step.index]);
             break;
-        case ESPALIER_SCHEDULE_DROP:
-            those.keepers[step.index]->paged.drop_kept();
+        case ESPALIER_SCHEDULE_EVICT:
+            input.retained_slots[step.index]->paged.evict_retained();
             prepare_requests(server); // a request of its slot has to look up blocks before it is considered again
             break;
     }
@@ -296,19 +296,19 @@ void espalier_server::carry_out(server_t & server, const line & those, const esp
 template <typename server_t>
 void espalier_server::admit(server_t & server, server_slot & slot, size_t n_tokens) {
     auto & now = slot.paged.now;
-    now.has_turn  = true;
-    now.last_step = server.espalier.n_steps;
-    now.waits_for = ESPALIER_SCHEDULE_FOR_NOTHING;
-    if (slot.paged.kept) {
-        now.owner          = slot.paged.kept->owner();
-        slot.prompt.tokens = slot.paged.kept->take();
-        slot.paged.kept.reset();
+    now.is_admitted = true;
+    now.last_step   = server.espalier.n_steps;
+    now.waits_for   = ESPALIER_SCHEDULE_FOR_NOTHING;
+    if (slot.paged.retained) {
+        now.owner          = slot.paged.retained->owner();
+        slot.prompt.tokens = slot.paged.retained->take();
+        slot.paged.retained.reset();
         if (now.owner.is_certain) {
-            begin(slot, find_media(text_of(slot)), n_tokens);
+            begin(slot, find_media(tokens_of(slot)), n_tokens);
         }
     } else {
-        slot.paged.kv->attach(slot.id);
-        slot.prompt.tokens = espalier_kept_text::copy_first(text_of(slot), n_tokens);
+        slot.paged.kv->match_prefix(slot.id);
+        slot.prompt.tokens = espalier_retained_sequence::copy_first(tokens_of(slot), n_tokens);
         slot.mem.seq_rm(slot.id, n_tokens, -1);
     }
     if (slot.state == SLOT_STATE_PROCESSING_PROMPT) {
@@ -319,8 +319,8 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
     const bool is_first = !std::exchange(now.was_admitted, true);
     note_admitted(server, slot.task->params.id_request);
     if (is_first && now.is_shared) { // other requests do not look up cached blocks
-        server.espalier.numbers->queried_tokens += text_of(slot).size();
-        server.espalier.numbers->hit_tokens     += n_tokens;
+        server.espalier.metrics->queried_tokens += tokens_of(slot).size();
+        server.espalier.metrics->hit_tokens     += n_tokens;
     }
 }
 
@@ -333,18 +333,18 @@ void espalier_server::preempt(server_t & server, server_slot & slot) {
         now.preempted = slot.prompt.tokens.clone();
         slot.state    = SLOT_STATE_PREEMPTED;
     }
-    now.has_turn    = false;
+    now.is_admitted = false;
     now.is_prepared = false;
     slot.paged.kv->end(slot.id);
     slot.prompt_clear();
-    server.espalier.numbers->preemptions++;
+    server.espalier.metrics->preemptions++;
 }
 
 template <typename server_t>
 void espalier_server::refuse(server_t & server, server_slot & slot) {
     const int n_blocks = slot.paged.kv->statistics().block_count;
-    const int n_choices = 1 + count_siblings(server, slot);
-    server.espalier.numbers->refusals++;
+    const int n_choices = 1 + count_further_choices(server, slot);
+    server.espalier.metrics->refusals++;
     if (slot.paged.now.was_admitted) {
         server.send_error(slot, string_format("the request has grown to %d tokens and needs more KV blocks than the pool has for it (%d in all)",
                 slot.prompt.n_tokens(), n_blocks), ERROR_TYPE_UNAVAILABLE);
@@ -370,13 +370,13 @@ void espalier_server::fail(server_t & server) {
 
 // Counts each wait once, however many steps it takes.
 template <typename server_t>
-void espalier_server::note_waiting(server_t & server, const line & those, const std::vector<uint32_t> & waits) {
-    auto & numbers = *server.espalier.numbers;
-    const auto is_for_room = [](uint32_t why) { return why == ESPALIER_SCHEDULE_FOR_ROOM || why == ESPALIER_SCHEDULE_FOR_LINE; };
-    for (size_t i = 0; i < those.slots.size(); i++) {
-        uint32_t & before = those.slots[i]->paged.now.waits_for;
-        numbers.prefix_waits += waits[i] == ESPALIER_SCHEDULE_FOR_PREFIX && before != waits[i];
-        numbers.room_waits   += is_for_room(waits[i]) && !is_for_room(before);
+void espalier_server::note_waiting(server_t & server, const scheduler_input & input, const std::vector<uint32_t> & waits) {
+    auto & metrics = *server.espalier.metrics;
+    const auto is_for_blocks = [](uint32_t why) { return why == ESPALIER_SCHEDULE_FOR_BLOCKS || why == ESPALIER_SCHEDULE_FOR_QUEUE; };
+    for (size_t i = 0; i < input.slots.size(); i++) {
+        uint32_t & before = input.slots[i]->paged.now.waits_for;
+        metrics.prefix_waits += waits[i] == ESPALIER_SCHEDULE_FOR_PREFIX && before != waits[i];
+        metrics.queue_waits  += is_for_blocks(waits[i]) && !is_for_blocks(before);
         before = waits[i];
     }
 }

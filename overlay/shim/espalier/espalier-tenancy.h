@@ -61,8 +61,8 @@ inline void espalier_server::hide_from(const std::string & tenant, const server_
     const auto & task = slot.task ? slot.task : slot.task_prev;
     const bool is_asker = !task || task->params.kv_tenant == tenant;
     bool is_holder = is_asker;
-    if (slot.paged.kept) {
-        is_holder = slot.paged.kept->owner().tenant == tenant;
+    if (slot.paged.retained) {
+        is_holder = slot.paged.retained->owner().tenant == tenant;
     } else if (!slot.is_processing() && !slot.paged.kv && !slot.prompt.tokens.empty()) {
         is_holder = slot.prompt.owner.tenant == tenant;
     }
@@ -119,7 +119,7 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
 // Evicts the retained sequences of idle slots, the least recently used first, until the tokens fit. Empty: they fit, or
 // the cache is not paged; else the reason why not, and an error type that says whether a retry can succeed.
 template <typename server_t>
-std::pair<std::string, error_type> espalier_server::make_room(server_t & server, size_t n_tokens) {
+std::pair<std::string, error_type> espalier_server::free_blocks_for(server_t & server, size_t n_tokens) {
     if (!server.espalier.kv) {
         return { "", ERROR_TYPE_INVALID_REQUEST };
     }
@@ -130,7 +130,7 @@ std::pair<std::string, error_type> espalier_server::make_room(server_t & server,
         return { string_format("the file has %zu tokens, which need %d KV blocks, and the pool has %d in all; start the server with a larger -c",
                 n_tokens, (int) n_needed, (int) n_all), ERROR_TYPE_INVALID_REQUEST };
     }
-    while (n_all - now().blocks_used < n_needed && drop_kept(server)) {}
+    while (n_all - now().blocks_used < n_needed && evict_retained(server)) {}
     if (n_all - now().blocks_used < n_needed) {
         return { string_format("the file has %zu tokens, which need %d KV blocks, and running requests hold %d of %d; try again later",
                 n_tokens, (int) n_needed, (int) now().blocks_used, (int) n_all), ERROR_TYPE_BUSY };
@@ -150,13 +150,13 @@ inline std::string espalier_server::open_slot::why_not_read() const {
 // Reading a file overwrites the slot's state, and may fail after that, so the state is copied first.
 template <typename server_t>
 std::optional<espalier_server::held_sequence> espalier_server::copy_held(server_t & server, const server_slot & slot, const espalier_owner & owner) {
-    const server_tokens & tokens = slot.paged.kept ? slot.paged.kept->tokens() : slot.prompt.tokens;
+    const server_tokens & tokens = slot.paged.retained ? slot.paged.retained->tokens() : slot.prompt.tokens;
     if (tokens.empty()) {
         return {};
     }
     held_sequence held;
     held.owner = owner;
-    if (slot.paged.kept) {
+    if (slot.paged.retained) {
         held.prompt.tokens = tokens.clone();
     } else {
         held.prompt = slot.prompt.clone();
@@ -186,9 +186,9 @@ inline void espalier_server::open_slot::roll_back() {
 template <typename server_t>
 std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(server_t & server, server_slot & slot, const server_task & task) {
     const auto & tenant = task.params.kv_tenant;
-    const auto & kept   = slot.paged.kept;
-    const bool   is_unpaged_text = !slot.paged.kv && !slot.prompt.tokens.empty();
-    espalier_owner owner = kept ? kept->owner() : is_unpaged_text ? slot.prompt.owner : espalier_owner{ tenant, task.params.kv_salt, "" };
+    const auto & retained = slot.paged.retained;
+    const bool   is_unpaged_sequence = !slot.paged.kv && !slot.prompt.tokens.empty();
+    espalier_owner owner = retained ? retained->owner() : is_unpaged_sequence ? slot.prompt.owner : espalier_owner{ tenant, task.params.kv_salt, "" };
     const auto refuse = [&](const std::string & why, error_type type) {
         server.send_error(task, why, type);
         return nullptr;
@@ -217,9 +217,9 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
         slot.prompt_clear(); // in both models, before the state of one of them is read
         auto opened = std::make_unique<open_slot>(slot, owner);
         opened->before = std::move(before);
-        if (const auto [why_no_room, type] = make_room(server, content.n_tokens); !why_no_room.empty()) {
+        if (const auto [why_no_blocks, type] = free_blocks_for(server, content.n_tokens); !why_no_blocks.empty()) {
             opened->roll_back();
-            return refuse(why_no_room, type);
+            return refuse(why_no_blocks, type);
         }
         opened->restored = std::move(content);
         return opened;

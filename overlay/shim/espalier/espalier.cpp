@@ -72,8 +72,8 @@ const struct espalier_attention_functions * espalier_attention_get_functions(voi
 const espalier_pool_functions * espalier_pool_get_functions() {
     static const espalier_pool_functions functions = {
         espalier_pool_new,   espalier_pool_free,   espalier_pool_reserve, espalier_pool_share,
-        espalier_pool_remove, espalier_pool_clear, espalier_pool_begin,   espalier_pool_attach,
-        espalier_pool_publish, espalier_pool_end,  espalier_pool_statistics, espalier_pool_held,
+        espalier_pool_remove, espalier_pool_clear, espalier_pool_begin,   espalier_pool_match_prefix,
+        espalier_pool_cache_blocks, espalier_pool_end,  espalier_pool_statistics, espalier_pool_held,
         espalier_pool_changes, espalier_pool_schedule, espalier_schedule_order, espalier_sha256,
     };
     return kernels_match() ? &functions : nullptr;

@@ -19,7 +19,7 @@ public:
 
     std::string to_metrics(const std::string & name, const std::string & help) const;
 
-    void go_on_from(const espalier_histogram & before);
+    void continue_from(const espalier_histogram & before);
 
 private:
     // Upper bounds of the buckets, in microseconds; longer durations go to the last count.
@@ -32,7 +32,7 @@ private:
 
 // Configuration and size of the KV cache.
 struct espalier_cache_facts {
-    bool        is_worth_saying = false; // worth logging: it is paged, not of f16, or set with --kv-quality
+    bool        is_worth_logging = false; // worth logging: it is paged, not of f16, or set with --kv-quality
     std::string type_k;
     std::string type_v;
     std::string quality; // the name given to --kv-quality; empty: none
@@ -44,10 +44,10 @@ struct espalier_cache_facts {
     std::string to_text(uint64_t n_blocks, uint32_t block_size) const;
 };
 
-class espalier_numbers {
+class espalier_metrics {
 public:
     // `pool` is null if the KV cache is not paged.
-    espalier_numbers(std::shared_ptr<const espalier_pool> pool, espalier_cache_facts facts, bool limits_queue) :
+    espalier_metrics(std::shared_ptr<const espalier_pool> pool, espalier_cache_facts facts, bool limits_queue) :
         facts(std::move(facts)), pool(std::move(pool)), limits_queue(limits_queue) {}
 
     const espalier_cache_facts facts;
@@ -56,7 +56,7 @@ public:
 
     // Continues the counters of `before`, since a server that wakes up has a new pool. Call it before other threads can
     // see this object.
-    void go_on_from(const espalier_numbers & before);
+    void continue_from(const espalier_metrics & before);
 
     struct espalier_pool_statistics of_pool() const;
 
@@ -70,7 +70,7 @@ public:
     // Number of waits for an in-flight prefix, of waits for free blocks, and of preemptions: a request counts each
     // time.
     std::atomic<uint64_t> prefix_waits = { 0 };
-    std::atomic<uint64_t> room_waits   = { 0 };
+    std::atomic<uint64_t> queue_waits  = { 0 };
     std::atomic<uint64_t> preemptions  = { 0 };
 
     // Requests that need more blocks than the pool has.

@@ -1,4 +1,4 @@
-#include "espalier-kv-copies.h"
+#include "espalier-residual-window.h"
 
 #include "llama-batch.h"
 #include "llama-cparams.h"
@@ -17,7 +17,7 @@
 static const ggml_type copy_type = GGML_TYPE_F16;
 
 // Whether our kernel supports a layer's attention; upstream's code cannot read copies.
-static bool kernel_takes(const llama_hparams & hparams, uint32_t layer) {
+static bool kernel_supports(const llama_hparams & hparams, uint32_t layer) {
     const espalier_attention_functions * kernel = espalier_attention_get_functions();
     espalier_attention problem = {};
     problem.key_size   = hparams.n_embd_head_k(layer);
@@ -33,7 +33,7 @@ static bool kernel_takes(const llama_hparams & hparams, uint32_t layer) {
 }
 
 // The reason why copies are not supported; empty: they are.
-static std::string what_is_against(const llama_kv_cache & kv, const llama_hparams & hparams, const llama_cparams & cparams) {
+static std::string unsupported_reason(const llama_kv_cache & kv, const llama_hparams & hparams, const llama_cparams & cparams) {
     if (!cparams.flash_attn) {
         return "flash attention is off";
     }
@@ -44,35 +44,35 @@ static std::string what_is_against(const llama_kv_cache & kv, const llama_hparam
         return "they are for full attention only";
     }
     for (uint32_t layer : kv.get_layer_ids()) {
-        if (!kernel_takes(hparams, layer)) {
+        if (!kernel_supports(hparams, layer)) {
             return "attention is not espalier's (ESPALIER_DISABLE), or a layer is not for it";
         }
     }
     return "";
 }
 
-std::shared_ptr<espalier_kv_copies> espalier_kv_copies::create(const llama_kv_cache & kv, const espalier_kv_exact_cells & exact, const llama_hparams & hparams, const llama_cparams & cparams) {
-    const std::string against = what_is_against(kv, hparams, cparams);
-    if (!against.empty()) {
-        LLAMA_LOG_WARN("espalier: no residual window or attention sinks in %s (--kv-recent, --kv-sinks): %s\n", ggml_type_name(copy_type), against.c_str());
+std::shared_ptr<espalier_residual_window> espalier_residual_window::create(const llama_kv_cache & kv, const espalier_residual_window_size & size, const llama_hparams & hparams, const llama_cparams & cparams) {
+    const std::string reason = unsupported_reason(kv, hparams, cparams);
+    if (!reason.empty()) {
+        LLAMA_LOG_WARN("espalier: no residual window or attention sinks in %s (--kv-recent, --kv-sinks): %s\n", ggml_type_name(copy_type), reason.c_str());
         return nullptr;
     }
     // The rows that all sequences need at once, those that a batch adds, and the row that is always masked.
-    const int64_t of_sequences = (int64_t) cparams.n_seq_max * (exact.recent + exact.sinks);
+    const int64_t of_sequences = (int64_t) cparams.n_seq_max * (size.recent + size.sinks);
     const int64_t n_rows       = GGML_PAD(std::min<int64_t>(of_sequences, kv.get_size()) + cparams.n_ubatch + 1, ESPALIER_KV_BLOCK_SIZE);
 
-    std::shared_ptr<espalier_kv_copies> copies(new espalier_kv_copies(kv, exact, cparams.n_seq_max, n_rows));
-    copies->allocate(hparams);
+    std::shared_ptr<espalier_residual_window> residual_window(new espalier_residual_window(kv, size, cparams.n_seq_max, n_rows));
+    residual_window->allocate(hparams);
     LLAMA_LOG_INFO("espalier: residual window of %d tokens and %d attention sinks for each sequence in %s: %.2f MiB\n",
-            exact.recent, exact.sinks, ggml_type_name(copy_type), copies->bytes() / 1024.0 / 1024.0);
-    return copies;
+            size.recent, size.sinks, ggml_type_name(copy_type), residual_window->bytes() / 1024.0 / 1024.0);
+    return residual_window;
 }
 
-espalier_kv_copies::espalier_kv_copies(const llama_kv_cache & kv, const espalier_kv_exact_cells & exact, uint32_t n_seq, int64_t n_rows) :
-    kv(kv), exact(exact), n_seq(n_seq), n_rows(n_rows), cell_of_row(n_rows - 1, none), row_of_cell(kv.get_size(), -1), run_of_seq(n_seq, -1) {
+espalier_residual_window::espalier_residual_window(const llama_kv_cache & kv, const espalier_residual_window_size & size, uint32_t n_seq, int64_t n_rows) :
+    kv(kv), size(size), n_seq(n_seq), n_rows(n_rows), cell_of_row(n_rows - 1, none), row_of_cell(kv.get_size(), -1), run_of_seq(n_seq, -1) {
 }
 
-void espalier_kv_copies::allocate(const llama_hparams & hparams) {
+void espalier_residual_window::allocate(const llama_hparams & hparams) {
     const std::vector<uint32_t> ids = kv.get_layer_ids();
     ctx.reset(ggml_init({ 2 * ids.size() * ggml_tensor_overhead(), nullptr, true }));
     for (uint32_t id : ids) {
@@ -98,7 +98,7 @@ void espalier_kv_copies::allocate(const llama_hparams & hparams) {
     ggml_backend_buffer_clear(buffer.get(), 0);
 }
 
-size_t espalier_kv_copies::bytes() const {
+size_t espalier_residual_window::bytes() const {
     size_t sum = 0;
     for (const auto & layer : layers) {
         sum += ggml_nbytes(layer.second.k) + ggml_nbytes(layer.second.v);
@@ -106,18 +106,18 @@ size_t espalier_kv_copies::bytes() const {
     return sum;
 }
 
-void espalier_kv_copies::forget() {
+void espalier_residual_window::forget() {
     std::fill(cell_of_row.begin(), cell_of_row.end(), none);
     std::fill(row_of_cell.begin(), row_of_cell.end(), -1);
 }
 
-void espalier_kv_copies::forget(const std::vector<uint32_t> & cells) {
+void espalier_residual_window::forget(const std::vector<uint32_t> & cells) {
     for (uint32_t cell : cells) {
         forget_cell(cell);
     }
 }
 
-void espalier_kv_copies::forget_shifted() {
+void espalier_residual_window::forget_shifted() {
     const auto & cells = kv.get_cells(0);
     for (uint32_t cell : cell_of_row) {
         if (cell != none && !cells.is_empty(cell) && cells.get_shift(cell) != 0) {
@@ -126,7 +126,7 @@ void espalier_kv_copies::forget_shifted() {
     }
 }
 
-void espalier_kv_copies::forget_cell(uint32_t cell) {
+void espalier_residual_window::forget_cell(uint32_t cell) {
     int64_t & row = row_of_cell[cell];
     if (row >= 0) {
         cell_of_row[row] = none;
@@ -138,14 +138,14 @@ void espalier_kv_copies::forget_cell(uint32_t cell) {
 // Graphs
 //
 
-std::shared_ptr<espalier_kv_copies_input> espalier_kv_copies::build_input(ggml_context * ctx, int64_t n_tokens) {
+std::shared_ptr<espalier_residual_window_input> espalier_residual_window::build_input(ggml_context * ctx, int64_t n_tokens) {
     ggml_tensor * rows = ggml_new_tensor_1d(ctx, GGML_TYPE_I64, n_tokens);
     ggml_tensor * mask = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, n_rows, n_tokens);
     ggml_set_input(rows);
     ggml_set_input(mask);
     ggml_set_name(rows, "attn_inp_copies_rows");
     ggml_set_name(mask, "attn_inp_copies_mask");
-    return std::shared_ptr<espalier_kv_copies_input>(new espalier_kv_copies_input{ *this, rows, mask });
+    return std::shared_ptr<espalier_residual_window_input>(new espalier_residual_window_input{ *this, rows, mask });
 }
 
 static ggml_tensor * store_rows(ggml_context * ctx, ggml_tensor * to, ggml_tensor * from, ggml_tensor * rows) {
@@ -153,7 +153,7 @@ static ggml_tensor * store_rows(ggml_context * ctx, ggml_tensor * to, ggml_tenso
     return ggml_set_rows(ctx, to, ggml_view_2d(ctx, from, to->ne[0], from->ne[2], from->nb[2], 0), rows);
 }
 
-void espalier_kv_copies::store(ggml_context * ctx, ggml_cgraph * gf, const espalier_kv_copies_input & input, ggml_tensor * k, ggml_tensor * v, int32_t layer) const {
+void espalier_residual_window::store(ggml_context * ctx, ggml_cgraph * gf, const espalier_residual_window_input & input, ggml_tensor * k, ggml_tensor * v, int32_t layer) const {
     const of_layer & to = layers.at(layer);
     ggml_build_forward_expand(gf, store_rows(ctx, to.k, k, input.rows));
     ggml_build_forward_expand(gf, store_rows(ctx, to.v, v, input.rows));
@@ -166,22 +166,22 @@ static ggml_tensor * by_heads(ggml_context * ctx, ggml_tensor * rows, const ggml
     return ggml_view_3d(ctx, rows, head, rows->ne[1], heads, rows->nb[1], ggml_row_size(rows->type, head), 0);
 }
 
-void espalier_kv_copies::attach(ggml_context * ctx, const espalier_kv_copies_input & input, ggml_tensor * attention, int32_t layer) const {
+void espalier_residual_window::attach(ggml_context * ctx, const espalier_residual_window_input & input, ggml_tensor * attention, int32_t layer) const {
     const of_layer & of = layers.at(layer);
-    attention->src[ESPALIER_SRC_COPIES_K]    = by_heads(ctx, of.k, attention->src[1]);
-    attention->src[ESPALIER_SRC_COPIES_V]    = by_heads(ctx, of.v, attention->src[2]);
-    attention->src[ESPALIER_SRC_COPIES_MASK] = input.mask;
+    attention->src[ESPALIER_SRC_RESIDUAL_K]    = by_heads(ctx, of.k, attention->src[1]);
+    attention->src[ESPALIER_SRC_RESIDUAL_V]    = by_heads(ctx, of.v, attention->src[2]);
+    attention->src[ESPALIER_SRC_RESIDUAL_MASK] = input.mask;
 }
 
 //
 // Rows
 //
 
-bool espalier_kv_copies::is_near(int32_t pos_token, int32_t pos_cell) const {
-    return pos_cell < exact.sinks || std::abs(pos_token - pos_cell) < exact.recent;
+bool espalier_residual_window::is_near(int32_t pos_token, int32_t pos_cell) const {
+    return pos_cell < size.sinks || std::abs(pos_token - pos_cell) < size.recent;
 }
 
-std::vector<int32_t> espalier_kv_copies::next_positions(const llama_ubatch & ubatch) const {
+std::vector<int32_t> espalier_residual_window::next_positions(const llama_ubatch & ubatch) const {
     std::vector<int32_t> next(n_seq);
     for (uint32_t seq = 0; seq < n_seq; seq++) {
         next[seq] = kv.seq_pos_max((llama_seq_id) seq) + 1;
@@ -197,11 +197,11 @@ std::vector<int32_t> espalier_kv_copies::next_positions(const llama_ubatch & uba
     return next;
 }
 
-bool espalier_kv_copies::is_empty(int64_t row) const {
+bool espalier_residual_window::is_empty(int64_t row) const {
     return cell_of_row[row] == none || kv.get_cells(0).is_empty(cell_of_row[row]);
 }
 
-bool espalier_kv_copies::is_needed(int64_t row, const std::vector<int32_t> & next) const {
+bool espalier_residual_window::is_needed(int64_t row, const std::vector<int32_t> & next) const {
     const auto &   cells = kv.get_cells(0);
     const uint32_t cell  = cell_of_row[row];
     for (uint32_t seq = 0; seq < n_seq; seq++) {
@@ -212,7 +212,7 @@ bool espalier_kv_copies::is_needed(int64_t row, const std::vector<int32_t> & nex
     return false;
 }
 
-template <typename predicate> int64_t espalier_kv_copies::row_in(int64_t run, const predicate & is_free) const {
+template <typename predicate> int64_t espalier_residual_window::row_in(int64_t run, const predicate & is_free) const {
     const int64_t end = std::min<int64_t>((run + 1) * rows_of_run, cell_of_row.size());
     for (int64_t row = std::max<int64_t>(run * rows_of_run, 0); row < end; row++) {
         if (is_free(row)) {
@@ -222,7 +222,7 @@ template <typename predicate> int64_t espalier_kv_copies::row_in(int64_t run, co
     return -1;
 }
 
-int64_t espalier_kv_copies::find_row(int64_t run, const std::vector<int32_t> & next) const {
+int64_t espalier_residual_window::find_row(int64_t run, const std::vector<int32_t> & next) const {
     const int64_t n_runs    = n_rows / rows_of_run;
     const auto    empty     = [&](int64_t row) { return is_empty(row); };
     const auto    not_empty = [&](int64_t row) { return !is_empty(row); };
@@ -242,7 +242,7 @@ int64_t espalier_kv_copies::find_row(int64_t run, const std::vector<int32_t> & n
     return row;
 }
 
-int64_t espalier_kv_copies::take_row(uint32_t cell, uint32_t seq, const std::vector<int32_t> & next) {
+int64_t espalier_residual_window::take_row(uint32_t cell, uint32_t seq, const std::vector<int32_t> & next) {
     const int64_t row = find_row(run_of_seq[seq], next);
     if (row < 0) {
         return n_rows - 1;
@@ -256,7 +256,7 @@ int64_t espalier_kv_copies::take_row(uint32_t cell, uint32_t seq, const std::vec
     return row;
 }
 
-void espalier_kv_copies::set_input(const espalier_kv_copies_input & input, const ggml_tensor * k_idxs, ggml_tensor * kq_mask, const llama_ubatch & ubatch) {
+void espalier_residual_window::set_input(const espalier_residual_window_input & input, const ggml_tensor * k_idxs, ggml_tensor * kq_mask, const llama_ubatch & ubatch) {
     if (!input.rows->buffer || !input.mask->buffer) {
         forget();
         return;
@@ -278,7 +278,7 @@ void espalier_kv_copies::set_input(const espalier_kv_copies_input & input, const
     divide(input, kq_mask, ubatch);
 }
 
-void espalier_kv_copies::divide(const espalier_kv_copies_input & input, ggml_tensor * kq_mask, const llama_ubatch & ubatch) const {
+void espalier_residual_window::divide(const espalier_residual_window_input & input, ggml_tensor * kq_mask, const llama_ubatch & ubatch) const {
     GGML_ASSERT(kq_mask->type == GGML_TYPE_F16 && kq_mask->ne[1] == (int64_t) ubatch.n_tokens);
     const auto &      cells  = kv.get_cells(0);
     const ggml_fp16_t hidden = ggml_fp32_to_fp16(-INFINITY);
@@ -295,9 +295,9 @@ void espalier_kv_copies::divide(const espalier_kv_copies_input & input, ggml_ten
     }
 }
 
-void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, const llama_context_params & params) {
-    const espalier_kv_exact_cells exact = { espalier_kv_clamp(ESPALIER_KV_RECENT, params.kv_recent), espalier_kv_clamp(ESPALIER_KV_SINKS, params.kv_sinks) };
-    if (memory == nullptr || (exact.recent == 0 && exact.sinks == 0)) {
+void espalier_create_residual_window(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, const llama_context_params & params) {
+    const espalier_residual_window_size size = { espalier_kv_clamp(ESPALIER_KV_RECENT, params.kv_recent), espalier_kv_clamp(ESPALIER_KV_SINKS, params.kv_sinks) };
+    if (memory == nullptr || (size.recent == 0 && size.sinks == 0)) {
         return;
     }
     if (!espalier_is_own_type(params.type_k) && !espalier_is_own_type(params.type_v)) {
@@ -309,5 +309,5 @@ void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hpar
         LLAMA_LOG_WARN("espalier: --kv-recent and --kv-sinks need full attention in every layer, which this model does not have: ignored\n");
         return;
     }
-    kv->copies = espalier_kv_copies::create(*kv, exact, hparams, cparams);
+    kv->residual_window = espalier_residual_window::create(*kv, size, hparams, cparams);
 }

@@ -1,4 +1,4 @@
-#include "espalier-numbers.h"
+#include "espalier-metrics.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -43,27 +43,27 @@ std::string espalier_histogram::to_metrics(const std::string & name, const std::
     return text;
 }
 
-void espalier_histogram::go_on_from(const espalier_histogram & before) {
+void espalier_histogram::continue_from(const espalier_histogram & before) {
     for (size_t i = 0; i < counts.size(); i++) {
         counts[i] = before.counts[i].load();
     }
     total = before.total.load();
 }
 
-void espalier_numbers::go_on_from(const espalier_numbers & before) {
+void espalier_metrics::continue_from(const espalier_metrics & before) {
     queried_tokens = before.queried_tokens.load();
     hit_tokens     = before.hit_tokens.load();
     prefix_waits   = before.prefix_waits.load();
-    room_waits     = before.room_waits.load();
+    queue_waits    = before.queue_waits.load();
     preemptions    = before.preemptions.load();
     refusals       = before.refusals.load();
     rate_limited_requests = before.rate_limited_requests.load();
-    to_first_token.go_on_from(before.to_first_token);
-    between_tokens.go_on_from(before.between_tokens);
+    to_first_token.continue_from(before.to_first_token);
+    between_tokens.continue_from(before.between_tokens);
     earlier = before.of_pool();
 }
 
-struct espalier_pool_statistics espalier_numbers::of_pool() const {
+struct espalier_pool_statistics espalier_metrics::of_pool() const {
     struct espalier_pool_statistics now = {};
     if (pool) {
         espalier_pool_get_functions()->statistics(pool.get(), &now);
@@ -86,7 +86,7 @@ std::string espalier_cache_facts::to_text(uint64_t n_blocks, uint32_t block_size
     return text;
 }
 
-std::string espalier_numbers::to_metrics() const {
+std::string espalier_metrics::to_metrics() const {
     std::string text = pool ? pool_to_metrics() : "";
     if (limits_queue) {
         const std::string name = "llamacpp:rate_limited_requests_total";
@@ -96,7 +96,7 @@ std::string espalier_numbers::to_metrics() const {
     return text;
 }
 
-std::string espalier_numbers::pool_to_metrics() const {
+std::string espalier_metrics::pool_to_metrics() const {
     const struct espalier_pool_statistics now = of_pool();
 
     // `old_name` goes after one release: docs/reference/metrics.md.
@@ -106,7 +106,7 @@ std::string espalier_numbers::pool_to_metrics() const {
         { "kv_cache_blocks_used", "blocks_used", "gauge",
           "Blocks held by running requests and by the retained sequences of idle slots", now.blocks_used },
         { "kv_cache_blocks_cached", "blocks_retained", "gauge",
-          "Cached blocks that no request holds: a prefix-cache hit reuses them, an allocation evicts them", now.blocks_retained },
+          "Cached blocks that no request holds: a prefix-cache hit reuses them, an allocation evicts them", now.blocks_evictable },
         { "kv_cache_blocks_free", "blocks_empty", "gauge",
           "Blocks without content", now.blocks_empty },
         { "kv_cache_blocks_used_peak", "blocks_used_peak", "gauge",
@@ -118,7 +118,7 @@ std::string espalier_numbers::pool_to_metrics() const {
         { "prefix_cache_inflight_waits_total", "waits_total", "counter",
           "Times a request waited for a block of its prefix that another request was computing", prefix_waits },
         { "kv_cache_queue_waits_total", "room_waits_total", "counter",
-          "Times a request was queued because too few KV cache blocks were free", room_waits },
+          "Times a request was queued because too few KV cache blocks were free", queue_waits },
         { "kv_cache_preemptions_total", "preemptions_total", "counter",
           "Running requests that were preempted; their blocks are freed and their tokens recomputed", preemptions },
         { "kv_cache_evicted_blocks_total", "evictions_total", "counter",

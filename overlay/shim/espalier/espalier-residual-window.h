@@ -18,17 +18,17 @@ struct llama_memory_i;
 struct llama_ubatch;
 
 class llama_kv_cache;
-class espalier_kv_copies;
+class espalier_residual_window;
 
 // The cells that have copies: ESPALIER_KV_RECENT and ESPALIER_KV_SINKS of one context.
-struct espalier_kv_exact_cells {
+struct espalier_residual_window_size {
     int recent;
     int sinks;
 };
 
 // The inputs of a graph that reads and writes the copies.
-struct espalier_kv_copies_input {
-    espalier_kv_copies & of;
+struct espalier_residual_window_input {
+    espalier_residual_window & of;
     ggml_tensor *        rows; // I64 [n_tokens]: the row that each token's own copy is written to
     ggml_tensor *        mask; // F16 [n_rows, n_tokens]: the attention mask of the copies
 };
@@ -38,10 +38,10 @@ struct espalier_kv_copies_input {
 //
 // A copy never replaces its cell: a cell without a copy is read in the cache. So code that writes cells without storing
 // their copies only has to forget() them.
-class espalier_kv_copies {
+class espalier_residual_window {
 public:
     // Returns NULL if copies are not supported for this cache; the reason is logged.
-    static std::shared_ptr<espalier_kv_copies> create(const llama_kv_cache & kv, const espalier_kv_exact_cells & exact, const llama_hparams & hparams, const llama_cparams & cparams);
+    static std::shared_ptr<espalier_residual_window> create(const llama_kv_cache & kv, const espalier_residual_window_size & size, const llama_hparams & hparams, const llama_cparams & cparams);
 
     void forget();
     void forget(const std::vector<uint32_t> & cells);
@@ -52,18 +52,18 @@ public:
     // Size of all copies in bytes.
     size_t bytes() const;
 
-    std::shared_ptr<espalier_kv_copies_input> build_input(ggml_context * ctx, int64_t n_tokens);
+    std::shared_ptr<espalier_residual_window_input> build_input(ggml_context * ctx, int64_t n_tokens);
 
     // Allocates rows for the tokens, whose cells are in k_idxs, and splits the attention mask between kq_mask, which
     // must be set already, and the mask of the copies. A graph without attention does not allocate its input: then all
     // copies are forgotten, and the cells that it writes have none.
-    void set_input(const espalier_kv_copies_input & input, const ggml_tensor * k_idxs, ggml_tensor * kq_mask, const llama_ubatch & ubatch);
+    void set_input(const espalier_residual_window_input & input, const ggml_tensor * k_idxs, ggml_tensor * kq_mask, const llama_ubatch & ubatch);
 
     // Stores K and V of the tokens, [n_embd_head, n_head, n_tokens], in their rows.
-    void store(ggml_context * ctx, ggml_cgraph * gf, const espalier_kv_copies_input & input, ggml_tensor * k, ggml_tensor * v, int32_t layer) const;
+    void store(ggml_context * ctx, ggml_cgraph * gf, const espalier_residual_window_input & input, ggml_tensor * k, ggml_tensor * v, int32_t layer) const;
 
     // Makes the attention node of a layer read the copies too.
-    void attach(ggml_context * ctx, const espalier_kv_copies_input & input, ggml_tensor * attention, int32_t layer) const;
+    void attach(ggml_context * ctx, const espalier_residual_window_input & input, ggml_tensor * attention, int32_t layer) const;
 
 private:
     struct of_layer {
@@ -71,7 +71,7 @@ private:
         ggml_tensor * v;
     };
 
-    espalier_kv_copies(const llama_kv_cache & kv, const espalier_kv_exact_cells & exact, uint32_t n_seq, int64_t n_rows);
+    espalier_residual_window(const llama_kv_cache & kv, const espalier_residual_window_size & size, uint32_t n_seq, int64_t n_rows);
 
     void allocate(const llama_hparams & hparams);
 
@@ -99,7 +99,7 @@ private:
     // available.
     int64_t take_row(uint32_t cell, uint32_t seq, const std::vector<int32_t> & next);
 
-    void divide(const espalier_kv_copies_input & input, ggml_tensor * kq_mask, const llama_ubatch & ubatch) const;
+    void divide(const espalier_residual_window_input & input, ggml_tensor * kq_mask, const llama_ubatch & ubatch) const;
 
     static const uint32_t none = UINT32_MAX;
 
@@ -107,7 +107,7 @@ private:
     static const int64_t rows_of_run = 32;
 
     const llama_kv_cache &  kv;
-    const espalier_kv_exact_cells exact;
+    const espalier_residual_window_size size;
     const uint32_t          n_seq;  // with a unified buffer a batch may have further sequences, which get no copies
     const int64_t           n_rows; // the last row is always masked, and takes the tokens that get no other
 
@@ -121,4 +121,4 @@ private:
 };
 
 // Creates the copies of a context's memory, if kv_recent or kv_sinks is set and the cache has one of our types.
-void espalier_keep_kv_copies(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, const llama_context_params & params);
+void espalier_create_residual_window(llama_memory_i * memory, const llama_hparams & hparams, const llama_cparams & cparams, const llama_context_params & params);
