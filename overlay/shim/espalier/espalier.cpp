@@ -1,5 +1,4 @@
 #include "espalier.h"
-#include "espalier-pool.h"
 
 #include <cstdio>
 #include <string>
@@ -28,14 +27,13 @@ static bool check_kernels_version() {
     return false;
 }
 
-// A header and a library of different builds must not exchange structs: if they differ, all features stay off.
-static bool kernels_match() {
+bool espalier_kernels_match(void) {
     static const bool match = check_kernels_version();
     return match;
 }
 
 static std::string list_enabled_features() {
-    const size_t length = kernels_match() ? espalier_features(nullptr, 0) : 0;
+    const size_t length = espalier_kernels_match() ? espalier_features(nullptr, 0) : 0;
     if (length == 0) {
         return "none";
     }
@@ -55,26 +53,16 @@ const char * espalier_enabled_features(void) {
 }
 
 bool espalier_wants_flat_gdn_output(void) {
-    return kernels_match() && espalier_feature_enabled(ESPALIER_FEATURE_GDN_FLAT_OUTPUT) != 0;
+    return espalier_kernels_match() && espalier_feature_enabled(ESPALIER_FEATURE_GDN_FLAT_OUTPUT) != 0;
 }
 
 bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * facts) {
-    return kernels_match() && espalier_gdn_output_is_flat(facts) != 0;
+    return espalier_kernels_match() && espalier_gdn_output_is_flat(facts) != 0;
 }
 
 const struct espalier_attention_functions * espalier_attention_get_functions(void) {
     static const espalier_attention_functions functions = {
         espalier_attention_work_size, espalier_attention_compute, espalier_attention_merge,
     };
-    return kernels_match() ? &functions : nullptr;
-}
-
-const espalier_pool_functions * espalier_pool_get_functions() {
-    static const espalier_pool_functions functions = {
-        espalier_pool_new,   espalier_pool_free,   espalier_pool_reserve, espalier_pool_share,
-        espalier_pool_remove, espalier_pool_clear, espalier_pool_begin,   espalier_pool_match_prefix,
-        espalier_pool_cache_blocks, espalier_pool_end,  espalier_pool_statistics, espalier_pool_held,
-        espalier_pool_changes, espalier_pool_schedule, espalier_schedule_order, espalier_sha256,
-    };
-    return kernels_match() ? &functions : nullptr;
+    return espalier_kernels_match() ? &functions : nullptr;
 }

@@ -35,6 +35,10 @@ ESPALIER_API const char * espalier_identity(void);
 /* The comma-separated names of the features that are on, "none" if none is. Static storage. */
 ESPALIER_API const char * espalier_enabled_features(void);
 
+/* Whether the kernels library has the ABI of this header. If not, every feature is off, since a header and a library of
+ * different builds must not exchange structs; the first call reports that on stderr. */
+ESPALIER_API bool espalier_kernels_match(void);
+
 /* Whether the feature gdn-flat-output is on. */
 ESPALIER_API bool espalier_wants_flat_gdn_output(void);
 
