@@ -13,7 +13,7 @@ use crate::simd::{Simd, Work};
 ///
 /// If `blocks` is not a whole number of blocks, or `to` does not have as many values.
 pub fn decode(kind: DenseType, blocks: &[u8], to: &mut [f32]) {
-    check(kind, blocks, to.len());
+    assert_eq!(kind.row_bytes(to.len()), Some(blocks.len()));
     Isa::chosen().run(Decode { kind, blocks, to });
 }
 
@@ -24,13 +24,8 @@ pub fn decode(kind: DenseType, blocks: &[u8], to: &mut [f32]) {
 /// If `blocks` is not a whole number of blocks, or `with` does not have as many values.
 #[must_use]
 pub fn dot(kind: DenseType, blocks: &[u8], with: &[f32]) -> f32 {
-    check(kind, blocks, with.len());
+    assert_eq!(kind.row_bytes(with.len()), Some(blocks.len()));
     Isa::chosen().run(Dot { kind, blocks, with })
-}
-
-fn check(kind: DenseType, blocks: &[u8], values: usize) {
-    let bytes = kind.bytes();
-    assert!(blocks.len().is_multiple_of(bytes) && values == blocks.len() / bytes * kind.block.values());
 }
 
 struct Decode<'a> {

@@ -86,8 +86,7 @@ pub extern "C" fn espalier_kv_fingerprint(number: i32) -> u64 {
 /// Returns the type with this id, and the bytes of `count` values.
 fn blocks(number: i32, count: usize) -> Option<(DenseType, usize)> {
     let kind = DenseType::from_number(number)?;
-    let block = kind.block.values();
-    count.is_multiple_of(block).then(|| (kind, count / block * kind.bytes()))
+    Some((kind, kind.row_bytes(count)?))
 }
 
 /// Returns `count` values at `from`, which may be null if `count` is 0.

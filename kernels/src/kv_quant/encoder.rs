@@ -33,10 +33,7 @@ impl Work for Blocks<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Blocks { kind, from, to } = self;
-        assert!(
-            from.len().is_multiple_of(kind.block.values())
-                && to.len() == from.len() / kind.block.values() * kind.bytes()
-        );
+        assert_eq!(kind.row_bytes(from.len()), Some(to.len()));
         for (from, to) in from.chunks_exact(kind.block.values()).zip(to.chunks_exact_mut(kind.bytes())) {
             // SAFETY: `Work::run` is called with the instruction set `S`.
             unsafe { encode_block::<S>(kind.code, from, to) };

@@ -191,6 +191,13 @@ impl DenseType {
     pub const fn bytes(self) -> usize {
         2 + self.block.values() * self.code.bits() / 8
     }
+
+    /// Returns the bytes of the blocks of `values` values; `None` if these are not whole blocks.
+    #[must_use]
+    pub fn row_bytes(self, values: usize) -> Option<usize> {
+        let block = self.block.values();
+        values.is_multiple_of(block).then(|| values / block * self.bytes())
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +218,18 @@ mod tests {
     fn blocks_have_these_bytes() {
         let bytes: Vec<usize> = DenseType::ALL.iter().map(|kind| kind.bytes()).collect();
         assert_eq!(bytes, [34, 18, 50, 26, 66, 34, 34, 18, 50, 26]);
+    }
+
+    #[test]
+    fn rows_are_whole_blocks() {
+        for kind in DenseType::ALL {
+            let (values, bytes) = (kind.block.values(), kind.bytes());
+            assert_eq!(
+                [0, values, 3 * values].map(|row| kind.row_bytes(row)),
+                [0, bytes, 3 * bytes].map(Some)
+            );
+            assert_eq!([1, values - 1, values + 1].map(|row| kind.row_bytes(row)), [None; 3]);
+        }
     }
 
     #[test]
