@@ -20,7 +20,7 @@ struct llama_ubatch;
 class llama_kv_cache;
 class espalier_residual_window;
 
-// The cells that have copies: ESPALIER_KV_RECENT and ESPALIER_KV_SINKS of one context.
+// Sizes in tokens: ESPALIER_KV_RECENT (residual window) and ESPALIER_KV_SINKS (attention sinks) of one context.
 struct espalier_residual_window_size {
     int recent;
     int sinks;
