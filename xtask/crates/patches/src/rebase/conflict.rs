@@ -21,7 +21,7 @@ use super::blame::blame;
 use super::place::Place;
 use super::stop::{Stop, merged_mode, versions};
 use super::target::{SeriesMove, Target};
-use super::{Prepared, package, verify};
+use super::{Prepared, edits_beside, package, verify};
 use crate::rebase::state::{RebaseState, Scope};
 use crate::report::conflict::{ChangeSince, ConflictPackage, NextCommands, PackagedSibling, WaitingRebase};
 use crate::report::content::PathText;
@@ -250,7 +250,7 @@ fn describe_remembered(replayed: &Replayed, remembered: &Remembered) -> String {
     if beside.is_empty() {
         return what;
     }
-    let edits = verify::listed(&beside).join("\n    ");
+    let edits = edits_beside::listed(&beside).join("\n    ");
     format!(
         "{what}\n  it also edits lines beside the conflict, which only `--allow-edits` accepts:\n    {edits}"
     )

@@ -5,12 +5,15 @@
 //! the two the stage can be built and tested as if it were the project.
 
 mod ahead;
+mod allowed_edits;
 mod blame;
 mod checks;
 mod conflict;
 pub mod descendants;
 mod dropped;
+mod edits_beside;
 mod finish;
+mod handed_over;
 mod in_memory;
 mod new_series;
 mod on_generation;
@@ -32,6 +35,7 @@ mod walk;
 
 use std::ffi::OsString;
 
+use allowed_edits::AllowedEdits;
 use clap::Args;
 use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pin, Pins, Variant};
@@ -49,7 +53,6 @@ pub use on_tip::conflicts_on;
 use serde_json::json;
 use target::Target;
 pub use target::refuse_unverified;
-use verify::AllowedEdits;
 pub use waiting::{abort, prove_done, resume, skip};
 
 use crate::generation;

@@ -17,14 +17,16 @@ use espalier_core::sys::work_trees::resolutions;
 use espalier_series::{ObjectId, Patch, SameFunction, printable};
 use serde_json::json;
 
+use super::allowed_edits::AllowedEdits;
+use super::edits_beside::EditBeside;
 use super::new_series::{new_series, prove_replayed};
 use super::place::Place;
 use super::stop::Stop;
 use super::target::{PinMove, SeriesMove, Target, load_with_tip};
-use super::verify::{AllowedEdits, EditBeside};
 use super::walk::{Walked, go_on, series_now, stop_again};
 use super::{
-    Prepared, Wishes, checks, conflict, edit_stops, finish, on_generation, parent, same_functions, verify,
+    Prepared, Wishes, allowed_edits, checks, conflict, edit_stops, edits_beside, finish, on_generation,
+    parent, same_functions, verify,
 };
 use crate::generation::edit_command;
 use crate::rebase::state::{DonePatch, RebaseState, Scope, SeriesState};
@@ -307,7 +309,7 @@ fn solved(
             .warn(format!("`{path}` is not known to git and is not part of the patch"));
     }
     let how = if state.editing { "it was edited by hand" } else { "its conflicts were resolved by hand" };
-    let listed = verify::listed(&beside).into_iter().map(|edit| format!("edited beside them: {edit}"));
+    let listed = edits_beside::listed(&beside).into_iter().map(|edit| format!("edited beside them: {edit}"));
     let notes = std::iter::once(how.to_string()).chain(listed).collect();
     let same = same_functions::accepted(&stop.replayed, &repo.store, resolved.tree)?;
     let (file, commit) = (here.file.to_string(), Some(commit.to_string()));
@@ -344,7 +346,7 @@ fn accept(
 ) -> Result<Accepted> {
     let (file, shown_as) = (here.file, here.series_move.context.layout.show(repo.work()));
     let beside = verify::edits_beside(stop, repo, resolved.tree)?;
-    verify::refuse(&beside, allowed, (file, &shown_as), &edit_later(here, state))?;
+    allowed_edits::refuse(&beside, allowed, (file, &shown_as), &edit_later(here, state))?;
     if repo.store.tree_of(stop.head)? == resolved.tree {
         return Err(Error::new(Kind::Conflict, format!("nothing is left of {file}"))
             .hint("if that is right: cargo xtask rebase --skip")
