@@ -45,6 +45,10 @@ mod random;
 mod real_git;
 #[path = "series/replay.rs"]
 mod replay;
+#[path = "series/replay_files.rs"]
+mod replay_files;
+#[path = "series/replay_functions.rs"]
+mod replay_functions;
 #[path = "series/replay_generation.rs"]
 mod replay_generation;
 #[path = "series/run.rs"]
