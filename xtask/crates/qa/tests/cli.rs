@@ -97,6 +97,7 @@ mod cli {
     mod rebase_lookalikes;
     mod rebase_odd;
     mod rebase_package;
+    mod rebase_resolutions;
     mod rebase_taken;
     mod rebase_together;
     mod references;
