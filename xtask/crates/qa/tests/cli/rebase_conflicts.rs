@@ -5,8 +5,6 @@ use std::path::Path;
 use super::support::moving::{Move, greet, upstream_greets_otherwise};
 use super::support::{files, git};
 
-const README: &str = "target/espalier/rebase/hello/conflict/README.md";
-
 #[test]
 fn a_conflict_is_resolved_and_the_rebase_continued() {
     let moving = Move::new(upstream_greets_otherwise);
@@ -400,7 +398,7 @@ fn two_additions_are_called_that() {
     );
     moving.rebase(&[]).code(4).says(&["src/count.c: upstream added lines at the same place"]);
     assert_eq!(moving.package()["hunks"][0]["kind"], "both-added");
-    let readme = moving.project.read(README);
+    let readme = moving.readme();
     for words in [
         "both add lines at one place, and change none: upstream 1 line, the patch 1 line",
         "base: empty: nothing was there when the patch was made",

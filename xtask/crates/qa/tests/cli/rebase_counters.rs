@@ -93,7 +93,7 @@ fn a_person_sets_the_counter_by_hand() {
         "the right value is 83",
         "cargo xtask rebase --continue",
     ]);
-    let readme = moving.project.read("target/espalier/rebase/hello/conflict/README.md");
+    let readme = moving.readme();
     let title = "patches/paged/0001-change-something.patch is to be edited: hello v2.0 has a part of it.\n";
     assert!(readme.starts_with(title), "{readme}");
     assert!(readme.contains("the right value is 83"), "{readme}");
@@ -168,6 +168,6 @@ fn counters_beside_a_conflict_are_named() {
     moving.rebase(&[]).code(4).says(&named);
     let described = moving.package()["files"][0]["description"].as_str().unwrap().to_string();
     assert!(described.contains("the right value is 83"), "{described}");
-    let readme = moving.project.read("target/espalier/rebase/hello/conflict/README.md");
+    let readme = moving.readme();
     assert!(readme.contains("the right value is 83"), "{readme}");
 }

@@ -3,8 +3,6 @@
 use super::support::moving::{Move, greet, upstream_greets_otherwise};
 use super::support::{files, git};
 
-const README: &str = "target/espalier/rebase/hello/conflict/README.md";
-
 /// Killed after the conflict was shown and before that was recorded; the resolution is accepted all the same.
 #[test]
 fn resolutions_of_partly_shown_conflicts_are_kept() {
@@ -140,7 +138,7 @@ fn resolutions_are_reported_at_every_stop() {
     moving.rebase(&[]).code(4).says(&[&notice("0001-greet-more-warmly.patch"), review]);
     git::git(&moving.work(), &["add", "src/greet.c"]);
     moving.run(&["--continue"]).code(4).says(&[&notice("0003-greet-dearly.patch"), review]);
-    let readme = moving.project.read(README);
+    let readme = moving.readme();
     assert!(!readme.contains("<<<<<<<") && readme.contains("it has no markers: review it"), "{readme}");
     let package = moving.package();
     assert_eq!(package["hunks"][0]["marked"], serde_json::Value::Null);

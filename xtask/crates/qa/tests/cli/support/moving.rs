@@ -86,7 +86,12 @@ impl Move {
         git::git(&self.work(), &["add", "src/greet.c"]);
     }
 
-    /// Returns the description of the conflict.
+    /// Returns the description of the conflict for people.
+    pub fn readme(&self) -> String {
+        self.project.read("target/espalier/rebase/hello/conflict/README.md")
+    }
+
+    /// Returns the description of the conflict for programs.
     pub fn package(&self) -> serde_json::Value {
         let text = self.project.read("target/espalier/rebase/hello/conflict/conflict.json");
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
