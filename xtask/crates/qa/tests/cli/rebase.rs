@@ -1,6 +1,6 @@
 //! Moving a series to another upstream tree: clean, with conflicts, and with changes that upstream has already.
 
-use super::support::moving::{Move, TIP, above_everything};
+use super::support::moving::{FETCHES, MOVE_HINTS, Move, TIP, above_everything};
 use super::support::{files, git, upstream::TAG};
 
 #[test]
@@ -8,7 +8,7 @@ fn a_clean_move_over_shifted_lines() {
     let moving = Move::new(above_everything("src/greet.c"));
     let untouched = moving.project.read("patches/paged/0002-say-what-is-counted.patch");
     let output = moving.rebase(&[]).success();
-    insta::assert_snapshot!(output, @"
+    insta::assert_snapshot!(output.after(&FETCHES).until(&MOVE_HINTS), @"
     exit: 0
     -- stdout --
     paged: 3 of 3 patches, from hello v1.0, now on v2.0
@@ -16,14 +16,7 @@ fn a_clean_move_over_shifted_lines() {
       unchanged  patches/paged/0001-greet-more-warmly.patch
       unchanged  patches/paged/0002-say-what-is-counted.patch
       unchanged  patches/paged/0003-greet-dearly.patch
-
-    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     ");
     moving.assert_moved();
     assert_eq!(moving.project.read("patches/paged/0002-say-what-is-counted.patch"), untouched);
@@ -48,7 +41,7 @@ fn a_dry_run_says_how_patches_change_and_writes_nothing() {
         files::edit(&folder.join("src/greet.c"), "// What is said first.", "// What is said at first.");
     });
     let before = moving.committed();
-    insta::assert_snapshot!(moving.rebase(&["--dry-run"]).success(), @r#"
+    insta::assert_snapshot!(moving.rebase(&["--dry-run"]).success().after(&FETCHES), @r#"
     exit: 0
     -- stdout --
     paged: 3 of 3 patches, from hello v1.0, would move to v2.0
@@ -79,9 +72,6 @@ fn a_dry_run_says_how_patches_change_and_writes_nothing() {
 
     next: move them: cargo xtask rebase --to v2.0 --from [BESIDE]/newer
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     "#);
     assert_eq!(moving.committed(), before);
     let json =
@@ -99,7 +89,7 @@ fn a_file_that_upstream_renamed_is_followed() {
         git::git(folder, &["mv", "src/count.c", "src/number.c"]);
         files::edit(&folder.join("src/number.c"), "    return count;\n", "    return count + 0;\n");
     });
-    insta::assert_snapshot!(moving.rebase(&[]).success(), @r#"
+    insta::assert_snapshot!(moving.rebase(&[]).success().after(&FETCHES).until(&MOVE_HINTS), @r#"
     exit: 0
     -- stdout --
     paged: 3 of 3 patches, from hello v1.0, now on v2.0
@@ -134,14 +124,7 @@ fn a_file_that_upstream_renamed_is_followed() {
        @@
         // What is said first.
         const char * words_greeting(int kind) {
-
-    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     "#);
     moving.assert_moved();
     assert!(moving.project.read("patches/paged/0003-greet-dearly.patch").contains("a/src/greeting.c"));
@@ -207,21 +190,19 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
         files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // words, not letters");
     });
     let before = moving.committed();
-    insta::assert_snapshot!(moving.rebase(&[]), @"
+    insta::assert_snapshot!(moving.rebase(&[]).after(&FETCHES), @"
     exit: 4
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     error: hello v2.0 has what 1 of 3 patches do; nothing was written
       patches/paged/0002-say-what-is-counted.patch: upstreamed
         taken upstream by 09067fe3d513 Change upstream
       next: if that is right, add: --drop-upstreamed
     ");
     assert_eq!(moving.committed(), before);
-    insta::assert_snapshot!(moving.rebase(&["--drop-upstreamed"]).success(), @"
+    let moved = moving.rebase(&["--drop-upstreamed"]).success();
+    insta::assert_snapshot!(moved.after(&FETCHES[1..]).until(&MOVE_HINTS), @"
     exit: 0
     -- stdout --
     paged: 2 of 3 patches, from hello v1.0, now on v2.0; 1 dropped
@@ -231,13 +212,7 @@ fn a_patch_that_upstream_has_is_dropped_on_request_only() {
                  taken upstream by 09067fe3d513 Change upstream
                  upstream has all of it
       unchanged  patches/paged/0003-greet-dearly.patch -> patches/paged/0002-greet-dearly.patch
-
-    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
         Dropping patches/paged/0002-say-what-is-counted.patch
     ");
     moving.assert_moved();

@@ -2,29 +2,21 @@
 
 use std::path::Path;
 
-use super::support::moving::{Move, greet, upstream_greets_otherwise};
+use super::support::moving::{FETCHES, MOVE_HINTS, Move, STOP_HINTS, greet, upstream_greets_otherwise};
 use super::support::{files, git};
 
 #[test]
 fn a_conflict_is_resolved_and_the_rebase_continued() {
     let moving = Move::new(upstream_greets_otherwise);
     let before = moving.committed();
-    insta::assert_snapshot!(moving.rebase(&[]), @"
+    insta::assert_snapshot!(moving.rebase(&[]).after(&FETCHES).until(&STOP_HINTS), @"
     exit: 4
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     error: patches/paged/0001-greet-more-warmly.patch does not apply to hello v2.0 automatically (0 of 3 patches done)
       src/greet.c: upstream changed the same lines
       after it 1 more of the patches may stop: they change the same files
-      described for people and programs in target/espalier/rebase/hello/conflict
-      next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
-      next: or drop this patch: cargo xtask rebase --skip
-      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(moving.committed(), before);
     insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"UU src/greet.c");
@@ -80,7 +72,7 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
     ");
     files::write(&moving.work().join("src/greet.c"), greet("hi there"));
     // The third patch changes the result of the first one, so it needs manual resolution too.
-    insta::assert_snapshot!(moving.run(&["--continue"]), @"
+    insta::assert_snapshot!(moving.run(&["--continue"]).until(&STOP_HINTS), @"
     exit: 4
     -- stdout --
 
@@ -88,16 +80,11 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
         Resolved patches/paged/0001-greet-more-warmly.patch: src/greet.c
     error: patches/paged/0003-greet-dearly.patch does not apply to hello v2.0 automatically (2 of 3 patches done)
       src/greet.c: upstream changed the same lines
-      described for people and programs in target/espalier/rebase/hello/conflict
-      next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
-      next: or drop this patch: cargo xtask rebase --skip
-      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(moving.committed(), before);
     files::write(&moving.work().join("src/greet.c"), greet("hi there, dear"));
     git::git(&moving.work(), &["commit", "--quiet", "--all", "--message", "Solved"]);
-    insta::assert_snapshot!(moving.run(&["--continue"]).success(), @r#"
+    insta::assert_snapshot!(moving.run(&["--continue"]).success().until(&MOVE_HINTS), @r#"
     exit: 0
     -- stdout --
     paged: 3 of 3 patches, from hello v1.0, now on v2.0
@@ -136,10 +123,6 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
 
     note: resolutions rewrite lines of upstream, and keep every word of them:
       0001-greet-more-warmly.patch rewrites src/greet.c:6, which upstream added: return "hi";
-
-    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Resolved patches/paged/0003-greet-dearly.patch: src/greet.c
     "#);
@@ -171,7 +154,7 @@ fn a_conflict_is_skipped() {
         "Dropped patches/paged/0001-greet-more-warmly.patch: src/greet.c",
         "0003-greet-dearly.patch does not apply",
     ]);
-    insta::assert_snapshot!(moving.run(&["--skip"]).success(), @"
+    insta::assert_snapshot!(moving.run(&["--skip"]).success().until(&MOVE_HINTS), @"
     exit: 0
     -- stdout --
     paged: 1 of 3 patches, from hello v1.0, now on v2.0; 2 dropped
@@ -183,10 +166,6 @@ fn a_conflict_is_skipped() {
                  skipped by hand
 
     warning: the move made differences that nothing accounts for; `prove` lists them
-
-    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
          Dropped patches/paged/0003-greet-dearly.patch: src/greet.c
     ");
@@ -261,24 +240,16 @@ fn conflicts_without_text_wait_in_the_index() {
             files::edit(&folder.join("src/upper.c"), "letter - 32", "letter - 'a' + 'A'");
         },
     );
-    insta::assert_snapshot!(moving.rebase(&[]), @"
+    insta::assert_snapshot!(moving.rebase(&[]).after(&FETCHES).until(&STOP_HINTS), @"
     exit: 4
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       data/logo.bin: it is not text, and both sides changed it
       src/new.c: the patch creates this file, but a different one exists
       src/ring.c: upstream no longer has this file
       src/upper.c: the patch deletes this file, and upstream changed it
-      described for people and programs in target/espalier/rebase/hello/conflict
-      next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
-      next: or drop this patch: cargo xtask rebase --skip
-      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"
     UU data/logo.bin
@@ -308,21 +279,13 @@ fn a_conflict_is_never_written_through_a_link() {
         },
     );
     std::fs::create_dir(moving.project.beside("outside")).unwrap();
-    insta::assert_snapshot!(moving.rebase(&[]), @"
+    insta::assert_snapshot!(moving.rebase(&[]).after(&FETCHES).until(&STOP_HINTS), @"
     exit: 4
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       docs/old/story.txt: the patch must not write here: the path goes through `docs/old`, which is a symlink (120000)
-      described for people and programs in target/espalier/rebase/hello/conflict
-      next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
-      next: or drop this patch: cargo xtask rebase --skip
-      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(files::list(&moving.project.beside("outside")), [""; 0]);
     moving.run(&["--continue"]).code(4).says(&["unresolved conflicts", "docs/old/story.txt"]);

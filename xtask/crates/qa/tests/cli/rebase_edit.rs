@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::support::moving::{Move, above_everything};
+use super::support::moving::{FETCHES, Move, STOP_HINTS, above_everything};
 use super::support::stacked::Stacked;
 use super::support::{Project, files, git};
 
@@ -18,21 +18,16 @@ fn stopped() -> Move {
 fn a_patch_is_edited_during_the_move() {
     let moving = Move::new(above_everything("src/greet.c"));
     let before = moving.committed();
-    insta::assert_snapshot!(moving.rebase(&["--edit", "0002"]), @"
+    insta::assert_snapshot!(moving.rebase(&["--edit", "0002"]).after(&FETCHES).until(&STOP_HINTS[3..]), @"
     exit: 4
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     error: patches/paged/0002-say-what-is-counted.patch applies, and waits to be edited (1 of 3 patches done)
       src/count.c
       described for people and programs in target/espalier/rebase/hello/conflict
       next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
       next: edit it, `git add` the files, then: cargo xtask rebase --continue
-      next: or drop this patch: cargo xtask rebase --skip
-      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(moving.committed(), before);
     assert_eq!(git::git(&moving.work(), &["status", "--short"]), "M  src/count.c");

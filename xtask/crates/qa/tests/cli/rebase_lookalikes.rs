@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::support::moving::{Move, TIP, above_everything};
+use super::support::moving::{FETCHES, MOVE_HINTS, Move, STOP_HINTS, TIP, above_everything};
 use super::support::{files, git};
 
 /// Upstream deletes the patched function, and keeps its twin.
@@ -22,21 +22,13 @@ pub fn change_the_left_twin(folder: &Path) {
 fn a_change_never_goes_into_a_lookalike() {
     let moving = Move::with_patch(change_the_left_twin, without_the_left_twin);
     let before = moving.committed();
-    insta::assert_snapshot!(moving.rebase(&[]), @"
+    insta::assert_snapshot!(moving.rebase(&[]).after(&FETCHES).until(&STOP_HINTS), @"
     exit: 4
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: upstream changed the same lines
-      described for people and programs in target/espalier/rebase/hello/conflict
-      next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
-      next: or drop this patch: cargo xtask rebase --skip
-      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(moving.committed(), before);
     let patch = moving.project.path("patches/paged/0001-change-something.patch");
@@ -71,22 +63,14 @@ pub fn right_twin_first(folder: &Path) {
 fn a_change_of_one_twin_never_goes_into_the_other() {
     let moving = Move::with_patch(change_the_left_twin, right_twin_first);
     let before = moving.committed();
-    insta::assert_snapshot!(moving.rebase(&[]), @"
+    insta::assert_snapshot!(moving.rebase(&[]).after(&FETCHES).until(&STOP_HINTS), @"
     exit: 4
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/twins.c: review it: the change fits, but maybe not where it was meant to go
         line 8: moved function: made for `int words_twin_left(int value) {`, would land in `int words_twin_right(int value) {`
-      described for people and programs in target/espalier/rebase/hello/conflict
-      next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
-      next: or drop this patch: cargo xtask rebase --skip
-      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     assert_eq!(moving.committed(), before);
     let patch = moving.project.path("patches/paged/0001-change-something.patch");
@@ -170,14 +154,11 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
     let moving = Move::with_patch(change_two_places, |folder| {
         files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 1;");
     });
-    insta::assert_snapshot!(moving.rebase(&[]), @"
+    insta::assert_snapshot!(moving.rebase(&[]).after(&FETCHES), @"
     exit: 4
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     error: hello v2.0 has what 1 of 1 patches do; nothing was written
       patches/paged/0001-change-something.patch: partly upstreamed
         src/count.c: upstream has 2 of 4 changed lines
@@ -191,7 +172,8 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
     ");
     let patch = moving.project.beside("as-it-was.patch");
     std::fs::copy(moving.project.path("patches/paged/0001-change-something.patch"), &patch).unwrap();
-    insta::assert_snapshot!(moving.rebase(&["--trim-upstreamed"]).success(), @r#"
+    let moved = moving.rebase(&["--trim-upstreamed"]).success();
+    insta::assert_snapshot!(moved.after(&FETCHES[1..]).until(&MOVE_HINTS), @r#"
     exit: 0
     -- stdout --
     paged: 1 of 1 patches, from hello v1.0, now on v2.0
@@ -222,13 +204,7 @@ fn a_patch_that_upstream_has_in_part_is_trimmed_on_request_only() {
 
     warning: trimmed patches keep upstream's value of a possible counter; if both sides added an entry, it is too low: set it with `cargo xtask edit`
       patches/paged/0001-change-something.patch
-
-    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     "#);
     moving.assert_moved();
     // Git keeps the other half, and reports nothing.

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::support::editing::commit_project;
-use super::support::moving::{Move, greet, upstream_greets_otherwise};
+use super::support::moving::{FETCHES, MOVE_HINTS, Move, STOP_HINTS, greet, upstream_greets_otherwise};
 use super::support::{files, git};
 
 /// A conflict beside files that upstream's own attributes would convert.
@@ -54,7 +54,7 @@ fn decisions_before_a_conflict_hold_after_it() {
     assert_eq!(moving.committed(), before);
     // The setting applies to every `--continue` until it is changed.
     moving.run(&["--continue"]).code(1);
-    insta::assert_snapshot!(moving.run(&["--continue", "--no-strict"]).success(), @r#"
+    insta::assert_snapshot!(moving.run(&["--continue", "--no-strict"]).success().until(&MOVE_HINTS), @r#"
     exit: 0
     -- stdout --
     paged: 3 of 3 patches, from hello v1.0, now on v2.0
@@ -69,10 +69,6 @@ fn decisions_before_a_conflict_hold_after_it() {
       0001-greet-more-warmly.patch deletes src/greet.c:6, which upstream added: return "hi";
 
     warning: the move made differences that nothing accounts for; `prove` lists them
-
-    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
     "#);
     moving.assert_moved();
@@ -154,7 +150,7 @@ fn a_replaced_binary_is_named() {
     moving.rebase(&[]).code(4);
     std::fs::write(moving.work().join("data/logo.bin"), logo(1)).unwrap();
     git::git(&moving.work(), &["add", "data/logo.bin"]);
-    insta::assert_snapshot!(moving.run(&["--continue"]).success(), @"
+    insta::assert_snapshot!(moving.run(&["--continue"]).success().until(&MOVE_HINTS), @"
     exit: 0
     -- stdout --
     paged: 1 of 1 patches, from hello v1.0, now on v2.0
@@ -166,10 +162,6 @@ fn a_replaced_binary_is_named() {
       0001-change-something.patch replaces data/logo.bin, which is binary, and upstream changed it too
 
     warning: the move made differences that nothing accounts for; `prove` lists them
-
-    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Resolved patches/paged/0001-change-something.patch: data/logo.bin
     ");
@@ -186,21 +178,13 @@ fn a_name_that_is_not_utf8_can_be_solved() {
         |fork| files::write(&odd_name(fork), "int ours;\n"),
         |upstream| files::write(&odd_name(upstream), "int theirs;\n"),
     );
-    insta::assert_snapshot!(moving.rebase(&[]), @r"
+    insta::assert_snapshot!(moving.rebase(&[]).after(&FETCHES).until(&STOP_HINTS), @r"
     exit: 4
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       src/na\xefve.c: the patch creates this file, but a different one exists
-      described for people and programs in target/espalier/rebase/hello/conflict
-      next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
-      next: or drop this patch: cargo xtask rebase --skip
-      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     let text = std::fs::read_to_string(odd_name(&moving.work())).unwrap();
     assert!(text.starts_with("<<<<<<< v2.0\nint theirs;\n"), "{text}");
@@ -232,23 +216,15 @@ fn a_person_decides_the_new_place_of_moved_functions() {
             std::fs::rename(upstream.join("src/ring.c"), upstream.join("src/wheel.c")).unwrap();
         },
     );
-    insta::assert_snapshot!(moving.rebase(&[]), @"
+    insta::assert_snapshot!(moving.rebase(&[]).after(&FETCHES).until(&STOP_HINTS), @"
     exit: 4
     -- stdout --
 
     -- stderr --
-        Fetching hello v1.0 from path [UPSTREAM]
-        Fetching hello v2.0 from path [BESIDE]/newer
-         Reading 1 commit of hello since v1.0
     error: patches/paged/0001-change-something.patch does not apply to hello v2.0 automatically (0 of 1 patches done)
       docs/old/new.txt: upstream moved the folder that this new file belongs in
         it was placed at docs/tales/new.txt: leave it there or move it
       src/ring.c: upstream has renamed it to src/wheel.c, and the patch renames it to src/circle.c
-      described for people and programs in target/espalier/rebase/hello/conflict
-      next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too
-      next: resolve it, `git add` the files, then: cargo xtask rebase --continue
-      next: or drop this patch: cargo xtask rebase --skip
-      next: or abort the rebase; nothing has changed: cargo xtask rebase --abort
     ");
     insta::assert_snapshot!(git::git(&moving.work(), &["status", "--short"]), @"
     UA docs/tales/new.txt
@@ -256,7 +232,7 @@ fn a_person_decides_the_new_place_of_moved_functions() {
     ");
     assert_eq!(std::fs::read_to_string(moving.work().join("docs/tales/new.txt")).unwrap(), "a new story\n");
     git::git(&moving.work(), &["add", "--all"]);
-    insta::assert_snapshot!(moving.run(&["--continue"]).success(), @"
+    insta::assert_snapshot!(moving.run(&["--continue"]).success().until(&MOVE_HINTS), @"
     exit: 0
     -- stdout --
     paged: 1 of 1 patches, from hello v1.0, now on v2.0
@@ -274,10 +250,6 @@ fn a_person_decides_the_new_place_of_moved_functions() {
       -renamed
 
     warning: the move made differences that nothing accounts for; `prove` lists them
-
-    next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit
-    next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move
-    next: cargo xtask undo    # if the move was a mistake; before any other change
     -- stderr --
         Resolved patches/paged/0001-change-something.patch: 2 files
     ");

@@ -15,6 +15,29 @@ pub struct Move {
 
 pub const TIP: &str = "v2.0";
 
+/// The first lines of standard error in a move to `TIP`: its fetches. The pin is fetched once.
+pub const FETCHES: [&str; 3] = [
+    "    Fetching hello v1.0 from path [UPSTREAM]",
+    "    Fetching hello v2.0 from path [BESIDE]/newer",
+    "     Reading 1 commit of hello since v1.0",
+];
+
+/// The last lines of standard error when a patch does not apply.
+pub const STOP_HINTS: [&str; 5] = [
+    "  described for people and programs in target/espalier/rebase/hello/conflict",
+    "  next: git -C target/espalier/rebase/hello/work status    # git diff and git mergetool work there too",
+    "  next: resolve it, `git add` the files, then: cargo xtask rebase --continue",
+    "  next: or drop this patch: cargo xtask rebase --skip",
+    "  next: or abort the rebase; nothing has changed: cargo xtask rebase --abort",
+];
+
+/// The last lines of standard output after a move of the pin.
+pub const MOVE_HINTS: [&str; 3] = [
+    "next: cargo xtask prove HEAD    # what each patch changes, compared with the last commit",
+    "next: cargo xtask sync --since HEAD    # all checks, with builds and gates, and the report of the move",
+    "next: cargo xtask undo    # if the move was a mistake; before any other change",
+];
+
 impl Move {
     /// Creates the usual project, and an upstream that made `change` since the pin.
     pub fn new(change: impl Fn(&Path)) -> Move {

@@ -54,6 +54,30 @@ impl Output {
         }
         self
     }
+
+    /// Asserts that standard error begins with `lines`, and removes them: many snapshots share them.
+    #[track_caller]
+    pub fn after(mut self, lines: &[&str]) -> Self {
+        let start = lines.join("\n") + "\n";
+        let Some(rest) = self.stderr.strip_prefix(start.as_str()).map(str::to_string) else {
+            panic!("standard error does not begin with\n{start}\n{self}")
+        };
+        self.stderr = rest;
+        self
+    }
+
+    /// Asserts that standard output after success, or standard error, ends with `lines`, and removes them.
+    #[track_caller]
+    pub fn until(mut self, lines: &[&str]) -> Self {
+        let end = lines.join("\n");
+        let is_success = self.code == Some(0);
+        let text = if is_success { &self.stdout } else { &self.stderr };
+        let Some(rest) = text.trim_end().strip_suffix(end.as_str()).map(str::to_string) else {
+            panic!("the output does not end with\n{end}\n{self}")
+        };
+        *(if is_success { &mut self.stdout } else { &mut self.stderr }) = rest;
+        self
+    }
 }
 
 impl fmt::Display for Output {
