@@ -16,7 +16,7 @@ use crate::model::patch::{Content, Hunk};
 use crate::model::printable::printable;
 use crate::model::tree::TreeError;
 use crate::text::enclosing::EnclosingFunctions;
-use crate::text::identifiers::{is_keyword, is_part_of_name, without_comment};
+use crate::text::identifiers::{is_keyword, last_word, names_in, without_comment};
 use crate::text::language::Language;
 use crate::text::line_diff::lines_of;
 
@@ -199,15 +199,11 @@ fn for_each_use<'n>(
     }
     for line in lines_of(text) {
         let code = code_of(line, language);
-        let mut end = 0;
-        for word in code.split(|byte| !is_part_of_name(*byte)) {
-            end += word.len();
-            let is_call = || code.get(end..).is_some_and(|rest| rest.trim_ascii_start().starts_with(b"("));
+        for (at, word) in names_in(code) {
             if let Some(name) = names.get(word).copied() {
-                found(name, is_call());
+                let rest = code.get(at + word.len()..).unwrap_or_default();
+                found(name, rest.trim_ascii_start().starts_with(b"("));
             }
-            // The byte that ends the word.
-            end += 1;
         }
     }
 }
@@ -237,9 +233,7 @@ fn function_name(head: &[u8]) -> Option<&[u8]> {
 
 /// Returns the name that ends before the bracket at `open`.
 fn name_before(code: &[u8], open: usize) -> Option<&[u8]> {
-    let before = code.get(..open)?.trim_ascii_end();
-    let start = before.iter().rposition(|byte| !is_part_of_name(*byte)).map_or(0, |last| last + 1);
-    let name = before.get(start..)?;
+    let name = last_word(code.get(..open)?.trim_ascii_end());
     name.first().is_some_and(|byte| !byte.is_ascii_digit()).then_some(name)
 }
 

@@ -12,7 +12,7 @@ use super::calls::{ChangedBaseFile, is_common};
 use crate::model::hunk_lines::LineKind;
 use crate::model::patch::{Content, Hunk, Patch};
 use crate::model::printable::printable;
-use crate::text::identifiers::{code_of, is_keyword, is_part_of_name};
+use crate::text::identifiers::{code_of, is_keyword, names_in};
 use crate::text::language::Language;
 use crate::text::line_diff::lines_of;
 
@@ -119,8 +119,7 @@ fn asked_for<'a>(file: &OwnFile<'a>) -> Vec<&'a [u8]> {
     let language = Language::of(file.path, file.text);
     let mut asked = Vec::new();
     for line in lines_of(file.text) {
-        let mut words = Vec::new();
-        for_each_word(code_of(line, language), |word| words.push(word));
+        let words: Vec<&[u8]> = words_in(code_of(line, language)).collect();
         if words.iter().any(|word| ASKING.iter().any(|asking| asking == word)) {
             asked.extend(words);
         }
@@ -129,12 +128,12 @@ fn asked_for<'a>(file: &OwnFile<'a>) -> Vec<&'a [u8]> {
 }
 
 fn add_line<'a>(uses: &mut Uses<'a>, place: Place<'a>, text: &'a [u8], language: Language) {
-    for_each_word(code_of(text, language), |word| {
+    for word in words_in(code_of(text, language)) {
         let places = uses.entry(word).or_default();
         if places.last() != Some(&place) {
             places.push(place);
         }
-    });
+    }
 }
 
 /// Returns the lines that a hunk adds, each with its number in the new file, from 1.
@@ -150,42 +149,35 @@ fn files_with<'f>(uses: &Uses<'_>, files: &'f [ChangedBaseFile]) -> HashMap<&'f 
     let mut there: HashSet<&[u8]> = HashSet::new();
     for file in files.iter().filter(|file| Language::of(&file.path, &file.new) != Language::NotCode) {
         // Wherever it stands, also in a comment.
-        let words = file.new.split(|byte| !is_part_of_name(*byte));
+        let words = names_in(&file.new).map(|(_, word)| word);
         there.extend(words.filter(|word| word.len() >= SHORTEST_MEMBER));
     }
     let mut had: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
     for file in files {
         let language = Language::of(&file.path, &file.old);
         for line in lines_of(&file.old) {
-            for_each_word(code_of(line, language), |word| {
-                if uses.contains_key(word) && !there.contains(word) {
-                    let files = had.entry(word).or_default();
-                    if files.last() != Some(&file.path.as_slice()) {
-                        files.push(&file.path);
-                    }
+            let is_gone = |word: &&[u8]| uses.contains_key(*word) && !there.contains(*word);
+            for word in words_in(code_of(line, language)).filter(is_gone) {
+                let files = had.entry(word).or_default();
+                if files.last() != Some(&file.path.as_slice()) {
+                    files.push(&file.path);
                 }
-            });
+            }
         }
     }
     had
 }
 
-/// Calls `found` with each word of `code` that is long enough, or that is a member or a call, and no keyword.
-fn for_each_word<'a>(code: &'a [u8], mut found: impl FnMut(&'a [u8])) {
-    let mut start = 0;
-    for word in code.split(|byte| !is_part_of_name(*byte)) {
-        let (before, rest) = code.split_at_checked(start).unwrap_or_default();
-        let is_name = word.first().is_some_and(|byte| !byte.is_ascii_digit()) && !is_keyword(word);
-        let is_short = word.len() < SHORTEST;
+/// Iterates over the words of `code` that are long enough, or that are a member or a call, without keywords.
+fn words_in(code: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let words = names_in(code).filter(move |(at, word)| {
         let is_member = || {
+            let (before, rest) = code.split_at_checked(*at).unwrap_or_default();
             word.len() >= SHORTEST_MEMBER && !is_common(word) && is_member_or_call(before, rest, word.len())
         };
-        if is_name && (!is_short || is_member()) {
-            found(word);
-        }
-        // The byte that ends the word.
-        start += word.len() + 1;
-    }
+        !is_keyword(word) && (word.len() >= SHORTEST || is_member())
+    });
+    words.map(|(_, word)| word)
 }
 
 /// Returns whether the name of `len` bytes at the beginning of `rest` is that of a member (`.x`, `->x`) or of a function

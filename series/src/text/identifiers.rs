@@ -202,14 +202,20 @@ pub(crate) fn without_comment(text: &[u8], language: Language) -> &[u8] {
 
 /// Iterates over the words that are long enough to be identifiers, each with its position.
 fn words_of(code: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    names_in(code).filter(|(_, word)| word.len() >= SHORTEST)
+}
+
+/// Iterates over the names in `code`, each with its position: words of letters, digits and `_` that do not begin with a
+/// digit, keywords among them.
+pub(crate) fn names_in(code: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut next = 0;
     let words = code.split(|byte| !is_part_of_name(*byte)).map(move |word| {
         let at = next;
-        next = at + word.len() + 1;
+        // The byte that ends the word.
+        next += word.len() + 1;
         (at, word)
     });
-    words
-        .filter(|(_, word)| word.len() >= SHORTEST && word.first().is_some_and(|byte| !byte.is_ascii_digit()))
+    words.filter(|(_, word)| word.first().is_some_and(|byte| !byte.is_ascii_digit()))
 }
 
 /// Whether the name of `len` bytes at `at` looks like one that a line of code declares: it is after a keyword that
@@ -243,13 +249,14 @@ fn without_signs(text: &[u8]) -> &[u8] {
     text.get(..end).unwrap_or_default()
 }
 
-fn last_word(text: &[u8]) -> &[u8] {
+/// Returns the word that `text` ends with; it may be empty.
+pub(crate) fn last_word(text: &[u8]) -> &[u8] {
     let start = text.iter().rposition(|byte| !is_part_of_name(*byte)).map_or(0, |last| last + 1);
     text.get(start..).unwrap_or_default()
 }
 
 /// Whether a byte can be in an identifier.
-pub(crate) fn is_part_of_name(byte: u8) -> bool {
+fn is_part_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
