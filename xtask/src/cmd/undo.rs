@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use espalier_core::config::paths::folder;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::plan::pending::PendingFile;
@@ -83,7 +84,7 @@ fn outcome(context: &Context, undo: &Undo, dry_run: bool) -> Outcome {
 fn by_folder(paths: &[&str]) -> Vec<String> {
     let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for path in paths {
-        folders.entry(path.rsplit_once('/').map_or("", |(folder, _)| folder)).or_default().push(path);
+        folders.entry(folder(path)).or_default().push(path);
     }
     let shown = folders.into_iter().map(|(folder, files)| match files.as_slice() {
         [file] => (*file).to_string(),

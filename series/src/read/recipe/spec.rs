@@ -2,7 +2,7 @@
 //! programs in the scripts.
 
 use super::collected::Collected;
-use super::pattern::without_variables;
+use super::pattern::{last_component, without_variables};
 use super::script::{Builtins, Run};
 use super::shell::{Command, Script};
 use super::{ApplyOptions, Named};
@@ -170,7 +170,7 @@ fn declare(declared: &mut Vec<Declared>, number: Option<u32>, value: &str) {
     let next = declared.last().map_or(0, |last| last.number.saturating_add(1));
     // The file is beside the spec: a URL refers to the same file elsewhere.
     let value = value.split_whitespace().next().unwrap_or_default();
-    let file = value.rsplit('/').next().unwrap_or(value).to_owned();
+    let file = last_component(value).to_owned();
     declared.push(Declared { number: number.unwrap_or(next), file });
 }
 

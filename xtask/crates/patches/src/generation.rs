@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use espalier_core::config::lock::LockedSibling;
+use espalier_core::config::paths::patch_number;
 use espalier_core::config::pins::short_name;
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::next_command;
@@ -260,8 +261,7 @@ fn listed(files: &[&PatchFile]) -> String {
 /// Returns the command that stops at the patch `file` on the generation of `variant`, whose patches are `files`: to
 /// make, change or review its sibling.
 pub fn edit_command(variant: &str, files: &[PatchFile], file: &str) -> String {
-    let name = file.rsplit('/').next().unwrap_or(file);
-    let number = name.split('-').next().unwrap_or(name);
+    let number = patch_number(file);
     // Each series counts from 0001.
     let is_it = |found: &PatchFile| found.file == file;
     let is_number_enough = find_patch(files, number).and_then(|at| files.get(at)).is_some_and(is_it);

@@ -10,6 +10,7 @@ pub mod lock;
 pub mod models;
 pub mod name;
 pub mod overlay;
+pub mod paths;
 pub mod pins;
 pub mod proof;
 pub mod reference;

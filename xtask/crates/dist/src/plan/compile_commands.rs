@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use espalier_core::config::paths::file_name;
 use serde::Deserialize;
 
 /// One file that a build compiles.
@@ -81,10 +82,6 @@ pub fn choose(
 
 fn relative<'a>(file: &'a str, tree: &str) -> &'a str {
     file.strip_prefix(tree).map_or(file, |rest| rest.trim_start_matches('/'))
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Follows includes through other headers when no compiled file includes it directly.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use espalier_core::config::paths::file_name;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{ElfFile64, SectionTable};
 use object::{Endianness, FileKind};
@@ -91,7 +92,7 @@ fn text(bytes: &[u8]) -> String {
 pub fn unanswered(files: &[Named], base: &[Named]) -> Vec<String> {
     let mut by_name: BTreeMap<&str, &Linked> = BTreeMap::new();
     for (path, linked) in base.iter().chain(files) {
-        by_name.insert(path.rsplit('/').next().unwrap_or(path), linked);
+        by_name.insert(file_name(path), linked);
     }
     let by_name = &by_name;
     let said = files.iter().flat_map(|(path, linked)| {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use espalier_core::config::paths::file_name;
 use espalier_core::config::words::Inside;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::{disk, ours};
@@ -152,8 +153,8 @@ fn linked_in(layer: &Layer<PathBuf>) -> Result<Vec<Named>> {
     }
     for (path, content) in layer {
         let Content::Link(target) = content else { continue };
-        let real = target.rsplit('/').next().unwrap_or(target);
-        let same = found.iter().find(|(other, _)| other.rsplit('/').next() == Some(real));
+        let real = file_name(target);
+        let same = found.iter().find(|(other, _)| file_name(other) == real);
         if let Some((_, linked)) = same.cloned() {
             found.push((path.clone(), linked));
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use espalier_core::config::lock::LockedSibling;
+use espalier_core::config::paths::file_name;
 use espalier_core::error::Result;
 use espalier_core::sys::git::at_commit::version_where;
 use espalier_core::sys::git::store::Store;
@@ -139,8 +140,7 @@ fn earlier_version(series_move: &SeriesMove<'_>, record: &LockedSibling) -> Opti
     let root = series_move.context.layout.root();
     let is_it = |bytes: &[u8]| disk::sha256(bytes) == record.patch_sha256;
     let bytes = version_where(root, &record.patch, is_it)?;
-    let name = record.patch.rsplit('/').next().unwrap_or(&record.patch);
-    parse(name, &bytes).ok()
+    parse(file_name(&record.patch), &bytes).ok()
 }
 
 /// Merges the change between two versions of a patch, which give the trees `then` and `now` on the same base, into the

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use espalier_core::config::paths::patch_number;
+
 use super::rebase::{NumberReference, PatchMove, RebaseReport};
 
 /// Number of digits in the file name of a patch.
@@ -22,7 +24,7 @@ pub struct Renumbered<'r> {
 pub fn renumbered<'r>(report: &'r RebaseReport, default: &str) -> Vec<Renumbered<'r>> {
     let mut all: Vec<Renumbered<'r>> = Vec::new();
     for patch in &report.patches {
-        let (old, new) = (number(&patch.file), patch.new_file.as_deref().map(number));
+        let (old, new) = (patch_number(&patch.file), patch.new_file.as_deref().map(patch_number));
         if new == Some(old) {
             continue;
         }
@@ -43,12 +45,6 @@ fn series_of<'a, 'r>(
         all.push(Renumbered { series, is_default: series == default, numbers: BTreeMap::new() });
     }
     &mut all[at]
-}
-
-/// Returns `0006` of `patches/v/0006-some-words.patch`.
-fn number(file: &str) -> &str {
-    let name = file.rsplit('/').next().unwrap_or(file);
-    name.split('-').next().unwrap_or(name)
 }
 
 impl Renumbered<'_> {

@@ -1,13 +1,14 @@
 //! The status report as one self-contained page: the series as rows, upstream's commits as a timeline with every drift
 //! at its commit, and each patch behind a click. No scripts, no external resources.
 
+use espalier_core::config::paths::patch_number;
 use espalier_core::day::day;
 use espalier_series::PatchClass;
 
 use super::cut::{first_letters, share};
 use super::status::{Completes, PROVISIONAL, PatchStatus, StatusReport, UpstreamCommit, meaning};
 use super::status_html_body::{SUBJECT_LETTERS, anchor, body, diff, diff_limit};
-use super::status_text::{count, escape, is_marked, number, other_headline, short};
+use super::status_text::{count, escape, is_marked, other_headline, short};
 
 pub(super) const STYLE: &str = include_str!("status.css");
 
@@ -153,7 +154,7 @@ fn row(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> Strin
          <div class=\"body\" id=\"{id}\">{}",
         kind(patch.class),
         class_word(patch.class),
-        escape(number(patch)),
+        escape(patch_number(&patch.file)),
         escape(&first_letters(&patch.subject, PATCH_LETTERS)),
         patch.class.describe(),
         if is_marked(patch) { ", provisional" } else { "" },

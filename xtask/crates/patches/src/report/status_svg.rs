@@ -1,11 +1,12 @@
 //! The status report as one self-contained picture: the rows of the page, for viewers that cannot show HTML.
 
 use espalier_core::config::overlay::in_the_way;
+use espalier_core::config::paths::patch_number;
 
 use super::cut::first_letters;
 use super::status::{PatchStatus, StatusReport};
 use super::status_html::{STYLE, kind, lane};
-use super::status_text::{count, escape, number};
+use super::status_text::{count, escape};
 use super::svg::svg_file;
 
 const WIDTH: usize = 960;
@@ -84,7 +85,7 @@ fn row(report: &StatusReport, index: usize, patch: &PatchStatus) -> String {
         kind(patch.class),
         WIDTH - 2 * MARGIN,
         MARGIN + 14,
-        escape(number(patch)),
+        escape(patch_number(&patch.file)),
         MARGIN + 56,
         // SVG does not wrap text.
         escape(&first_letters(&patch.subject, LETTERS)),

@@ -1,6 +1,7 @@
 //! The status report for a terminal and as Markdown.
 
 use espalier_core::config::overlay::in_the_way;
+use espalier_core::config::paths::patch_number;
 use espalier_core::config::pins::short_name;
 use espalier_series::{PatchClass, PatchDrift};
 
@@ -212,16 +213,13 @@ pub(super) fn what_is_the_matter(patch: &PatchStatus) -> String {
     if patch.class == PatchClass::Blocked || patch.class.applies() && patch.class != PatchClass::Shifted {
         return said;
     }
-    let drift =
-        PatchDrift { patch: number(patch).to_string(), class: patch.class, files: patch.files.clone() };
+    let drift = PatchDrift {
+        patch: patch_number(&patch.file).to_string(),
+        class: patch.class,
+        files: patch.files.clone(),
+    };
     let text = drift.to_string();
     said + text.split_once('\n').map_or("", |(_, files)| files)
-}
-
-/// `0001` of `patches/paged/0001-slug.patch`.
-pub(super) fn number(patch: &PatchStatus) -> &str {
-    let file = patch.file.rsplit('/').next().unwrap_or(&patch.file);
-    file.split('-').next().unwrap_or(file)
 }
 
 fn newest<'a>(report: &'a StatusReport, patch: &'a PatchStatus) -> impl Iterator<Item = &'a UpstreamCommit> {

@@ -1,6 +1,7 @@
 //! The canary's issues on GitHub: the wanted ones, from the report, and the changes made, for the report.
 
 use espalier_core::config::overlay::in_the_way;
+use espalier_core::config::paths::file_name;
 use espalier_core::config::pins::short_name;
 use espalier_core::error::Result;
 use espalier_core::next_command::next_command;
@@ -13,7 +14,7 @@ use espalier_patches::report::status_text;
 use espalier_series::PatchClass;
 use serde_json::{Value, json};
 
-use super::on_pin::{JudgedSeries, OnPin, VariantClashes, file_name};
+use super::on_pin::{JudgedSeries, OnPin, VariantClashes};
 use super::{Context, Options};
 use crate::report::canary::{CanaryReport, Level, LevelReport, LevelVerdict, indented};
 

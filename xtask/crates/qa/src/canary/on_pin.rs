@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use espalier_core::config::overlay::Clash;
+use espalier_core::config::paths::file_name;
 use espalier_patches::report::status::{PatchStatus, StatusReport};
 use espalier_patches::stack::Stack;
 
@@ -106,9 +107,4 @@ impl OnPin {
         let of_variant = self.series.iter().filter(|series| series.report.variant == variant);
         of_variant.flat_map(|series| &series.report.patches).all(|patch| patch.class.applies())
     }
-}
-
-/// The last part of a path.
-pub fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }

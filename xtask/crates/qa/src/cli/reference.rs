@@ -3,6 +3,7 @@
 use clap::{Arg, Command};
 use clap_complete::Shell;
 use espalier_core::called::Program;
+use espalier_core::config::paths::file_name;
 use xtask::cli::command_of;
 
 use super::All;
@@ -95,11 +96,6 @@ fn group_of(command: &Command) -> &'static Group {
 /// Returns the first word after the program's name.
 fn first_word(command: &Command) -> &str {
     bin_name(command).split(' ').nth(2).unwrap_or_default()
-}
-
-/// Returns the part of a path that a link from the same folder needs.
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Renders a manual page for the program and one for each command.

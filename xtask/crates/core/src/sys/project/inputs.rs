@@ -7,6 +7,7 @@ use espalier_series::{ParseError, Patch};
 
 use crate::config::layout::Layout;
 use crate::config::overlay::OverlayFile;
+use crate::config::paths;
 use crate::config::pins::Variant;
 use crate::error::{Error, Result};
 use crate::sys::machine::{disk, ours};
@@ -30,18 +31,18 @@ impl PatchFile {
 
     /// Returns the file's name without its folder.
     pub fn name(&self) -> &str {
-        self.file.rsplit('/').next().unwrap_or(&self.file)
+        paths::file_name(&self.file)
     }
 
     /// Returns the folder that contains the file.
     pub fn folder(&self) -> &str {
-        self.file.rsplit_once('/').map_or("", |(folder, _)| folder)
+        paths::folder(&self.file)
     }
 
     /// Whether `name`, from a command line, refers to this patch: its number with or without leading zeros, its file
     /// name or its path. A number or a file name can also match a parent's patch: see [`find_patch`].
     fn is_called(&self, name: &str) -> bool {
-        let number = self.name().split('-').next().unwrap_or_default();
+        let number = paths::patch_number(&self.file);
         let is_number = || number.parse::<u32>().is_ok_and(|number| name.parse() == Ok(number));
         self.file == name || self.name() == name || is_number()
     }

@@ -1,6 +1,7 @@
 //! Tests that hold a patch: those that its trailer names, and those of `ci/suites/suites.toml` whose comment names it or
 //! that it adds itself.
 
+use espalier_core::config::paths::patch_number;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::inputs::PatchFile;
@@ -19,7 +20,7 @@ pub fn read(series_move: &SeriesMove<'_>, file: &PatchFile, patch: &Patch) -> Re
     let Some(suites) = disk::read_text_if_there(&path)? else { return Ok(found) };
     let variant = series_move.stack.variant.name.as_str();
     let is_default = series_move.pins.default_variant.as_str() == variant;
-    let number = file.name().split('-').next().unwrap_or_default();
+    let number = patch_number(&file.file);
     let slug = file.name().strip_suffix(".patch").unwrap_or(file.name());
     found.extend(from_suites(&suites, &NamedPatch { number, slug, variant, is_default, patch }));
     Ok(found)

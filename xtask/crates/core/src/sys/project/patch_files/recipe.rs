@@ -7,6 +7,7 @@ use espalier_series::{Named, Recipe, RecipeKind, Remark, fits, is_packed, read_r
 use super::found::{FoundPatch, PatchFiles, found_patch, unnamed_in};
 use super::names::{in_natural_order, is_patch, name_of};
 use super::recipe_text::RecipeText;
+use crate::config::paths;
 use crate::error::{Error, Result};
 use crate::next_command::quoted;
 use crate::sys::machine::disk;
@@ -151,15 +152,15 @@ fn fitting<'a>(pattern: &str, candidates: &'a [String], recipe: &str) -> Vec<&'a
     if whole.len() == 1 {
         return whole;
     }
-    let last = pattern.rsplit('/').next().unwrap_or(pattern);
-    let is_last = |name: &&str| fits(last, name.rsplit('/').next().unwrap_or(name));
+    let last = paths::file_name(pattern);
+    let is_last = |name: &&str| fits(last, paths::file_name(name));
     let all: Vec<&str> = candidates.iter().map(String::as_str).filter(is_last).collect();
     let stem = recipe.rsplit_once('.').map_or(recipe, |(stem, _)| stem);
     let package = stem.split('_').next().unwrap_or(stem);
     let own = ["".to_string(), stem.replace('_', "-"), package.to_string(), "files".to_string()];
     let in_own = |folder: &String| {
-        let of = |name: &str| name.rsplit_once('/').map_or("", |(folder, _)| folder).to_string();
-        let inside: Vec<&str> = all.iter().copied().filter(|name| of(name) == *folder).collect();
+        let inside: Vec<&str> =
+            all.iter().copied().filter(|name| paths::folder(name) == folder.as_str()).collect();
         (!inside.is_empty()).then_some(inside)
     };
     own.iter().find_map(in_own).unwrap_or(all)
