@@ -1,5 +1,7 @@
 //! The hidden first line of an issue, which names its subject.
 
+use crate::http::percent_encoded;
+
 /// The subject of an issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -54,10 +56,7 @@ impl Subject {
 
 /// Percent-encodes `text` so that nothing in it can end a marker.
 fn spell(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") })
-        .collect()
+    percent_encoded(text, b"._-/")
 }
 
 fn unspell(text: &str) -> Option<String> {

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::Client;
 use super::send::{Failed, read};
 use crate::error::Result;
+use crate::http::percent_encoded;
 use crate::plan::issues;
 
 /// A pull request to be created.
@@ -37,7 +38,8 @@ impl Client {
     pub fn find_pull_request(&self, head: &str, base: &str) -> Result<Option<PullRequest>> {
         let what = "list the pull requests";
         let owner = self.repository.split('/').next().unwrap_or_default();
-        let (head_name, base_name) = (encode(&format!("{owner}:{head}")), encode(base));
+        let encoded = |branch: &str| percent_encoded(branch, b"-._~");
+        let (head_name, base_name) = (encoded(&format!("{owner}:{head}")), encoded(base));
         let value = self.get(&format!("pulls?state=open&head={head_name}&base={base_name}"), what)?;
         let found: Vec<RawPullRequest> = read(value, what)?;
         let is_it = |raw: &RawPullRequest| {
@@ -105,23 +107,5 @@ struct RawRepository {
 impl RawPullRequest {
     fn into_pull_request(self) -> PullRequest {
         PullRequest { number: self.number, title: self.title, body: self.body.unwrap_or_default() }
-    }
-}
-
-/// Percent-encodes `text` for a query.
-fn encode(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-~".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::encode;
-
-    #[test]
-    fn a_branch_can_be_asked_for() {
-        assert_eq!(encode("o:sync/v1"), "o%3Async%2Fv1");
     }
 }

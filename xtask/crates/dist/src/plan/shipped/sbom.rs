@@ -1,6 +1,8 @@
 //! `sbom.cdx.json` of a package: its components, and the changes made to them. It is deterministic: it has no timestamp
 //! and no random number.
 
+use espalier_core::http::percent_encoded;
+
 use super::cyclonedx::{
     Bom, Component, Diff, Hash, Issue, Licence, Metadata, Named, Patch, Pedigree, Property,
 };
@@ -201,12 +203,7 @@ fn named(name: &str) -> Licence {
 
 /// Percent-encodes text for a package URL.
 fn escaped(text: &str) -> String {
-    let one = |byte: u8| match byte {
-        b'/' => "/".to_string(),
-        _ if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => (byte as char).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(one).collect()
+    percent_encoded(text, b"-._~/")
 }
 
 #[cfg(test)]
