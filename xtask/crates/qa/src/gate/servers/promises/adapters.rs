@@ -1,9 +1,8 @@
 //! LoRA: blocks computed with adapters are reused only with the same adapters and scales, including their sign.
 
 use espalier_core::error::Result;
-use serde_json::{Value, json};
 
-use super::asking::{ask, with};
+use super::asking::{ask, scaled, with};
 use super::fixture::{Model, PromiseFixture};
 use crate::gate::servers::media;
 use crate::serving::cases::{self, BLOCK};
@@ -20,12 +19,6 @@ fn paged() -> Vec<&'static str> {
 
 fn prompt(number: u64) -> Vec<u32> {
     cases::numbered_prompt(number, BLOCKS * BLOCK + 1)
-}
-
-fn scaled(request: Value, scales: &[f64]) -> Value {
-    let named: Vec<Value> =
-        scales.iter().enumerate().map(|(id, scale)| json!({ "id": id, "scale": scale })).collect();
-    with(request, "lora", named)
 }
 
 /// Requests with a negative scale share only with requests of the same scale, in both directions.

@@ -53,6 +53,13 @@ pub fn with(mut request: Value, key: &str, value: impl Into<Value>) -> Value {
     request
 }
 
+/// Returns `request` with a scale for each adapter, in their order.
+#[must_use]
+pub fn scaled(request: Value, scales: &[f64]) -> Value {
+    let adapters = scales.iter().enumerate().map(|(id, scale)| json!({ "id": id, "scale": scale }));
+    with(request, "lora", adapters.collect::<Vec<Value>>())
+}
+
 /// Returns a value of `/metrics`, by its name without `llamacpp:`.
 ///
 /// # Errors

@@ -238,6 +238,11 @@ impl<'a> PromiseFixture<'a> {
         self.compared.hold(what, expected, tolerance, answer);
     }
 
+    /// Checks the status of an answer.
+    pub fn must_return(&mut self, what: &str, (status, body): &(u16, Value), expected: u16) {
+        self.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));
+    }
+
     /// Checks the number of prompt tokens that an answer found in the cache.
     pub fn must_have_found(&mut self, what: &str, (status, body): &(u16, Value), tokens: usize) {
         let found = body["timings"]["cache_n"].as_u64();

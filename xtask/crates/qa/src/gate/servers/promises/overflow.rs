@@ -3,9 +3,9 @@
 
 use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::asking::{ask_as, with};
+use super::asking::{ask_as, scaled};
 use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, BOB, KEYS};
 use crate::serving::cases;
@@ -31,9 +31,8 @@ const LENGTHS: [usize; 2] = [20, 150];
 /// Length of alice's prompt, in tokens.
 const LONGER: usize = 400;
 
-fn scaled(number: u64, length: usize, scale: f64) -> Value {
-    let request = cases::request(&cases::numbered_prompt(number, length));
-    with(request, "lora", json!([{ "id": 0, "scale": scale }]))
+fn request(number: u64, length: usize, scale: f64) -> Value {
+    scaled(cases::request(&cases::numbered_prompt(number, length)), &[scale])
 }
 
 /// Alice's requests overflow with an adapter; bob, who does not use it, gets the answers of a server that computed
@@ -46,7 +45,7 @@ pub fn stays_in_its_request(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let server = fixture.serve(model, &[&two_keys[..], &["-fa", attention, cache]].concat())?;
         for (number, length) in (1..).zip(LENGTHS) {
             overflow(fixture, &server, &what)?;
-            answers_are_right(fixture, &mut reference, &server, &what, &scaled(number, length, 0.0))?;
+            answers_are_right(fixture, &mut reference, &server, &what, &request(number, length, 0.0))?;
         }
     }
     Ok(())
@@ -55,7 +54,7 @@ pub fn stays_in_its_request(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 /// The server gives alice's requests the slot that was idle longest.
 fn overflow(fixture: &mut PromiseFixture<'_>, server: &Server, what: &str) -> Result<()> {
     for number in (10..).take(SLOTS) {
-        let (status, body) = ask_as(server, ALICE, &scaled(number, LONGER, 1000.0))?;
+        let (status, body) = ask_as(server, ALICE, &request(number, LONGER, 1000.0))?;
         fixture.must(status == 500 && body.to_string().contains("not finite"), || {
             format!("{what}: alice's request returned {status} instead of 500: {body}")
         });

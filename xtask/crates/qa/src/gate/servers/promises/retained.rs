@@ -4,7 +4,7 @@ use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
-use super::asking::{ask, plain, post, post_as, with};
+use super::asking::{ask, plain, post, post_as, scaled, with};
 use super::fixture::{Model, PromiseFixture};
 use super::tenants::{PROMPT, question};
 use crate::serving::cases::{self, BLOCK};
@@ -33,10 +33,6 @@ pub fn leaves_nothing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 
 const EXACT: [&str; 2] = ["-fa", "off"];
 
-fn scaled(request: Value, scale: f64) -> Value {
-    with(request, "lora", json!([{ "id": 0, "scale": scale }]))
-}
-
 /// A sequence computed with other adapters is not reused, however the adapters were named.
 pub fn switched_adapters(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut reference = fixture.reference(Model::Adapted, &EXACT)?;
@@ -46,13 +42,13 @@ pub fn switched_adapters(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     set_own(&reference.stock, 0.0)?;
     set_own(&server, 0.0)?;
     let request = cases::request(&cases::numbered_prompt(1, PROMPT));
-    ask(&server, &scaled(request.clone(), 1.0))?;
+    ask(&server, &scaled(request.clone(), &[1.0]))?;
     held_and_found(fixture, &mut reference, &server, "without a scale after scale 1", &request, 0)?;
     held_and_found(fixture, &mut reference, &server, "without a scale again", &request, PROMPT - 1)?;
     set_own(&reference.stock, 1.0)?;
     set_own(&server, 1.0)?;
     let other = cases::request(&cases::numbered_prompt(2, PROMPT));
-    ask(&server, &scaled(other.clone(), 0.0))?;
+    ask(&server, &scaled(other.clone(), &[0.0]))?;
     held_and_found(fixture, &mut reference, &server, "with the server's own scale after scale 0", &other, 0)
 }
 
@@ -64,12 +60,13 @@ pub fn file_of_other_adapters(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     post(&reference.stock, "/lora-adapters", &own)?;
     post(&server, "/lora-adapters", &own)?;
     let prompt = cases::numbered_prompt(1, PROMPT + 20);
-    ask(&server, &scaled(plain(&prompt[..PROMPT], 1), 1.0))?;
+    ask(&server, &scaled(plain(&prompt[..PROMPT], 1), &[1.0]))?;
     for action in ["save", "erase", "restore"] {
         act(fixture, &server, action)?;
     }
     let request = cases::request(&prompt);
-    held_and_found(fixture, &mut reference, &server, "from its file", &scaled(request.clone(), 1.0), PROMPT)?;
+    let same = scaled(request.clone(), &[1.0]);
+    held_and_found(fixture, &mut reference, &server, "from its file", &same, PROMPT)?;
     act(fixture, &server, "restore")?;
     held_and_found(fixture, &mut reference, &server, "without a scale from a file of scale 1", &request, 0)
 }

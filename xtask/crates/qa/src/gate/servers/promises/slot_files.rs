@@ -24,10 +24,6 @@ fn act(server: &Server, action: &str, file: &str) -> Result<(u16, Value)> {
     post(server, &format!("/slots/0?action={action}"), &json!({ "filename": file }))
 }
 
-fn must_answer(fixture: &mut PromiseFixture<'_>, what: &str, (status, body): &(u16, Value), expected: u16) {
-    fixture.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));
-}
-
 fn keeping(fixture: &PromiseFixture<'_>, saves: &str, arguments: &[&str]) -> Result<Server> {
     let keeps = ["-np", "1", "-c", "512", "--slot-save-path", saves];
     fixture.serve(Model::Trained, &[&keeps[..], arguments].concat())
@@ -36,7 +32,7 @@ fn keeping(fixture: &PromiseFixture<'_>, saves: &str, arguments: &[&str]) -> Res
 /// Saves a file with a small prompt; returns its path and content.
 fn saved_by(fixture: &mut PromiseFixture<'_>, server: &Server, saves: &str) -> Result<(PathBuf, Vec<u8>)> {
     ask(server, &plain(&cases::numbered_prompt(1, FEW), 1))?;
-    must_answer(fixture, "save", &act(server, "save", "file")?, 200);
+    fixture.must_return("save", &act(server, "save", "file")?, 200);
     let path = Path::new(saves).join("file");
     let bytes = disk::read(&path)?;
     Ok((path, bytes))
@@ -65,13 +61,13 @@ pub fn damaged(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let longer = std::iter::once(("a byte more".to_string(), [&bytes[..], &[0]].concat()));
     for (what, damaged) in flips.chain(cuts).chain(longer) {
         disk::write_atomically(&path, &damaged)?;
-        must_answer(fixture, &what, &act(&server, "restore", "file")?, 400);
+        fixture.must_return(&what, &act(&server, "restore", "file")?, 400);
         if !fixture.holds_so_far() {
             return Ok(());
         }
     }
     disk::write_atomically(&path, &bytes)?;
-    must_answer(fixture, "the file as it was saved", &act(&server, "restore", "file")?, 200);
+    fixture.must_return("the file as it was saved", &act(&server, "restore", "file")?, 200);
     Ok(())
 }
 
@@ -85,13 +81,13 @@ pub fn restored_into_a_full_pool(fixture: &mut PromiseFixture<'_>) -> Result<()>
         ask(&server, &with(plain(&cases::numbered_prompt(slot, tokens), 1), "id_slot", slot))
     };
     fill(0, 300)?;
-    must_answer(fixture, "save", &act(&server, "save", "file")?, 200);
+    fixture.must_return("save", &act(&server, "save", "file")?, 200);
     post(&server, "/slots/0?action=erase", &json!({}))?;
     for (slot, tokens) in [(1, 500), (2, 400)] {
         let answer = fill(slot, tokens)?;
-        must_answer(fixture, "a prompt that fits", &answer, 200);
+        fixture.must_return("a prompt that fits", &answer, 200);
     }
-    must_answer(fixture, "restore beside two idle slots", &act(&server, "restore", "file")?, 200);
+    fixture.must_return("restore beside two idle slots", &act(&server, "restore", "file")?, 200);
     let small = fixture
         .serve(Model::Trained, &["-np", "1", "-c", "256", "--kv-paged", "--slot-save-path", &saves])?;
     let (status, body) = act(&small, "restore", "file")?;
@@ -114,12 +110,12 @@ pub fn saved_again(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for _ in 0..TWICE {
         for salt in ["a", "b"] {
             ask(&server, &salted(salt))?;
-            must_answer(fixture, "save", &act(&server, "save", "file")?, 200);
+            fixture.must_return("save", &act(&server, "save", "file")?, 200);
         }
-        must_answer(fixture, "restore", &act(&server, "restore", "file")?, 200);
+        fixture.must_return("restore", &act(&server, "restore", "file")?, 200);
         let (_, body) = ask(&server, &salted("b"))?;
         let hers = body["timings"]["cache_n"].as_u64() == u64::try_from(PROMPT - 1).ok();
-        must_answer(fixture, "restore", &act(&server, "restore", "file")?, 200);
+        fixture.must_return("restore", &act(&server, "restore", "file")?, 200);
         wrong += usize::from(!hers);
     }
     fixture.must(wrong == 0, || format!("{wrong} of {TWICE} files had the owner of the save before"));
@@ -133,14 +129,14 @@ pub fn failed_save(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let (path, bytes) = saved_by(fixture, &server, &saves)?;
     let folder = Path::new(&saves).join("folder");
     disk::create_folder(&folder.join("not-empty"))?;
-    must_answer(fixture, "save as a folder's name", &act(&server, "save", "folder")?, 500);
+    fixture.must_return("save as a folder's name", &act(&server, "save", "folder")?, 500);
     for name in [".espalier-part-1", ".ESPALIER-PART-1", "x.espalier-owner"] {
-        must_answer(fixture, &format!("save as {name}"), &act(&server, "save", name)?, 400);
+        fixture.must_return(&format!("save as {name}"), &act(&server, "save", name)?, 400);
     }
     let left = disk::files_in(Path::new(&saves))?;
     fixture.must(left == ["file"], || format!("after a failed save the folder has {left:?}"));
     fixture.must(disk::read(&path)? == bytes, || "the file that was there before was changed".to_string());
     ours::remove_folder(&folder)?;
-    must_answer(fixture, "the same without the folder", &act(&server, "save", "folder")?, 200);
+    fixture.must_return("the same without the folder", &act(&server, "save", "folder")?, 200);
     Ok(())
 }

@@ -78,7 +78,7 @@ fn actions_are_refused(fixture: &mut PromiseFixture<'_>, server: &Server, what: 
         (ALICE, "restore", "hers", 200),
     ] {
         let answer = act(server, key, action, file)?;
-        must_answer(fixture, &format!("{what}: {action} of {file:?} as {key}"), &answer, expected);
+        fixture.must_return(&format!("{what}: {action} of {file:?} as {key}"), &answer, expected);
     }
     let longer = [&cases::numbered_prompt(5, PROMPT)[..], &[7; 20]].concat();
     let answer = ask_as(server, BOB, &in_slot_0(plain(&longer, 1)))?;
@@ -120,28 +120,24 @@ pub fn actions_of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = keeping(fixture)?;
     let hers = in_slot_0(question(1));
     ask_as(&server, ALICE, &hers)?;
-    must_answer(fixture, "alice saves her slot", &act(&server, ALICE, "save", "hers")?, 200);
-    must_answer(fixture, "bob saves alice's slot", &act(&server, BOB, "save", "his")?, 403);
-    must_answer(fixture, "bob erases alice's slot", &act(&server, BOB, "erase", "")?, 403);
+    fixture.must_return("alice saves her slot", &act(&server, ALICE, "save", "hers")?, 200);
+    fixture.must_return("bob saves alice's slot", &act(&server, BOB, "save", "his")?, 403);
+    fixture.must_return("bob erases alice's slot", &act(&server, BOB, "erase", "")?, 403);
     let answer = ask_as(&server, ALICE, &hers)?;
     fixture.must_have_found("alice, after bob wanted to erase her slot", &answer, PROMPT - 1);
-    must_answer(fixture, "bob restores into alice's slot", &act(&server, BOB, "restore", "hers")?, 403);
-    must_answer(fixture, "alice erases her slot", &act(&server, ALICE, "erase", "")?, 200);
-    must_answer(fixture, "bob restores alice's file", &act(&server, BOB, "restore", "hers")?, 403);
+    fixture.must_return("bob restores into alice's slot", &act(&server, BOB, "restore", "hers")?, 403);
+    fixture.must_return("alice erases her slot", &act(&server, ALICE, "erase", "")?, 200);
+    fixture.must_return("bob restores alice's file", &act(&server, BOB, "restore", "hers")?, 403);
     let answer = ask_as(&server, BOB, &hers)?;
     fixture.must_have_found("bob, after he wanted to restore alice's file", &answer, 0);
-    must_answer(fixture, "alice restores into bob's slot", &act(&server, ALICE, "restore", "hers")?, 403);
-    must_answer(fixture, "bob erases his slot", &act(&server, BOB, "erase", "")?, 200);
-    must_answer(fixture, "alice restores her file", &act(&server, ALICE, "restore", "hers")?, 200);
+    fixture.must_return("alice restores into bob's slot", &act(&server, ALICE, "restore", "hers")?, 403);
+    fixture.must_return("bob erases his slot", &act(&server, BOB, "erase", "")?, 200);
+    fixture.must_return("alice restores her file", &act(&server, ALICE, "restore", "hers")?, 200);
     // More tokens follow, so that no full block of the pool has all of them.
     let longer = [&cases::numbered_prompt(1, PROMPT)[..], &[7; 20]].concat();
     let answer = ask_as(&server, ALICE, &in_slot_0(plain(&longer, 1)))?;
     fixture.must_have_found("alice, from her restored file", &answer, PROMPT);
     Ok(())
-}
-
-fn must_answer(fixture: &mut PromiseFixture<'_>, what: &str, (status, body): &(u16, Value), expected: u16) {
-    fixture.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));
 }
 
 /// Number of tokens that bob guesses, one after the other.

@@ -9,7 +9,7 @@ use espalier_core::sys::net::client::Client;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
-use super::asking::{LIMIT, ask_as, plain, post_as, with};
+use super::asking::{LIMIT, ask_as, plain, post_as, scaled, with};
 use super::fixture::{Model, PromiseFixture};
 use crate::serving::cases;
 
@@ -146,11 +146,10 @@ pub fn kept_slot_has_an_owner(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let kept = ["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS, "--slot-save-path", &saves];
     let server = fixture.serve(Model::Adapted, &kept)?;
-    let scaled = |request, scale: f64| with(request, "lora", json!([{ "id": 0, "scale": scale }]));
     let orders: [(&str, [Value; 2], Value); 3] = [
         ("twice", [question(1), question(1)], question(1)),
         ("cache_prompt off", [question(2), with(question(2), "cache_prompt", false)], question(2)),
-        ("another scale", [scaled(question(3), 1.0), scaled(question(3), 0.5)], scaled(question(3), 0.5)),
+        ("another scale", [1.0, 0.5].map(|scale| scaled(question(3), &[scale])), scaled(question(3), &[0.5])),
     ];
     for (what, alices, bobs) in orders {
         for request in &alices {

@@ -1,17 +1,13 @@
 //! Requests that cannot share a batch take turns, and what is cached does not push out other prompts.
 
 use espalier_core::error::Result;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::asking::{ask, plain, with};
+use super::asking::{ask, plain, scaled, with};
 use super::fixture::{Model, PromiseFixture};
 use super::meanwhile::meanwhile;
 use super::retained::keeping;
 use crate::serving::cases::{self, BLOCK};
-
-fn scaled(request: Value, scale: f64) -> Value {
-    with(request, "lora", json!([{ "id": 0, "scale": scale }]))
-}
 
 /// While a long stream runs, requests with other adapter scales are answered, and so are those after them, with the
 /// same tokens as alone.
@@ -22,11 +18,12 @@ pub fn batch_keys_take_turns(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Adapted, &arguments)?;
     let requests: Vec<Value> = (0..24)
         .map(|number| {
-            scaled(cases::request(&cases::numbered_prompt(number, 20)), f64::from(number as u8 % 3) / 2.0)
+            let scale = f64::from(number as u8 % 3) / 2.0;
+            scaled(cases::request(&cases::numbered_prompt(number, 20)), &[scale])
         })
         .collect();
     let expected = requests.iter().map(|one| reference.expect(one)).collect::<Result<Vec<_>>>()?;
-    let stream = scaled(plain(&cases::numbered_prompt(100, 20), 3900), 0.0);
+    let stream = scaled(plain(&cases::numbered_prompt(100, 20), 3900), &[0.0]);
     let (response, answers) = meanwhile(&server, &stream, |running| {
         let mut answers = Vec::new();
         for request in &requests {
