@@ -89,12 +89,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         let said: Vec<String> = steps.iter().map(ToString::to_string).collect();
         return Ok(Outcome::ok(said.join("\n"), json!({ "steps": said })));
     }
-    let setup = toolchain::SetupContext {
-        layout: &context.layout,
-        tools: &pins.tools,
-        offline: context.offline,
-        ui: &context.ui,
-    };
+    let setup = toolchain::SetupContext::of(context, &pins);
     let mut written = None;
     for step in steps {
         written = image.carry_out(&step, setup)?.or(written);

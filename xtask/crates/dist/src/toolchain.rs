@@ -45,12 +45,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Build)?;
     let pins = context.pins()?;
-    let setup = toolchain::SetupContext {
-        layout: &context.layout,
-        tools: &pins.tools,
-        offline: context.offline,
-        ui: &context.ui,
-    };
+    let setup = toolchain::SetupContext::of(context, &pins);
     let (mut lines, mut entries) = (Vec::new(), Vec::new());
     for (name, entry) in wanted {
         let state = toolchain::state(name, entry, &context.layout);

@@ -154,23 +154,17 @@ fn own_moves(
     new: &[Option<NewFile>],
     choices: Choices,
 ) -> Vec<PatchMove> {
-    let series = series_move.stack.variant.name.to_string();
+    let series = series_move.stack.variant.name.as_str();
     let own = series_move.stack.own_files().iter().zip(series_move.stack.own_patches());
     let rows = own.zip(state.done.iter().skip(series_move.stack.parents)).zip(new);
     let moves = rows.map(|(((file, old), done), new)| {
         let new = new.as_ref();
-        let (fate, range_diff) = settled(old, new.map(|new| &new.patch), choices.no_range_diff);
+        let becomes = settled(old, new.map(|new| &new.patch), choices.no_range_diff);
         PatchMove {
-            series: series.clone(),
-            file: file.file.clone(),
             new_file: new.map(|new| new.file.file.clone()),
-            subject: old.subject.clone(),
-            fate,
             notes: done.notes.clone(),
             counter_in_doubt: done.counter_in_doubt,
-            conflicts: Vec::new(),
-            blocked_by: Vec::new(),
-            range_diff,
+            ..PatchMove::new(series, (&file.file, &old.subject), becomes)
         }
     });
     moves.collect()

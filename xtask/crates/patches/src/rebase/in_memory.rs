@@ -162,24 +162,13 @@ fn patch_move(
     (decision, choices): (Decision, Choices),
 ) -> PatchMove {
     let becomes = |new| settled(old, new, choices.no_range_diff);
-    let (fate, range_diff) = match decision {
+    let outcome = match decision {
         Decision::Stays => becomes(Some(new)),
         Decision::Dropped => becomes(None),
         Decision::Asks(Fate::PartlyUpstreamed) => (Fate::PartlyUpstreamed, becomes(Some(new)).1),
         Decision::Asks(fate) => (fate, None),
     };
-    PatchMove {
-        series: series_move.stack.variant.name.to_string(),
-        file: file.file.clone(),
-        new_file: None,
-        subject: old.subject.clone(),
-        fate,
-        notes: Vec::new(),
-        counter_in_doubt: false,
-        conflicts: Vec::new(),
-        blocked_by: Vec::new(),
-        range_diff,
-    }
+    PatchMove::new(series_move.stack.variant.name.as_str(), (&file.file, &old.subject), outcome)
 }
 
 /// Returns the report without its patches.

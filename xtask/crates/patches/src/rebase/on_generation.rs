@@ -343,17 +343,12 @@ fn moves(series_move: &SeriesMove<'_>, state: &SeriesState, new: &[New], choices
             new.sibling.is_some() && series_move.sibling(stack.parents + at) == new.sibling.as_ref();
         let (fate, range_diff) = settled(old, new.patch.as_ref(), choices.no_range_diff || is_known);
         let now = new.sibling.as_ref().map_or(file, |sibling| &sibling.file);
+        let fate = if new.patch.is_none() { Fate::Dropped } else { fate };
         PatchMove {
-            series: stack.variant.name.to_string(),
-            file: file.file.clone(),
             new_file: Some(now.file.clone()),
-            subject: old.subject.clone(),
-            fate: if new.patch.is_none() { Fate::Dropped } else { fate },
             notes: done.notes.clone(),
             counter_in_doubt: done.counter_in_doubt,
-            conflicts: Vec::new(),
-            blocked_by: Vec::new(),
-            range_diff,
+            ..PatchMove::new(stack.variant.name.as_str(), (&file.file, &old.subject), (fate, range_diff))
         }
     });
     moves.collect()

@@ -113,6 +113,28 @@ pub struct PatchMove {
     pub range_diff: Option<String>,
 }
 
+impl PatchMove {
+    /// Describes a patch of `series` that has no new file and needs no remark.
+    pub fn new(
+        series: &str,
+        (file, subject): (&str, &str),
+        (fate, range_diff): (Fate, Option<String>),
+    ) -> PatchMove {
+        PatchMove {
+            series: series.to_string(),
+            file: file.to_string(),
+            new_file: None,
+            subject: subject.to_string(),
+            fate,
+            notes: Vec::new(),
+            counter_in_doubt: false,
+            conflicts: Vec::new(),
+            blocked_by: Vec::new(),
+            range_diff,
+        }
+    }
+}
+
 /// The fate of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]

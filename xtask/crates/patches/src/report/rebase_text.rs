@@ -173,17 +173,10 @@ mod tests {
     use super::*;
 
     fn patch(file: &str, new_file: Option<&str>, fate: Fate) -> PatchMove {
+        let range_diff = (fate == Fate::Changed).then(|| "@@\n+x".to_string());
         PatchMove {
-            series: "p".into(),
-            file: file.into(),
             new_file: new_file.map(String::from),
-            subject: "s".into(),
-            fate,
-            notes: Vec::new(),
-            counter_in_doubt: false,
-            conflicts: Vec::new(),
-            blocked_by: Vec::new(),
-            range_diff: (fate == Fate::Changed).then(|| "@@\n+x".to_string()),
+            ..PatchMove::new("p", (file, "s"), (fate, range_diff))
         }
     }
 

@@ -74,18 +74,9 @@ pub fn labels(package: &Manifest, naming: Naming<'_>) -> BTreeMap<String, String
         ("revision", &package.tree),
         ("licenses", naming.licences),
     ];
-    let own = [
-        ("variant", &package.variant),
-        ("flavor", &package.flavor),
-        ("pin", &package.pin),
-        ("tree", &package.tree),
-    ];
     let standard =
         standard.map(|(key, value)| (format!("org.opencontainers.image.{key}"), value.to_string()));
-    standard
-        .into_iter()
-        .chain(own.map(|(key, value)| (format!("dev.espalier.{key}"), value.clone())))
-        .collect()
+    standard.into_iter().chain(own_labels(package).map(|(key, value)| (key, value.to_string()))).collect()
 }
 
 /// The labels in a configuration.
@@ -97,15 +88,15 @@ pub fn labels_of(config: &Value) -> Value {
 /// The labels that contradict the package in the image.
 #[must_use]
 pub fn lies(labels: &Value, package: &Manifest) -> Vec<String> {
-    let own = [
-        ("variant", &package.variant),
-        ("flavor", &package.flavor),
-        ("pin", &package.pin),
-        ("tree", &package.tree),
-    ];
-    let other =
-        own.into_iter().filter(|(key, value)| labels[format!("dev.espalier.{key}")] != value.as_str());
-    other.map(|(key, value)| format!("the label `dev.espalier.{key}` is not `{value}`")).collect()
+    let other = own_labels(package).into_iter().filter(|(key, value)| labels[key] != *value);
+    other.map(|(key, value)| format!("the label `{key}` is not `{value}`")).collect()
+}
+
+/// The labels that name what is in the package.
+fn own_labels(package: &Manifest) -> [(String, &str); 4] {
+    let Manifest { variant, flavor, pin, tree, .. } = package;
+    let own = [("variant", variant), ("flavor", flavor), ("pin", pin), ("tree", tree)];
+    own.map(|(key, value)| (format!("dev.espalier.{key}"), value.as_str()))
 }
 
 /// The configuration. It has no timestamp, so that building an image twice gives the same image.

@@ -17,10 +17,11 @@ use std::time::Duration;
 use espalier_core::config::flavors::platform::Platform;
 use espalier_core::config::layout::Layout;
 use espalier_core::config::name::Name;
-use espalier_core::config::pins::{Tool, Version};
+use espalier_core::config::pins::{Pins, Tool, Version};
 use espalier_core::config::toolchains::diagnosis::State;
 use espalier_core::config::toolchains::{Own, Package, Step, Toolchain};
 use espalier_core::config::words::Inside;
+use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::machine::{disk, ours};
@@ -37,6 +38,14 @@ pub struct SetupContext<'a> {
     pub offline: bool,
     /// Output for status lines and progress.
     pub ui: &'a Ui,
+}
+
+impl<'a> SetupContext<'a> {
+    /// The context of a command.
+    pub fn of(context: &'a Context, pins: &'a Pins) -> SetupContext<'a> {
+        let Context { layout, offline, ui, .. } = context;
+        SetupContext { layout, tools: &pins.tools, offline: *offline, ui }
+    }
 }
 
 /// A client that prints nothing and whose folder does not grow for this long is killed.
