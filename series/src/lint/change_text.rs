@@ -1,6 +1,5 @@
 //! The change of a patch as text, without what follows from the tree that it is applied to.
 
-use crate::model::hunk_lines::LineKind;
 use crate::model::mode::FileMode;
 use crate::model::patch::{BinaryHalf, Change, Content, FilePatch, FileSide, Hunk, Patch};
 use crate::model::path::RepoPath;
@@ -85,11 +84,7 @@ fn add_hunk(text: &mut Vec<u8>, hunk: &Hunk) {
     }
     text.push(b'\n');
     for line in hunk.lines.iter() {
-        text.push(match line.kind {
-            LineKind::Context => b' ',
-            LineKind::Add => b'+',
-            LineKind::Delete => b'-',
-        });
+        text.push(line.kind.sign());
         text.extend_from_slice(line.bytes);
         if line.lacks_final_newline() {
             text.extend_from_slice(b"\n\\\n");

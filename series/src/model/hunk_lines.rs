@@ -11,6 +11,17 @@ pub enum LineKind {
     Delete,
 }
 
+impl LineKind {
+    /// Returns the sign that such a line begins with in a diff.
+    pub fn sign(self) -> u8 {
+        match self {
+            LineKind::Context => b' ',
+            LineKind::Add => b'+',
+            LineKind::Delete => b'-',
+        }
+    }
+}
+
 /// One line of a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HunkLine<'a> {

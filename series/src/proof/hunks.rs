@@ -85,15 +85,7 @@ fn changed_lines(hunk: &Hunk) -> HashMap<(bool, &[u8]), usize> {
 }
 
 fn signed_lines(hunk: &Hunk) -> Vec<(u8, &[u8])> {
-    hunk.lines.iter().map(|line| (sign(line.kind), line.bytes)).collect()
-}
-
-fn sign(kind: LineKind) -> u8 {
-    match kind {
-        LineKind::Context => b' ',
-        LineKind::Add => b'+',
-        LineKind::Delete => b'-',
-    }
+    hunk.lines.iter().map(|line| (line.kind.sign(), line.bytes)).collect()
 }
 
 fn shown(hunk: &Hunk) -> String {

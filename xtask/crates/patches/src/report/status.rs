@@ -328,11 +328,7 @@ fn describe_change(file: &FilePatch) -> &'static str {
 }
 
 pub(super) fn signed_line(kind: LineKind, bytes: &[u8]) -> String {
-    let sign = match kind {
-        LineKind::Context => ' ',
-        LineKind::Add => '+',
-        LineKind::Delete => '-',
-    };
+    let sign = char::from(kind.sign());
     let text = espalier_series::lossy(bytes);
     let shown = text.trim_end_matches(['\n', '\r']);
     format!("{sign}{}", visible(shown))

@@ -1,6 +1,6 @@
 //! Diffs, as text.
 
-use espalier_series::{Hunk, LineKind};
+use espalier_series::Hunk;
 
 use crate::report::content::PathText;
 
@@ -51,11 +51,7 @@ fn add_hunk(text: &mut Vec<u8>, hunk: &Hunk) {
     }
     text.push(b'\n');
     for line in hunk.lines.iter() {
-        text.push(match line.kind {
-            LineKind::Context => b' ',
-            LineKind::Add => b'+',
-            LineKind::Delete => b'-',
-        });
+        text.push(line.kind.sign());
         text.extend(line.bytes);
         if line.lacks_final_newline() {
             text.extend(b"\n\\ No newline at end of file\n");
