@@ -12,3 +12,6 @@ pub mod root;
 pub mod run_lock;
 pub mod stage;
 pub mod undo;
+
+#[cfg(test)]
+mod testing;

@@ -175,152 +175,120 @@ fn waits(layout: &Layout, pending: &Pending, changed: &[String]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::project::inputs::{PatchFile, read_folder};
     use crate::sys::project::record::MARKER;
     use crate::sys::project::stage::Stage;
+    use crate::sys::project::testing::TestProject;
     use crate::ui::Talk;
 
-    struct Place {
-        _folder: tempfile::TempDir,
-        layout: Layout,
-    }
+    const OLD: [&str; 3] = ["page=old", "patches/1.patch=one", "patches/2.patch=two"];
+    const NEW: [&str; 4] = ["page=new", "patches/1.patch=new", "patches/3.patch=one", "patches/4.patch=four"];
 
-    impl Place {
-        /// Creates a project with a series of two patches, and a page.
-        fn new() -> Place {
-            let folder = tempfile::tempdir().unwrap();
-            let place = Place { layout: Layout::new(folder.path()), _folder: folder };
-            crate::sys::machine::ours::claim(&place.layout).unwrap();
-            place.write("patches/1.patch", "one");
-            place.write("patches/2.patch", "two");
-            place.write("page", "old");
-            place
-        }
-
+    impl TestProject {
         /// Stages a change that makes the series three patches long and changes the page.
         fn stage(&self) -> Stage {
-            let mut stage = Stage::begin(&self.layout).unwrap();
-            let read = read_folder(&self.layout, "patches").unwrap();
-            let new = [("1", "new"), ("3", "one"), ("4", "four")]
-                .map(|(name, text)| PatchFile::new(format!("patches/{name}.patch"), text.into()));
-            stage.replace_series("patches", &read, &new).unwrap();
-            stage.write("page", b"new").unwrap();
-            stage
+            self.stage_series([("1", "new"), ("3", "one"), ("4", "four")])
         }
 
-        /// As [`Place::new`], with the change committed but not yet performed.
-        fn decided() -> Place {
-            let place = Place::new();
-            let stage = place.stage();
+        /// Creates a project with a change that is committed but not yet performed.
+        fn decided() -> TestProject {
+            let project = TestProject::with(&OLD);
+            let stage = project.stage();
             let pending = stage.pending("a test".to_string());
             let marker = serde_json::to_vec(&pending).unwrap();
             disk::write_atomically(&stage.layout().pins().with_file_name(MARKER), &marker).unwrap();
-            ours::rename(&place.layout.scratch().join("stage"), &place.layout.pending()).unwrap();
-            place
-        }
-
-        fn write(&self, path: &str, text: &str) {
-            disk::write_atomically(&self.layout.root().join(path), text.as_bytes()).unwrap();
+            ours::rename(&project.layout.scratch().join("stage"), &project.layout.pending()).unwrap();
+            project
         }
 
         fn settle(&self) -> Result<crate::sys::project::door::Settled> {
             crate::sys::project::door::settle(&self.layout, &Ui::new(Talk::Quiet))
         }
-
-        fn found(&self) -> Vec<String> {
-            let files = disk::files_below(self.layout.root()).unwrap();
-            let ours = files.iter().filter(|path| !path.starts_with("target"));
-            let text = |path: &Path| disk::read_text(&self.layout.root().join(path)).unwrap();
-            ours.map(|path| format!("{}={}", path.display(), text(path))).collect()
-        }
     }
-
-    const OLD: [&str; 3] = ["page=old", "patches/1.patch=one", "patches/2.patch=two"];
-    const NEW: [&str; 4] = ["page=new", "patches/1.patch=new", "patches/3.patch=one", "patches/4.patch=four"];
 
     #[test]
     fn all_of_it_changes_or_nothing() {
-        let place = Place::new();
-        drop(place.stage());
-        assert_eq!(place.found(), OLD);
-        place.stage().commit("a test".to_string()).unwrap();
-        assert_eq!(place.found(), NEW);
+        let project = TestProject::with(&OLD);
+        drop(project.stage());
+        assert_eq!(project.found(), OLD);
+        project.stage().commit("a test".to_string()).unwrap();
+        assert_eq!(project.found(), NEW);
         assert!(
-            !disk::exists(&place.layout.pending()) && !disk::exists(&place.layout.scratch().join("stage"))
+            !disk::exists(&project.layout.pending())
+                && !disk::exists(&project.layout.scratch().join("stage"))
         );
     }
 
     #[test]
     fn cut_short_at_any_file_it_is_finished() {
-        let steps: [fn(&Place); 6] = [
-            |place| place.write("page", "new"),
-            |place| place.write("patches/1.patch", "new"),
-            |place| place.write("patches/3.patch", "one"),
-            |place| place.write(&format!("patches/{}x", disk::TEMPORARY_PREFIX), "fo"),
-            |place| place.write("patches/4.patch", "four"),
-            |place| disk::remove_file(&place.layout.root().join("patches/2.patch")).unwrap(),
+        let steps: [fn(&TestProject); 6] = [
+            |project| project.write("page", "new"),
+            |project| project.write("patches/1.patch", "new"),
+            |project| project.write("patches/3.patch", "one"),
+            |project| project.write(&format!("patches/{}x", disk::TEMPORARY_PREFIX), "fo"),
+            |project| project.write("patches/4.patch", "four"),
+            |project| disk::remove_file(&project.layout.root().join("patches/2.patch")).unwrap(),
         ];
         for count in 0..=steps.len() {
-            let place = Place::decided();
-            steps[..count].iter().for_each(|step| step(&place));
-            place.settle().unwrap();
-            assert_eq!(place.found(), NEW);
-            assert!(!disk::exists(&place.layout.pending()));
+            let project = TestProject::decided();
+            steps[..count].iter().for_each(|step| step(&project));
+            project.settle().unwrap();
+            assert_eq!(project.found(), NEW);
+            assert!(!disk::exists(&project.layout.pending()));
         }
     }
 
     #[test]
     fn concurrent_edits_of_a_user_are_not_overwritten() {
         for path in ["page", "patches/1.patch", "patches/4.patch", "patches/5.patch"] {
-            let place = Place::decided();
-            place.write(path, "mine");
-            let before = place.found();
-            let error = place.settle().unwrap_err();
+            let project = TestProject::decided();
+            project.write(path, "mine");
+            let before = project.found();
+            let error = project.settle().unwrap_err();
             assert_eq!(error.kind, Kind::Conflict);
             assert!(error.to_string().contains(&format!("mv {path} {path}.mine")), "{error}");
-            assert_eq!(place.found(), before);
-            place.write(&format!("{path}.mine"), "kept");
-            let error = place.settle().unwrap_err().to_string();
+            assert_eq!(project.found(), before);
+            project.write(&format!("{path}.mine"), "kept");
+            let error = project.settle().unwrap_err().to_string();
             assert!(error.contains(&format!("mv {path} {path}.mine2")), "{error}");
-            disk::remove_file(&place.layout.root().join(format!("{path}.mine"))).unwrap();
+            disk::remove_file(&project.layout.root().join(format!("{path}.mine"))).unwrap();
             let old = OLD.iter().find_map(|old| old.strip_prefix(&format!("{path}=")));
             match old {
-                Some(text) => place.write(path, text),
-                None => disk::remove_file(&place.layout.root().join(path)).unwrap(),
+                Some(text) => project.write(path, text),
+                None => disk::remove_file(&project.layout.root().join(path)).unwrap(),
             }
-            place.settle().unwrap();
-            assert_eq!(place.found(), NEW);
+            project.settle().unwrap();
+            assert_eq!(project.found(), NEW);
         }
     }
 
     #[test]
     fn edits_before_the_commit_point_are_refused_and_nothing_is_pending() {
-        let changes: [fn(&Place); 4] = [
-            |place| place.write("page", "mine"),
-            |place| place.write("patches/2.patch", "mine"),
-            |place| place.write("patches/5.patch", "mine"),
-            |place| place.write("target/espalier/tmp/stage/page", "another command's"),
+        let changes: [fn(&TestProject); 4] = [
+            |project| project.write("page", "mine"),
+            |project| project.write("patches/2.patch", "mine"),
+            |project| project.write("patches/5.patch", "mine"),
+            |project| project.write("target/espalier/tmp/stage/page", "another command's"),
         ];
         for change in changes {
-            let place = Place::new();
-            let stage = place.stage();
-            change(&place);
-            let before = place.found();
+            let project = TestProject::with(&OLD);
+            let stage = project.stage();
+            change(&project);
+            let before = project.found();
             let error = stage.commit("a test".to_string()).unwrap_err();
             assert_eq!(error.kind, Kind::Conflict);
-            assert_eq!(place.found(), before);
-            place.settle().unwrap();
-            assert_eq!(place.found(), before, "{error}");
+            assert_eq!(project.found(), before);
+            project.settle().unwrap();
+            assert_eq!(project.found(), before, "{error}");
         }
     }
 
     #[test]
     fn a_record_that_leads_out_of_the_project_is_refused() {
-        let place = Place::decided();
-        let marker = place.layout.pending().join(MARKER);
+        let project = TestProject::decided();
+        let marker = project.layout.pending().join(MARKER);
         let text = disk::read_text(&marker).unwrap().replace("\"page\"", "\"../page\"");
         disk::write_atomically(&marker, text.as_bytes()).unwrap();
-        assert!(place.settle().unwrap_err().to_string().contains("it names `../page`"));
-        assert_eq!(place.found(), OLD);
+        assert!(project.settle().unwrap_err().to_string().contains("it names `../page`"));
+        assert_eq!(project.found(), OLD);
     }
 }

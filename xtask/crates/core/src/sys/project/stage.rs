@@ -226,22 +226,10 @@ mod tests {
     use super::*;
     use crate::sys::project::garbage;
     use crate::sys::project::run_lock::{self, Access};
+    use crate::sys::project::testing::TestProject;
     use crate::ui::{Talk, Ui};
 
-    struct Place {
-        _folder: tempfile::TempDir,
-        layout: Layout,
-    }
-
-    impl Place {
-        fn new() -> Place {
-            let folder = tempfile::tempdir().unwrap();
-            let place = Place { layout: Layout::new(folder.path()), _folder: folder };
-            ours::claim(&place.layout).unwrap();
-            disk::write_atomically(&place.layout.root().join("page"), b"old").unwrap();
-            place
-        }
-
+    impl TestProject {
         fn begin_long(&self, text: &str) -> Stage {
             let mut stage = Stage::begin_long(&self.layout).unwrap();
             stage.write("page", text.as_bytes()).unwrap();
@@ -265,39 +253,39 @@ mod tests {
 
     #[test]
     fn a_long_stage_outlasts_another_one_and_other_runs() {
-        let place = Place::new();
-        let stage = place.begin_long("new");
-        drop(place.begin_long("refused"));
-        place.take_locks();
-        assert_eq!(garbage::borrower(&place.layout), Some(stage.folder.clone()));
+        let project = TestProject::with(&["page=old"]);
+        let stage = project.begin_long("new");
+        drop(project.begin_long("refused"));
+        project.take_locks();
+        assert_eq!(garbage::borrower(&project.layout), Some(stage.folder.clone()));
         stage.commit("a test".to_string()).unwrap();
-        assert_eq!((place.page(), place.is_empty()), ("new".to_string(), true));
+        assert_eq!((project.page(), project.is_empty()), ("new".to_string(), true));
     }
 
     #[test]
     fn of_two_long_stages_the_first_one_is_committed() {
-        let place = Place::new();
-        let (first, second) = (place.begin_long("first"), place.begin_long("second"));
+        let project = TestProject::with(&["page=old"]);
+        let (first, second) = (project.begin_long("first"), project.begin_long("second"));
         second.commit("the second".to_string()).unwrap();
         let error = first.commit("the first".to_string()).unwrap_err();
         assert!(error.to_string().contains("the first was changed meanwhile"), "{error}");
-        assert_eq!((place.page(), place.is_empty()), ("second".to_string(), true));
+        assert_eq!((project.page(), project.is_empty()), ("second".to_string(), true));
     }
 
     /// A caller that replaces a series has its patches only: siblings follow, or go with their patch.
     #[test]
     fn siblings_follow_their_patches() {
-        let place = Place::new();
+        let project = TestProject::with(&["page=old"]);
         let file = |name: &str| PatchFile::new(format!("patches/{name}"), name.as_bytes().to_vec());
         let all = ["0001-a.patch", "0001-a@b1.patch", "0002-b.patch", "0002-b@b1.patch", "0002-b@b2.patch"];
         for patch in all.map(file) {
-            disk::write_atomically(&place.layout.root().join(&patch.file), &patch.bytes).unwrap();
+            disk::write_atomically(&project.layout.root().join(&patch.file), &patch.bytes).unwrap();
         }
-        let mut stage = Stage::begin(&place.layout).unwrap();
+        let mut stage = Stage::begin(&project.layout).unwrap();
         let read = ["0001-a.patch", "0002-b.patch"].map(file);
         stage.replace_series("patches", &read, &[file("0001-b.patch")]).unwrap();
         stage.commit("a test".to_string()).unwrap();
-        let left = read_folder(&place.layout, "patches").unwrap();
+        let left = read_folder(&project.layout, "patches").unwrap();
         let names: Vec<&str> = left.iter().map(PatchFile::name).collect();
         assert_eq!(names, ["0001-b.patch", "0001-b@b1.patch", "0001-b@b2.patch"]);
         assert_eq!(left[1].bytes, b"0002-b@b1.patch");
@@ -306,18 +294,18 @@ mod tests {
     /// A killed process leaves the folder and the lock file, which the system has released.
     #[test]
     fn a_stage_without_an_owner_is_swept() {
-        let place = Place::new();
-        let kept = place.begin_long("new");
-        let stages = place.layout.stages();
+        let project = TestProject::with(&["page=old"]);
+        let kept = project.begin_long("new");
+        let stages = project.layout.stages();
         // The last two: by an earlier version, whose stage was this folder.
         for path in ["stage-killed/pins.toml", "stage-killed.lock", "pins.toml", "patches/paged/0001-a.patch"]
         {
             disk::write_atomically(&stages.join(path), b"left").unwrap();
         }
-        place.take_locks();
+        project.take_locks();
         assert_eq!(disk::folders_in(&stages), std::slice::from_ref(&kept.folder));
         drop(kept);
-        assert!(place.is_empty());
-        assert_eq!(garbage::borrower(&place.layout), None);
+        assert!(project.is_empty());
+        assert_eq!(garbage::borrower(&project.layout), None);
     }
 }

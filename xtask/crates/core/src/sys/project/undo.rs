@@ -172,77 +172,44 @@ fn is_movable(layout: &Layout, moved: &PendingRef) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::machine::ours;
-    use crate::sys::project::inputs::{PatchFile, read_folder};
     use crate::sys::project::record::OLD;
     use crate::sys::project::stage::Stage;
-
-    struct Place {
-        _folder: tempfile::TempDir,
-        layout: Layout,
-    }
+    use crate::sys::project::testing::TestProject;
 
     const OLD_FILES: [&str; 4] =
         ["page=old", "patches/1.patch=one", "patches/2.patch=two", "patches/3.patch=3"];
     const NEW_FILES: [&str; 4] =
         ["page=new", "patches/1.patch=new", "patches/3.patch=3", "patches/4.patch=four"];
 
-    impl Place {
-        fn new() -> Place {
-            let folder = tempfile::tempdir().unwrap();
-            let place = Place { layout: Layout::new(folder.path()), _folder: folder };
-            ours::claim(&place.layout).unwrap();
-            for file in OLD_FILES {
-                let (path, text) = file.split_once('=').unwrap();
-                place.write(path, text);
-            }
-            place
-        }
-
-        /// As [`Place::new`], after a change of a page and a series: a patch is changed, one is removed, one stays,
-        /// and one is added.
-        fn changed() -> Place {
-            let place = Place::new();
-            let mut stage = Stage::begin(&place.layout).unwrap();
-            let read = read_folder(&place.layout, "patches").unwrap();
-            let new = [("1", "new"), ("3", "3"), ("4", "four")]
-                .map(|(name, text)| PatchFile::new(format!("patches/{name}.patch"), text.into()));
-            stage.replace_series("patches", &read, &new).unwrap();
-            stage.write("page", b"new").unwrap();
+    impl TestProject {
+        /// Creates a project after a change of a page and a series: a patch is changed, one is removed, one stays, and
+        /// one is added.
+        fn changed() -> TestProject {
+            let project = TestProject::with(&OLD_FILES);
+            let stage = project.stage_series([("1", "new"), ("3", "3"), ("4", "four")]);
             stage.commit("a test".to_string()).unwrap();
-            assert_eq!(place.found(), NEW_FILES);
-            place
-        }
-
-        fn write(&self, path: &str, text: &str) {
-            disk::write_atomically(&self.layout.root().join(path), text.as_bytes()).unwrap();
+            assert_eq!(project.found(), NEW_FILES);
+            project
         }
 
         fn undo(&self) -> Result<()> {
             Undo::prepare(&self.layout)?.perform(&self.layout)
         }
-
-        fn found(&self) -> Vec<String> {
-            let files = disk::files_below(self.layout.root()).unwrap();
-            let ours = files.iter().filter(|path| !path.starts_with("target"));
-            let text = |path: &Path| disk::read_text(&self.layout.root().join(path)).unwrap();
-            ours.map(|path| format!("{}={}", path.display(), text(path))).collect()
-        }
     }
 
     #[test]
     fn an_undo_restores_everything_and_a_second_one_makes_the_change_again() {
-        let place = Place::changed();
+        let project = TestProject::changed();
         for round in 0..3 {
-            let undo = Undo::prepare(&place.layout).unwrap();
+            let undo = Undo::prepare(&project.layout).unwrap();
             assert_eq!((undo.pending.what.as_str(), undo.pending.is_undo), ("a test", true), "{round}");
-            undo.perform(&place.layout).unwrap();
-            assert_eq!(place.found(), OLD_FILES);
-            assert!(!Undo::prepare(&place.layout).unwrap().pending.is_undo);
-            place.undo().unwrap();
-            assert_eq!(place.found(), NEW_FILES);
+            undo.perform(&project.layout).unwrap();
+            assert_eq!(project.found(), OLD_FILES);
+            assert!(!Undo::prepare(&project.layout).unwrap().pending.is_undo);
+            project.undo().unwrap();
+            assert_eq!(project.found(), NEW_FILES);
         }
-        assert!(disk::files_below(&place.layout.scratch()).unwrap().is_empty());
+        assert!(disk::files_below(&project.layout.scratch()).unwrap().is_empty());
     }
 
     #[test]
@@ -255,21 +222,21 @@ mod tests {
             "patches/4.patch",
             "patches/5.patch",
         ] {
-            let place = Place::changed();
-            place.write(path, "mine");
-            let before = place.found();
-            let error = place.undo().unwrap_err();
+            let project = TestProject::changed();
+            project.write(path, "mine");
+            let before = project.found();
+            let error = project.undo().unwrap_err();
             assert_eq!(error.kind, Kind::Conflict);
             assert!(error.details.contains(&path.to_string()), "{error}");
             assert!(error.to_string().contains(&format!("mv {path} {path}.mine")), "{error}");
-            assert_eq!(place.found(), before);
+            assert_eq!(project.found(), before);
         }
-        let place = Place::changed();
-        disk::remove_file(&place.layout.root().join("page")).unwrap();
-        let error = place.undo().unwrap_err().to_string();
+        let project = TestProject::changed();
+        disk::remove_file(&project.layout.root().join("page")).unwrap();
+        let error = project.undo().unwrap_err().to_string();
         assert!(error.contains(": cp target/espalier/undo/page page    # then"), "{error}");
-        std::fs::remove_dir_all(place.layout.root().join("patches")).unwrap();
-        let error = place.undo().unwrap_err().to_string();
+        std::fs::remove_dir_all(project.layout.root().join("patches")).unwrap();
+        let error = project.undo().unwrap_err().to_string();
         let command = "mkdir -p patches && cp target/espalier/undo/patches/4.patch patches/4.patch    # then";
         assert!(error.contains(command), "{error}");
     }
@@ -277,11 +244,11 @@ mod tests {
     /// A file that was moved aside before is not overwritten by the next one.
     #[test]
     fn a_file_that_was_moved_aside_is_kept() {
-        let place = Place::changed();
-        place.write("page", "mine");
+        let project = TestProject::changed();
+        project.write("page", "mine");
         for (kept, next) in [("page.mine", "page.mine2"), ("page.mine2", "page.mine3")] {
-            place.write(kept, "kept");
-            let error = place.undo().unwrap_err().to_string();
+            project.write(kept, "kept");
+            let error = project.undo().unwrap_err().to_string();
             assert!(
                 error.contains(&format!(": mv page {next} && cp target/espalier/undo/page page ")),
                 "{error}"
@@ -291,15 +258,15 @@ mod tests {
 
     #[test]
     fn without_a_change_there_is_nothing_to_undo() {
-        let place = Place::new();
-        assert!(place.undo().unwrap_err().to_string().contains("there is nothing to undo\n"));
-        let place = Place::changed();
+        let project = TestProject::with(&OLD_FILES);
+        assert!(project.undo().unwrap_err().to_string().contains("there is nothing to undo\n"));
+        let project = TestProject::changed();
         for file in OLD_FILES {
             let (path, text) = file.split_once('=').unwrap();
-            place.write(path, text);
+            project.write(path, text);
         }
-        disk::remove_file(&place.layout.root().join("patches/4.patch")).unwrap();
-        let error = place.undo().unwrap_err().to_string();
+        disk::remove_file(&project.layout.root().join("patches/4.patch")).unwrap();
+        let error = project.undo().unwrap_err().to_string();
         assert!(
             error.contains("there is nothing to undo: the files are as they were before a test"),
             "{error}"
@@ -308,70 +275,70 @@ mod tests {
 
     #[test]
     fn only_the_last_change_is_recorded_and_one_without_effect_is_none() {
-        let place = Place::changed();
+        let project = TestProject::changed();
         let page = |text: &str| {
-            let mut stage = Stage::begin(&place.layout).unwrap();
+            let mut stage = Stage::begin(&project.layout).unwrap();
             stage.write("page", text.as_bytes()).unwrap();
             stage.commit(format!("the page {text}")).unwrap();
         };
         page("newest");
         page("newest");
-        let record = disk::files_below(&place.layout.undo()).unwrap();
+        let record = disk::files_below(&project.layout.undo()).unwrap();
         let names: Vec<String> = record.iter().map(|path| path.display().to_string()).collect();
         assert_eq!(names, [".espalier-old/page", "page", "pending.json"]);
-        place.undo().unwrap();
-        assert_eq!(place.found(), NEW_FILES);
+        project.undo().unwrap();
+        assert_eq!(project.found(), NEW_FILES);
     }
 
-    fn write_report(place: &Place, text: &str) {
-        let mut stage = Stage::begin(&place.layout).unwrap();
+    fn write_report(project: &TestProject, text: &str) {
+        let mut stage = Stage::begin(&project.layout).unwrap();
         stage.write("report", text.as_bytes()).unwrap();
         stage.commit_with_last("the report".to_string()).unwrap();
     }
 
     #[test]
     fn a_report_on_the_last_change_is_undone_with_it() {
-        let place = Place::changed();
+        let project = TestProject::changed();
         // The second one replaces the first.
         for text in ["first", "second"] {
-            write_report(&place, text);
+            write_report(&project, text);
             let report = format!("report={text}");
-            assert_eq!(place.found(), [&NEW_FILES[..], &[report.as_str()]].concat());
+            assert_eq!(project.found(), [&NEW_FILES[..], &[report.as_str()]].concat());
         }
         for _ in 0..2 {
-            let undo = Undo::prepare(&place.layout).unwrap();
+            let undo = Undo::prepare(&project.layout).unwrap();
             assert_eq!((undo.pending.what.as_str(), undo.pending.is_undo), ("a test", true));
-            undo.perform(&place.layout).unwrap();
-            assert_eq!(place.found(), OLD_FILES);
-            place.undo().unwrap();
-            assert_eq!(place.found(), [&NEW_FILES[..], &["report=second"]].concat());
+            undo.perform(&project.layout).unwrap();
+            assert_eq!(project.found(), OLD_FILES);
+            project.undo().unwrap();
+            assert_eq!(project.found(), [&NEW_FILES[..], &["report=second"]].concat());
         }
-        assert!(disk::files_below(&place.layout.scratch()).unwrap().is_empty());
+        assert!(disk::files_below(&project.layout.scratch()).unwrap().is_empty());
     }
 
     #[test]
     fn a_report_written_after_other_changes_is_a_change_of_its_own() {
-        let place = Place::changed();
-        place.write("page", "mine");
-        let before = place.found();
-        write_report(&place, "new");
-        assert_eq!(Undo::prepare(&place.layout).unwrap().pending.what, "the report");
-        place.undo().unwrap();
-        assert_eq!(place.found(), before);
+        let project = TestProject::changed();
+        project.write("page", "mine");
+        let before = project.found();
+        write_report(&project, "new");
+        assert_eq!(Undo::prepare(&project.layout).unwrap().pending.what, "the report");
+        project.undo().unwrap();
+        assert_eq!(project.found(), before);
         // So is the first change.
-        let place = Place::new();
-        write_report(&place, "new");
-        place.undo().unwrap();
-        assert_eq!(place.found(), OLD_FILES);
+        let project = TestProject::with(&OLD_FILES);
+        write_report(&project, "new");
+        project.undo().unwrap();
+        assert_eq!(project.found(), OLD_FILES);
     }
 
     #[test]
     fn a_damaged_record_is_not_restored() {
-        let place = Place::changed();
-        let saved = place.layout.undo().join(OLD).join("page");
+        let project = TestProject::changed();
+        let saved = project.layout.undo().join(OLD).join("page");
         disk::write_atomically(&saved, b"odd").unwrap();
-        let error = place.undo().unwrap_err().to_string();
+        let error = project.undo().unwrap_err().to_string();
         assert!(error.contains("the record of the last change is damaged\n  `page` is not in it"), "{error}");
-        assert_eq!(place.found(), NEW_FILES);
+        assert_eq!(project.found(), NEW_FILES);
     }
 }
