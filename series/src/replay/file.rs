@@ -250,18 +250,8 @@ impl FileReplay<'_, '_> {
         ours: &Version,
         theirs: &NewFile,
     ) -> Result<Result<Merged, Unmerged>, TreeError> {
-        if ours.id == base.id {
-            return Ok(Ok(Merged {
-                id: theirs.id,
-                content: theirs.content.clone(),
-                merge_kind: if self.is_pre_image(ours) { MergeKind::Unchanged } else { MergeKind::Placed },
-                hunks: self.every_hunk(HunkClass::Exact),
-            }));
-        }
-        if theirs.id == base.id || theirs.id == ours.id {
-            let merge_kind = if self.is_pre_image(ours) { MergeKind::Unchanged } else { MergeKind::Merged };
-            let hunks = self.every_hunk(HunkClass::Upstreamed);
-            return Ok(Ok(Merged { id: ours.id, content: None, merge_kind, hunks }));
+        if let Some(merged) = self.merge_by_id(base, ours, theirs) {
+            return Ok(Ok(merged));
         }
         let binary = || {
             let hunks = self.every_hunk(HunkClass::Conflict);
@@ -290,6 +280,25 @@ impl FileReplay<'_, '_> {
             MergeResult::Ambiguous(ambiguities) => ConflictReason::LookAlike { ambiguities },
         };
         Ok(Err(Unmerged { reason, marked: Some(text), hunks }))
+    }
+
+    /// Returns the content if one side has not changed it, or both have changed it to the same.
+    fn merge_by_id(&self, base: &Version, ours: &Version, theirs: &NewFile) -> Option<Merged> {
+        let kind = |otherwise| if self.is_pre_image(ours) { MergeKind::Unchanged } else { otherwise };
+        if ours.id == base.id {
+            return Some(Merged {
+                id: theirs.id,
+                content: theirs.content.clone(),
+                merge_kind: kind(MergeKind::Placed),
+                hunks: self.every_hunk(HunkClass::Exact),
+            });
+        }
+        (theirs.id == base.id || theirs.id == ours.id).then(|| Merged {
+            id: ours.id,
+            content: None,
+            merge_kind: kind(MergeKind::Merged),
+            hunks: self.every_hunk(HunkClass::Upstreamed),
+        })
     }
 
     /// Returns the file `base` of the pin and the file `ours` of the new upstream tree; `None` if either is missing.

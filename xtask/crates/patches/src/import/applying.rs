@@ -41,6 +41,10 @@ pub fn sequence_of(
     let mut progress = ui.progress("patches", Some(loose.patches.len() as u64), Unit::Steps);
     for (done, patch) in (1..).zip(&loose.patches) {
         let Attempt { applied, notes: guesses, way_out } = apply_anyhow(repo, tree, patch)?;
+        let applied = match applied {
+            Applied::Tree(new, _) if new == tree => Applied::There,
+            other => other,
+        };
         match applied {
             Applied::Not(why) => {
                 misfits.push(format!("{}: {}", patch.origin, why.join("; ")));
@@ -49,10 +53,6 @@ pub fn sequence_of(
             // The build of a recipe would stop there.
             Applied::There if patch.options.is_of_recipe => without_effect.push(&patch.origin),
             Applied::There => sequence.drop(patch.origin.clone(), THERE),
-            Applied::Tree(new, _) if new == tree && patch.options.is_of_recipe => {
-                without_effect.push(&patch.origin);
-            }
-            Applied::Tree(new, _) if new == tree => sequence.drop(patch.origin.clone(), THERE),
             Applied::Tree(new, placed) => {
                 let new = left_out.without(new)?;
                 if new == tree {

@@ -171,35 +171,56 @@ fn with_state(
     state.edit.extend(edit_stops(&target, wishes.edit, &state.series)?);
     let repo = RebaseRepo::open(&home)?;
     if state.ready {
-        let here = Place::of(&target, &state)?;
-        let Solved { done, same, beside } = match decision {
-            // The patch was handed over before the present choices were made.
-            Decision::Solved(allowed) => solved(&here, &repo, &waiting, allowed)?,
-            Decision::Skip => Solved { done: skipped(&here), same: Vec::new(), beside: Vec::new() },
-        };
-        state.same_functions.extend(same);
-        let series = state.series.get_mut(here.series).ok_or_else(beyond)?;
-        series.done.push(done.clone());
-        state.leave_stop();
-        conflict::write_state(&home, &state)?;
-        conflict::remove_package(&home)?;
-        confirm(&here, &waiting, (&done, &beside));
+        leave_stop(&target, &repo, (&home, &waiting, &mut state), decision)?;
     }
-    let walked = go_on(&target, &repo, &mut state);
-    match walked? {
+    let walked = go_on(&target, &repo, &mut state)?;
+    conclude(&target, &repo, (&home, &mut state), walked)
+}
+
+/// Carries out the decision about the patch at which the rebase waits, in `state`; it waits as `waiting` says.
+fn leave_stop(
+    target: &Target<'_>,
+    repo: &RebaseRepo,
+    (home, waiting, state): (&Path, &RebaseState, &mut RebaseState),
+    decision: &Decision,
+) -> Result<()> {
+    let here = Place::of(target, state)?;
+    let Solved { done, same, beside } = match decision {
+        // The patch was handed over before the present choices were made.
+        Decision::Solved(allowed) => solved(&here, repo, waiting, allowed)?,
+        Decision::Skip => Solved { done: skipped(&here), same: Vec::new(), beside: Vec::new() },
+    };
+    state.same_functions.extend(same);
+    let series = state.series.get_mut(here.series).ok_or_else(beyond)?;
+    series.done.push(done.clone());
+    state.leave_stop();
+    conflict::write_state(home, state)?;
+    conflict::remove_package(home)?;
+    confirm(&here, waiting, (&done, &beside));
+    Ok(())
+}
+
+/// Prepares the result after the last patch; otherwise reports why the replay stopped.
+fn conclude(
+    target: &Target<'_>,
+    repo: &RebaseRepo,
+    (home, state): (&Path, &mut RebaseState),
+    walked: Walked,
+) -> Result<Prepared> {
+    match walked {
         Walked::ToTheEnd => {
-            conflict::write_state(&home, &state)?;
-            finish::prepare(&target, &repo, &state)
+            conflict::write_state(home, state)?;
+            finish::prepare(target, repo, state)
         }
         Walked::Refused(refusal) => {
-            conflict::write_state(&home, &state)?;
+            conflict::write_state(home, state)?;
             // A killed run may have left it.
-            conflict::remove_package(&home)?;
+            conflict::remove_package(home)?;
             let command = "cargo xtask rebase --continue";
             let error = refusal.with_hints(&format!(": {command}"), command);
             Err(error.hint("or abort the rebase; nothing has changed: cargo xtask rebase --abort"))
         }
-        Walked::Stopped(stop) => conflict::hand_over(&target, &repo, &mut state, *stop),
+        Walked::Stopped(stop) => conflict::hand_over(target, repo, state, *stop),
     }
 }
 

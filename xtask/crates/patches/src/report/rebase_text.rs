@@ -13,25 +13,8 @@ const REFERENCES_SHOWN: usize = 20;
 pub fn text(report: &RebaseReport) -> String {
     let mut text = format!("{}\n", headline(report));
     report.to.notice().iter().for_each(|notice| text += &format!("{notice}\n"));
-    let width = report.patches.iter().map(|patch| patch.fate.describe().len()).max().unwrap_or(0);
-    let mut series = None;
-    for patch in &report.patches {
-        if series.replace(&patch.series) != Some(&patch.series) {
-            text += "\n";
-        }
-        text += &format!("  {:width$}  {}{}\n", patch.fate.describe(), name(patch), remark(patch));
-        for note in patch.notes.iter().chain(&patch.conflicts) {
-            let indent = " ".repeat(width + 4);
-            note.lines().for_each(|line| text += &format!("{indent}{line}\n"));
-        }
-    }
-    for patch in &report.patches {
-        if let Some(diff) = &patch.range_diff {
-            let file = patch.new_file.as_ref().unwrap_or(&patch.file);
-            text += &format!("\n{file}: {}\n", patch.fate.describe());
-            diff.lines().for_each(|line| text += &format!("{}\n", format!("  {line}").trim_end()));
-        }
-    }
+    text += &table(report);
+    text += &changes(report);
     text += &counters_in_doubt(report);
     text += &reverts(report);
     for note in report.proof.iter().flat_map(notes_on_words) {
@@ -52,6 +35,37 @@ pub fn text(report: &RebaseReport) -> String {
         text += &format!("next: {command}\n");
     }
     text.trim_end().to_string()
+}
+
+/// Returns a line for each patch, with its notes below it.
+fn table(report: &RebaseReport) -> String {
+    let mut text = String::new();
+    let width = report.patches.iter().map(|patch| patch.fate.describe().len()).max().unwrap_or(0);
+    let mut series = None;
+    for patch in &report.patches {
+        if series.replace(&patch.series) != Some(&patch.series) {
+            text += "\n";
+        }
+        text += &format!("  {:width$}  {}{}\n", patch.fate.describe(), name(patch), remark(patch));
+        for note in patch.notes.iter().chain(&patch.conflicts) {
+            let indent = " ".repeat(width + 4);
+            note.lines().for_each(|line| text += &format!("{indent}{line}\n"));
+        }
+    }
+    text
+}
+
+/// Returns how the patches have changed.
+fn changes(report: &RebaseReport) -> String {
+    let mut text = String::new();
+    for patch in &report.patches {
+        if let Some(diff) = &patch.range_diff {
+            let file = patch.new_file.as_ref().unwrap_or(&patch.file);
+            text += &format!("\n{file}: {}\n", patch.fate.describe());
+            diff.lines().for_each(|line| text += &format!("{}\n", format!("  {line}").trim_end()));
+        }
+    }
+    text
 }
 
 /// Names the trimmed patches that may keep a counter which is too low: the move is done, and no later check asks again.

@@ -52,6 +52,19 @@ pub enum Api {
 }
 
 impl Api {
+    fn draw(dice: &mut Dice, theme: Theme) -> Api {
+        use Api::{Chat, Completion, Completions, Messages, Responses};
+        match theme {
+            // The conversion from one API to another may drop the adapters.
+            Theme::Adapters | Theme::Images => dice.pick(&[Completion, Completions, Chat]),
+            Theme::Streams | Theme::Conversations => {
+                dice.pick(&[Completion, Completions, Chat, Messages, Responses])
+            }
+            Theme::Choices => dice.pick(&[Completions, Completions, Completion]),
+            _ => dice.pick(&[Completion, Completion, Completion, Completions, Chat, Messages, Responses]),
+        }
+    }
+
     /// Returns its path.
     pub fn path(self) -> &'static str {
         match self {
@@ -218,27 +231,8 @@ impl What {
 
 impl Generate {
     fn draw(dice: &mut Dice, server: &ServerPlan, prompt: Prompt) -> Generate {
-        let (theme, has_images) = (server.theme, !prompt.images.is_empty());
-        let api = match (has_images, theme) {
-            (true, _) => Api::Completion,
-            // The conversion from one API to another may drop the adapters.
-            (_, Theme::Adapters | Theme::Images) => {
-                dice.pick(&[Api::Completion, Api::Completions, Api::Chat])
-            }
-            (_, Theme::Streams | Theme::Conversations) => {
-                dice.pick(&[Api::Completion, Api::Completions, Api::Chat, Api::Messages, Api::Responses])
-            }
-            (_, Theme::Choices) => dice.pick(&[Api::Completions, Api::Completions, Api::Completion]),
-            _ => dice.pick(&[
-                Api::Completion,
-                Api::Completion,
-                Api::Completion,
-                Api::Completions,
-                Api::Chat,
-                Api::Messages,
-                Api::Responses,
-            ]),
-        };
+        let theme = server.theme;
+        let api = if prompt.images.is_empty() { Api::draw(dice, theme) } else { Api::Completion };
         let several = api == Api::Completions && wants_choices(dice, server);
         let longest_answer = server.cells() - 1 - prompt.length().min(server.cells() - 2);
         let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MOST_PREDICTED]);

@@ -18,7 +18,13 @@ pub(super) fn findings(
     manifest: &Manifest,
     locked: Option<&LockedVariant>,
 ) -> Vec<String> {
-    let whose = format!("`{PROVENANCE}`");
+    let mut found = wrong_facts(statement, manifest);
+    found.extend(wrong_files(statement, manifest, locked));
+    found
+}
+
+/// Facts that differ from those of the manifest.
+fn wrong_facts(statement: &Statement, manifest: &Manifest) -> Vec<String> {
     let definition = &statement.predicate.build_definition;
     let inputs = &definition.resolved_dependencies;
     let digest = |name: &str, algorithm: &str| {
@@ -27,8 +33,8 @@ pub(super) fn findings(
     };
     let decided = &definition.internal_parameters;
     let parameter = |name: &str| definition.external_parameters.get(name).map(String::as_str);
-    let mut found = unequal(
-        &whose,
+    unequal(
+        &format!("`{PROVENANCE}`"),
         &[
             ("the kind of statement", Some(&statement.kind), STATEMENT),
             ("the kind of predicate", Some(&statement.predicate_type), PREDICATE),
@@ -41,9 +47,17 @@ pub(super) fn findings(
             ("the pinned tree", digest(PINNED_TREE, "gitTree"), &manifest.base_tree),
             ("the built tree", digest(BUILT_TREE, "gitTree"), &manifest.tree),
         ],
-    );
-    let flags = (decided.cmake.iter().collect(), manifest.flags.iter().collect());
-    found.extend(differences(&whose, &flags.0, "manifest.json", &flags.1));
+    )
+}
+
+/// Settings of CMake, and digests of files, that differ from those of the manifest and of the lock.
+fn wrong_files(statement: &Statement, manifest: &Manifest, locked: Option<&LockedVariant>) -> Vec<String> {
+    let whose = format!("`{PROVENANCE}`");
+    let definition = &statement.predicate.build_definition;
+    let inputs = &definition.resolved_dependencies;
+    let cmake = &definition.internal_parameters.cmake;
+    let flags = (cmake.iter().collect(), manifest.flags.iter().collect());
+    let mut found = differences(&whose, &flags.0, "manifest.json", &flags.1);
     let is_subject = |(file, _): &(&String, &String)| *file != PROVENANCE;
     let files = manifest.files.iter().filter(is_subject).collect();
     let subjects = digests(statement.subject.iter(), "");
