@@ -53,8 +53,12 @@ fn outcome(context: &Context, variant: &Variant, ready: &Ready) -> Outcome {
         parents => format!(", after {parents} of the variants it extends"),
     };
     let commits = if own == 1 { "commit" } else { "commits" };
+    let overlay = match ready.series.stack.overlays.is_empty() {
+        true => "",
+        false => "  overlay files are links, in no commit: a build uses a change of one without an export\n",
+    };
     let steps = next_steps(&folder, &variant.name);
-    let text = format!("{folder}: {done}, {own} {commits} of {}{after}\n{steps}", variant.name);
+    let text = format!("{folder}: {done}, {own} {commits} of {}{after}\n{overlay}{steps}", variant.name);
     let marks = &ready.marks;
     let json = json!({
         "variant": variant.name,

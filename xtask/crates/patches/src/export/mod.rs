@@ -7,7 +7,9 @@ mod written;
 use choose::{Existing, Exported, choose};
 use clap::Args;
 use collect::collect;
+use espalier_core::config::lock::LockedFile;
 use espalier_core::config::name::Name;
+use espalier_core::config::overlay::OverlayFile;
 use espalier_core::config::pins::Variant;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Kind, Result};
@@ -21,6 +23,7 @@ use serde_json::json;
 use written::write_patches;
 
 use crate::commits::{SeriesCommits, commits_of, make_commits};
+use crate::lock_file;
 use crate::ready::series_folder;
 use crate::rebase::descendants;
 use crate::stack::Stack;
@@ -50,6 +53,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let exported = choose(&store, &existing(&before), &collected.commits, written)?;
     let own = exported.iter().map(|new| PatchFile::new(format!("{folder}/{}", new.name), new.bytes.clone()));
     let after = prove(&store, &before.stack, own, &collected.commits)?;
+    let overlays = changed_overlays(context, &after)?;
     let begin = if options.dry_run { Stage::begin_trial } else { Stage::begin };
     let mut stage = begin(&context.layout)?;
     stage.keep_series(pins.series_folders())?;
@@ -63,7 +67,19 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         stage.take_offer(&variant.name);
         stage.commit(format!("the export of {}", variant.name))?;
     }
-    Ok(outcome(variant, folder, &before, &exported, options.dry_run))
+    Ok(outcome((variant, folder), &before, &exported, &overlays, options.dry_run))
+}
+
+/// Returns the overlay files that differ from the lock. No commit has them, and the lock follows them.
+fn changed_overlays(context: &Context, after: &SeriesCommits) -> Result<Vec<String>> {
+    let lock = lock_file::read(context)?.unwrap_or_default();
+    let Some(locked) = lock.variants.get(after.stack.variant.name.as_str()) else { return Ok(Vec::new()) };
+    let is_locked = |file: &OverlayFile| {
+        let of_file = |entry: &&LockedFile| entry.path == file.path;
+        locked.overlays.iter().find(of_file) == after.locked.overlays.iter().find(of_file)
+    };
+    let changed = after.stack.overlays.iter().filter(|file| !is_locked(file));
+    Ok(changed.map(|file| file.from.clone()).collect())
 }
 
 fn open(context: &Context, variant: &Variant) -> Result<EditRepo> {
@@ -111,10 +127,10 @@ fn prove(
 }
 
 fn outcome(
-    variant: &Variant,
-    folder: &str,
+    (variant, folder): (&Variant, &str),
     before: &SeriesCommits,
     exported: &[Exported],
+    overlays: &[String],
     dry_run: bool,
 ) -> Outcome {
     let stays = |name: &str| exported.iter().any(|patch| patch.was.as_deref() == Some(name));
@@ -124,8 +140,12 @@ fn outcome(
     let mut lines = vec![summary(folder, exported.len(), changes.len() + removed.len(), dry_run)];
     lines.extend(changes.into_iter().map(|change| format!("  {change}")));
     lines.extend(removed.iter().map(|name| format!("  gone     {name}")));
+    let follows = if dry_run { "would follow" } else { "follows" };
+    let overlay = |file: &String| format!("  overlay  {file}: in no patch; espalier.lock {follows}");
+    lines.extend(overlays.iter().map(overlay));
     let patches: Vec<serde_json::Value> = exported.iter().map(Exported::to_json).collect();
-    let json = json!({ "variant": variant.name, "folder": folder, "patches": patches, "gone": removed });
+    let json = json!({ "variant": variant.name, "folder": folder, "patches": patches, "gone": removed,
+        "overlays": overlays });
     Outcome::ok(lines.join("\n"), json)
 }
 

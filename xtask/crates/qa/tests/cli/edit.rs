@@ -14,6 +14,7 @@ fn made_with_one_commit_a_patch() {
     exit: 0
     -- stdout --
     target/espalier/edit/paged: made, 3 commits of paged
+      overlay files are links, in no commit: a build uses a change of one without an export
       next: git -C target/espalier/edit/paged rebase -i    # or commit, amend: any git tool
       next: cargo xtask export paged    # writes the patches
     -- stderr --
@@ -57,6 +58,7 @@ fn again_it_is_there_already() {
     exit: 0
     -- stdout --
     target/espalier/edit/paged: there already, 3 commits of paged
+      overlay files are links, in no commit: a build uses a change of one without an export
       next: git -C target/espalier/edit/paged rebase -i    # or commit, amend: any git tool
       next: cargo xtask export paged    # writes the patches
     -- stderr --

@@ -31,6 +31,29 @@ fn without_a_change_there_is_no_difference() {
     }
 }
 
+/// An overlay file is in no commit: the export names it, and the lock follows it.
+#[test]
+fn a_changed_overlay_file_is_named() {
+    const NOTE: &str = "overlay/extra/espalier/note.txt";
+    let project = Project::new();
+    project.run(&["lock"]).success();
+    edit(&project);
+    project.write(NOTE, "changed\n");
+    let lock = project.read("espalier.lock");
+    insta::assert_snapshot!(project.run(&["export", "--dry-run"]), @"
+    exit: 0
+    -- stdout --
+    patches/paged: 3 patches, nothing changed
+      overlay  overlay/extra/espalier/note.txt: in no patch; espalier.lock would follow
+    -- stderr --
+    ");
+    assert_eq!(project.read("espalier.lock"), lock);
+    let said = project.run(&["--json", "export"]).success().json();
+    assert_eq!(said["overlays"], serde_json::json!([NOTE]));
+    assert_settled(&project);
+    assert!(!project.run(&["export"]).success().stdout.contains("overlay"));
+}
+
 #[test]
 fn an_amended_commit_changes_its_patch_alone() {
     let project = Project::new();

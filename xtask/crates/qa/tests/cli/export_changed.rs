@@ -13,6 +13,7 @@ fn a_variant_on_top_of_another_exports_its_own_commits() {
     exit: 0
     -- stdout --
     target/espalier/edit/child: there already, 1 commit of child, after 3 of the variants it extends
+      overlay files are links, in no commit: a build uses a change of one without an export
       next: git -C target/espalier/edit/child rebase -i    # or commit, amend: any git tool
       next: cargo xtask export child    # writes the patches
     -- stderr --
