@@ -109,6 +109,7 @@ mod cli {
     mod siblings;
     mod smoke_operations;
     mod smoke_rpc;
+    mod source_sizes;
     mod status;
     mod support;
     mod sync;
