@@ -23,7 +23,7 @@ use How::{Parsed, Runs};
 
 const BUILT: &str = "needs a build";
 const MINUTES: &str = "takes minutes to hours";
-const ELSEWHERE: &str = "needs upstream's newest commits, or files of the reader's";
+const ELSEWHERE: &str = "needs other upstream commits than that of the pin, or files of the reader's";
 const WAITS: &str = "goes on with what another command began, or undoes it";
 
 /// The check of each command, by name. A documented command that is missing here fails the test, and so does an entry
@@ -41,12 +41,14 @@ const HOW: &[(&str, How)] = &[
     ("import", Parsed(ELSEWHERE)),
     ("init", Parsed(ELSEWHERE)),
     ("lint", Runs(&[])),
+    ("lock", Parsed(ELSEWHERE)),
     ("model", Runs(&["--dry-run"])),
     ("new", Runs(&["--dry-run"])),
     ("newest", Parsed(ELSEWHERE)),
     ("page", Parsed(BUILT)),
     ("prove", Runs(&[])),
     ("rebase", Runs(&[])),
+    ("release", Parsed(BUILT)),
     ("run", Parsed(BUILT)),
     ("status", Runs(&[])),
     ("sync", Runs(&["--dry-run"])),
