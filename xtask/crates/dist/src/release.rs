@@ -124,19 +124,18 @@ fn entry(context: &Context, options: &Options) -> Result<String> {
 /// Returns the requested packages, each verified.
 fn choose(context: &Context, options: &Options, pins: &Pins, known: &Known) -> Result<Vec<Chosen>> {
     let mut chosen = Vec::new();
-    for folder in wanted(context, options, pins)? {
+    for (folder, rebuild) in wanted(context, options, pins)? {
         let shown = context.layout.show(&folder);
         context.ui.status("Verifying", &shown);
-        let manifest = verify::demand(&shown, &archive::read_folder(&folder)?, known).map_err(|error| {
-            let package = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            error.hint(format!("build {package} again"))
-        })?;
+        let manifest = verify::demand(&shown, &archive::read_folder(&folder)?, known)
+            .map_err(|error| error.hint(format!("build it again: {rebuild}")))?;
         chosen.push(Chosen { folder, manifest });
     }
     Ok(chosen)
 }
 
-fn wanted(context: &Context, options: &Options, pins: &Pins) -> Result<Vec<PathBuf>> {
+/// Returns the folders of the requested packages, each with the command that builds it.
+fn wanted(context: &Context, options: &Options, pins: &Pins) -> Result<Vec<(PathBuf, String)>> {
     let variants: Vec<&Name> = match &options.variant {
         Some(variant) => vec![&pins.variant(Some(variant))?.name],
         None if options.flavors.is_empty() => pins.variants.keys().collect(),
@@ -154,7 +153,7 @@ fn wanted(context: &Context, options: &Options, pins: &Pins) -> Result<Vec<PathB
                     .warn(format!("{variant}-{flavor} is left out: it is for this machine's processor"));
                 for_one_machine.get_or_insert(flavor);
             } else if disk::exists(&folder) {
-                found.push(folder);
+                found.push((folder, build_command(variant, flavor)));
             } else if !options.flavors.is_empty() {
                 return Err(not_built(variant, flavor));
             }

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
+use espalier_core::next_command::quoted;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::root::absolute_path;
 use serde_json::{Value, json};
 
 use crate::plan::image::documents::lies;
+use crate::plan::manifest::{Manifest, build_command};
 use crate::plan::shipped::Contents;
 use crate::plan::shipped::audit::Known;
 use crate::sys::{archive, image_read};
@@ -43,7 +45,12 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let known = if options.alone { Known::default() } else { verify::known(context)? };
     let manifest = verify::demand(&name, &contents, &known).map_err(|error| {
         match verify::demand(&name, &contents, &Known::default()) {
-            Ok(_) => error.hint("is it of another commit? leave this project's lock out with `--alone`"),
+            Ok(manifest) => error
+                .hint("is it of another commit? leave this project's lock out with `--alone`")
+                .hint(format!(
+                    "or build it again, with the patches and overlays of now: {}",
+                    rebuild(&manifest)
+                )),
             Err(_) => error.hint("it is damaged or was changed: build or download it again"),
         }
     })?;
@@ -66,6 +73,11 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         "pin": manifest.pin, "tree": manifest.tree, "files": files, "lock": known.lock.is_some(),
     });
     Ok(Outcome::ok(text, json))
+}
+
+/// Returns the command that builds the package again. Its names may be anything.
+fn rebuild(manifest: &Manifest) -> String {
+    build_command(&quoted(&manifest.variant), &quoted(&manifest.flavor))
 }
 
 /// Reads the contents of a package, an archive or an image of one; an image has labels too.

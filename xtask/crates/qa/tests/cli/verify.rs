@@ -120,6 +120,8 @@ fn a_patch_that_is_not_in_the_lock_is_named() {
     project.run(&["verify", PACKAGE]).code(1).says(&[
         &format!("`{PATCH}` is in the package, `espalier.lock` does not have it"),
         "leave this project's lock out with `--alone`",
+        "next: or build it again, with the patches and overlays of now: cargo xtask build --variant paged --flavor \
+         cpu-native\n",
     ]);
     project.run(&["verify", PACKAGE, "--alone"]).success();
     project.write("espalier.lock", lock.replace("tree = \"", "tree = \"0"));
