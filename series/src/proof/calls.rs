@@ -227,7 +227,7 @@ fn code_of(line: &[u8], language: Language) -> &[u8] {
 /// Returns the name of the function with this head, unless calls of it cannot be told from those of others.
 fn function_name(head: &[u8]) -> Option<&[u8]> {
     let open = head.iter().position(|byte| *byte == b'(')?;
-    // A keyword, as in `typedef void (callback)(int);`, is no name.
+    // A keyword, as in `typedef void (callback)(int);`, is not a name.
     name_before(head, open).filter(|name| !is_keyword(name) && !is_common(name))
 }
 

@@ -11,8 +11,8 @@
 //! * Functions that upstream moved are proved by themselves (`moved_functions.rs`, `apart.rs`).
 //! * Names, modes and contents that are not text are compared as they are (`file.rs`).
 //!
-//! Each difference becomes a `Finding` with a class. A call that upstream has removed is no difference of lines, and is
-//! noted (`calls.rs`); so is a word that upstream's code no longer has and that a patch or an overlay file uses
+//! Each difference becomes a `Finding` with a class. A call that upstream has removed is not a difference of lines, and
+//! is noted (`calls.rs`); so is a word that upstream's code no longer has and that a patch or an overlay file uses
 //! (`words.rs`).
 
 mod accounts;

@@ -160,7 +160,8 @@ pub fn prove_replayed(
 }
 
 fn id_of(text: &str) -> Result<ObjectId> {
-    text.parse().map_err(|_| Error::environment(format!("the new lock has `{text}`, which is no object id")))
+    text.parse()
+        .map_err(|_| Error::environment(format!("the new lock has `{text}`, which is not an object id")))
 }
 
 /// Returns each patch of the series that `series_move` read with its new version; dropped ones are left out.

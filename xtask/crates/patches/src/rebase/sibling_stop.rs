@@ -144,7 +144,7 @@ fn earlier_version(series_move: &SeriesMove<'_>, record: &LockedSibling) -> Opti
 }
 
 /// Merges the change between two versions of a patch, which give the trees `then` and `now` on the same base, into the
-/// tree `onto`, which is called `name`; `None` if that is no change of text files.
+/// tree `onto`, which is called `name`; `None` if that is not a change of text files.
 fn merge(
     store: &Store,
     (versions, [then, now]): (&[&Patch; 2], [ObjectId; 2]),
