@@ -372,6 +372,8 @@ fn outcome_of_servers(compared: &servers::Compared, sides: &Sides<'_>, is_whole:
             "paged servers: {} answers in stock's tokens, {} left them at a tie within tolerance (stock its own: {})",
             compared.same, compared.ties, compared.stock
         );
+        let missed = compared.not_reproduced.iter().map(|line| format!("promise not reproduced: {line}"));
+        let text = std::iter::once(text).chain(missed).collect::<Vec<_>>().join("\n");
         return Ok(Outcome::ok(text, json!({ "servers": compared.to_json() })));
     }
     let what = format!(

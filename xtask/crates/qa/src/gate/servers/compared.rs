@@ -17,6 +17,8 @@ pub struct Compared {
     pub stock: Rounding,
     /// Failures, one line each.
     pub failures: Vec<String>,
+    /// Promises whose situation did not arise, one line each: no failures, and no passes.
+    pub not_reproduced: Vec<String>,
 }
 
 impl Compared {
@@ -93,6 +95,6 @@ impl Compared {
     /// JSON form, for a report.
     pub fn to_json(&self) -> Value {
         json!({ "same": self.same, "ties_within_tolerance": self.ties, "failures": self.failures,
-                "stock": self.stock })
+                "not_reproduced": self.not_reproduced, "stock": self.stock })
     }
 }

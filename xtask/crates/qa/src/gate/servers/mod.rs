@@ -289,6 +289,7 @@ fn look_at_promises(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()
     let checked = promises::Checked { program: &gate.ours, tree: &gate.tree, pin: gate.pin };
     let results = promises::look(gate.context, checked, promises::PROMISES)?;
     compared.failures.extend(promises::broken(&results));
+    compared.not_reproduced.extend(promises::not_reproduced(&results));
     Ok(())
 }
 

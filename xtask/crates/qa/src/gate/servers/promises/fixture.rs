@@ -27,6 +27,7 @@ pub struct PromiseFixture<'a> {
     checked: Checked<'a>,
     folder: PathBuf,
     compared: Compared,
+    not_reproduced: Vec<String>,
 }
 
 /// Model and adapters of a server.
@@ -60,6 +61,8 @@ pub enum Model {
 pub struct Ended {
     /// Violations, one line each.
     pub broken: Vec<String>,
+    /// Situations that did not arise, one line each: nothing was learned about the promise there.
+    pub not_reproduced: Vec<String>,
     /// Duration in seconds.
     pub seconds: f64,
 }
@@ -70,7 +73,8 @@ impl<'a> PromiseFixture<'a> {
         ours::claim(&context.layout)?;
         let folder = context.layout.generated().join("gate/promises");
         disk::create_folder(&folder)?;
-        let fixture = PromiseFixture { context, checked, folder, compared: Compared::default() };
+        let (compared, not_reproduced) = (Compared::default(), Vec::new());
+        let fixture = PromiseFixture { context, checked, folder, compared, not_reproduced };
         let model = ModelSpec::small(Architecture::Llama, WeightType::F16);
         models::write(&fixture.file("model.gguf"), &model)?;
         models::write(&fixture.file("odd-heads.gguf"), &ModelSpec { head_dim: 80, ..model.clone() })?;
@@ -110,8 +114,10 @@ impl<'a> PromiseFixture<'a> {
         let ended = run(self);
         let mut broken = std::mem::take(&mut self.compared).failures;
         broken.extend(ended.err().map(|error| error.to_string()));
-        let broken = broken.iter().map(|line| shorten(line)).collect();
-        Ended { broken, seconds: begin.elapsed().as_secs_f64() }
+        let short = |lines: &[String]| lines.iter().map(|line| shorten(line)).collect();
+        let not_reproduced = std::mem::take(&mut self.not_reproduced);
+        let (broken, not_reproduced) = (short(&broken), short(&not_reproduced));
+        Ended { broken, not_reproduced, seconds: begin.elapsed().as_secs_f64() }
     }
 
     /// Starts a server with these arguments.
@@ -226,6 +232,15 @@ impl<'a> PromiseFixture<'a> {
         if !holds {
             self.compared.failures.push(otherwise());
         }
+    }
+
+    /// Records that the situation which the promise is about did not arise, unless `arose`; a fast machine may be the
+    /// reason. That is no violation, and nothing that depends on the situation may be checked then. Returns `arose`.
+    pub fn arose(&mut self, arose: bool, otherwise: impl FnOnce() -> String) -> bool {
+        if !arose {
+            self.not_reproduced.push(otherwise());
+        }
+        arose
     }
 
     /// Whether no violation was found so far.

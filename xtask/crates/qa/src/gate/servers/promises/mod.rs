@@ -36,8 +36,8 @@ use espalier_core::config::name::Name;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 
-use self::fixture::PromiseFixture;
-pub use self::report::{PromiseResult, broken, outcome};
+use self::fixture::{Ended, PromiseFixture};
+pub use self::report::{PromiseResult, broken, not_reproduced, outcome};
 
 /// A guarantee that users can rely on.
 pub struct Promise {
@@ -164,5 +164,6 @@ pub fn look(
 
 fn hold(fixture: &mut PromiseFixture<'_>, promise: &Promise) -> PromiseResult {
     let ended = fixture.begin(promise.name, promise.run);
-    PromiseResult { name: promise.name, broken: ended.broken, seconds: ended.seconds }
+    let Ended { broken, not_reproduced, seconds } = ended;
+    PromiseResult { name: promise.name, broken, not_reproduced, seconds }
 }

@@ -130,7 +130,9 @@ pub fn slot_actions_are_bounded(fixture: &mut PromiseFixture<'_>) -> Result<()> 
             let bytes = server.send(&request, Disconnect::AfterTime(2 * BOUND), 2 * BOUND).bytes;
             Ok((espalier_series::lossy(&bytes).into_owned(), begin.elapsed(), running.is_over()))
         })?;
-        fixture.must(!is_over, || format!("{paging}: not reproduced: the stream was over before"));
+        if !fixture.arose(!is_over, || format!("{paging}: the stream was over before")) {
+            continue;
+        }
         let is_refused = head.contains(" 503 ") && head.to_ascii_lowercase().contains("\r\nretry-after: ");
         fixture.must(is_refused, || format!("{paging}: after {waited:?} a save of a busy slot got {head}"));
         let left = disk::files_in(Path::new(&folder))?;

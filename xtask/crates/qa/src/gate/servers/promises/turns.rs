@@ -33,7 +33,7 @@ pub fn batch_keys_take_turns(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     })?;
     for (number, (answer, was_over)) in answers.into_iter().enumerate() {
         let (status, body) = answer?;
-        fixture.must(!was_over, || format!("not reproduced: the stream was over before request {number}"));
+        fixture.arose(!was_over, || format!("the stream was over before request {number}"));
         fixture.hold(&format!("request {number}"), &expected[number], reference.tolerance, (status, &body));
     }
     let tokens = response.tokens.len();
@@ -69,7 +69,7 @@ pub fn dropped_sequences_are_looked_up(fixture: &mut PromiseFixture<'_>) -> Resu
         let answer = ask(&server, &in_slot(plain(&longer, 1), 0))?;
         Ok((answer, running.is_over()))
     })?;
-    fixture.must(waited, || "not reproduced: the request did not wait for the stream's blocks".to_string());
+    fixture.arose(waited, || "the request did not wait for the stream's blocks".to_string());
     // The last token of the shared part was not computed as a part of a full block.
     let found = |(_, body): &(u16, Value)| body["timings"]["cache_n"].as_u64().unwrap_or(0);
     let (first, again) = (found(&answer), found(&ask(&server, &in_slot(plain(&longer, 1), 1))?));
