@@ -130,8 +130,7 @@ def how_it_failed(report):
 
 
 def place_of(crash):
-    """The line by its number; in what tests share by its text, since patches add lines there."""
+    """The line by its text, and in a test's own file also by its number; patches add lines to what tests share."""
     file = os.path.basename(crash.path)
-    if file.startswith("test_"):
-        return f"{file}:{crash.lineno}"
-    return f"{file}: {linecache.getline(crash.path, crash.lineno).strip()}"
+    number = crash.lineno if file.startswith("test_") else ""
+    return f"{file}:{number} {linecache.getline(crash.path, crash.lineno).strip()}"

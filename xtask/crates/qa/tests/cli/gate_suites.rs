@@ -202,9 +202,16 @@ fn a_listed_difference_has_to_be_there_and_as_listed() {
            in `ci/suites/suites.toml`",
         ],
     );
-    let project = suites();
-    project.edit("ci/suites/suites.toml", "ours = \"failed\"", "ours = \"skipped\"");
-    red(gate_suites(&project), &["unit/test_basic.py::test_props: passed on stock, failed ("]);
+    for (from, to) in
+        [("ours = \"failed\"", "ours = \"skipped\""), ("assert 400 == 200", "assert 500 == 200")]
+    {
+        let project = suites();
+        project.edit("ci/suites/suites.toml", from, to);
+        red(gate_suites(&project), &["unit/test_basic.py::test_props: passed on stock, failed ("]);
+    }
+    // The same word, and another failure.
+    let said = served(&suites(), "props1) echo 400;;", "props1) echo 503;;");
+    red(said, &["test_props: passed on stock, failed (utils.py: ", "assert 503 == 200"]);
 }
 
 /// Adds a test to the tests of a variant, and says in the list that the patches of `paged` add it.

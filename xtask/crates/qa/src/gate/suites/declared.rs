@@ -95,7 +95,11 @@ pub struct Expected {
     /// Outcome on stock, in one word.
     pub stock: String,
     /// Outcome on our build, in one word.
-    pub ours: String,
+    pub ours: Spanned<String>,
+    /// A part of how it fails on our build, as the gate reports it; without line numbers, which differ between pins.
+    /// Required if `ours` is `failed` or `crashed`: another failure than the explained one is a difference.
+    #[serde(default)]
+    pub how: Option<String>,
     /// Reason why the difference is correct.
     pub reason: String,
     /// Whether rounding decides if the outcomes differ, so that the result varies between processors.
@@ -104,6 +108,13 @@ pub struct Expected {
     /// The only pin on which it is expected; every one if none is named.
     #[serde(default)]
     pub pin: Option<Spanned<Name>>,
+}
+
+impl Expected {
+    fn lacks_how(&self) -> bool {
+        let fails = ["failed", "crashed"].contains(&self.ours.get_ref().as_str());
+        fails && self.how.as_ref().is_none_or(String::is_empty)
+    }
 }
 
 /// The pins of the project, and the one that the compared variants are on.
@@ -156,7 +167,8 @@ impl Suites {
     ///
     /// # Errors
     ///
-    /// An unknown key or a missing one; a variant or a pin that `pins.toml` does not have.
+    /// An unknown key or a missing one; a variant or a pin that `pins.toml` does not have; an expected failure that does
+    /// not say how the test fails.
     pub fn parse(source: SourceText<'_>, on: OnPin<'_>) -> Result<Suites> {
         let mut suites: Suites = source.parse_toml()?;
         let variants = &on.pins.variants;
@@ -167,7 +179,11 @@ impl Suites {
         on.keep(source, own, |own| own.pin.as_ref())?;
         on.keep(source, &mut suites.programs, |program| program.pin.as_ref())?;
         on.keep(source, &mut suites.paged, |expected| expected.pin.as_ref())?;
-        Ok(suites)
+        match suites.paged.iter().find(|expected| expected.lacks_how()) {
+            Some(expected) => Err(source.error_at(expected.ours.span(), "without `how`, any failure would do")
+                .hint("add a part of the failure that `cargo xtask gate --only suites` reports: `how = \"...\"`")),
+            None => Ok(suites),
+        }
     }
 
     /// Substrings of the names of server tests that the patches of these variants add.
@@ -234,7 +250,7 @@ extends = "a"
         let list = "[[programs]]\ntarget = \"x\"\n[[programs]]\ntarget = \"y\"\npin = \"b2\"\n\
                     [server-tests]\nrun = []\nseconds = 1\n\
                     [[server-tests.own]]\nvariant = \"a\"\nnames = [\"n\"]\npin = \"b2\"\n\
-                    [[paged]]\ntests = [\"t\"]\nstock = \"passed\"\nours = \"failed\"\nreason = \"r\"\n\
+                    [[paged]]\ntests = [\"t\"]\nstock = \"passed\"\nours = \"skipped\"\nreason = \"r\"\n\
                     pin = \"main\"\n";
         let read = |pin: &str| {
             let suites = parse_on(pin, list).unwrap();
@@ -266,8 +282,22 @@ extends = "a"
     #[test]
     fn a_difference_without_a_reason_is_refused() {
         let list = "programs = []\n[server-tests]\nrun = []\nseconds = 1\n\
-                    [[paged]]\ntests = [\"a\"]\nstock = \"passed\"\nours = \"failed\"\n";
+                    [[paged]]\ntests = [\"a\"]\nstock = \"passed\"\nours = \"skipped\"\n";
         assert!(parse(list).unwrap_err().to_string().contains("reason"));
         assert!(parse(&format!("{list}reason = \"r\"\n")).is_ok());
+    }
+
+    #[test]
+    fn an_expected_failure_that_does_not_say_how_is_refused() {
+        let list = "programs = []\n[server-tests]\nrun = []\nseconds = 1\n\
+                    [[paged]]\ntests = [\"a\"]\nstock = \"passed\"\nours = \"failed\"\nreason = \"r\"\n";
+        for how in ["", "how = \"\"\n"] {
+            let said = parse(&format!("{list}{how}")).unwrap_err().to_string();
+            assert!(said.contains("without `how`, any failure would do"), "{said}");
+        }
+        assert!(parse(&format!("{list}how = \"assert 1 == 2\"\n")).is_ok());
+        for ours in ["passed", "skipped", "absent"] {
+            assert!(parse(&list.replace("failed", ours)).is_ok(), "{ours}");
+        }
     }
 }

@@ -36,6 +36,14 @@ impl Outcome {
             Outcome::Absent => "absent",
         }
     }
+
+    /// Returns the place and the cause of a failure; empty for other outcomes.
+    pub fn how(&self) -> &str {
+        match self {
+            Outcome::Failed(how) | Outcome::Crashed(how) => how,
+            _ => "",
+        }
+    }
 }
 
 impl fmt::Display for Outcome {

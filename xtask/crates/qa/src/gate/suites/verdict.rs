@@ -97,7 +97,8 @@ pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, allowed: Allowed<'_>)
 fn expects(listed: &Expected, difference: &Difference) -> bool {
     listed.tests.contains(&difference.test)
         && listed.stock == difference.stock.word()
-        && listed.ours == difference.ours.word()
+        && listed.ours.get_ref() == difference.ours.word()
+        && listed.how.as_ref().is_none_or(|how| difference.ours.how().contains(how.as_str()))
 }
 
 fn vanished(differences: &[Difference], listed: &[Expected]) -> Vec<String> {
@@ -186,6 +187,8 @@ pub const LIST: &str = "ci/suites/suites.toml";
 
 #[cfg(test)]
 mod tests {
+    use toml::Spanned;
+
     use super::*;
 
     fn failed(how: &str) -> Outcome {
@@ -201,7 +204,8 @@ mod tests {
         Expected {
             tests: vec![word(test)],
             stock: word("passed"),
-            ours: word("failed"),
+            ours: Spanned::new(0..0, word("failed")),
+            how: Some(word("assert 512 == 256")),
             reason: word("r"),
             by_rounding: false,
             pin: None,
@@ -247,7 +251,8 @@ mod tests {
     #[test]
     fn only_the_listed_difference_is_expected() {
         let stock = outcomes(&[("a", Outcome::Passed), ("b", Outcome::Passed)]);
-        let ours = outcomes(&[("a", failed("x")), ("b", failed("y"))]);
+        let how = "test_a.py:62: assert a == b: assert 512 == 256";
+        let ours = outcomes(&[("a", failed(how)), ("b", failed(how))]);
         let held = hold("s", &stock, &ours, allowed(&[listed("a")]));
         assert_eq!((held.expected.len(), held.unexpected.len()), (1, 1));
         assert_eq!(held.unexpected[0].test, "b");
@@ -259,6 +264,16 @@ mod tests {
         let stock = outcomes(&[("a", Outcome::Passed)]);
         let ours = outcomes(&[("a", Outcome::Crashed(String::new()))]);
         assert_eq!(hold("s", &stock, &ours, allowed(&[listed("a")])).unexpected.len(), 1);
+    }
+
+    #[test]
+    fn a_listed_test_that_fails_for_another_reason_is_not_expected() {
+        let stock = outcomes(&[("a", Outcome::Passed)]);
+        let held = |how: &str| hold("s", &stock, &outcomes(&[("a", failed(how))]), allowed(&[listed("a")]));
+        assert!(held("test_a.py:62: assert a == b: assert 512 == 256").is_good());
+        let hangs = held("test_a.py:60: server.start(): TimeoutError");
+        assert_eq!((hangs.unexpected.len(), hangs.vanished.len()), (1, 0));
+        assert!(!hangs.is_good());
     }
 
     #[test]
