@@ -53,6 +53,14 @@ struct espalier_gdn_output_facts {
  * else 0 (also for NULL). The first refusal for each reason is logged on stderr. */
 int32_t espalier_gdn_output_is_flat(const struct espalier_gdn_output_facts * facts);
 
+/* The bytes that this process may still allocate by the limits of the control groups that it is in, its own and those
+ * around it; page cache that can be dropped at once counts as free. INT64_MAX without a limit. Linux only. */
+int64_t espalier_free_of_groups(void);
+
+/* Writes a warning to stderr for each environment variable that nothing reads: one with the prefix ESPALIER_ that is
+ * unknown, or one that resembles LLAMA_ARG_<FLAG> of an option that upstream does not have. */
+void espalier_warn_of_variables(void);
+
 /* The SHA-256 of `length` bytes (NULL only if that is 0), to `digest`. */
 void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
 

@@ -4,6 +4,8 @@
 //! with ordinary tests:
 //!
 //! * [`features`]: the switches. Every feature is off until `ESPALIER_ENABLE` names it.
+//! * [`variables`]: misspelt environment variables.
+//! * [`container`]: memory that the limits of control groups leave.
 //! * [`gdn_output`]: conditions under which the output projection of a gated delta net layer may be flattened.
 //! * [`scheduler`]: admission, queueing and preemption of requests.
 //! * [`pool`]: the KV block pool: cells of each sequence's tokens, and prefix caching.
@@ -14,6 +16,7 @@
 //! No panic crosses the C ABI: each export catches it and returns a neutral value.
 
 pub mod attention;
+pub mod container;
 pub mod features;
 pub mod ffi;
 pub mod gdn_output;
@@ -22,3 +25,4 @@ pub mod pool;
 mod report;
 pub mod scheduler;
 pub mod simd;
+pub mod variables;

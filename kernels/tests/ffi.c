@@ -193,6 +193,8 @@ static void print_calls(void) {
     printf("call.flat_q8_0 %d\n", (int) espalier_gdn_output_is_flat(&q8_0));
     printf("call.flat_f16 %d\n", (int) espalier_gdn_output_is_flat(&f16));
     printf("call.flat_null %d\n", (int) espalier_gdn_output_is_flat(NULL));
+    printf("call.free_of_groups %d\n", espalier_free_of_groups() >= 0);
+    espalier_warn_of_variables();
 }
 
 /* ---- The block pool: two sequences with the same prompt, from begin to end ---- */

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::features::{Feature, enabled_features};
 use crate::ffi::guarded;
 use crate::gdn_output::{OutputFacts, may_flatten};
+use crate::{container, variables};
 
 /// The version of the C ABI. Raise it, here and in the header, whenever a signature, a value or a layout changes.
 pub const ABI_VERSION: u32 = 7;
@@ -77,6 +78,20 @@ pub unsafe extern "C" fn espalier_gdn_output_is_flat(facts: *const OutputFacts) 
         let enabled = enabled_features().contains(Feature::GdnFlatOutput);
         i32::from(enabled && facts.is_some_and(may_flatten))
     })
+}
+
+/// Returns the bytes that the limits of control groups still allow this process to allocate; `INT64_MAX` without one.
+#[unsafe(no_mangle)]
+pub extern "C" fn espalier_free_of_groups() -> i64 {
+    guarded(i64::MAX, || {
+        container::free_bytes().and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(i64::MAX)
+    })
+}
+
+/// Writes a warning to stderr for each environment variable that resembles one of ours and that nothing reads.
+#[unsafe(no_mangle)]
+pub extern "C" fn espalier_warn_of_variables() {
+    guarded((), variables::warn_of_misspelt);
 }
 
 /// Writes the SHA-256 of `length` bytes to `digest`.

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "espalier.h"
+
 #include "common.h"
 #include "fit.h"
 
@@ -19,17 +21,8 @@ struct espalier_pool_size {
     const char * reason;
 };
 
-// Bytes that the processes of the container may still allocate; INT64_MAX without a limit.
-inline int64_t espalier_free_of_container() {
-    int64_t limit = INT64_MAX;
-    int64_t used  = 0;
-    std::ifstream("/sys/fs/cgroup/memory.max") >> limit; // the word "max" sets it to 0
-    std::ifstream("/sys/fs/cgroup/memory.current") >> used;
-    return limit > 0 && limit < INT64_MAX ? std::max<int64_t>(0, limit - used) : INT64_MAX;
-}
-
-// Free memory of the host in bytes; `otherwise` if /proc/meminfo cannot be read. ggml reports all memory of the host as
-// free.
+// Free memory of the host in bytes, or less if the process is in a container or a unit with a limit; `otherwise` if
+// /proc/meminfo cannot be read. ggml reports all memory of the host as free.
 inline int64_t espalier_free_of_host(int64_t otherwise) {
     std::ifstream file("/proc/meminfo");
     std::string   name;

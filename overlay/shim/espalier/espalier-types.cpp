@@ -123,21 +123,36 @@ static void set_variable(const char * name, const char * value) {
 #endif
 }
 
+static void warn_of_old_name(const char * old_name, const char * name) {
+    fprintf(stderr, "warning: %s is deprecated and will be removed in a later release; use %s\n", old_name, name);
+}
+
 void espalier_accept_old_variables(void) {
     static std::atomic<bool> was_done(false);
     if (was_done.exchange(true)) {
         return;
     }
+    espalier_warn_of_variables();
     for (const auto & variable : renamed_variables) {
         const char * value = getenv(variable.old_name);
         if (value == nullptr) {
             continue;
         }
-        fprintf(stderr, "warning: %s is deprecated and will be removed in a later release; use %s\n", variable.old_name, variable.name);
+        warn_of_old_name(variable.old_name, variable.name);
         if (getenv(variable.name) == nullptr) {
             set_variable(variable.name, value);
         }
     }
+}
+
+const char * espalier_accept_old_key(const char * key) {
+    for (const auto & variable : renamed_variables) {
+        if (strcmp(variable.old_name, key) == 0) {
+            warn_of_old_name(variable.old_name, variable.name);
+            return variable.name;
+        }
+    }
+    return key;
 }
 
 static std::string describe_qualities() {

@@ -64,8 +64,12 @@ struct espalier_kv_quality {
 ESPALIER_API const struct espalier_kv_quality * espalier_kv_quality_of_name(const char * name);
 
 /* Sets LLAMA_ARG_<FLAG> from the earlier name of an option's variable, and warns on stderr. The new name takes
- * precedence. Call it before the environment is read. */
+ * precedence. Warns of misspelt variables, too. Call it before the environment is read; only the first call acts. */
 ESPALIER_API void espalier_accept_old_variables(void);
+
+/* The key of a preset, which can be the variable of an option: the present name of one that was renamed, with a
+ * warning on stderr, else `key` itself. */
+ESPALIER_API const char * espalier_accept_old_key(const char * key);
 
 /* Help text: the name of each combination and its settings. Static storage. */
 ESPALIER_API const char * espalier_kv_quality_help(void);

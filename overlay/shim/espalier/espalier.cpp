@@ -60,6 +60,10 @@ bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * fa
     return espalier_kernels_match() && espalier_gdn_output_is_flat(facts) != 0;
 }
 
+int64_t espalier_free_of_container(void) {
+    return kernels_match() ? espalier_free_of_groups() : INT64_MAX;
+}
+
 const struct espalier_attention_functions * espalier_attention_get_functions(void) {
     static const espalier_attention_functions functions = {
         espalier_attention_work_size, espalier_attention_compute, espalier_attention_merge,

@@ -45,6 +45,9 @@ ESPALIER_API bool espalier_wants_flat_gdn_output(void);
 /* Whether it is on, and flattening this projection's input keeps every bit of its output. */
 ESPALIER_API bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * facts);
 
+/* The bytes that this process may still allocate by the limits of its control groups; INT64_MAX without a limit. */
+ESPALIER_API int64_t espalier_free_of_container(void);
+
 /* The attention kernel, for other libraries: espalier_kernels.h documents the functions. */
 struct espalier_attention_functions {
     size_t (*work_size)(const struct espalier_attention * problem, uint32_t threads);

@@ -115,6 +115,16 @@ mod tests {
         assert_eq!(missing, [""; 0]);
     }
 
+    /// The server warns of unknown variables as well, by a list of its own.
+    #[test]
+    fn the_server_knows_the_same_variables() {
+        let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
+        let text = std::fs::read_to_string(root.join("kernels/src/variables.rs")).unwrap();
+        let names = KNOWN.iter().map(|(name, _)| *name);
+        let missing: Vec<&str> = names.filter(|name| !text.contains(&format!("    \"{name}\",\n"))).collect();
+        assert_eq!(missing, [""; 0]);
+    }
+
     fn sources(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
         let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
