@@ -150,6 +150,7 @@ struct espalier_server {
 private:
     template <typename server_t> static std::optional<held_sequence> copy_held(server_t & server, const server_slot & slot, const espalier_owner & owner);
     template <typename server_t> static std::pair<std::string, error_type> free_blocks_for(server_t & server, size_t n_tokens);
+    template <typename server_t> static bool has_unknown_adapters(const server_t & server, const espalier_slot_file::content & content);
     template <typename server_t> static std::string read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content);
     template <typename server_t> static void open_pool(server_t & server);
     template <typename server_t> static espalier_cache_facts describe_cache(const server_t & server);

@@ -1,4 +1,5 @@
 // A saved slot: upstream's sequence file, with a record of the sequence's owner and origin, and a digest of everything.
+// Every server with Espalier writes both, also without keys and with an unpaged cache.
 //
 //     head | record | tokens | state | checkpoints | trailer
 //
@@ -39,6 +40,9 @@ struct espalier_slot_record {
     static constexpr llama_token marks[2]   = { -1, 0x31505345 }; // upstream's LLAMA_TOKEN_NULL, and "ESP1" as a version
     static constexpr size_t      n_head     = 3;                  // marks and the number of bytes
     static constexpr size_t      most_bytes = 1 << 20;
+
+    // Instead of the adapters' digest: the server had adapters, and did not note which of them a sequence used.
+    static constexpr const char * unknown_adapters = "unknown";
 
     std::string text;
 
@@ -275,8 +279,7 @@ private:
 // otherwise the partial file is removed, and the target file is unchanged.
 class espalier_saving {
 public:
-    // Without a record the file is byte for byte that of a stock server.
-    espalier_saving(espalier_slot_file file, std::optional<espalier_slot_record> record) :
+    espalier_saving(espalier_slot_file file, espalier_slot_record record) :
         file(std::move(file)), part(this->file.path_of_part()), record(std::move(record)) {
     }
 
@@ -293,7 +296,7 @@ public:
 
     // The bytes that upstream writes as the list of tokens.
     std::vector<char> with_record(const std::vector<char> & packed) const {
-        std::vector<char> bytes = record ? record->to_bytes() : std::vector<char>();
+        std::vector<char> bytes = record.to_bytes();
         bytes.insert(bytes.end(), packed.begin(), packed.end());
         return bytes;
     }
@@ -305,7 +308,7 @@ public:
         if (n_written == 0 || std::filesystem::file_size(part, error) != n_written || error) {
             return "it could not be written whole; is the disk full?";
         }
-        if (!append(part, record ? espalier_slot_file::make_trailer(part, n_written) : "")) {
+        if (!append(part, espalier_slot_file::make_trailer(part, n_written))) {
             return std::string("it could not be written: ") + strerror(errno);
         }
         std::filesystem::rename(part, file.where(), error);
@@ -344,7 +347,7 @@ private:
 #endif
     }
 
-    espalier_slot_file                  file;
-    std::string                         part;
-    std::optional<espalier_slot_record> record;
+    espalier_slot_file   file;
+    std::string          part;
+    espalier_slot_record record;
 };

@@ -14,7 +14,7 @@ void espalier_server::init_owners(server_t & server) {
     }
 }
 
-// Without keys, salts and --kv-paged all requests have the same owner, and slots and their files are used as in stock.
+// Without keys, salts and --kv-paged all requests have the same owner, and slots are used as in stock.
 template <typename server_t>
 bool espalier_server::has_owners(const server_t & server, const espalier_owner & owner) {
     return server.params_base.kv_paged || !owner.scope().empty();
@@ -77,6 +77,15 @@ inline void espalier_server::hide_from(const std::string & tenant, const server_
     shown = std::move(seen);
 }
 
+// Whether the file may have been computed with adapters that it does not state: a stock server's, where this server has
+// adapters, or one of a server that had adapters and one owner.
+template <typename server_t>
+bool espalier_server::has_unknown_adapters(const server_t & server, const espalier_slot_file::content & content) {
+    return content.is == espalier_slot_file::STOCK
+        ? !server.params_base.lora_adapters.empty()
+        : content.owner.adapters == espalier_slot_record::unknown_adapters;
+}
+
 // Checks whether the file may be restored into the slot. Empty: it may. Else the reason why not: `content` is missing,
 // damaged or unfit, or it belongs to another tenant.
 template <typename server_t>
@@ -94,13 +103,12 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
     if (content.is == espalier_slot_file::STOCK && !tenant.empty() && espalier_count_keys(server.params_base) > 1) {
         return "the file has no owner, and this server has more than one API key";
     }
-    const bool has_adapters = !server.params_base.lora_adapters.empty();
-    if (content.is == espalier_slot_file::STOCK && has_adapters && has_owners(server, owner_of(server, task))) {
-        content.is = espalier_slot_file::UNFIT;
-        return name + " does not state the LoRA adapters that it was computed with, and this server has some; save the slot again with this server";
-    }
     if (content.is == espalier_slot_file::OURS && content.owner.tenant != tenant) {
         return "the file belongs to another API key";
+    }
+    if (has_unknown_adapters(server, content) && has_owners(server, owner_of(server, task))) {
+        content.is = espalier_slot_file::UNFIT;
+        return name + " does not state the LoRA adapters that it was computed with; save the slot again with this server";
     }
     const std::string difference = espalier_name_difference(content.origin, server.espalier.origin);
     if (!difference.empty()) {
@@ -214,6 +222,9 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
         auto before = copy_held(server, slot, owner);
         owner = content.is == espalier_slot_file::OURS ? content.owner : owner_of(server, task);
         owner.is_certain = content.is == espalier_slot_file::OURS && content.owner.is_certain;
+        if (has_unknown_adapters(server, content)) {
+            owner.adapters = owner_of(server, task).adapters;
+        }
         slot.prompt_clear(); // in both models, before the state of one of them is read
         auto opened = std::make_unique<open_slot>(slot, owner);
         opened->before = std::move(before);
@@ -231,11 +242,11 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
     if (is_of_another || is_of_unknown) {
         return refuse("the file belongs to another API key", ERROR_TYPE_PERMISSION);
     }
-    std::optional<espalier_slot_record> record;
-    if (has_owners(server, owner)) {
-        record = espalier_slot_record::of(owner, origin);
-    }
+    // Where there is one owner, the adapters of a sequence are not noted.
+    const bool knows_adapters = has_owners(server, owner) || server.params_base.lora_adapters.empty();
+    espalier_owner recorded = owner;
+    recorded.adapters = knows_adapters ? owner.adapters : espalier_slot_record::unknown_adapters;
     auto opened = std::make_unique<open_slot>(slot, owner);
-    opened->saving = std::make_unique<espalier_saving>(file, std::move(record));
+    opened->saving = std::make_unique<espalier_saving>(file, espalier_slot_record::of(recorded, origin));
     return opened;
 }

@@ -96,6 +96,7 @@ pub const PROMISES: &[Promise] = &[
     promise("file-without-a-record", retained::file_without_a_record),
     promise("copies-of-others", retained::copies_of_others),
     promise("damaged-slot-files", slot_files::damaged),
+    promise("file-of-a-stock-server", slot_files::of_a_stock_server),
     promise("slot-saved-again", slot_files::saved_again),
     promise("failed-save", slot_files::failed_save),
     promise("restored-into-a-full-pool", slot_files::restored_into_a_full_pool),

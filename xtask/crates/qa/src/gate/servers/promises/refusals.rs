@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::asking::{LIMIT, ask, plain, post, read_to_end, with};
 use super::fixture::{Model, PromiseFixture};
 use super::meanwhile::meanwhile;
+use super::slot_files::as_stock_saves_it;
 use super::tenants::MOMENT;
 use crate::fuzz::plan::body::CONVERSATION_ID;
 use crate::serving::cases;
@@ -169,6 +170,8 @@ pub fn refused_restores_keep_the_sequence(fixture: &mut PromiseFixture<'_>) -> R
         let server = fixture.serve(Model::Trained, &stock)?;
         fill(&server, 3, 40, "stock")?;
         drop(server);
+        let path = Path::new(&saves).join("stock");
+        disk::write_atomically(&path, &as_stock_saves_it(&disk::read(&path)?)?)?;
 
         let server = serve(fixture, Model::Trained, &["-c", "512"])?;
         let held = cases::numbered_prompt(4, HELD + 20);

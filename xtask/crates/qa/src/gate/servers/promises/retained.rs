@@ -1,11 +1,15 @@
 //! Retained sequences of idle slots (`--slot-save-path`): what is retained, and which requests may reuse it.
 
+use std::path::Path;
+
 use espalier_core::error::Result;
+use espalier_core::sys::machine::disk;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, post, post_as, scaled, with};
 use super::fixture::{Model, PromiseFixture};
+use super::slot_files::as_stock_saves_it;
 use super::tenants::{PROMPT, question};
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::reference::Reference;
@@ -161,34 +165,53 @@ pub fn file_of_no_origin(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 
     // As a stock server saves it: the file records neither its owner nor its configuration. Saved once more, it still
     // has no origin.
-    let stock = fixture
+    let unpaged = fixture
         .serve(Model::Trained, &["-np", "3", "-c", "4096", "--kv-unified", "--slot-save-path", &saves])?;
-    ask(&stock, &in_slot(plain(&prompt[..PROMPT], 1), 0))?;
-    act(fixture, &stock, "save")?;
-    drop(stock);
+    ask(&unpaged, &in_slot(plain(&prompt[..PROMPT], 1), 0))?;
+    act(fixture, &unpaged, "save")?;
+    drop(unpaged);
+    forget_record(&saves)?;
     let server = serve(fixture, &[])?;
     act(fixture, &server, "restore")?;
     act(fixture, &server, "save")?;
     goes_on_from_the_file(fixture, &server, "a file without an owner, saved again", &prompt, of_file)
 }
 
+/// Turns the saved file into one of a stock server.
+fn forget_record(saves: &str) -> Result<()> {
+    let path = Path::new(saves).join("file");
+    disk::write_atomically(&path, &as_stock_saves_it(&disk::read(&path)?)?)
+}
+
 /// A file saved by a stock server names no adapters: a server that has some refuses it. Without API keys every client
-/// may restore it, also one that sends a key.
+/// may restore it, also one that sends a key. A file of a server that has adapters and one owner does not name them
+/// either: a server that distinguishes owners refuses it, whatever its adapters.
 pub fn file_without_a_record(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let serve = |fixture: &PromiseFixture<'_>, model: Model, mode: &str| {
         fixture.serve(model, &["-np", "1", "-c", "4096", mode, "--slot-save-path", &saves])
     };
-    let stock = serve(fixture, Model::Adapted, "--kv-unified")?;
-    ask(&stock, &plain(&cases::numbered_prompt(1, PROMPT), 1))?;
-    act(fixture, &stock, "save")?;
-    drop(stock);
-    for (model, expected) in [(Model::Adapted, 400), (Model::Random, 200)] {
+    let unpaged = serve(fixture, Model::Adapted, "--kv-unified")?;
+    ask(&unpaged, &plain(&cases::numbered_prompt(1, PROMPT), 1))?;
+    act(fixture, &unpaged, "save")?;
+    act(fixture, &unpaged, "restore")?;
+    let answer = ask(&unpaged, &plain(&cases::numbered_prompt(1, PROMPT), 1))?;
+    fixture.must_have_found("the same server, from its file", &answer, PROMPT - 1);
+    drop(unpaged);
+    for (of_stock, model, expected) in [
+        (false, Model::Adapted, 400),
+        (false, Model::Random, 400),
+        (true, Model::Adapted, 400),
+        (true, Model::Random, 200),
+    ] {
+        if of_stock && model == Model::Adapted {
+            forget_record(&saves)?;
+        }
         let server = serve(fixture, model, "--kv-paged")?;
         let (status, body) =
             post_as(&server, "key-of-alice", "/slots/0?action=restore", &json!({ "filename": "file" }))?;
         fixture.must(status == expected && (status == 200 || body.to_string().contains("LoRA")), || {
-            format!("{model:?}: returned {status} instead of {expected}: {body}")
+            format!("stock's: {of_stock}, {model:?}: returned {status} instead of {expected}: {body}")
         });
     }
     Ok(())

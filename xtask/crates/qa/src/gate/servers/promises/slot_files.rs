@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use espalier_core::error::Result;
+use espalier_core::error::{Error, Result};
+use espalier_core::http::Request;
 use espalier_core::sys::machine::{disk, ours};
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
-use super::asking::{ask, plain, post, with};
+use super::asking::{LIMIT, ask, plain, post, with};
 use super::fixture::{Model, PromiseFixture};
-use super::tenants::{PROMPT, question};
+use super::tenants::{ALICE, PROMPT, question};
 use crate::serving::cases;
 
 /// Length of the saved prompt, in tokens: short, so that the file is small.
@@ -21,7 +22,12 @@ const ENDS: usize = 160;
 const BETWEEN: usize = 120;
 
 fn act(server: &Server, action: &str, file: &str) -> Result<(u16, Value)> {
-    post(server, &format!("/slots/0?action={action}"), &json!({ "filename": file }))
+    act_as(server, None, action, file)
+}
+
+fn act_as(server: &Server, key: Option<&str>, action: &str, file: &str) -> Result<(u16, Value)> {
+    let request = Request::post(format!("/slots/0?action={action}"), json!({ "filename": file }));
+    server.json(&request.with_key(key), LIMIT)
 }
 
 fn keeping(fixture: &PromiseFixture<'_>, saves: &str, arguments: &[&str]) -> Result<Server> {
@@ -30,9 +36,15 @@ fn keeping(fixture: &PromiseFixture<'_>, saves: &str, arguments: &[&str]) -> Res
 }
 
 /// Saves a file with a small prompt; returns its path and content.
-fn saved_by(fixture: &mut PromiseFixture<'_>, server: &Server, saves: &str) -> Result<(PathBuf, Vec<u8>)> {
-    ask(server, &plain(&cases::numbered_prompt(1, FEW), 1))?;
-    fixture.must_return("save", &act(server, "save", "file")?, 200);
+fn saved_by(
+    fixture: &mut PromiseFixture<'_>,
+    server: &Server,
+    key: Option<&str>,
+    saves: &str,
+) -> Result<(PathBuf, Vec<u8>)> {
+    let request = Request::post("/completion", plain(&cases::numbered_prompt(1, FEW), 1));
+    server.json(&request.with_key(key), LIMIT)?;
+    fixture.must_return("save", &act_as(server, key, "save", "file")?, 200);
     let path = Path::new(saves).join("file");
     let bytes = disk::read(&path)?;
     Ok((path, bytes))
@@ -50,26 +62,79 @@ fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
     damaged
 }
 
-/// A flipped bit or a truncation is detected at any offset, before the slot is modified.
+/// A flipped bit or a truncation is detected at any offset, before the slot is modified, by every kind of server.
 pub fn damaged(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let modes: [&[&str]; 3] = [&["--kv-paged"], &[], &["--api-key", ALICE]];
+    modes.into_iter().try_for_each(|mode| damaged_with(fixture, mode))
+}
+
+fn damaged_with(fixture: &mut PromiseFixture<'_>, mode: &[&str]) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
-    let server = keeping(fixture, &saves, &["--kv-paged"])?;
-    let (path, bytes) = saved_by(fixture, &server, &saves)?;
+    let key = mode.contains(&"--api-key").then_some(ALICE);
+    let server = keeping(fixture, &saves, mode)?;
+    let (path, bytes) = saved_by(fixture, &server, key, &saves)?;
     let places = sample(bytes.len());
     let flips = places.iter().map(|at| (format!("a bit of byte {at} flipped"), flipped(&bytes, *at)));
     let cuts = places.iter().map(|at| (format!("cut after {at} bytes"), bytes[..*at].to_vec()));
     let longer = std::iter::once(("a byte more".to_string(), [&bytes[..], &[0]].concat()));
     for (what, damaged) in flips.chain(cuts).chain(longer) {
         disk::write_atomically(&path, &damaged)?;
-        fixture.must_return(&what, &act(&server, "restore", "file")?, 400);
+        fixture.must_return(&format!("{mode:?}, {what}"), &act_as(&server, key, "restore", "file")?, 400);
         if !fixture.holds_so_far() {
             return Ok(());
         }
     }
     disk::write_atomically(&path, &bytes)?;
-    fixture.must_return("the file as it was saved", &act(&server, "restore", "file")?, 200);
+    let answer = act_as(&server, key, "restore", "file")?;
+    fixture.must_return(&format!("{mode:?}, the file as it was saved"), &answer, 200);
     Ok(())
 }
+
+/// A file of a stock server has no record and no digest, and is restored where there is at most one key.
+pub fn of_a_stock_server(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    for mode in [&["--kv-paged"][..], &[]] {
+        let saves = fixture.empty_folder("slots")?;
+        let server = keeping(fixture, &saves, mode)?;
+        let (path, bytes) = saved_by(fixture, &server, None, &saves)?;
+        disk::write_atomically(&path, &as_stock_saves_it(&bytes)?)?;
+        let answer = act(&server, "restore", "file")?;
+        fixture.must_return(&format!("{mode:?}, a file without a record"), &answer, 200);
+        let restored = answer.1["n_restored"].as_u64();
+        fixture.must(restored == u64::try_from(FEW).ok(), || {
+            format!("{mode:?}: {restored:?} tokens were restored instead of {FEW}")
+        });
+    }
+    Ok(())
+}
+
+/// Returns the content that a stock server would have saved: without the record at the beginning of the tokens, and
+/// without the digest at the end.
+pub fn as_stock_saves_it(bytes: &[u8]) -> Result<Vec<u8>> {
+    // Magic, version and number of words; then, as words, the two marks of a record and the length of its text.
+    let word = |at: usize| bytes.get(4 * at..4 * at + 4).map(|four| [four[0], four[1], four[2], four[3]]);
+    let (Some(count), Some(MARK), Some(length)) = (word(2), word(4), word(5)) else {
+        return Err(Error::no("the slot file has no record"));
+    };
+    let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+    let words = 3 + length.div_ceil(4);
+    let count = u32::try_from(words).ok().and_then(|words| u32::from_le_bytes(count).checked_sub(words));
+    let end = bytes.len().checked_sub(TRAILER.len() + DIGEST);
+    match (count, end) {
+        (Some(count), Some(end)) if 12 + 4 * words <= end && bytes[end..].starts_with(TRAILER) => {
+            Ok([&bytes[..8], &count.to_le_bytes()[..], &bytes[12 + 4 * words..end]].concat())
+        }
+        _ => Err(Error::no("the slot file has no digest, or its record is longer than its tokens")),
+    }
+}
+
+/// The second mark of a record, in place of a version of upstream's list of tokens.
+const MARK: [u8; 4] = *b"ESP1";
+
+/// The beginning of the last line of a file; hexadecimal digits of a SHA-256 follow.
+const TRAILER: &[u8] = b"espalier slot digest 1 ";
+
+/// Number of those digits.
+const DIGEST: usize = 64;
 
 /// A restored slot may evict the blocks of idle slots, as a request may; a sequence that can never fit is refused with
 /// that reason.
@@ -126,7 +191,7 @@ pub fn saved_again(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 pub fn failed_save(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let server = keeping(fixture, &saves, &["--kv-paged"])?;
-    let (path, bytes) = saved_by(fixture, &server, &saves)?;
+    let (path, bytes) = saved_by(fixture, &server, None, &saves)?;
     let folder = Path::new(&saves).join("folder");
     disk::create_folder(&folder.join("not-empty"))?;
     fixture.must_return("save as a folder's name", &act(&server, "save", "folder")?, 500);
@@ -139,4 +204,34 @@ pub fn failed_save(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     ours::remove_folder(&folder)?;
     fixture.must_return("the same without the folder", &act(&server, "save", "folder")?, 200);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file with a record of `text`, `tokens` words after it, and some state.
+    fn saved(text: &[u8], tokens: &[i32]) -> Vec<u8> {
+        let mut record =
+            [&(-1_i32).to_le_bytes()[..], &MARK, &(text.len() as u32).to_le_bytes(), text].concat();
+        record.resize(record.len().next_multiple_of(4), 0);
+        let count = (record.len() / 4 + tokens.len()) as u32;
+        let tokens: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+        let head = [&b"qsgg"[..], &2_u32.to_le_bytes(), &count.to_le_bytes()].concat();
+        [&head[..], &record, &tokens, b"state", TRAILER, &[b'0'; DIGEST]].concat()
+    }
+
+    #[test]
+    fn a_file_without_record_and_digest_is_that_of_a_stock_server() {
+        for text in [&b""[..], b"a", b"a\nb\nc\nd\n"] {
+            let stock = as_stock_saves_it(&saved(text, &[7, 8])).unwrap();
+            let expected =
+                [&b"qsgg"[..], &[2, 0, 0, 0], &[2, 0, 0, 0], &[7, 0, 0, 0], &[8, 0, 0, 0], b"state"];
+            assert_eq!(stock, expected.concat(), "{text:?}");
+            assert!(as_stock_saves_it(&stock).is_err(), "it has no record any more");
+        }
+        let file = saved(b"abc", &[7]);
+        assert!(as_stock_saves_it(&file[..file.len() - 1]).is_err());
+        assert!(as_stock_saves_it(&[]).is_err());
+    }
 }
