@@ -4,7 +4,10 @@
     python3 ci/probe/shutdown_stress.py --server build/bin/llama-server --model model.gguf --rounds 500
 
 Prints the slowest exit, and counts requests that were sent before the signal and got no answer.
-Exits with 1 if a server did not end within `--bound` seconds, or a request had no answer.
+Exits with 1 if a server did not end within `--bound` seconds, crashed, or left a request without an answer.
+
+With `--kv-paged` the cache is paged, and many requests have a prefix of several blocks in common. The last line counts
+the rounds in which requests were queued, waited for blocks, or waited for the prefix of another before the signal.
 
 With `--router` the server is a router, `--model` lies in a folder that holds nothing else, and the router's children must be
 gone when it is.
@@ -15,6 +18,7 @@ import http.client
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -54,8 +58,11 @@ class Request(threading.Thread):
             connection.close()
 
 
-def random_request(port: int, model: str) -> Request:
-    long = {"n_predict": -1, "ignore_eos": True, "prompt": "Once upon a time " * random.choice([1, 1, 10, 50])}
+def random_request(port: int, options) -> Request:
+    model = os.path.splitext(os.path.basename(options.model))[0]
+    # With a paged cache two thirds share several blocks of 64 tokens.
+    repeats = [1, 60, 60] if options.kv_paged else [1, 1, 10, 50]
+    long = {"n_predict": -1, "ignore_eos": True, "prompt": "Once upon a time " * random.choice(repeats)}
     chat = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": -1, "ignore_eos": True}
     path, body = random.choice([
         ("/completion", long),
@@ -70,6 +77,42 @@ def random_request(port: int, model: str) -> Request:
         ("/health", None),
     ])
     return Request(port, path, body and {"model": model, **body})
+
+
+# A pool of 32 blocks, which two requests fill, and steps so small that a prompt takes several.
+PAGED = ["--kv-paged", "--parallel", "4", "--ctx-size", "2048", "--batch-size", "64", "--ubatch-size", "64"]
+UNPAGED = ["--context-shift", "--parallel", "2", "--ctx-size", "512"]
+
+# What a request can wait for, and the metric that shows it.
+WAITS = {
+    "queued": "requests_deferred",
+    "for blocks": "kv_cache_queue_waits_total",
+    "for a prefix": "prefix_cache_inflight_waits_total",
+}
+
+
+def waits_of(port: int) -> set[str]:
+    """What requests wait, or have waited, for; nothing if the server does not tell."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+    except OSError:
+        return set()
+    finally:
+        connection.close()
+    return {name for name, metric in WAITS.items() if re.search(rf"^llamacpp:{metric} [1-9]", text, re.MULTILINE)}
+
+
+def must_be_an_end(process: subprocess.Popen, state: str) -> None:
+    """An exit, not a crash. A signal that arrives before the server handles signals ends it."""
+    early = [-signal.SIGINT, -signal.SIGTERM] if state == "loading" else []
+    if process.returncode not in [0, 1, *early]:
+        raise Crashed(f"it ended with {process.returncode} while {state}")
+
+
+class Crashed(Exception):
+    pass
 
 
 def children_of(pid: int) -> list[str]:
@@ -96,43 +139,46 @@ def wait_until_ready(process: subprocess.Popen, port: int) -> None:
     raise RuntimeError("the server ended while starting")
 
 
-def one_round(options) -> tuple[str, float, list[str]]:
-    """What the server was doing, how long its exit took, and the outcomes of its requests."""
+def one_round(options) -> tuple[set[str], float, list[str]]:
+    """What requests waited for, how long the exit took, and the outcomes of the requests."""
     port = free_port()
     state = random.choices(["serving", "loading", "sleeping"], [8, 1, 1])[0]
     what = ["--models-dir", os.path.dirname(options.model)] if options.router else ["--model", options.model]
-    command = [options.server, *what, "--port", str(port), "--parallel", "2", "--ctx-size", "512", "--context-shift",
-               "--no-ui", "--slots", "--shutdown-timeout", str(options.timeout)]
+    cache = PAGED if options.kv_paged else UNPAGED
+    command = [options.server, *what, "--port", str(port), *cache, "--metrics", "--no-ui", "--slots",
+               "--shutdown-timeout", str(options.timeout)]
     if state == "sleeping":
         command += ["--sleep-idle-seconds", "1"]
     with open(os.devnull, "w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        requests = []
+        requests, waits = [], set()
         if state == "loading":
             time.sleep(random.uniform(0, 0.4))
         else:
             wait_until_ready(process, port)
             if state == "sleeping":
                 time.sleep(random.uniform(0.8, 2.5))
-            name = os.path.splitext(os.path.basename(options.model))[0]
-            requests = [random_request(port, name) for _ in range(random.randint(0, 8))]
+            requests = [random_request(port, options) for _ in range(random.randint(0, 8))]
             for request in requests:
                 request.start()
             for request in requests:
                 request.sent.wait()
             time.sleep(random.uniform(0, 0.5))
+            # A router has no such metrics, and a sleeping server without requests is not to be woken.
+            waits = waits_of(port) if requests and not options.router else set()
         children = children_of(process.pid)
         begin = time.monotonic()
         process.send_signal(random.choice([signal.SIGINT, signal.SIGTERM]))
         process.wait(timeout=options.bound)
         took = time.monotonic() - begin
         orphans = [child for child in children if os.path.exists(f"/proc/{child}")]
+        must_be_an_end(process, state)
         if orphans:
             raise RuntimeError(f"children {orphans} outlived their server")
         for request in requests:
             request.join(timeout=30)
-        return state, took, [request.outcome or "no answer: waiting" for request in requests]
+        return waits, took, [request.outcome or "no answer: waiting" for request in requests]
     finally:
         if process.poll() is None:
             process.kill()
@@ -144,31 +190,45 @@ def main() -> int:
     arguments.add_argument("--server", required=True)
     arguments.add_argument("--model", required=True)
     arguments.add_argument("--router", action="store_true", help="run as a router of the folder of --model")
+    arguments.add_argument("--kv-paged", action="store_true", help="page the cache, and share prefixes")
     arguments.add_argument("--rounds", type=int, default=500)
     arguments.add_argument("--timeout", type=int, default=5, help="--shutdown-timeout of the server")
-    arguments.add_argument("--bound", type=float, default=20, help="seconds within which the server must have ended")
+    arguments.add_argument("--bound", type=float, help="seconds within which the server must have ended; default: --timeout + 1")
     arguments.add_argument("--seed", type=int, default=1)
     options = arguments.parse_args()
+    options.bound = options.timeout + 1 if options.bound is None else options.bound
     # A background job of a shell ignores SIGINT, and so would each server until it installs its own handler.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     random.seed(options.seed)
-    slowest, unanswered, hung = 0.0, 0, 0
+    slowest, unanswered, hung, crashed = 0.0, 0, 0, 0
     outcomes: dict[str, int] = {}
+    waited = dict.fromkeys(WAITS, 0)
+
+    def summary(rounds: int) -> str:
+        return (f"{rounds} rounds, slowest exit {slowest:.2f} s, {hung} hung, {crashed} crashed, "
+                f"{unanswered} without an answer, {outcomes}, rounds with requests that waited: {waited}")
+
     for number in range(1, options.rounds + 1):
         try:
-            state, took, of_requests = one_round(options)
+            waits, took, of_requests = one_round(options)
         except subprocess.TimeoutExpired:
             hung += 1
             print(f"round {number}: still running after {options.bound} s", flush=True)
             continue
+        except Crashed as error:
+            crashed += 1
+            print(f"round {number}: {error}", flush=True)
+            continue
+        for wait in waits:
+            waited[wait] += 1
         slowest = max(slowest, took)
         for outcome in of_requests:
             outcomes[outcome] = outcomes.get(outcome, 0) + 1
             unanswered += not outcome.isdigit()
         if number % 25 == 0:
-            print(f"{number} rounds, slowest exit {slowest:.2f} s, {hung} hung, {unanswered} without an answer, {outcomes}", flush=True)
-    print(f"{options.rounds} rounds, slowest exit {slowest:.2f} s, {hung} hung, {unanswered} without an answer, {outcomes}")
-    return 1 if hung or unanswered else 0
+            print(summary(number), flush=True)
+    print(summary(options.rounds))
+    return 1 if hung or crashed or unanswered else 0
 
 
 if __name__ == "__main__":

@@ -389,11 +389,32 @@ impl Started {
         let _ = self.child().kill();
     }
 
+    /// Asks it to end, with SIGTERM; kills it where the system has no signals. Does nothing if it has already exited.
+    pub fn terminate(&self) {
+        let mut child = self.child();
+        // The id of a child that was waited for may belong to another process.
+        if matches!(child.try_wait(), Ok(None)) {
+            // Fails if the child has exited since, which is fine.
+            let _ = terminate(&mut child);
+        }
+    }
+
     /// Several threads may query the same server. A panic in one of them cannot leave the child in an inconsistent
     /// state.
     fn child(&self) -> MutexGuard<'_, Child> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+#[cfg(unix)]
+fn terminate(child: &mut Child) -> io::Result<()> {
+    let id = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).map_err(io::Error::from)
+}
+
+#[cfg(not(unix))]
+fn terminate(child: &mut Child) -> io::Result<()> {
+    child.kill()
 }
 
 impl Drop for Started {

@@ -171,6 +171,30 @@ impl Server {
         self.started.kill();
     }
 
+    /// Asks it to end (SIGTERM) and waits at most `limit`. Returns the exit code and the time that it took; `None` if it
+    /// still runs.
+    ///
+    /// # Errors
+    ///
+    /// A signal ended it: it crashed.
+    pub fn shut_down(&self, limit: Duration) -> Result<Option<(i32, Duration)>> {
+        let begin = Instant::now();
+        self.started.terminate();
+        loop {
+            if let Some(status) = self.started.ended() {
+                let code = status.code().ok_or_else(|| {
+                    let what = format!("the server did not end by itself: {}", ending(status));
+                    Error::no(what).detail(last_words(&self.log))
+                })?;
+                return Ok(Some((code, begin.elapsed())));
+            }
+            if begin.elapsed() > limit {
+                return Ok(None);
+            }
+            std::thread::sleep(FIRST_PAUSE);
+        }
+    }
+
     /// POSTs all `bodies` to `path` at once.
     pub fn post_at_once(&self, path: &str, bodies: &[Value]) -> Result<Volley> {
         self.post_at_once_within(path, bodies, VOLLEY_LIMIT)
@@ -315,6 +339,24 @@ mod tests {
             let said = server.said().unwrap();
             assert!(said.contains(&format!("config: {config}, {NO_FOLDER}, {NO_FOLDER}.")), "{said}");
         }
+    }
+
+    #[test]
+    fn a_server_is_asked_to_end_and_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let fake = |trap: &str| {
+            let program = std::env::current_exe().unwrap();
+            let serve = concat!(module_path!(), "::serve").split_once("::").unwrap().1;
+            let begin =
+                format!("{PORT}=$4 '{}' {serve} --exact --ignored --nocapture & child=$!", program.display());
+            let command = format!("{trap}; {begin}; wait $child");
+            Server::start(Run::new("sh").args(["-c", &command, "sh"]), &folder.path().join("log")).unwrap()
+        };
+        let ends = fake("trap 'kill $child; exit 3' TERM");
+        assert_eq!(ends.shut_down(Duration::from_secs(20)).unwrap().map(|(code, _)| code), Some(3));
+        let stays = fake("trap '' TERM");
+        assert_eq!(stays.shut_down(Duration::from_millis(50)).unwrap(), None);
+        assert_eq!(stays.get("/end").unwrap().0, 200);
     }
 
     #[test]

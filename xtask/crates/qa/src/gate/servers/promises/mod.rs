@@ -24,6 +24,7 @@ mod refusals;
 mod report;
 mod retained;
 mod routes;
+mod shutdown;
 mod slot_files;
 mod slots_of_others;
 mod streams;
@@ -128,6 +129,7 @@ pub const PROMISES: &[Promise] = &[
     promise("refused-while-asleep", asleep::refused_while_asleep),
     promise("values-of-variables", configured::values_of_variables),
     promise("switches-in-config", configured::switches_in_config),
+    promise("shutdown-of-a-queue", shutdown::of_a_queue),
     promise("batch-keys-take-turns", turns::batch_keys_take_turns),
     promise("copies-push-nothing-out", turns::copies_push_nothing_out),
     promise("dropped-sequences", turns::dropped_sequences_are_looked_up),
