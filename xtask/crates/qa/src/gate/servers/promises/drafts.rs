@@ -17,8 +17,9 @@ const PROMPT: usize = 40;
 const ANSWER: usize = 48;
 
 /// Another tenant, or the same tenant with another salt, gets the drafts of the first user of a server, whatever others
-/// have sent before. The tenant that sent it gets more, if that kind of drafting has a memory.
+/// have sent before to the same slot. The tenant that sent it gets other drafts, if that kind of drafting has a memory.
 pub fn of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let texts = Texts::generate(fixture)?;
     for mode in [&[][..], &["--kv-paged"]] {
         for kind in Drafts::KINDS.into_iter().filter(|kind| *kind != Drafts::Model) {
             // A slot for each owner below: there are as many tables as slots, and the least recently used one is
@@ -28,11 +29,40 @@ pub fn of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             let server = fixture.serve(Model::Trained, &[&arguments[..], &options, mode].concat())?;
             let name = format!("{kind:?}{}", if mode.is_empty() { ", unpaged" } else { "" });
-            // The table outlives the requests that filled it.
-            are_divided(fixture, &server, &name, kind == Drafts::NgramMod)?;
+            are_divided(fixture, &server, &name, (kind, &texts))?;
         }
     }
     Ok(())
+}
+
+/// A prompt, and the same with one and with two answers of the model.
+struct Texts {
+    prompt: Vec<u32>,
+    known: Vec<u32>,
+    longer: Vec<u32>,
+}
+
+impl Texts {
+    fn generate(fixture: &PromiseFixture<'_>) -> Result<Texts> {
+        let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096"])?;
+        let go_on = |text: &[u32]| -> Result<Vec<u32>> {
+            let (_, answer) = counted(ask(&server, &plain(text, ANSWER))?)?;
+            Ok([text, &answer[..]].concat())
+        };
+        let prompt = cases::numbered_prompt(1, PROMPT);
+        let known = go_on(&prompt)?;
+        let longer = go_on(&known)?;
+        Ok(Texts { prompt, known, longer })
+    }
+
+    /// Returns the prompt whose drafts depend on an earlier request with `known`, if that kind has a memory.
+    fn asked(&self, kind: Drafts) -> &[u32] {
+        match kind {
+            // These draft from the sequence alone, by what they noted of its beginning: which drafts were accepted.
+            Drafts::NgramMapK | Drafts::NgramMapK4v => &self.longer,
+            _ => &self.prompt,
+        }
+    }
 }
 
 /// `"cache_prompt": false` adds nothing to the drafting tables, and reads nothing that other requests added.
@@ -62,30 +92,50 @@ pub fn without_sharing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-fn are_divided(fixture: &mut PromiseFixture<'_>, server: &Server, kind: &str, remembers: bool) -> Result<()> {
-    let prompt = cases::numbered_prompt(1, PROMPT);
-    let (alone, answer) = drafted(server, BOB, "first", &prompt)?;
-    let known = [&prompt[..], &answer[..]].concat();
+/// Sends all requests to one slot: what a kind remembers, it remembers of a slot or of an owner.
+fn are_divided(
+    fixture: &mut PromiseFixture<'_>,
+    server: &Server,
+    name: &str,
+    (kind, texts): (Drafts, &Texts),
+) -> Result<()> {
+    let drafted = |key: &str, salt: &str, prompt: &[u32]| -> Result<u64> {
+        let request = with(with(plain(prompt, ANSWER), "cache_salt", salt), "id_slot", 0);
+        Ok(counted(ask_as(server, key, &request)?)?.0)
+    };
+    let asked = texts.asked(kind);
+    let alone = drafted(BOB, "first", asked)?;
     for _ in 0..2 {
-        drafted(server, ALICE, "", &known)?;
+        drafted(ALICE, "", &texts.known)?;
     }
-    let (others, _) = drafted(server, BOB, "second", &prompt)?;
-    let (salted, _) = drafted(server, ALICE, "third", &prompt)?;
-    let (own, _) = drafted(server, ALICE, "", &prompt)?;
+    let own = drafted(ALICE, "", asked)?;
+    let others = drafted(BOB, "second", asked)?;
+    let salted = drafted(ALICE, "third", asked)?;
     fixture.must([others, salted] == [alone; 2], || {
-        format!("{kind}: after alice's request bob drafts {others} tokens, alice with another salt {salted}, and bob before it {alone}")
+        format!("{name}: after alice's request bob drafts {others} tokens, alice with another salt {salted}, and bob before it {alone}")
     });
-    fixture.must(!remembers || own > alone, || {
-        format!(
-            "{kind}: alice drafts {own} tokens of what she sent, as many as a stranger: nothing is tested"
-        )
-    });
+    is_remembered(fixture, name, kind, (own, alone));
     Ok(())
 }
 
-/// Returns the number of tokens drafted for a request, and the tokens of its answer.
-fn drafted(server: &Server, key: &str, salt: &str, prompt: &[u32]) -> Result<(u64, Vec<u32>)> {
-    counted(ask_as(server, key, &with(plain(prompt, ANSWER), "cache_salt", salt))?)
+/// The positive control: alice's own drafts show that this kind remembers something that others must not get.
+fn is_remembered(fixture: &mut PromiseFixture<'_>, name: &str, kind: Drafts, (own, alone): (u64, u64)) {
+    let otherwise = || {
+        format!(
+            "{name}: alice drafts {own} tokens of what she sent, and a stranger {alone}: nothing is tested"
+        )
+    };
+    match kind {
+        // The table has what followed each n-gram, and drafts it whenever it is known.
+        Drafts::NgramMod => fixture.must(own > alone, otherwise),
+        // The counts have the whole answer, which makes drafts longer and fewer.
+        Drafts::NgramCache => fixture.must(own != alone, otherwise),
+        // Whether notes of earlier drafts change a count depends on the answer of the model.
+        Drafts::NgramMapK | Drafts::NgramMapK4v => {
+            fixture.arose(own != alone, otherwise);
+        }
+        Drafts::None | Drafts::NgramSimple | Drafts::Model => {}
+    }
 }
 
 /// Returns the number of tokens drafted for an answer, and its tokens.
