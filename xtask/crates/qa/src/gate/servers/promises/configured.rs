@@ -4,12 +4,14 @@
 use std::path::Path;
 
 use espalier_core::error::Result;
+use espalier_core::http::Request;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::net::server::Server;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::asking::{ask, plain};
+use super::asking::{ask, plain, with};
 use super::fixture::{Model, PromiseFixture};
+use super::tenants::LOADING;
 use crate::serving::cases::{self, BLOCK};
 
 /// The trained context of the random model, in tokens.
@@ -55,6 +57,107 @@ pub fn variables_of_options(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let warned = fixture.said()?.contains("use LLAMA_ARG_KV_PAGED");
         fixture.must(warned == warns, || format!("{variables:?}: warned of an old name is {warned}"));
     }
+    Ok(())
+}
+
+/// The options whose variables had another name before: `LLAMA_` in place of `LLAMA_ARG_`.
+const RENAMED: [&str; 4] = ["--kv-paged", "--prefill-budget", "--max-queued", "--allow-priority"];
+
+fn old_name(option: &str) -> String {
+    variable_name(option).replace("LLAMA_ARG_", "LLAMA_")
+}
+
+/// An earlier name has the effect of the present one, in the environment and as a key of a preset or of `config.ini`.
+pub fn earlier_names(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    for option in RENAMED {
+        // The option itself refuses the value, so it was passed on.
+        let (old, new) = (old_name(option), variable_name(option));
+        let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&old, "banana")]);
+        fixture.must(started.is_err(), || format!("{old}=banana: the server starts"));
+        drop(started);
+        let said = fixture.said()?;
+        fixture.must(said.contains(&format!("use {new}")) && said.contains("\"banana\""), || {
+            format!("{old}=banana: it says {}", said.lines().last().unwrap_or_default())
+        });
+    }
+    in_config(fixture)?;
+    in_preset(fixture)
+}
+
+/// The earlier names with values that each option takes, as lines of an INI file.
+fn lines_of_earlier_names() -> String {
+    let line = |option: &str| {
+        format!("{} = {}\n", old_name(option), if option == "--max-queued" { "7" } else { "1" })
+    };
+    RENAMED.iter().map(|option| line(option)).collect()
+}
+
+/// Checks that the log warns once of each earlier name.
+fn must_have_warned(fixture: &mut PromiseFixture<'_>, what: &str) -> Result<()> {
+    let said = fixture.said()?;
+    for option in RENAMED {
+        let warning = format!("{} is deprecated", old_name(option));
+        fixture.must(said.contains(&warning), || format!("{what}: the log does not say \"{warning}\""));
+    }
+    Ok(())
+}
+
+fn in_config(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let folder = fixture.empty_folder("config")?;
+    let config = Path::new(&folder).join("llama.cpp/config.ini");
+    disk::write_atomically(&config, lines_of_earlier_names().as_bytes())?;
+    let variables = [("XDG_CONFIG_HOME", folder.as_str())];
+    let server = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512", "--metrics"], &variables)?;
+    let paged = props(&server)?.get("kv_pool").is_some();
+    fixture.must(paged, || "an earlier name in config.ini has no effect".to_string());
+    drop(server);
+    must_have_warned(fixture, "config.ini")
+}
+
+fn in_preset(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let folder = fixture.empty_folder("preset")?;
+    let preset = Path::new(&folder).join("models.ini");
+    let model = fixture.trained_model();
+    let text = format!("[tiny]\nmodel = {model}\nctx-size = 512\nparallel = 1\n{}", lines_of_earlier_names());
+    disk::write_atomically(&preset, text.as_bytes())?;
+    let router = fixture.serve_nothing(&["--models-preset", &preset.display().to_string()])?;
+    let load = router.json(&Request::post("/models/load", json!({ "model": "tiny" })), LOADING)?;
+    fixture.must(load.0 == 200, || format!("loading a model of the preset returned {}: {}", load.0, load.1));
+    let request = with(plain(&cases::numbered_prompt(1, 20), 1), "model", "tiny");
+    let (status, body) = router.json(&Request::post("/completion", &request), LOADING)?;
+    fixture.must(status == 200, || format!("a model of the preset returned {status}: {body}"));
+    let (status, props) = router.json(&Request::get("/props?model=tiny"), LOADING)?;
+    fixture.must(props.get("kv_pool").is_some(), || {
+        format!("an earlier name in a preset has no effect: {status}, {props}")
+    });
+    drop(router);
+    must_have_warned(fixture, "a preset")
+}
+
+/// Variables that nothing reads, and the variable that the warning has to name.
+const MISSPELT: [(&str, &str); 3] = [
+    ("ESPALIER_ENABEL", "did you mean `ESPALIER_ENABLE`?"),
+    ("LLAMA_ARG_KV_PAGD", "did you mean `LLAMA_ARG_KV_PAGED`?"),
+    ("ESPALIER_THREADS", "known are ESPALIER_ENABLE"),
+];
+
+/// A misspelt variable of ours causes one warning at start, and a valid one none.
+pub fn misspelt_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let variables = MISSPELT.map(|(name, _)| (name, "1"));
+    drop(fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &variables)?);
+    let said = fixture.said()?;
+    for (name, expected) in MISSPELT {
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains(&format!("`{name}`"))).collect();
+        fixture.must(matches!(lines[..], [line] if line.contains(expected)), || {
+            format!("{name}: expected one warning with \"{expected}\", found {lines:?}")
+        });
+    }
+    let valid = [("LLAMA_ARG_KV_PAGED", "1"), ("ESPALIER_KV_RECENT", "32"), ("LLAMA_ARG_KV_UNIFIED", "1")];
+    drop(fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &valid)?);
+    let said = fixture.said()?;
+    fixture.must(!said.contains("nothing reads the variable"), || {
+        format!("{valid:?}: warned of a misspelt one")
+    });
     Ok(())
 }
 
@@ -208,5 +311,7 @@ mod tests {
             ["--first", "--second", "--third", "--fourth", "--fifth"].map(|option| variable_of(help, option));
         assert_eq!(found, [Some("FIRST"), Some("SECOND"), None, Some("FOURTH"), None]);
         assert_eq!(variable_name("--kv-paged"), "LLAMA_ARG_KV_PAGED");
+        assert_eq!(old_name("--kv-paged"), "LLAMA_KV_PAGED");
+        assert_eq!(lines_of_earlier_names().lines().count(), RENAMED.len());
     }
 }

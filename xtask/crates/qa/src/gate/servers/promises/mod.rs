@@ -135,6 +135,8 @@ pub const PROMISES: &[Promise] = &[
     promise("dropped-sequences", turns::dropped_sequences_are_looked_up),
     promise("pool-without-a-size", configured::pool_without_a_size),
     promise("variables-of-options", configured::variables_of_options),
+    promise("earlier-names-of-variables", configured::earlier_names),
+    promise("misspelt-variables", configured::misspelt_variables),
     promise("variables-in-help", configured::variables_in_help),
     promise("cache-is-described", configured::cache_is_described),
     promise("cache-ram", configured::cache_ram_is_off),

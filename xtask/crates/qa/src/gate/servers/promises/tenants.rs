@@ -43,7 +43,7 @@ pub fn one_key_each(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 }
 
 /// Timeout that covers loading the model in a child.
-const LOADING: Duration = Duration::from_secs(60);
+pub const LOADING: Duration = Duration::from_secs(60);
 
 /// Sends a completion request to a router, as the holder of an API key.
 fn ask_router(server: &Server, key: &str, request: &Value) -> Result<(u16, Value)> {
