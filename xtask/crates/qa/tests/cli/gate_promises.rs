@@ -45,10 +45,15 @@ fn the_routes_are_those_of_the_variant_under_test() {
     llama_server::package(&project, "paged-next", "");
     let routes = |variant: &str, source: &str| {
         files::write(&project.tree(variant).join("tools/server/server.cpp"), source);
+        files::write(
+            &project.tree(variant).join("tools/server/server-http.cpp"),
+            "srv->Get(full_path, f);\n",
+        );
     };
     routes("paged", "ctx_http.get(\"/health\", h);\n");
     routes("paged-next", "ctx_http.get(\"/health\", h);\nctx_http.post(\"/new\", h);\n");
-    let table = "| route | no key | another tenant |\n|---|---|---|\n| `GET /health` | public | x |\n";
+    let table = "| route | no key | another tenant | verified by |\n|---|---|---|---|\n\
+                 | `GET /health` | public | x | `routes-by-role` |\n";
     project.write("SECURITY.md", table);
     let hold = |variant: &str| {
         let promise = ["--only", "promises", "--promise", "routes-by-role", "--variant", variant];
@@ -57,14 +62,27 @@ fn the_routes_are_those_of_the_variant_under_test() {
     assert!(hold("paged").success().stdout.contains("promises: 1 of 1 kept"));
     let said = hold("paged-next").code(1);
     assert!(said.stdout.contains("SECURITY.md does not say who may use `POST /new`"), "{said}");
-    project.write("SECURITY.md", format!("{table}| `POST /new` (on next only) | public | x |\n"));
+    project.write(
+        "SECURITY.md",
+        format!("{table}| `POST /new` (on next only) | public | x | `routes-by-role` |\n"),
+    );
     for variant in ["paged", "paged-next"] {
         let said = hold(variant).success();
         assert!(said.stdout.contains("promises: 1 of 1 kept"), "{variant}: {said}");
     }
-    project.write("SECURITY.md", format!("{table}| `POST /new` (on nxt only) | public | x |\n"));
+    project.write(
+        "SECURITY.md",
+        format!("{table}| `POST /new` (on nxt only) | public | x | `routes-by-role` |\n"),
+    );
     let said = hold("paged").code(1);
     assert!(said.stdout.contains("routes of the pin `nxt`, which `pins.toml` lacks"), "{said}");
+    project.write("SECURITY.md", table.replace("`routes-by-role`", "nothing"));
+    let http = project.tree("paged").join("tools/server/server-http.cpp");
+    files::write(&http, "srv->Get(full_path, f);\nsrv->Put(\"/new\", f);\n");
+    let said = hold("paged").code(1);
+    for line in ["names no promise that checks", "registers a route by `Put \"/new\"`"] {
+        assert!(said.stdout.contains(line), "{line}: {said}");
+    }
 }
 
 fn gate(project: &Project, arguments: &[&str]) -> Output {

@@ -1,52 +1,89 @@
 //! SECURITY.md's table lists every route of the server and its access, and the server answers accordingly.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use espalier_core::config::pins::Pins;
 use espalier_core::error::{Error, Result};
-use espalier_core::http::Request;
+use espalier_core::http::{Disconnect, Request};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::net::server::Server;
 
-use super::asking::{LIMIT, read_to_end};
+use super::PROMISES;
+use super::asking::LIMIT;
 use super::fixture::{Model, PromiseFixture};
-use super::tenants::{ALICE, KEYS};
+use super::tenants::{ALICE, BOB, KEYS};
 
 /// A method and a path, as in `GET /slots`.
 pub type Route = String;
 
-/// Access of requests without a key, by the table: `public` or `401`.
+/// Access of requests without a key, by the table: [`PUBLIC`], [`REFUSED`] or [`OF_THE_PAGE`].
 type WithoutKey = String;
+
+const PUBLIC: &str = "public";
+const REFUSED: &str = "401";
+/// Files of the web page: public if the server has it, and paths like any other if not.
+const OF_THE_PAGE: &str = "public with the web page";
 
 /// The header of the table.
 const HEAD: &str = "| route | no key |";
 
-/// Checks for routes that the table lacks, routes that only the table has, and answers that differ from it.
+/// The arguments of a server that checks keys.
+const CHECKED: [&str; 7] = ["-np", "1", "-c", "512", "--api-key", KEYS, "--metrics"];
+
+/// Checks for routes that the table lacks, routes that only the table has, promises that it names and nothing checks,
+/// and answers that differ from it: without a key, with an unknown one, and with the keys of two tenants.
 pub fn by_role(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let document = disk::read_text(&fixture.document("SECURITY.md")?)?;
     let rows = rows(&document);
-    for line in unknown_pins(&rows, &fixture.pins()?) {
-        fixture.must(false, || line);
-    }
     let table = listed(&rows, fixture.pin());
-    let source = disk::read_text(&fixture.source("tools/server/server.cpp"))?;
-    for line in differences(&registered(&source)?, &table) {
+    let server = disk::read_text(&fixture.source("tools/server/server.cpp"))?;
+    let http = disk::read_text(&fixture.source("tools/server/server-http.cpp"))?;
+    let (of_http, unknown) = registered_directly(&http)?;
+    let registered = [registered(&server)?, of_http].concat();
+    let lines =
+        [unknown_pins(&rows, &fixture.pins()?), unverified(&rows), unknown, differences(&registered, &table)];
+    for line in lines.into_iter().flatten() {
         fixture.must(false, || line);
     }
-    for (arguments, what) in [(&["--kv-paged"][..], "paged"), (&[], "unpaged")] {
-        let arguments = [&["-np", "1", "-c", "512", "--api-key", KEYS, "--metrics"], arguments].concat();
-        let server = fixture.serve(Model::Trained, &arguments)?;
-        for (route, without_key) in &table {
-            let (anonymous, alice) = (status(&server, route, None), status(&server, route, Some(ALICE)));
-            let is_refused = anonymous == 401;
-            fixture.must(is_refused == (without_key == "401") && anonymous != 0, || {
-                format!("{what}: {route} without a key: {anonymous}, SECURITY.md says {without_key}")
-            });
-            fixture.must(alice != 401 && alice != 0, || format!("{what}: {route} with a key: {alice}"));
-        }
+    for (mode, what) in [(&["--kv-paged"][..], "paged"), (&[], "unpaged")] {
+        let server = fixture.serve(Model::Trained, &[&CHECKED[..], mode].concat())?;
+        walk(fixture, &server, what, &table);
     }
+    let folder = fixture.folder_of_models("tiny.gguf")?;
+    let router = fixture.serve_nothing(&[&CHECKED[..], &["--models-dir", &folder]].concat())?;
+    walk(fixture, &router, "router", &table);
     Ok(())
 }
+
+/// Requests every route as each role.
+fn walk(fixture: &mut PromiseFixture<'_>, server: &Server, what: &str, table: &BTreeMap<Route, WithoutKey>) {
+    for (route, without_key) in table {
+        let (anonymous, unknown) = (status(server, route, None), status(server, route, Some("unknown-key")));
+        for (status, role) in [(anonymous, "without a key"), (unknown, "with an unknown key")] {
+            fixture.must(is_access(without_key, status), || {
+                format!("{what}: {route} {role}: {status}, SECURITY.md says {without_key}")
+            });
+        }
+        let (alice, bob) = (status(server, route, Some(ALICE)), status(server, route, Some(BOB)));
+        fixture.must(alice != 401 && alice != 0, || format!("{what}: {route} with a key: {alice}"));
+        fixture
+            .must(alice == bob, || format!("{what}: {route} with alice's key: {alice}, with bob's: {bob}"));
+    }
+}
+
+/// Whether a request without a valid key may get this status. An access that is none of the three never fits.
+fn is_access(without_key: &str, status: u16) -> bool {
+    match without_key {
+        PUBLIC => status != 401 && status != 0,
+        REFUSED => status == 401,
+        OF_THE_PAGE => status != 0,
+        _ => false,
+    }
+}
+
+/// A stream of a router that never ends.
+const ENDLESS: &str = "/models/sse";
 
 /// Returns the status of a request with an empty body, which most routes refuse, and every route that computes or stops
 /// something.
@@ -59,7 +96,11 @@ fn status(server: &Server, route: &str, key: Option<&str>) -> u16 {
     };
     let body = if method == "POST" { "{}" } else { "" }.to_string();
     let request = Request { method, body, ..Request::get(path.replace(":id_slot", "0")) };
-    read_to_end(server, &request.with_key(key), LIMIT).0
+    let disconnect = match path {
+        ENDLESS => Disconnect::AfterTime(Duration::from_millis(500)),
+        _ => Disconnect::Never,
+    };
+    server.send(&request.with_key(key), disconnect, LIMIT).status.unwrap_or_default()
 }
 
 /// A row of the table: routes with the same access.
@@ -68,6 +109,8 @@ struct Row<'d> {
     without_key: &'d str,
     /// The pin that has these routes, if the others do not.
     pin: Option<&'d str>,
+    /// The promises that check what another tenant learns or can change.
+    verified_by: Vec<&'d str>,
 }
 
 /// Returns the rows of the table.
@@ -77,14 +120,33 @@ fn rows(document: &str) -> Vec<Row<'_>> {
 }
 
 impl<'d> Row<'d> {
-    /// Reads a line such as ``| `GET /a`, `GET /b` (on PIN only) | 401 |``; `None` if it has one cell.
+    /// Reads a line such as ``| `GET /a`, `GET /b` (on PIN only) | 401 | nothing | `promise` |``; `None` if it has one
+    /// cell.
     fn read(line: &'d str) -> Option<Row<'d>> {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [routes, without_key, ..] = cells[..] else { return None };
+        let verified_by = cells.get(3).copied().map(quoted).unwrap_or_default();
         let remark = routes.rsplit('`').next().unwrap_or_default().trim();
         let pin = remark.strip_prefix("(on ").and_then(|rest| rest.strip_suffix(" only)"));
-        Some(Row { routes: routes.split('`').skip(1).step_by(2).collect(), without_key, pin })
+        Some(Row { routes: quoted(routes), without_key, pin, verified_by })
     }
+}
+
+/// Returns the parts of a text that are in backquotes.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Returns one line for each row that names no promise, and for each name that is not that of a promise.
+fn unverified(rows: &[Row<'_>]) -> Vec<String> {
+    let is_promise = |name: &&str| PROMISES.iter().any(|promise| promise.name == *name);
+    let silent = rows.iter().filter(|row| row.verified_by.is_empty()).map(|row| {
+        format!("SECURITY.md names no promise that checks the access of another tenant to {:?}", row.routes)
+    });
+    let names = rows.iter().flat_map(|row| row.verified_by.iter().copied());
+    let unknown = names.filter(|name| !is_promise(name));
+    let unknown = unknown.map(|name| format!("SECURITY.md names the promise `{name}`, which does not exist"));
+    silent.chain(unknown).collect()
 }
 
 /// Returns the routes that a server of `pin` has by the table, and the access that it documents for requests without a
@@ -136,6 +198,46 @@ pub fn registered(source: &str) -> Result<Vec<Route>> {
     }
 }
 
+/// The calls in server-http.cpp that register routes without `ctx_http`, with the route if it is one of its own: those
+/// of the web page, and the functions behind `ctx_http` themselves.
+const DIRECT: [(&str, Option<&str>); 8] = [
+    ("Get params.api_prefix + \"/\"", Some("GET /")),
+    ("Get params.api_prefix + \"/index.html\"", Some("GET /index.html")),
+    ("Get params.api_prefix + \"/sw.js\"", Some("GET /sw.js")),
+    ("Get params.api_prefix + \"/\" + a.name", None),
+    ("set_mount_point params.api_prefix + \"/\"", None),
+    ("Get full_path", None),
+    ("Post full_path", None),
+    ("Delete full_path", None),
+];
+
+/// Methods of the HTTP library that register a route.
+const REGISTERING: [&str; 7] = ["Get", "Post", "Put", "Patch", "Delete", "Options", "set_mount_point"];
+
+/// Returns the routes that server-http.cpp registers itself, by calls such as `srv->Get(path, ...)`, and one line for
+/// each such call that is not known.
+fn registered_directly(source: &str) -> Result<(Vec<Route>, Vec<String>)> {
+    let calls: Vec<String> = source.split("srv->").skip(1).filter_map(direct_call).collect();
+    if calls.is_empty() {
+        return Err(Error::no("server-http.cpp registers no route: it is written in another way now"));
+    }
+    let known = |call: &String| DIRECT.iter().find(|(known, _)| known == call);
+    let routes = calls.iter().filter_map(|call| Some(known(call)?.1?.to_string())).collect();
+    let unknown = calls.iter().filter(|call| known(call).is_none());
+    let unknown = unknown.map(|call| {
+        format!("server-http.cpp registers a route by `{call}`, which SECURITY.md and the gate do not know")
+    });
+    Ok((routes, unknown.collect()))
+}
+
+/// Returns the method and the first argument of a call, if it registers a route.
+fn direct_call(call: &str) -> Option<String> {
+    let (name, rest) = call.split_once('(')?;
+    let name = name.trim();
+    let path = rest.split(',').next().unwrap_or_default().trim();
+    REGISTERING.contains(&name).then(|| format!("{name} {path}"))
+}
+
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
@@ -157,8 +259,9 @@ mod tests {
 
     use super::*;
 
-    const DOCUMENT: &str = "text\n\n| route | no key | a key |\n|---|---|---|\n| `GET /health`, `GET /v1/health` | public | x |\n\
-                            | `POST /a` | 401 | x |\n\n| `GET /b` | 401 | of another table |\n";
+    const DOCUMENT: &str = "text\n\n| route | no key | a tenant | verified by |\n|---|---|---|---|\n\
+                            | `GET /health`, `GET /v1/health` | public | x | `routes-by-role` |\n\
+                            | `POST /a` | 401 | x | `routes-by-role` |\n\n| `GET /b` | 401 | of another table |\n";
 
     #[test]
     fn a_row_lists_several_routes() {
@@ -191,6 +294,41 @@ mod tests {
         let lines = unknown_pins(&rows, &pins(text));
         assert_eq!(lines, ["SECURITY.md has routes of the pin `b2`, which `pins.toml` lacks"]);
         assert!(unknown_pins(&rows, &pins(&text.replace("main", "b2"))).is_empty());
+    }
+
+    #[test]
+    fn a_row_names_promises_that_exist() {
+        assert_eq!(unverified(&rows(DOCUMENT)), [""; 0]);
+        let lines = unverified(&rows(&DOCUMENT.replacen("routes-by-role", "routes-by-roll", 1)));
+        assert_eq!(lines, ["SECURITY.md names the promise `routes-by-roll`, which does not exist"]);
+        let lines = unverified(&rows(&DOCUMENT.replacen("`routes-by-role`", "nothing", 1)));
+        assert!(
+            lines.len() == 1 && lines[0].contains("names no promise") && lines[0].contains("/v1/health"),
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn a_route_that_is_registered_without_ctx_http_is_known_or_named() {
+        let source = "srv->set_read_timeout (params.timeout_read);\n\
+                      if (x = srv->set_mount_point(params.api_prefix + \"/\", params.public_path); !x) {\n\
+                      srv->Get(params.api_prefix + \"/\",           serve(\"index.html\", true));\n\
+                      srv->Get(params.api_prefix + \"/\" + a.name, serve(a.name));\n srv->Get(full_path, callback);\n";
+        let (routes, unknown) = registered_directly(source).unwrap();
+        assert_eq!((routes, unknown), (vec!["GET /".to_string()], Vec::new()));
+        let added = format!("{source}    pimpl->srv->Put(\"/new\", handler);\n");
+        let (_, unknown) = registered_directly(&added).unwrap();
+        assert!(unknown.len() == 1 && unknown[0].contains("`Put \"/new\"`"), "{unknown:?}");
+        assert!(registered_directly("server->Get(path, h);").is_err());
+    }
+
+    #[test]
+    fn an_access_allows_its_statuses_only() {
+        let allowed = |access: &str| [0, 200, 401, 404].map(|status| is_access(access, status));
+        assert_eq!(allowed(PUBLIC), [false, true, false, true]);
+        assert_eq!(allowed(REFUSED), [false, false, true, false]);
+        assert_eq!(allowed(OF_THE_PAGE), [false, true, true, true]);
+        assert_eq!(allowed("sometimes"), [false; 4]);
     }
 
     #[test]

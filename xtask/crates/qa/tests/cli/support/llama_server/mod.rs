@@ -73,7 +73,8 @@ fn configure(arguments: &str) -> Config {
         cannot_be_paged: false,
         enabled: std::env::var("ESPALIER_ENABLE").unwrap_or_default(),
     };
-    config.cannot_be_paged = begins_with_gemma3(config.value("--model").unwrap());
+    // A router has no model of its own.
+    config.cannot_be_paged = config.value("--model").is_some_and(begins_with_gemma3);
     if config.has("--kv-paged") && !config.is_broken("keeps silent") {
         let said = [
             ("the server runs unpaged, because of its memory", config.cannot_be_paged),
