@@ -83,6 +83,7 @@ mod cli {
     mod ours;
     mod overlay;
     mod page;
+    mod patched_tests;
     mod pin_by_commit;
     mod pins;
     mod pipes;

@@ -45,6 +45,9 @@ pub struct Program {
     /// Whether it reports the outcome of each of its cases, with `--output sql`.
     #[serde(default)]
     pub cases: bool,
+    /// Whether it runs in the folder of the sources, from which it reads files by relative paths.
+    #[serde(default, rename = "in-sources")]
+    pub in_sources: bool,
     /// The only pin that it runs on; every one if none is named.
     #[serde(default)]
     pub pin: Option<Spanned<Name>>,

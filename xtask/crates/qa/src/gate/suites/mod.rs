@@ -112,7 +112,8 @@ impl<'a> SuiteGate<'a> {
     ) -> Programs {
         let layout = &self.context.layout;
         let work = layout.suite_work(&format!("{variant}-programs"));
-        Programs { folder, programs, has_features, work, model: layout.smoke_model() }
+        let (tree, model) = (layout.tree(variant), layout.smoke_model());
+        Programs { folder, programs, has_features, tree, work, model }
     }
 
     /// Compiles programs of these variants, at the same time, and returns the folders that they are in.

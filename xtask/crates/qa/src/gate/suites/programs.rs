@@ -23,6 +23,8 @@ pub struct Programs {
     pub has_features: bool,
     /// Folder of the programs.
     pub folder: PathBuf,
+    /// Folder of the sources that they were built from.
+    pub tree: PathBuf,
     /// Working folder, which also receives their output.
     pub work: PathBuf,
     /// The tiny trained model.
@@ -85,8 +87,8 @@ impl Programs {
 
     fn run(&self, program: &Program, case: Option<&str>) -> Result<Outcomes> {
         let feature = program.enable.as_deref().filter(|_| self.has_features);
-        let run =
-            with_feature(Run::new(self.folder.join(&program.target)), feature).current_folder(&self.work);
+        let current = if program.in_sources { &self.tree } else { &self.work };
+        let run = with_feature(Run::new(self.folder.join(&program.target)), feature).current_folder(current);
         let run = without_user_config(run);
         let arguments = program.arguments.iter().map(|argument| self.argument(argument));
         let ended = match (program.cases, case) {
@@ -129,7 +131,8 @@ mod tests {
 
     fn program(target: &str, arguments: &[&str], cases: bool) -> Program {
         let arguments = arguments.iter().map(|argument| (*argument).to_string()).collect();
-        Program { target: target.to_string(), arguments, name: None, enable: None, cases, pin: None }
+        let target = target.to_string();
+        Program { target, arguments, name: None, enable: None, cases, in_sources: false, pin: None }
     }
 
     /// Names of the programs that stock runs when these fail on ours.
