@@ -41,7 +41,7 @@ const OF_THE_TOOL: [&str; 21] = [
     "ESPALIER_SUITE_REPORT",
 ];
 
-/// Variables of the options that upstream does not have. No variable of an option of upstream's is within
+/// Variables of the options that upstream does not have. No variable of an upstream option is within
 /// [`MOST_MISTAKES`] of one of these.
 const OPTIONS: [&str; 9] = [
     "LLAMA_ARG_ALLOW_PRIORITY",
@@ -58,7 +58,7 @@ const OPTIONS: [&str; 9] = [
 /// Most letters to insert, delete or replace in a name that was meant to be another one.
 const MOST_MISTAKES: usize = 2;
 
-/// Writes a warning to stderr for each variable of the environment that resembles one of ours and is none.
+/// Writes a warning to stderr for each variable of the environment that resembles one that this program reads, and is none.
 pub fn warn_of_misspelt() {
     let mut names: Vec<String> =
         std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn known_variables_and_those_of_others_are_not_named() {
         let known = OURS.iter().chain(&OF_THE_TOOL).chain(&OPTIONS).copied();
-        // Old names of options, which are still read, and variables of upstream's options.
+        // Old names of options, which are still read, and variables of upstream options.
         let others = ["LLAMA_KV_PAGED", "LLAMA_MAX_QUEUED", "LLAMA_ARG_KV_OFFLOAD", "LLAMA_ARG_KV_UNIFIED"];
         for name in known.chain(others).chain(["PATH", "HOME", "LLAMA_ARG_TIMEOUT", "LLAMA_ARG_THINK_BUDGET"])
         {

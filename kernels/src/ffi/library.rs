@@ -88,7 +88,7 @@ pub extern "C" fn espalier_free_of_groups() -> i64 {
     })
 }
 
-/// Writes a warning to stderr for each environment variable that resembles one of ours and that nothing reads.
+/// Writes a warning to stderr for each environment variable that resembles a known one and that nothing reads.
 #[unsafe(no_mangle)]
 pub extern "C" fn espalier_warn_of_variables() {
     guarded((), variables::warn_of_misspelt);

@@ -141,7 +141,7 @@ const MISSPELT: [(&str, &str); 3] = [
     ("ESPALIER_THREADS", "known are ESPALIER_ENABLE"),
 ];
 
-/// A misspelt variable of ours causes one warning at start, and a valid one none.
+/// A misspelt name of one of our variables causes one warning at start, and a valid one none.
 pub fn misspelt_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let variables = MISSPELT.map(|(name, _)| (name, "1"));
     drop(fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &variables)?);

@@ -127,7 +127,7 @@ pub fn as_stock_saves_it(bytes: &[u8]) -> Result<Vec<u8>> {
     }
 }
 
-/// The second mark of a record, in place of a version of upstream's list of tokens.
+/// The second mark of a record, in place of a version of the packed list of tokens.
 const MARK: [u8; 4] = *b"ESP1";
 
 /// The beginning of the last line of a file; hexadecimal digits of a SHA-256 follow.
