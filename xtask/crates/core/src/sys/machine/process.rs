@@ -7,6 +7,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+#[cfg(unix)]
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::inherited_lock;
 use crate::error::{Error, Result};
 use crate::next_command::quoted;
@@ -392,10 +395,12 @@ impl Started {
     /// Asks it to end, with SIGTERM; kills it where the system has no signals. Does nothing if it has already exited.
     pub fn terminate(&self) {
         let mut child = self.child();
-        // The id of a child that was waited for may belong to another process.
+        // The id of a child that was waited for may belong to another process. One that exits meanwhile is fine.
         if matches!(child.try_wait(), Ok(None)) {
-            // Fails if the child has exited since, which is fine.
-            let _ = terminate(&mut child);
+            #[cfg(unix)]
+            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+            #[cfg(not(unix))]
+            let _ = child.kill();
         }
     }
 
@@ -404,17 +409,6 @@ impl Started {
     fn child(&self) -> MutexGuard<'_, Child> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-#[cfg(unix)]
-fn terminate(child: &mut Child) -> io::Result<()> {
-    let id = rustix::process::Pid::from_child(child);
-    rustix::process::kill_process(id, rustix::process::Signal::TERM).map_err(io::Error::from)
-}
-
-#[cfg(not(unix))]
-fn terminate(child: &mut Child) -> io::Result<()> {
-    child.kill()
 }
 
 impl Drop for Started {
@@ -494,7 +488,7 @@ fn forward_lines(stream: Box<dyn Read + Send>, sender: &mpsc::Sender<String>) {
 fn die_with_parent(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     let set = || {
-        let signal = Some(rustix::process::Signal::KILL);
+        let signal = Some(Signal::KILL);
         rustix::process::set_parent_process_death_signal(signal).map_err(io::Error::from)
     };
     // SAFETY: the closure makes one prctl call, which is async-signal-safe, and allocates nothing.
