@@ -421,6 +421,53 @@ mod tests {
         }
     }
 
+    /// Modules of this crate, and the step that runs each; the other modules run in no step of their own.
+    const CHECKS: [(&str, &str); 7] = [
+        ("gate/logits", "gate"),
+        ("gate/attention", "gate"),
+        ("gate/servers", "gate"),
+        ("serving", "gate"),
+        ("gate/suites", "suites"),
+        ("bench/kv_quality", "quality"),
+        ("page.rs", "page"),
+    ];
+
+    /// Returns the files of this repository that a source names in a call or as a constant.
+    fn named_files(source: &str) -> Vec<&str> {
+        const BEFORE: [&str; 3] = [".document(\"", "file_of_espalier(\"", ": &str = \""];
+        let after = |before: &&'static str| source.split(*before).skip(1).collect::<Vec<_>>();
+        let is_a_file = |name: &&str| name.contains('.') && !name.contains(' ');
+        let literals = BEFORE.iter().flat_map(after).filter_map(|rest| rest.split('"').next());
+        literals.filter(is_a_file).collect()
+    }
+
+    #[test]
+    fn a_changed_document_runs_the_check_that_reads_it() {
+        let crate_root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let sources = crate_root.join("src");
+        let mut found = Vec::new();
+        for file in disk::files_below(&sources).unwrap() {
+            let Some((_, step)) = CHECKS.iter().find(|(module, _)| file.starts_with(module)) else {
+                continue;
+            };
+            let text = disk::read_text(&sources.join(&file)).unwrap();
+            for name in named_files(&text) {
+                if !disk::exists(&crate_root.join("../../..").join(name)) {
+                    continue;
+                }
+                let project = tested::Digests::from([(name.to_string(), String::new())]);
+                assert!(
+                    !tested::inputs(step, &project).is_empty(),
+                    "{name} is no input of `{step}`: {file:?}"
+                );
+                found.push(name.to_string());
+            }
+        }
+        for name in ["SECURITY.md", "ci/suites/suites.toml", "ci/browser/driver.mjs", "ci/models/text.txt"] {
+            assert!(found.iter().any(|one| one == name), "{name} is not found in the sources any more");
+        }
+    }
+
     #[test]
     fn only_the_tests_of_what_has_changed_are_run() {
         let part = |name: &str| *PARTS.iter().find(|part| part.name == name).unwrap();

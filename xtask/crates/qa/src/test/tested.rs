@@ -36,6 +36,9 @@ const MODELS: Paths = &["ci/models"];
 
 const ALL_CRATES: Paths = &["xtask", "series", "kernels", "health"];
 
+/// Documents that checks of the gate compare servers with.
+const DOCUMENTS: Paths = &["SECURITY.md"];
+
 /// Files that the sources of crates include as text.
 const INCLUDED: Paths = &["ci/suites", "docs/design/kv-parity.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
@@ -53,7 +56,7 @@ const STEPS: [(&str, &[Paths]); 11] = [
     ("lock", &[CARGO, BASE, QA, PACKAGES]),
     ("smoke", &[CARGO, BASE, QA, PACKAGES, MODELS]),
     ("page", &[CARGO, BASE, QA, PACKAGES, MODELS, &["ci/browser"]]),
-    ("gate", &[CARGO, BASE, QA, PACKAGES, MODELS, &["ci/probe"]]),
+    ("gate", &[CARGO, BASE, QA, PACKAGES, MODELS, DOCUMENTS, &["ci/probe"]]),
     ("quality", &[CARGO, BASE, QA, PACKAGES, MODELS, &["ci/kv-quality.json", "ci/probe"]]),
     ("suites", &[CARGO, BASE, QA, PACKAGES, MODELS, &["ci/suites"]]),
 ];
