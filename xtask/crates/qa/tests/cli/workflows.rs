@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use clap::Parser;
 use espalier_core::config::variables;
+use espalier_qa::cli::All;
+use xtask::cli::Cli;
 use xtask::cmd::workflows::rules as workflow_rules;
 
 use super::support::files;
@@ -69,6 +72,28 @@ fn the_campaigns_set_variables_that_tests_read() {
     for name in set {
         let known = variables::KNOWN.iter().find(|(known, _)| *known == name);
         assert!(known.is_some_and(|(_, purpose)| purpose.starts_with("tests: ")), "{name}");
+    }
+}
+
+/// Returns the arguments of every `cargo xtask` that a workflow runs; the value of each variable is 1.
+fn commands_of(name: &str) -> Vec<Vec<String>> {
+    let text = workflow(name);
+    let commands = text.lines().filter_map(|line| line.trim().split_once("run: cargo xtask "));
+    let value = |word: &str| if word.starts_with("\"$") { "1".to_string() } else { word.to_string() };
+    commands.map(|(_, words)| words.split_whitespace().map(value).collect()).collect()
+}
+
+#[test]
+fn the_campaigns_run_both_fuzzers_and_their_commands_can_be_parsed() {
+    let commands = commands_of("campaigns.yml");
+    for command in &commands {
+        let words = std::iter::once("cargo xtask").chain(command.iter().map(String::as_str));
+        let error = Cli::<All>::try_parse_from(words).err();
+        assert!(error.is_none(), "{command:?}: {error:?}");
+    }
+    for fuzzer in ["servers", "requests"] {
+        let is_run = |command: &&Vec<String>| command.starts_with(&["fuzz".into(), fuzzer.into()]);
+        assert_eq!(commands.iter().filter(is_run).count(), 1, "fuzz {fuzzer}: {commands:?}");
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Finding;
 
-type Samples = BTreeMap<String, f64>;
+/// Values by name with labels.
+pub(super) type Samples = BTreeMap<String, f64>;
 
 /// Compares each scrape with the previous one.
 pub fn judge(scrapes: &[String]) -> Vec<Finding> {
@@ -30,7 +31,7 @@ pub fn judge(scrapes: &[String]) -> Vec<Finding> {
 }
 
 /// Parses samples by name with labels; the error is the first line that is not a sample.
-fn read(text: &str) -> Result<Samples, String> {
+pub(super) fn read(text: &str) -> Result<Samples, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| read_line(line).ok_or_else(|| line.to_string())).collect()
 }

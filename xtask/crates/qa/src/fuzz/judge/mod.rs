@@ -8,6 +8,7 @@ mod drafts;
 pub mod log;
 mod metrics;
 mod numbers;
+mod queue;
 mod rest;
 #[cfg(test)]
 mod samples;
@@ -122,6 +123,8 @@ pub struct Rest {
     pub slots: Value,
     /// `/slots` as each API key sees it.
     pub views: Vec<Value>,
+    /// `/metrics`, if the server has it and does not sleep.
+    pub scrape: Option<String>,
 }
 
 /// All observations of a round.
@@ -216,6 +219,7 @@ pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Find
     );
     findings.extend(evidence.rests.iter().enumerate().flat_map(|(act, rest)| views::judge(act, rest)));
     findings.extend(metrics::judge(&evidence.scrapes));
+    findings.extend(queue::judge(round, evidence));
     findings.extend(log::judge(&evidence.log, evidence.ended.as_deref()));
     findings
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Finding, Rest};
+use super::{Finding, Rest, queue};
 use crate::fuzz::plan::server::ServerPlan;
 use crate::serving::kv_pool::Pool;
 
@@ -17,6 +17,12 @@ pub fn judge(server: &ServerPlan, act: usize, rest: &Rest) -> Vec<Finding> {
     let slots: Vec<&Value> = rest.slots.as_array().into_iter().flatten().collect();
     let busy = slots.iter().filter(|slot| slot["is_processing"] == true);
     let mut findings: Vec<Finding> = busy.map(|slot| found("no busy slot", slot)).collect();
+    if server.metrics && !server.sleeps {
+        let gauges = rest.scrape.as_deref().and_then(queue::gauges);
+        let is_idle = gauges == Some((0.0, 0.0));
+        let wrong = (!is_idle).then(|| found("no running and no queued request", &serde_json::json!(gauges)));
+        findings.extend(wrong);
+    }
     if !server.is_paged() {
         return findings;
     }
@@ -51,6 +57,10 @@ mod tests {
     use crate::fuzz::plan::server::Unpageable;
     use crate::serving::kv_pool;
 
+    fn without_metrics() -> ServerPlan {
+        ServerPlan { metrics: false, sleeps: false, ..Round::draw(0).server }
+    }
+
     fn pool(used: u64) -> Value {
         let mut pool = kv_pool::example();
         pool["blocks_used"] = used.into();
@@ -58,7 +68,7 @@ mod tests {
     }
 
     fn judged(keeps: bool, used: u64, blocks: u64, tokens: u64) -> usize {
-        let server = ServerPlan { keeps, ..Round::draw(0).server };
+        let server = ServerPlan { keeps, ..without_metrics() };
         let slot = json!({ "is_processing": false, "kv_blocks": blocks, "n_prompt_tokens": tokens });
         let rest = Rest { pool: pool(used), slots: json!([slot]), ..Rest::default() };
         judge(&server, 0, &rest).len()
@@ -74,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_paged_has_no_pool_and_no_busy_slot() {
-        let server = ServerPlan { unpageable: Some(Unpageable::Window), ..Round::draw(0).server };
+        let server = ServerPlan { unpageable: Some(Unpageable::Window), ..without_metrics() };
         let judged = |is_busy: bool| {
             let slots = json!([{ "is_processing": is_busy }]);
             let rest = Rest { slots, ..Rest::default() };
@@ -85,10 +95,24 @@ mod tests {
 
     #[test]
     fn a_slot_at_work_and_a_server_that_does_not_say_are_found() {
-        let server = Round::draw(0).server;
+        let server = without_metrics();
         let slots = json!([{ "is_processing": true }]);
         let busy = Rest { pool: pool(0), slots, ..Rest::default() };
         assert_eq!(judge(&server, 0, &busy).len(), 1);
         assert_eq!(judge(&server, 0, &Rest::default()).len(), 1);
+    }
+
+    #[test]
+    fn requests_that_are_still_counted_are_found() {
+        let server = ServerPlan { metrics: true, ..without_metrics() };
+        let judged = |scrape: Option<&str>| {
+            let scrape = scrape.map(str::to_string);
+            judge(&server, 0, &Rest { pool: pool(0), scrape, ..Rest::default() }).len()
+        };
+        let gauges = |running: u64, queued: u64| {
+            format!("llamacpp:requests_processing {running}\nllamacpp:requests_deferred {queued}\n")
+        };
+        assert_eq!((judged(Some(&gauges(0, 0))), judged(None), judged(Some(""))), (0, 1, 1));
+        assert_eq!((judged(Some(&gauges(1, 0))), judged(Some(&gauges(0, 1)))), (1, 1));
     }
 }

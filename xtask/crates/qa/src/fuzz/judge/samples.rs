@@ -41,6 +41,6 @@ pub fn round(seed: u64) -> Round {
     let mut round = Round::draw(seed);
     let act = Act { own_scales: [1.0, 1.0], after_sleep: false, clients: vec![Vec::new()] };
     round.acts = vec![act];
-    round.server.keys = false;
+    (round.server.keys, round.server.max_queued) = (false, None);
     round
 }

@@ -1,10 +1,10 @@
-//! Oracle for the status: 200; 400 for requests that are invalid or can never fit into the pool; 503 only if a request
-//! alone outgrows the pool.
+//! Oracle for the status: 200; 400 for requests that are invalid or can never fit into the pool; 429 only with
+//! `--max-queued`; 503 only if a request alone outgrows the pool.
 
 use espalier_core::http::Ending;
 
 use super::completion::Completion;
-use super::{Evidence, Finding, Played, finding};
+use super::{Evidence, Finding, Played, finding, queue};
 use crate::fuzz::plan::actions::{Generate, Mistake, Order, SlotAction, What};
 use crate::fuzz::plan::server::ServerPlan;
 use crate::serving::cases::BLOCK;
@@ -12,13 +12,10 @@ use crate::serving::cases::BLOCK;
 /// Checks that the status is one that the action may have.
 pub fn judge(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<Finding> {
     let Played { action, response, .. } = played;
-    let (status, error) = match &action.what {
-        What::Generate(generate) => {
-            let completion = Completion::read(generate, response);
-            (completion.status, completion.error.unwrap_or_default())
-        }
-        _ => (response.status, response.json().to_string()),
-    };
+    let (status, error) = read(played);
+    if queue::is_refused(played) && queue::may_refuse(server, &action.what) {
+        return Vec::new();
+    }
     let allowed = allowed(server, played, evidence);
     let expected = || format!("one of {allowed:?}");
     match (status, &response.ending) {
@@ -26,6 +23,17 @@ pub fn judge(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<F
         (Some(status), _) => vec![finding("status", played, expected(), format!("{status}: {error}"))],
         (None, Ending::Left | Ending::Silent) => Vec::new(),
         (None, ending) => vec![finding("status", played, expected(), format!("no answer: {ending:?}"))],
+    }
+}
+
+/// Returns the status of a response, also that of an error that ended a stream, and the error.
+pub fn read(played: &Played) -> (Option<u16>, String) {
+    match &played.action.what {
+        What::Generate(generate) => {
+            let completion = Completion::read(generate, &played.response);
+            (completion.status, completion.error.unwrap_or_default())
+        }
+        _ => (played.response.status, played.response.json().to_string()),
     }
 }
 
@@ -111,6 +119,16 @@ mod tests {
         assert_eq!(judged(&server, What::Generate(samples::generate()), 500), 1);
         assert_eq!(judged(&server, What::Generate(samples::generate()), 503), 1);
         assert_eq!(judged(&server, What::Embed(samples::generate().prompt), 500), 1);
+    }
+
+    #[test]
+    fn a_full_queue_is_an_answer_only_where_the_queue_is_limited() {
+        let server = |max_queued| ServerPlan { max_queued, keeps: true, ..Round::draw(0).server };
+        let ask = || What::Generate(samples::generate());
+        assert_eq!(judged(&server(None), ask(), 429), 1);
+        assert_eq!((judged(&server(Some(1)), ask(), 429), judged(&server(Some(1)), ask(), 503)), (0, 1));
+        let save = What::Slot(SlotAction { slot: 0, action: "save", owner: 0, file: 0 });
+        assert_eq!(judged(&server(Some(1)), save, 429), 1, "actions on slots are not queued");
     }
 
     #[test]

@@ -56,6 +56,7 @@ impl Round {
             let number = usize::try_from(seed / themes).unwrap_or(0);
             server.drafts = Drafts::KINDS[(first + number) % Drafts::KINDS.len()];
         }
+        server.limit_queue(&mut Dice::new(seed, 2));
         let prompts = Prompt::draw_all(&mut dice, &server, seed);
         let mut acts: Vec<Act> = match theme {
             Theme::Clock => vec![clock::act(&server, seed)],

@@ -64,6 +64,12 @@ impl Theme {
         Theme::Unpaged,
     ];
 
+    /// Themes in which a request may be refused with 429. In the others the state of a stream, of a draft or of the
+    /// cache has to follow from the requests alone.
+    fn may_refuse(self) -> bool {
+        !matches!(self, Theme::Conversations | Theme::ForeignDrafts | Theme::Clock)
+    }
+
     /// Themes that test tenant isolation and so need several API keys.
     fn needs_keys(self) -> bool {
         matches!(
@@ -159,6 +165,8 @@ pub struct ServerPlan {
     pub threads: usize,
     /// `--prefill-budget`, in tokens.
     pub prefill_budget: Option<usize>,
+    /// `--max-queued`, in requests.
+    pub max_queued: Option<usize>,
     /// `--slot-save-path`: slots retain their sequences.
     pub keeps: bool,
     /// `--api-key`, with two keys.
@@ -228,6 +236,7 @@ impl ServerPlan {
             threads: if dice.chance(20) { 2 } else { 1 },
             // A budget of one token per step is documented to delay long prompts behind all decoding requests.
             prefill_budget: Some(dice.pick(&[16, 32, 64, 2_147_483_647])).filter(|_| dice.chance(30)),
+            max_queued: None,
             keeps: match theme {
                 Theme::Tenants | Theme::Kept | Theme::SlotFiles => true,
                 Theme::Embeddings | Theme::Drafts | Theme::Unpaged => dice.chance(70),
@@ -249,6 +258,17 @@ impl ServerPlan {
         };
         plan.restrict();
         plan
+    }
+
+    /// Limits the queue in some rounds. `dice` has a stream of its own, so that everything else in the round of a seed
+    /// stays as it was in recorded runs.
+    pub fn limit_queue(&mut self, dice: &mut Dice) {
+        let is_limited = dice.chance(30);
+        let most = dice.pick(&[1, 1, 2, 4]);
+        if is_limited && self.theme.may_refuse() {
+            self.max_queued = Some(most);
+            self.metrics = true;
+        }
     }
 
     /// Removes combinations that an option rules out.
@@ -302,6 +322,9 @@ impl ServerPlan {
         }
         if let Some(budget) = self.prefill_budget {
             add(&["--prefill-budget", &budget.to_string()]);
+        }
+        if let Some(most) = self.max_queued {
+            add(&["--max-queued", &most.to_string()]);
         }
         if self.keeps {
             add(&["--slot-save-path", &format!("{}/", files.slots.display())]);

@@ -38,6 +38,10 @@ fn every_kind_of_server_comes() {
         assert!(rounds.iter().any(|round| round.server.unpageable == Some(kind) && round.server.keys));
     }
     assert!(has(|plan| plan.prefill_budget == Some(2_147_483_647)) && has(|plan| plan.sleeps));
+    assert!([1, 2, 4].iter().all(|most| rounds.iter().any(|round| round.server.max_queued == Some(*most))));
+    assert!(has(|plan| plan.max_queued.is_some() && !plan.is_paged() && plan.keys));
+    assert!(!has(|plan| plan.max_queued.is_some() && !plan.metrics), "the gauges are judged");
+    assert!(!has(|plan| plan.max_queued.is_some() && plan.theme == Theme::Conversations));
     assert!(has(|plan| plan.keys && plan.keeps) && has(|plan| !plan.keys && plan.keeps));
     assert!(has(|plan| plan.kv_type == "f16") && has(|plan| plan.blocks == 64) && has(|plan| plan.vision));
     assert!(has(|plan| plan.kv_type == COPIES) && !has(|plan| plan.kv_type == COPIES && plan.keeps));
@@ -113,9 +117,11 @@ fn the_reference_is_the_same_for_servers_that_compute_alike() {
         slots: "slots".into(),
     };
     let server = Round::draw(0).server;
-    let other = ServerPlan { slots: 7, keys: !server.keys, blocks: 33, ..server.clone() };
+    let other =
+        ServerPlan { slots: 7, keys: !server.keys, blocks: 33, max_queued: Some(2), ..server.clone() };
     assert_eq!(server.reference_arguments(&files), other.reference_arguments(&files));
     assert!(other.arguments(&files).join(" ").contains("-c 2112 "));
+    assert!(other.arguments(&files).join(" ").contains("--max-queued 2"));
     assert!(!server.reference_arguments(&files).contains(&"--kv-paged".to_string()));
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
-use super::{get_json, get_json_as};
+use super::{get, get_json, get_json_as};
 use crate::fuzz::judge::{self, Rest};
 use crate::fuzz::plan::server::{KEYS, ServerPlan};
 
@@ -28,7 +28,8 @@ pub fn at_rest(server: &Server, plan: &ServerPlan) -> Rest {
 fn look(server: &Server, plan: &ServerPlan) -> Rest {
     // Polling must not wake a sleeping server.
     let views = if plan.sleeps { Vec::new() } else { views_of_slots(server, plan) };
-    Rest { pool: get_json(server, plan, "/props")["kv_pool"].take(), slots: merge(&views), views }
+    let scrape = if plan.sleeps || !plan.metrics { None } else { get(server, plan, "/metrics") };
+    Rest { pool: get_json(server, plan, "/props")["kv_pool"].take(), slots: merge(&views), views, scrape }
 }
 
 /// Returns `/slots` as each key sees it; only the first key's view if a slot changed between the requests.
