@@ -74,7 +74,8 @@ const OF_THE_READER: [&str; 11] = [
     "b11549",
 ];
 
-/// Folders with pages for readers. Records under docs/measurements and docs/syncs show commands of their day.
+/// Folders with pages for readers. Records under docs/measurements name commands too, which are not run here; reports
+/// under docs/syncs have those of their day.
 const FOLDERS: [&str; 3] = ["docs/guides", "docs/reference", "docs/design"];
 
 /// The beginning of the pages that are generated from the command line itself; they have their own test.
@@ -92,6 +93,13 @@ fn pages() -> Vec<String> {
     pages
 }
 
+/// Returns the pages that record what was measured.
+fn records() -> Vec<String> {
+    const FOLDER: &str = "docs/measurements";
+    let names = files::list(&files::of_this_repository(FOLDER)).into_iter();
+    names.filter(|name| name.ends_with(".md")).map(|name| format!("{FOLDER}/{name}")).collect()
+}
+
 /// Returns the words of every documented command after `cargo xtask`, with the file that contains it.
 fn documented() -> Vec<(String, Vec<String>)> {
     let root = files::of_this_repository("");
@@ -102,24 +110,102 @@ fn documented() -> Vec<(String, Vec<String>)> {
     pages().iter().flat_map(of_page).collect()
 }
 
-/// Each `--package NAME --test PROGRAM` names a test program of that package.
+/// A call of cargo in a page: the package, and the program that it tests or measures.
+struct CargoCall<'a> {
+    package: &'a str,
+    program: Option<(&'a str, &'a str)>,
+}
+
+/// Returns the calls of cargo that name a package, in code blocks or within a line.
+fn cargo_calls(text: &str) -> Vec<CargoCall<'_>> {
+    let words: Vec<&str> =
+        text.split_whitespace().map(|word| word.trim_matches(['`', '.', ',', ':', ';', '(', ')'])).collect();
+    let calls = words.iter().enumerate().filter(|(_, word)| **word == "cargo");
+    calls.filter_map(|(at, _)| CargoCall::read(&words[at + 1..])).collect()
+}
+
+impl<'a> CargoCall<'a> {
+    fn read(words: &[&'a str]) -> Option<CargoCall<'a>> {
+        const COMMANDS: [&str; 5] = ["test", "bench", "build", "doc", "tree"];
+        // The rest of a sentence does not belong to the call.
+        const LONGEST: usize = 10;
+        let (command, rest) = words.split_first()?;
+        let rest: Vec<&str> =
+            rest.iter().take(LONGEST).take_while(|word| **word != "cargo").copied().collect();
+        let value =
+            |flags: &[&str]| rest.windows(2).find(|pair| flags.contains(&pair[0])).map(|pair| pair[1]);
+        let package = value(&["-p", "--package"]).filter(|_| COMMANDS.contains(command))?;
+        let test = value(&["--test"]).map(|name| ("tests", name));
+        Some(CargoCall { package, program: test.or(value(&["--bench"]).map(|name| ("benches", name))) })
+    }
+
+    fn is_there(&self) -> bool {
+        let root = files::of_this_repository("");
+        let name = self.package.trim_start_matches("espalier-");
+        let folders = [root.join(name), root.join("xtask/crates").join(name)];
+        let has_program = |folder: &PathBuf| {
+            let file = |(kind, program): (&str, &str)| folder.join(kind).join(program).with_extension("rs");
+            self.program.is_none_or(|program| file(program).exists())
+        };
+        folders.iter().filter(|folder| is_package(folder, self.package)).any(has_program)
+    }
+}
+
+fn is_package(folder: &std::path::Path, name: &str) -> bool {
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+    manifest.lines().any(|line| line == format!("name = \"{name}\""))
+}
+
+/// Each `-p NAME` is a package of this repository, and has the test or benchmark that is named beside it. The records
+/// below docs/measurements are read too: their figures have to be reproducible.
 #[test]
 fn documented_test_programs_are_there() {
     let root = files::of_this_repository("");
-    let mut found = 0;
-    for page in pages() {
+    let (mut found, mut wrong) = (0, Vec::new());
+    for page in pages().into_iter().chain(records()) {
         let text = std::fs::read_to_string(root.join(&page)).unwrap();
-        let words: Vec<&str> =
-            text.split_whitespace().map(|word| word.trim_matches(['`', '.', ','])).collect();
-        for words in words.windows(4).filter(|words| words[2] == "--test") {
-            let name = words[1].trim_start_matches("espalier-");
-            let folders = [root.join(name), root.join("xtask/crates").join(name)];
-            let program = |folder: &PathBuf| folder.join("tests").join(words[3]).with_extension("rs");
-            assert!(folders.iter().any(|folder| program(folder).exists()), "{page}: {}", words.join(" "));
-            found += 1;
+        for call in cargo_calls(&text) {
+            found += usize::from(call.program.is_some());
+            if !call.is_there() {
+                wrong.push(format!("{page}: -p {} {:?}", call.package, call.program));
+            }
         }
     }
-    assert!(found >= 2, "the pages are not read as they are written");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(found >= 9, "the pages are not read as they are written");
+}
+
+#[test]
+fn calls_of_cargo_are_read_in_both_spellings() {
+    let text = "Run `cargo test -p xtask --test cli NAME`, or\n    X=1 cargo bench --package espalier-kernels --features benches --bench pool\n\
+                `cargo test --package espalier-qa` and `cargo xtask test -p no`.";
+    let calls: Vec<_> = cargo_calls(text).iter().map(|call| (call.package, call.program)).collect();
+    let (tests, bench) = (Some(("tests", "cli")), Some(("benches", "pool")));
+    assert_eq!(calls, [("xtask", tests), ("espalier-kernels", bench), ("espalier-qa", None)]);
+    let is_there: Vec<bool> = cargo_calls(text).iter().map(CargoCall::is_there).collect();
+    assert_eq!(is_there, [false, true, true]);
+}
+
+/// Commands in code blocks of records are run by hand, on repositories of the reader, but they exist.
+#[test]
+fn commands_of_records_can_be_parsed() {
+    let root = files::of_this_repository("");
+    let (mut found, mut wrong) = (0, Vec::new());
+    for page in records() {
+        let text = std::fs::read_to_string(root.join(&page)).unwrap();
+        for words in commands(&text) {
+            found += 1;
+            if let Err(error) = parse(&words) {
+                wrong.push(format!("{page}: cargo xtask {}\n{error}", words.join(" ")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(found >= 5, "the records are not read as they are written");
+}
+
+fn parse(words: &[String]) -> Result<Cli<All>, clap::Error> {
+    Cli::<All>::try_parse_from(std::iter::once("cargo xtask").chain(words.iter().map(String::as_str)))
 }
 
 /// Returns the commands in code blocks, indented or fenced.
@@ -182,9 +268,7 @@ fn every_documented_command_can_be_parsed_and_is_checked_in_a_known_way() {
     assert!(documented.len() > 40, "only {} commands were found", documented.len());
     let mut wrong = Vec::new();
     for (page, words) in &documented {
-        if let Err(error) =
-            Cli::<All>::try_parse_from(std::iter::once("cargo xtask").chain(words.iter().map(String::as_str)))
-        {
+        if let Err(error) = parse(words) {
             wrong.push(format!("{page}: cargo xtask {}\n{error}", words.join(" ")));
         }
         if !HOW.iter().any(|(known, _)| *known == name(words)) {
