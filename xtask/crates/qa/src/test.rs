@@ -285,9 +285,9 @@ fn test_arguments(due: &[Part], repository_tests: &[String]) -> Vec<Vec<String>>
 }
 
 /// Returns the modules of end-to-end tests that read files of this repository, as a filter of the test program. They
-/// are found by the two ways in which a test can name such a file, so that none has to be listed.
+/// are found by the ways in which a test can name such a file, so that none has to be listed.
 fn repository_tests(context: &Context) -> Result<Vec<String>> {
-    const MARKERS: [&str; 2] = ["of_this_repository", "CARGO_MANIFEST_DIR"];
+    const MARKERS: [&str; 3] = ["of_this_repository", "CARGO_MANIFEST_DIR", "own_copy"];
     let folder = context.layout.root().join("xtask/crates/qa/tests/cli");
     let mut modules = std::collections::BTreeSet::new();
     for file in disk::files_below(&folder)? {

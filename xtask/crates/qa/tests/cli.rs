@@ -22,6 +22,7 @@ mod cli {
     mod docs;
     mod doctor;
     mod documented_commands;
+    mod documented_sequences;
     mod drift;
     mod edit;
     mod edited_tree;

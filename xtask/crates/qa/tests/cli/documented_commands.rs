@@ -3,48 +3,48 @@
 //! repository's own pins and patches.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use clap::Parser;
 use espalier_qa::cli::All;
 use xtask::cli::Cli;
 
-use super::support::{Output, files, git, program_path};
+use super::support::files;
+use super::support::own_copy::OwnCopy;
 
 /// The way in which the documented commands of one name are checked.
-enum How {
+pub(super) enum How {
     /// Run on a copy of this repository, with these additional arguments; it has to succeed.
     Runs(&'static [&'static str]),
+    /// Run with the commands before and after it, by `documented_sequences.rs`.
+    InSequence,
     /// Only parsed, for this reason.
     Parsed(&'static str),
 }
 
-use How::{Parsed, Runs};
+use How::{InSequence, Parsed, Runs};
 
 const BUILT: &str = "needs a build";
 const MINUTES: &str = "takes minutes to hours";
-const ELSEWHERE: &str = "needs other upstream commits than that of the pin, or files of the reader's";
-const WAITS: &str = "goes on with what another command began, or undoes it";
 
 /// The check of each command, by name. A documented command that is missing here fails the test, and so does an entry
 /// that is not documented.
-const HOW: &[(&str, How)] = &[
-    ("apply", Parsed(ELSEWHERE)),
-    ("bisect", Parsed(ELSEWHERE)),
+pub(super) const HOW: &[(&str, How)] = &[
+    ("apply", InSequence),
+    ("bisect", Runs(&["--tip", "PIN", "--every-commit"])),
     ("build", Parsed(MINUTES)),
-    ("canary", Parsed(ELSEWHERE)),
+    ("canary", InSequence),
     ("edit", Runs(&["--dry-run"])),
-    ("export", Parsed(WAITS)),
+    ("export", InSequence),
     ("fuzz", Parsed(BUILT)),
     ("gate", Parsed(BUILT)),
     ("image", Parsed(BUILT)),
-    ("import", Parsed(ELSEWHERE)),
-    ("init", Parsed(ELSEWHERE)),
+    ("import", InSequence),
+    ("init", InSequence),
     ("lint", Runs(&[])),
-    ("lock", Parsed(ELSEWHERE)),
+    ("lock", Parsed("needs a changed patch or overlay file")),
     ("model", Runs(&["--dry-run"])),
     ("new", Runs(&["--dry-run"])),
-    ("newest", Parsed(ELSEWHERE)),
+    ("newest", Runs(&["--tip", "PIN"])),
     ("page", Parsed(BUILT)),
     ("prove", Runs(&[])),
     ("rebase", Runs(&[])),
@@ -52,14 +52,14 @@ const HOW: &[(&str, How)] = &[
     ("run", Parsed(BUILT)),
     ("status", Runs(&[])),
     ("sync", Runs(&["--dry-run"])),
-    ("test", Parsed(MINUTES)),
+    ("test", Runs(&["--list"])),
     ("trailers", Runs(&["--dry-run"])),
-    ("undo", Parsed(WAITS)),
+    ("undo", InSequence),
     ("verify", Parsed(BUILT)),
 ];
 
 /// Placeholders for the reader's own names, and options that need a rebase to stop: a command with one of them is only
-/// parsed.
+/// parsed, unless it is a part of a sequence.
 const OF_THE_READER: [&str; 11] = [
     "my-fork",
     "--continue",
@@ -101,7 +101,7 @@ fn records() -> Vec<String> {
 }
 
 /// Returns the words of every documented command after `cargo xtask`, with the file that contains it.
-fn documented() -> Vec<(String, Vec<String>)> {
+pub(super) fn documented() -> Vec<(String, Vec<String>)> {
     let root = files::of_this_repository("");
     let of_page = |page: &String| {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
@@ -229,7 +229,7 @@ fn command_in(part: &str) -> Option<Vec<String>> {
 }
 
 /// Splits a line as a shell would: quotes, and a comment at the end.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let (mut word, mut quote) = (None::<String>, None);
     for letter in text.chars() {
@@ -250,7 +250,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Returns the name of the command, after the global arguments.
-fn name(words: &[String]) -> &str {
+pub(super) fn name(words: &[String]) -> &str {
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         match word.as_str() {
@@ -296,59 +296,8 @@ fn words_are_read_as_a_shell_does() {
     assert_eq!(name(&words("--root .. --json import x")), "import");
 }
 
-/// A copy of this repository's own pins, patches and lock, with the pin's objects, which are copied or fetched.
-struct Copy {
-    _folder: tempfile::TempDir,
-    root: PathBuf,
-}
-
-impl Copy {
-    fn new() -> Copy {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("copy");
-        let here = files::of_this_repository("");
-        for name in ["pins.toml", "espalier.lock"] {
-            files::write(&root.join(name), std::fs::read(here.join(name)).unwrap());
-        }
-        for name in ["patches", "overlay", "ci"] {
-            files::copy_folder(&here.join(name), &root.join(name));
-        }
-        git::git(&root, &["init", "--quiet"]);
-        git::commit(&root, "The project");
-        let store = here.join("target/espalier/store.git");
-        if store.exists() {
-            files::copy_folder(&store, &root.join("target/espalier/store.git"));
-        }
-        let copy = Copy { _folder: folder, root };
-        copy.run(&["fetch"]).success();
-        copy
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        // A fetch, where one is needed, uses the network clients of this machine as they are configured.
-        let mut command = Command::new(env!("CARGO_BIN_EXE_espalier-qa"));
-        command.args(arguments).current_dir(&self.root).env("PATH", program_path::with_build_tools());
-        command.env_remove("GITHUB_TOKEN").env_remove("GH_TOKEN");
-        Output::new(&command.output().unwrap(), &[])
-    }
-
-    fn kept(&self) -> String {
-        git::git(&self.root, &["status", "--porcelain", "--", "pins.toml", "patches", "espalier.lock"])
-    }
-}
-
 fn is_for_anybody(words: &[String]) -> bool {
     !words.iter().any(|word| OF_THE_READER.contains(&word.as_str()))
-}
-
-/// Returns the tag of this repository's only pin.
-fn present_pin() -> String {
-    let pins = std::fs::read_to_string(files::of_this_repository("pins.toml")).unwrap();
-    let revision = |line: &str| {
-        let value = ["tag = \"", "commit = \""].iter().find_map(|key| line.strip_prefix(key))?;
-        Some(value.trim_end_matches('"').to_string())
-    };
-    pins.lines().find_map(revision).unwrap()
 }
 
 /// Replaces the documented release by the present pin, which moves away from it, and appends `more`.
@@ -356,7 +305,7 @@ fn at_present_pin(words: Vec<String>, more: &[&str]) -> Vec<String> {
     let mut words: Vec<String> = words.into_iter().chain(more.iter().map(ToString::to_string)).collect();
     for at in 1..words.len() {
         if ["--to", "--tip"].contains(&words[at - 1].as_str()) {
-            words[at] = present_pin();
+            words[at] = OwnCopy::pin();
         }
     }
     words
@@ -365,7 +314,7 @@ fn at_present_pin(words: Vec<String>, more: &[&str]) -> Vec<String> {
 /// Moving to the present pin changes nothing in any series.
 #[test]
 fn documented_commands_run_on_this_repository() {
-    let copy = Copy::new();
+    let copy = OwnCopy::new();
     let mut ran = Vec::new();
     for (page, words) in documented() {
         let Some((_, Runs(more))) = HOW.iter().find(|(known, _)| *known == name(&words)) else { continue };
@@ -379,7 +328,7 @@ fn documented_commands_run_on_this_repository() {
         assert_eq!(copy.kept(), "", "{page}: cargo xtask {}\n{said}", words.join(" "));
         ran.push(words[0].to_string());
     }
-    for command in ["edit", "lint", "prove", "rebase", "status", "sync"] {
+    for command in ["bisect", "edit", "lint", "newest", "prove", "rebase", "status", "sync"] {
         assert!(ran.iter().any(|name| name == command), "`{command}` was not run: {ran:?}");
     }
 }
@@ -387,14 +336,14 @@ fn documented_commands_run_on_this_repository() {
 /// Runs up to the first build, which is not tried here: every series is staged on the pin, none is skipped.
 #[test]
 fn this_repository_can_move_its_own_pin() {
-    let copy = Copy::new();
+    let copy = OwnCopy::new();
     for variant in ["paged", "upstream-fixes", "stock"] {
         let said =
-            copy.run(&["--json", "rebase", "--to", &present_pin(), "--variant", variant]).success().json();
+            copy.run(&["--json", "rebase", "--to", &OwnCopy::pin(), "--variant", variant]).success().json();
         assert_eq!(said["written"], true, "{said}");
         let patches = said["patches"].as_array().unwrap();
         // The siblings of generations stay.
-        let mut all = files::list(&copy.root.join("patches"));
+        let mut all = files::list(&copy.root().join("patches"));
         all.retain(|name| !name.contains('@'));
         assert_eq!(patches.len(), all.len(), "{said}");
         assert!(patches.iter().all(|patch| patch["fate"] == "unchanged"), "{said}");

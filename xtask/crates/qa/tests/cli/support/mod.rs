@@ -17,6 +17,7 @@ pub mod made_up;
 pub mod moving;
 pub mod npm;
 pub mod output;
+pub mod own_copy;
 pub mod program_path;
 pub mod project;
 pub mod random;
