@@ -4,25 +4,37 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use espalier_core::config::pins::short_name;
 use espalier_core::error::{Error, Result};
+use espalier_core::next_command::quoted;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::burst::Burst;
 use super::capacity::Capacity;
-use super::kv_quality::KvQuality;
+use super::kv_quality::{KvQuality, default_model};
 use super::overload::Overload;
 use super::paged_decode::{Case, PagedDecode, Workload};
 use super::record::{Head, Record};
 use crate::report::table::Table;
 use crate::serving::overload::tally::Tally;
+use crate::serving::prompts::Prompts;
 use crate::serving::test_server::TestServer;
 
 /// The benchmarks with a section on the page, in its order.
 pub const BENCHES: [&str; 5] = ["burst", "paged-decode", "capacity", "overload", "kv-quality"];
 
-/// Rows of a table: the cells of the workload, and those of the figures.
-type Rows = Vec<(String, String)>;
+/// A row of a table.
+struct Row {
+    /// The cells of the workload.
+    workload: String,
+    /// The cells of the figures.
+    figures: String,
+    /// The options that repeat it, except for the number of threads. All are named: a default may change.
+    options: String,
+}
+
+/// Rows of a table.
+type Rows = Vec<Row>;
 
 /// A benchmark's section.
 struct Section {
@@ -103,10 +115,10 @@ const SECTIONS: [Section; BENCHES.len()] = [
 ///
 /// A run is not what the benchmark records.
 pub fn page(runs: &BTreeMap<String, Vec<Value>>, files: &BTreeSet<String>) -> Result<String> {
-    let mut text = "# Results\n\nThe newest recorded run of each workload on each machine, with the upstream tree and \
-                    the day. Figures of one row are of one\nrun; figures of different machines, days or upstream trees \
-                    are not comparable. `--record` adds a run, and [the pages of\neach \
-                    subject](measurements/README.md) explain them.\n"
+    let mut text = "# Results\n\nThe newest recorded run of each workload on each machine, with the upstream tree, the \
+                    day and the command that\nrepeats it. Figures of one row are of one run; figures of different \
+                    machines, days or upstream trees are not comparable.\n`--record` adds a run, and [the pages of \
+                    each subject](measurements/README.md) explain them.\n"
         .to_string();
     for section in &SECTIONS {
         let runs = runs.get(section.bench).map(Vec::as_slice).unwrap_or_default();
@@ -133,7 +145,7 @@ fn render(section: &Section, runs: &[Value]) -> Result<String> {
         return Ok(format!("\n## {title}\n\nNot recorded: {command}\n"));
     }
     let head: Vec<&str> =
-        workload.iter().chain(*figures).copied().chain(["machine", "upstream", "date"]).collect();
+        workload.iter().chain(*figures).copied().chain(["machine", "upstream", "date", "command"]).collect();
     let numbers = workload.len()..workload.len() + figures.len();
     let table = Table::with_numbers(&head.join(" | "), numbers, newest(section, runs)?);
     Ok(format!("\n## {title}\n\n{about} {command}\n\n{table}"))
@@ -146,9 +158,9 @@ fn newest(section: &Section, runs: &[Value]) -> Result<Vec<String>> {
         let read = (section.read)(run);
         let (head, found) = read.map_err(|error| unreadable(section.bench, at + 1, &error))?;
         let machine = machine(&head);
-        for (workload, figures) in found {
-            let row =
-                format!("{workload} | {figures} | {machine} | {} | {}", short_name(&head.pin), head.date);
+        for Row { workload, figures, options } in found {
+            let (pin, command) = (short_name(&head.pin), command(section.bench, &head, &options));
+            let row = format!("{workload} | {figures} | {machine} | {pin} | {} | `{command}`", head.date);
             let key = (workload, machine.clone());
             match rows.iter_mut().find(|(earlier, _)| *earlier == key) {
                 Some(earlier) => earlier.1 = row,
@@ -178,21 +190,55 @@ fn machine(head: &Head) -> String {
     format!("{processor}{}{}", vectors.unwrap_or_default(), threads.unwrap_or_default())
 }
 
+/// Returns the command that was typed, or for records without it, the one that does the same.
+fn command(bench: &str, head: &Head, options: &str) -> String {
+    let threads = head.threads.map(|count| format!(" --threads {count}")).unwrap_or_default();
+    match head.command.is_empty() {
+        true => format!("cargo xtask bench {bench} {options}{threads}"),
+        false => head.command.clone(),
+    }
+}
+
+/// Returns the option for the number of rounds; empty if no round is recorded.
+fn rounds(count: usize) -> String {
+    if count == 0 { String::new() } else { format!(" --rounds {count}") }
+}
+
 fn burst(run: &Burst) -> Rows {
-    let time = |name| run.servers.iter().find(|one| one.name == name)?.times.median_seconds;
+    let times = |name: TestServer| run.servers.iter().find(|one| one.name == name).map(|one| &one.times);
+    let time = |name: TestServer| times(name)?.median_seconds;
     let (Some(stock), Some(paged)) = (time(TestServer::Stock), time(TestServer::Paged)) else {
         return Vec::new();
     };
-    let workload = format!("{} x {}", grouped(run.prompts.requests), grouped(run.prompts.prefix));
-    let times = format!("{} | {}", whole(1000.0 * stock), whole(1000.0 * paged));
-    vec![(workload, format!("{times} | {:.2}x", stock / paged))]
+    let Prompts { requests, prefix, suffix, predict, .. } = run.prompts;
+    let rounds = rounds(times(TestServer::Paged).map_or(0, |times| times.rounds.0.len()));
+    vec![Row {
+        workload: format!("{} x {}", grouped(requests), grouped(prefix)),
+        figures: format!("{} | {} | {:.2}x", whole(1000.0 * stock), whole(1000.0 * paged), stock / paged),
+        options: format!(
+            "--requests {requests} --prefix {prefix} --suffix {suffix} --predict {predict}{rounds}"
+        ),
+    }]
 }
 
 fn decode(run: &PagedDecode) -> Rows {
-    run.cases.iter().filter_map(|case| decode_case(&run.workload, case)).collect()
+    let options = options_of_decode(run.sequences, &run.workload);
+    run.cases.iter().filter_map(|case| decode_case(&run.workload, case, &options)).collect()
 }
 
-fn decode_case(workload: &Workload, case: &Case) -> Option<(String, String)> {
+fn options_of_decode(sequences: usize, workload: &Workload) -> String {
+    let Workload { length, shared, predict, cells, head, cache, fresh } = workload;
+    let cache = quoted(cache);
+    // Older records do not have it.
+    let head = if *head == 0 { String::new() } else { format!(" --head {head}") };
+    let fresh = if *fresh { " --fresh" } else { "" };
+    format!(
+        "--sequences {sequences} --length {length} --shared {shared} --predict {predict} --cells {cells}{head} \
+         --cache {cache}{fresh}"
+    )
+}
+
+fn decode_case(workload: &Workload, case: &Case, options: &str) -> Option<Row> {
     let server = |name| case.servers.iter().find(|one| one.name == name);
     let (stock, paged) = (server(TestServer::StockUnified)?, server(TestServer::Paged)?);
     let Workload { length, shared, cache, head, .. } = workload;
@@ -202,20 +248,24 @@ fn decode_case(workload: &Workload, case: &Case) -> Option<(String, String)> {
         _ => "empty".to_string(),
     };
     let (sequences, length, shared) = (grouped(case.sequences), grouped(*length), grouped(*shared));
+    let options = format!("{options}{}", rounds(paged.rounds()));
     let (stock, ratio, paged) = (stock.median_rate?, paged.ratio_to_first?, paged.median_rate?);
-    Some((
-        format!("{sequences} x {length} | {shared} | {cache}{head} | {filled}"),
-        format!("{} | {} | {ratio:.2}x", whole(stock), whole(paged)),
-    ))
+    Some(Row {
+        workload: format!("{sequences} x {length} | {shared} | {cache}{head} | {filled}"),
+        figures: format!("{} | {} | {ratio:.2}x", whole(stock), whole(paged)),
+        options,
+    })
 }
 
 fn capacity(run: &Capacity) -> Rows {
     let live = &run.live;
     let blocks = format!("{} of {}", grouped(run.block_count), grouped(run.block_size));
+    let cache = if run.cache.is_empty() { String::new() } else { format!(" --cache {}", quoted(&run.cache)) };
+    let options = format!("--cells {}{cache}", run.block_count * run.block_size);
     let row = |prefix: &str, paged: usize| {
         let ratio = paged as f64 / live.stock as f64;
         let figures = format!("{} | {} | {ratio:.2}x", grouped(live.stock), grouped(paged));
-        (format!("{blocks} | {prefix}"), figures)
+        Row { workload: format!("{blocks} | {prefix}"), figures, options: options.clone() }
     };
     let shared = format!("{} of {} tokens shared", grouped(live.prefix), grouped(live.prefix + live.own));
     vec![row(&shared, live.shared), row("nothing shared", live.unshared)]
@@ -224,15 +274,24 @@ fn capacity(run: &Capacity) -> Rows {
 fn overload(run: &Overload) -> Rows {
     let Tally { same, ties, wrong, .. } = run.answers;
     let figures = [u64::from(run.minutes), same, ties, wrong, run.preempted, run.evicted_blocks];
-    let clients = format!("{} / {}", grouped(run.clients), grouped(run.slots));
-    vec![(clients, figures.map(grouped).join(" | "))]
+    vec![Row {
+        workload: format!("{} / {}", grouped(run.clients), grouped(run.slots)),
+        figures: figures.map(grouped).join(" | "),
+        options: format!("--minutes {} --clients {} --seed {}", run.minutes, run.clients, run.seed),
+    }]
 }
 
 fn kv_quality(run: &KvQuality) -> Rows {
+    let is_default = run.name == default_model();
+    let model = if is_default { String::new() } else { format!("--model {} ", quoted(&run.name)) };
     let rows = run.measured.iter().map(|one| {
         let (mean, same) = (one.divergence.mean, 100.0 * one.divergence.same);
-        let workload = format!("`{}` | {}", one.cache, grouped(one.context));
-        (workload, format!("{:.2} | {mean:.4} | {same:.1} %", one.bits))
+        let (cache, context, chunks) = (quoted(&one.cache), one.context, run.chunks);
+        Row {
+            workload: format!("`{}` | {}", one.cache, grouped(one.context)),
+            figures: format!("{:.2} | {mean:.4} | {same:.1} %", one.bits),
+            options: format!("{model}--cache {cache} --context {context} --chunks {chunks}"),
+        }
     });
     rows.collect()
 }
@@ -258,14 +317,14 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
+    use clap::Parser;
     use espalier_core::sys::machine::disk;
     use serde_json::json;
 
     use super::*;
-    use crate::bench::history;
     use crate::bench::record::tests::head;
+    use crate::bench::{What, history};
     use crate::serving::load::Answered;
-    use crate::serving::prompts::Prompts;
 
     fn burst_run(requests: usize, paged: u64, date: &str) -> Value {
         let prompts = Prompts { requests, prefix: 1600, suffix: 16, predict: 8, family: 0 };
@@ -290,7 +349,11 @@ mod tests {
             [burst_run(16, 2, "2026-01-01"), burst_run(32, 1, "2026-01-02"), burst_run(16, 1, "2026-01-03")];
         let page = page_of(runs.to_vec()).unwrap();
         let row = |workload: &str, date: &str| {
-            format!("| {workload} x 1,600 | 4,000 | 1,000 | 4.00x | Some CPU, 1 thread | v1 | {date} |")
+            let command = "--prefix 1600 --suffix 16 --predict 8 --rounds 1 --threads 1";
+            format!(
+                "| {workload} x 1,600 | 4,000 | 1,000 | 4.00x | Some CPU, 1 thread | v1 | {date} | \
+                 `cargo xtask bench burst --requests {workload} {command}` |"
+            )
         };
         assert!(page.contains(&row("16", "2026-01-03")) && page.contains(&row("32", "2026-01-02")), "{page}");
         assert!(!page.contains("2026-01-01"), "{page}");
@@ -298,6 +361,14 @@ mod tests {
             page.contains("](measurements/burst-16x1600-v1.svg)") && !page.contains("capacity-v"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn the_command_that_was_typed_is_shown_if_it_is_recorded() {
+        let head = |command: &str| Head { command: command.to_string(), ..head() };
+        assert_eq!(command("burst", &head(""), "--a 1"), "cargo xtask bench burst --a 1 --threads 2");
+        assert_eq!(command("burst", &head("cargo xtask bench burst"), "--a 1"), "cargo xtask bench burst");
+        assert_eq!(command("capacity", &Head::default(), "--a 1"), "cargo xtask bench capacity --a 1");
     }
 
     #[test]
@@ -325,6 +396,28 @@ mod tests {
         let files = files.iter().map(|file| file.display().to_string()).collect();
         let page = page(&runs, &files).unwrap();
         assert!(committed.ends_with(&page), "docs/results.md is stale: cargo xtask docs");
+    }
+
+    /// A command line whose first word is `bench`.
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(subcommand)]
+        _what: What,
+    }
+
+    #[test]
+    fn the_commands_of_the_committed_page_can_be_typed() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/results.md");
+        let page = disk::read_text(&page).unwrap();
+        let cells = page.lines().filter_map(|line| line.strip_suffix("` |")?.split("| `cargo xtask ").nth(1));
+        let mut found = 0;
+        for command in cells {
+            if let Err(error) = CommandLine::try_parse_from(command.split(' ')) {
+                panic!("{command}: {error}");
+            }
+            found += 1;
+        }
+        assert!(found >= BENCHES.len(), "{found}");
     }
 
     #[test]

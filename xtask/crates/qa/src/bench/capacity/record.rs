@@ -13,7 +13,7 @@ use crate::report::table::{Table, ratio};
 pub(in crate::bench) struct Capacity {
     /// Type of K and V; records before it could be chosen have none.
     #[serde(default)]
-    pub(super) cache: String,
+    pub(in crate::bench) cache: String,
     pub(in crate::bench) block_count: u64,
     pub(in crate::bench) block_size: u64,
     pub(in crate::bench) live: Live,

@@ -172,6 +172,11 @@ const MODEL: &str = "ci/models/espalier-retrieval.gguf";
 /// Path of the text that it decodes, relative to the root.
 const TEXT: &str = "ci/models/text.txt";
 
+/// Returns the name of that model, as records have it.
+pub(super) fn default_model() -> &'static str {
+    MODEL.rsplit('/').next().and_then(|file| file.strip_suffix(".gguf")).unwrap_or(MODEL)
+}
+
 /// Measures and prints a table; with a baseline, fails if a cache has become worse.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     // Read first, before minutes of measuring.

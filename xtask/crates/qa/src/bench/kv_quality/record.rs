@@ -12,14 +12,14 @@ use crate::report::table::{Table, ratio};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::bench) struct KvQuality {
     /// File name of the model, without the extension.
-    pub(super) name: String,
+    pub(in crate::bench) name: String,
     /// SHA-256 of the model.
     pub(super) model: String,
     /// SHA-256 of the text.
     pub(super) text: String,
     pub(super) contexts: Vec<usize>,
     /// Number of chunks at each context.
-    pub(super) chunks: usize,
+    pub(in crate::bench) chunks: usize,
     pub(in crate::bench) measured: Vec<Measured>,
 }
 

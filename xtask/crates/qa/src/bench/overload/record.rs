@@ -15,7 +15,7 @@ use crate::serving::rounding::Rounding;
 pub(in crate::bench) struct Overload {
     pub(in crate::bench) minutes: u32,
     pub(in crate::bench) clients: usize,
-    pub(super) seed: u64,
+    pub(in crate::bench) seed: u64,
     pub(in crate::bench) slots: usize,
     pub(super) cells: usize,
     /// Tolerance for a less likely token, in natural logarithms.

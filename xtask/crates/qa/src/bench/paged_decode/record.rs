@@ -14,7 +14,7 @@ use crate::serving::test_server::TestServer;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::bench) struct PagedDecode {
     /// Number of slots of each server.
-    sequences: usize,
+    pub(in crate::bench) sequences: usize,
     #[serde(flatten)]
     pub(in crate::bench) workload: Workload,
     pub(in crate::bench) cases: Vec<Case>,
@@ -62,6 +62,11 @@ pub(super) struct Sample {
 }
 
 impl Rates {
+    /// Returns the number of rounds.
+    pub(in crate::bench) fn rounds(&self) -> usize {
+        self.rates.0.len()
+    }
+
     pub(super) fn push(&mut self, sample: Sample) {
         self.rates.0.push(sample.rate);
         self.prompt_rates.0.push(sample.prompt_rate);
