@@ -14,7 +14,7 @@ enum Step {
     Runs(&'static str),
     /// A documented command, the same with something replaced or added, and its exit code.
     RunsAs(&'static str, &'static str, i32),
-    /// What a page says in words, or with commands of git.
+    /// Work that a page describes in words, or as commands of git.
     Does(fn(&OwnCopy)),
 }
 
@@ -22,7 +22,7 @@ use Step::{Does, Runs, RunsAs};
 
 const SEQUENCES: [&[Step]; 5] = [&CANARY, &EDIT_A_PATCH, &NEW_PATCH, &PATCH_OF_A_PARENT, &IMPORT];
 
-/// docs/guides/canary.md, at the present pin instead of upstream's newest commit, and without the builds.
+/// docs/guides/canary.md, at the present pin instead of the newest upstream commit, and without the builds.
 const CANARY: [Step; 5] = [
     RunsAs("canary --until status --tip v0.5.0", "canary --until status --tip PIN", 0),
     RunsAs("canary", "canary --dry-run", 0),

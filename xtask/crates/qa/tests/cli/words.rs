@@ -9,7 +9,7 @@ use super::support::files;
 const TABLE: &str = "ci/words.tsv";
 
 /// The folders and files at the root that people write.
-const ROOTS: [&str; 14] = [
+const ROOTS: [&str; 16] = [
     "docs",
     "xtask",
     "series",
@@ -24,9 +24,14 @@ const ROOTS: [&str; 14] = [
     "SECURITY.md",
     "pins.toml",
     "deny.toml",
+    CHANGELOG,
+    ".github",
 ];
 
-const ENDINGS: [&str; 9] = ["rs", "md", "toml", "h", "c", "cpp", "py", "patch", "mjs"];
+const ENDINGS: [&str; 11] = ["rs", "md", "toml", "h", "c", "cpp", "py", "patch", "mjs", "sh", "yml"];
+
+/// It quotes the names that users had, as code.
+const CHANGELOG: &str = "CHANGELOG.md";
 
 /// Files that have to name the words.
 const EXEMPT: [&str; 3] =
@@ -35,9 +40,15 @@ const EXEMPT: [&str; 3] =
 /// One line of the table: how often `phrase` is left, and what to write instead.
 struct Entry<'a> {
     left: usize,
+    /// Whether parts of identifiers count too: `_` separates words. Then fewer uses than `left` are no failure, because
+    /// identifiers are renamed many at a time.
+    in_identifiers: bool,
     phrase: &'a str,
     instead: &'a str,
 }
+
+/// Marks the count of an entry for parts of identifiers.
+const AT_MOST: &str = "<=";
 
 #[test]
 fn no_new_line_has_a_word_of_the_old_dialect() {
@@ -59,13 +70,29 @@ fn a_new_use_is_named_with_its_line_and_a_removed_one_lowers_the_count() {
     assert!(found.contains("`anew` is left 0 times: change its 1 in ci/words.tsv"), "{found}");
 }
 
+#[test]
+fn parts_of_identifiers_are_counted_up_to_a_maximum() {
+    let entries = read_table("<=1\tgive_way\tpreempt\n");
+    let found = |text: &str| changed(&entries, &BTreeMap::from([("a.rs".to_string(), text.to_string())]));
+    assert_eq!((found("may_give_way();"), found("may_preempt();")), (String::new(), String::new()));
+    let found = found("may_give_way();\nFOR_GIVE_WAY\n");
+    assert!(found.contains("`give_way` occurs 2 times, and 1 was left; write \"preempt\""), "{found}");
+    assert!(found.contains("  a.rs:2: FOR_GIVE_WAY"), "{found}");
+}
+
+#[test]
+fn names_that_the_changelog_quotes_are_no_uses() {
+    assert_eq!(without_code("* `mend` is `fix`\n  now, `a\nb`.\n"), "*  is \n  now, \n.\n");
+}
+
 fn read_table(table: &str) -> Vec<Entry<'_>> {
     let lines = table.lines().filter(|line| !line.starts_with('#'));
     lines
         .map(|line| {
             let fields: Vec<&str> = line.split('\t').collect();
-            let [left, phrase, instead] = fields[..] else { panic!("{TABLE}: three fields, not `{line}`") };
-            Entry { left: left.parse().unwrap(), phrase, instead }
+            let [count, phrase, instead] = fields[..] else { panic!("{TABLE}: three fields, not `{line}`") };
+            let (in_identifiers, left) = (count.starts_with(AT_MOST), count.trim_start_matches(AT_MOST));
+            Entry { left: left.parse().unwrap(), in_identifiers, phrase, instead }
         })
         .collect()
 }
@@ -87,19 +114,26 @@ fn texts(root: &Path) -> BTreeMap<String, String> {
     names
         .map(|file| {
             let text = std::fs::read_to_string(root.join(&file)).unwrap();
+            let text = if file == CHANGELOG { without_code(&text) } else { text };
             (file, text)
         })
         .collect()
+}
+
+/// Removes what is between backticks, except for line ends.
+fn without_code(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let is_kept = |number: usize, letter: &char| number.is_multiple_of(2) || *letter == '\n';
+    parts.flat_map(|(number, part)| part.chars().filter(move |letter| is_kept(number, letter))).collect()
 }
 
 /// What differs from the table, with every line of a word that is used more often.
 fn changed(entries: &[Entry<'_>], texts: &BTreeMap<String, String>) -> String {
     let mut report = String::new();
     for entry in entries {
-        let uses: Vec<String> =
-            texts.iter().flat_map(|(file, text)| uses_in(file, text, entry.phrase)).collect();
+        let uses: Vec<String> = texts.iter().flat_map(|(file, text)| uses_in(file, text, entry)).collect();
         if uses.len() > entry.left {
-            let Entry { left, phrase, instead } = entry;
+            let Entry { left, phrase, instead, .. } = entry;
             writeln!(
                 report,
                 "`{phrase}` occurs {} times, and {left} was left; write \"{instead}\"",
@@ -107,7 +141,7 @@ fn changed(entries: &[Entry<'_>], texts: &BTreeMap<String, String>) -> String {
             )
             .unwrap();
             uses.iter().for_each(|line| writeln!(report, "  {line}").unwrap());
-        } else if uses.len() < entry.left {
+        } else if uses.len() < entry.left && !entry.in_identifiers {
             let (phrase, left) = (entry.phrase, entry.left);
             writeln!(report, "`{phrase}` is left {} times: change its {left} in {TABLE}", uses.len())
                 .unwrap();
@@ -117,19 +151,22 @@ fn changed(entries: &[Entry<'_>], texts: &BTreeMap<String, String>) -> String {
 }
 
 /// One entry for each use, so that a line with two counts twice.
-fn uses_in(file: &str, text: &str, phrase: &str) -> Vec<String> {
+fn uses_in(file: &str, text: &str, entry: &Entry<'_>) -> Vec<String> {
     let lines = text.lines().enumerate();
     lines
         .flat_map(|(number, line)| {
             let shown = format!("{file}:{}: {}", number + 1, line.trim());
-            vec![shown; uses(&line.to_lowercase(), phrase)]
+            vec![shown; uses(&line.to_lowercase(), entry)]
         })
         .collect()
 }
 
-/// The number of times that `phrase` stands in `line` as words of their own; `_` belongs to a word.
-fn uses(line: &str, phrase: &str) -> usize {
-    let is_word = |one: Option<char>| one.is_some_and(|one| one.is_alphanumeric() || one == '_');
+/// The number of times that the phrase stands in `line` as words of their own; `_` belongs to a word, except in entries
+/// for identifiers.
+fn uses(line: &str, entry: &Entry<'_>) -> usize {
+    let Entry { phrase, in_identifiers, .. } = *entry;
+    let is_word =
+        |one: Option<char>| one.is_some_and(|one| one.is_alphanumeric() || one == '_' && !in_identifiers);
     let (starts, ends) = (is_word(phrase.chars().next()), is_word(phrase.chars().next_back()));
     let stands_alone = |&(at, _): &(usize, &str)| {
         let (before, after) = (line[..at].chars().next_back(), line[at + phrase.len()..].chars().next());
