@@ -2,15 +2,18 @@
 
 use espalier_core::config::flavors::{Flavor, Flavors};
 use espalier_core::config::name::Name;
+use espalier_core::config::pins::short_name;
 use espalier_core::config::proof::{Level, Proof};
 
-/// One line for each flavor: its purpose and its support tier.
+/// One line for each flavor: its purpose, its support tier, and the pin and the day of the newest proof of that tier.
 #[must_use]
 pub fn short_table(flavors: &Flavors, proofs: &[Proof]) -> String {
-    let mut table = "| flavor | for | tier |\n|---|---|---|\n".to_string();
+    let mut table = "| flavor | for | tier | pin | date |\n|---|---|---|---|---|\n".to_string();
     for (name, flavor) in &flavors.flavors {
-        let best = of(proofs, name).map(|proof| proof.level).max();
-        table += &format!("| `{name}` | {} | {} |\n", flavor.about, Level::tier(best));
+        let best = of(proofs, name).max_by_key(|proof| (proof.level, proof.date.clone()));
+        let (pin, date) = best.map_or(("", ""), |proof| (short_name(&proof.pin), proof.date.as_str()));
+        let tier = Level::tier(best.map(|proof| proof.level));
+        table += &format!("| `{name}` | {} | {tier} | {pin} | {date} |\n", flavor.about);
     }
     table
 }

@@ -212,7 +212,7 @@ fn a_record_says_how_far_a_build_got_and_the_documents_follow() {
     assert!(
         project
             .read("README.md")
-            .contains("| `cpu-native` | the processor of the machine that builds it | 3 (declared) |")
+            .contains("| `cpu-native` | the processor of the machine that builds it | 3 (declared) |  |  |")
     );
     for (arguments, tier, level) in
         [(&["--configure-only"][..], 3, "configured"), (&["--no-smoke"], 2, "compiled"), (&[], 1, "run")]
@@ -221,8 +221,9 @@ fn a_record_says_how_far_a_build_got_and_the_documents_follow() {
         project.run_build(&command).success().says(&["Recorded paged-cpu-native", level]);
         project.run(&["docs", "--check"]).code(1).says(&["`README.md` is stale", "flavors.toml or a proof"]);
         project.run(&["docs"]).success();
-        let row =
-            format!("| `cpu-native` | the processor of the machine that builds it | {tier} ({level}) |");
+        let row = format!(
+            "| `cpu-native` | the processor of the machine that builds it | {tier} ({level}) | v1.0 | 20"
+        );
         assert!(project.read("README.md").contains(&row), "{}", project.read("README.md"));
     }
     let proof: serde_json::Value =
