@@ -34,6 +34,7 @@ mod cli {
     mod fetch_files;
     mod fetch_npm;
     mod fetch_pip;
+    mod findings;
     mod flavors;
     mod gate_attention;
     mod gate_features;
