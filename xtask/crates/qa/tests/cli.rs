@@ -126,6 +126,7 @@ mod cli {
     mod trailers;
     mod twice;
     mod undo;
+    mod upstream_issues;
     mod verify;
     mod web_page;
     mod words;
