@@ -61,7 +61,7 @@ bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * fa
 }
 
 int64_t espalier_free_of_container(void) {
-    return kernels_match() ? espalier_free_of_groups() : INT64_MAX;
+    return espalier_kernels_match() ? espalier_free_of_groups() : INT64_MAX;
 }
 
 const struct espalier_attention_functions * espalier_attention_get_functions(void) {
