@@ -78,6 +78,14 @@ impl Observation {
         Some((self.response.status?, message.unwrap_or(text)))
     }
 
+    /// Returns the message of an error of the type `invalid_request_error`, which may quote the request.
+    fn mistake(&self) -> Option<String> {
+        let body = self.response.json();
+        let error = &body["error"];
+        let message = error["message"].as_str().filter(|message| !message.is_empty())?;
+        (error["type"] == "invalid_request_error").then(|| message.to_string())
+    }
+
     /// Whether the request was refused (4xx); then larger ones will be too.
     pub fn is_refused(&self) -> bool {
         self.status().is_some_and(|(status, _)| (400..500).contains(&status))
@@ -137,6 +145,7 @@ pub fn judge_one(round: &Round, evidence: &Evidence, one: &Observation, budget: 
         ("other", other(one, budget)),
         ("work", work(one, budget)),
         ("answer", answer(evidence, one)),
+        ("log", logged(evidence, one)),
     ];
     wrong.into_iter().filter_map(finding).collect()
 }
@@ -170,16 +179,31 @@ fn status(one: &Observation) -> Wrong {
 }
 
 /// Substrings that an error message must not contain: they do not name what was too large or wrong.
-const VAGUE: [&str; 5] = ["failed to parse grammar", "std::", "bad_alloc", "basic_string", "vector::"];
+const VAGUE: [&str; 5] = ["std::", "bad_alloc", "basic_string", "vector::", "stoul"];
+
+/// The message of a grammar without the reason, which follows it.
+const WITHOUT_REASON: &str = "failed to parse grammar";
+
+/// Substrings of messages about a limit: these have to name it.
+const LIMITS: [&str; 4] = ["too many", "too large", "too deep", "sane defaults"];
+
+/// Whether a message of a 4xx response does not tell the client what to change.
+fn is_vague(message: &str) -> bool {
+    let text = message.trim().trim_end_matches(':');
+    let is_limit = LIMITS.iter().any(|limit| text.contains(limit));
+    text.is_empty()
+        || text.ends_with(WITHOUT_REASON)
+        || VAGUE.iter().any(|vague| text.contains(vague))
+        || (is_limit && !text.contains(|character: char| character.is_ascii_digit()))
+}
 
 /// Checks that a 4xx response explains itself. Refusals by the HTTP library, which have no body, are exempt.
 fn message(one: &Observation) -> Wrong {
     let (status, message) = one.status()?;
     let has_body = !one.response.body.is_empty();
-    let is_vague = message.trim().is_empty() || VAGUE.iter().any(|vague| message.contains(vague));
-    let is_wrong = (400..500).contains(&status) && has_body && is_vague;
+    let is_wrong = (400..500).contains(&status) && has_body && is_vague(&message);
     let came = || format!("{status}: {:?}", shorten(&message));
-    is_wrong.then(|| ("a message that names what is too much".to_string(), came()))
+    is_wrong.then(|| ("a message that names the reason, with its limit if it has one".to_string(), came()))
 }
 
 fn other(one: &Observation, budget: &Budget) -> Wrong {
@@ -206,6 +230,13 @@ fn answer(evidence: &Evidence, one: &Observation) -> Wrong {
     let expected =
         || format!("the answer to a plain request as before: {}", shorten(&evidence.reference.to_string()));
     (!is_same).then(|| (expected(), shorten(&came)))
+}
+
+/// Checks that the log does not have the message of a client's error, which may quote the request. There is no log until
+/// the round is over.
+fn logged(evidence: &Evidence, one: &Observation) -> Wrong {
+    let message = one.mistake().filter(|message| evidence.log.contains(message.as_str()))?;
+    Some(("a log without the message of a client's error".to_string(), shorten(&message)))
 }
 
 fn mebibytes(bytes: u64) -> String {

@@ -87,7 +87,33 @@ fn an_error_of_the_server_and_a_broken_connection_are_found() {
 fn a_refusal_names_its_reason() {
     assert_eq!(oracles(|one, _| *one = refusal("")), ["message"]);
     assert_eq!(oracles(|one, _| *one = refusal("x: failed to parse grammar")), ["message"]);
+    assert_eq!(oracles(|one, _| *one = refusal("failed to parse grammar: ")), ["message"]);
+    assert_eq!(oracles(|one, _| *one = refusal("failed to parse grammar: stoull")), ["message"]);
+    let reason = "failed to parse grammar: left recursion from the rule \"root\"";
+    assert_eq!(oracles(|one, _| *one = refusal(reason)), [""; 0]);
     assert_eq!(oracles(|one, _| *one = observation(413, "")), [""; 0]);
+}
+
+#[test]
+fn a_refusal_because_of_a_limit_names_it() {
+    assert_eq!(oracles(|one, _| *one = refusal("the parentheses are nested too deeply")), ["message"]);
+    assert_eq!(oracles(|one, _| *one = refusal("repetitions exceed sane defaults")), ["message"]);
+    let named = "the parentheses are nested too deeply, at most 512 levels are supported";
+    assert_eq!(oracles(|one, _| *one = refusal(named)), [""; 0]);
+}
+
+#[test]
+fn the_log_does_not_quote_a_request() {
+    let quoting = |kind: &str| {
+        let message = "number overflow parsing '111'";
+        let body = json!({ "error": { "message": message, "type": kind } }).to_string();
+        oracles(|one, evidence| {
+            *one = observation(400, &body);
+            evidence.log = format!("W srv: got exception: {message}\n");
+        })
+    };
+    assert_eq!(quoting("invalid_request_error"), ["log"]);
+    assert_eq!(quoting("exceed_context_size_error"), [""; 0]);
 }
 
 #[test]
