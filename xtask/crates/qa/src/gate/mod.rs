@@ -300,23 +300,6 @@ fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
 /// streams, drafts for an owner after others, and a model that cannot be paged.
 const SEEDS: [u64; 10] = [1, 2, 5, 7, 8, 9, 12, 13, 14, 15];
 
-/// Request families whose largest sizes are refused, for each kind of limit: entries of lists, numbers, nesting of a
-/// body, HTTP headers, and recursion over a schema or a pattern. Together they take about fifteen seconds.
-const FAMILIES: [&str; 12] = [
-    "bias-entries",
-    "samplers",
-    "probabilities",
-    "repeat-last-tokens",
-    "stop-strings",
-    "dry-breakers",
-    "nested-arrays",
-    "headers",
-    "schema-all-of-a-cycle",
-    "schema-punctuated-property",
-    "schema-recursive-objects",
-    "trigger-parentheses",
-];
-
 /// Compares the servers' answers on one core, while attention (if wanted) and the fuzzer of servers keep another busy:
 /// each of them mostly computes with one thread. Whichever core is free first gets the fuzzer of requests: its time
 /// limits are many times what its families take.
@@ -330,7 +313,7 @@ fn compare_servers_and_more(
     let is_whole = chosen.checks.is_empty();
     let requests_are_due = AtomicBool::new(is_whole);
     let fuzz_requests = || match requests_are_due.swap(false, Ordering::Relaxed) {
-        true => fuzz::requests::find_with_families(context, server(), &FAMILIES),
+        true => fuzz::requests::find_for_gate(context, server()),
         false => Ok(Vec::new()),
     };
     let (compared, beside) = std::thread::scope(|threads| {

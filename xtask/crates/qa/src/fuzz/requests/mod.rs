@@ -17,8 +17,8 @@ use espalier_core::next_command::next_command;
 use espalier_core::ui;
 
 use self::judge::Budget;
-use self::plan::Round;
 use self::plan::family::Family;
+use self::plan::{Round, regressions};
 use self::play::RequestFuzzFixture;
 use self::report::{RequestFuzzReport, RequestRoundReport};
 use super::{GATE_PATIENCE, program_or_packaged, seeds};
@@ -55,9 +55,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })
 }
 
-/// Runs a round of each of these families, for the gate. Returns the findings, one line each.
-pub fn find_with_families(context: &Context, program: PathBuf, names: &[&str]) -> Result<Vec<String>> {
-    let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
+/// Runs a round of each of the gate's families. Returns the findings, one line each.
+pub fn find_for_gate(context: &Context, program: PathBuf) -> Result<Vec<String>> {
+    let names: Vec<String> = regressions::FAMILIES.iter().map(|name| (*name).to_string()).collect();
     let seeds = 0..names.len() as u64;
     Ok(play_seeds(context, program, GATE_PATIENCE, &names, seeds)?.lines())
 }
@@ -102,6 +102,7 @@ fn play_round(
     let report = RequestRoundReport {
         seed: round.seed,
         chosen: names.to_vec(),
+        families: round.names(),
         words: round.words(),
         server: fixture.words(round.duty()),
         accepted: None,

@@ -1,10 +1,12 @@
 //! PURE: report of the findings and of the size at which each family ended, for people and machines.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::judge::{Evidence, Observation};
+use super::plan::regressions;
 use crate::fuzz::judge::Finding;
 
 /// Report of all rounds.
@@ -23,6 +25,8 @@ pub struct RequestRoundReport {
     pub seed: u64,
     /// Values of `--family`.
     pub chosen: Vec<String>,
+    /// Names of the families in the request.
+    pub families: Vec<&'static str>,
     /// Family and carrier in words.
     pub words: String,
     /// Command line of the server.
@@ -126,8 +130,21 @@ impl RequestFuzzReport {
     /// Human-readable form.
     pub fn text(&self) -> String {
         let mut lines: Vec<String> = self.rounds.iter().flat_map(|round| self.lines_of(round)).collect();
+        lines.extend(self.reminder());
         lines.push(format!("{} rounds, {} findings", self.rounds.len(), self.findings()));
         lines.join("\n")
+    }
+
+    /// Names the families of the rounds with findings in which there is no family that the gate plays.
+    fn reminder(&self) -> Option<String> {
+        let with_findings = self.rounds.iter().filter(|round| !round.findings.is_empty());
+        let is_new =
+            |round: &&RequestRoundReport| !round.families.iter().any(|name| regressions::is_in_gate(name));
+        let names: BTreeSet<&str> =
+            with_findings.filter(is_new).flat_map(|round| round.families.clone()).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let text = "the gate does not play these families: add them to plan/regressions.rs with the fix: ";
+        (!names.is_empty()).then(|| format!("{text}{}", names.join(", ")))
     }
 
     /// JSON form.
@@ -155,6 +172,7 @@ mod tests {
         RequestRoundReport {
             seed: 9,
             chosen: vec!["prompts".to_string()],
+            families: vec!["prompts"],
             words: "prompts as a request of its own".to_string(),
             server: "llama-server -np 2".to_string(),
             accepted: Some(4096),
@@ -192,5 +210,23 @@ mod tests {
         assert!(report.lines()[0].contains("memory: prompts: expected at most 300 MiB; got 900 MiB"));
         assert!(report.findings_of_last().unwrap().starts_with("seed 9, prompts"));
         assert_eq!(report.json()["rounds"][0]["findings"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_finding_of_a_family_outside_the_gate_has_a_reminder() {
+        let finding = Finding {
+            oracle: "memory",
+            asked: "prompts".to_string(),
+            expected: "at most 300 MiB".to_string(),
+            came: "900 MiB".to_string(),
+        };
+        let with = |families: Vec<&'static str>, findings: Vec<Finding>| {
+            let round = RequestRoundReport { families, ..round(findings) };
+            RequestFuzzReport { command: "fuzz".to_string(), rounds: vec![round] }.reminder()
+        };
+        let reminder = with(vec!["prompts"], vec![finding.clone()]).unwrap();
+        assert!(reminder.ends_with("with the fix: prompts"), "{reminder}");
+        assert_eq!(with(vec!["query"], vec![finding]), None);
+        assert_eq!(with(vec!["prompts"], Vec::new()), None);
     }
 }

@@ -51,6 +51,9 @@ pub const ALL: &[Family] = &[
     grammar("grammar-undefined-rules", 16, |n, to| {
         rule(to, &(0..n).map(|at| format!("{}-{at}", to.start)).collect::<Vec<_>>().join(" | "))
     }),
+    grammar("grammar-repeated-undefined-rules", 16, |n, to| {
+        rule(to, &(0..n).map(|at| format!("{}-{at}*", to.start)).collect::<Vec<_>>().join(" | "))
+    }),
 ];
 
 /// The default leaf expression.

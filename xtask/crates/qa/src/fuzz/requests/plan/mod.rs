@@ -6,6 +6,7 @@ pub mod family;
 pub mod fields;
 pub mod grammars;
 pub mod patterns;
+pub mod regressions;
 pub mod schemas;
 
 use espalier_core::error::{Error, Result};
@@ -84,6 +85,11 @@ impl Round {
             stream: !is_first_turn && dice.chance(30),
             leaves: !is_first_turn && dice.chance(IMPATIENT),
         }
+    }
+
+    /// Names of the families in the request.
+    pub fn names(&self) -> Vec<&'static str> {
+        [Some(self.family), self.inner].into_iter().flatten().map(|family| family.name).collect()
     }
 
     /// Duty of the server under test.

@@ -16,10 +16,15 @@ pub const ALL: &[Family] = &[
     fields("trigger-nested-counts", 8, |n| trigger(16, &format!("((a{{0,{n}}}){{0,{n}}}){{0,{n}}}b"))),
     fields("trigger-parentheses", 20, |n| trigger(16, &format!("{}a{}", "(".repeat(n), ")".repeat(n)))),
     fields("trigger-class", 18, |n| trigger(16, &format!("[{}]b", "a-c".repeat(n)))),
+    fields("trigger-of-other-text", 18, |n| trigger_of(16, &"a?".repeat(n), "root ::= [0-9]*")),
 ];
 
 /// Builds a lazy grammar that waits for a pattern while a logit bias makes the answer a sequence of `a`s.
 fn trigger(tokens: usize, pattern: &str) -> Value {
-    json!({ "n_predict": tokens, "max_tokens": tokens, "logit_bias": [["a", 100]], "grammar": "root ::= [a-z]*",
+    trigger_of(tokens, pattern, "root ::= [a-z]*")
+}
+
+fn trigger_of(tokens: usize, pattern: &str, grammar: &str) -> Value {
+    json!({ "n_predict": tokens, "max_tokens": tokens, "logit_bias": [["a", 100]], "grammar": grammar,
             "grammar_lazy": true, "grammar_triggers": [{ "type": 2, "value": pattern }] })
 }

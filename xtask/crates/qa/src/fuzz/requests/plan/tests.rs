@@ -20,6 +20,17 @@ fn no_two_families_have_one_name_and_each_is_found_by_its_own() {
 }
 
 #[test]
+fn the_gate_plays_each_of_its_families_once_and_alone() {
+    let names: BTreeSet<&str> = regressions::FAMILIES.iter().copied().collect();
+    assert_eq!(names.len(), regressions::FAMILIES.len());
+    let chosen: Vec<_> = regressions::FAMILIES.iter().map(|name| family(name).unwrap()).collect();
+    for (seed, name) in (0..).zip(regressions::FAMILIES) {
+        assert_eq!(Round::draw(seed, &chosen).names(), [*name]);
+    }
+    assert!(regressions::is_in_gate("query") && !regressions::is_in_gate("no-such"));
+}
+
+#[test]
 fn every_family_comes_alone_first_and_then_in_every_carrier() {
     let (all, rounds) = (all(), rounds());
     for (family, round) in all.iter().zip(&rounds) {
