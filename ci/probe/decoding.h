@@ -22,7 +22,9 @@ struct probe_options {
     int  threads = 1;
     int  repeat  = 1;
     int  shared_prefix = 0;
-    bool ragged  = false;
+    int  first_seq = 0;
+    bool ragged    = false;
+    bool reference = false;
 };
 
 struct model_deleter   { void operator()(llama_model * model)     const { llama_model_free(model); } };

@@ -12,6 +12,10 @@
 // --out FILE   f32 logits, native byte order: for each prompt and each decode batch, one row of
 //              n_vocab values for each token, in batch order. First repeat only.
 // --ragged     the prompt of sequence s is s % 3 tokens shorter: odd shapes, for comparisons.
+// --first-seq S  the sequences are S, S + 1, ...: their tokens do not depend on which others are
+//              decoded, so that a sequence can be compared with itself decoded alone.
+// --reference  K and V in f32, without flash attention. With weights in f32 this is the least
+//              rounding that llama.h offers.
 //
 //   ./probe --model m.gguf --seqs 16 --prompt 16 --steps 7 --threads 2 --shared-prefix 1600
 //
@@ -33,7 +37,7 @@ struct probe_times {
 };
 
 static int prompt_length(const probe_options & options, int seq) {
-    return options.ragged ? std::max(1, options.prompt - seq % 3) : options.prompt;
+    return options.ragged ? std::max(1, options.prompt - (options.first_seq + seq) % 3) : options.prompt;
 }
 
 // Each sequence has its own cache, whose length llama.cpp requires in multiples of 256.
@@ -69,6 +73,11 @@ class probe {
         params.n_seq_max       = options.seqs;
         params.n_threads       = options.threads;
         params.n_threads_batch = options.threads;
+        if (options.reference) {
+            params.type_k          = GGML_TYPE_F32;
+            params.type_v          = GGML_TYPE_F32;
+            params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+        }
         return new_context(model, params);
     }
 
@@ -77,7 +86,7 @@ class probe {
         for (int seq = 0; seq < options.seqs; seq++) {
             const int length = prompt_length(options, seq);
             for (int pos = 0; pos < length; pos++) {
-                batch.add(token_at(seq, pos, n_vocab), pos, seq, file || pos + 1 == length);
+                batch.add(token_at(options.first_seq + seq, pos, n_vocab), pos, seq, file || pos + 1 == length);
             }
         }
         return batch.batch.n_tokens / decode(file);
@@ -89,7 +98,7 @@ class probe {
             batch.clear();
             for (int seq = 0; seq < options.seqs; seq++) {
                 const int pos = prompt_length(options, seq) + step;
-                batch.add(token_at(seq, pos, n_vocab), pos, seq, true);
+                batch.add(token_at(options.first_seq + seq, pos, n_vocab), pos, seq, true);
             }
             const double step_seconds = decode(file);
             step_millis.push_back(1000.0 * step_seconds);
@@ -164,6 +173,7 @@ static void set_option(probe_options & options, const std::string & name, const 
     else if (name == "--steps")   { options.steps   = parse_number(name, value, 0); }
     else if (name == "--threads") { options.threads = parse_number(name, value, 1); }
     else if (name == "--repeat")  { options.repeat  = parse_number(name, value, 1); }
+    else if (name == "--first-seq")     { options.first_seq     = parse_number(name, value, 0); }
     else if (name == "--shared-prefix") { options.shared_prefix = parse_number(name, value, 1); }
     else                          { throw usage_error("unknown option " + name); }
 }
@@ -174,6 +184,8 @@ static probe_options parse_options(int argc, char ** argv) {
         const std::string name = argv[i];
         if (name == "--ragged") {
             options.ragged = true;
+        } else if (name == "--reference") {
+            options.reference = true;
         } else if (i + 1 < argc) {
             set_option(options, name, argv[++i]);
         } else {
