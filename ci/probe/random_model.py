@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a random model with grouped query attention, as GGUF in f16, with the vocabulary of another model.
+"""Writes a random model with grouped query attention, as GGUF, with the vocabulary of another model.
 
     python3 ci/probe/random_model.py --vocabulary ci/models/espalier-retrieval.gguf --out model.gguf
 
 The standard library is enough: rows are windows of one table of normally distributed numbers, so that half a gigabyte
 takes seconds. Q and K are larger than the rest, so that attention is peaked and an error in it changes the answer.
+
+Matrices are f16, or random blocks of another `--type`: one scale for a tensor, and random bits.
 """
 
 import argparse
@@ -16,6 +18,14 @@ import struct
 STRING, ARRAY = 8, 9
 SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 F32, F16 = 0, 1
+# ggml_type, weights of a block, bytes of a block; where the f16 scale is in it, and the mean magnitude of a quant.
+TYPES = {
+    "f16": (F16, 1, 2, 0, 1.0),
+    "q4_0": (2, 32, 18, 0, 4.6),
+    "q8_0": (8, 32, 34, 0, 74.0),
+    "q4_K": (12, 256, 144, 0, 290.0),
+    "q6_K": (14, 256, 210, 208, 1370.0),
+}
 ALIGNMENT = 32
 TABLE = 1 << 20
 
@@ -89,60 +99,79 @@ def padded(length: int) -> int:
     return -(-length // ALIGNMENT) * ALIGNMENT
 
 
-def bytes_of(dims: tuple[int, ...]) -> int:
-    return 4 * dims[0] if len(dims) == 1 else 2 * dims[0] * dims[1]
+def bytes_of(dims: tuple[int, ...], kind: str) -> int:
+    _, block, size, _, _ = TYPES[kind]
+    return 4 * dims[0] if len(dims) == 1 else dims[0] // block * size * dims[1]
 
 
-def header(metadata: list[bytes], tensors: list[tuple[str, tuple[int, ...], float]]) -> bytes:
+def header(metadata: list[bytes], tensors: list[tuple[str, tuple[int, ...], float]], kind: str) -> bytes:
     out = io.BytesIO()
     out.write(struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata)))
     out.write(b"".join(metadata))
     offset = 0
     for name, dims, _ in tensors:
         out.write(text(name) + struct.pack("<I", len(dims)) + struct.pack(f"<{len(dims)}Q", *dims))
-        out.write(struct.pack("<IQ", F32 if len(dims) == 1 else F16, offset))
-        offset += padded(bytes_of(dims))
+        out.write(struct.pack("<IQ", F32 if len(dims) == 1 else TYPES[kind][0], offset))
+        offset += padded(bytes_of(dims, kind))
     return out.getvalue() + bytes(padded(out.tell()) - out.tell())
 
 
 class Rows:
-    """Rows of normally distributed f16, of any scale: one table for each scale."""
+    """Rows of normally distributed f16, or of random blocks, of any scale: one table for each scale."""
 
-    def __init__(self):
+    def __init__(self, kind: str):
+        self.kind = kind
         self.random = random.Random(1)
         self.normal = [self.random.gauss(0.0, 1.0) for _ in range(TABLE)]
         self.tables: dict[float, bytes] = {}
 
     def table(self, scale: float) -> bytes:
         if scale not in self.tables:
-            self.tables[scale] = struct.pack(f"<{TABLE}e", *(value * scale for value in self.normal))
+            make = self.halves if self.kind == "f16" else self.blocks
+            self.tables[scale] = make(scale)
         return self.tables[scale]
+
+    def halves(self, scale: float) -> bytes:
+        return struct.pack(f"<{TABLE}e", *(value * scale for value in self.normal))
+
+    def blocks(self, scale: float) -> bytes:
+        _, block, size, at, mean = TYPES[self.kind]
+        table = bytearray(self.random.randbytes(TABLE // block * size))
+        for first in range(0, len(table), size):
+            struct.pack_into("<e", table, first + at, scale / mean)
+            if self.kind == "q4_K":  # the scale of the minima, which are half of the largest quant
+                struct.pack_into("<e", table, first + 2, 7.5 * scale / mean)
+        return bytes(table)
 
     def write(self, out, dims: tuple[int, ...], gain: float):
         if len(dims) == 1:
             out.write(struct.pack(f"<{dims[0]}f", *[1.0] * dims[0]))
             return
         table = memoryview(self.table(gain / dims[0] ** 0.5))
+        _, block, size, _, _ = TYPES[self.kind]
+        length = dims[0] // block
         for _ in range(dims[1]):
-            first = 2 * self.random.randrange(TABLE - dims[0])
-            out.write(table[first : first + 2 * dims[0]])
+            first = self.random.randrange(TABLE // block - length)
+            out.write(table[size * first : size * (first + length)])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vocabulary", required=True, help="a model in GGUF")
     parser.add_argument("--out", required=True)
+    parser.add_argument("--type", choices=TYPES, default="f16", help="of the matrices")
     for name, value in [("layers", 8), ("embedding", 2048), ("feed-forward", 2048), ("heads", 32), ("kv-heads", 4), ("head", 128)]:
         parser.add_argument(f"--{name}", type=int, default=value)
     shape = parser.parse_args()
     entries, tokens = vocabulary_of(shape.vocabulary)
-    tensors, rows = tensors_of(shape, tokens), Rows()
+    tensors, rows = tensors_of(shape, tokens), Rows(shape.type)
     part = pathlib.Path(shape.out + ".part")
     with part.open("wb") as out:
-        out.write(header(metadata_of(shape, tokens) + entries, tensors))
+        out.write(header(metadata_of(shape, tokens) + entries, tensors, shape.type))
         for _, dims, gain in tensors:
             rows.write(out, dims, gain)
-            out.write(bytes(padded(bytes_of(dims)) - bytes_of(dims)))
+            length = bytes_of(dims, shape.type)
+            out.write(bytes(padded(length) - length))
     part.rename(shape.out)
     print(f"{shape.out}: {pathlib.Path(shape.out).stat().st_size / 1e6:.0f} MB")
 
