@@ -6,6 +6,7 @@
 #![allow(clippy::too_many_lines, reason = "a test case is kept in one piece")]
 
 mod cli {
+    mod amx_check;
     mod apply;
     mod bench;
     mod bench_quality;
