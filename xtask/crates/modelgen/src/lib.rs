@@ -161,6 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn a_model_with_all_experts_differs_in_their_number_only() {
+        let spec = ModelSpec::small(Architecture::Qwen3Next, WeightType::Q8_0);
+        let (chosen, all) = (written(&spec), written(&spec.with_all_experts()));
+        assert_eq!(chosen.len(), all.len());
+        let differences: Vec<(u8, u8)> =
+            chosen.into_iter().zip(all).filter(|(chosen, all)| chosen != all).collect();
+        assert_eq!(differences, [(2, 4)]);
+    }
+
+    #[test]
     fn only_the_gemma_says_that_it_has_a_window() {
         let says = |architecture| {
             let bytes = written(&ModelSpec::small(architecture, WeightType::Q4_0));

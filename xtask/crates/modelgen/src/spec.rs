@@ -57,7 +57,8 @@ impl Architecture {
         self == Architecture::Gemma3
     }
 
-    pub(super) fn has_experts(self) -> bool {
+    /// Whether a router chooses among experts for each token.
+    pub fn has_experts(self) -> bool {
         matches!(self, Architecture::Qwen35Moe | Architecture::Qwen3Next)
     }
 
@@ -225,6 +226,13 @@ impl ModelSpec {
             },
             experts: Experts { count: 4, used: 2, n_ff: 128, n_ff_shared: 128 },
         }
+    }
+
+    /// The same weights with every expert used for each token, so that no rounding error changes the choice.
+    #[must_use]
+    pub fn with_all_experts(mut self) -> ModelSpec {
+        self.experts.used = self.experts.count;
+        self
     }
 
     /// The model for the server benchmarks: 70 million weights with plain attention, small enough for two cores and
