@@ -25,6 +25,7 @@ struct probe_options {
     int  first_seq = 0;
     bool ragged    = false;
     bool reference = false;
+    bool buffer_types = false;
 };
 
 struct model_deleter   { void operator()(llama_model * model)     const { llama_model_free(model); } };

@@ -21,8 +21,14 @@
 //
 // --shared-prefix P   the other mode, lower_bound.h: sequences that share their first P tokens.
 //
-// Writes one JSON line to stdout: tokens per second over all sequences, best and median of the
-// repeats; and milliseconds of one decode batch, best and median over all repeats. On a busy
+//   ./probe --buffer-types
+//
+// --buffer-types   the third mode: writes {"buffer_types":[...]} to stdout: the types of buffers
+//              that this build offers for weights on this CPU beside plain memory, such as AMX and
+//              CPU_REPACK. Each has kernels of its own.
+//
+// The other modes write one JSON line to stdout: tokens per second over all sequences, best and
+// median of the repeats; and milliseconds of one decode batch, best and median. On a busy
 // machine compare the best batch. With --out every prompt token has logits, without it only the
 // last one of each sequence: omit --out to measure prompt speed. Exit code: 0 done, 1 failed,
 // 2 usage.
@@ -165,6 +171,23 @@ static void print_times(const probe_options & options, const probe_times & times
            smallest_of(times.step_millis), median_of(times.step_millis));
 }
 
+// Compiled-in instruction sets do not suffice: the operating system can refuse AMX to a process.
+static void print_buffer_types() {
+    ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    if (!device) {
+        throw std::runtime_error("there is no CPU backend");
+    }
+    const auto types_of = (ggml_backend_dev_get_extra_bufts_t) ggml_backend_reg_get_proc_address(
+        ggml_backend_dev_backend_reg(device), "ggml_backend_dev_get_extra_bufts");
+    const char * separator = "";
+    printf("{\"buffer_types\":[");
+    for (ggml_backend_buffer_type_t * type = types_of ? types_of(device) : nullptr; type && *type; type++) {
+        printf("%s\"%s\"", separator, ggml_backend_buft_name(*type));
+        separator = ",";
+    }
+    printf("]}\n");
+}
+
 static void set_option(probe_options & options, const std::string & name, const char * value) {
     if      (name == "--model")   { options.model   = value; }
     else if (name == "--out")     { options.out     = value; }
@@ -186,13 +209,15 @@ static probe_options parse_options(int argc, char ** argv) {
             options.ragged = true;
         } else if (name == "--reference") {
             options.reference = true;
+        } else if (name == "--buffer-types") {
+            options.buffer_types = true;
         } else if (i + 1 < argc) {
             set_option(options, name, argv[++i]);
         } else {
             throw usage_error(name + " is unknown or wants a value");
         }
     }
-    if (options.model.empty()) {
+    if (options.model.empty() && !options.buffer_types) {
         throw usage_error("--model FILE is required");
     }
     return options;
@@ -202,7 +227,9 @@ static int run_probe(const probe_options & options) {
     llama_log_set(log_warnings, nullptr);
     ggml_backend_load_all();
     llama_backend_init();
-    if (options.shared_prefix > 0) {
+    if (options.buffer_types) {
+        print_buffer_types();
+    } else if (options.shared_prefix > 0) {
         print_lower_bound(options, burst_lower_bound(options).run());
     } else {
         print_times(options, probe(options).run());
