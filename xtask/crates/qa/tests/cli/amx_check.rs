@@ -20,11 +20,17 @@ fn python(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn written_by_python(folder: &Path, architecture: Architecture, weights: WeightType) -> Vec<u8> {
-    let path = folder.join("model.gguf");
-    let (out, architecture, weights) = (path.to_str().unwrap(), architecture.name(), weights.name());
-    python(&["gate_model.py", "--architecture", architecture, "--weights", weights, "--out", out]);
-    std::fs::read(path).unwrap()
+/// Writes a model to `out`, and its variants with the given flags.
+fn write_with_python(architecture: Architecture, weights: WeightType, out: &Path, more: &[&str]) {
+    let (out, architecture, weights) = (out.to_str().unwrap(), architecture.name(), weights.name());
+    let model = ["gate_model.py", "--architecture", architecture, "--weights", weights, "--out", out];
+    python(&[&model, more].concat());
+}
+
+fn written(spec: &ModelSpec) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_random_model(&mut bytes, spec).unwrap();
+    bytes
 }
 
 #[test]
@@ -33,11 +39,21 @@ fn models_without_the_tool_have_the_bytes_of_the_gates_models() {
     let q4_0 = Architecture::ALL.map(|architecture| (architecture, WeightType::Q4_0));
     let failing = [(Architecture::Qwen35Moe, WeightType::Q8_0), (Architecture::Qwen3Next, WeightType::F16)];
     for (architecture, weights) in q4_0.into_iter().chain(failing) {
-        let mut expected = Vec::new();
-        write_random_model(&mut expected, &ModelSpec::small(architecture, weights)).unwrap();
-        let equal = written_by_python(folder.path(), architecture, weights) == expected;
+        let path = folder.path().join("model.gguf");
+        write_with_python(architecture, weights, &path, &[]);
+        let equal = std::fs::read(path).unwrap() == written(&ModelSpec::small(architecture, weights));
         assert!(equal, "{} {}", architecture.name(), weights.name());
     }
+}
+
+#[test]
+fn models_with_all_experts_have_the_bytes_of_the_gates_models() {
+    let folder = tempfile::tempdir().unwrap();
+    let [chosen, all] = ["chosen.gguf", "all.gguf"].map(|name| folder.path().join(name));
+    let (architecture, weights) = (Architecture::Qwen3Next, WeightType::Q4_0);
+    write_with_python(architecture, weights, &chosen, &["--all-experts", all.to_str().unwrap()]);
+    let expected = written(&ModelSpec::small(architecture, weights).with_all_experts());
+    assert!(std::fs::read(all).unwrap() == expected);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Failures of the gate's first part: a fake probe for two fake builds, and one fault after the other.
 
-use super::support::gating::{break_header, gated, say_numerics};
+use super::support::gating::{break_header, break_header_of, gated, say_numerics};
 use super::support::{Output, Project};
 
 /// Runs the gate for one architecture, with a delta net: each of the 9 cases runs three or four probes.
@@ -91,6 +91,49 @@ fn a_patch_that_is_always_bounded_may_move_what_it_says() {
     let (said, patch) = broken("bounded 1e-5", "moved_by", "i == 3 ? 1e-4f : 0.0f");
     let said = said.code(1);
     assert!(said.stderr.contains(&format!("{patch} (bounded 1e-5)")), "{said}");
+}
+
+/// Output of the probe for a build with AMX, as a C++ literal.
+const AMX: &str = r#""{\"buffer_types\":[\"AMX\",\"CPU_REPACK\"]}""#;
+
+/// Movement of a logit that only models with a choice of experts have: our build chooses another one.
+const ANOTHER_CHOICE: &str = "run.experts_used == 2 && i == 3 ? 1.0f : 0.0f";
+
+/// Runs the gate for a model with experts on builds of which these variants have AMX.
+fn gate_with_amx(variants: &[&str], moved_by: &str) -> Output {
+    let project = gated();
+    say_numerics(&project, "bounded 5e-1");
+    break_header(&project, "moved_by", moved_by);
+    variants.iter().for_each(|variant| break_header_of(&project, variant, "buffer_types", AMX));
+    project.run(&["gate", "--only", "logits", "--model", "qwen35moe"])
+}
+
+#[test]
+fn a_choice_of_experts_is_compared_where_both_builds_have_the_same_kernels() {
+    for variants in [vec![], vec!["stock", "paged"]] {
+        let said = gate_with_amx(&variants, ANOTHER_CHOICE).code(1);
+        assert!(said.stderr.contains("qwen35moe q8_0 5 sequences, everything off: byte "), "{said}");
+        assert!(!said.stderr.contains("AMX") && !said.stderr.contains("all-experts"), "{said}");
+    }
+}
+
+#[test]
+fn all_experts_are_used_where_one_build_has_amx_and_the_bound_stays() {
+    for (variant, text) in [("paged", "paged uses AMX and stock does not"), ("stock", "stock uses AMX")] {
+        let said = gate_with_amx(&[variant], ANOTHER_CHOICE).success();
+        assert!(said.stdout.contains("logits: 9 of 54 cases") && said.stdout.contains(text), "{said}");
+    }
+    let moves = "run.experts_used == 4 && i == 3 ? 1.0f : 0.0f";
+    let said = gate_with_amx(&["paged"], moves).code(1);
+    for text in ["qwen35moe f16 all-experts 8 sequences, everything off: byte ", "paged uses AMX"] {
+        assert!(said.stderr.contains(text), "{said}");
+    }
+}
+
+#[test]
+fn a_probe_that_does_not_list_its_buffer_types_does_not_pass() {
+    let (said, _) = broken("identical", "buffer_types", r#""AMX is not ready to be used!""#);
+    said.code(1).says(&["printed no list of buffer types"]);
 }
 
 #[test]

@@ -1,19 +1,22 @@
 //! PURE: models that the probe decodes, and the features that are switched on.
 
 use espalier_core::error::{Error, Result};
-use espalier_modelgen::{Architecture, WeightType};
+use espalier_modelgen::{Architecture, ModelSpec, WeightType};
 use espalier_series::Numerics;
 
+use super::kernels::Kernels;
 use super::verdict::Claim;
 use crate::serving::switches::FEATURE;
 
 /// A model to decode.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Model {
     /// Architecture.
     pub architecture: Architecture,
     /// Type of its weights.
     pub weights: WeightType,
+    /// Whether every expert is used for each token; otherwise a router chooses some, if there are any.
+    pub all_experts: bool,
 }
 
 /// Returns the models of the named architectures; all if none is named.
@@ -37,7 +40,7 @@ pub fn models(named: &[String]) -> Result<Vec<Model>> {
 pub fn all() -> Vec<Model> {
     let with = |architecture: Architecture| {
         let weights = [WeightType::F16, WeightType::Q8_0, WeightType::Q4_0];
-        weights.map(|weights| Model { architecture, weights })
+        weights.map(|weights| Model { architecture, weights, all_experts: false })
     };
     Architecture::ALL.into_iter().flat_map(with).collect()
 }
@@ -58,6 +61,24 @@ pub struct Case {
 }
 
 impl Model {
+    /// Returns the model to compare two builds on. Where their kernels round differently, a router may choose other
+    /// experts, and the logits that follow from that have no bound: all experts are used then.
+    pub fn comparable_with(self, kernels: Kernels) -> Model {
+        Model { all_experts: self.architecture.has_experts() && !kernels.are_the_same(), ..self }
+    }
+
+    /// Returns the content of its file.
+    pub fn spec(self) -> ModelSpec {
+        let spec = ModelSpec::small(self.architecture, self.weights);
+        if self.all_experts { spec.with_all_experts() } else { spec }
+    }
+
+    /// Name for messages.
+    fn name(self) -> String {
+        let experts = if self.all_experts { " all-experts" } else { "" };
+        format!("{} {}{experts}", self.architecture.name(), self.weights.name())
+    }
+
     /// Returns the cases of this model, in rounds that run one after the other.
     pub fn rounds(self) -> impl Iterator<Item = Vec<Case>> {
         let case = move |&(sequences, threads): &(u32, u32)| Case { model: self, sequences, threads };
@@ -68,8 +89,7 @@ impl Model {
 impl Case {
     /// Name for messages.
     pub fn name(&self) -> String {
-        let Model { architecture, weights } = self.model;
-        format!("{} {} {} sequences", architecture.name(), weights.name(), self.sequences)
+        format!("{} {} sequences", self.model.name(), self.sequences)
     }
 
     /// Whether the kernels allow the flat shape for these weights; otherwise stock's is kept, which is logged.
@@ -110,6 +130,45 @@ mod tests {
             assert_eq!(round.iter().map(|case| case.threads).sum::<u32>(), 2);
         }
         assert_eq!(rounds.concat().iter().filter(|case| case.threads > 1).count(), 1);
+    }
+
+    /// Names of the models with experts, and how many of the others there are, on builds with these buffer types.
+    fn compared_on(reference: &[&str], variant: &[&str]) -> (Vec<String>, usize) {
+        let owned =
+            |types: &[&str]| -> Vec<String> { types.iter().map(|name| (*name).to_string()).collect() };
+        let kernels = Kernels::of(&owned(reference), &owned(variant));
+        let models = all().into_iter().map(|model| model.comparable_with(kernels));
+        let (with_experts, others): (Vec<Model>, Vec<Model>) =
+            models.partition(|model| model.architecture.has_experts());
+        assert!(others.iter().all(|model| !model.all_experts), "{others:?}");
+        (with_experts.into_iter().map(Model::name).collect(), others.len())
+    }
+
+    #[test]
+    fn experts_are_chosen_where_both_builds_have_the_same_kernels() {
+        let names = ["qwen35moe f16", "qwen35moe q8_0", "qwen35moe q4_0"];
+        let names = [names, ["qwen3next f16", "qwen3next q8_0", "qwen3next q4_0"]].concat();
+        let expected = (names.into_iter().map(str::to_string).collect::<Vec<String>>(), 12);
+        assert_eq!(compared_on(&[], &[]), expected);
+        assert_eq!(compared_on(&["CPU_REPACK"], &["CPU_REPACK"]), expected);
+        assert_eq!(compared_on(&["AMX", "CPU_REPACK"], &["AMX", "CPU_REPACK"]), expected);
+    }
+
+    #[test]
+    fn all_experts_are_used_where_one_build_has_amx() {
+        for (reference, variant) in [(["CPU_REPACK"], ["AMX"]), (["AMX"], ["CPU_REPACK"])] {
+            let (with_experts, others) = compared_on(&reference, &variant);
+            assert_eq!((with_experts.len(), others), (6, 12));
+            assert!(with_experts.iter().all(|name| name.ends_with(" all-experts")), "{with_experts:?}");
+        }
+    }
+
+    #[test]
+    fn a_model_with_all_experts_is_written_with_all_of_them() {
+        let (architecture, weights) = (Architecture::Qwen3Next, WeightType::F16);
+        let model = Model { architecture, weights, all_experts: false };
+        let used = |model: Model| model.spec().experts.used;
+        assert_eq!((used(model), used(Model { all_experts: true, ..model })), (2, 4));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::process::{self, Run};
 
 use super::cases::Case;
-use crate::serving::switches::with_feature;
+use super::kernels::parse_buffer_types;
+use crate::serving::switches::{with_feature, without_features};
 
 /// Output of the probe of one build for one model.
 pub struct Logits {
@@ -40,6 +41,18 @@ pub fn logits(probe: &Path, model: &Path, out: &Path, case: &Case, enabled: Opti
         return Err(Error::no(format!("`{words}` wrote no logits")));
     }
     Ok(Logits { bytes, said: ours(&finished.stderr) })
+}
+
+/// Returns the types of buffers that a build offers for weights on this machine, beside plain memory.
+///
+/// # Errors
+///
+/// The probe failed or printed no such list.
+pub fn buffer_types(probe: &Path) -> Result<Vec<String>> {
+    let run = without_features(Run::new(probe)).arg("--buffer-types");
+    let words = run.words();
+    parse_buffer_types(&run.success()?)
+        .ok_or_else(|| Error::no(format!("`{words}` printed no list of buffer types")))
 }
 
 fn ours(stderr: &str) -> String {

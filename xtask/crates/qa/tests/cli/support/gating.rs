@@ -10,8 +10,8 @@ use super::{Output, Project, files, llama_server};
 /// take most of the time.
 const PROBE: &str = r#"#include "llama.h"
 
-// Whether the model's metadata has the file type f16.
-static bool is_f16(const char * path) {
+// The first byte of a number in the model's metadata; -1 if there is none.
+static int number_in(const char * path, const char * key) {
     FILE * file = fopen(path, "rb");
     if (!file || fseek(file, 0, SEEK_END)) {
         abort();
@@ -22,23 +22,29 @@ static bool is_f16(const char * path) {
     if (fread(model, 1, size, file) != size) {
         abort();
     }
-    const char * key      = "general.file_type";
     const size_t value_at = strlen(key) + 4; // after the type of the value
     for (size_t i = 0; i + value_at < size; i++) {
         if (!memcmp(model + i, key, strlen(key))) {
-            return model[i + value_at] == 1;
+            return model[i + value_at];
         }
     }
-    abort();
+    return -1;
 }
 
 int main(int argc, char ** argv) {
-    fake_run     run = { enabled_features(), false, 0 };
+    fake_run     run = { enabled_features(), false, 0, -1 };
     const char * out = "";
+    if (argc == 2 && !strcmp(argv[1], "--buffer-types")) {
+        puts(buffer_types(run));
+        return 0;
+    }
     for (int i = 1; i + 1 < argc; i++) {
         if (!strcmp(argv[i], "--seqs"))  { run.seqs = atoi(argv[i + 1]); }
         if (!strcmp(argv[i], "--out"))   { out = argv[i + 1]; }
-        if (!strcmp(argv[i], "--model")) { run.is_f16 = is_f16(argv[i + 1]); }
+        if (!strcmp(argv[i], "--model")) {
+            run.is_f16       = number_in(argv[i + 1], "general.file_type") == 1;
+            run.experts_used = number_in(argv[i + 1], ".expert_used_count");
+        }
     }
     if (keeps_shape(run)) {
         fprintf(stderr, "espalier: the stock shape is kept\n");
@@ -65,7 +71,7 @@ static void print_case(const char * values, int tokens, double error, const char
 }
 
 int main() {
-    const fake_run run = { enabled_features(), false, 0 };
+    const fake_run run = { enabled_features(), false, 0, -1 };
     for (int i = 0; i < n_cases(run); i++) {
         print_case("f16", i + 1, error_of(run), bits_of(run));
     }
@@ -89,6 +95,7 @@ struct fake_run {
     const char * enabled; // what ESPALIER_ENABLE says
     bool         is_f16;  // of the model
     int          seqs;
+    int          experts_used; // of the model; -1 if it has no experts
 
     bool is_on(const char * feature) const { return !strcmp(enabled, feature); }
     bool is_all_off() const { return !*enabled; }
@@ -100,6 +107,7 @@ inline bool  keeps_shape(const fake_run & run) { return run.is_on("gdn-flat-outp
 inline int   n_logits(const fake_run &) { return 8; }
 inline float moved_by(const fake_run &, int) { return 0.0f; }
 inline float logit(const fake_run & run, int i) { return 0.5f * i * run.seqs + moved_by(run, i); }
+inline const char * buffer_types(const fake_run &) { return "{\"buffer_types\":[]}"; }
 inline int   exit_code(const fake_run &) { return 0; }
 inline int   n_cases(const fake_run &) { return 2; }
 inline double error_of(const fake_run & run) { return run.is_on("attention") ? 1e-7 : 1e-3; }
@@ -140,7 +148,12 @@ pub fn add_generation(project: &Project) {
 
 /// Replaces the body of one function in the header of `paged`: `return BODY;`.
 pub fn break_header(project: &Project, function: &str, body: &str) {
-    let header = project.tree("paged").join("include/llama.h");
+    break_header_of(project, "paged", function, body);
+}
+
+/// As [`break_header`], for any variant.
+pub fn break_header_of(project: &Project, variant: &str, function: &str, body: &str) {
+    let header = project.tree(variant).join("include/llama.h");
     let text = std::fs::read_to_string(&header).unwrap();
     let broken: Vec<String> = text
         .lines()
