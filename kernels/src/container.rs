@@ -10,7 +10,7 @@ const UNLIMITED: u64 = 1 << 62;
 /// The files of one version of control groups.
 #[derive(Clone, Copy)]
 struct Version {
-    /// Where the hierarchy is mounted.
+    /// Mount point of the hierarchy.
     root: &'static str,
     /// Name of the file with the limit in bytes.
     limit: &'static str,

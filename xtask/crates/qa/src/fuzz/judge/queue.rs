@@ -10,24 +10,11 @@ use crate::fuzz::plan::Round;
 use crate::fuzz::plan::actions::What;
 use crate::fuzz::plan::server::ServerPlan;
 
-/// Status of a request that found the queue full.
-const REFUSED: u16 = 429;
-
 const RUNNING: &str = "llamacpp:requests_processing";
 const QUEUED: &str = "llamacpp:requests_deferred";
 
 /// Time after its answer in which a request may still count as running: its client can be faster than the server.
 const GRACE: Duration = Duration::from_millis(250);
-
-/// Whether the request was refused because the queue was full.
-pub fn is_refused(played: &Played) -> bool {
-    status::read(played).0 == Some(REFUSED)
-}
-
-/// Whether a full queue may refuse a request of this kind. Actions on slots are not queued.
-pub fn may_refuse(server: &ServerPlan, what: &What) -> bool {
-    server.max_queued.is_some() && !matches!(what, What::Slot(_) | What::Conversation(_))
-}
 
 /// Returns the numbers of running and of queued requests; `None` if the scrape lacks one of them.
 pub fn gauges(scrape: &str) -> Option<(f64, f64)> {
@@ -41,7 +28,7 @@ pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         scrapes.filter_map(|(number, scrape)| wrong_gauges(&round.server, number, scrape)).collect();
     if let Some(most) = round.server.max_queued {
-        let refused = evidence.played.iter().filter(|one| is_refused(one));
+        let refused = evidence.played.iter().filter(|one| status::is_refused(one));
         findings.extend(refused.filter_map(|one| wrong_refusal(evidence, one, most)));
     }
     findings
@@ -101,7 +88,7 @@ mod tests {
     }
 
     fn refused(retry_after: &str) -> Played {
-        let mut played = asked(9, 40, REFUSED);
+        let mut played = asked(9, 40, status::REFUSED);
         played.response.headers.push((retry_after.to_string(), "1".to_string()));
         played
     }

@@ -4,16 +4,19 @@
 use espalier_core::http::Ending;
 
 use super::completion::Completion;
-use super::{Evidence, Finding, Played, finding, queue};
+use super::{Evidence, Finding, Played, finding};
 use crate::fuzz::plan::actions::{Generate, Mistake, Order, SlotAction, What};
 use crate::fuzz::plan::server::ServerPlan;
 use crate::serving::cases::BLOCK;
+
+/// Status of a request that found the queue full.
+pub const REFUSED: u16 = 429;
 
 /// Checks that the status is one that the action may have.
 pub fn judge(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<Finding> {
     let Played { action, response, .. } = played;
     let (status, error) = read(played);
-    if queue::is_refused(played) && queue::may_refuse(server, &action.what) {
+    if is_refused(played) && may_refuse(server, &action.what) {
         return Vec::new();
     }
     let allowed = allowed(server, played, evidence);
@@ -35,6 +38,16 @@ pub fn read(played: &Played) -> (Option<u16>, String) {
         }
         _ => (played.response.status, played.response.json().to_string()),
     }
+}
+
+/// Whether the request was refused because the queue was full.
+pub fn is_refused(played: &Played) -> bool {
+    read(played).0 == Some(REFUSED)
+}
+
+/// Whether a full queue may refuse a request of this kind. Actions on slots are not queued.
+fn may_refuse(server: &ServerPlan, what: &What) -> bool {
+    server.max_queued.is_some() && !matches!(what, What::Slot(_) | What::Conversation(_))
 }
 
 fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16> {

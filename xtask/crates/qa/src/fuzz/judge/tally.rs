@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::completion::Completion;
-use super::{Evidence, Played, queue};
+use super::{Evidence, Played, status};
 use crate::fuzz::plan::actions::{Order, What};
 
 /// Counts by name.
@@ -16,7 +16,8 @@ pub fn of(evidence: &Evidence) -> Tally {
         for (name, count) in counts_of(evidence, played) {
             *tally.entry(name).or_default() += count;
         }
-        *tally.entry("requests refused by a full queue").or_default() += u64::from(queue::is_refused(played));
+        *tally.entry("requests refused by a full queue").or_default() +=
+            u64::from(status::is_refused(played));
     }
     *tally.entry("requests of owners asked of a fresh server too").or_default() +=
         evidence.witnesses.len() as u64;

@@ -17,7 +17,7 @@ pub struct PromiseResult {
     pub seconds: f64,
 }
 
-/// What a check says about its promise.
+/// Result of the check of a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Kept,

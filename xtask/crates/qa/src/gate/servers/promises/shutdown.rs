@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Steps so short, and attention so slow, that a long prompt takes seconds.
 const SLOW: [&str; 6] = ["-b", "4", "-ub", "1", "-fa", "off"];
 
-/// What a request does when the signal arrives, and its body. Sent in this order to four slots and 64 blocks: the prompt
+/// State of each request when the signal arrives, and its body. Sent in this order to four slots and 64 blocks: the prompt
 /// has 54 blocks, the request without blocks needs 11, and the last one finds no slot.
 fn requests() -> [(&'static str, Value); 5] {
     let prompt = cases::numbered_prompt(2, 3400);
