@@ -70,10 +70,10 @@ pub fn warn_of_misspelt() {
 
 fn warning(name: &str) -> Option<String> {
     let known = || OURS.iter().chain(&OF_THE_TOOL).chain(&OPTIONS);
-    if known().any(|known| *known == name) {
+    let upper = name.to_ascii_uppercase();
+    if known().any(|known| *known == name) || is_of_a_service(&upper) {
         return None;
     }
-    let upper = name.to_ascii_uppercase();
     let meant = OURS.iter().chain(&OPTIONS).find(|known| distance(&upper, known) <= MOST_MISTAKES);
     let name = name.escape_debug();
     match meant {
@@ -83,6 +83,11 @@ fn warning(name: &str) -> Option<String> {
         }
         None => None,
     }
+}
+
+/// Kubernetes sets these for each service of the namespace, by the service's name.
+fn is_of_a_service(upper: &str) -> bool {
+    upper.contains("_SERVICE_") || upper.ends_with("_PORT") || upper.contains("_PORT_")
 }
 
 /// Edit distance: the number of letters to insert, delete or replace.
@@ -134,7 +139,7 @@ mod tests {
         let known = OURS.iter().chain(&OF_THE_TOOL).chain(&OPTIONS).copied();
         // Old names of options, which are still read, and variables of upstream options.
         let others = ["LLAMA_KV_PAGED", "LLAMA_MAX_QUEUED", "LLAMA_ARG_KV_OFFLOAD", "LLAMA_ARG_KV_UNIFIED"];
-        for name in known.chain(others).chain(["PATH", "HOME", "LLAMA_ARG_TIMEOUT", "LLAMA_ARG_THINK_BUDGET"])
+        for name in known.chain(others).chain(["PATH", "HOME", "LLAMA_ARG_TIMEOUT", "ESPALIER_SERVICE_HOST"])
         {
             assert_eq!(warning(name), None, "{name}");
         }

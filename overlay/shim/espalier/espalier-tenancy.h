@@ -106,7 +106,10 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
     if (content.is == espalier_slot_file::OURS && content.owner.tenant != tenant) {
         return "the file belongs to another API key";
     }
-    if (has_unknown_adapters(server, content) && has_owners(server, owner_of(server, task))) {
+    // Where all requests have the same owner, the adapters of a sequence are not noted: only such a server with adapters can
+    // continue it.
+    const bool needs_adapters = has_owners(server, owner_of(server, task)) || (content.is == espalier_slot_file::OURS && server.params_base.lora_adapters.empty());
+    if (needs_adapters && has_unknown_adapters(server, content)) {
         content.is = espalier_slot_file::UNFIT;
         return name + " does not state the LoRA adapters that it was computed with; save the slot again with this server";
     }

@@ -14,7 +14,7 @@ const RUNNING: &str = "llamacpp:requests_processing";
 const QUEUED: &str = "llamacpp:requests_deferred";
 
 /// Time after its answer in which a request may still count as running: its client can be faster than the server.
-const GRACE: Duration = Duration::from_millis(250);
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Returns the numbers of running and of queued requests; `None` if the scrape lacks one of them.
 pub fn gauges(scrape: &str) -> Option<(f64, f64)> {

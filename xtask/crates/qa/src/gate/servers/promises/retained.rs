@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use espalier_core::error::Result;
+use espalier_core::http::Request;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
-use super::asking::{ask, plain, post, post_as, scaled, with};
+use super::asking::{LIMIT, ask, plain, post, scaled, with};
 use super::fixture::{Model, PromiseFixture};
 use super::slot_files::as_stock_saves_it;
 use super::tenants::{PROMPT, question};
@@ -183,9 +184,14 @@ fn forget_record(saves: &str) -> Result<()> {
     disk::write_atomically(&path, &as_stock_saves_it(&disk::read(&path)?)?)
 }
 
+fn restore_as(server: &Server, key: Option<&str>) -> Result<(u16, Value)> {
+    let request = Request::post("/slots/0?action=restore", json!({ "filename": "file" }));
+    server.json(&request.with_key(key), LIMIT)
+}
+
 /// A file saved by a stock server names no adapters: a server that has some refuses it. Without API keys every client
 /// may restore it, also one that sends a key. A file of a server that has adapters and one owner does not name them
-/// either: a server that distinguishes owners refuses it, whatever its adapters.
+/// either: a server that distinguishes owners refuses it, whatever its adapters, and so does one without adapters.
 pub fn file_without_a_record(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let serve = |fixture: &PromiseFixture<'_>, model: Model, mode: &str| {
@@ -198,20 +204,21 @@ pub fn file_without_a_record(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let answer = ask(&unpaged, &plain(&cases::numbered_prompt(1, PROMPT), 1))?;
     fixture.must_have_found("the same server, from its file", &answer, PROMPT - 1);
     drop(unpaged);
-    for (of_stock, model, expected) in [
-        (false, Model::Adapted, 400),
-        (false, Model::Random, 400),
-        (true, Model::Adapted, 400),
-        (true, Model::Random, 200),
+    for (of_stock, model, mode, expected) in [
+        (false, Model::Adapted, "--kv-paged", 400),
+        (false, Model::Random, "--kv-paged", 400),
+        (false, Model::Random, "--kv-unified", 400),
+        (true, Model::Adapted, "--kv-paged", 400),
+        (true, Model::Random, "--kv-paged", 200),
     ] {
         if of_stock && model == Model::Adapted {
             forget_record(&saves)?;
         }
-        let server = serve(fixture, model, "--kv-paged")?;
-        let (status, body) =
-            post_as(&server, "key-of-alice", "/slots/0?action=restore", &json!({ "filename": "file" }))?;
+        let server = serve(fixture, model, mode)?;
+        let key = of_stock.then_some("key-of-alice");
+        let (status, body) = restore_as(&server, key)?;
         fixture.must(status == expected && (status == 200 || body.to_string().contains("LoRA")), || {
-            format!("stock's: {of_stock}, {model:?}: returned {status} instead of {expected}: {body}")
+            format!("stock's: {of_stock}, {model:?} {mode}: returned {status} instead of {expected}: {body}")
         });
     }
     Ok(())

@@ -97,7 +97,7 @@ fn status(server: &Server, route: &str, key: Option<&str>) -> u16 {
     let body = if method == "POST" { "{}" } else { "" }.to_string();
     let request = Request { method, body, ..Request::get(path.replace(":id_slot", "0")) };
     let disconnect = match path {
-        ENDLESS => Disconnect::AfterTime(Duration::from_millis(500)),
+        ENDLESS => Disconnect::AfterTime(Duration::from_secs(3)),
         _ => Disconnect::Never,
     };
     server.send(&request.with_key(key), disconnect, LIMIT).status.unwrap_or_default()
