@@ -16,9 +16,12 @@ static const char * name_of_kind(llama_memory_kind kind) {
 
 // The reason why the memory cannot be paged, as the end of a sentence; empty: it can.
 static std::string unsupported_reason(llama_memory_t mem, uint32_t n_seq) {
-    const llama_memory_kind kind = llama_memory_get_kind(mem);
-    if (kind != LLAMA_MEMORY_KIND_ATTENTION) {
-        return std::string("has ") + name_of_kind(kind) + ", and only full attention can be paged";
+    const uint32_t parts = llama_memory_get_parts(mem);
+    if (parts & LLAMA_MEMORY_PART_WINDOW) {
+        return "has a sliding window with a KV cache of its own size";
+    }
+    if (parts != LLAMA_MEMORY_PART_CELLS) {
+        return std::string("has ") + name_of_kind(llama_memory_get_kind(mem)) + ", which cannot be paged";
     }
     if (llama_memory_n_cells(mem) < 0) {
         return "has a separate buffer for each sequence (--no-kv-unified)";
@@ -115,7 +118,7 @@ void espalier_kv::add_cells(llama_seq_id seq_id, const std::vector<uint32_t> & o
         llama_memory_cells_seq_add(mem, seq_id, of.data(), of.size());
     }
     for (size_t i = 0; i < of.size(); i += block_size) {
-        mark(seq_id, of[i]);
+        sequences[seq_id].blocks.add((llama_pos) i, of[i] / block_size);
     }
 }
 
@@ -148,7 +151,7 @@ bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        kv.mark(seq_ids[i], cells[i]);
+        kv.sequences[seq_ids[i]].blocks.add(pos[i], cells[i] / block_size);
     }
     // The previous content of the fresh blocks was cached and unused; evict it.
     for (size_t i = 0; i < n_fresh; i++) {
@@ -175,9 +178,7 @@ void espalier_kv::remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos 
     functions.remove(pool.get(), seq_id, p0, p1);
     auto & sequence = sequences[seq_id];
     sequence.n_settled = std::min(sequence.n_settled, (size_t) std::max(p0, 0));
-    if (n_held(seq_id) == 0) {
-        sequence.blocks.clear();
-    }
+    sequence.blocks.remove(p0, p1);
 }
 
 void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1) {
@@ -187,27 +188,16 @@ void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq
         return;
     }
     kv.functions.share(kv.pool.get(), seq_id_src, seq_id_dst, p0, p1);
-    auto & to = kv.sequences[seq_id_dst];
-    to.blocks.resize(std::max(to.blocks.size(), kv.sequences[seq_id_src].blocks.size()));
-    on_mark_blocks(user_data, seq_id_src, to.blocks.data(), to.blocks.size() * 32);
+    if (seq_id_src != seq_id_dst) {
+        kv.sequences[seq_id_dst].blocks.add(kv.sequences[seq_id_src].blocks);
+    }
 }
 
-void espalier_kv::mark(llama_seq_id seq_id, uint32_t cell) {
-    auto &       marked = sequences[seq_id].blocks;
-    const size_t block  = cell / block_size;
-    marked.resize(std::max(marked.size(), block / 32 + 1));
-    marked[block / 32] |= 1u << block % 32;
-}
-
-void espalier_kv::on_mark_blocks(void * user_data, llama_seq_id seq_id, uint32_t * blocks, size_t n_blocks) {
+void espalier_kv::on_mark_blocks(void * user_data, llama_seq_id seq_id, llama_pos p0, uint32_t * blocks, size_t n_blocks) {
     const auto & kv = *(const espalier_kv *) user_data;
 
-    if (!kv.knows(seq_id)) {
-        return;
-    }
-    const auto & marked = kv.sequences[seq_id].blocks;
-    for (size_t i = 0; i < std::min(marked.size(), n_blocks / 32); i++) {
-        blocks[i] |= marked[i];
+    if (kv.knows(seq_id)) {
+        kv.sequences[seq_id].blocks.mark(p0, blocks, n_blocks / 32);
     }
 }
 
@@ -223,6 +213,11 @@ void espalier_kv::on_clear(void * user_data) {
 //
 
 void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) {
+    auto & sequence = sequences[seq_id];
+    sequence.begun = false;
+    if (prompt.n_held > 0 && !has_all_cells(seq_id)) {
+        return; // the block in which it continues would be cached with cells that are not there
+    }
     espalier_pool_request request = {};
     request.tokens          = prompt.tokens;
     request.token_count     = prompt.n_tokens;
@@ -233,9 +228,13 @@ void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) 
     request.adapters_length = prompt.adapters.size();
     request.extras          = prompt.media.data();
     request.extra_count     = prompt.media.size();
-    auto & sequence = sequences[seq_id];
     sequence.begun     = functions.begin(pool.get(), seq_id, &request) == ESPALIER_POOL_OK;
     sequence.n_settled = prompt.n_held - prompt.n_held % block_size;
+}
+
+bool espalier_kv::can_continue(llama_seq_id seq_id, size_t n_held, size_t n_tokens) const {
+    // The window of the last token is there in any case, whether that token stays or is computed again.
+    return n_tokens + 1 >= n_held || has_all_cells(seq_id);
 }
 
 void espalier_kv::match_prefix(llama_seq_id seq_id) {

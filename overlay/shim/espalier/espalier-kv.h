@@ -6,12 +6,14 @@
 // cached cells, and adds matched cells to a sequence.
 //
 // A draft model decodes the same tokens at the same positions, so its memory mirrors the target's cell by cell: blocks
-// are matched, cached and evicted in both.
+// are matched, cached and evicted in both. In the same way the caches of a memory with a sliding window mirror each
+// other, inside of that memory.
 //
 // Not thread-safe: only the thread that decodes uses it. The pool itself may be queried from any thread.
 
 #pragma once
 
+#include "espalier-block-marks.h"
 #include "espalier-pool.h"
 
 #include "llama.h"
@@ -36,6 +38,7 @@ public:
     // Cells in a block, of the pool and of the bitmaps that attention gets.
     static const uint32_t block_size = ESPALIER_KV_BLOCK_SIZE;
     static_assert(block_size == LLAMA_KV_BLOCK_SIZE, "the kernels and llama.h must agree");
+    static_assert(block_size == espalier_block_marks::block_size, "attention and the pool must agree");
 
     // Takes over placement in the memory of ctx, which must be empty, for sequences 0 .. n_seq - 1, and in that of its
     // draft model (ctx_dft, NULL if there is none). Returns NULL if one of them cannot be paged, with the reason in
@@ -49,7 +52,7 @@ public:
     espalier_kv & operator=(const espalier_kv &) = delete;
 
     // Starts a prompt that others may share: from here on the sequence can match cached blocks and cache its own. It
-    // must hold n_held tokens and nothing else.
+    // must hold n_held tokens and nothing else. Has no effect if the sequence lacks cells of these tokens.
     void begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt);
 
     // Adds the cached blocks of the sequence's prompt to it (a prefix-cache hit). The rest of the prompt becomes
@@ -65,6 +68,10 @@ public:
 
     // Number of tokens whose KV is in the memory.
     size_t n_computed(llama_seq_id seq_id) const { return (size_t) (llama_memory_seq_pos_max(mems[0], seq_id) + 1); }
+
+    // Whether the sequence, which holds n_held tokens, can continue after the first n_tokens of them, once the others
+    // are removed.
+    bool can_continue(llama_seq_id seq_id, size_t n_held, size_t n_tokens) const;
 
     // Number of blocks that the sequence holds, shared ones included. May be called from any thread.
     uint64_t n_held(llama_seq_id seq_id) const { return functions.held(pool.get(), seq_id); }
@@ -93,7 +100,7 @@ private:
     struct sequence {
         bool   begun     = false;
         size_t n_settled = 0;        // tokens whose blocks cache_blocks() need not consider again
-        std::vector<uint32_t> blocks; // a bit for each block in which it may have cells; extra bits only cost time
+        espalier_block_marks blocks; // those in which it may have cells; extra ones only cost time
     };
 
     espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq);
@@ -110,13 +117,15 @@ private:
     static void on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
     static void on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1);
     static void on_clear (void * user_data);
-    static void on_mark_blocks(void * user_data, llama_seq_id seq_id, uint32_t * blocks, size_t n_blocks);
+    static void on_mark_blocks(void * user_data, llama_seq_id seq_id, llama_pos p0, uint32_t * blocks, size_t n_blocks);
+
+    // Whether the sequence, which is not empty, has every cell of its tokens. A slot file has the cells of layers with
+    // a sliding window only for the last window.
+    bool has_all_cells(llama_seq_id seq_id) const { return llama_memory_seq_pos_min(mems[0], seq_id) == 0; }
 
     bool knows(llama_seq_id seq_id) const { return seq_id >= 0 && (size_t) seq_id < sequences.size(); }
 
     void remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos p1);
-
-    void mark(llama_seq_id seq_id, uint32_t cell);
 
     // The cells of the first n blocks in `blocks`.
     const std::vector<uint32_t> & cells_of(size_t n);

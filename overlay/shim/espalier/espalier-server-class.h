@@ -6,6 +6,7 @@
 #include "espalier-kv.h"
 #include "espalier-metrics.h"
 #include "espalier-origin.h"
+#include "espalier-placement.h"
 #include "espalier-pool-size.h"
 #include "espalier-request.h"
 #include "espalier-slot-file.h"
@@ -191,7 +192,6 @@ private:
     static std::set<int> find_deferred(const espalier_tasks & deferred);
     template <typename server_t> static void note_admitted(server_t & server, int id_request);
 
-    static bool drafts_from_tokens_alone(const common_params & params);
     static std::vector<media_in_prompt> find_media(const server_tokens & tokens);
     static bool is_refused_by_the_server(const server_slot & slot);
     static bool waits(const server_slot & slot);

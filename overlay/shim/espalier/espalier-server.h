@@ -64,7 +64,7 @@ template <typename server_t>
 void espalier_server::open_pool(server_t & server) {
     auto & paged = server.espalier;
     std::string why_not = "the state of this kind of draft model is more than a KV cache";
-    if (!server.ctx_dft || drafts_from_tokens_alone(server.params_base)) {
+    if (!server.ctx_dft || espalier_drafts_from_tokens_alone(server.params_base)) {
         paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, server.params_base.n_parallel, why_not);
     }
     if (!paged.kv) {
@@ -89,6 +89,9 @@ void espalier_server::open_pool(server_t & server) {
         server.params_base.cache_ram_mib = 0;
     }
     server.params_base.cache_idle_slots = false;
+    // Upstream would cut batches for checkpoints of sliding windows and states, and find none of them again: they
+    // belong to tokens that a paged slot gives away when its request ends.
+    server.params_base.n_ctx_checkpoints = 0;
 }
 
 template <typename server_t>
@@ -97,16 +100,6 @@ void espalier_server::destroy(server_t & server) {
         slot.paged = {};
     }
     server.espalier.kv.reset(); // the metrics remain: a sleeping server still reports them
-}
-
-// Whether the draft model needs only the tokens. The other kinds also continue from the target model's hidden states of
-// earlier tokens, which are not cached.
-inline bool espalier_server::drafts_from_tokens_alone(const common_params & params) {
-    const auto & types = params.speculative.types;
-    return std::none_of(types.begin(), types.end(), [](common_speculative_type type) {
-        return type == COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3 || type == COMMON_SPECULATIVE_TYPE_DRAFT_MTP ||
-               type == COMMON_SPECULATIVE_TYPE_DRAFT_DFLASH || type == COMMON_SPECULATIVE_TYPE_DRAFT_DSPARK;
-    });
 }
 
 //

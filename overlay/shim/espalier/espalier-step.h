@@ -90,8 +90,8 @@ inline void espalier_server::prepare_request(const espalier_adapters & adapters,
         const size_t n_common = std::min(retained->tokens().get_common_prefix(tokens), tokens.size() - 1);
         // Continue from the retained sequence if it covers at least half of the prompt, which is more than cached
         // blocks are likely to cover. The last token of a prompt is always computed.
-        const bool can_continue = now.is_shared && retained->owner() == now.owner && 2*n_common >= tokens.size() && tokens[n_common] != LLAMA_TOKEN_NULL;
-        if (can_continue) {
+        const bool is_likely = now.is_shared && retained->owner() == now.owner && 2*n_common >= tokens.size() && tokens[n_common] != LLAMA_TOKEN_NULL;
+        if (is_likely && slot.paged.kv->can_continue(slot.id, retained->tokens().size(), n_common)) {
             retained->cut(n_common);
         } else {
             retained.reset();
