@@ -20,7 +20,7 @@ static std::string unsupported_reason(llama_memory_t mem, uint32_t n_seq) {
     if (parts & LLAMA_MEMORY_PART_WINDOW) {
         return "has a sliding window with a KV cache of its own size";
     }
-    if (parts != LLAMA_MEMORY_PART_CELLS) {
+    if ((parts | LLAMA_MEMORY_PART_STATE) != (LLAMA_MEMORY_PART_CELLS | LLAMA_MEMORY_PART_STATE)) {
         return std::string("has ") + name_of_kind(llama_memory_get_kind(mem)) + ", which cannot be paged";
     }
     if (llama_memory_n_cells(mem) < 0) {
@@ -89,11 +89,13 @@ bool espalier_kv::follow(llama_memory_t mem_dft, std::string & why_not) {
         return false;
     }
     mems.push_back(mem_dft);
+    has_state = has_state || (llama_memory_get_parts(mem_dft) & LLAMA_MEMORY_PART_STATE);
     return true;
 }
 
 espalier_kv::espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq) :
-    mems({ mem }), functions(functions), pool(std::move(pool)), sequences(n_seq), blocks(llama_memory_n_cells(mem) / block_size) {
+    mems({ mem }), has_state(llama_memory_get_parts(mem) & LLAMA_MEMORY_PART_STATE), functions(functions), pool(std::move(pool)), sequences(n_seq),
+    blocks(llama_memory_n_cells(mem) / block_size) {
 }
 
 espalier_kv::~espalier_kv() {
@@ -215,8 +217,9 @@ void espalier_kv::on_clear(void * user_data) {
 void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) {
     auto & sequence = sequences[seq_id];
     sequence.begun = false;
-    if (prompt.n_held > 0 && !has_all_cells(seq_id)) {
-        return; // the block in which it continues would be cached with cells that are not there
+    // The block in which a sequence continues would be cached with cells that it does not have.
+    if (!shares() || (prompt.n_held > 0 && !has_all_cells(seq_id))) {
+        return;
     }
     espalier_pool_request request = {};
     request.tokens          = prompt.tokens;
@@ -233,6 +236,9 @@ void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) 
 }
 
 bool espalier_kv::can_continue(llama_seq_id seq_id, size_t n_held, size_t n_tokens) const {
+    if (has_state) {
+        return n_tokens == n_held; // the memory would refuse to remove tokens from a state
+    }
     // The window of the last token is there in any case, whether that token stays or is computed again.
     return n_tokens + 1 >= n_held || has_all_cells(seq_id);
 }

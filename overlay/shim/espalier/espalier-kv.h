@@ -51,8 +51,13 @@ public:
     espalier_kv(const espalier_kv &)             = delete;
     espalier_kv & operator=(const espalier_kv &) = delete;
 
+    // Whether prompts share blocks at all. They do not if a memory also has a state for each sequence: blocks without
+    // the state of their tokens cannot be continued.
+    bool shares() const { return !has_state; }
+
     // Starts a prompt that others may share: from here on the sequence can match cached blocks and cache its own. It
-    // must hold n_held tokens and nothing else. Has no effect if the sequence lacks cells of these tokens.
+    // must hold n_held tokens and nothing else. Has no effect if nothing is shared, or if the sequence lacks cells of
+    // these tokens.
     void begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt);
 
     // Adds the cached blocks of the sequence's prompt to it (a prefix-cache hit). The rest of the prompt becomes
@@ -131,6 +136,7 @@ private:
     const std::vector<uint32_t> & cells_of(size_t n);
 
     std::vector<llama_memory_t>     mems; // the model's, and the draft model's
+    bool                            has_state; // one of them has a state for each sequence, which blocks do not contain
     const espalier_pool_functions & functions;
     std::shared_ptr<espalier_pool>  pool;
     std::vector<sequence>           sequences;

@@ -63,8 +63,12 @@ espalier_cache_facts espalier_server::describe_cache(const server_t & server) {
 template <typename server_t>
 void espalier_server::open_pool(server_t & server) {
     auto & paged = server.espalier;
-    std::string why_not = "the state of this kind of draft model is more than a KV cache";
-    if (!server.ctx_dft || espalier_drafts_from_tokens_alone(server.params_base)) {
+    std::string why_not;
+    if (server.ctx_dft && !espalier_drafts_from_tokens_alone(server.params_base)) {
+        why_not = "the state of this kind of draft model is more than a KV cache";
+    } else if (server.mctx && mtmd_decode_use_mrope(server.mctx)) {
+        why_not = "the tokens of an image have one position (M-RoPE), and so no cell each";
+    } else {
         paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, server.params_base.n_parallel, why_not);
     }
     if (!paged.kv) {
@@ -72,6 +76,9 @@ void espalier_server::open_pool(server_t & server) {
         return;
     }
     paged.considered = {};
+    if (!paged.kv->shares()) {
+        SRV_INF("%s", "--kv-paged: prompts share no blocks: the model's memory also has a state for each sequence\n");
+    }
 
     const int n_slots = server.slots.size();
     const int n_batch = std::max((int) llama_n_batch(server.ctx_tgt), n_slots);

@@ -135,39 +135,11 @@ public:
     }
 
     // The number of tokens, if the file has exactly one cell for each of its tokens, at positions 0, 1, 2 and so on.
-    // For a memory with full attention and one stream, whose state begins with its cells.
+    // For a memory with one stream whose state begins with the cells of all tokens. In models with M-RoPE, and in those
+    // that look up earlier tokens, a cell has three more words.
     std::optional<size_t> count_cells(const espalier_slot_record & record) const {
-        std::ifstream file(path, std::ios::binary);
-        const uint64_t n_file = n_file_bytes();
-        uint32_t head[3] = {};
-        if (!read_exactly(file, head, sizeof(head)) || head[2] > n_file / sizeof(llama_token)) {
-            return {};
-        }
-        const size_t n_skip = record.text.empty() ? 0 : record.n_words();
-        if (head[2] < n_skip) {
-            return {};
-        }
-        file.seekg(n_skip * sizeof(llama_token), std::ios::cur);
-        std::vector<llama_token> packed(head[2] - n_skip);
-        uint32_t counts[2] = {}; // streams, cells
-        if (!read_exactly(file, packed.data(), packed.size() * sizeof(llama_token)) || !read_exactly(file, counts, sizeof(counts))) {
-            return {};
-        }
-        // A packed list of tokens begins with a mark, a version and its length; an older one has only the tokens.
-        const bool     is_packed = packed.size() >= 3 && packed[0] == -1;
-        const uint64_t n_tokens  = is_packed ? (uint32_t) packed[2] : packed.size();
-        if (counts[0] != 1 || counts[1] != n_tokens || n_tokens > n_file / (3 * sizeof(uint32_t))) {
-            return {};
-        }
-        std::vector<bool> is_there(n_tokens);
-        for (uint64_t i = 0; i < n_tokens; i++) {
-            int32_t cell[3] = {}; // position, number of sequences, sequence
-            if (!read_exactly(file, cell, sizeof(cell)) || cell[0] < 0 || (uint64_t) cell[0] >= n_tokens || is_there[cell[0]]) {
-                return {};
-            }
-            is_there[cell[0]] = true;
-        }
-        return n_tokens;
+        const std::optional<size_t> n_tokens = count_cells(record, 0);
+        return n_tokens ? n_tokens : count_cells(record, 3);
     }
 
     // Removes the record from the tokens that upstream has read. Throws if the file is not the one that was verified,
@@ -237,6 +209,41 @@ private:
             }
         }
         return true;
+    }
+
+    // count_cells() for cells of this many more words, which are before the sequence.
+    std::optional<size_t> count_cells(const espalier_slot_record & record, size_t n_more) const {
+        std::ifstream file(path, std::ios::binary);
+        const uint64_t n_file = n_file_bytes();
+        uint32_t head[3] = {};
+        if (!read_exactly(file, head, sizeof(head)) || head[2] > n_file / sizeof(llama_token)) {
+            return {};
+        }
+        const size_t n_skip = record.text.empty() ? 0 : record.n_words();
+        if (head[2] < n_skip) {
+            return {};
+        }
+        file.seekg(n_skip * sizeof(llama_token), std::ios::cur);
+        std::vector<llama_token> packed(head[2] - n_skip);
+        uint32_t counts[2] = {}; // streams, cells
+        if (!read_exactly(file, packed.data(), packed.size() * sizeof(llama_token)) || !read_exactly(file, counts, sizeof(counts))) {
+            return {};
+        }
+        // A packed list of tokens begins with a mark, a version and its length; an older one has only the tokens.
+        const bool     is_packed = packed.size() >= 3 && packed[0] == -1;
+        const uint64_t n_tokens  = is_packed ? (uint32_t) packed[2] : packed.size();
+        if (counts[0] != 1 || counts[1] != n_tokens || n_tokens > n_file / (3 * sizeof(uint32_t))) {
+            return {};
+        }
+        std::vector<bool> is_there(n_tokens);
+        for (uint64_t i = 0; i < n_tokens; i++) {
+            int32_t cell[6] = {}; // position, number of sequences, sequence
+            if (!read_exactly(file, cell, (3 + n_more) * sizeof(cell[0])) || cell[0] < 0 || (uint64_t) cell[0] >= n_tokens || is_there[cell[0]]) {
+                return {};
+            }
+            is_there[cell[0]] = true;
+        }
+        return n_tokens;
     }
 
     std::string read_trailer() const {
