@@ -19,5 +19,6 @@ inline bool espalier_drafts_from_tokens_alone(const common_params & params) {
 
 // Whether a block pool is going to place the cells of a context with these parameters, if its memory allows that.
 inline bool espalier_places_cells(const common_params & params) {
-    return params.kv_paged && params.kv_unified && espalier_drafts_from_tokens_alone(params);
+    const bool is_one_buffer = params.kv_unified || params.n_parallel == 1;
+    return params.kv_paged && is_one_buffer && espalier_drafts_from_tokens_alone(params);
 }

@@ -40,9 +40,9 @@ impl Model {
         }
     }
 
-    /// Whether its KV cache can be paged; a server must report for the others that it is not.
-    pub fn can_be_paged(self) -> bool {
-        !matches!(self, Model::Random(Architecture::Gemma3 | Architecture::Qwen35))
+    /// Whether requests share the blocks of a paged KV cache. They do not if the model also has a recurrent state.
+    pub fn shares_blocks(self) -> bool {
+        !matches!(self, Model::Random(Architecture::Qwen35))
     }
 }
 

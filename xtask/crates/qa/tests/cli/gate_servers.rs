@@ -106,6 +106,20 @@ fn a_server_that_runs_unpaged_says_so() {
 }
 
 #[test]
+fn a_model_with_a_state_shares_no_blocks() {
+    let checks = ["--check", "answers", "--check", "slots-in-files", "--model", "qwen35"];
+    let only = [&["gate", "--only", "servers"], &checks[..]].concat();
+    fakes("", "").run(&only).success();
+    let said = fakes("", "shares states").run(&only).code(1);
+    for reason in [
+        "qwen35 f16, 1 sequence: blocks were shared without the state of their tokens: ",
+        "slots-in-files, qwen35: after erasing: expected 0 cached tokens, found Some(128)",
+    ] {
+        assert!(said.stderr.contains(reason), "{reason}: {said}");
+    }
+}
+
+#[test]
 fn answers_that_stock_leaves_out_are_not_compared() {
     red("answers", "stock refuses", "", "answers: error: /completion answered 500");
 }

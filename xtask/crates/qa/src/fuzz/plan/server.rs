@@ -39,7 +39,7 @@ pub enum Theme {
     /// One owner sends prompts that another one sent before: its drafts must match those of a server without earlier
     /// requests.
     ForeignDrafts,
-    /// `--kv-paged` with a model whose memory cannot be paged.
+    /// `--kv-paged` with a buffer for each sequence, which cannot be paged.
     Unpaged,
 }
 
@@ -139,7 +139,7 @@ impl Drafts {
     }
 }
 
-/// Reason why a model's memory cannot be paged.
+/// Memory of a model whose requests differ if its cache is not paged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unpageable {
     /// Sliding-window attention.
@@ -183,7 +183,7 @@ pub struct ServerPlan {
     pub adapters: bool,
     /// Uses the random-weights model with a vision encoder.
     pub vision: bool,
-    /// Uses a random-weights model that cannot be paged, for this reason.
+    /// Uses a random-weights model with this memory and a buffer for each sequence, which cannot be paged.
     pub unpageable: Option<Unpageable>,
 }
 
@@ -288,6 +288,7 @@ impl ServerPlan {
         if self.unpageable.is_some() {
             self.kv_type = "f16";
             self.prefill_budget = None;
+            self.slots = self.slots.max(2); // one buffer can be paged
         }
     }
 
@@ -317,6 +318,9 @@ impl ServerPlan {
         let mut add = |more: &[&str]| words.extend(more.iter().map(ToString::to_string));
         add(&["--kv-paged", "-np", &self.slots.to_string(), "-t", &self.threads.to_string()]);
         add(&["-b", &self.batches.0.to_string(), "-ub", &self.batches.1.to_string()]);
+        if !self.is_paged() {
+            add(&["--no-kv-unified"]);
+        }
         if self.kv_type == COPIES {
             add(&["-ctk", "turbo2", "-ctv", "turbo2", "--kv-recent", "65536"]);
         }

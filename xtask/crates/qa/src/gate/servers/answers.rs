@@ -10,7 +10,7 @@ use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
 use super::compared::Compared;
-use super::{ALONE, Off, ServerGate, Setup, nothing_shared, pool_is_held, run_of, sharing};
+use super::{ALONE, Off, ServerGate, Setup, nothing_shared, pool_is_held, run_of, sharing, something_shared};
 use crate::serving::asking::{ask, pool_at_rest, read_answer};
 use crate::serving::cases::{self, CASES, Case, KV_TYPES, Model};
 use crate::serving::rounding::Rounding;
@@ -85,24 +85,14 @@ impl ServerGate<'_> {
     fn compare(&self, setup: &Setup, compared: &mut Compared) -> Result<()> {
         self.context.ui.status("Comparing", format!("the servers' answers, {}", setup.name()));
         let stock = self.answers_of_stock(setup)?;
-        let (tolerance, rounding) = match setup.model.can_be_paged() || self.claimed.off == Off::Near {
-            true => self.rounding(setup, &stock)?,
-            false => (verdict::tolerance(&[]), Rounding::default()),
-        };
+        let (tolerance, rounding) = self.rounding(setup, &stock)?;
+        compared.stock.add(rounding);
         let expected = Expected { tolerance, answers: &stock };
-        self.compare_unpaged(setup, "off", &expected, compared)?;
-        if setup.model.can_be_paged() {
-            compared.stock.add(rounding);
-            let plain = self.answers_of_our_attention(setup, &expected, compared)?;
-            let expected = Expected { answers: plain.as_deref().unwrap_or(&stock), ..expected };
-            CASES.iter().try_for_each(|case| self.compare_paged(setup, (case, &[]), &expected, compared))?;
-        } else {
-            self.compare_unpaged(setup, "unpaged", &expected, compared)?;
-            if !disk::read_text(&self.log())?.contains("runs unpaged, because") {
-                let wrong = format!("{}: the server did not report that it runs unpaged", setup.name());
-                compared.failures.push(wrong);
-            }
-        }
+        self.compare_off(setup, &expected, compared)?;
+        self.compare_unpaged(setup, &expected, compared)?;
+        let plain = self.answers_of_our_attention(setup, &expected, compared)?;
+        let expected = Expected { answers: plain.as_deref().unwrap_or(&stock), ..expected };
+        CASES.iter().try_for_each(|case| self.compare_paged(setup, (case, &[]), &expected, compared))?;
         self.tolerances.borrow_mut().insert(setup.name(), tolerance);
         Ok(())
     }
@@ -134,20 +124,28 @@ impl ServerGate<'_> {
         Ok((verdict::tolerance(&pairs), Rounding::of(&pairs)))
     }
 
-    /// Checks that ours runs like stock without `--kv-paged`, and with it if the model's memory cannot be paged.
-    fn compare_unpaged(
-        &self,
-        setup: &Setup,
-        how: &str,
-        expected: &Expected<'_>,
-        compared: &mut Compared,
-    ) -> Result<()> {
-        let flag = if how == "off" { "--kv-unified" } else { "--kv-paged" };
-        let answers = self.answers_alone(&self.ours, setup, &[flag])?;
-        let name = format!("{}, {how}", setup.name());
+    /// Checks that ours runs like stock without `--kv-paged`.
+    fn compare_off(&self, setup: &Setup, expected: &Expected<'_>, compared: &mut Compared) -> Result<()> {
+        let answers = self.answers_alone(&self.ours, setup, &["--kv-unified"])?;
+        let name = format!("{}, off", setup.name());
         match self.claimed.off {
             Off::Identical => compared.hold_equal(&name, expected.answers, &answers),
             Off::Near => compared.hold_near(&name, expected.answers, expected.tolerance, &answers),
+        }
+        Ok(())
+    }
+
+    /// Checks that ours answers like stock, and reports the reason, if `--kv-paged` cannot page the cache: here because
+    /// each sequence has a buffer of its own.
+    fn compare_unpaged(&self, setup: &Setup, expected: &Expected<'_>, compared: &mut Compared) -> Result<()> {
+        let apart =
+            ["-np", "2", "-c", cases::AMPLE_CELLS, "--cache-ram", "0", "--kv-paged", "--no-kv-unified"];
+        let answers = ask_alone(&self.start(&self.ours, setup, &apart)?)?;
+        let name = format!("{}, unpaged", setup.name());
+        compared.hold_near(&name, expected.answers, expected.tolerance, &answers);
+        if !disk::read_text(&self.log())?.contains("runs unpaged, because") {
+            let wrong = format!("{}: the server did not report that it runs unpaged", setup.name());
+            compared.failures.push(wrong);
         }
         Ok(())
     }
@@ -205,7 +203,7 @@ impl ServerGate<'_> {
         for volley in 0..2 {
             drop_clients(&server, case.dropped)?;
             let answers = server.post_at_once("/completion", &requests())?.answers;
-            if volley == 0 && case.cells == cases::AMPLE_CELLS {
+            if volley == 0 && case.cells == cases::AMPLE_CELLS && setup.model.shares_blocks() {
                 let wrong = sharing::computed_twice(&answers);
                 compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
             }
@@ -215,7 +213,7 @@ impl ServerGate<'_> {
             }
         }
         server.still_runs()?;
-        let wrong = what_is_wrong_with_the_pool(&server)?;
+        let wrong = what_is_wrong_with_the_pool(&server, setup.model)?;
         compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
         Ok(())
     }
@@ -226,10 +224,12 @@ fn ask_alone(server: &Server) -> Result<Vec<Answer>> {
     cases::prompts().iter().map(|prompt| ask(server, &cases::cold_request(prompt))).collect()
 }
 
-/// Checks that the pool reports cache hits, and holds nothing after all requests ended.
-fn what_is_wrong_with_the_pool(server: &Server) -> Result<Option<String>> {
+/// Checks that the pool reports cache hits if the model's blocks can be shared, and none otherwise, and that it holds
+/// nothing after all requests ended.
+fn what_is_wrong_with_the_pool(server: &Server, model: Model) -> Result<Option<String>> {
     let pool = pool_at_rest(server)?;
-    Ok(nothing_shared(&pool)?.or_else(|| pool_is_held(&pool)))
+    let wrong = if model.shares_blocks() { nothing_shared(&pool)? } else { something_shared(&pool)? };
+    Ok(wrong.or_else(|| pool_is_held(&pool)))
 }
 
 fn requests() -> Vec<Value> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{ALONE, Compared, ServerGate, Setup, pool_is_held, run_of};
 use crate::serving::asking::pool_at_rest;
-use crate::serving::cases;
+use crate::serving::cases::{self, BLOCK};
 use crate::serving::overload::tally::Tally;
 use crate::serving::reference::Reference;
 use crate::serving::verdict::Answer;
@@ -22,7 +22,7 @@ const MOST_NEIGHBOURS: usize = 8;
 /// A stock server that answers one request at a time, and the results so far.
 pub struct Fixture<'a> {
     gate: &'a ServerGate<'a>,
-    name: &'static str,
+    name: String,
     setup: Setup,
     arguments: Vec<String>,
     reference: Reference,
@@ -33,7 +33,7 @@ impl<'a> Fixture<'a> {
     /// Starts stock for the check `name`; stock and each of our servers get `arguments`.
     pub fn open(
         gate: &'a ServerGate<'a>,
-        name: &'static str,
+        name: String,
         setup: Setup,
         arguments: Vec<String>,
         compared: &'a mut Compared,
@@ -111,6 +111,11 @@ impl<'a> Fixture<'a> {
         if !holds {
             self.compared.failures.push(format!("{}: {}", self.name, otherwise()));
         }
+    }
+
+    /// The number of tokens that a request finds in the blocks of earlier ones, of those that it shares with them.
+    pub fn found_in_blocks(&self, shared: usize) -> usize {
+        if self.setup.model.shares_blocks() { shared / BLOCK * BLOCK } else { 0 }
     }
 
     /// Checks the number of prompt tokens that an answer found in the cache.

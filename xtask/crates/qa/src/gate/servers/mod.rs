@@ -83,7 +83,7 @@ pub struct Servers<'a> {
 pub struct Chosen<'a> {
     /// Checks; all if empty.
     pub checks: &'a [&'static Check],
-    /// Models for the check `answers`, by name; all if empty.
+    /// Models for the check `answers`, and for feature checks that run on several, by name; all if empty.
     pub models: &'a [String],
 }
 
@@ -98,8 +98,8 @@ pub struct Check {
 enum Work {
     /// Starts its own servers.
     Whole(fn(&ServerGate<'_>, &mut Compared) -> Result<()>),
-    /// Compares one of our features with stock.
-    Feature(Base, fn(&mut Fixture<'_>) -> Result<()>),
+    /// Compares one of our features with stock, on each of these models. `--model` selects among all but the first.
+    Feature(&'static [Base], fn(&mut Fixture<'_>) -> Result<()>),
 }
 
 /// Model that both servers of a feature check load.
@@ -111,23 +111,43 @@ enum Base {
     Random,
     /// Random weights and a LoRA adapter.
     Adapted,
+    /// Random weights; half of the layers have a sliding window.
+    Window,
+    /// Random weights; most layers have a recurrent state.
+    Hybrid,
 }
+
+impl Base {
+    fn model(self) -> Model {
+        match self {
+            Base::Trained => Model::Trained,
+            Base::Random => Model::Random(Architecture::Qwen3),
+            Base::Adapted => Model::Random(Architecture::Llama),
+            Base::Window => Model::Random(Architecture::Gemma3),
+            Base::Hybrid => Model::Random(Architecture::Qwen35),
+        }
+    }
+}
+
+/// Models of checks that depend on shared blocks, and of those that do not.
+const SHARING: &[Base] = &[Base::Trained, Base::Window];
+const EVERY: &[Base] = &[Base::Trained, Base::Window, Base::Hybrid];
 
 /// All checks.
 pub const CHECKS: &[Check] = &[
     Check { name: "answers", work: Work::Whole(answers::compare) },
     Check { name: "sharing", work: Work::Whole(look_at_sharing) },
-    Check { name: "prefill-budget", work: Work::Feature(Base::Trained, prefill::check) },
-    Check { name: "fragmented-pool", work: Work::Feature(Base::Trained, pool::check_fragments) },
-    Check { name: "eviction", work: Work::Feature(Base::Trained, pool::check_eviction) },
-    Check { name: "preemption", work: Work::Feature(Base::Trained, pool::check_preemption) },
-    Check { name: "preempted-prompt", work: Work::Feature(Base::Trained, pool::check_preempted_prompt) },
-    Check { name: "several-choices", work: Work::Feature(Base::Trained, choices::check) },
-    Check { name: "slots-in-files", work: Work::Feature(Base::Trained, slots::check) },
-    Check { name: "drafts", work: Work::Feature(Base::Trained, drafts::check) },
-    Check { name: "end-of-context", work: Work::Feature(Base::Trained, limits::check) },
-    Check { name: "adapters", work: Work::Feature(Base::Adapted, adapters::check) },
-    Check { name: "overload", work: Work::Feature(Base::Random, overload::check) },
+    Check { name: "prefill-budget", work: Work::Feature(&[Base::Trained], prefill::check) },
+    Check { name: "fragmented-pool", work: Work::Feature(SHARING, pool::check_fragments) },
+    Check { name: "eviction", work: Work::Feature(SHARING, pool::check_eviction) },
+    Check { name: "preemption", work: Work::Feature(EVERY, pool::check_preemption) },
+    Check { name: "preempted-prompt", work: Work::Feature(EVERY, pool::check_preempted_prompt) },
+    Check { name: "several-choices", work: Work::Feature(EVERY, choices::check) },
+    Check { name: "slots-in-files", work: Work::Feature(EVERY, slots::check) },
+    Check { name: "drafts", work: Work::Feature(&[Base::Trained], drafts::check) },
+    Check { name: "end-of-context", work: Work::Feature(&[Base::Trained], limits::check) },
+    Check { name: "adapters", work: Work::Feature(&[Base::Adapted], adapters::check) },
+    Check { name: "overload", work: Work::Feature(&[Base::Random], overload::check) },
     Check { name: "draft-model", work: Work::Whole(draft_model::compare) },
     Check { name: "images", work: Work::Whole(media::compare) },
     Check { name: "copies", work: Work::Whole(answers::compare_copies) },
@@ -153,13 +173,13 @@ pub fn compare(
     let is_chosen =
         |check: &&Check| chosen.checks.is_empty() || chosen.checks.iter().any(|one| one.name == check.name);
     for check in CHECKS.iter().filter(is_chosen) {
-        let ended = match check.work {
-            Work::Whole(compare) => compare(&gate, &mut compared),
-            Work::Feature(base, look) => {
-                gate.open(check.name, base, &mut compared).and_then(|mut fixture| look(&mut fixture))
+        match check.work {
+            Work::Whole(compare) => {
+                let ended = compare(&gate, &mut compared);
+                compared.go_on(check.name, ended)?;
             }
-        };
-        compared.go_on(check.name, ended)?;
+            Work::Feature(bases, look) => gate.look_at_feature(check.name, bases, look, &mut compared)?,
+        }
     }
     Ok(compared)
 }
@@ -226,22 +246,36 @@ impl ServerGate<'_> {
         }
     }
 
-    fn open<'a>(&'a self, name: &'static str, base: Base, compared: &'a mut Compared) -> Result<Fixture<'a>> {
+    /// Runs a feature check on its first model, and on those of the others that are chosen.
+    fn look_at_feature(
+        &self,
+        name: &'static str,
+        bases: &[Base],
+        look: fn(&mut Fixture<'_>) -> Result<()>,
+        compared: &mut Compared,
+    ) -> Result<()> {
+        let is_chosen = |(at, base): &(usize, &Base)| *at == 0 || self.wants(base.model());
+        for (at, base) in bases.iter().enumerate().filter(is_chosen) {
+            let name = if at == 0 { name.to_string() } else { format!("{name}, {}", base.model().name()) };
+            let opened = self.open(&name, *base, compared);
+            let ended = opened.and_then(|mut fixture| look(&mut fixture));
+            compared.go_on(&name, ended)?;
+        }
+        Ok(())
+    }
+
+    fn open<'a>(&'a self, name: &str, base: Base, compared: &'a mut Compared) -> Result<Fixture<'a>> {
         self.context.ui.status("Checking", name);
-        let setup = match base {
-            Base::Trained => self.setup(Model::Trained, "f16")?,
-            Base::Random => self.setup(Model::Random(Architecture::Qwen3), "f16")?,
-            Base::Adapted => self.setup(Model::Random(Architecture::Llama), "f16")?,
-        };
+        let setup = self.setup(base.model(), "f16")?;
         let arguments = match base {
-            Base::Trained | Base::Random => Vec::new(),
             Base::Adapted => {
                 let adapter = self.folder.join("adapter.gguf");
                 models::write_adapter(&adapter, &adapter::spec())?;
                 vec!["--lora".to_string(), adapter.display().to_string()]
             }
+            _ => Vec::new(),
         };
-        Fixture::open(self, name, setup, arguments, compared)
+        Fixture::open(self, name.to_string(), setup, arguments, compared)
     }
 
     fn start(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Server> {
@@ -303,6 +337,11 @@ fn run_of(program: &Path, setup: &Setup) -> Run {
 fn nothing_shared(pool: &Pool) -> Result<Option<String>> {
     let found = pool.hits()?.hit_tokens;
     Ok((found == 0).then(|| format!("nothing was shared: {pool}")))
+}
+
+fn something_shared(pool: &Pool) -> Result<Option<String>> {
+    let found = pool.hits()?.hit_tokens;
+    Ok((found > 0).then(|| format!("blocks were shared without the state of their tokens: {pool}")))
 }
 
 fn pool_is_held(pool: &Pool) -> Option<String> {

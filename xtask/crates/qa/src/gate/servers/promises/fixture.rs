@@ -49,9 +49,9 @@ pub enum Model {
     OddHeads,
     /// Random weights with an encoder for images, and an adapter.
     Seeing,
-    /// Random weights and a sliding window: cannot be paged.
+    /// Random weights; half of the layers have a sliding window.
     Windowed,
-    /// Random weights and a recurrent state: cannot be paged.
+    /// Random weights; most layers have a recurrent state, so blocks are not shared.
     Recurrent,
     /// The same with an adapter whose product overflows at scale 1000.
     RecurrentOverflowing,

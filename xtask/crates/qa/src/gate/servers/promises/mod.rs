@@ -112,6 +112,8 @@ pub const PROMISES: &[Promise] = &[
     promise("children-refuse-without-a-key", tenants::children_refuse_without_a_key),
     promise("left-while-waiting", capacity::left_while_waiting),
     promise("second-turn", retained::second_turn),
+    promise("retained-whole-or-nothing", retained::whole_or_nothing),
+    promise("window-of-a-slot-file", retained::window_of_a_slot_file),
     promise("image-near-the-context", images::resumes_near_the_context),
     promise("one-request-counts-once", admission::one_request_counts_once),
     promise("documents-count-once", admission::documents_count_once),

@@ -109,6 +109,44 @@ pub fn second_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A retained sequence of a model with a recurrent state continues with all of its tokens or not at all: its state is
+/// that of the last one, and the memory aborts the process if tokens before it are removed.
+pub fn whole_or_nothing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let mut reference = fixture.reference(Model::Recurrent, &EXACT)?;
+    let server = keeping(fixture, Model::Recurrent, &["-np", "1", "-c", "4096", "-fa", "off"])?;
+    let turns = cases::numbered_prompt(1, PROMPT + 20);
+    ask(&server, &plain(&turns[..PROMPT], 1))?;
+    for (what, tokens, found) in [
+        ("after all retained tokens", PROMPT + 20, PROMPT),
+        ("after some of the retained tokens", PROMPT + 10, 0),
+        ("the same prompt again", PROMPT + 10, 0),
+    ] {
+        let request = cases::request(&turns[..tokens]);
+        held_and_found(fixture, &mut reference, &server, what, &request, found)?;
+    }
+    Ok(())
+}
+
+/// A slot file has the cells of layers with a sliding window for its last window only. The restored sequence continues
+/// at its end; a prompt that leaves it before that is answered from cached blocks, which have all cells.
+pub fn window_of_a_slot_file(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const COMMON: usize = 3 * BLOCK + 8;
+    let mut reference = fixture.reference(Model::Windowed, &EXACT)?;
+    let server = keeping(fixture, Model::Windowed, &["-np", "1", "-c", "4096", "-fa", "off"])?;
+    let turns = cases::numbered_prompt(1, PROMPT + 20);
+    let other = [&turns[..COMMON], &cases::numbered_prompt(2, 20)].concat();
+    ask(&server, &plain(&turns[..PROMPT], 1))?;
+    act(fixture, &server, "save")?;
+    for (what, prompt, found) in
+        [("after the restored tokens", &turns, PROMPT), ("after some of them", &other, 3 * BLOCK)]
+    {
+        act(fixture, &server, "erase")?;
+        act(fixture, &server, "restore")?;
+        held_and_found(fixture, &mut reference, &server, what, &cases::request(prompt), found)?;
+    }
+    Ok(())
+}
+
 /// A slot file records its cache types, and a cache of other types refuses it: the bytes would be decoded wrongly.
 pub fn file_of_another_type(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;

@@ -21,10 +21,10 @@ fn keeping_as(fixture: &PromiseFixture<'_>, model: Model, mode: &[&str]) -> Resu
     fixture.serve(model, &[&arguments[..], mode].concat())
 }
 
-/// Models that cannot be paged, and servers without `--kv-paged`.
+/// Servers that cannot page their cache, and those without `--kv-paged`.
 const UNPAGED: [(&str, Model, &[&str]); 4] = [
-    ("a window, asked to page", Model::Windowed, &["--kv-paged"]),
-    ("a recurrent state, asked to page", Model::Recurrent, &["--kv-paged"]),
+    ("a window, asked to page", Model::Windowed, &["--kv-paged", "--no-kv-unified"]),
+    ("a recurrent state, asked to page", Model::Recurrent, &["--kv-paged", "--no-kv-unified"]),
     ("unpaged", Model::Trained, &[]),
     ("unpaged, unified, no cache of prompts", Model::Trained, &["--kv-unified", "--cache-ram", "0"]),
 ];

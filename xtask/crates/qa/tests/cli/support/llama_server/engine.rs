@@ -167,7 +167,9 @@ impl Engine {
         {
             request.go_on_from(&retained.text, &mut self.pool);
         }
-        if request.cells.is_empty() && self.config.is_paged() && !self.config.is_broken("finds nothing") {
+        let finds =
+            self.config.is_paged() && !self.config.has_state && !self.config.is_broken("finds nothing");
+        if request.cells.is_empty() && finds {
             self.match_blocks(request);
         }
         if request.found.is_none() {

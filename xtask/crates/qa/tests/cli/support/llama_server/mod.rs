@@ -71,13 +71,16 @@ fn configure(arguments: &str) -> Config {
         arguments: arguments.split(' ').map(str::to_string).collect(),
         broken: broken.split(", ").filter(|fault| !fault.is_empty()).map(str::to_string).collect(),
         cannot_be_paged: false,
+        has_state: false,
         enabled: std::env::var("ESPALIER_ENABLE").unwrap_or_default(),
     };
+    config.cannot_be_paged = config.has("--no-kv-unified");
     // A router has no model of its own.
-    config.cannot_be_paged = config.value("--model").is_some_and(begins_with_gemma3);
+    config.has_state = config.value("--model").is_some_and(|model| begins_with(model, b"qwen35"))
+        && !config.is_broken("shares states");
     if config.has("--kv-paged") && !config.is_broken("keeps silent") {
         let said = [
-            ("the server runs unpaged, because of its memory", config.cannot_be_paged),
+            ("the KV cache runs unpaged, because of its buffers", config.cannot_be_paged),
             ("--context-shift is not supported by a paged KV cache", config.has("--context-shift")),
             ("cache reuse is not supported", config.has("--cache-reuse")),
         ];
@@ -86,9 +89,9 @@ fn configure(arguments: &str) -> Config {
     config
 }
 
-/// Whether the first 200 bytes of a model's file contain the architecture `gemma3`.
-fn begins_with_gemma3(model: &str) -> bool {
+/// Whether the first 200 bytes of a model's file contain the name of an architecture.
+fn begins_with(model: &str, architecture: &[u8]) -> bool {
     let mut beginning = Vec::new();
     std::fs::File::open(model).unwrap().take(200).read_to_end(&mut beginning).unwrap();
-    beginning.windows(6).any(|word| word == b"gemma3")
+    beginning.windows(architecture.len()).any(|word| word == architecture)
 }
