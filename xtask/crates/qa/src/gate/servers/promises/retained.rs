@@ -113,7 +113,7 @@ pub fn second_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 /// that of the last one, and the memory aborts the process if tokens before it are removed.
 pub fn whole_or_nothing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut reference = fixture.reference(Model::Recurrent, &EXACT)?;
-    let server = keeping(fixture, Model::Recurrent, &["-np", "1", "-c", "4096", "-fa", "off"])?;
+    let server = keeping(fixture, Model::Recurrent, &["-np", "1", "-c", "4096", "-fa", "off", "-lv", "4"])?;
     let turns = cases::numbered_prompt(1, PROMPT + 20);
     ask(&server, &plain(&turns[..PROMPT], 1))?;
     for (what, tokens, found) in [
@@ -123,6 +123,10 @@ pub fn whole_or_nothing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     ] {
         let request = cases::request(&turns[..tokens]);
         held_and_found(fixture, &mut reference, &server, what, &request, found)?;
+    }
+    let said = fixture.said()?;
+    for words in ["prompts share no blocks", "context checkpoints disabled"] {
+        fixture.must(said.contains(words), || format!("the server did not report `{words}`"));
     }
     Ok(())
 }
