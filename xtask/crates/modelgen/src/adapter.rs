@@ -69,7 +69,7 @@ fn half(name: &str, suffix: &str, dims: [u64; 2]) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Architecture;
+    use crate::architecture::Architecture;
 
     fn spec() -> AdapterSpec {
         let model = ModelSpec::small(Architecture::Llama, WeightType::F16);

@@ -12,8 +12,10 @@
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 
 mod adapter;
+mod architecture;
 mod data;
 mod header;
+mod metadata;
 mod spec;
 mod tensors;
 mod vision;
@@ -21,9 +23,11 @@ mod vision;
 use std::io::{self, Write};
 
 pub use adapter::{AdapterSpec, write_random_adapter};
+pub use architecture::Architecture;
 use data::write_tensor_data;
-use header::{Metadata, encode_header, metadata_of};
-pub use spec::{Architecture, DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, SlidingWindow, WeightType};
+use header::{Metadata, encode_header};
+use metadata::metadata_of;
+pub use spec::{DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, SlidingWindow, WeightType};
 use tensors::{Tensor, tensors_of};
 pub use vision::{VisionSpec, write_random_vision};
 

@@ -19,13 +19,23 @@ pub struct Model {
     pub all_experts: bool,
 }
 
+/// Architectures that are compared: one for each kind of layer that a patch or a kernel touches.
+const COMPARED: [Architecture; 6] = [
+    Architecture::Llama,
+    Architecture::Qwen3,
+    Architecture::Gemma3,
+    Architecture::Qwen35,
+    Architecture::Qwen35Moe,
+    Architecture::Qwen3Next,
+];
+
 /// Returns the models of the named architectures; all if none is named.
 ///
 /// # Errors
 ///
 /// A name is not a compared architecture.
 pub fn models(named: &[String]) -> Result<Vec<Model>> {
-    let known = Architecture::ALL.map(Architecture::name);
+    let known = COMPARED.map(Architecture::name);
     if let Some(unknown) = named.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(
             Error::usage(format!("no model `{unknown}`")).hint(format!("use one of: {}", known.join(", ")))
@@ -42,7 +52,7 @@ pub fn all() -> Vec<Model> {
         let weights = [WeightType::F16, WeightType::Q8_0, WeightType::Q4_0];
         weights.map(|weights| Model { architecture, weights, all_experts: false })
     };
-    Architecture::ALL.into_iter().flat_map(with).collect()
+    COMPARED.into_iter().flat_map(with).collect()
 }
 
 /// Numbers of sequences that are decoded at once, with the number of threads. Cases of a round run at the same time.

@@ -1,0 +1,68 @@
+//! The architectures of random models, and which parts their layers have.
+
+/// A model architecture that llama.cpp loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Architecture {
+    /// Plain attention and a dense feed-forward.
+    Llama,
+    /// As `Llama`, with normalized queries and keys.
+    Qwen3,
+    /// As `Qwen3`, with a sliding window in most layers and norms after each block.
+    Gemma3,
+    /// Gated delta net and attention layers, dense feed-forward.
+    Qwen35,
+    /// Gated delta net and attention layers, mixture of experts.
+    Qwen35Moe,
+    /// As `Qwen35Moe`, with beta and alpha in one tensor and ordinary rotary positions.
+    Qwen3Next,
+}
+
+impl Architecture {
+    /// Every architecture this module writes.
+    pub const ALL: [Architecture; 6] = [
+        Architecture::Llama,
+        Architecture::Qwen3,
+        Architecture::Gemma3,
+        Architecture::Qwen35,
+        Architecture::Qwen35Moe,
+        Architecture::Qwen3Next,
+    ];
+
+    /// The value of `general.architecture`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Architecture::Llama => "llama",
+            Architecture::Qwen3 => "qwen3",
+            Architecture::Gemma3 => "gemma3",
+            Architecture::Qwen35 => "qwen35",
+            Architecture::Qwen35Moe => "qwen35moe",
+            Architecture::Qwen3Next => "qwen3next",
+        }
+    }
+
+    /// Whether most layers have the recurrent state of a gated delta net instead of a KV cache.
+    pub fn has_delta_net(self) -> bool {
+        matches!(self, Architecture::Qwen35 | Architecture::Qwen35Moe | Architecture::Qwen3Next)
+    }
+
+    pub(super) fn has_query_and_key_norms(self) -> bool {
+        self != Architecture::Llama
+    }
+
+    pub(super) fn has_sliding_window(self) -> bool {
+        self == Architecture::Gemma3
+    }
+
+    pub(super) fn has_norms_after_blocks(self) -> bool {
+        self == Architecture::Gemma3
+    }
+
+    /// Whether a router chooses among experts for each token.
+    pub fn has_experts(self) -> bool {
+        matches!(self, Architecture::Qwen35Moe | Architecture::Qwen3Next)
+    }
+
+    pub(super) fn has_rope_sections(self) -> bool {
+        matches!(self, Architecture::Qwen35 | Architecture::Qwen35Moe)
+    }
+}

@@ -1,0 +1,104 @@
+//! The metadata of each architecture: dimensions and tokenizer.
+
+use super::header::Metadata;
+use super::spec::{Experts, ModelSpec, SMALLEST_VOCAB};
+
+pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
+    let mut metadata = Metadata::new(spec.architecture.name());
+    metadata.text("general.name", &format!("random {}", spec.architecture.name()));
+    metadata.number("general.file_type", spec.weights.file_type_number().into());
+    metadata.number("general.quantization_version", 2);
+    push_dimensions(&mut metadata, spec);
+    if spec.architecture.has_sliding_window() {
+        let window = &spec.sliding_window;
+        metadata.dimension("attention.sliding_window", window.tokens);
+        metadata.dimension("attention.sliding_window_pattern", window.full_attention_interval);
+    }
+    if spec.architecture.has_delta_net() {
+        push_delta_net_dimensions(&mut metadata, spec);
+    }
+    if spec.architecture.has_experts() {
+        push_expert_dimensions(&mut metadata, &spec.experts);
+    }
+    push_tokenizer(&mut metadata, spec.n_vocab);
+    metadata
+}
+
+fn push_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
+    metadata.dimension("vocab_size", spec.n_vocab);
+    metadata.dimension("context_length", spec.n_context);
+    metadata.dimension("embedding_length", spec.n_embd);
+    metadata.dimension("block_count", spec.n_layer);
+    metadata.dimension("feed_forward_length", spec.n_ff);
+    metadata.dimension("attention.head_count", spec.n_head);
+    metadata.dimension("attention.head_count_kv", spec.n_head_kv);
+    metadata.dimension("attention.key_length", spec.head_dim);
+    metadata.dimension("attention.value_length", spec.head_dim);
+    metadata.dimension("rope.dimension_count", spec.rope_dims());
+    metadata.float(&metadata.own_key("rope.freq_base"), spec.rope_base.into());
+    metadata.float(&metadata.own_key("attention.layer_norm_rms_epsilon"), 1e-6);
+}
+
+fn push_delta_net_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
+    let delta_net = &spec.delta_net;
+    metadata.dimension("full_attention_interval", delta_net.full_attention_interval);
+    metadata.dimension("ssm.conv_kernel", delta_net.conv_kernel);
+    metadata.dimension("ssm.state_size", delta_net.head_dim);
+    metadata.dimension("ssm.group_count", delta_net.n_key_heads);
+    metadata.dimension("ssm.time_step_rank", delta_net.n_value_heads);
+    metadata.dimension("ssm.inner_size", spec.value_dim());
+    if spec.architecture.has_rope_sections() {
+        let sections = rope_sections(spec.rope_dims());
+        metadata.integers(&metadata.own_key("rope.dimension_sections"), &sections);
+    }
+}
+
+/// Time, height and width share the rotated pairs; the fourth section is unused.
+fn rope_sections(rope_dims: u64) -> [i32; 4] {
+    let pairs = (rope_dims / 2) as i32;
+    let third = pairs / 3;
+    [pairs - 2 * third, third, third, 0]
+}
+
+fn push_expert_dimensions(metadata: &mut Metadata, experts: &Experts) {
+    metadata.dimension("expert_count", experts.count);
+    metadata.dimension("expert_used_count", experts.used);
+    metadata.dimension("expert_feed_forward_length", experts.n_ff);
+    metadata.dimension("expert_shared_feed_forward_length", experts.n_ff_shared);
+}
+
+/// A SentencePiece vocabulary of bytes, padded with words that text rarely contains. It lets a server accept text as
+/// well as token ids.
+fn push_tokenizer(metadata: &mut Metadata, n_vocab: u64) {
+    let tokens: Vec<String> = (0..n_vocab).map(token_text).collect();
+    let kinds: Vec<i32> = (0..n_vocab).map(token_kind).collect();
+    metadata.text("tokenizer.ggml.model", "llama");
+    metadata.texts("tokenizer.ggml.tokens", &tokens);
+    metadata.floats("tokenizer.ggml.scores", &vec![0.0; tokens.len()]);
+    metadata.integers("tokenizer.ggml.token_type", &kinds);
+    metadata.number("tokenizer.ggml.unknown_token_id", 0);
+    metadata.number("tokenizer.ggml.bos_token_id", 1);
+    metadata.number("tokenizer.ggml.eos_token_id", 2);
+    metadata.boolean("tokenizer.ggml.add_bos_token", false);
+    metadata.boolean("tokenizer.ggml.add_space_prefix", false);
+}
+
+fn token_text(token: u64) -> String {
+    match token {
+        0 => "<unk>".to_owned(),
+        1 => "<s>".to_owned(),
+        2 => "</s>".to_owned(),
+        3..SMALLEST_VOCAB => format!("<0x{:02X}>", token - 3),
+        _ => format!("~{token}~"),
+    }
+}
+
+/// `enum llama_token_type`: 1 normal, 2 unknown, 3 control, 6 byte.
+fn token_kind(token: u64) -> i32 {
+    match token {
+        0 => 2,
+        1 | 2 => 3,
+        3..SMALLEST_VOCAB => 6,
+        _ => 1,
+    }
+}

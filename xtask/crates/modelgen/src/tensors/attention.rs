@@ -1,0 +1,27 @@
+//! The tensors of attention.
+
+use super::TensorList;
+use crate::spec::ModelSpec;
+
+pub(super) fn push_attention(list: &mut TensorList) {
+    let spec = list.spec;
+    let heads = spec.head_dim * spec.n_head;
+    let kv_heads = spec.head_dim * spec.n_head_kv;
+    // The Qwen models with delta nets store the gate of a head beside its query.
+    let queries = if spec.architecture.has_delta_net() { 2 * heads } else { heads };
+    list.matrix("attn_q.weight", &[spec.n_embd, queries]);
+    list.matrix("attn_k.weight", &[spec.n_embd, kv_heads]);
+    list.matrix("attn_v.weight", &[spec.n_embd, kv_heads]);
+    list.matrix("attn_output.weight", &[heads, spec.n_embd]);
+    if spec.architecture.has_query_and_key_norms() {
+        list.floats("attn_q_norm.weight", &[spec.head_dim], query_norm(spec), 0.1);
+        list.norm("attn_k_norm.weight", spec.head_dim);
+    }
+}
+
+/// Mean weight of the query norm, which sets the spread of the attention scores of normalized noise. With 1, a token
+/// averages over about a thousand others, which cancel out, and a wrong cache would go unnoticed; with 2 it attends to
+/// a few of them.
+fn query_norm(spec: &ModelSpec) -> f32 {
+    if spec.architecture.has_delta_net() { 1.0 } else { 2.0 }
+}

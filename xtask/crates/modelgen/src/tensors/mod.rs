@@ -1,0 +1,90 @@
+//! The tensors of each architecture: names, shapes and noise magnitudes.
+
+mod attention;
+mod feed_forward;
+mod recurrent;
+
+use super::spec::{ModelSpec, WeightType};
+
+pub(super) struct Tensor {
+    pub(super) name: String,
+    /// Dimensions, innermost first, as in the file.
+    pub(super) dims: Vec<u64>,
+    pub(super) weights: WeightType,
+    pub(super) center: f32,
+    /// Values are uniform within `center +- spread`; quantized ones around 0.
+    pub(super) spread: f32,
+}
+
+impl Tensor {
+    pub(super) fn elements(&self) -> u64 {
+        self.dims.iter().product()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        let (block, block_bytes) = self.weights.block();
+        self.elements() / block * block_bytes
+    }
+}
+
+/// Collects the tensors of a model, with the names of a layer completed.
+struct TensorList<'a> {
+    spec: &'a ModelSpec,
+    prefix: String,
+    tensors: Vec<Tensor>,
+}
+
+impl TensorList<'_> {
+    /// A matrix whose first dimension is summed over: noise scaled to keep the magnitude of its input.
+    fn matrix(&mut self, name: &str, dims: &[u64]) {
+        let spread = (3.0 / dims[0] as f32).sqrt();
+        self.push(name, dims, self.spec.weights, 0.0, spread);
+    }
+
+    /// Values that stay f32 in every model.
+    fn floats(&mut self, name: &str, dims: &[u64], center: f32, spread: f32) {
+        self.push(name, dims, WeightType::F32, center, spread);
+    }
+
+    fn norm(&mut self, name: &str, size: u64) {
+        self.floats(name, &[size], 1.0, 0.1);
+    }
+
+    fn push(&mut self, name: &str, dims: &[u64], weights: WeightType, center: f32, spread: f32) {
+        let name = format!("{}{name}", self.prefix);
+        self.tensors.push(Tensor { name, dims: dims.to_vec(), weights, center, spread });
+    }
+}
+
+pub(super) fn tensors_of(spec: &ModelSpec) -> Vec<Tensor> {
+    let mut list = TensorList { spec, prefix: String::new(), tensors: Vec::new() };
+    list.matrix("token_embd.weight", &[spec.n_embd, spec.n_vocab]);
+    list.norm("output_norm.weight", spec.n_embd);
+    list.matrix("output.weight", &[spec.n_embd, spec.n_vocab]);
+    for layer in 0..spec.n_layer {
+        list.prefix = format!("blk.{layer}.");
+        push_layer(&mut list, spec.is_attention_layer(layer));
+    }
+    list.tensors
+}
+
+fn push_layer(list: &mut TensorList, is_attention: bool) {
+    let spec = list.spec;
+    list.norm("attn_norm.weight", spec.n_embd);
+    match is_attention {
+        true => attention::push_attention(list),
+        false => recurrent::push_delta_net(list),
+    }
+    if spec.architecture.has_norms_after_blocks() {
+        list.norm("post_attention_norm.weight", spec.n_embd);
+        list.norm("post_ffw_norm.weight", spec.n_embd);
+    }
+    // The same norm, whose name depends on the architecture's family.
+    let delta_net_family = spec.architecture.has_delta_net();
+    let ffn_norm = if delta_net_family { "post_attention_norm.weight" } else { "ffn_norm.weight" };
+    list.norm(ffn_norm, spec.n_embd);
+    match spec.architecture.has_experts() {
+        true => feed_forward::push_experts(list),
+        false => feed_forward::push_dense_feed_forward(list),
+    }
+}

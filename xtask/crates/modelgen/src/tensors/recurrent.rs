@@ -1,0 +1,29 @@
+//! The tensors of layers with a recurrent state.
+
+use super::TensorList;
+use crate::architecture::Architecture;
+
+pub(super) fn push_delta_net(list: &mut TensorList) {
+    let spec = list.spec;
+    let delta_net = &spec.delta_net;
+    let conv_dim = 2 * spec.key_dim() + spec.value_dim();
+    list.matrix("attn_qkv.weight", &[spec.n_embd, conv_dim]);
+    list.matrix("attn_gate.weight", &[spec.n_embd, spec.value_dim()]);
+    list.floats("ssm_conv1d.weight", &[delta_net.conv_kernel, conv_dim], 0.0, 0.8);
+    list.floats("ssm_dt.bias", &[delta_net.n_value_heads], 0.0, 1.0);
+    // The decay is exp(a * softplus(..)): `a` is negative, and small enough to keep some memory.
+    list.floats("ssm_a", &[delta_net.n_value_heads], -0.2, 0.15);
+    push_beta_and_alpha(list);
+    list.norm("ssm_norm.weight", delta_net.head_dim);
+    list.matrix("ssm_out.weight", &[spec.value_dim(), spec.n_embd]);
+}
+
+fn push_beta_and_alpha(list: &mut TensorList) {
+    let (n_embd, n_heads) = (list.spec.n_embd, list.spec.delta_net.n_value_heads);
+    if list.spec.architecture == Architecture::Qwen3Next {
+        list.matrix("ssm_ba.weight", &[n_embd, 2 * n_heads]);
+    } else {
+        list.matrix("ssm_beta.weight", &[n_embd, n_heads]);
+        list.matrix("ssm_alpha.weight", &[n_embd, n_heads]);
+    }
+}
