@@ -15,17 +15,20 @@ pub enum Architecture {
     Qwen35Moe,
     /// As `Qwen35Moe`, with beta and alpha in one tensor and ordinary rotary positions.
     Qwen3Next,
+    /// gpt-oss: a sliding window in every second layer, attention sinks, biases everywhere, mixture of experts.
+    GptOss,
 }
 
 impl Architecture {
     /// Every architecture this module writes.
-    pub const ALL: [Architecture; 6] = [
+    pub const ALL: [Architecture; 7] = [
         Architecture::Llama,
         Architecture::Qwen3,
         Architecture::Gemma3,
         Architecture::Qwen35,
         Architecture::Qwen35Moe,
         Architecture::Qwen3Next,
+        Architecture::GptOss,
     ];
 
     /// The value of `general.architecture`.
@@ -37,6 +40,7 @@ impl Architecture {
             Architecture::Qwen35 => "qwen35",
             Architecture::Qwen35Moe => "qwen35moe",
             Architecture::Qwen3Next => "qwen3next",
+            Architecture::GptOss => "gpt-oss",
         }
     }
 
@@ -46,23 +50,39 @@ impl Architecture {
     }
 
     pub(super) fn has_query_and_key_norms(self) -> bool {
-        self != Architecture::Llama
+        self.has_delta_net() || matches!(self, Architecture::Qwen3 | Architecture::Gemma3)
     }
 
     pub(super) fn has_sliding_window(self) -> bool {
-        self == Architecture::Gemma3
+        matches!(self, Architecture::Gemma3 | Architecture::GptOss)
     }
 
     pub(super) fn has_norms_after_blocks(self) -> bool {
         self == Architecture::Gemma3
     }
 
+    /// Whether attention and the experts have biases, and attention has a sink for each head.
+    pub(super) fn has_biases_and_sinks(self) -> bool {
+        self == Architecture::GptOss
+    }
+
     /// Whether a router chooses among experts for each token.
     pub fn has_experts(self) -> bool {
-        matches!(self, Architecture::Qwen35Moe | Architecture::Qwen3Next)
+        matches!(self, Architecture::Qwen35Moe | Architecture::Qwen3Next | Architecture::GptOss)
+    }
+
+    /// Whether each token also uses an expert that is not chosen.
+    pub(super) fn has_shared_expert(self) -> bool {
+        self.has_experts() && self != Architecture::GptOss
     }
 
     pub(super) fn has_rope_sections(self) -> bool {
         matches!(self, Architecture::Qwen35 | Architecture::Qwen35Moe)
+    }
+
+    /// Name of the norm before the feed-forward, which depends on the family.
+    pub(super) fn feed_forward_norm(self) -> &'static str {
+        let is_named_after_attention = self.has_delta_net() || self == Architecture::GptOss;
+        if is_named_after_attention { "post_attention_norm.weight" } else { "ffn_norm.weight" }
     }
 }

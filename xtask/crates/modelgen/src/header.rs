@@ -109,3 +109,20 @@ impl Metadata {
         self.bytes.extend(value);
     }
 }
+
+#[cfg(test)]
+impl Metadata {
+    /// Whether the pairs that `push` adds are a part of these, beside each other.
+    pub(super) fn has(&self, push: impl FnOnce(&mut Metadata)) -> bool {
+        let mut wanted = Metadata { architecture: self.architecture, ..Metadata::default() };
+        push(&mut wanted);
+        self.bytes.windows(wanted.bytes.len()).any(|part| part == wanted.bytes)
+    }
+
+    /// Whether there is a pair with this key of the architecture.
+    pub(super) fn has_key(&self, key: &str) -> bool {
+        let mut wanted = Vec::new();
+        encode_string(&mut wanted, &self.own_key(key));
+        self.bytes.windows(wanted.len()).any(|part| part == wanted)
+    }
+}

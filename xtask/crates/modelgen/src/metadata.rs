@@ -1,7 +1,7 @@
 //! The metadata of each architecture: dimensions and tokenizer.
 
 use super::header::Metadata;
-use super::spec::{Experts, ModelSpec, SMALLEST_VOCAB};
+use super::spec::{ModelSpec, SMALLEST_VOCAB};
 
 pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
     let mut metadata = Metadata::new(spec.architecture.name());
@@ -18,7 +18,7 @@ pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
         push_delta_net_dimensions(&mut metadata, spec);
     }
     if spec.architecture.has_experts() {
-        push_expert_dimensions(&mut metadata, &spec.experts);
+        push_expert_dimensions(&mut metadata, spec);
     }
     push_tokenizer(&mut metadata, spec.n_vocab);
     metadata
@@ -60,11 +60,14 @@ fn rope_sections(rope_dims: u64) -> [i32; 4] {
     [pairs - 2 * third, third, third, 0]
 }
 
-fn push_expert_dimensions(metadata: &mut Metadata, experts: &Experts) {
+fn push_expert_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
+    let experts = &spec.experts;
     metadata.dimension("expert_count", experts.count);
     metadata.dimension("expert_used_count", experts.used);
     metadata.dimension("expert_feed_forward_length", experts.n_ff);
-    metadata.dimension("expert_shared_feed_forward_length", experts.n_ff_shared);
+    if spec.architecture.has_shared_expert() {
+        metadata.dimension("expert_shared_feed_forward_length", experts.n_ff_shared);
+    }
 }
 
 /// A SentencePiece vocabulary of bytes, padded with words that text rarely contains. It lets a server accept text as
@@ -100,5 +103,25 @@ fn token_kind(token: u64) -> i32 {
         1 | 2 => 3,
         3..SMALLEST_VOCAB => 6,
         _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::architecture::Architecture;
+    use crate::spec::WeightType;
+
+    fn small(architecture: Architecture) -> ModelSpec {
+        ModelSpec::small(architecture, WeightType::F16)
+    }
+
+    #[test]
+    fn gpt_oss_has_a_window_in_every_second_layer_and_no_shared_expert() {
+        let metadata = metadata_of(&small(Architecture::GptOss));
+        assert!(metadata.has(|wanted| wanted.dimension("attention.sliding_window", 16)));
+        assert!(metadata.has(|wanted| wanted.dimension("attention.sliding_window_pattern", 2)));
+        assert!(metadata.has(|wanted| wanted.dimension("expert_feed_forward_length", 128)));
+        assert!(!metadata.has_key("expert_shared_feed_forward_length"));
     }
 }

@@ -93,7 +93,7 @@ pub struct Experts {
     pub used: u64,
     /// Hidden size of one expert.
     pub n_ff: u64,
-    /// Hidden size of the shared expert.
+    /// Hidden size of the shared expert, for architectures that have one.
     pub n_ff_shared: u64,
 }
 
@@ -124,11 +124,11 @@ pub struct ModelSpec {
     pub n_head_kv: u64,
     /// Size of an attention head.
     pub head_dim: u64,
-    /// Used by `Gemma3`.
+    /// Used by `Gemma3` and `GptOss`.
     pub sliding_window: SlidingWindow,
     /// Used by `Qwen35`, `Qwen35Moe` and `Qwen3Next`.
     pub delta_net: DeltaNet,
-    /// Used by `Qwen35Moe` and `Qwen3Next`.
+    /// Used by `Qwen35Moe`, `Qwen3Next` and `GptOss`.
     pub experts: Experts,
 }
 

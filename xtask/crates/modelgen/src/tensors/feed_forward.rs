@@ -17,8 +17,22 @@ pub(super) fn push_experts(list: &mut TensorList) {
     list.matrix("ffn_gate_exps.weight", &[n_embd, n_ff, count]);
     list.matrix("ffn_up_exps.weight", &[n_embd, n_ff, count]);
     list.matrix("ffn_down_exps.weight", &[n_ff, n_embd, count]);
-    list.floats("ffn_gate_inp_shexp.weight", &[n_embd], 0.0, (3.0 / n_embd as f32).sqrt());
-    list.matrix("ffn_gate_shexp.weight", &[n_embd, n_ff_shared]);
-    list.matrix("ffn_up_shexp.weight", &[n_embd, n_ff_shared]);
-    list.matrix("ffn_down_shexp.weight", &[n_ff_shared, n_embd]);
+    if list.spec.architecture.has_biases_and_sinks() {
+        push_expert_biases(list);
+    }
+    if list.spec.architecture.has_shared_expert() {
+        list.floats("ffn_gate_inp_shexp.weight", &[n_embd], 0.0, (3.0 / n_embd as f32).sqrt());
+        list.matrix("ffn_gate_shexp.weight", &[n_embd, n_ff_shared]);
+        list.matrix("ffn_up_shexp.weight", &[n_embd, n_ff_shared]);
+        list.matrix("ffn_down_shexp.weight", &[n_ff_shared, n_embd]);
+    }
+}
+
+fn push_expert_biases(list: &mut TensorList) {
+    let n_embd = list.spec.n_embd;
+    let Experts { count, n_ff, .. } = list.spec.experts;
+    list.bias("ffn_gate_inp.bias", &[count]);
+    list.bias("ffn_gate_exps.bias", &[n_ff, count]);
+    list.bias("ffn_up_exps.bias", &[n_ff, count]);
+    list.bias("ffn_down_exps.bias", &[n_embd, count]);
 }

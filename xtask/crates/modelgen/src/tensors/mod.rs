@@ -3,6 +3,8 @@
 mod attention;
 mod feed_forward;
 mod recurrent;
+#[cfg(test)]
+mod tests;
 
 use super::spec::{ModelSpec, WeightType};
 
@@ -50,6 +52,10 @@ impl TensorList<'_> {
         self.floats(name, &[size], 1.0, 0.1);
     }
 
+    fn bias(&mut self, name: &str, dims: &[u64]) {
+        self.floats(name, dims, 0.0, 0.1);
+    }
+
     fn push(&mut self, name: &str, dims: &[u64], weights: WeightType, center: f32, spread: f32) {
         let name = format!("{}{name}", self.prefix);
         self.tensors.push(Tensor { name, dims: dims.to_vec(), weights, center, spread });
@@ -79,10 +85,7 @@ fn push_layer(list: &mut TensorList, is_attention: bool) {
         list.norm("post_attention_norm.weight", spec.n_embd);
         list.norm("post_ffw_norm.weight", spec.n_embd);
     }
-    // The same norm, whose name depends on the architecture's family.
-    let delta_net_family = spec.architecture.has_delta_net();
-    let ffn_norm = if delta_net_family { "post_attention_norm.weight" } else { "ffn_norm.weight" };
-    list.norm(ffn_norm, spec.n_embd);
+    list.norm(spec.architecture.feed_forward_norm(), spec.n_embd);
     match spec.architecture.has_experts() {
         true => feed_forward::push_experts(list),
         false => feed_forward::push_dense_feed_forward(list),

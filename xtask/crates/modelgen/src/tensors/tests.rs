@@ -1,0 +1,81 @@
+//! The layers of the architectures, tensor by tensor, as the loaders in llama.cpp's `src/models/` require them: a tensor
+//! too few or too many is an error there.
+
+use super::*;
+use crate::architecture::Architecture;
+
+/// Dimensions of a small model: the residual stream, all query heads and all key and value heads.
+const EMBD: u64 = 256;
+const HEADS: u64 = 256;
+const KV_HEADS: u64 = 128;
+
+fn small(architecture: Architecture) -> ModelSpec {
+    ModelSpec::small(architecture, WeightType::Q8_0)
+}
+
+/// Returns the tensors of `layer`, sorted by name, without the prefix of the layer.
+fn layer_of(spec: &ModelSpec, layer: u64) -> Vec<(String, Vec<u64>)> {
+    let prefix = format!("blk.{layer}.");
+    let own = |tensor: Tensor| Some((tensor.name.strip_prefix(&prefix)?.to_owned(), tensor.dims));
+    let mut tensors: Vec<(String, Vec<u64>)> = tensors_of(spec).into_iter().filter_map(own).collect();
+    tensors.sort();
+    tensors
+}
+
+fn sorted(groups: &[&[(&str, &[u64])]]) -> Vec<(String, Vec<u64>)> {
+    let owned = |(name, dims): &(&str, &[u64])| ((*name).to_owned(), dims.to_vec());
+    let mut tensors: Vec<(String, Vec<u64>)> = groups.concat().iter().map(owned).collect();
+    tensors.sort();
+    tensors
+}
+
+/// The four matrices of plain attention.
+const ATTENTION: [(&str, &[u64]); 4] = [
+    ("attn_q.weight", &[EMBD, HEADS]),
+    ("attn_k.weight", &[EMBD, KV_HEADS]),
+    ("attn_v.weight", &[EMBD, KV_HEADS]),
+    ("attn_output.weight", &[HEADS, EMBD]),
+];
+
+/// A router and its experts.
+const EXPERTS: [(&str, &[u64]); 4] = [
+    ("ffn_gate_inp.weight", &[EMBD, 4]),
+    ("ffn_gate_exps.weight", &[EMBD, 128, 4]),
+    ("ffn_up_exps.weight", &[EMBD, 128, 4]),
+    ("ffn_down_exps.weight", &[128, EMBD, 4]),
+];
+
+#[test]
+fn gpt_oss_has_biases_and_sinks_in_every_layer() {
+    let spec = small(Architecture::GptOss);
+    let rest: [(&str, &[u64]); 11] = [
+        ("attn_norm.weight", &[EMBD]),
+        ("post_attention_norm.weight", &[EMBD]),
+        ("attn_q.bias", &[HEADS]),
+        ("attn_k.bias", &[KV_HEADS]),
+        ("attn_v.bias", &[KV_HEADS]),
+        ("attn_output.bias", &[EMBD]),
+        ("attn_sinks.weight", &[4]),
+        ("ffn_gate_inp.bias", &[4]),
+        ("ffn_gate_exps.bias", &[128, 4]),
+        ("ffn_up_exps.bias", &[128, 4]),
+        ("ffn_down_exps.bias", &[EMBD, 4]),
+    ];
+    for layer in 0..spec.n_layer {
+        assert_eq!(layer_of(&spec, layer), sorted(&[&ATTENTION, &EXPERTS, &rest]), "layer {layer}");
+    }
+}
+
+#[test]
+fn what_a_quantizer_leaves_alone_is_f32() {
+    for architecture in Architecture::ALL {
+        for tensor in tensors_of(&small(architecture)) {
+            let stays = tensor.dims.len() == 1
+                || tensor.name.ends_with(".bias")
+                || tensor.name.ends_with("ffn_gate_inp.weight")
+                || tensor.name.contains("conv");
+            let is_f32 = tensor.weights == WeightType::F32;
+            assert_eq!(is_f32, stays, "{} of {}", tensor.name, architecture.name());
+        }
+    }
+}
