@@ -17,11 +17,21 @@ pub enum Architecture {
     Qwen3Next,
     /// gpt-oss: a sliding window in every second layer, attention sinks, biases everywhere, mixture of experts.
     GptOss,
+    /// Short convolutions and attention layers, dense feed-forward.
+    Lfm2,
+}
+
+/// The part of a layer that mixes tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mixer {
+    Attention,
+    DeltaNet,
+    ShortConv,
 }
 
 impl Architecture {
     /// Every architecture this module writes.
-    pub const ALL: [Architecture; 7] = [
+    pub const ALL: [Architecture; 8] = [
         Architecture::Llama,
         Architecture::Qwen3,
         Architecture::Gemma3,
@@ -29,6 +39,7 @@ impl Architecture {
         Architecture::Qwen35Moe,
         Architecture::Qwen3Next,
         Architecture::GptOss,
+        Architecture::Lfm2,
     ];
 
     /// The value of `general.architecture`.
@@ -41,6 +52,7 @@ impl Architecture {
             Architecture::Qwen35Moe => "qwen35moe",
             Architecture::Qwen3Next => "qwen3next",
             Architecture::GptOss => "gpt-oss",
+            Architecture::Lfm2 => "lfm2",
         }
     }
 
@@ -49,8 +61,28 @@ impl Architecture {
         matches!(self, Architecture::Qwen35 | Architecture::Qwen35Moe | Architecture::Qwen3Next)
     }
 
+    /// Mixer of the layers that are not attention, if there are any.
+    pub(super) fn recurrent_mixer(self) -> Option<Mixer> {
+        match self {
+            _ if self.has_delta_net() => Some(Mixer::DeltaNet),
+            Architecture::Lfm2 => Some(Mixer::ShortConv),
+            _ => None,
+        }
+    }
+
+    /// Whether the metadata tells attention layers by their number of key and value heads, which is 0 in the others.
+    pub(super) fn has_head_counts_by_layer(self) -> bool {
+        self == Architecture::Lfm2
+    }
+
+    /// Whether the loader takes `n_embd` for the size of all query heads.
+    pub(super) fn has_heads_as_wide_as_embeddings(self) -> bool {
+        self == Architecture::Lfm2
+    }
+
     pub(super) fn has_query_and_key_norms(self) -> bool {
-        self.has_delta_net() || matches!(self, Architecture::Qwen3 | Architecture::Gemma3)
+        let others = [Architecture::Qwen3, Architecture::Gemma3, Architecture::Lfm2];
+        self.has_delta_net() || others.contains(&self)
     }
 
     pub(super) fn has_sliding_window(self) -> bool {
@@ -78,6 +110,11 @@ impl Architecture {
 
     pub(super) fn has_rope_sections(self) -> bool {
         matches!(self, Architecture::Qwen35 | Architecture::Qwen35Moe)
+    }
+
+    /// Name of the norm before the output; LFM2's is wrong in llama.cpp, and stays for compatibility.
+    pub(super) fn output_norm(self) -> &'static str {
+        if self == Architecture::Lfm2 { "token_embd_norm.weight" } else { "output_norm.weight" }
     }
 
     /// Name of the norm before the feed-forward, which depends on the family.

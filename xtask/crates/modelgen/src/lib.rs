@@ -27,7 +27,7 @@ pub use architecture::Architecture;
 use data::write_tensor_data;
 use header::{Metadata, encode_header};
 use metadata::metadata_of;
-pub use spec::{DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, SlidingWindow, WeightType};
+pub use spec::{DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, ShortConv, SlidingWindow, WeightType};
 use tensors::{Tensor, tensors_of};
 pub use vision::{VisionSpec, write_random_vision};
 
@@ -62,7 +62,16 @@ fn check_spec(spec: &ModelSpec) -> io::Result<()> {
             delta_net.n_key_heads > 0 && delta_net.n_value_heads.is_multiple_of(delta_net.n_key_heads),
             "n_key_heads does not divide n_value_heads",
         ),
-        (delta_net.full_attention_interval > 0, "full_attention_interval is 0"),
+        (
+            delta_net.full_attention_interval > 0 && spec.short_conv.full_attention_interval > 0,
+            "full_attention_interval is 0",
+        ),
+        (spec.short_conv.kernel > 1, "a short convolution of one token has no state"),
+        (
+            !spec.architecture.has_heads_as_wide_as_embeddings()
+                || spec.head_dim * spec.n_head == spec.n_embd,
+            "head_dim times n_head is not n_embd",
+        ),
         (
             spec.sliding_window.tokens > 0 && spec.sliding_window.full_attention_interval > 0,
             "the sliding window or its full_attention_interval is 0",

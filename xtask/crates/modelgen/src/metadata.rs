@@ -1,5 +1,6 @@
 //! The metadata of each architecture: dimensions and tokenizer.
 
+use super::architecture::Architecture;
 use super::header::Metadata;
 use super::spec::{ModelSpec, SMALLEST_VOCAB};
 
@@ -17,6 +18,9 @@ pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
     if spec.architecture.has_delta_net() {
         push_delta_net_dimensions(&mut metadata, spec);
     }
+    if spec.architecture == Architecture::Lfm2 {
+        push_short_conv_dimensions(&mut metadata, spec);
+    }
     if spec.architecture.has_experts() {
         push_expert_dimensions(&mut metadata, spec);
     }
@@ -31,12 +35,30 @@ fn push_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("block_count", spec.n_layer);
     metadata.dimension("feed_forward_length", spec.n_ff);
     metadata.dimension("attention.head_count", spec.n_head);
-    metadata.dimension("attention.head_count_kv", spec.n_head_kv);
+    push_key_and_value_heads(metadata, spec);
     metadata.dimension("attention.key_length", spec.head_dim);
     metadata.dimension("attention.value_length", spec.head_dim);
     metadata.dimension("rope.dimension_count", spec.rope_dims());
     metadata.float(&metadata.own_key("rope.freq_base"), spec.rope_base.into());
     metadata.float(&metadata.own_key("attention.layer_norm_rms_epsilon"), 1e-6);
+}
+
+fn push_key_and_value_heads(metadata: &mut Metadata, spec: &ModelSpec) {
+    if spec.architecture.has_head_counts_by_layer() {
+        let heads = |layer| if spec.is_attention_layer(layer) { spec.n_head_kv as i32 } else { 0 };
+        let heads: Vec<i32> = (0..spec.n_layer).map(heads).collect();
+        metadata.integers(&metadata.own_key("attention.head_count_kv"), &heads);
+    } else {
+        metadata.dimension("attention.head_count_kv", spec.n_head_kv);
+    }
+}
+
+/// Without a pattern: the loader gives every attention layer the window.
+fn push_short_conv_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
+    metadata.dimension("shortconv.l_cache", spec.short_conv.kernel);
+    if spec.short_conv.is_windowed {
+        metadata.dimension("attention.sliding_window", spec.sliding_window.tokens);
+    }
 }
 
 fn push_delta_net_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
@@ -109,7 +131,6 @@ fn token_kind(token: u64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::architecture::Architecture;
     use crate::spec::WeightType;
 
     fn small(architecture: Architecture) -> ModelSpec {
@@ -123,5 +144,22 @@ mod tests {
         assert!(metadata.has(|wanted| wanted.dimension("attention.sliding_window_pattern", 2)));
         assert!(metadata.has(|wanted| wanted.dimension("expert_feed_forward_length", 128)));
         assert!(!metadata.has_key("expert_shared_feed_forward_length"));
+    }
+
+    #[test]
+    fn the_convolutions_of_lfm2_are_layers_without_heads() {
+        let metadata = metadata_of(&small(Architecture::Lfm2));
+        assert!(metadata.has(|wanted| {
+            wanted.integers("lfm2.attention.head_count_kv", &[0, 2, 0, 2]);
+        }));
+        assert!(metadata.has(|wanted| wanted.dimension("shortconv.l_cache", 3)));
+        assert!(!metadata.has_key("attention.sliding_window"));
+    }
+
+    #[test]
+    fn a_windowed_lfm2_has_a_window_and_no_pattern() {
+        let metadata = metadata_of(&ModelSpec::small_windowed_hybrid(WeightType::F16));
+        assert!(metadata.has(|wanted| wanted.dimension("attention.sliding_window", 16)));
+        assert!(!metadata.has_key("attention.sliding_window_pattern"));
     }
 }

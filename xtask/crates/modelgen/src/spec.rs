@@ -1,6 +1,6 @@
 //! Specification of a random model: dimensions and weight type.
 
-use super::architecture::Architecture;
+use super::architecture::{Architecture, Mixer};
 
 /// The type of a model's matrices. Vectors, convolutions and routers are always f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,17 @@ pub struct DeltaNet {
     pub full_attention_interval: u64,
 }
 
+/// Dimensions of the short convolutions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShortConv {
+    /// Width of the convolution, in tokens, from 2; its state is one less.
+    pub kernel: u64,
+    /// Every n-th layer is an attention layer, the others are convolutions.
+    pub full_attention_interval: u64,
+    /// Whether every attention layer attends to the sliding window only.
+    pub is_windowed: bool,
+}
+
 /// Sliding-window attention.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
@@ -124,10 +135,12 @@ pub struct ModelSpec {
     pub n_head_kv: u64,
     /// Size of an attention head.
     pub head_dim: u64,
-    /// Used by `Gemma3` and `GptOss`.
+    /// Used by `Gemma3`, `GptOss` and, if it is windowed, `Lfm2`.
     pub sliding_window: SlidingWindow,
     /// Used by `Qwen35`, `Qwen35Moe` and `Qwen3Next`.
     pub delta_net: DeltaNet,
+    /// Used by `Lfm2`.
+    pub short_conv: ShortConv,
     /// Used by `Qwen35Moe`, `Qwen3Next` and `GptOss`.
     pub experts: Experts,
 }
@@ -159,6 +172,7 @@ impl ModelSpec {
                 conv_kernel: 4,
                 full_attention_interval: 4,
             },
+            short_conv: ShortConv { kernel: 3, full_attention_interval: 2, is_windowed: false },
             experts: Experts { count: 4, used: 2, n_ff: 128, n_ff_shared: 128 },
         }
     }
@@ -168,6 +182,14 @@ impl ModelSpec {
     pub fn with_all_experts(mut self) -> ModelSpec {
         self.experts.used = self.experts.count;
         self
+    }
+
+    /// A small model with short convolutions whose attention layers attend to a window: the only architecture with a
+    /// recurrent state beside a window.
+    pub fn small_windowed_hybrid(weights: WeightType) -> ModelSpec {
+        let spec = ModelSpec::small(Architecture::Lfm2, weights);
+        let short_conv = ShortConv { is_windowed: true, ..spec.short_conv };
+        ModelSpec { short_conv, ..spec }
     }
 
     /// The model for the server benchmarks: 70 million weights with plain attention, small enough for two cores and
@@ -186,9 +208,23 @@ impl ModelSpec {
         }
     }
 
+    pub(super) fn mixer(&self, layer: u64) -> Mixer {
+        match self.architecture.recurrent_mixer() {
+            Some(mixer) if !(layer + 1).is_multiple_of(self.full_attention_interval()) => mixer,
+            _ => Mixer::Attention,
+        }
+    }
+
     pub(super) fn is_attention_layer(&self, layer: u64) -> bool {
-        !self.architecture.has_delta_net()
-            || (layer + 1).is_multiple_of(self.delta_net.full_attention_interval)
+        self.mixer(layer) == Mixer::Attention
+    }
+
+    fn full_attention_interval(&self) -> u64 {
+        match self.architecture.recurrent_mixer() {
+            Some(Mixer::DeltaNet) => self.delta_net.full_attention_interval,
+            Some(Mixer::ShortConv) => self.short_conv.full_attention_interval,
+            Some(Mixer::Attention) | None => 1,
+        }
     }
 
     /// Rotated dimensions of a head: a quarter in architectures with delta nets, all in the others.

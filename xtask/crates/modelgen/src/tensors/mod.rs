@@ -6,6 +6,7 @@ mod recurrent;
 #[cfg(test)]
 mod tests;
 
+use super::architecture::Mixer;
 use super::spec::{ModelSpec, WeightType};
 
 pub(super) struct Tensor {
@@ -65,21 +66,22 @@ impl TensorList<'_> {
 pub(super) fn tensors_of(spec: &ModelSpec) -> Vec<Tensor> {
     let mut list = TensorList { spec, prefix: String::new(), tensors: Vec::new() };
     list.matrix("token_embd.weight", &[spec.n_embd, spec.n_vocab]);
-    list.norm("output_norm.weight", spec.n_embd);
+    list.norm(spec.architecture.output_norm(), spec.n_embd);
     list.matrix("output.weight", &[spec.n_embd, spec.n_vocab]);
     for layer in 0..spec.n_layer {
         list.prefix = format!("blk.{layer}.");
-        push_layer(&mut list, spec.is_attention_layer(layer));
+        push_layer(&mut list, spec.mixer(layer));
     }
     list.tensors
 }
 
-fn push_layer(list: &mut TensorList, is_attention: bool) {
+fn push_layer(list: &mut TensorList, mixer: Mixer) {
     let spec = list.spec;
     list.norm("attn_norm.weight", spec.n_embd);
-    match is_attention {
-        true => attention::push_attention(list),
-        false => recurrent::push_delta_net(list),
+    match mixer {
+        Mixer::Attention => attention::push_attention(list),
+        Mixer::DeltaNet => recurrent::push_delta_net(list),
+        Mixer::ShortConv => recurrent::push_short_conv(list),
     }
     if spec.architecture.has_norms_after_blocks() {
         list.norm("post_attention_norm.weight", spec.n_embd);

@@ -27,3 +27,11 @@ fn push_beta_and_alpha(list: &mut TensorList) {
         list.matrix("ssm_alpha.weight", &[n_embd, n_heads]);
     }
 }
+
+pub(super) fn push_short_conv(list: &mut TensorList) {
+    let (n_embd, kernel) = (list.spec.n_embd, list.spec.short_conv.kernel);
+    list.floats("shortconv.conv.weight", &[kernel, n_embd], 0.0, 0.8);
+    // Both gates and the input of the convolution.
+    list.matrix("shortconv.in_proj.weight", &[n_embd, 3 * n_embd]);
+    list.matrix("shortconv.out_proj.weight", &[n_embd, n_embd]);
+}

@@ -8,6 +8,8 @@ use crate::architecture::Architecture;
 const EMBD: u64 = 256;
 const HEADS: u64 = 256;
 const KV_HEADS: u64 = 128;
+const HEAD: u64 = 64;
+const FF: u64 = 512;
 
 fn small(architecture: Architecture) -> ModelSpec {
     ModelSpec::small(architecture, WeightType::Q8_0)
@@ -20,6 +22,14 @@ fn layer_of(spec: &ModelSpec, layer: u64) -> Vec<(String, Vec<u64>)> {
     let mut tensors: Vec<(String, Vec<u64>)> = tensors_of(spec).into_iter().filter_map(own).collect();
     tensors.sort();
     tensors
+}
+
+/// Returns the names of the tensors that belong to no layer, sorted.
+fn outer_of(spec: &ModelSpec) -> Vec<String> {
+    let names = tensors_of(spec).into_iter().map(|tensor| tensor.name);
+    let mut names: Vec<String> = names.filter(|name| !name.starts_with("blk.")).collect();
+    names.sort();
+    names
 }
 
 fn sorted(groups: &[&[(&str, &[u64])]]) -> Vec<(String, Vec<u64>)> {
@@ -36,6 +46,16 @@ const ATTENTION: [(&str, &[u64]); 4] = [
     ("attn_v.weight", &[EMBD, KV_HEADS]),
     ("attn_output.weight", &[HEADS, EMBD]),
 ];
+
+/// The norms of queries and keys.
+const HEAD_NORMS: [(&str, &[u64]); 2] = [("attn_q_norm.weight", &[HEAD]), ("attn_k_norm.weight", &[HEAD])];
+
+/// The norms before the mixer and before the feed-forward.
+const NORMS: [(&str, &[u64]); 2] = [("attn_norm.weight", &[EMBD]), ("ffn_norm.weight", &[EMBD])];
+
+/// A dense feed-forward.
+const DENSE: [(&str, &[u64]); 3] =
+    [("ffn_gate.weight", &[EMBD, FF]), ("ffn_up.weight", &[EMBD, FF]), ("ffn_down.weight", &[FF, EMBD])];
 
 /// A router and its experts.
 const EXPERTS: [(&str, &[u64]); 4] = [
@@ -67,13 +87,33 @@ fn gpt_oss_has_biases_and_sinks_in_every_layer() {
 }
 
 #[test]
+fn every_second_layer_of_lfm2_is_a_short_convolution() {
+    let conv: [(&str, &[u64]); 3] = [
+        ("shortconv.conv.weight", &[3, EMBD]),
+        ("shortconv.in_proj.weight", &[EMBD, 3 * EMBD]),
+        ("shortconv.out_proj.weight", &[EMBD, EMBD]),
+    ];
+    for spec in [small(Architecture::Lfm2), ModelSpec::small_windowed_hybrid(WeightType::Q8_0)] {
+        for layer in [0, 2] {
+            assert_eq!(layer_of(&spec, layer), sorted(&[&NORMS, &conv, &DENSE]), "layer {layer}");
+        }
+        for layer in [1, 3] {
+            let attention = sorted(&[&NORMS, &ATTENTION, &HEAD_NORMS, &DENSE]);
+            assert_eq!(layer_of(&spec, layer), attention, "layer {layer}");
+        }
+        assert_eq!(outer_of(&spec), ["output.weight", "token_embd.weight", "token_embd_norm.weight"]);
+    }
+}
+
+#[test]
 fn what_a_quantizer_leaves_alone_is_f32() {
     for architecture in Architecture::ALL {
         for tensor in tensors_of(&small(architecture)) {
             let stays = tensor.dims.len() == 1
                 || tensor.name.ends_with(".bias")
                 || tensor.name.ends_with("ffn_gate_inp.weight")
-                || tensor.name.contains("conv");
+                || tensor.name.contains("conv1d")
+                || tensor.name.ends_with("conv.weight");
             let is_f32 = tensor.weights == WeightType::F32;
             assert_eq!(is_f32, stays, "{} of {}", tensor.name, architecture.name());
         }
