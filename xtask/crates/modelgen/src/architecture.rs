@@ -19,6 +19,9 @@ pub enum Architecture {
     GptOss,
     /// Short convolutions and attention layers, dense feed-forward.
     Lfm2,
+    /// Mamba-2 and attention layers, dense feed-forward. Unlike in most published models, rotary positions are on (the
+    /// default, without `rope.scaling.finetuned`), so that a wrong position shows.
+    GraniteHybrid,
 }
 
 /// The part of a layer that mixes tokens.
@@ -27,11 +30,12 @@ pub(super) enum Mixer {
     Attention,
     DeltaNet,
     ShortConv,
+    Mamba2,
 }
 
 impl Architecture {
     /// Every architecture this module writes.
-    pub const ALL: [Architecture; 8] = [
+    pub const ALL: [Architecture; 9] = [
         Architecture::Llama,
         Architecture::Qwen3,
         Architecture::Gemma3,
@@ -40,6 +44,7 @@ impl Architecture {
         Architecture::Qwen3Next,
         Architecture::GptOss,
         Architecture::Lfm2,
+        Architecture::GraniteHybrid,
     ];
 
     /// The value of `general.architecture`.
@@ -53,6 +58,7 @@ impl Architecture {
             Architecture::Qwen3Next => "qwen3next",
             Architecture::GptOss => "gpt-oss",
             Architecture::Lfm2 => "lfm2",
+            Architecture::GraniteHybrid => "granitehybrid",
         }
     }
 
@@ -66,13 +72,14 @@ impl Architecture {
         match self {
             _ if self.has_delta_net() => Some(Mixer::DeltaNet),
             Architecture::Lfm2 => Some(Mixer::ShortConv),
+            Architecture::GraniteHybrid => Some(Mixer::Mamba2),
             _ => None,
         }
     }
 
     /// Whether the metadata tells attention layers by their number of key and value heads, which is 0 in the others.
     pub(super) fn has_head_counts_by_layer(self) -> bool {
-        self == Architecture::Lfm2
+        matches!(self, Architecture::Lfm2 | Architecture::GraniteHybrid)
     }
 
     /// Whether the loader takes `n_embd` for the size of all query heads.

@@ -27,7 +27,9 @@ pub use architecture::Architecture;
 use data::write_tensor_data;
 use header::{Metadata, encode_header};
 use metadata::metadata_of;
-pub use spec::{DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, ShortConv, SlidingWindow, WeightType};
+pub use spec::{
+    DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, ShortConv, SlidingWindow, StateSpace, WeightType,
+};
 use tensors::{Tensor, tensors_of};
 pub use vision::{VisionSpec, write_random_vision};
 
@@ -50,23 +52,24 @@ fn write_file(out: &mut dyn Write, metadata: &Metadata, tensors: &[Tensor], seed
 }
 
 fn check_spec(spec: &ModelSpec) -> io::Result<()> {
-    let delta_net = &spec.delta_net;
-    let conditions = [
+    let conditions = [attention_conditions(spec).as_slice(), &recurrent_conditions(spec)].concat();
+    match conditions.iter().find(|(holds, _)| !holds) {
+        Some((_, problem)) => Err(invalid_input((*problem).to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// A condition on the dimensions, and the problem if it does not hold.
+type Condition = (bool, &'static str);
+
+fn attention_conditions(spec: &ModelSpec) -> [Condition; 6] {
+    [
         (spec.n_vocab >= SMALLEST_VOCAB, "n_vocab has no room for the byte tokens"),
         (
             spec.n_head_kv > 0 && spec.n_head.is_multiple_of(spec.n_head_kv),
             "n_head_kv does not divide n_head",
         ),
         (spec.rope_dims() >= 6 && spec.rope_dims().is_multiple_of(2), "head_dim is too small or odd"),
-        (
-            delta_net.n_key_heads > 0 && delta_net.n_value_heads.is_multiple_of(delta_net.n_key_heads),
-            "n_key_heads does not divide n_value_heads",
-        ),
-        (
-            delta_net.full_attention_interval > 0 && spec.short_conv.full_attention_interval > 0,
-            "full_attention_interval is 0",
-        ),
-        (spec.short_conv.kernel > 1, "a short convolution of one token has no state"),
         (
             !spec.architecture.has_heads_as_wide_as_embeddings()
                 || spec.head_dim * spec.n_head == spec.n_embd,
@@ -77,11 +80,29 @@ fn check_spec(spec: &ModelSpec) -> io::Result<()> {
             "the sliding window or its full_attention_interval is 0",
         ),
         (spec.experts.used <= spec.experts.count, "more experts are used than there are"),
+    ]
+}
+
+fn recurrent_conditions(spec: &ModelSpec) -> [Condition; 4] {
+    let ModelSpec { delta_net, short_conv, state_space, .. } = spec;
+    let intervals = [
+        delta_net.full_attention_interval,
+        short_conv.full_attention_interval,
+        state_space.full_attention_interval,
     ];
-    match conditions.iter().find(|(holds, _)| !holds) {
-        Some((_, problem)) => Err(invalid_input((*problem).to_owned())),
-        None => Ok(()),
-    }
+    let heads = state_space.time_step_rank;
+    [
+        (
+            delta_net.n_key_heads > 0 && delta_net.n_value_heads.is_multiple_of(delta_net.n_key_heads),
+            "n_key_heads does not divide n_value_heads",
+        ),
+        (!intervals.contains(&0), "full_attention_interval is 0"),
+        (short_conv.kernel > 1, "a short convolution of one token has no state"),
+        (
+            spec.inner_size().is_multiple_of(heads) && heads.is_multiple_of(state_space.n_groups),
+            "the heads of the state-space layers or their groups do not divide",
+        ),
+    ]
 }
 
 fn check_tensor(tensor: &Tensor) -> io::Result<()> {

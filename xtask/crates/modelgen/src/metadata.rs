@@ -1,6 +1,6 @@
 //! The metadata of each architecture: dimensions and tokenizer.
 
-use super::architecture::Architecture;
+use super::architecture::Mixer;
 use super::header::Metadata;
 use super::spec::{ModelSpec, SMALLEST_VOCAB};
 
@@ -15,11 +15,11 @@ pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
         metadata.dimension("attention.sliding_window", window.tokens);
         metadata.dimension("attention.sliding_window_pattern", window.full_attention_interval);
     }
-    if spec.architecture.has_delta_net() {
-        push_delta_net_dimensions(&mut metadata, spec);
-    }
-    if spec.architecture == Architecture::Lfm2 {
-        push_short_conv_dimensions(&mut metadata, spec);
+    match spec.architecture.recurrent_mixer() {
+        Some(Mixer::DeltaNet) => push_delta_net_dimensions(&mut metadata, spec),
+        Some(Mixer::ShortConv) => push_short_conv_dimensions(&mut metadata, spec),
+        Some(Mixer::Mamba2) => push_state_space_dimensions(&mut metadata, spec),
+        Some(Mixer::Attention) | None => {}
     }
     if spec.architecture.has_experts() {
         push_expert_dimensions(&mut metadata, spec);
@@ -51,6 +51,15 @@ fn push_key_and_value_heads(metadata: &mut Metadata, spec: &ModelSpec) {
     } else {
         metadata.dimension("attention.head_count_kv", spec.n_head_kv);
     }
+}
+
+fn push_state_space_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
+    let state_space = &spec.state_space;
+    metadata.dimension("ssm.conv_kernel", state_space.conv_kernel);
+    metadata.dimension("ssm.inner_size", spec.inner_size());
+    metadata.dimension("ssm.state_size", state_space.state_size);
+    metadata.dimension("ssm.time_step_rank", state_space.time_step_rank);
+    metadata.dimension("ssm.group_count", state_space.n_groups);
 }
 
 /// Without a pattern: the loader gives every attention layer the window.
@@ -131,6 +140,7 @@ fn token_kind(token: u64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::architecture::Architecture;
     use crate::spec::WeightType;
 
     fn small(architecture: Architecture) -> ModelSpec {
@@ -161,5 +171,16 @@ mod tests {
         let metadata = metadata_of(&ModelSpec::small_windowed_hybrid(WeightType::F16));
         assert!(metadata.has(|wanted| wanted.dimension("attention.sliding_window", 16)));
         assert!(!metadata.has_key("attention.sliding_window_pattern"));
+    }
+
+    #[test]
+    fn granite_has_one_attention_layer_in_four_and_twice_the_inner_size() {
+        let metadata = metadata_of(&small(Architecture::GraniteHybrid));
+        assert!(metadata.has(|wanted| {
+            wanted.integers("granitehybrid.attention.head_count_kv", &[0, 0, 0, 2]);
+        }));
+        assert!(metadata.has(|wanted| wanted.dimension("ssm.inner_size", 512)));
+        assert!(metadata.has(|wanted| wanted.dimension("ssm.time_step_rank", 8)));
+        assert!(metadata.has(|wanted| wanted.dimension("ssm.group_count", 1)));
     }
 }

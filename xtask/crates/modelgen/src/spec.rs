@@ -75,6 +75,22 @@ pub struct DeltaNet {
     pub full_attention_interval: u64,
 }
 
+/// Dimensions of the state-space (Mamba) layers. Their inner size is twice `n_embd`: the hybrid architectures have no
+/// other in llama.cpp.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateSpace {
+    /// Size of the state of each inner dimension.
+    pub state_size: u64,
+    /// Number of heads, which divides the inner size.
+    pub time_step_rank: u64,
+    /// Number of groups of heads with the same B and C. Divides `time_step_rank`.
+    pub n_groups: u64,
+    /// Width of the causal convolution, in tokens.
+    pub conv_kernel: u64,
+    /// In hybrid architectures every n-th layer is an attention layer, the others are state-space layers.
+    pub full_attention_interval: u64,
+}
+
 /// Dimensions of the short convolutions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShortConv {
@@ -141,6 +157,8 @@ pub struct ModelSpec {
     pub delta_net: DeltaNet,
     /// Used by `Lfm2`.
     pub short_conv: ShortConv,
+    /// Used by `GraniteHybrid`.
+    pub state_space: StateSpace,
     /// Used by `Qwen35Moe`, `Qwen3Next` and `GptOss`.
     pub experts: Experts,
 }
@@ -173,6 +191,14 @@ impl ModelSpec {
                 full_attention_interval: 4,
             },
             short_conv: ShortConv { kernel: 3, full_attention_interval: 2, is_windowed: false },
+            // The state and the heads of the real models: other backends support no other sizes.
+            state_space: StateSpace {
+                state_size: 128,
+                time_step_rank: 8,
+                n_groups: 1,
+                conv_kernel: 4,
+                full_attention_interval: 4,
+            },
             experts: Experts { count: 4, used: 2, n_ff: 128, n_ff_shared: 128 },
         }
     }
@@ -223,6 +249,7 @@ impl ModelSpec {
         match self.architecture.recurrent_mixer() {
             Some(Mixer::DeltaNet) => self.delta_net.full_attention_interval,
             Some(Mixer::ShortConv) => self.short_conv.full_attention_interval,
+            Some(Mixer::Mamba2) => self.state_space.full_attention_interval,
             Some(Mixer::Attention) | None => 1,
         }
     }
@@ -238,5 +265,10 @@ impl ModelSpec {
 
     pub(super) fn key_dim(&self) -> u64 {
         self.delta_net.head_dim * self.delta_net.n_key_heads
+    }
+
+    /// Inner size of the state-space layers.
+    pub(super) fn inner_size(&self) -> u64 {
+        2 * self.n_embd
     }
 }

@@ -2,6 +2,7 @@
 
 use super::TensorList;
 use crate::architecture::Architecture;
+use crate::spec::StateSpace;
 
 pub(super) fn push_delta_net(list: &mut TensorList) {
     let spec = list.spec;
@@ -11,11 +12,15 @@ pub(super) fn push_delta_net(list: &mut TensorList) {
     list.matrix("attn_gate.weight", &[spec.n_embd, spec.value_dim()]);
     list.floats("ssm_conv1d.weight", &[delta_net.conv_kernel, conv_dim], 0.0, 0.8);
     list.floats("ssm_dt.bias", &[delta_net.n_value_heads], 0.0, 1.0);
-    // The decay is exp(a * softplus(..)): `a` is negative, and small enough to keep some memory.
-    list.floats("ssm_a", &[delta_net.n_value_heads], -0.2, 0.15);
+    push_decay(list, &[delta_net.n_value_heads]);
     push_beta_and_alpha(list);
     list.norm("ssm_norm.weight", delta_net.head_dim);
     list.matrix("ssm_out.weight", &[spec.value_dim(), spec.n_embd]);
+}
+
+/// The decay is exp(a * softplus(..)): `a` is negative, and small enough to keep some memory.
+fn push_decay(list: &mut TensorList, dims: &[u64]) {
+    list.floats("ssm_a", dims, -0.2, 0.15);
 }
 
 fn push_beta_and_alpha(list: &mut TensorList) {
@@ -34,4 +39,26 @@ pub(super) fn push_short_conv(list: &mut TensorList) {
     // Both gates and the input of the convolution.
     list.matrix("shortconv.in_proj.weight", &[n_embd, 3 * n_embd]);
     list.matrix("shortconv.out_proj.weight", &[n_embd, n_embd]);
+}
+
+/// One decay for each head. The projection in has the gate, the input of the convolution (x, B and C), and the time
+/// steps.
+pub(super) fn push_mamba_2(list: &mut TensorList) {
+    let (n_embd, inner) = (list.spec.n_embd, list.spec.inner_size());
+    let StateSpace { state_size, time_step_rank: heads, n_groups, conv_kernel, .. } = list.spec.state_space;
+    let conv_dim = inner + 2 * n_groups * state_size;
+    list.matrix("ssm_in.weight", &[n_embd, inner + conv_dim + heads]);
+    push_conv(list, conv_kernel, conv_dim);
+    list.floats("ssm_dt.bias", &[heads], 0.0, 1.0);
+    push_decay(list, &[1, heads]);
+    list.floats("ssm_d", &[1, heads], 1.0, 0.1);
+    list.floats("ssm_norm.weight", &[inner / n_groups, n_groups], 1.0, 0.1);
+    list.matrix("ssm_out.weight", &[inner, n_embd]);
+}
+
+/// A convolution with a bias, which `build_mamba2_layer` in llama.cpp's `src/models/mamba-base.cpp` adds without asking
+/// whether there is one, although Granite's loader does not require it.
+fn push_conv(list: &mut TensorList, kernel: u64, conv_dim: u64) {
+    list.floats("ssm_conv1d.weight", &[kernel, conv_dim], 0.0, 0.8);
+    list.bias("ssm_conv1d.bias", &[conv_dim]);
 }

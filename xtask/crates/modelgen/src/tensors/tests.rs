@@ -105,6 +105,27 @@ fn every_second_layer_of_lfm2_is_a_short_convolution() {
     }
 }
 
+/// A Mamba-2 mixer with 8 heads of 64 and a state of 128.
+const MAMBA_2: [(&str, &[u64]); 8] = [
+    ("ssm_in.weight", &[EMBD, 2 * 512 + 2 * 128 + 8]),
+    ("ssm_conv1d.weight", &[4, 512 + 2 * 128]),
+    ("ssm_conv1d.bias", &[512 + 2 * 128]),
+    ("ssm_dt.bias", &[8]),
+    ("ssm_a", &[1, 8]),
+    ("ssm_d", &[1, 8]),
+    ("ssm_norm.weight", &[512, 1]),
+    ("ssm_out.weight", &[512, EMBD]),
+];
+
+#[test]
+fn three_layers_in_four_of_granite_are_mamba_2() {
+    let spec = small(Architecture::GraniteHybrid);
+    for layer in 0..3 {
+        assert_eq!(layer_of(&spec, layer), sorted(&[&NORMS, &MAMBA_2, &DENSE]), "layer {layer}");
+    }
+    assert_eq!(layer_of(&spec, 3), sorted(&[&NORMS, &ATTENTION, &DENSE]));
+}
+
 #[test]
 fn what_a_quantizer_leaves_alone_is_f32() {
     for architecture in Architecture::ALL {
@@ -113,6 +134,7 @@ fn what_a_quantizer_leaves_alone_is_f32() {
                 || tensor.name.ends_with(".bias")
                 || tensor.name.ends_with("ffn_gate_inp.weight")
                 || tensor.name.contains("conv1d")
+                || ["ssm_a", "ssm_d", "ssm_norm.weight"].iter().any(|name| tensor.name.ends_with(name))
                 || tensor.name.ends_with("conv.weight");
             let is_f32 = tensor.weights == WeightType::F32;
             assert_eq!(is_f32, stays, "{} of {}", tensor.name, architecture.name());
