@@ -22,6 +22,8 @@ pub enum Architecture {
     /// Mamba-2 and attention layers, dense feed-forward. Unlike in most published models, rotary positions are on (the
     /// default, without `rope.scaling.finetuned`), so that a wrong position shows.
     GraniteHybrid,
+    /// Mamba-1 and attention layers without positions, dense feed-forward.
+    Jamba,
 }
 
 /// The part of a layer that mixes tokens.
@@ -30,12 +32,13 @@ pub(super) enum Mixer {
     Attention,
     DeltaNet,
     ShortConv,
+    Mamba1,
     Mamba2,
 }
 
 impl Architecture {
     /// Every architecture this module writes.
-    pub const ALL: [Architecture; 9] = [
+    pub const ALL: [Architecture; 10] = [
         Architecture::Llama,
         Architecture::Qwen3,
         Architecture::Gemma3,
@@ -45,6 +48,7 @@ impl Architecture {
         Architecture::GptOss,
         Architecture::Lfm2,
         Architecture::GraniteHybrid,
+        Architecture::Jamba,
     ];
 
     /// The value of `general.architecture`.
@@ -59,6 +63,7 @@ impl Architecture {
             Architecture::GptOss => "gpt-oss",
             Architecture::Lfm2 => "lfm2",
             Architecture::GraniteHybrid => "granitehybrid",
+            Architecture::Jamba => "jamba",
         }
     }
 
@@ -73,18 +78,19 @@ impl Architecture {
             _ if self.has_delta_net() => Some(Mixer::DeltaNet),
             Architecture::Lfm2 => Some(Mixer::ShortConv),
             Architecture::GraniteHybrid => Some(Mixer::Mamba2),
+            Architecture::Jamba => Some(Mixer::Mamba1),
             _ => None,
         }
     }
 
     /// Whether the metadata tells attention layers by their number of key and value heads, which is 0 in the others.
     pub(super) fn has_head_counts_by_layer(self) -> bool {
-        matches!(self, Architecture::Lfm2 | Architecture::GraniteHybrid)
+        matches!(self, Architecture::Lfm2 | Architecture::GraniteHybrid | Architecture::Jamba)
     }
 
     /// Whether the loader takes `n_embd` for the size of all query heads.
     pub(super) fn has_heads_as_wide_as_embeddings(self) -> bool {
-        self == Architecture::Lfm2
+        matches!(self, Architecture::Lfm2 | Architecture::Jamba)
     }
 
     pub(super) fn has_query_and_key_norms(self) -> bool {

@@ -18,7 +18,11 @@ pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
     match spec.architecture.recurrent_mixer() {
         Some(Mixer::DeltaNet) => push_delta_net_dimensions(&mut metadata, spec),
         Some(Mixer::ShortConv) => push_short_conv_dimensions(&mut metadata, spec),
-        Some(Mixer::Mamba2) => push_state_space_dimensions(&mut metadata, spec),
+        Some(Mixer::Mamba1) => push_state_space_dimensions(&mut metadata, spec),
+        Some(Mixer::Mamba2) => {
+            push_state_space_dimensions(&mut metadata, spec);
+            metadata.dimension("ssm.group_count", spec.state_space.n_groups);
+        }
         Some(Mixer::Attention) | None => {}
     }
     if spec.architecture.has_experts() {
@@ -59,7 +63,6 @@ fn push_state_space_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("ssm.inner_size", spec.inner_size());
     metadata.dimension("ssm.state_size", state_space.state_size);
     metadata.dimension("ssm.time_step_rank", state_space.time_step_rank);
-    metadata.dimension("ssm.group_count", state_space.n_groups);
 }
 
 /// Without a pattern: the loader gives every attention layer the window.
@@ -182,5 +185,14 @@ mod tests {
         assert!(metadata.has(|wanted| wanted.dimension("ssm.inner_size", 512)));
         assert!(metadata.has(|wanted| wanted.dimension("ssm.time_step_rank", 8)));
         assert!(metadata.has(|wanted| wanted.dimension("ssm.group_count", 1)));
+    }
+
+    #[test]
+    fn jamba_has_a_rank_of_time_steps_and_no_groups() {
+        let metadata = metadata_of(&small(Architecture::Jamba));
+        assert!(metadata.has(|wanted| wanted.integers("jamba.attention.head_count_kv", &[0, 0, 0, 2])));
+        assert!(metadata.has(|wanted| wanted.dimension("ssm.state_size", 16)));
+        assert!(metadata.has(|wanted| wanted.dimension("ssm.time_step_rank", 32)));
+        assert!(!metadata.has_key("ssm.group_count"));
     }
 }

@@ -81,14 +81,26 @@ pub struct DeltaNet {
 pub struct StateSpace {
     /// Size of the state of each inner dimension.
     pub state_size: u64,
-    /// Number of heads, which divides the inner size.
+    /// Mamba-1: rank of the time steps. Mamba-2: number of heads, which divides the inner size.
     pub time_step_rank: u64,
-    /// Number of groups of heads with the same B and C. Divides `time_step_rank`.
+    /// Mamba-2: number of groups of heads with the same B and C. Divides `time_step_rank`.
     pub n_groups: u64,
     /// Width of the causal convolution, in tokens.
     pub conv_kernel: u64,
     /// In hybrid architectures every n-th layer is an attention layer, the others are state-space layers.
     pub full_attention_interval: u64,
+}
+
+impl StateSpace {
+    /// The state and the heads of the real models: other backends support no other sizes. The rank is a row of
+    /// weights, so a multiple of the blocks of quantized types.
+    fn small(architecture: Architecture) -> StateSpace {
+        let (state_size, time_step_rank) = match architecture.recurrent_mixer() {
+            Some(Mixer::Mamba1) => (16, 32),
+            _ => (128, 8),
+        };
+        StateSpace { state_size, time_step_rank, n_groups: 1, conv_kernel: 4, full_attention_interval: 4 }
+    }
 }
 
 /// Dimensions of the short convolutions.
@@ -157,7 +169,7 @@ pub struct ModelSpec {
     pub delta_net: DeltaNet,
     /// Used by `Lfm2`.
     pub short_conv: ShortConv,
-    /// Used by `GraniteHybrid`.
+    /// Used by `GraniteHybrid` and `Jamba`.
     pub state_space: StateSpace,
     /// Used by `Qwen35Moe`, `Qwen3Next` and `GptOss`.
     pub experts: Experts,
@@ -191,14 +203,7 @@ impl ModelSpec {
                 full_attention_interval: 4,
             },
             short_conv: ShortConv { kernel: 3, full_attention_interval: 2, is_windowed: false },
-            // The state and the heads of the real models: other backends support no other sizes.
-            state_space: StateSpace {
-                state_size: 128,
-                time_step_rank: 8,
-                n_groups: 1,
-                conv_kernel: 4,
-                full_attention_interval: 4,
-            },
+            state_space: StateSpace::small(architecture),
             experts: Experts { count: 4, used: 2, n_ff: 128, n_ff_shared: 128 },
         }
     }
@@ -249,7 +254,7 @@ impl ModelSpec {
         match self.architecture.recurrent_mixer() {
             Some(Mixer::DeltaNet) => self.delta_net.full_attention_interval,
             Some(Mixer::ShortConv) => self.short_conv.full_attention_interval,
-            Some(Mixer::Mamba2) => self.state_space.full_attention_interval,
+            Some(Mixer::Mamba1 | Mixer::Mamba2) => self.state_space.full_attention_interval,
             Some(Mixer::Attention) | None => 1,
         }
     }

@@ -82,6 +82,7 @@ fn push_layer(list: &mut TensorList, mixer: Mixer) {
         Mixer::Attention => attention::push_attention(list),
         Mixer::DeltaNet => recurrent::push_delta_net(list),
         Mixer::ShortConv => recurrent::push_short_conv(list),
+        Mixer::Mamba1 => recurrent::push_mamba_1(list),
         Mixer::Mamba2 => recurrent::push_mamba_2(list),
     }
     if spec.architecture.has_norms_after_blocks() {

@@ -41,6 +41,24 @@ pub(super) fn push_short_conv(list: &mut TensorList) {
     list.matrix("shortconv.out_proj.weight", &[n_embd, n_embd]);
 }
 
+/// A decay for each number of the state. The projection in has the input of the convolution and the gate; x is then
+/// projected to the time steps, B and C.
+pub(super) fn push_mamba_1(list: &mut TensorList) {
+    let (n_embd, inner) = (list.spec.n_embd, list.spec.inner_size());
+    let StateSpace { state_size, time_step_rank: rank, conv_kernel, .. } = list.spec.state_space;
+    list.matrix("ssm_in.weight", &[n_embd, 2 * inner]);
+    push_conv(list, conv_kernel, inner);
+    list.matrix("ssm_x.weight", &[inner, rank + 2 * state_size]);
+    list.norm("ssm_dt_norm.weight", rank);
+    list.norm("ssm_b_norm.weight", state_size);
+    list.norm("ssm_c_norm.weight", state_size);
+    list.matrix("ssm_dt.weight", &[rank, inner]);
+    list.floats("ssm_dt.bias", &[inner], 0.0, 1.0);
+    push_decay(list, &[state_size, inner]);
+    list.floats("ssm_d", &[inner], 1.0, 0.1);
+    list.matrix("ssm_out.weight", &[inner, n_embd]);
+}
+
 /// One decay for each head. The projection in has the gate, the input of the convolution (x, B and C), and the time
 /// steps.
 pub(super) fn push_mamba_2(list: &mut TensorList) {

@@ -127,6 +127,29 @@ fn three_layers_in_four_of_granite_are_mamba_2() {
 }
 
 #[test]
+fn three_layers_in_four_of_jamba_are_mamba_1() {
+    let spec = small(Architecture::Jamba);
+    let mamba_1: [(&str, &[u64]); 12] = [
+        ("ssm_in.weight", &[EMBD, 2 * 512]),
+        ("ssm_conv1d.weight", &[4, 512]),
+        ("ssm_conv1d.bias", &[512]),
+        ("ssm_x.weight", &[512, 32 + 2 * 16]),
+        ("ssm_dt_norm.weight", &[32]),
+        ("ssm_b_norm.weight", &[16]),
+        ("ssm_c_norm.weight", &[16]),
+        ("ssm_dt.weight", &[32, 512]),
+        ("ssm_dt.bias", &[512]),
+        ("ssm_a", &[16, 512]),
+        ("ssm_d", &[512]),
+        ("ssm_out.weight", &[512, EMBD]),
+    ];
+    for layer in 0..3 {
+        assert_eq!(layer_of(&spec, layer), sorted(&[&NORMS, &mamba_1, &DENSE]), "layer {layer}");
+    }
+    assert_eq!(layer_of(&spec, 3), sorted(&[&NORMS, &ATTENTION, &DENSE]));
+}
+
+#[test]
 fn what_a_quantizer_leaves_alone_is_f32() {
     for architecture in Architecture::ALL {
         for tensor in tensors_of(&small(architecture)) {
