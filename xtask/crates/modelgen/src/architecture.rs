@@ -24,6 +24,8 @@ pub enum Architecture {
     GraniteHybrid,
     /// Mamba-1 and attention layers without positions, dense feed-forward.
     Jamba,
+    /// Mamba-2 layers alone: no attention, no feed-forward, no KV cache.
+    Mamba2,
 }
 
 /// The part of a layer that mixes tokens.
@@ -38,7 +40,7 @@ pub(super) enum Mixer {
 
 impl Architecture {
     /// Every architecture this module writes.
-    pub const ALL: [Architecture; 10] = [
+    pub const ALL: [Architecture; 11] = [
         Architecture::Llama,
         Architecture::Qwen3,
         Architecture::Gemma3,
@@ -49,6 +51,7 @@ impl Architecture {
         Architecture::Lfm2,
         Architecture::GraniteHybrid,
         Architecture::Jamba,
+        Architecture::Mamba2,
     ];
 
     /// The value of `general.architecture`.
@@ -64,6 +67,7 @@ impl Architecture {
             Architecture::Lfm2 => "lfm2",
             Architecture::GraniteHybrid => "granitehybrid",
             Architecture::Jamba => "jamba",
+            Architecture::Mamba2 => "mamba2",
         }
     }
 
@@ -77,10 +81,15 @@ impl Architecture {
         match self {
             _ if self.has_delta_net() => Some(Mixer::DeltaNet),
             Architecture::Lfm2 => Some(Mixer::ShortConv),
-            Architecture::GraniteHybrid => Some(Mixer::Mamba2),
+            Architecture::GraniteHybrid | Architecture::Mamba2 => Some(Mixer::Mamba2),
             Architecture::Jamba => Some(Mixer::Mamba1),
             _ => None,
         }
+    }
+
+    /// Whether there are attention layers; without them there is no feed-forward either.
+    pub(super) fn has_attention(self) -> bool {
+        self != Architecture::Mamba2
     }
 
     /// Whether the metadata tells attention layers by their number of key and value heads, which is 0 in the others.

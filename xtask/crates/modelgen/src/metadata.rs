@@ -37,6 +37,20 @@ fn push_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("context_length", spec.n_context);
     metadata.dimension("embedding_length", spec.n_embd);
     metadata.dimension("block_count", spec.n_layer);
+    match spec.architecture.has_attention() {
+        true => push_attention_dimensions(metadata, spec),
+        false => push_no_attention(metadata),
+    }
+    metadata.float(&metadata.own_key("attention.layer_norm_rms_epsilon"), 1e-6);
+}
+
+/// As llama.cpp's `conversion/mamba.py` writes them.
+fn push_no_attention(metadata: &mut Metadata) {
+    metadata.dimension("feed_forward_length", 0);
+    metadata.dimension("attention.head_count", 0);
+}
+
+fn push_attention_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("feed_forward_length", spec.n_ff);
     metadata.dimension("attention.head_count", spec.n_head);
     push_key_and_value_heads(metadata, spec);
@@ -44,7 +58,6 @@ fn push_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("attention.value_length", spec.head_dim);
     metadata.dimension("rope.dimension_count", spec.rope_dims());
     metadata.float(&metadata.own_key("rope.freq_base"), spec.rope_base.into());
-    metadata.float(&metadata.own_key("attention.layer_norm_rms_epsilon"), 1e-6);
 }
 
 fn push_key_and_value_heads(metadata: &mut Metadata, spec: &ModelSpec) {
@@ -194,5 +207,13 @@ mod tests {
         assert!(metadata.has(|wanted| wanted.dimension("ssm.state_size", 16)));
         assert!(metadata.has(|wanted| wanted.dimension("ssm.time_step_rank", 32)));
         assert!(!metadata.has_key("ssm.group_count"));
+    }
+
+    #[test]
+    fn mamba_2_has_no_heads_of_attention() {
+        let metadata = metadata_of(&small(Architecture::Mamba2));
+        assert!(metadata.has(|wanted| wanted.dimension("attention.head_count", 0)));
+        assert!(metadata.has(|wanted| wanted.dimension("ssm.group_count", 1)));
+        assert!(!metadata.has_key("attention.head_count_kv") && !metadata.has_key("rope.freq_base"));
     }
 }

@@ -169,7 +169,7 @@ pub struct ModelSpec {
     pub delta_net: DeltaNet,
     /// Used by `Lfm2`.
     pub short_conv: ShortConv,
-    /// Used by `GraniteHybrid` and `Jamba`.
+    /// Used by `GraniteHybrid`, `Jamba` and `Mamba2`.
     pub state_space: StateSpace,
     /// Used by `Qwen35Moe`, `Qwen3Next` and `GptOss`.
     pub experts: Experts,
@@ -240,8 +240,9 @@ impl ModelSpec {
     }
 
     pub(super) fn mixer(&self, layer: u64) -> Mixer {
+        let is_last_of_interval = (layer + 1).is_multiple_of(self.full_attention_interval());
         match self.architecture.recurrent_mixer() {
-            Some(mixer) if !(layer + 1).is_multiple_of(self.full_attention_interval()) => mixer,
+            Some(mixer) if !self.architecture.has_attention() || !is_last_of_interval => mixer,
             _ => Mixer::Attention,
         }
     }

@@ -89,6 +89,13 @@ fn push_layer(list: &mut TensorList, mixer: Mixer) {
         list.norm("post_attention_norm.weight", spec.n_embd);
         list.norm("post_ffw_norm.weight", spec.n_embd);
     }
+    if spec.architecture.has_attention() {
+        push_feed_forward(list);
+    }
+}
+
+fn push_feed_forward(list: &mut TensorList) {
+    let spec = list.spec;
     list.norm(spec.architecture.feed_forward_norm(), spec.n_embd);
     match spec.architecture.has_experts() {
         true => feed_forward::push_experts(list),

@@ -150,6 +150,15 @@ fn three_layers_in_four_of_jamba_are_mamba_1() {
 }
 
 #[test]
+fn mamba_2_has_nothing_but_mixers() {
+    let spec = small(Architecture::Mamba2);
+    let norm: [(&str, &[u64]); 1] = [("attn_norm.weight", &[EMBD])];
+    for layer in 0..spec.n_layer {
+        assert_eq!(layer_of(&spec, layer), sorted(&[&norm, &MAMBA_2]), "layer {layer}");
+    }
+}
+
+#[test]
 fn what_a_quantizer_leaves_alone_is_f32() {
     for architecture in Architecture::ALL {
         for tensor in tensors_of(&small(architecture)) {
