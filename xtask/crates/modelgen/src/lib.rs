@@ -62,7 +62,8 @@ fn check_spec(spec: &ModelSpec) -> io::Result<()> {
 /// A condition on the dimensions, and the problem if it does not hold.
 type Condition = (bool, &'static str);
 
-fn attention_conditions(spec: &ModelSpec) -> [Condition; 6] {
+fn attention_conditions(spec: &ModelSpec) -> [Condition; 7] {
+    let may_have_nextn = u64::from(spec.architecture == Architecture::Qwen35);
     [
         (spec.n_vocab >= SMALLEST_VOCAB, "n_vocab has no room for the byte tokens"),
         (
@@ -79,6 +80,7 @@ fn attention_conditions(spec: &ModelSpec) -> [Condition; 6] {
             spec.sliding_window.tokens > 0 && spec.sliding_window.full_attention_interval > 0,
             "the sliding window or its full_attention_interval is 0",
         ),
+        (spec.n_layer_nextn <= may_have_nextn, "this architecture has not as many nextn blocks"),
         (spec.experts.used <= spec.experts.count, "more experts are used than there are"),
     ]
 }
@@ -170,6 +172,19 @@ mod tests {
         let spec = ModelSpec { n_vocab: 100, ..ModelSpec::small(Architecture::Llama, WeightType::F32) };
         let error = write_random_model(&mut Vec::new(), &spec).expect_err("100 tokens are too few");
         assert!(error.to_string().contains("n_vocab"), "{error}");
+    }
+
+    #[test]
+    fn one_nextn_block_is_written_for_qwen35_alone() {
+        let with = |architecture, n_layer_nextn| ModelSpec {
+            n_layer_nextn,
+            ..ModelSpec::small(architecture, WeightType::F16)
+        };
+        assert!(write_random_model(&mut Vec::new(), &with(Architecture::Qwen35, 1)).is_ok());
+        for spec in [with(Architecture::Qwen35, 2), with(Architecture::Qwen3Next, 1)] {
+            let error = write_random_model(&mut Vec::new(), &spec).expect_err("llama.cpp would not load it");
+            assert!(error.to_string().contains("nextn"), "{error}");
+        }
     }
 
     fn names_of(spec: &ModelSpec) -> Vec<String> {

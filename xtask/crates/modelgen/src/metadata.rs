@@ -36,7 +36,10 @@ fn push_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("vocab_size", spec.n_vocab);
     metadata.dimension("context_length", spec.n_context);
     metadata.dimension("embedding_length", spec.n_embd);
-    metadata.dimension("block_count", spec.n_layer);
+    metadata.dimension("block_count", spec.n_layer + spec.n_layer_nextn);
+    if spec.n_layer_nextn > 0 {
+        metadata.dimension("nextn_predict_layers", spec.n_layer_nextn);
+    }
     match spec.architecture.has_attention() {
         true => push_attention_dimensions(metadata, spec),
         false => push_no_attention(metadata),
@@ -215,5 +218,15 @@ mod tests {
         assert!(metadata.has(|wanted| wanted.dimension("attention.head_count", 0)));
         assert!(metadata.has(|wanted| wanted.dimension("ssm.group_count", 1)));
         assert!(!metadata.has_key("attention.head_count_kv") && !metadata.has_key("rope.freq_base"));
+    }
+
+    #[test]
+    fn a_nextn_block_counts_as_a_block() {
+        let metadata = metadata_of(&ModelSpec::small_with_nextn(WeightType::F16));
+        assert!(metadata.has(|wanted| {
+            wanted.dimension("block_count", 5);
+            wanted.dimension("nextn_predict_layers", 1);
+        }));
+        assert!(!metadata_of(&small(Architecture::Qwen35)).has_key("nextn_predict_layers"));
     }
 }

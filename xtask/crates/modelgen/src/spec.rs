@@ -145,8 +145,10 @@ pub struct ModelSpec {
     pub weights: WeightType,
     /// Seed of the weights; the same seed gives the same weights.
     pub seed: u64,
-    /// Number of layers.
+    /// Number of layers, without `n_layer_nextn`.
     pub n_layer: u64,
+    /// Number of blocks after the layers that predict the token after the next (MTP), 0 or 1. Used by `Qwen35`.
+    pub n_layer_nextn: u64,
     /// Size of the residual stream.
     pub n_embd: u64,
     /// Hidden size of the dense feed-forward.
@@ -186,6 +188,7 @@ impl ModelSpec {
             weights,
             seed: 1,
             n_layer: 4,
+            n_layer_nextn: 0,
             n_embd: 256,
             n_ff: 512,
             n_vocab: 320,
@@ -213,6 +216,12 @@ impl ModelSpec {
     pub fn with_all_experts(mut self) -> ModelSpec {
         self.experts.used = self.experts.count;
         self
+    }
+
+    /// A small model that drafts for itself, with one block that predicts the token after the next (`--spec-type
+    /// draft-mtp`).
+    pub fn small_with_nextn(weights: WeightType) -> ModelSpec {
+        ModelSpec { n_layer_nextn: 1, ..ModelSpec::small(Architecture::Qwen35, weights) }
     }
 
     /// A small model with short convolutions whose attention layers attend to a window: the only architecture with a

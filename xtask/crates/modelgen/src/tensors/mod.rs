@@ -72,7 +72,21 @@ pub(super) fn tensors_of(spec: &ModelSpec) -> Vec<Tensor> {
         list.prefix = format!("blk.{layer}.");
         push_layer(&mut list, spec.mixer(layer));
     }
+    for layer in spec.n_layer..spec.n_layer + spec.n_layer_nextn {
+        list.prefix = format!("blk.{layer}.");
+        push_layer(&mut list, Mixer::Attention);
+        push_nextn(&mut list);
+    }
     list.tensors
+}
+
+/// Beside a layer of attention: the norms of the embedding and of the hidden state, and the projection of both. The
+/// embeddings, the norm and the matrix of the output are those of the model, which the loader allows.
+fn push_nextn(list: &mut TensorList) {
+    let n_embd = list.spec.n_embd;
+    list.matrix("nextn.eh_proj.weight", &[2 * n_embd, n_embd]);
+    list.norm("nextn.enorm.weight", n_embd);
+    list.norm("nextn.hnorm.weight", n_embd);
 }
 
 fn push_layer(list: &mut TensorList, mixer: Mixer) {

@@ -159,6 +159,25 @@ fn mamba_2_has_nothing_but_mixers() {
 }
 
 #[test]
+fn a_nextn_block_of_qwen35_is_an_attention_layer_with_three_tensors_more() {
+    let spec = ModelSpec::small_with_nextn(WeightType::Q8_0);
+    let rest: [(&str, &[u64]); 9] = [
+        ("attn_norm.weight", &[EMBD]),
+        ("post_attention_norm.weight", &[EMBD]),
+        ("attn_q.weight", &[EMBD, 2 * HEADS]),
+        ("attn_k.weight", &[EMBD, KV_HEADS]),
+        ("attn_v.weight", &[EMBD, KV_HEADS]),
+        ("attn_output.weight", &[HEADS, EMBD]),
+        ("nextn.eh_proj.weight", &[2 * EMBD, EMBD]),
+        ("nextn.enorm.weight", &[EMBD]),
+        ("nextn.hnorm.weight", &[EMBD]),
+    ];
+    assert_eq!(layer_of(&spec, 4), sorted(&[&HEAD_NORMS, &DENSE, &rest]));
+    let trunk = layer_of(&spec, 3);
+    assert!(!trunk.iter().any(|(name, _)| name.starts_with("nextn")), "{trunk:?}");
+}
+
+#[test]
 fn what_a_quantizer_leaves_alone_is_f32() {
     for architecture in Architecture::ALL {
         for tensor in tensors_of(&small(architecture)) {
