@@ -26,12 +26,15 @@ pub enum Architecture {
     Jamba,
     /// Mamba-2 layers alone: no attention, no feed-forward, no KV cache.
     Mamba2,
+    /// Multi-head latent attention (MLA), a dense first layer, then a mixture of experts.
+    DeepSeek2,
 }
 
 /// The part of a layer that mixes tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mixer {
     Attention,
+    LatentAttention,
     DeltaNet,
     ShortConv,
     Mamba1,
@@ -40,7 +43,7 @@ pub(super) enum Mixer {
 
 impl Architecture {
     /// Every architecture this module writes.
-    pub const ALL: [Architecture; 11] = [
+    pub const ALL: [Architecture; 12] = [
         Architecture::Llama,
         Architecture::Qwen3,
         Architecture::Gemma3,
@@ -52,6 +55,7 @@ impl Architecture {
         Architecture::GraniteHybrid,
         Architecture::Jamba,
         Architecture::Mamba2,
+        Architecture::DeepSeek2,
     ];
 
     /// The value of `general.architecture`.
@@ -68,6 +72,7 @@ impl Architecture {
             Architecture::GraniteHybrid => "granitehybrid",
             Architecture::Jamba => "jamba",
             Architecture::Mamba2 => "mamba2",
+            Architecture::DeepSeek2 => "deepseek2",
         }
     }
 
@@ -85,6 +90,11 @@ impl Architecture {
             Architecture::Jamba => Some(Mixer::Mamba1),
             _ => None,
         }
+    }
+
+    /// Mixer of the attention layers.
+    pub(super) fn attention_mixer(self) -> Mixer {
+        if self == Architecture::DeepSeek2 { Mixer::LatentAttention } else { Mixer::Attention }
     }
 
     /// Whether there are attention layers; without them there is no feed-forward either.
@@ -122,12 +132,23 @@ impl Architecture {
 
     /// Whether a router chooses among experts for each token.
     pub fn has_experts(self) -> bool {
-        matches!(self, Architecture::Qwen35Moe | Architecture::Qwen3Next | Architecture::GptOss)
+        let others = [Architecture::Qwen3Next, Architecture::GptOss, Architecture::DeepSeek2];
+        self == Architecture::Qwen35Moe || others.contains(&self)
+    }
+
+    /// Number of layers, from the first, that have a dense feed-forward before the layers with experts.
+    pub(super) fn n_leading_dense(self) -> u64 {
+        u64::from(self == Architecture::DeepSeek2)
     }
 
     /// Whether each token also uses an expert that is not chosen.
     pub(super) fn has_shared_expert(self) -> bool {
         self.has_experts() && self != Architecture::GptOss
+    }
+
+    /// Whether the shared expert is weighed by a router of its own.
+    pub(super) fn has_shared_expert_router(self) -> bool {
+        self.has_shared_expert() && self != Architecture::DeepSeek2
     }
 
     pub(super) fn has_rope_sections(self) -> bool {

@@ -28,7 +28,8 @@ use data::write_tensor_data;
 use header::{Metadata, encode_header};
 use metadata::metadata_of;
 pub use spec::{
-    DeltaNet, Experts, ModelSpec, SMALLEST_VOCAB, ShortConv, SlidingWindow, StateSpace, WeightType,
+    DeltaNet, Experts, LatentAttention, ModelSpec, SMALLEST_VOCAB, ShortConv, SlidingWindow, StateSpace,
+    WeightType,
 };
 use tensors::{Tensor, tensors_of};
 pub use vision::{VisionSpec, write_random_vision};
@@ -52,7 +53,8 @@ fn write_file(out: &mut dyn Write, metadata: &Metadata, tensors: &[Tensor], seed
 }
 
 fn check_spec(spec: &ModelSpec) -> io::Result<()> {
-    let conditions = [attention_conditions(spec).as_slice(), &recurrent_conditions(spec)].concat();
+    let conditions =
+        [&attention_conditions(spec)[..], &expert_conditions(spec), &recurrent_conditions(spec)].concat();
     match conditions.iter().find(|(holds, _)| !holds) {
         Some((_, problem)) => Err(invalid_input((*problem).to_owned())),
         None => Ok(()),
@@ -62,7 +64,7 @@ fn check_spec(spec: &ModelSpec) -> io::Result<()> {
 /// A condition on the dimensions, and the problem if it does not hold.
 type Condition = (bool, &'static str);
 
-fn attention_conditions(spec: &ModelSpec) -> [Condition; 7] {
+fn attention_conditions(spec: &ModelSpec) -> [Condition; 6] {
     let may_have_nextn = u64::from(spec.architecture == Architecture::Qwen35);
     [
         (spec.n_vocab >= SMALLEST_VOCAB, "n_vocab has no room for the byte tokens"),
@@ -81,7 +83,17 @@ fn attention_conditions(spec: &ModelSpec) -> [Condition; 7] {
             "the sliding window or its full_attention_interval is 0",
         ),
         (spec.n_layer_nextn <= may_have_nextn, "this architecture has not as many nextn blocks"),
-        (spec.experts.used <= spec.experts.count, "more experts are used than there are"),
+    ]
+}
+
+fn expert_conditions(spec: &ModelSpec) -> [Condition; 2] {
+    let Experts { count, used, n_ff, n_ff_shared } = spec.experts;
+    [
+        (used <= count, "more experts are used than there are"),
+        (
+            spec.architecture != Architecture::DeepSeek2 || n_ff_shared.is_multiple_of(n_ff),
+            "the shared expert is not as large as several others",
+        ),
     ]
 }
 

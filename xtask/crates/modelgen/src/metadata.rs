@@ -1,8 +1,8 @@
 //! The metadata of each architecture: dimensions and tokenizer.
 
-use super::architecture::Mixer;
+use super::architecture::{Architecture, Mixer};
 use super::header::Metadata;
-use super::spec::{ModelSpec, SMALLEST_VOCAB};
+use super::spec::{LatentAttention, ModelSpec, SMALLEST_VOCAB};
 
 pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
     let mut metadata = Metadata::new(spec.architecture.name());
@@ -23,7 +23,7 @@ pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
             push_state_space_dimensions(&mut metadata, spec);
             metadata.dimension("ssm.group_count", spec.state_space.n_groups);
         }
-        Some(Mixer::Attention) | None => {}
+        Some(Mixer::Attention | Mixer::LatentAttention) | None => {}
     }
     if spec.architecture.has_experts() {
         push_expert_dimensions(&mut metadata, spec);
@@ -56,9 +56,10 @@ fn push_no_attention(metadata: &mut Metadata) {
 fn push_attention_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("feed_forward_length", spec.n_ff);
     metadata.dimension("attention.head_count", spec.n_head);
-    push_key_and_value_heads(metadata, spec);
-    metadata.dimension("attention.key_length", spec.head_dim);
-    metadata.dimension("attention.value_length", spec.head_dim);
+    match spec.architecture.attention_mixer() {
+        Mixer::LatentAttention => push_latent_attention(metadata, &spec.latent),
+        _ => push_key_and_value_heads(metadata, spec),
+    }
     metadata.dimension("rope.dimension_count", spec.rope_dims());
     metadata.float(&metadata.own_key("rope.freq_base"), spec.rope_base.into());
 }
@@ -71,6 +72,20 @@ fn push_key_and_value_heads(metadata: &mut Metadata, spec: &ModelSpec) {
     } else {
         metadata.dimension("attention.head_count_kv", spec.n_head_kv);
     }
+    metadata.dimension("attention.key_length", spec.head_dim);
+    metadata.dimension("attention.value_length", spec.head_dim);
+}
+
+/// To the KV cache there is one head: its key is the latent vector and the rotated part, its value the latent vector.
+/// The sizes of the heads that are computed from it have keys of their own.
+fn push_latent_attention(metadata: &mut Metadata, latent: &LatentAttention) {
+    metadata.dimension("attention.head_count_kv", 1);
+    metadata.dimension("attention.key_length", latent.kv_lora_rank + latent.rope_dim);
+    metadata.dimension("attention.value_length", latent.kv_lora_rank);
+    metadata.dimension("attention.key_length_mla", latent.nope_dim + latent.rope_dim);
+    metadata.dimension("attention.value_length_mla", latent.value_dim);
+    metadata.dimension("attention.q_lora_rank", latent.q_lora_rank);
+    metadata.dimension("attention.kv_lora_rank", latent.kv_lora_rank);
 }
 
 fn push_state_space_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
@@ -115,7 +130,10 @@ fn push_expert_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("expert_count", experts.count);
     metadata.dimension("expert_used_count", experts.used);
     metadata.dimension("expert_feed_forward_length", experts.n_ff);
-    if spec.architecture.has_shared_expert() {
+    if spec.architecture == Architecture::DeepSeek2 {
+        metadata.dimension("leading_dense_block_count", spec.architecture.n_leading_dense());
+        metadata.dimension("expert_shared_count", experts.n_ff_shared / experts.n_ff);
+    } else if spec.architecture.has_shared_expert() {
         metadata.dimension("expert_shared_feed_forward_length", experts.n_ff_shared);
     }
 }
@@ -159,7 +177,6 @@ fn token_kind(token: u64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::architecture::Architecture;
     use crate::spec::WeightType;
 
     fn small(architecture: Architecture) -> ModelSpec {
@@ -228,5 +245,23 @@ mod tests {
             wanted.dimension("nextn_predict_layers", 1);
         }));
         assert!(!metadata_of(&small(Architecture::Qwen35)).has_key("nextn_predict_layers"));
+    }
+
+    #[test]
+    fn the_cache_of_deepseek2_has_one_head_and_its_attention_four() {
+        let metadata = metadata_of(&small(Architecture::DeepSeek2));
+        assert!(metadata.has(|wanted| {
+            wanted.dimension("attention.head_count", 4);
+            wanted.dimension("attention.head_count_kv", 1);
+            wanted.dimension("attention.key_length", 192);
+            wanted.dimension("attention.value_length", 128);
+            wanted.dimension("attention.key_length_mla", 128);
+            wanted.dimension("attention.value_length_mla", 64);
+        }));
+        assert!(metadata.has(|wanted| wanted.dimension("rope.dimension_count", 64)));
+        assert!(metadata.has(|wanted| {
+            wanted.dimension("leading_dense_block_count", 1);
+            wanted.dimension("expert_shared_count", 1);
+        }));
     }
 }

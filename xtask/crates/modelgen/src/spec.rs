@@ -114,6 +114,22 @@ pub struct ShortConv {
     pub is_windowed: bool,
 }
 
+/// Dimensions of multi-head latent attention. The KV cache has one row for all heads: the latent vector, of which keys
+/// and values are projections, and the rotated part of the keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatentAttention {
+    /// Size of the latent vector of queries.
+    pub q_lora_rank: u64,
+    /// Size of the latent vector of keys and values.
+    pub kv_lora_rank: u64,
+    /// Rotated dimensions of a key, which all heads share.
+    pub rope_dim: u64,
+    /// Dimensions of a key without a position.
+    pub nope_dim: u64,
+    /// Size of a value.
+    pub value_dim: u64,
+}
+
 /// Sliding-window attention.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
@@ -132,7 +148,7 @@ pub struct Experts {
     pub used: u64,
     /// Hidden size of one expert.
     pub n_ff: u64,
-    /// Hidden size of the shared expert, for architectures that have one.
+    /// Hidden size of the shared expert, for architectures that have one; for `DeepSeek2` a multiple of `n_ff`.
     pub n_ff_shared: u64,
 }
 
@@ -169,11 +185,13 @@ pub struct ModelSpec {
     pub sliding_window: SlidingWindow,
     /// Used by `Qwen35`, `Qwen35Moe` and `Qwen3Next`.
     pub delta_net: DeltaNet,
+    /// Used by `DeepSeek2`, instead of `n_head_kv` and `head_dim`.
+    pub latent: LatentAttention,
     /// Used by `Lfm2`.
     pub short_conv: ShortConv,
     /// Used by `GraniteHybrid`, `Jamba` and `Mamba2`.
     pub state_space: StateSpace,
-    /// Used by `Qwen35Moe`, `Qwen3Next` and `GptOss`.
+    /// Used by `Qwen35Moe`, `Qwen3Next`, `GptOss` and `DeepSeek2`.
     pub experts: Experts,
 }
 
@@ -204,6 +222,13 @@ impl ModelSpec {
                 n_value_heads: 8,
                 conv_kernel: 4,
                 full_attention_interval: 4,
+            },
+            latent: LatentAttention {
+                q_lora_rank: 64,
+                kv_lora_rank: 128,
+                rope_dim: 64,
+                nope_dim: 64,
+                value_dim: 64,
             },
             short_conv: ShortConv { kernel: 3, full_attention_interval: 2, is_windowed: false },
             state_space: StateSpace::small(architecture),
@@ -252,12 +277,12 @@ impl ModelSpec {
         let is_last_of_interval = (layer + 1).is_multiple_of(self.full_attention_interval());
         match self.architecture.recurrent_mixer() {
             Some(mixer) if !self.architecture.has_attention() || !is_last_of_interval => mixer,
-            _ => Mixer::Attention,
+            _ => self.architecture.attention_mixer(),
         }
     }
 
     pub(super) fn is_attention_layer(&self, layer: u64) -> bool {
-        self.mixer(layer) == Mixer::Attention
+        self.mixer(layer) == self.architecture.attention_mixer()
     }
 
     fn full_attention_interval(&self) -> u64 {
@@ -265,13 +290,22 @@ impl ModelSpec {
             Some(Mixer::DeltaNet) => self.delta_net.full_attention_interval,
             Some(Mixer::ShortConv) => self.short_conv.full_attention_interval,
             Some(Mixer::Mamba1 | Mixer::Mamba2) => self.state_space.full_attention_interval,
-            Some(Mixer::Attention) | None => 1,
+            Some(Mixer::Attention | Mixer::LatentAttention) | None => 1,
         }
     }
 
-    /// Rotated dimensions of a head: a quarter in architectures with delta nets, all in the others.
+    pub(super) fn has_experts_in(&self, layer: u64) -> bool {
+        self.architecture.has_experts() && layer >= self.architecture.n_leading_dense()
+    }
+
+    /// Rotated dimensions of a head: a quarter in architectures with delta nets, a part of its own in latent attention,
+    /// all in the others.
     pub(super) fn rope_dims(&self) -> u64 {
-        if self.architecture.has_delta_net() { self.head_dim / 4 } else { self.head_dim }
+        match self.architecture.attention_mixer() {
+            Mixer::LatentAttention => self.latent.rope_dim,
+            _ if self.architecture.has_delta_net() => self.head_dim / 4,
+            _ => self.head_dim,
+        }
     }
 
     pub(super) fn value_dim(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The tensors of attention.
 
 use super::TensorList;
-use crate::spec::ModelSpec;
+use crate::spec::{LatentAttention, ModelSpec};
 
 pub(super) fn push_attention(list: &mut TensorList) {
     let spec = list.spec;
@@ -40,4 +40,19 @@ fn push_biases_and_sinks(list: &mut TensorList) {
 /// a few of them.
 fn query_norm(spec: &ModelSpec) -> f32 {
     if spec.architecture.has_delta_net() { 1.0 } else { 2.0 }
+}
+
+/// Multi-head latent attention in the form that computes with the latent vectors themselves: the projections of keys
+/// and values are separate, and the one of keys is transposed.
+pub(super) fn push_latent_attention(list: &mut TensorList) {
+    let (n_embd, n_head) = (list.spec.n_embd, list.spec.n_head);
+    let LatentAttention { q_lora_rank, kv_lora_rank, rope_dim, nope_dim, value_dim } = list.spec.latent;
+    list.matrix("attn_q_a.weight", &[n_embd, q_lora_rank]);
+    list.norm("attn_q_a_norm.weight", q_lora_rank);
+    list.matrix("attn_q_b.weight", &[q_lora_rank, n_head * (nope_dim + rope_dim)]);
+    list.matrix("attn_kv_a_mqa.weight", &[n_embd, kv_lora_rank + rope_dim]);
+    list.norm("attn_kv_a_norm.weight", kv_lora_rank);
+    list.matrix("attn_k_b.weight", &[nope_dim, kv_lora_rank, n_head]);
+    list.matrix("attn_v_b.weight", &[kv_lora_rank, value_dim, n_head]);
+    list.matrix("attn_output.weight", &[n_head * value_dim, n_embd]);
 }

@@ -20,8 +20,10 @@ pub(super) fn push_experts(list: &mut TensorList) {
     if list.spec.architecture.has_biases_and_sinks() {
         push_expert_biases(list);
     }
-    if list.spec.architecture.has_shared_expert() {
+    if list.spec.architecture.has_shared_expert_router() {
         list.floats("ffn_gate_inp_shexp.weight", &[n_embd], 0.0, (3.0 / n_embd as f32).sqrt());
+    }
+    if list.spec.architecture.has_shared_expert() {
         list.matrix("ffn_gate_shexp.weight", &[n_embd, n_ff_shared]);
         list.matrix("ffn_up_shexp.weight", &[n_embd, n_ff_shared]);
         list.matrix("ffn_down_shexp.weight", &[n_ff_shared, n_embd]);

@@ -70,11 +70,11 @@ pub(super) fn tensors_of(spec: &ModelSpec) -> Vec<Tensor> {
     list.matrix("output.weight", &[spec.n_embd, spec.n_vocab]);
     for layer in 0..spec.n_layer {
         list.prefix = format!("blk.{layer}.");
-        push_layer(&mut list, spec.mixer(layer));
+        push_layer(&mut list, layer, spec.mixer(layer));
     }
     for layer in spec.n_layer..spec.n_layer + spec.n_layer_nextn {
         list.prefix = format!("blk.{layer}.");
-        push_layer(&mut list, Mixer::Attention);
+        push_layer(&mut list, layer, Mixer::Attention);
         push_nextn(&mut list);
     }
     list.tensors
@@ -89,11 +89,12 @@ fn push_nextn(list: &mut TensorList) {
     list.norm("nextn.hnorm.weight", n_embd);
 }
 
-fn push_layer(list: &mut TensorList, mixer: Mixer) {
+fn push_layer(list: &mut TensorList, layer: u64, mixer: Mixer) {
     let spec = list.spec;
     list.norm("attn_norm.weight", spec.n_embd);
     match mixer {
         Mixer::Attention => attention::push_attention(list),
+        Mixer::LatentAttention => attention::push_latent_attention(list),
         Mixer::DeltaNet => recurrent::push_delta_net(list),
         Mixer::ShortConv => recurrent::push_short_conv(list),
         Mixer::Mamba1 => recurrent::push_mamba_1(list),
@@ -104,14 +105,14 @@ fn push_layer(list: &mut TensorList, mixer: Mixer) {
         list.norm("post_ffw_norm.weight", spec.n_embd);
     }
     if spec.architecture.has_attention() {
-        push_feed_forward(list);
+        push_feed_forward(list, layer);
     }
 }
 
-fn push_feed_forward(list: &mut TensorList) {
+fn push_feed_forward(list: &mut TensorList, layer: u64) {
     let spec = list.spec;
     list.norm(spec.architecture.feed_forward_norm(), spec.n_embd);
-    match spec.architecture.has_experts() {
+    match spec.has_experts_in(layer) {
         true => feed_forward::push_experts(list),
         false => feed_forward::push_dense_feed_forward(list),
     }

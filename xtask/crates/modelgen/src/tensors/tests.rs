@@ -178,6 +178,31 @@ fn a_nextn_block_of_qwen35_is_an_attention_layer_with_three_tensors_more() {
 }
 
 #[test]
+fn deepseek2_has_latent_attention_and_experts_from_the_second_layer() {
+    let spec = small(Architecture::DeepSeek2);
+    let latent: [(&str, &[u64]); 8] = [
+        ("attn_q_a.weight", &[EMBD, 64]),
+        ("attn_q_a_norm.weight", &[64]),
+        ("attn_q_b.weight", &[64, 4 * 128]),
+        ("attn_kv_a_mqa.weight", &[EMBD, 128 + 64]),
+        ("attn_kv_a_norm.weight", &[128]),
+        ("attn_k_b.weight", &[64, 128, 4]),
+        ("attn_v_b.weight", &[128, 64, 4]),
+        ("attn_output.weight", &[4 * 64, EMBD]),
+    ];
+    let shared: [(&str, &[u64]); 3] = [
+        ("ffn_gate_shexp.weight", &[EMBD, 128]),
+        ("ffn_up_shexp.weight", &[EMBD, 128]),
+        ("ffn_down_shexp.weight", &[128, EMBD]),
+    ];
+    assert_eq!(layer_of(&spec, 0), sorted(&[&NORMS, &latent, &DENSE]));
+    for layer in 1..spec.n_layer {
+        let expected = sorted(&[&NORMS, &latent, &EXPERTS, &shared]);
+        assert_eq!(layer_of(&spec, layer), expected, "layer {layer}");
+    }
+}
+
+#[test]
 fn what_a_quantizer_leaves_alone_is_f32() {
     for architecture in Architecture::ALL {
         for tensor in tensors_of(&small(architecture)) {
