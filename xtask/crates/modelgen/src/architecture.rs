@@ -28,6 +28,8 @@ pub enum Architecture {
     Mamba2,
     /// Multi-head latent attention (MLA), a dense first layer, then a mixture of experts.
     DeepSeek2,
+    /// As `Llama`, with biases of queries, keys and values, and positions of time, height and width (M-RoPE).
+    Qwen2Vl,
 }
 
 /// The part of a layer that mixes tokens.
@@ -43,7 +45,7 @@ pub(super) enum Mixer {
 
 impl Architecture {
     /// Every architecture this module writes.
-    pub const ALL: [Architecture; 12] = [
+    pub const ALL: [Architecture; 13] = [
         Architecture::Llama,
         Architecture::Qwen3,
         Architecture::Gemma3,
@@ -56,6 +58,7 @@ impl Architecture {
         Architecture::Jamba,
         Architecture::Mamba2,
         Architecture::DeepSeek2,
+        Architecture::Qwen2Vl,
     ];
 
     /// The value of `general.architecture`.
@@ -73,6 +76,7 @@ impl Architecture {
             Architecture::Jamba => "jamba",
             Architecture::Mamba2 => "mamba2",
             Architecture::DeepSeek2 => "deepseek2",
+            Architecture::Qwen2Vl => "qwen2vl",
         }
     }
 
@@ -109,7 +113,7 @@ impl Architecture {
 
     /// Whether the loader takes `n_embd` for the size of all query heads.
     pub(super) fn has_heads_as_wide_as_embeddings(self) -> bool {
-        matches!(self, Architecture::Lfm2 | Architecture::Jamba)
+        matches!(self, Architecture::Lfm2 | Architecture::Jamba | Architecture::Qwen2Vl)
     }
 
     pub(super) fn has_query_and_key_norms(self) -> bool {
@@ -125,7 +129,11 @@ impl Architecture {
         self == Architecture::Gemma3
     }
 
-    /// Whether attention and the experts have biases, and attention has a sink for each head.
+    pub(super) fn has_query_biases(self) -> bool {
+        matches!(self, Architecture::GptOss | Architecture::Qwen2Vl)
+    }
+
+    /// Whether the output of attention and the experts have biases, and attention has a sink for each head.
     pub(super) fn has_biases_and_sinks(self) -> bool {
         self == Architecture::GptOss
     }
@@ -152,7 +160,7 @@ impl Architecture {
     }
 
     pub(super) fn has_rope_sections(self) -> bool {
-        matches!(self, Architecture::Qwen35 | Architecture::Qwen35Moe)
+        matches!(self, Architecture::Qwen35 | Architecture::Qwen35Moe | Architecture::Qwen2Vl)
     }
 
     /// Name of the norm before the output; LFM2's is wrong in llama.cpp, and stays for compatibility.

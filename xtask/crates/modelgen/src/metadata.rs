@@ -25,6 +25,10 @@ pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
         }
         Some(Mixer::Attention | Mixer::LatentAttention) | None => {}
     }
+    if spec.architecture.has_rope_sections() {
+        let sections = rope_sections(spec.rope_dims());
+        metadata.integers(&metadata.own_key("rope.dimension_sections"), &sections);
+    }
     if spec.architecture.has_experts() {
         push_expert_dimensions(&mut metadata, spec);
     }
@@ -112,10 +116,6 @@ fn push_delta_net_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("ssm.group_count", delta_net.n_key_heads);
     metadata.dimension("ssm.time_step_rank", delta_net.n_value_heads);
     metadata.dimension("ssm.inner_size", spec.value_dim());
-    if spec.architecture.has_rope_sections() {
-        let sections = rope_sections(spec.rope_dims());
-        metadata.integers(&metadata.own_key("rope.dimension_sections"), &sections);
-    }
 }
 
 /// Time, height and width share the rotated pairs; the fourth section is unused.
@@ -263,5 +263,13 @@ mod tests {
             wanted.dimension("leading_dense_block_count", 1);
             wanted.dimension("expert_shared_count", 1);
         }));
+    }
+
+    #[test]
+    fn the_sections_of_qwen2vl_share_the_pairs_of_a_head() {
+        let metadata = metadata_of(&small(Architecture::Qwen2Vl));
+        let sections = [12, 10, 10, 0];
+        assert_eq!(sections.iter().sum::<i32>(), 64 / 2);
+        assert!(metadata.has(|wanted| wanted.integers("qwen2vl.rope.dimension_sections", &sections)));
     }
 }

@@ -17,22 +17,16 @@ pub(super) fn push_attention(list: &mut TensorList) {
         list.floats("attn_q_norm.weight", &[spec.head_dim], query_norm(spec), 0.1);
         list.norm("attn_k_norm.weight", spec.head_dim);
     }
-    if spec.architecture.has_biases_and_sinks() {
-        push_biases_and_sinks(list);
+    if spec.architecture.has_query_biases() {
+        list.bias("attn_q.bias", &[heads]);
+        list.bias("attn_k.bias", &[kv_heads]);
+        list.bias("attn_v.bias", &[kv_heads]);
     }
-}
-
-/// As llama.cpp's `src/models/openai-moe.cpp`. The biases of queries, keys and values are optional there, but the real models have
-/// them.
-fn push_biases_and_sinks(list: &mut TensorList) {
-    let spec = list.spec;
-    let kv_heads = spec.head_dim * spec.n_head_kv;
-    list.bias("attn_q.bias", &[spec.head_dim * spec.n_head]);
-    list.bias("attn_k.bias", &[kv_heads]);
-    list.bias("attn_v.bias", &[kv_heads]);
-    list.bias("attn_output.bias", &[spec.n_embd]);
-    // The logit of a sink, among scores of variance 1: large enough to take a noticeable share from a small window.
-    list.floats("attn_sinks.weight", &[spec.n_head], 2.0, 1.0);
+    if spec.architecture.has_biases_and_sinks() {
+        list.bias("attn_output.bias", &[spec.n_embd]);
+        // The logit of a sink, among scores of variance 1: large enough to take a noticeable share from a small window.
+        list.floats("attn_sinks.weight", &[spec.n_head], 2.0, 1.0);
+    }
 }
 
 /// Mean weight of the query norm, which sets the spread of the attention scores of normalized noise. With 1, a token

@@ -203,6 +203,17 @@ fn deepseek2_has_latent_attention_and_experts_from_the_second_layer() {
 }
 
 #[test]
+fn qwen2vl_has_biases_of_queries_keys_and_values_alone() {
+    let spec = small(Architecture::Qwen2Vl);
+    let biases: [(&str, &[u64]); 3] =
+        [("attn_q.bias", &[HEADS]), ("attn_k.bias", &[KV_HEADS]), ("attn_v.bias", &[KV_HEADS])];
+    for layer in 0..spec.n_layer {
+        let expected = sorted(&[&NORMS, &ATTENTION, &biases, &DENSE]);
+        assert_eq!(layer_of(&spec, layer), expected, "layer {layer}");
+    }
+}
+
+#[test]
 fn what_a_quantizer_leaves_alone_is_f32() {
     for architecture in Architecture::ALL {
         for tensor in tensors_of(&small(architecture)) {
