@@ -32,7 +32,7 @@ pub use spec::{
     WeightType,
 };
 use tensors::{Tensor, tensors_of};
-pub use vision::{VisionSpec, write_random_vision};
+pub use vision::{Projector, VisionSpec, write_random_vision};
 
 /// Writes the model of `spec` to `out` as GGUF version 3.
 ///

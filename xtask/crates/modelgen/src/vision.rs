@@ -7,12 +7,24 @@ use super::spec::WeightType;
 use super::tensors::Tensor;
 use super::write_file;
 
-/// The dimensions of a vision encoder. An image becomes `(image_size / patch_size)^2` tokens.
+/// The part that turns patches into embeddings of the model, and the encoder before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Projector {
+    /// LLaVA's: a token for each patch of an image that is resized to a fixed size.
+    Llava,
+    /// Qwen2-VL's: a token for four patches of an image that keeps its size. The model gets its width and height too.
+    Qwen2Vl,
+}
+
+/// The dimensions of a vision encoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisionSpec {
+    /// The projector; it determines the encoder.
+    pub projector: Projector,
     /// Embedding size of the model that reads the image.
     pub n_embd_of_model: u64,
-    /// Width and height, in pixels, to which every image is resized.
+    /// `Llava`: width and height, in pixels, to which every image is resized. `Qwen2Vl`: not used by llama.cpp, but
+    /// required; images keep their size, up to a multiple of two patches.
     pub image_size: u64,
     /// Width and height of a patch, in pixels.
     pub patch_size: u64,
@@ -25,17 +37,59 @@ pub struct VisionSpec {
 impl VisionSpec {
     /// An encoder with 100 tokens for each image, which is not a multiple of the KV cache's block size.
     pub fn small(n_embd_of_model: u64) -> VisionSpec {
-        VisionSpec { n_embd_of_model, image_size: 80, patch_size: 8, n_embd: 64, seed: 1 }
+        VisionSpec {
+            projector: Projector::Llava,
+            n_embd_of_model,
+            image_size: 80,
+            patch_size: 8,
+            n_embd: 64,
+            seed: 1,
+        }
     }
 
-    /// Number of tokens of an image.
+    /// An encoder for [`Architecture::Qwen2Vl`](crate::Architecture::Qwen2Vl), with 100 tokens, 10 in a row, for an
+    /// image of 40 by 40 pixels.
+    pub fn small_qwen2vl(n_embd_of_model: u64) -> VisionSpec {
+        VisionSpec {
+            projector: Projector::Qwen2Vl,
+            image_size: 40,
+            patch_size: 2,
+            ..VisionSpec::small(n_embd_of_model)
+        }
+    }
+
+    /// Number of tokens of an image of `image_size` by `image_size` pixels.
     pub fn tokens(&self) -> u64 {
+        let patches_of_a_token = match self.projector {
+            Projector::Llava => 1,
+            Projector::Qwen2Vl => MERGED,
+        };
+        self.patches() / patches_of_a_token
+    }
+
+    fn patches(&self) -> u64 {
         (self.image_size / self.patch_size).pow(2)
+    }
+
+    /// Layers of the encoder. LLaVA's last one is not computed. Qwen2-VL's warm-up has 8,464 patches, so one must do.
+    fn layers(&self) -> u64 {
+        match self.projector {
+            Projector::Llava => 2,
+            Projector::Qwen2Vl => 1,
+        }
+    }
+
+    /// The value of `clip.projector_type`.
+    fn projector_name(&self) -> &'static str {
+        match self.projector {
+            Projector::Llava => "mlp",
+            Projector::Qwen2Vl => "qwen2vl_merger",
+        }
     }
 }
 
-/// Layers of the encoder; the last one is not computed, as in LLaVA.
-const LAYERS: u64 = 2;
+/// Patches that Qwen2-VL's projector merges into a token: two by two.
+const MERGED: u64 = 4;
 
 /// Writes the vision encoder of `spec` to `out` as GGUF version 3, for llama.cpp's `--mmproj`.
 ///
@@ -50,12 +104,12 @@ fn metadata_of(spec: &VisionSpec) -> Metadata {
     let mut metadata = Metadata::new("clip");
     metadata.text("general.name", "random vision encoder");
     metadata.boolean("clip.has_vision_encoder", true);
-    metadata.text("clip.projector_type", "mlp");
+    metadata.text("clip.projector_type", spec.projector_name());
     metadata.dimension("vision.image_size", spec.image_size);
     metadata.dimension("vision.patch_size", spec.patch_size);
     metadata.dimension("vision.embedding_length", spec.n_embd);
     metadata.dimension("vision.feed_forward_length", 4 * spec.n_embd);
-    metadata.dimension("vision.block_count", LAYERS);
+    metadata.dimension("vision.block_count", spec.layers());
     metadata.dimension("vision.attention.head_count", 4);
     metadata.dimension("vision.projection_dim", spec.n_embd_of_model);
     metadata.float("clip.vision.attention.layer_norm_epsilon", 1e-6);
@@ -65,17 +119,45 @@ fn metadata_of(spec: &VisionSpec) -> Metadata {
 }
 
 fn tensors_of(spec: &VisionSpec) -> Vec<Tensor> {
+    let mut tensors = match spec.projector {
+        Projector::Llava => llava_tensors(spec),
+        Projector::Qwen2Vl => qwen2vl_tensors(spec),
+    };
+    for layer in 0..spec.layers() {
+        tensors.extend(layer_tensors(layer, spec.n_embd));
+        if spec.projector == Projector::Qwen2Vl {
+            tensors.extend(layer_biases(layer, spec.n_embd));
+        }
+    }
+    tensors
+}
+
+fn llava_tensors(spec: &VisionSpec) -> Vec<Tensor> {
     let embd = spec.n_embd;
-    let mut tensors = vec![
+    vec![
         matrix("v.patch_embd.weight", &[spec.patch_size, spec.patch_size, 3, embd]),
-        matrix("v.position_embd.weight", &[embd, spec.tokens()]),
+        matrix("v.position_embd.weight", &[embd, spec.patches()]),
         matrix("mm.0.weight", &[embd, spec.n_embd_of_model]),
         vector("mm.0.bias", spec.n_embd_of_model, 0.0),
         matrix("mm.2.weight", &[spec.n_embd_of_model, spec.n_embd_of_model]),
         vector("mm.2.bias", spec.n_embd_of_model, 0.0),
-    ];
-    tensors.extend((0..LAYERS).flat_map(|layer| layer_tensors(layer, embd)));
-    tensors
+    ]
+}
+
+/// Two convolutions, one for each frame of a video or both for an image, and no position embeddings: positions are
+/// rotary.
+fn qwen2vl_tensors(spec: &VisionSpec) -> Vec<Tensor> {
+    let (embd, merged) = (spec.n_embd, MERGED * spec.n_embd);
+    vec![
+        matrix("v.patch_embd.weight", &[spec.patch_size, spec.patch_size, 3, embd]),
+        matrix("v.patch_embd.weight.1", &[spec.patch_size, spec.patch_size, 3, embd]),
+        vector("v.post_ln.weight", embd, 1.0),
+        vector("v.post_ln.bias", embd, 0.0),
+        matrix("mm.0.weight", &[merged, merged]),
+        vector("mm.0.bias", merged, 0.0),
+        matrix("mm.2.weight", &[merged, spec.n_embd_of_model]),
+        vector("mm.2.bias", spec.n_embd_of_model, 0.0),
+    ]
 }
 
 fn layer_tensors(layer: u64, embd: u64) -> Vec<Tensor> {
@@ -88,6 +170,15 @@ fn layer_tensors(layer: u64, embd: u64) -> Vec<Tensor> {
         tensors.push(vector(&name(&format!("{norm}.weight")), embd, 1.0));
         tensors.push(vector(&name(&format!("{norm}.bias")), embd, 0.0));
     }
+    tensors
+}
+
+/// The biases of queries, keys and values are added without asking whether there are any.
+fn layer_biases(layer: u64, embd: u64) -> Vec<Tensor> {
+    let bias = |rest: &str, size| vector(&format!("v.blk.{layer}.{rest}.bias"), size, 0.0);
+    let mut tensors: Vec<Tensor> =
+        ["attn_q", "attn_k", "attn_v", "attn_out", "ffn_down"].map(|rest| bias(rest, embd)).into();
+    tensors.push(bias("ffn_up", 4 * embd));
     tensors
 }
 
@@ -110,17 +201,57 @@ mod tests {
     use super::*;
     use crate::header::{encode_header, padding_after};
 
+    fn dims_of(spec: &VisionSpec, name: &str) -> Option<Vec<u64>> {
+        tensors_of(spec).into_iter().find(|one| one.name == name).map(|one| one.dims)
+    }
+
     #[test]
-    fn an_encoder_has_the_announced_size_and_a_place_for_each_patch() {
-        let spec = VisionSpec::small(256);
-        let tensors = tensors_of(&spec);
-        let data: u64 = tensors.iter().map(|one| one.bytes() + padding_after(one.bytes())).sum();
-        let header = encode_header(&metadata_of(&spec), &tensors).len() as u64;
-        let mut bytes = Vec::new();
-        write_random_vision(&mut bytes, &spec).expect("writing to memory succeeds");
-        assert_eq!(bytes.len() as u64, header + data);
-        let places =
-            tensors.iter().find(|one| one.name == "v.position_embd.weight").map(|one| one.dims.clone());
-        assert_eq!(places, Some(vec![64, 100]));
+    fn an_encoder_has_the_announced_size_and_the_same_bytes_each_time() {
+        for spec in [VisionSpec::small(256), VisionSpec::small_qwen2vl(256)] {
+            let tensors = tensors_of(&spec);
+            let data: u64 = tensors.iter().map(|one| one.bytes() + padding_after(one.bytes())).sum();
+            let header = encode_header(&metadata_of(&spec), &tensors).len() as u64;
+            let written = || {
+                let mut bytes = Vec::new();
+                write_random_vision(&mut bytes, &spec).expect("writing to memory succeeds");
+                bytes
+            };
+            assert_eq!(written().len() as u64, header + data, "{spec:?}");
+            assert_eq!(written(), written(), "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn an_image_has_100_tokens() {
+        assert_eq!(VisionSpec::small(256).tokens(), 100);
+        assert_eq!(VisionSpec::small_qwen2vl(256).tokens(), 100);
+    }
+
+    #[test]
+    fn llava_has_a_place_for_each_patch() {
+        assert_eq!(dims_of(&VisionSpec::small(256), "v.position_embd.weight"), Some(vec![64, 100]));
+    }
+
+    #[test]
+    fn qwen2vl_has_two_frames_no_places_and_merges_four_patches() {
+        let spec = VisionSpec::small_qwen2vl(256);
+        for name in ["v.patch_embd.weight", "v.patch_embd.weight.1"] {
+            assert_eq!(dims_of(&spec, name), Some(vec![2, 2, 3, 64]), "{name}");
+        }
+        assert_eq!(dims_of(&spec, "v.position_embd.weight"), None);
+        assert_eq!(dims_of(&spec, "mm.0.weight"), Some(vec![256, 256]));
+        assert_eq!(dims_of(&spec, "mm.2.bias"), Some(vec![256]));
+        assert_eq!(dims_of(&spec, "v.blk.0.attn_k.bias"), Some(vec![64]));
+        assert_eq!(dims_of(&spec, "v.blk.0.ffn_up.bias"), Some(vec![256]));
+        assert_eq!(dims_of(&spec, "v.blk.1.attn_k.bias"), None);
+    }
+
+    #[test]
+    fn the_projector_is_named() {
+        let is_named = |spec: &VisionSpec, name| {
+            metadata_of(spec).has(|wanted| wanted.text("clip.projector_type", name))
+        };
+        assert!(is_named(&VisionSpec::small(256), "mlp"));
+        assert!(is_named(&VisionSpec::small_qwen2vl(256), "qwen2vl_merger"));
     }
 }
