@@ -1,4 +1,5 @@
-//! Writes small random models, and LoRA adapters for them, in GGUF, for the gate and the smoke test.
+//! Writes small random models, and LoRA adapters, vision encoders and draft models for them, in GGUF, for the gate and
+//! the smoke test.
 //!
 //! The weights are noise of a sensible magnitude with a fixed seed: a model whose output is meaningless, generated in
 //! milliseconds, with the tensor names, shapes and types of the real architecture. The same [`ModelSpec`] always gives
@@ -14,6 +15,7 @@
 mod adapter;
 mod architecture;
 mod data;
+mod draft;
 mod header;
 mod metadata;
 mod spec;
@@ -25,6 +27,7 @@ use std::io::{self, Write};
 pub use adapter::{AdapterSpec, write_random_adapter};
 pub use architecture::Architecture;
 use data::write_tensor_data;
+pub use draft::{DraftKind, DraftSpec, write_random_draft};
 use header::{Metadata, encode_header};
 use metadata::metadata_of;
 pub use spec::{

@@ -2,13 +2,11 @@
 
 use super::architecture::{Architecture, Mixer};
 use super::header::Metadata;
-use super::spec::{LatentAttention, ModelSpec, SMALLEST_VOCAB};
+use super::spec::{LatentAttention, ModelSpec, SMALLEST_VOCAB, WeightType};
 
 pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
     let mut metadata = Metadata::new(spec.architecture.name());
-    metadata.text("general.name", &format!("random {}", spec.architecture.name()));
-    metadata.number("general.file_type", spec.weights.file_type_number().into());
-    metadata.number("general.quantization_version", 2);
+    push_general(&mut metadata, spec.architecture.name(), spec.weights);
     push_dimensions(&mut metadata, spec);
     if spec.architecture.has_sliding_window() {
         let window = &spec.sliding_window;
@@ -36,6 +34,12 @@ pub(super) fn metadata_of(spec: &ModelSpec) -> Metadata {
     metadata
 }
 
+pub(super) fn push_general(metadata: &mut Metadata, name: &str, weights: WeightType) {
+    metadata.text("general.name", &format!("random {name}"));
+    metadata.number("general.file_type", weights.file_type_number().into());
+    metadata.number("general.quantization_version", 2);
+}
+
 fn push_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("vocab_size", spec.n_vocab);
     metadata.dimension("context_length", spec.n_context);
@@ -57,7 +61,7 @@ fn push_no_attention(metadata: &mut Metadata) {
     metadata.dimension("attention.head_count", 0);
 }
 
-fn push_attention_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
+pub(super) fn push_attention_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
     metadata.dimension("feed_forward_length", spec.n_ff);
     metadata.dimension("attention.head_count", spec.n_head);
     match spec.architecture.attention_mixer() {
@@ -140,7 +144,7 @@ fn push_expert_dimensions(metadata: &mut Metadata, spec: &ModelSpec) {
 
 /// A SentencePiece vocabulary of bytes, padded with words that text rarely contains. It lets a server accept text as
 /// well as token ids.
-fn push_tokenizer(metadata: &mut Metadata, n_vocab: u64) {
+pub(super) fn push_tokenizer(metadata: &mut Metadata, n_vocab: u64) {
     let tokens: Vec<String> = (0..n_vocab).map(token_text).collect();
     let kinds: Vec<i32> = (0..n_vocab).map(token_kind).collect();
     metadata.text("tokenizer.ggml.model", "llama");
@@ -177,7 +181,6 @@ fn token_kind(token: u64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::WeightType;
 
     fn small(architecture: Architecture) -> ModelSpec {
         ModelSpec::small(architecture, WeightType::F16)

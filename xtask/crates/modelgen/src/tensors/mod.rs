@@ -1,6 +1,7 @@
 //! The tensors of each architecture: names, shapes and noise magnitudes.
 
 mod attention;
+pub(super) mod draft;
 mod feed_forward;
 mod recurrent;
 #[cfg(test)]
@@ -38,6 +39,10 @@ struct TensorList<'a> {
 }
 
 impl TensorList<'_> {
+    fn new(spec: &ModelSpec) -> TensorList<'_> {
+        TensorList { spec, prefix: String::new(), tensors: Vec::new() }
+    }
+
     /// A matrix whose first dimension is summed over: noise scaled to keep the magnitude of its input.
     fn matrix(&mut self, name: &str, dims: &[u64]) {
         let spread = (3.0 / dims[0] as f32).sqrt();
@@ -64,7 +69,7 @@ impl TensorList<'_> {
 }
 
 pub(super) fn tensors_of(spec: &ModelSpec) -> Vec<Tensor> {
-    let mut list = TensorList { spec, prefix: String::new(), tensors: Vec::new() };
+    let mut list = TensorList::new(spec);
     list.matrix("token_embd.weight", &[spec.n_embd, spec.n_vocab]);
     list.norm(spec.architecture.output_norm(), spec.n_embd);
     list.matrix("output.weight", &[spec.n_embd, spec.n_vocab]);
