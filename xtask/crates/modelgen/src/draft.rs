@@ -14,22 +14,27 @@ use super::{check_spec, invalid_input, write_file};
 pub enum DraftKind {
     /// EAGLE-3: one layer of attention over an embedding and the state before it (`--spec-type draft-eagle3`).
     Eagle3,
+    /// DFlash: attention over a block of masked tokens, drafted at once, whose KV cache is filled from hidden states
+    /// (`--spec-type draft-dflash`).
+    DFlash,
 }
 
 impl DraftKind {
     /// Every kind this module writes.
-    pub const ALL: [DraftKind; 1] = [DraftKind::Eagle3];
+    pub const ALL: [DraftKind; 2] = [DraftKind::Eagle3, DraftKind::DFlash];
 
     /// The value of `general.architecture`.
     pub fn name(self) -> &'static str {
         match self {
             DraftKind::Eagle3 => "eagle3",
+            DraftKind::DFlash => "dflash",
         }
     }
 
     fn n_layer(self) -> u64 {
         match self {
             DraftKind::Eagle3 => 1,
+            DraftKind::DFlash => 2,
         }
     }
 }
@@ -54,6 +59,7 @@ impl DraftSpec {
         match self.kind {
             // The loader takes exactly three.
             DraftKind::Eagle3 => vec![1, self.target.n_layer / 2, last],
+            DraftKind::DFlash => vec![1, last],
         }
     }
 }
@@ -76,6 +82,7 @@ fn tensors_of(spec: &DraftSpec) -> Vec<Tensor> {
     let features = spec.target_layers().len() as u64;
     match spec.kind {
         DraftKind::Eagle3 => draft::eagle3_tensors(&spec.target, features),
+        DraftKind::DFlash => draft::dflash_tensors(&spec.target, features, spec.kind.n_layer()),
     }
 }
 
@@ -94,9 +101,23 @@ fn metadata_of(spec: &DraftSpec) -> Metadata {
     metadata.integers(&metadata.own_key("target_layers"), &layers);
     match spec.kind {
         DraftKind::Eagle3 => metadata.dimension("target_hidden_size", shape.n_embd),
+        DraftKind::DFlash => push_dflash(&mut metadata, &spec.target),
     }
     push_tokenizer(&mut metadata, shape.n_vocab);
     metadata
+}
+
+/// Tokens of a block, of which the first is the last one that is known.
+const BLOCK: u64 = 8;
+
+/// For a target with sections of rotary positions, only those of time are used. The mask is the last token.
+fn push_dflash(metadata: &mut Metadata, target: &ModelSpec) {
+    metadata.dimension("block_size", BLOCK);
+    if target.architecture.has_rope_sections() {
+        let sections = [(target.head_dim / 2) as i32, 0, 0, 0];
+        metadata.integers(&metadata.own_key("rope.dimension_sections"), &sections);
+    }
+    metadata.number("tokenizer.ggml.mask_token_id", target.n_vocab - 1);
 }
 
 #[cfg(test)]
@@ -153,6 +174,50 @@ mod tests {
         }));
         assert!(metadata.has(|wanted| wanted.dimension("block_count", 1)));
         assert!(metadata.has(|wanted| wanted.dimension("rope.dimension_count", 64)));
+    }
+
+    #[test]
+    fn dflash_has_everything_but_embeddings_and_an_output_matrix() {
+        let spec = spec(DraftKind::DFlash, Architecture::Qwen3);
+        let outer: [(&str, &[u64]); 3] = [
+            ("fc.weight", &[2 * 256, 256]),
+            ("enc.output_norm.weight", &[256]),
+            ("output_norm.weight", &[256]),
+        ];
+        let layer: [(&str, &[u64]); 11] = [
+            ("attn_norm.weight", &[256]),
+            ("attn_q.weight", &[256, 256]),
+            ("attn_k.weight", &[256, 128]),
+            ("attn_v.weight", &[256, 128]),
+            ("attn_output.weight", &[256, 256]),
+            ("attn_q_norm.weight", &[64]),
+            ("attn_k_norm.weight", &[64]),
+            ("ffn_norm.weight", &[256]),
+            ("ffn_gate.weight", &[256, 512]),
+            ("ffn_up.weight", &[256, 512]),
+            ("ffn_down.weight", &[512, 256]),
+        ];
+        let mut expected: Vec<(String, Vec<u64>)> =
+            outer.map(|(name, dims)| (name.to_owned(), dims.to_vec())).into();
+        for prefix in ["blk.0.", "blk.1."] {
+            expected.extend(layer.map(|(name, dims)| (format!("{prefix}{name}"), dims.to_vec())));
+        }
+        assert_eq!(listed(&spec), expected);
+        let metadata = metadata_of(&spec);
+        assert!(metadata.has(|wanted| {
+            wanted.integers("dflash.target_layers", &[1, 3]);
+            wanted.dimension("block_size", 8);
+            wanted.number("tokenizer.ggml.mask_token_id", 319);
+        }));
+    }
+
+    #[test]
+    fn dflash_follows_the_time_of_a_target_with_sections() {
+        let sections = |architecture| {
+            metadata_of(&spec(DraftKind::DFlash, architecture))
+                .has(|wanted| wanted.integers("dflash.rope.dimension_sections", &[32, 0, 0, 0]))
+        };
+        assert!(sections(Architecture::Qwen35) && !sections(Architecture::Qwen3));
     }
 
     #[test]
