@@ -146,24 +146,39 @@ mod tests {
         bytes
     }
 
+    /// A small model of every architecture, and the variants with a window or a nextn block.
+    fn small_models(weights: WeightType) -> Vec<ModelSpec> {
+        let plain = Architecture::ALL.map(|architecture| ModelSpec::small(architecture, weights));
+        let variants = [ModelSpec::small_windowed_hybrid(weights), ModelSpec::small_with_nextn(weights)];
+        plain.into_iter().chain(variants).collect()
+    }
+
     #[test]
     fn every_architecture_and_type_has_the_announced_size() {
-        for architecture in Architecture::ALL {
-            for weights in WeightType::ALL {
-                let spec = ModelSpec::small(architecture, weights);
-                let tensors = tensors_of(&spec);
-                let data: u64 = tensors.iter().map(|t| t.bytes() + padding_after(t.bytes())).sum();
-                let header = encode_header(&metadata_of(&spec), &tensors).len() as u64;
-                assert_eq!(written(&spec).len() as u64, header + data, "{spec:?}");
-            }
+        for spec in WeightType::ALL.into_iter().flat_map(small_models) {
+            let tensors = tensors_of(&spec);
+            let data: u64 = tensors.iter().map(|t| t.bytes() + padding_after(t.bytes())).sum();
+            let header = encode_header(&metadata_of(&spec), &tensors).len() as u64;
+            assert_eq!(written(&spec).len() as u64, header + data, "{spec:?}");
         }
     }
 
     #[test]
     fn the_same_spec_gives_the_same_bytes_and_another_seed_others() {
-        let spec = ModelSpec::small(Architecture::Qwen35, WeightType::Q8_0);
-        assert_eq!(written(&spec), written(&spec));
-        assert_ne!(written(&spec), written(&ModelSpec { seed: 2, ..spec.clone() }));
+        for spec in small_models(WeightType::Q8_0) {
+            assert_eq!(written(&spec), written(&spec), "{spec:?}");
+            assert_ne!(written(&spec), written(&ModelSpec { seed: 2, ..spec.clone() }), "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn no_tensor_is_written_twice() {
+        for spec in small_models(WeightType::Q8_0) {
+            let mut names: Vec<String> = tensors_of(&spec).into_iter().map(|tensor| tensor.name).collect();
+            names.sort();
+            let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
+            assert_eq!(twice, None, "{spec:?}");
+        }
     }
 
     #[test]
