@@ -12,7 +12,7 @@ const BLOCK_SIZE: usize = 16;
 
 fn pool_of(block_count: u32) -> Pool {
     let block_size = BLOCK_SIZE as u32;
-    let options = PoolOptions { block_count, block_size, sequence_count: 64, event_capacity: 0 };
+    let options = PoolOptions { block_count, block_size, sequence_count: 64, ..PoolOptions::default() };
     Pool::new(options).expect("the options are in range")
 }
 

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a value or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 7u
+#define ESPALIER_KERNELS_ABI_VERSION 8u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -71,9 +71,20 @@ void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
  * and can be matched by a prompt until the block is allocated for something else. Position p of a
  * sequence is token p of its request.
  *
+ * If a sequence has a state besides its cells (recurrent and convolution states), a prompt can be
+ * matched only at boundaries, between two blocks, of which a snapshot of the state exists. The pool
+ * decides which snapshots are taken and evicted; the caller holds their bytes, by id. An id is not
+ * 0, and is not used again.
+ *
  * After an internal failure the pool's tables cannot be trusted: every function returns INVALID
  * (and next_event 0), until espalier_pool_clear() rebuilds them. */
 struct espalier_pool;
+
+/* Parts of a sequence's memory, with the values of enum llama_memory_part. */
+enum espalier_pool_part {
+    ESPALIER_POOL_PART_CELLS = 1, /* one cell for each token */
+    ESPALIER_POOL_PART_STATE = 4, /* one state for each sequence */
+};
 
 struct espalier_pool_options {
     uint32_t block_count;    /* number of blocks, at least 1, and fewer than 2^31 cells in all; the cells
@@ -82,13 +93,19 @@ struct espalier_pool_options {
     uint32_t sequence_count; /* sequences are 0 .. sequence_count - 1; 1 .. 65536 */
     uint32_t event_capacity; /* events kept until they are read, the oldest is dropped; 0: none is
                               * recorded */
+    uint32_t parts;          /* enum espalier_pool_part, combined by OR; 0: cells only */
+    uint32_t snapshot_interval; /* distance in tokens of the snapshots for which there is no better
+                                 * reason; 0: none of them are taken */
+    uint64_t snapshot_bytes; /* budget of all snapshots together; 0: none are taken, so that with a
+                              * state nothing is matched */
 };
 
 enum espalier_pool_status {
     ESPALIER_POOL_OK      = 0,
-    ESPALIER_POOL_SHORT   = 1, /* not enough free blocks; nothing was changed */
+    ESPALIER_POOL_SHORT   = 1, /* not enough free blocks, or bytes for a snapshot; nothing was changed */
     ESPALIER_POOL_WAIT    = 2, /* another sequence is computing the next block */
     ESPALIER_POOL_INVALID = 3, /* invalid arguments (NULL, unknown sequence, ...); nothing was changed */
+    ESPALIER_POOL_EXISTS  = 4, /* there is a snapshot of this content already; nothing was changed */
 };
 
 /* Returns NULL if the options are out of range, or if there is not enough memory. */
@@ -119,7 +136,8 @@ int32_t espalier_pool_share(struct espalier_pool * pool, int32_t from, int32_t t
  * output of a request from p0 on may differ afterwards from the cached one; its prompt may not. */
 int32_t espalier_pool_remove(struct espalier_pool * pool, int32_t sequence, int32_t p0, int32_t p1);
 
-/* Removes all sequences, requests and cached blocks. */
+/* Removes all sequences, requests, cached blocks and snapshots: the caller frees the bytes of all
+ * snapshots. */
 void espalier_pool_clear(struct espalier_pool * pool);
 
 /* An input besides the tokens that the KV of positions first .. first + length - 1 depends on: an
@@ -145,6 +163,8 @@ struct espalier_pool_request {
     size_t          adapters_length; /* bytes; 0: none */
     const struct espalier_pool_extra * extras; /* sorted by `first`, not overlapping */
     size_t          extra_count;
+    size_t          system_length;   /* tokens before the first message of a user, which other prompts
+                                      * are expected to begin with; 0: unknown */
 };
 
 /* Starts a request: the sequence, which must hold held_count tokens and nothing else, begins to
@@ -153,15 +173,26 @@ int32_t espalier_pool_begin(struct espalier_pool * pool, int32_t sequence,
                             const struct espalier_pool_request * request);
 
 /* Adds the cached blocks that come next in the request's prompt, as far as there are any, to the
- * sequence (a prefix-cache hit); at least one token of the prompt is left to be computed. `blocks`
- * (space for `capacity`) gets their first cells, and `block_count` their number, even if that is
- * more than `capacity`. The tokens of each are compared, not only the hash. May be called
- * repeatedly while the sequence has only matched blocks. WAIT: the next block is in flight in
- * another sequence, call again when it is cached; OK: the sequence computes the rest, and
- * other sequences that need the same blocks get WAIT. The sequence may have matched blocks in both
- * cases. */
-int32_t espalier_pool_match_prefix(struct espalier_pool * pool, int32_t sequence, uint32_t * blocks,
-                                   size_t capacity, size_t * block_count);
+ * sequence (a prefix-cache hit), but none beyond the block in which the first `tokens` of the prompt
+ * end: those that espalier_pool_schedule offered, or UINT64_MAX. At least one token of the prompt is
+ * left to be computed. `blocks` (space for `capacity`) gets their first cells, and `block_count`
+ * their number, even if that is more than `capacity`. The tokens of each are compared, not only the
+ * hash. May be called repeatedly while the sequence has only matched blocks. WAIT: the next block is
+ * in flight in another sequence, call again when it is cached; OK: the sequence computes the
+ * rest, and other sequences that need the same blocks get WAIT. The sequence may have matched blocks
+ * in both cases.
+ *
+ * If a sequence has a state, the blocks end where a snapshot of it exists, and `snapshot` gets its
+ * id: restore it, then call espalier_pool_restored(); it is not evicted before that. 0: no block was
+ * added, or there is no state. */
+int32_t espalier_pool_match_prefix(struct espalier_pool * pool, int32_t sequence, uint64_t tokens,
+                                   uint32_t * blocks, size_t capacity, size_t * block_count,
+                                   uint32_t * snapshot);
+
+/* Reports that a sequence has restored the snapshot that espalier_pool_match_prefix returned (1), or could
+ * not (0): then the snapshot is removed, and the caller frees its bytes and removes everything from
+ * the sequence. INVALID: no sequence is restoring it. */
+int32_t espalier_pool_restored(struct espalier_pool * pool, uint32_t snapshot, int32_t is_restored);
 
 /* Caches each block of the sequence that is full and not cached yet; the KV of the first
  * token_count of `tokens` (prompt, then accepted output) must be in the sequence's cells. `blocks`
@@ -173,6 +204,44 @@ int32_t espalier_pool_cache_blocks(struct espalier_pool * pool, int32_t sequence
                                    size_t token_count, uint32_t * blocks, size_t capacity,
                                    size_t * block_count);
 
+/* Reason for a snapshot. */
+enum espalier_pool_reason {
+    ESPALIER_POOL_REASON_AWAITED       = 0, /* a request that has not begun to compute can match there */
+    ESPALIER_POOL_REASON_BRANCH        = 1, /* prompts branch there */
+    ESPALIER_POOL_REASON_SYSTEM_PROMPT = 2, /* the system prompt ends there */
+    ESPALIER_POOL_REASON_PROMPT_END    = 3, /* the last boundary of a long prompt */
+    ESPALIER_POOL_REASON_TAIL          = 4, /* the last boundary of an answer; never the reason of a stop */
+    ESPALIER_POOL_REASON_INTERVAL      = 5, /* one of the boundaries at regular intervals */
+};
+
+/* A boundary at which a sequence should stop computing, so that a snapshot can be taken. */
+struct espalier_pool_stop {
+    uint64_t tokens; /* number of tokens before it; 0: the sequence need not stop */
+    uint32_t reason; /* enum espalier_pool_reason */
+};
+
+/* Writes the first boundary after `computed` tokens of the sequence's request at which it should
+ * stop. The sequence is at a stop with n tokens if the answer for n - 1 is n. Depends on the other
+ * requests and on the snapshots, so it is asked again before each batch. */
+int32_t espalier_pool_next_stop(const struct espalier_pool * pool, int32_t sequence, uint64_t computed,
+                                struct espalier_pool_stop * stop);
+
+/* Begins a snapshot of the sequence's state after exactly these tokens, whole blocks of its prompt
+ * and accepted output that were cached before. `snapshot` gets its id. `evicted` gets the ids of
+ * the snapshots that were removed for it, and `evicted_count` their number: the caller frees their
+ * bytes, saves the state, and calls espalier_pool_snapshot_end(). `capacity` has to be at least the
+ * number of snapshots that exist. A tail replaces the one before it in the same answer, unless that
+ * one was hit. EXISTS: there is one of this content; SHORT: the budget is too small, or the others
+ * are being restored; INVALID: also tokens that end within a block or an image. */
+int32_t espalier_pool_snapshot_begin(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
+                                     size_t token_count, uint64_t bytes, uint32_t reason,
+                                     uint32_t * snapshot, uint32_t * evicted, size_t capacity,
+                                     size_t * evicted_count);
+
+/* Ends a snapshot: it was written (1) and can be matched from here on, or it was not (0) and is
+ * removed. INVALID: it is not being written. */
+int32_t espalier_pool_snapshot_end(struct espalier_pool * pool, uint32_t snapshot, int32_t is_written);
+
 /* Ends the request of the sequence, if it has one; none of its blocks is in flight any more. The
  * sequence keeps its blocks until they are removed. */
 int32_t espalier_pool_end(struct espalier_pool * pool, int32_t sequence);
@@ -182,7 +251,7 @@ int32_t espalier_pool_end(struct espalier_pool * pool, int32_t sequence);
 uint64_t espalier_pool_held(const struct espalier_pool * pool, int32_t sequence);
 
 /* A counter that increases whenever a waiting request may be able to continue: a block became free
- * or was cached, or an in-flight block was cancelled. */
+ * or was cached, an in-flight block was cancelled, or a snapshot was written. */
 uint64_t espalier_pool_changes(const struct espalier_pool * pool);
 
 enum espalier_schedule_stage {
@@ -217,7 +286,7 @@ struct espalier_schedule_request {
 
 enum espalier_schedule_action {
     ESPALIER_SCHEDULE_NOTHING = 0, /* nothing, until blocks are freed or a request arrives */
-    ESPALIER_SCHEDULE_ADMIT   = 1, /* admit the request: match its blocks, keep the first `tokens` */
+    ESPALIER_SCHEDULE_ADMIT   = 1, /* admit the request: match the first `tokens` of its prompt */
     ESPALIER_SCHEDULE_PREEMPT = 2, /* preempt the request: it frees its blocks, and waits */
     ESPALIER_SCHEDULE_REFUSE  = 3, /* refuse the request: it can never get the blocks that it needs */
     ESPALIER_SCHEDULE_EVICT   = 4, /* evict the retained sequence */
@@ -257,6 +326,11 @@ struct espalier_pool_statistics {
     uint64_t evicted_blocks;   /* cached, then allocated for other content */
     uint64_t refused_reserves; /* calls of espalier_pool_reserve that returned SHORT */
     uint64_t refused_matches;  /* equal hash, different tokens: a collision */
+    uint64_t snapshots;        /* that exist */
+    uint64_t snapshot_bytes;   /* of all of them */
+    uint64_t snapshot_hits;    /* restored */
+    uint64_t evicted_snapshots; /* removed for another one */
+    uint64_t refused_snapshots; /* calls of espalier_pool_snapshot_begin that returned SHORT */
 };
 
 /* A snapshot of counters and gauges. Counters are not reset by espalier_pool_clear. */

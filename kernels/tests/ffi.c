@@ -19,6 +19,9 @@ static void print_pool_layout(void) {
     LAYOUT(pool_options, block_size);
     LAYOUT(pool_options, sequence_count);
     LAYOUT(pool_options, event_capacity);
+    LAYOUT(pool_options, parts);
+    LAYOUT(pool_options, snapshot_interval);
+    LAYOUT(pool_options, snapshot_bytes);
     printf("size.pool_extra %zu\n", sizeof(struct espalier_pool_extra));
     LAYOUT(pool_extra, first);
     LAYOUT(pool_extra, length);
@@ -34,6 +37,10 @@ static void print_pool_layout(void) {
     LAYOUT(pool_request, adapters_length);
     LAYOUT(pool_request, extras);
     LAYOUT(pool_request, extra_count);
+    LAYOUT(pool_request, system_length);
+    printf("size.pool_stop %zu\n", sizeof(struct espalier_pool_stop));
+    LAYOUT(pool_stop, tokens);
+    LAYOUT(pool_stop, reason);
     printf("size.pool_statistics %zu\n", sizeof(struct espalier_pool_statistics));
     LAYOUT(pool_statistics, block_count);
     LAYOUT(pool_statistics, block_size);
@@ -45,6 +52,11 @@ static void print_pool_layout(void) {
     LAYOUT(pool_statistics, evicted_blocks);
     LAYOUT(pool_statistics, refused_reserves);
     LAYOUT(pool_statistics, refused_matches);
+    LAYOUT(pool_statistics, snapshots);
+    LAYOUT(pool_statistics, snapshot_bytes);
+    LAYOUT(pool_statistics, snapshot_hits);
+    LAYOUT(pool_statistics, evicted_snapshots);
+    LAYOUT(pool_statistics, refused_snapshots);
     printf("size.pool_event %zu\n", sizeof(struct espalier_pool_event));
     LAYOUT(pool_event, number);
     LAYOUT(pool_event, kind);
@@ -59,6 +71,15 @@ static void print_pool_layout(void) {
     printf("constant.pool_short %d\n", (int) ESPALIER_POOL_SHORT);
     printf("constant.pool_wait %d\n", (int) ESPALIER_POOL_WAIT);
     printf("constant.pool_invalid %d\n", (int) ESPALIER_POOL_INVALID);
+    printf("constant.pool_exists %d\n", (int) ESPALIER_POOL_EXISTS);
+    printf("constant.pool_part_cells %d\n", (int) ESPALIER_POOL_PART_CELLS);
+    printf("constant.pool_part_state %d\n", (int) ESPALIER_POOL_PART_STATE);
+    printf("constant.pool_reason_awaited %d\n", (int) ESPALIER_POOL_REASON_AWAITED);
+    printf("constant.pool_reason_branch %d\n", (int) ESPALIER_POOL_REASON_BRANCH);
+    printf("constant.pool_reason_system_prompt %d\n", (int) ESPALIER_POOL_REASON_SYSTEM_PROMPT);
+    printf("constant.pool_reason_prompt_end %d\n", (int) ESPALIER_POOL_REASON_PROMPT_END);
+    printf("constant.pool_reason_tail %d\n", (int) ESPALIER_POOL_REASON_TAIL);
+    printf("constant.pool_reason_interval %d\n", (int) ESPALIER_POOL_REASON_INTERVAL);
     printf("constant.pool_event_stored %d\n", (int) ESPALIER_POOL_EVENT_STORED);
     printf("constant.pool_event_removed %d\n", (int) ESPALIER_POOL_EVENT_REMOVED);
     printf("constant.pool_event_cleared %d\n", (int) ESPALIER_POOL_EVENT_CLEARED);
@@ -202,16 +223,20 @@ static void print_calls(void) {
 enum { BLOCK_SIZE = 4, PROMPT_LENGTH = 10, SEQUENCE_COUNT = 3 };
 
 static void print_pool_refusals(void) {
-    const struct espalier_pool_options odd = { 8, 3, SEQUENCE_COUNT, 0 };
-    const struct espalier_pool_options good = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0 };
+    const struct espalier_pool_options odd = { 8, 3, SEQUENCE_COUNT, 0, 0, 0, 0 };
+    const struct espalier_pool_options good = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0 };
+    const struct espalier_pool_options windows = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 2, 0, 0 };
     struct espalier_pool * pool = espalier_pool_new(&good);
     const int32_t sequences[3] = { 0, 0, 0 };
     const int32_t positions[3] = { 0, 4, 8 };
     const int32_t nowhere[1] = { -1 };
     uint32_t numbers[3];
     size_t count = 77;
+    uint32_t snapshot = 77;
+    struct espalier_pool_stop stop;
 
     printf("pool.new_odd %d\n", espalier_pool_new(&odd) == NULL);
+    printf("pool.new_unknown_part %d\n", espalier_pool_new(&windows) == NULL);
     printf("pool.new_null %d\n", espalier_pool_new(NULL) == NULL);
     espalier_pool_free(NULL);
     espalier_pool_clear(NULL);
@@ -235,9 +260,26 @@ static void print_pool_refusals(void) {
     printf("pool.null_remove %d\n", (int) espalier_pool_remove(NULL, 0, 0, -1));
     printf("pool.null_begin %d\n", (int) espalier_pool_begin(NULL, 0, NULL));
     printf("pool.null_request %d\n", (int) espalier_pool_begin(pool, 0, NULL));
-    printf("pool.null_match %d\n", (int) espalier_pool_match_prefix(NULL, 0, numbers, 3, &count));
+    printf("pool.null_match %d\n", (int) espalier_pool_match_prefix(NULL, 0, 12, numbers, 3, &count, &snapshot));
+    printf("pool.match_null_snapshot %d\n",
+           (int) espalier_pool_match_prefix(pool, 0, 12, numbers, 3, &count, NULL));
     printf("pool.match_without_request %d\n",
-           (int) espalier_pool_match_prefix(pool, 0, numbers, 3, &count));
+           (int) espalier_pool_match_prefix(pool, 0, 12, numbers, 3, &count, &snapshot));
+    printf("pool.null_restored %d\n", (int) espalier_pool_restored(NULL, 1, 1));
+    printf("pool.restored_unknown %d\n", (int) espalier_pool_restored(pool, 1, 1));
+    printf("pool.null_next_stop %d\n", (int) espalier_pool_next_stop(NULL, 0, 0, &stop));
+    printf("pool.next_stop_null %d\n", (int) espalier_pool_next_stop(pool, 0, 0, NULL));
+    printf("pool.null_snapshot_begin %d\n",
+           (int) espalier_pool_snapshot_begin(NULL, 0, positions, 3, 1, ESPALIER_POOL_REASON_TAIL, &snapshot, numbers,
+                                              3, &count));
+    printf("pool.snapshot_begin_unknown_reason %d\n",
+           (int) espalier_pool_snapshot_begin(pool, 0, positions, 3, 1, 6, &snapshot, numbers, 3, &count));
+    printf("pool.snapshot_begin_without_request %d\n",
+           (int) espalier_pool_snapshot_begin(pool, 0, positions, 3, 1, ESPALIER_POOL_REASON_TAIL, &snapshot, numbers,
+                                              3, &count));
+    printf("pool.null_snapshot_end %d\n", (int) espalier_pool_snapshot_end(NULL, 1, 1));
+    printf("pool.snapshot_end_unknown %d\n", (int) espalier_pool_snapshot_end(pool, 1, 1));
+    printf("pool.snapshot_after_refusals %u\n", (unsigned) snapshot);
     printf("pool.null_cache %d\n",
            (int) espalier_pool_cache_blocks(NULL, 0, positions, 3, numbers, 3, &count));
     printf("pool.cache_without_request %d\n",
@@ -281,8 +323,11 @@ static void print_blocks(const char * name, int32_t status, const uint32_t * blo
 static void print_match(const char * name, struct espalier_pool * pool, int32_t sequence) {
     uint32_t blocks[PROMPT_LENGTH];
     size_t count = 0;
-    const int32_t status = espalier_pool_match_prefix(pool, sequence, blocks, PROMPT_LENGTH, &count);
+    uint32_t snapshot = 77;
+    const int32_t status =
+        espalier_pool_match_prefix(pool, sequence, UINT64_MAX, blocks, PROMPT_LENGTH, &count, &snapshot);
     print_blocks(name, status, blocks, count);
+    printf("%s_snapshot %u\n", name, (unsigned) snapshot);
 }
 
 static void print_cache(const char * name, struct espalier_pool * pool, int32_t sequence,
@@ -323,7 +368,7 @@ static void print_events(const char * name, struct espalier_pool * pool) {
 static void print_pool_calls(void) {
     static const int32_t tokens[12] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
     static const uint8_t salt[2] = { 1, 2 }, adapters[1] = { 3 }, image[3] = { 4, 5, 6 };
-    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 16 };
+    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 16, 0, 0, 0 };
     const struct espalier_pool_extra extra = { 2, 4, image, sizeof(image) };
     struct espalier_pool_request request;
     struct espalier_pool * pool = espalier_pool_new(&options);
@@ -364,6 +409,77 @@ static void print_pool_calls(void) {
     espalier_pool_clear(pool);
     print_statistics("pool.statistics_cleared", pool);
     print_events("pool.events_cleared", pool);
+    espalier_pool_free(pool);
+}
+
+/* ---- Snapshots: a state is saved twice, then matched, in a budget for one ---- */
+
+static void print_stop(const char * name, const struct espalier_pool * pool, int32_t sequence, uint64_t computed) {
+    struct espalier_pool_stop stop = { 77, 77 };
+    const int32_t status = espalier_pool_next_stop(pool, sequence, computed, &stop);
+    printf("%s %d tokens %u reason %u\n", name, (int) status, (unsigned) stop.tokens, (unsigned) stop.reason);
+}
+
+static uint32_t print_snapshot(const char * name, struct espalier_pool * pool, const int32_t * tokens,
+                               size_t token_count, size_t capacity) {
+    uint32_t evicted[2] = { 77, 77 }, snapshot = 77;
+    size_t count = 0, i;
+    printf("%s %d", name,
+           (int) espalier_pool_snapshot_begin(pool, 0, tokens, token_count, 100, ESPALIER_POOL_REASON_BRANCH, &snapshot,
+                                              evicted, capacity, &count));
+    printf(" id %u evicted", (unsigned) snapshot);
+    for (i = 0; i < count; i++) {
+        printf(" %u", (unsigned) evicted[i]);
+    }
+    printf("\n");
+    return snapshot;
+}
+
+static void print_snapshot_statistics(const char * name, const struct espalier_pool * pool) {
+    struct espalier_pool_statistics s;
+    memset(&s, 0xff, sizeof(s));
+    printf("%s %d", name, (int) espalier_pool_statistics(pool, &s));
+    printf(" %u %u %u", (unsigned) s.snapshots, (unsigned) s.snapshot_bytes, (unsigned) s.snapshot_hits);
+    printf(" %u %u\n", (unsigned) s.evicted_snapshots, (unsigned) s.refused_snapshots);
+}
+
+static void print_snapshot_calls(void) {
+    static const int32_t tokens[12] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+    const struct espalier_pool_options options = {
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_STATE, 0, 100
+    };
+    struct espalier_pool_request request;
+    struct espalier_pool * pool = espalier_pool_new(&options);
+    uint32_t snapshot;
+
+    memset(&request, 0, sizeof(request));
+    request.tokens = tokens;
+    request.token_count = PROMPT_LENGTH;
+    request.system_length = BLOCK_SIZE + 1;
+    espalier_pool_begin(pool, 0, &request);
+    print_match("snapshot.match_0", pool, 0);
+    print_stop("snapshot.stop_at_system_prompt", pool, 0, 0);
+    print_stop("snapshot.stop_at_none", pool, 0, 4);
+    print_reserve("snapshot.reserve_0", pool, 0, 0, PROMPT_LENGTH);
+    print_snapshot("snapshot.begin_before_cache", pool, tokens, 4, 2);
+    print_cache("snapshot.cache_0", pool, 0, tokens, PROMPT_LENGTH);
+    espalier_pool_begin(pool, 1, &request);
+    print_stop("snapshot.stop_at_awaited", pool, 0, 4);
+    print_snapshot("snapshot.begin_within_a_block", pool, tokens, 5, 2);
+    snapshot = print_snapshot("snapshot.begin_first", pool, tokens, 4, 2);
+    print_match("snapshot.match_while_it_is_written", pool, 1);
+    print_snapshot("snapshot.begin_again", pool, tokens, 4, 2);
+    print_snapshot("snapshot.begin_in_a_full_budget", pool, tokens, 8, 2);
+    printf("snapshot.end_first %d\n", (int) espalier_pool_snapshot_end(pool, snapshot, 1));
+    print_snapshot("snapshot.begin_without_space", pool, tokens, 8, 0);
+    snapshot = print_snapshot("snapshot.begin_second", pool, tokens, 8, 2);
+    printf("snapshot.end_second %d\n", (int) espalier_pool_snapshot_end(pool, snapshot, 1));
+    print_match("snapshot.match_1", pool, 1);
+    print_snapshot_statistics("snapshot.statistics", pool);
+    printf("snapshot.restored %d\n", (int) espalier_pool_restored(pool, snapshot, 1));
+    print_snapshot_statistics("snapshot.statistics_restored", pool);
+    espalier_pool_clear(pool);
+    print_snapshot_statistics("snapshot.statistics_cleared", pool);
     espalier_pool_free(pool);
 }
 
@@ -415,7 +531,7 @@ static void print_order(void) {
 }
 
 static void print_scheduler_calls(void) {
-    const struct espalier_pool_options options = { 4, BLOCK_SIZE, SEQUENCE_COUNT, 0 };
+    const struct espalier_pool_options options = { 4, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0 };
     struct espalier_pool * pool = espalier_pool_new(&options);
     struct espalier_schedule_request requests[2];
     uint8_t digest[32];
@@ -480,6 +596,7 @@ int main(void) {
     print_calls();
     print_pool_refusals();
     print_pool_calls();
+    print_snapshot_calls();
     print_order();
     print_scheduler_calls();
     return 0;

@@ -25,12 +25,13 @@ use std::sync::OnceLock;
 use espalier_kernels::attention::problem::{BLOCK_SIZE, Cells, Problem};
 use espalier_kernels::features::Feature;
 use espalier_kernels::ffi::library::ABI_VERSION;
-use espalier_kernels::ffi::pool::{PoolExtra, PoolRequest, PoolStatus};
+use espalier_kernels::ffi::pool::{PoolExtra, PoolRequest, PoolStatus, PoolStop};
 use espalier_kernels::ffi::scheduler::{ScheduleAction, ScheduleRequest, ScheduleStep};
 use espalier_kernels::gdn_output::OutputFacts;
 use espalier_kernels::kv_quant::{Block, DenseType, FIRST_NUMBER};
 use espalier_kernels::pool::events::{Event, EventKind};
 use espalier_kernels::pool::pool::PoolOptions;
+use espalier_kernels::pool::snapshots::Reason;
 use espalier_kernels::pool::statistics::Statistics;
 use espalier_kernels::scheduler::{Place, Stage, Wait};
 use sha2::Digest;
@@ -103,11 +104,21 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("constant.pool_short", PoolStatus::Short as usize),
         ("constant.pool_wait", PoolStatus::Wait as usize),
         ("constant.pool_invalid", PoolStatus::Invalid as usize),
+        ("constant.pool_exists", PoolStatus::Exists as usize),
+        ("constant.pool_part_cells", PoolOptions::CELLS as usize),
+        ("constant.pool_part_state", PoolOptions::STATE as usize),
+        ("constant.pool_reason_awaited", Reason::Awaited as usize),
+        ("constant.pool_reason_branch", Reason::Branch as usize),
+        ("constant.pool_reason_system_prompt", Reason::SystemPrompt as usize),
+        ("constant.pool_reason_prompt_end", Reason::PromptEnd as usize),
+        ("constant.pool_reason_tail", Reason::Tail as usize),
+        ("constant.pool_reason_interval", Reason::Interval as usize),
         ("constant.pool_event_stored", EventKind::Stored as usize),
         ("constant.pool_event_removed", EventKind::Removed as usize),
         ("constant.pool_event_cleared", EventKind::Cleared as usize),
         ("size.pool_options", size_of::<PoolOptions>()),
         ("size.pool_extra", size_of::<PoolExtra>()),
+        ("size.pool_stop", size_of::<PoolStop>()),
         ("size.pool_request", size_of::<PoolRequest>()),
         ("size.pool_statistics", size_of::<Statistics>()),
         ("size.pool_event", size_of::<Event>()),
@@ -115,6 +126,9 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("offset.pool_options.block_size", offset_of!(PoolOptions, block_size)),
         ("offset.pool_options.sequence_count", offset_of!(PoolOptions, sequence_count)),
         ("offset.pool_options.event_capacity", offset_of!(PoolOptions, event_capacity)),
+        ("offset.pool_options.parts", offset_of!(PoolOptions, parts)),
+        ("offset.pool_options.snapshot_interval", offset_of!(PoolOptions, snapshot_interval)),
+        ("offset.pool_options.snapshot_bytes", offset_of!(PoolOptions, snapshot_bytes)),
         ("offset.pool_extra.first", offset_of!(PoolExtra, first)),
         ("offset.pool_extra.length", offset_of!(PoolExtra, length)),
         ("offset.pool_extra.key", offset_of!(PoolExtra, key)),
@@ -128,6 +142,9 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("offset.pool_request.adapters_length", offset_of!(PoolRequest, adapters_length)),
         ("offset.pool_request.extras", offset_of!(PoolRequest, extras)),
         ("offset.pool_request.extra_count", offset_of!(PoolRequest, extra_count)),
+        ("offset.pool_request.system_length", offset_of!(PoolRequest, system_length)),
+        ("offset.pool_stop.tokens", offset_of!(PoolStop, tokens)),
+        ("offset.pool_stop.reason", offset_of!(PoolStop, reason)),
         ("offset.pool_statistics.block_count", offset_of!(Statistics, block_count)),
         ("offset.pool_statistics.block_size", offset_of!(Statistics, block_size)),
         ("offset.pool_statistics.blocks_used", offset_of!(Statistics, blocks_used)),
@@ -138,6 +155,11 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("offset.pool_statistics.evicted_blocks", offset_of!(Statistics, evicted_blocks)),
         ("offset.pool_statistics.refused_reserves", offset_of!(Statistics, refused_reserves)),
         ("offset.pool_statistics.refused_matches", offset_of!(Statistics, refused_matches)),
+        ("offset.pool_statistics.snapshots", offset_of!(Statistics, snapshots)),
+        ("offset.pool_statistics.snapshot_bytes", offset_of!(Statistics, snapshot_bytes)),
+        ("offset.pool_statistics.snapshot_hits", offset_of!(Statistics, snapshot_hits)),
+        ("offset.pool_statistics.evicted_snapshots", offset_of!(Statistics, evicted_snapshots)),
+        ("offset.pool_statistics.refused_snapshots", offset_of!(Statistics, refused_snapshots)),
         ("offset.pool_event.number", offset_of!(Event, number)),
         ("offset.pool_event.kind", offset_of!(Event, kind)),
         ("offset.pool_event.block", offset_of!(Event, block)),
@@ -293,12 +315,48 @@ fn the_pool_refuses_what_makes_no_sense() {
     let printed = run_ffi_program(&[]).values;
     let invalid = (PoolStatus::Invalid as i32).to_string();
     let refused = printed.iter().filter(|(_, value)| **value == invalid);
-    assert_eq!(refused.filter(|(name, _)| name.starts_with("pool.")).count(), 17);
+    assert_eq!(refused.filter(|(name, _)| name.starts_with("pool.")).count(), 27);
     for (name, value) in [("new_odd", "1"), ("new_null", "1"), ("null_event", "0"), ("short_reserve", "1")] {
         assert_eq!(printed[&format!("pool.{name}")], value, "{name}");
     }
+    assert_eq!(printed["pool.new_unknown_part"], "1");
     // No output was written either.
     assert_eq!(printed["pool.count_after_refusals"], "77");
+    assert_eq!(printed["pool.snapshot_after_refusals"], "77");
+}
+
+/// A state is saved after one block, then after two, in a budget for one snapshot, and matched by another request.
+#[test]
+fn the_pool_keeps_snapshots_in_their_budget() {
+    let printed = run_ffi_program(&[]).values;
+    let expected = [
+        ("match_0", "0"),
+        ("match_0_snapshot", "0"),
+        ("stop_at_system_prompt", "0 tokens 4 reason 2"),
+        ("stop_at_none", "0 tokens 0 reason 0"),
+        ("begin_before_cache", "3 id 77 evicted"),
+        ("cache_0", "0 0 4"),
+        ("stop_at_awaited", "0 tokens 8 reason 0"),
+        ("begin_within_a_block", "3 id 77 evicted"),
+        ("begin_first", "0 id 1 evicted"),
+        ("match_while_it_is_written", "0"),
+        ("match_while_it_is_written_snapshot", "0"),
+        ("begin_again", "4 id 77 evicted"),
+        ("begin_in_a_full_budget", "1 id 77 evicted"),
+        ("end_first", "0"),
+        ("begin_without_space", "3 id 77 evicted"),
+        ("begin_second", "0 id 2 evicted 1"),
+        ("end_second", "0"),
+        ("match_1", "0 0 4"),
+        ("match_1_snapshot", "2"),
+        ("statistics", "0 1 100 0 1 1"),
+        ("restored", "0"),
+        ("statistics_restored", "0 1 100 1 1 1"),
+        ("statistics_cleared", "0 0 0 1 1 1"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed[&format!("snapshot.{name}")], value, "{name}");
+    }
 }
 
 /// The life of two requests with one prompt of ten tokens, in blocks of four, as C sees it.

@@ -15,6 +15,7 @@ use crate::pool::block::BlockId;
 use crate::pool::events::Event;
 use crate::pool::extra_keys::{Extra, RequestKeys};
 use crate::pool::pool::{Next, Pool, PoolOptions, Refusal};
+use crate::pool::snapshots::{NoSnapshot, Reason, SnapshotId};
 use crate::pool::statistics::Statistics;
 use crate::report;
 
@@ -24,12 +25,14 @@ use crate::report;
 pub enum PoolStatus {
     /// Done.
     Ok = 0,
-    /// Not enough free blocks; nothing was changed.
+    /// Not enough free blocks, or bytes for a snapshot; nothing was changed.
     Short = 1,
     /// Another sequence is computing the next block.
     Wait = 2,
     /// The arguments are invalid; nothing was changed.
     Invalid = 3,
+    /// The snapshot exists already; nothing was changed.
+    Exists = 4,
 }
 
 impl From<Refusal> for PoolStatus {
@@ -37,6 +40,16 @@ impl From<Refusal> for PoolStatus {
         match refusal {
             Refusal::Short => PoolStatus::Short,
             Refusal::Invalid => PoolStatus::Invalid,
+        }
+    }
+}
+
+impl From<NoSnapshot> for PoolStatus {
+    fn from(reason: NoSnapshot) -> PoolStatus {
+        match reason {
+            NoSnapshot::Exists => PoolStatus::Exists,
+            NoSnapshot::Short => PoolStatus::Short,
+            NoSnapshot::NotAtBoundary | NoSnapshot::Invalid => PoolStatus::Invalid,
         }
     }
 }
@@ -102,6 +115,8 @@ pub struct PoolRequest {
     pub extras: *const PoolExtra,
     /// Number of extras.
     pub extra_count: usize,
+    /// Number of tokens of the system prompt at its beginning; 0: unknown.
+    pub system_length: usize,
 }
 
 /// An input besides the tokens that KV depends on. The layout is `struct espalier_pool_extra`.
@@ -116,6 +131,16 @@ pub struct PoolExtra {
     pub key: *const u8,
     /// Length of the key in bytes.
     pub key_length: usize,
+}
+
+/// A boundary at which a sequence should stop computing. The layout is `struct espalier_pool_stop`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PoolStop {
+    /// Number of tokens before it; 0: the sequence need not stop.
+    pub tokens: u64,
+    /// The [`Reason`] as an integer.
+    pub reason: u32,
 }
 
 /// Creates a pool. Returns NULL if `options` is null or out of range, or if there is not enough memory.
@@ -238,36 +263,42 @@ pub unsafe extern "C" fn espalier_pool_begin(
     let answer = |_: &SharedPool, pool: &mut Pool| {
         // SAFETY: per this function's contract `request` is null or valid, and its pointers are valid for their
         // lengths.
-        let (held, tokens, keys) = unsafe {
+        let (request, tokens, keys) = unsafe {
             let request = request.as_ref().ok_or(PoolStatus::Invalid)?;
-            (request.held_count, slice(request.tokens, request.token_count)?, request_keys(request)?)
+            (request, slice(request.tokens, request.token_count)?, request_keys(request)?)
         };
-        Ok(pool.resume(sequence, held, tokens, keys).map(|()| PoolStatus::Ok)?)
+        pool.resume(sequence, request.held_count, tokens, keys)?;
+        pool.set_system_length(sequence, request.system_length)?;
+        Ok(PoolStatus::Ok)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
 }
 
-/// See [`Pool::match_prefix`].
+/// See [`Pool::match_up_to`].
 ///
 /// # Safety
 ///
-/// `pool` is null or points to a live pool. `blocks` points to space for `capacity` integers, `block_count` to space
-/// for one. Null is refused.
+/// `pool` is null or points to a live pool. `blocks` points to space for `capacity` integers, `block_count` and
+/// `snapshot` to space for one. Null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_match_prefix(
     pool: *mut SharedPool,
     sequence: i32,
+    tokens: u64,
     blocks: *mut u32,
     capacity: usize,
     block_count: *mut usize,
+    snapshot: *mut u32,
 ) -> i32 {
     // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
     // they are written.
     let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
         check_output(blocks, capacity)?;
         check_output(block_count, 1)?;
-        let prefix_match = pool.match_prefix(sequence)?;
+        check_output(snapshot, 1)?;
+        let prefix_match = pool.match_up_to(sequence, tokens)?;
+        snapshot.write(prefix_match.snapshot.map_or(0, |snapshot| snapshot.0));
         write_blocks(&shared.first_cells(&prefix_match.blocks), blocks, capacity, block_count);
         Ok(match prefix_match.next {
             Next::Compute => PoolStatus::Ok,
@@ -302,6 +333,108 @@ pub unsafe extern "C" fn espalier_pool_cache_blocks(
         let cached = pool.cache(sequence, slice(tokens, token_count)?)?;
         write_blocks(&shared.first_cells(&cached), blocks, capacity, block_count);
         Ok(PoolStatus::Ok)
+    };
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::next_stop`].
+///
+/// # Safety
+///
+/// `pool` is null or points to a live pool, `stop` is null or points to space for a `struct espalier_pool_stop`. Null
+/// is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_next_stop(
+    pool: *const SharedPool,
+    sequence: i32,
+    computed: u64,
+    stop: *mut PoolStop,
+) -> i32 {
+    let answer = |_: &SharedPool, pool: &mut Pool| {
+        check_output(stop, 1)?;
+        let next = pool.next_stop(sequence, computed);
+        let next = next.map(|next| PoolStop { tokens: next.tokens, reason: next.reason as u32 });
+        // SAFETY: `stop` is not null, so per this function's contract it has space for the struct.
+        unsafe { stop.write(next.unwrap_or(PoolStop { tokens: 0, reason: 0 })) };
+        Ok(PoolStatus::Ok)
+    };
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::begin_snapshot`].
+///
+/// # Safety
+///
+/// `pool` is null or points to a live pool. `tokens` points to `token_count` integers, `evicted` to space for
+/// `capacity` integers, `snapshot` and `evicted_count` to space for one. Null is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_snapshot_begin(
+    pool: *mut SharedPool,
+    sequence: i32,
+    tokens: *const i32,
+    token_count: usize,
+    bytes: u64,
+    reason: u32,
+    snapshot: *mut u32,
+    evicted: *mut u32,
+    capacity: usize,
+    evicted_count: *mut usize,
+) -> i32 {
+    // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
+    // they are written.
+    let answer = |_: &SharedPool, pool: &mut Pool| unsafe {
+        check_output(snapshot, 1)?;
+        check_output(evicted, capacity)?;
+        check_output(evicted_count, 1)?;
+        let reason = Reason::from_number(reason).ok_or(PoolStatus::Invalid)?;
+        // Bytes of a snapshot that the caller does not get to know of would never be freed.
+        if capacity < pool.snapshots().len() {
+            return Err(PoolStatus::Invalid);
+        }
+        let grant = pool.begin_snapshot(sequence, slice(tokens, token_count)?, bytes, reason)?;
+        let ids: Vec<u32> = grant.evicted.iter().map(|id| id.0).collect();
+        write(&ids, evicted, capacity);
+        evicted_count.write(ids.len());
+        snapshot.write(grant.id.0);
+        Ok(PoolStatus::Ok)
+    };
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::end_snapshot`].
+///
+/// # Safety
+///
+/// `pool` is null or points to a live pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_snapshot_end(
+    pool: *mut SharedPool,
+    snapshot: u32,
+    is_written: i32,
+) -> i32 {
+    let answer = |_: &SharedPool, pool: &mut Pool| {
+        Ok(pool.end_snapshot(SnapshotId(snapshot), is_written != 0).map(|()| PoolStatus::Ok)?)
+    };
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::restored`].
+///
+/// # Safety
+///
+/// `pool` is null or points to a live pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_restored(
+    pool: *mut SharedPool,
+    snapshot: u32,
+    is_restored: i32,
+) -> i32 {
+    let answer = |_: &SharedPool, pool: &mut Pool| {
+        Ok(pool.restored(SnapshotId(snapshot), is_restored != 0).map(|()| PoolStatus::Ok)?)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
@@ -448,7 +581,13 @@ mod tests {
     use super::*;
 
     fn pool() -> *mut SharedPool {
-        let options = PoolOptions { block_count: 4, block_size: 4, sequence_count: 2, event_capacity: 8 };
+        let options = PoolOptions {
+            block_count: 4,
+            block_size: 4,
+            sequence_count: 2,
+            event_capacity: 8,
+            ..PoolOptions::default()
+        };
         // SAFETY: the options are valid.
         unsafe { espalier_pool_new(&options) }
     }
@@ -507,6 +646,7 @@ mod tests {
             adapters_length: 0,
             extras: std::ptr::null(),
             extra_count: 0,
+            system_length: 0,
         };
         let (mut blocks, mut count) = ([77, 77], 0);
         // SAFETY: the pool is live until it is freed, at the end; every buffer is as large as its length says.
@@ -524,7 +664,8 @@ mod tests {
 
     #[test]
     fn many_threads_use_one_pool() {
-        let options = PoolOptions { block_count: 64, block_size: 4, sequence_count: 8, event_capacity: 8 };
+        let options =
+            PoolOptions { block_count: 64, block_size: 4, sequence_count: 8, ..PoolOptions::default() };
         let shared = SharedPool::new(options).expect("the options are in range");
         std::thread::scope(|scope| {
             for sequence in 0..8 {

@@ -2,30 +2,15 @@
 
 use std::ops::Range;
 
-use super::contents::SequenceId;
 use super::pool::Pool;
 use super::requests::Request;
 use crate::scheduler::{Capacity, Offer};
 
 impl Pool {
     /// Returns a counter that increases whenever a waiting request may be able to continue: a block became free or was
-    /// cached, or an in-flight block was cancelled.
+    /// cached, an in-flight block was cancelled, or a snapshot was written.
     pub fn changes(&self) -> u64 {
-        self.blocks().changes()
-    }
-
-    /// Returns the number of cached blocks that come next in the request's prompt, and the sequence that computes the
-    /// one after them.
-    fn find_cached(&self, request: &Request) -> (usize, Option<SequenceId>) {
-        let contents = &self.blocks().contents;
-        let mut index = request.matched;
-        while let Some(content) = request.matchable(index) {
-            if contents.blocks(content).is_empty() {
-                return (index, contents.in_flight_for(content));
-            }
-            index += 1;
-        }
-        (index, None)
+        self.blocks().changes() + self.snapshots().counters.written
     }
 
     fn free_among_first(&self, request: &Request, blocks: u64) -> u64 {
@@ -72,13 +57,15 @@ impl Capacity for Pool {
     }
 
     /// The matched blocks may end inside of an image, which is computed as a whole: then the part of it in the last
-    /// block takes one more block. If the pool has no such block, no blocks are matched.
+    /// block takes one more block. If the pool has no such block, no blocks are matched. Cached blocks behind the last
+    /// boundary that can be matched are computed again, in blocks of the sequence.
     fn offer(&self, sequence: i32, end: u64) -> Offer {
         let size = Capacity::block_size(self);
         let nothing = Offer { tokens: 0, blocks: end.div_ceil(size), waits_for: None };
         let Some(request) = self.request(sequence) else { return nothing };
-        let (cached, waits_for) = self.find_cached(request);
-        let tokens = request.end_before_cut_extra(cached as u64 * size);
+        let waits_for = self.find_in_flight(request);
+        let tokens =
+            request.end_before_cut_extra(self.match_boundary(request, u64::MAX).blocks() as u64 * size);
         let free = self.free_among_first(request, tokens.div_ceil(size));
         let offer = Offer {
             tokens,

@@ -5,8 +5,8 @@
 //! candidates. So a [`ContentId`] stands for a verified chain of tokens, and comparing two chains is comparing two ids.
 //!
 //! A content lives as long as it is referenced: by a block that was cached with it, by a request whose prompt contains
-//! it, or by a later content of the chain. The last one matters: when a block is evicted and computed again, the blocks
-//! behind it, which may still be cached, must find the parent that they know.
+//! it, by a snapshot of the state after it, or by a later content of the chain. The last one matters: when a block is
+//! evicted and computed again, the blocks behind it, which may still be cached, must find the parent that they know.
 
 use std::collections::HashMap;
 
@@ -17,6 +17,10 @@ use super::hash::{BlockHash, HashFunction};
 /// Id of a sequence, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceId(pub u32);
+
+/// Id of a snapshot of a state, counted from 1; the C ABI uses 0 for "none". Ids are not reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SnapshotId(pub u32);
 
 /// Id of a content that is referenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,8 +34,12 @@ struct Content {
     extra_keys: ExtraKeys,
     /// The next content with the same hash. With SHA-256 there is none.
     next_alike: Option<ContentId>,
-    /// Number of blocks, requests and later contents that reference this one.
+    /// Number of blocks, requests, snapshots and later contents that reference this one.
     references: usize,
+    /// Number of contents whose parent this is.
+    children: u32,
+    /// The snapshot of the state after this content, also while it is written.
+    snapshot: Option<SnapshotId>,
     /// The blocks that hold it, the earliest cached first. Duplicates are kept: the block table of a running sequence
     /// is never changed.
     blocks: Vec<BlockId>,
@@ -71,7 +79,9 @@ impl Contents {
         // A hash collision: a content with this hash exists, but it differs.
         self.refused_matches += u64::from(candidate.is_some());
         if let Some(parent) = parent {
-            self.slot_mut(parent).references += 1;
+            let parent = self.slot_mut(parent);
+            parent.references += 1;
+            parent.children += 1;
         }
         self.insert(Content {
             hash,
@@ -80,6 +90,8 @@ impl Contents {
             extra_keys,
             next_alike: candidate,
             references: 1,
+            children: 0,
+            snapshot: None,
             blocks: Vec::new(),
             in_flight_for: None,
         })
@@ -128,6 +140,9 @@ impl Contents {
             if content.references == 0 {
                 next = content.parent;
                 self.remove(id);
+                if let Some(parent) = next {
+                    self.slot_mut(parent).children -= 1;
+                }
             }
         }
     }
@@ -168,6 +183,44 @@ impl Contents {
     /// Returns the blocks that hold this content, the earliest cached first.
     pub fn blocks(&self, id: ContentId) -> &[BlockId] {
         &self.slot(id).blocks
+    }
+
+    /// Returns the number of contents whose parent this is. If there are several, prompts branch after it.
+    pub fn children(&self, id: ContentId) -> u32 {
+        self.slot(id).children
+    }
+
+    /// Returns the number of blocks, requests, snapshots and later contents that reference this one.
+    pub fn references(&self, id: ContentId) -> usize {
+        self.slot(id).references
+    }
+
+    /// Returns the snapshot of the state after this content, also while it is written.
+    pub fn snapshot(&self, id: ContentId) -> Option<SnapshotId> {
+        self.slot(id).snapshot
+    }
+
+    /// Records the snapshot of the state after this content, which has none; that is a reference. Returns false and
+    /// changes nothing if it has one.
+    pub fn add_snapshot(&mut self, id: ContentId, snapshot: SnapshotId) -> bool {
+        let content = self.slot_mut(id);
+        if content.snapshot.is_some() {
+            return false;
+        }
+        content.snapshot = Some(snapshot);
+        content.references += 1;
+        true
+    }
+
+    /// Records that this content no longer has this snapshot. Returns false and changes nothing if it did not.
+    pub fn remove_snapshot(&mut self, id: ContentId, snapshot: SnapshotId) -> bool {
+        let content = self.slot_mut(id);
+        if content.snapshot != Some(snapshot) {
+            return false;
+        }
+        content.snapshot = None;
+        self.release(id);
+        true
     }
 
     /// Returns the hash of this content.

@@ -7,11 +7,14 @@
 //! * [`free_queue`]: the order in which free blocks are allocated
 //! * [`contents`]: the contents of blocks; verified token by token, found by hash
 //! * [`hash`], [`extra_keys`]: the hash of a block and its inputs
+//! * [`snapshots`]: snapshots of states: budget, eviction, stages
+//! * [`boundaries`]: the boundaries at which a prompt can be matched, and those at which a snapshot is worth its bytes
 //! * [`capacity`]: the scheduler's view of the pool
 //! * [`events`], [`statistics`]: events, counters and gauges
 
 pub mod block;
 pub mod block_pool;
+pub mod boundaries;
 pub mod capacity;
 pub mod contents;
 pub mod events;
@@ -22,4 +25,5 @@ pub mod hash;
 pub mod pool;
 pub mod requests;
 pub mod sequences;
+pub mod snapshots;
 pub mod statistics;

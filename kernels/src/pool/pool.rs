@@ -24,10 +24,11 @@ use super::extra_keys::RequestKeys;
 use super::hash::{HashFunction, sha256};
 use super::requests::Request;
 use super::sequences::{BlockSpan, BlockTable};
+use super::snapshots::{SnapshotId, Snapshots};
 use super::statistics::Statistics;
 
 /// Dimensions of a pool. The layout is `struct espalier_pool_options` of the C header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PoolOptions {
     /// Number of blocks; at least 1, and fewer than 2^31 cells in all.
@@ -38,15 +39,28 @@ pub struct PoolOptions {
     pub sequence_count: u32,
     /// Capacity of the event queue; 0 records no events.
     pub event_capacity: u32,
+    /// Parts of a sequence's memory, [`PoolOptions::CELLS`] and [`PoolOptions::STATE`]; 0: cells only.
+    pub parts: u32,
+    /// Distance in tokens of the snapshots for which there is no better reason; 0: none of them are taken.
+    pub snapshot_interval: u32,
+    /// Budget of all snapshots together, in bytes; 0: none are taken.
+    pub snapshot_bytes: u64,
 }
 
 impl PoolOptions {
+    /// One cell for each token (`ESPALIER_POOL_PART_CELLS`).
+    pub const CELLS: u32 = 1;
+    /// One state for each sequence (`ESPALIER_POOL_PART_STATE`): a prompt is matched only where a snapshot of it
+    /// exists.
+    pub const STATE: u32 = 4;
+
     fn are_valid(&self) -> bool {
         let cells = u64::from(self.block_count) * u64::from(self.block_size);
         self.block_size.is_power_of_two()
             && self.block_size <= 4096
             && (1..1 << 31).contains(&cells)
             && (1..=65536).contains(&self.sequence_count)
+            && self.parts & !(PoolOptions::CELLS | PoolOptions::STATE) == 0
     }
 }
 
@@ -82,6 +96,9 @@ pub enum Next {
 pub struct PrefixMatch {
     /// The cached blocks that this call matched, in the order of the prompt.
     pub blocks: Vec<BlockId>,
+    /// The state after them, if the pool has one and this call matched any. The caller restores it before the sequence
+    /// computes, and reports it to [`Pool::restored`].
+    pub snapshot: Option<SnapshotId>,
     /// Next step of the sequence.
     pub next: Next,
 }
@@ -89,9 +106,14 @@ pub struct PrefixMatch {
 /// The pool.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    blocks: BlockPool,
+    pub(super) blocks: BlockPool,
     tables: Vec<BlockTable>,
-    requests: Vec<Option<Request>>,
+    pub(super) requests: Vec<Option<Request>>,
+    pub(super) snapshots: Snapshots,
+    /// Whether a sequence has a state besides its cells.
+    has_state: bool,
+    /// Distance in blocks of the snapshots at regular intervals; 0: none.
+    snapshot_interval: usize,
     /// Reused allocation: the result of the last reserve.
     reservation: Reservation,
     /// Reused allocation: the blocks that a reserve has to allocate.
@@ -119,6 +141,9 @@ impl Pool {
             blocks: blocks.ok_or(Refusal::Short)?,
             tables: vec![BlockTable::default(); sequences],
             requests: vec![None; sequences],
+            snapshots: Snapshots::new(options.snapshot_bytes),
+            has_state: options.parts & PoolOptions::STATE != 0,
+            snapshot_interval: (options.snapshot_interval / options.block_size) as usize,
             reservation: Reservation::default(),
             missing: Vec::new(),
             asked: Vec::new(),
@@ -281,10 +306,11 @@ impl Pool {
         }
     }
 
-    /// Removes all sequences, requests and cached blocks. Also resets a pool whose state is inconsistent.
+    /// Removes all sequences, requests, cached blocks and snapshots. Also resets a pool whose state is inconsistent.
     pub fn clear(&mut self) {
         self.tables.fill_with(BlockTable::default);
         self.requests.fill_with(|| None);
+        self.snapshots = self.snapshots.restarted();
         self.blocks.reset();
     }
 
@@ -329,22 +355,46 @@ impl Pool {
         Ok(())
     }
 
-    /// Matches the cached blocks that come next in the prompt, adds them to the sequence, and returns its next step.
+    /// Records that the first `length` tokens of the sequence's prompt are a system prompt, which other prompts are
+    /// expected to begin with.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence, or one without a request.
+    pub fn set_system_length(&mut self, sequence: i32, length: usize) -> Result<(), Refusal> {
+        let sequence = self.sequence(sequence)?;
+        self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?.system_length = length;
+        Ok(())
+    }
+
+    /// Matches the cached blocks that come next in the prompt, adds them to the sequence, and returns its next step. If
+    /// the pool has a state, the blocks end where a snapshot exists.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one without a request, or one that holds anything but matched blocks.
     pub fn match_prefix(&mut self, sequence: i32) -> Result<PrefixMatch, Refusal> {
+        self.match_up_to(sequence, u64::MAX)
+    }
+
+    /// The same, but matches no block beyond those of the first `tokens` of the prompt.
+    ///
+    /// [`Refusal::Invalid`]: as for [`Pool::match_prefix`].
+    pub fn match_up_to(&mut self, sequence: i32, tokens: u64) -> Result<PrefixMatch, Refusal> {
         let sequence = self.sequence(sequence)?;
         let held = self.tables[sequence.0 as usize].len();
         let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
         if request.has_begun_to_compute || request.matched != held {
             return Err(Refusal::Invalid);
         }
-        let mut blocks = Vec::new();
-        while let Some(block) = self.next_cached_block(sequence) {
-            self.add_matched_block(sequence, block);
-            blocks.push(block);
+        let boundary = self.match_boundary(request, tokens);
+        let blocks = (held..boundary.blocks()).map_while(|_| self.match_next_block(sequence)).collect();
+        if let Some(snapshot) = boundary.snapshot() {
+            self.begin_restoring(sequence, snapshot);
         }
-        Ok(PrefixMatch { blocks, next: self.decide_next(sequence)? })
+        Ok(PrefixMatch { blocks, snapshot: boundary.snapshot(), next: self.decide_next(sequence)? })
+    }
+
+    fn match_next_block(&mut self, sequence: SequenceId) -> Option<BlockId> {
+        let block = self.next_cached_block(sequence)?;
+        self.add_matched_block(sequence, block);
+        Some(block)
     }
 
     fn next_cached_block(&self, sequence: SequenceId) -> Option<BlockId> {
@@ -360,9 +410,9 @@ impl Pool {
     }
 
     fn decide_next(&mut self, sequence: SequenceId) -> Result<Next, Refusal> {
+        let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
+        let computing = self.find_in_flight(request);
         let request = self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?;
-        let next = request.next_to_match();
-        let computing = next.and_then(|next| self.blocks.contents.in_flight_for(next));
         if computing.is_some_and(|other| other != sequence) {
             request.cancel_all_in_flight(sequence, &mut self.blocks.contents);
             return Ok(Next::Wait);
@@ -427,13 +477,21 @@ impl Pool {
 
     fn end_request(&mut self, sequence: SequenceId) {
         if let Some(request) = self.requests[sequence.0 as usize].take() {
+            request.restoring.into_iter().for_each(|snapshot| self.snapshots.unpin(snapshot));
             request.end(sequence, &mut self.blocks.contents);
         }
     }
 
     /// Returns a snapshot of all counters and gauges.
     pub fn statistics(&self) -> Statistics {
-        self.blocks.statistics()
+        Statistics {
+            snapshots: self.snapshots.len() as u64,
+            snapshot_bytes: self.snapshots.used(),
+            snapshot_hits: self.snapshots.counters.hits,
+            evicted_snapshots: self.snapshots.counters.evicted,
+            refused_snapshots: self.snapshots.counters.refused,
+            ..self.blocks.statistics()
+        }
     }
 
     /// Removes and returns the oldest unread event.
@@ -449,6 +507,21 @@ impl Pool {
     /// Returns the blocks, read-only.
     pub fn blocks(&self) -> &BlockPool {
         &self.blocks
+    }
+
+    /// Returns the snapshots, read-only.
+    pub fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    /// Returns whether a sequence has a state besides its cells, so that a prompt is matched only with a snapshot.
+    pub fn has_state(&self) -> bool {
+        self.has_state
+    }
+
+    /// Returns the distance in blocks of the snapshots at regular intervals; 0: none are taken.
+    pub fn snapshot_interval(&self) -> usize {
+        self.snapshot_interval
     }
 
     /// Returns the block table of a sequence, read-only.

@@ -2,6 +2,7 @@
 
 use super::contents::{ContentId, Contents, SequenceId};
 use super::extra_keys::RequestKeys;
+use super::snapshots::SnapshotId;
 
 /// A request: a prompt, and then the output that was accepted.
 ///
@@ -24,6 +25,12 @@ pub struct Request {
     pub has_begun_to_compute: bool,
     /// Whether the request may have blocks in flight.
     pub has_in_flight: bool,
+    /// Number of tokens of the system prompt at the beginning; 0: unknown.
+    pub system_length: usize,
+    /// The snapshot that was matched last and is not restored yet. The request has a pin on it.
+    pub restoring: Option<SnapshotId>,
+    /// The snapshot of its answer that was taken last.
+    pub tail: Option<SnapshotId>,
 }
 
 impl Request {
@@ -52,6 +59,9 @@ impl Request {
             settled,
             has_begun_to_compute: held > 0,
             has_in_flight: false,
+            system_length: 0,
+            restoring: None,
+            tail: None,
         };
         request.refer_to_full_blocks(contents);
         request
@@ -113,8 +123,38 @@ impl Request {
 
     /// Returns the content of the block at this index, if it may be matched.
     pub fn matchable(&self, index: usize) -> Option<ContentId> {
-        let most = self.prompt_length.saturating_sub(1) / self.block_size as usize;
-        if index < most { self.content(index) } else { None }
+        if index < self.last_boundary() { self.content(index) } else { None }
+    }
+
+    /// Returns the last boundary of the prompt at which it can be matched, in blocks: at least one token is left to
+    /// compute after it.
+    pub fn last_boundary(&self) -> usize {
+        self.prompt_length.saturating_sub(1) / self.block_size as usize
+    }
+
+    /// Returns the number of full blocks of the prompt.
+    pub fn full_blocks(&self) -> usize {
+        self.prompt_length / self.block_size as usize
+    }
+
+    /// Returns the number of full blocks at the beginning that both requests have in common.
+    pub fn common_blocks(&self, other: &Request) -> usize {
+        // Contents are chains: if two are the same, so are all before them.
+        let (mut same, mut end) = (0, self.contents.len().min(other.contents.len()));
+        while same < end {
+            let middle = same + (end - same) / 2;
+            match self.contents[middle] == other.contents[middle] {
+                true => same = middle + 1,
+                false => end = middle,
+            }
+        }
+        same
+    }
+
+    /// Returns whether the boundary after this number of blocks lies inside of an extra, such as an image.
+    pub fn cuts_extra(&self, blocks: usize) -> bool {
+        let tokens = blocks as u64 * u64::from(self.block_size);
+        self.end_before_cut_extra(tokens) != tokens
     }
 
     /// Returns `tokens`, reduced to the start of an extra if the first `tokens` of the prompt end inside of one.
@@ -125,7 +165,7 @@ impl Request {
     /// Marks the full blocks of the prompt that are still to be computed as in flight, unless they are for another
     /// sequence.
     pub fn mark_rest_in_flight(&mut self, sequence: SequenceId, contents: &mut Contents) {
-        let full = self.prompt_length / self.block_size as usize;
+        let full = self.full_blocks();
         for content in &self.contents[self.matched.min(full)..full] {
             contents.mark_in_flight(*content, sequence);
         }

@@ -24,4 +24,14 @@ pub struct Statistics {
     pub refused_reserves: u64,
     /// Number of hash collisions: equal hashes of different contents.
     pub refused_matches: u64,
+    /// Number of snapshots.
+    pub snapshots: u64,
+    /// Bytes of all snapshots.
+    pub snapshot_bytes: u64,
+    /// Number of snapshots that were restored.
+    pub snapshot_hits: u64,
+    /// Number of snapshots that were evicted for another one.
+    pub evicted_snapshots: u64,
+    /// Number of snapshots that were not taken because the budget had no bytes left for them.
+    pub refused_snapshots: u64,
 }

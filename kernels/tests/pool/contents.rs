@@ -6,6 +6,7 @@ use espalier_kernels::pool::contents::{Contents, SequenceId};
 use espalier_kernels::pool::events::Events;
 use espalier_kernels::pool::extra_keys::ExtraKeys;
 use espalier_kernels::pool::hash::{BlockHash, sha256};
+use espalier_kernels::pool::snapshots::SnapshotId;
 
 fn always_the_same(_: Option<&BlockHash>, _: &[i32], _: &[u8]) -> BlockHash {
     BlockHash([7; 32])
@@ -52,6 +53,39 @@ fn a_long_chain_leaves_at_once() {
     }
     assert_eq!(contents.len(), 200_000);
     contents.release(last);
+    assert!(contents.is_empty());
+}
+
+#[test]
+fn a_content_counts_those_that_follow_it() {
+    let mut contents = Contents::new(sha256);
+    let first = contents.refer(None, &[1], ExtraKeys::default());
+    let one = contents.refer(Some(first), &[2], ExtraKeys::default());
+    let other = contents.refer(Some(first), &[3], ExtraKeys::default());
+    // The same one again is no further child.
+    assert_eq!(contents.refer(Some(first), &[3], ExtraKeys::default()), other);
+    assert_eq!([first, one, other].map(|id| contents.children(id)), [2, 0, 0]);
+    assert_eq!([first, one, other].map(|id| contents.references(id)), [3, 1, 2]);
+    contents.release(other);
+    assert_eq!(contents.children(first), 2);
+    contents.release(other);
+    assert_eq!(contents.children(first), 1);
+    contents.release(first);
+    contents.release(one);
+    assert!(contents.is_empty());
+}
+
+#[test]
+fn a_content_has_one_snapshot_and_lives_as_long_as_that() {
+    let mut contents = Contents::new(sha256);
+    let content = contents.refer(None, &[1], ExtraKeys::default());
+    let (first, second) = (SnapshotId(1), SnapshotId(2));
+    assert!(contents.add_snapshot(content, first));
+    assert!(!contents.add_snapshot(content, second));
+    assert!(!contents.remove_snapshot(content, second));
+    contents.release(content);
+    assert_eq!((contents.len(), contents.snapshot(content)), (1, Some(first)));
+    assert!(contents.remove_snapshot(content, first));
     assert!(contents.is_empty());
 }
 

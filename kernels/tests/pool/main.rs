@@ -3,6 +3,7 @@
 //! `parity_*` contain tests with the names of vLLM's own, and check the same behaviour; `docs/design/kv-parity.md`
 //! lists those that exist and those that are missing.
 
+mod boundaries;
 mod collisions;
 mod contents;
 mod copies;
@@ -11,10 +12,12 @@ mod parity_hashes;
 mod parity_lookup;
 mod parity_prefix_caching;
 mod parity_queue;
+mod parity_snapshots;
 mod parity_table;
 mod properties;
 mod removing;
 mod reserving;
 mod sharing;
+mod snapshots;
 mod support;
 mod waiting;

@@ -130,6 +130,7 @@ impl Model {
             block_size: BLOCK_SIZE as u32,
             sequence_count: SEQUENCES as u32,
             event_capacity: 4,
+            ..PoolOptions::default()
         };
         let hash = if collide { always_the_same } else { sha256 };
         Model {

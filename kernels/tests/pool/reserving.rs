@@ -91,6 +91,7 @@ fn options_out_of_range_are_refused() {
         PoolOptions { sequence_count: 0, ..good },
         PoolOptions { sequence_count: 65537, ..good },
         PoolOptions { block_count: 1 << 27, ..good },
+        PoolOptions { parts: 2, ..good },
     ];
     for options in refused {
         assert!(matches!(Pool::new(options), Err(Refusal::Invalid)), "{options:?}");

@@ -5,11 +5,20 @@ use espalier_kernels::pool::events::Event;
 use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
 use espalier_kernels::pool::hash::BlockHash;
 use espalier_kernels::pool::pool::{Pool, PoolOptions, PrefixMatch, Refusal};
+use espalier_kernels::pool::snapshots::{Reason, SnapshotId};
 
 pub const BLOCK_SIZE: usize = 16;
+/// Size of every snapshot, in bytes.
+pub const SNAPSHOT_BYTES: u64 = 100;
 
 pub fn options(block_count: u32) -> PoolOptions {
-    PoolOptions { block_count, block_size: BLOCK_SIZE as u32, sequence_count: 8, event_capacity: 100 }
+    PoolOptions {
+        block_count,
+        block_size: BLOCK_SIZE as u32,
+        sequence_count: 8,
+        event_capacity: 100,
+        ..PoolOptions::default()
+    }
 }
 
 /// vLLM's pool of 11 blocks: one of them is its placeholder, which does not exist in this pool.
@@ -19,6 +28,68 @@ pub fn pool_of_ten() -> Pool {
 
 pub fn pool_of(block_count: u32) -> Pool {
     Pool::new(options(block_count)).expect("the options are in range")
+}
+
+/// Options of a pool whose sequences have a state, with a budget for this number of snapshots.
+pub fn options_with_states(block_count: u32, snapshots: u64) -> PoolOptions {
+    PoolOptions {
+        parts: PoolOptions::CELLS | PoolOptions::STATE,
+        snapshot_bytes: snapshots * SNAPSHOT_BYTES,
+        ..options(block_count)
+    }
+}
+
+pub fn pool_with_states(block_count: u32, snapshots: u64) -> Pool {
+    Pool::new(options_with_states(block_count, snapshots)).expect("the options are in range")
+}
+
+/// Takes a snapshot after these tokens of the sequence. Returns it and those that were removed for it.
+pub fn save(pool: &mut Pool, sequence: i32, tokens: &[i32], reason: Reason) -> (SnapshotId, Vec<SnapshotId>) {
+    let grant =
+        pool.begin_snapshot(sequence, tokens, SNAPSHOT_BYTES, reason).expect("there are enough bytes");
+    assert_eq!(pool.end_snapshot(grant.id, true), Ok(()));
+    (grant.id, grant.evicted)
+}
+
+/// Matches blocks and restores the snapshot behind them. Returns the number of blocks.
+pub fn match_and_restore(pool: &mut Pool, sequence: i32) -> usize {
+    let prefix_match = match_prefix(pool, sequence);
+    assert_eq!(prefix_match.snapshot.is_some(), !prefix_match.blocks.is_empty());
+    if let Some(snapshot) = prefix_match.snapshot {
+        assert_eq!(pool.restored(snapshot, true), Ok(()));
+    }
+    prefix_match.blocks.len()
+}
+
+/// Computes the prompt of a sequence that matched `hits` blocks, and takes a snapshot at each stop.
+pub fn compute_with_stops(pool: &mut Pool, sequence: i32, prompt: &[i32], hits: usize) {
+    let mut computed = hits * BLOCK_SIZE;
+    while computed < prompt.len() {
+        let stop = pool.next_stop(sequence, computed as u64);
+        let end = stop.map_or(prompt.len(), |stop| stop.tokens as usize);
+        assert!(reserve(pool, sequence, computed..end).is_ok());
+        assert!(pool.cache(sequence, &prompt[..end]).is_ok());
+        if let Some(stop) = stop {
+            save(pool, sequence, &prompt[..end], stop.reason);
+        }
+        computed = end;
+    }
+}
+
+/// Processes a whole prompt as a server does whose sequences have a state. Returns the number of matched blocks.
+pub fn prefill_with_stops(pool: &mut Pool, sequence: i32, prompt: &[i32]) -> usize {
+    begin(pool, sequence, prompt, RequestKeys::default());
+    let hits = match_and_restore(pool, sequence);
+    compute_with_stops(pool, sequence, prompt, hits);
+    hits
+}
+
+/// Returns the boundaries of the sequence's request that have a snapshot, in blocks.
+pub fn saved_boundaries(pool: &Pool, sequence: i32) -> Vec<usize> {
+    let request = pool.request(sequence).expect("the sequence has a request");
+    let contents = (1..).map_while(|blocks| Some((blocks, request.content(blocks - 1)?)));
+    let has_snapshot = |content| pool.blocks().contents.snapshot(content).is_some();
+    contents.filter(|(_, content)| has_snapshot(*content)).map(|(blocks, _)| blocks).collect()
 }
 
 /// Returns `count` tokens, all different from those of other kinds.

@@ -85,7 +85,7 @@ impl SimulatedServer {
             block_count: blocks as u32,
             block_size: BLOCK as u32,
             sequence_count: slots as u32,
-            event_capacity: 0,
+            ..PoolOptions::default()
         };
         SimulatedServer {
             pool: Pool::new(options).expect("the options are in range"),

@@ -248,8 +248,9 @@ void espalier_kv::match_prefix(llama_seq_id seq_id) {
     if (!sequence.begun) {
         return;
     }
-    size_t n_matched = 0;
-    functions.match_prefix(pool.get(), seq_id, blocks.data(), blocks.size(), &n_matched);
+    size_t   n_matched = 0;
+    uint32_t snapshot   = 0; // of a state, which the pool does not know of yet
+    functions.match_prefix(pool.get(), seq_id, UINT64_MAX, blocks.data(), blocks.size(), &n_matched, &snapshot);
     add_cells(seq_id, cells_of(n_matched));
     sequence.n_settled = n_matched * block_size;
 }

@@ -1,0 +1,284 @@
+//! Boundaries of prompts: those at which a prompt can be matched, and those at which a sequence should stop computing,
+//! so that a snapshot of its state can be taken.
+//!
+//! A boundary is a place between two blocks of a prompt that is not inside of an image. It is counted in blocks. Cells
+//! can be matched at every boundary; a state exists only where a snapshot of it was taken, and it can be saved only
+//! while the sequence is at rest exactly there.
+//!
+//! Stops are computed from the tables whenever they are requested. Nothing is registered, so nothing is left behind
+//! when a request leaves. All of them depend on the request's own chain of contents, whose first block has the salt of
+//! its tenant: the prompts of one tenant do not change the stops of another one.
+
+use std::collections::BTreeMap;
+
+use super::contents::{ContentId, SequenceId};
+use super::pool::{Pool, Refusal};
+use super::requests::Request;
+use super::snapshots::{Grant, NoSnapshot, Reason, SnapshotId};
+
+/// A prompt is cut before its end only if this number of blocks or more were not matched: a cut costs one more pass
+/// over the weights.
+const FEWEST_BLOCKS_BEFORE_PROMPT_END: usize = 4;
+
+/// A boundary at which every part of a prompt's memory exists. Only [`Pool::match_boundary`] creates one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Boundary {
+    blocks: usize,
+    snapshot: Option<SnapshotId>,
+}
+
+impl Boundary {
+    /// Returns the number of blocks before the boundary, with those that the sequence has already.
+    pub fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// Returns the snapshot of the state there; `None` if the pool has no state, or if the sequence is there already.
+    pub fn snapshot(&self) -> Option<SnapshotId> {
+        self.snapshot
+    }
+}
+
+/// A boundary at which a sequence should stop computing, so that a snapshot can be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Number of tokens before it.
+    pub tokens: u64,
+    /// Reason for the snapshot.
+    pub reason: Reason,
+}
+
+impl Pool {
+    /// Returns the deepest boundary within the first `tokens` of the request's prompt whose cells are cached and, if
+    /// the pool has a state, whose snapshot is ready. If there is none, that is where the request is now.
+    ///
+    /// Without a state, the block in which the tokens end is matched too.
+    pub fn match_boundary(&self, request: &Request, tokens: u64) -> Boundary {
+        let size = u64::from(self.block_size());
+        let most = if self.has_state() { tokens / size } else { tokens.div_ceil(size) };
+        let most = most.min(self.cached_end(request) as u64) as usize;
+        let most = most.max(request.matched);
+        if !self.has_state() {
+            return Boundary { blocks: most, snapshot: None };
+        }
+        let ready = (request.matched + 1..=most).rev().find_map(|blocks| {
+            let snapshot = self.ready_snapshot(request, blocks)?;
+            Some(Boundary { blocks, snapshot: Some(snapshot) })
+        });
+        ready.unwrap_or(Boundary { blocks: request.matched, snapshot: None })
+    }
+
+    /// Returns the number of blocks up to the first one that is not cached and may be matched.
+    fn cached_end(&self, request: &Request) -> usize {
+        let is_cached = |index: &usize| {
+            let content = request.matchable(*index);
+            content.is_some_and(|content| !self.blocks.contents.blocks(content).is_empty())
+        };
+        let cached = (request.matched..).take_while(is_cached).count();
+        request.matched + cached
+    }
+
+    fn ready_snapshot(&self, request: &Request, blocks: usize) -> Option<SnapshotId> {
+        let snapshot = self.snapshot_at(request, blocks)?;
+        (self.snapshots.is_ready(snapshot) && !request.cuts_extra(blocks)).then_some(snapshot)
+    }
+
+    /// Returns the snapshot at a boundary of the request, also while it is written.
+    fn snapshot_at(&self, request: &Request, blocks: usize) -> Option<SnapshotId> {
+        self.blocks.contents.snapshot(content_before(request, blocks)?)
+    }
+
+    /// Returns the sequence that computes the first block of the prompt that is not cached. `None` also if the request
+    /// could match nothing once that block is cached.
+    pub(super) fn find_in_flight(&self, request: &Request) -> Option<SequenceId> {
+        if self.has_state() && !self.takes_snapshots() {
+            return None;
+        }
+        let next = request.matchable(self.cached_end(request))?;
+        self.blocks.contents.in_flight_for(next)
+    }
+
+    fn takes_snapshots(&self) -> bool {
+        self.has_state() && self.snapshots.budget() > 0
+    }
+
+    /// Records that the sequence is going to restore this snapshot, which is pinned until then.
+    pub(super) fn begin_restoring(&mut self, sequence: SequenceId, snapshot: SnapshotId) {
+        let Some(request) = &mut self.requests[sequence.0 as usize] else { return };
+        let before = request.restoring.replace(snapshot);
+        self.snapshots.pin(snapshot);
+        before.into_iter().for_each(|before| self.snapshots.unpin(before));
+    }
+
+    /// Records that a sequence has restored the snapshot of [`Pool::match_up_to`]. If it could not, the snapshot
+    /// is removed, and the caller frees its bytes, removes everything from the sequence and computes the prompt.
+    ///
+    /// [`Refusal::Invalid`]: no sequence is restoring it.
+    pub fn restored(&mut self, snapshot: SnapshotId, is_restored: bool) -> Result<(), Refusal> {
+        let mut requests = self.requests.iter_mut().flatten();
+        let request = requests.find(|request| request.restoring == Some(snapshot)).ok_or(Refusal::Invalid)?;
+        request.restoring = None;
+        self.snapshots.unpin(snapshot);
+        match is_restored {
+            true => self.snapshots.record_hit(snapshot),
+            false => self.remove_snapshot(snapshot),
+        }
+        Ok(())
+    }
+
+    fn remove_snapshot(&mut self, snapshot: SnapshotId) {
+        if let Some(content) = self.snapshots.remove(snapshot) {
+            self.blocks.contents.remove_snapshot(content, snapshot);
+        }
+    }
+
+    /// Begins a snapshot of the sequence's state after `tokens`, the first ones of its prompt and output, whose blocks
+    /// were passed to [`Pool::cache`]. The caller frees the evicted snapshots, saves the state and calls
+    /// [`Pool::end_snapshot`]. A tail replaces the tail before it in the same answer, unless that one was hit.
+    pub fn begin_snapshot(
+        &mut self,
+        sequence: i32,
+        tokens: &[i32],
+        bytes: u64,
+        reason: Reason,
+    ) -> Result<Grant, NoSnapshot> {
+        let content = self.content_of_snapshot(sequence, tokens, bytes)?;
+        if self.blocks.contents.snapshot(content).is_some() {
+            return Err(NoSnapshot::Exists);
+        }
+        let tail = self.request(sequence).filter(|_| reason == Reason::Tail).and_then(|request| request.tail);
+        let replaced = tail.filter(|tail| self.snapshots.is_unused_tail(*tail));
+        let Some(evicted) = self.snapshots.find_victims(bytes, replaced) else {
+            self.snapshots.counters.refused += 1;
+            return Err(NoSnapshot::Short);
+        };
+        self.snapshots.counters.evicted += evicted.len() as u64 - u64::from(replaced.is_some());
+        evicted.iter().for_each(|victim| self.remove_snapshot(*victim));
+        let id = self.snapshots.begin(content, bytes, reason);
+        self.blocks.contents.add_snapshot(content, id);
+        self.note_tail(sequence, id, reason);
+        Ok(Grant { id, evicted })
+    }
+
+    fn note_tail(&mut self, sequence: i32, id: SnapshotId, reason: Reason) {
+        let request = self.requests.get_mut(sequence as usize).and_then(Option::as_mut);
+        if let Some(request) = request.filter(|_| reason == Reason::Tail) {
+            request.tail = Some(id);
+        }
+    }
+
+    fn content_of_snapshot(
+        &self,
+        sequence: i32,
+        tokens: &[i32],
+        bytes: u64,
+    ) -> Result<ContentId, NoSnapshot> {
+        let request = self.request(sequence).ok_or(NoSnapshot::Invalid)?;
+        if !self.has_state() || bytes == 0 {
+            return Err(NoSnapshot::Invalid);
+        }
+        let size = self.block_size() as usize;
+        let blocks = tokens.len() / size;
+        if blocks == 0 || !tokens.len().is_multiple_of(size) || request.cuts_extra(blocks) {
+            return Err(NoSnapshot::NotAtBoundary);
+        }
+        if request.settled < blocks || !request.agrees_with(tokens) {
+            return Err(NoSnapshot::Invalid);
+        }
+        content_before(request, blocks).ok_or(NoSnapshot::Invalid)
+    }
+
+    /// Ends a snapshot: it can be matched from here on. If it could not be written, it is removed.
+    ///
+    /// [`Refusal::Invalid`]: it is not being written.
+    pub fn end_snapshot(&mut self, snapshot: SnapshotId, is_written: bool) -> Result<(), Refusal> {
+        if !self.snapshots.is_being_written(snapshot) {
+            return Err(Refusal::Invalid);
+        }
+        match is_written {
+            true => self.snapshots.complete(snapshot),
+            false => self.remove_snapshot(snapshot),
+        }
+        Ok(())
+    }
+
+    /// Returns the first boundary after `computed` tokens of the sequence at which it should stop. `None`: it need not
+    /// stop, or it is unknown, or no snapshots are taken.
+    pub fn next_stop(&self, sequence: i32, computed: u64) -> Option<Stop> {
+        let request = self.request(sequence).filter(|_| self.takes_snapshots())?;
+        let size = u64::from(self.block_size());
+        let first = (computed / size) as usize + 1;
+        let stops = self.stops(sequence, request);
+        let mut rest = stops.reasons.range(first..);
+        let next = rest.find(|(blocks, _)| self.snapshot_at(request, **blocks).is_none());
+        next.map(|(blocks, reason)| Stop { tokens: *blocks as u64 * size, reason: *reason })
+    }
+
+    /// Returns all stops of a request, also those that have a snapshot already.
+    fn stops<'a>(&self, sequence: i32, request: &'a Request) -> Stops<'a> {
+        let mut stops = Stops { request, reasons: BTreeMap::new() };
+        let last = request.last_boundary();
+        self.awaited(sequence, request).for_each(|blocks| stops.add(blocks, Reason::Awaited));
+        let system = request.system_length / self.block_size() as usize;
+        if (1..=last).contains(&system) {
+            stops.add(system, Reason::SystemPrompt);
+        }
+        // One block after a snapshot, another one would save one block.
+        let is_near = |blocks: usize| self.snapshot_at(request, blocks - 1).is_some();
+        for blocks in (1..=last).filter(|blocks| self.is_branch(request, *blocks) && !is_near(*blocks)) {
+            stops.add_unless_near(blocks, 1, Reason::Branch);
+        }
+        if last >= request.matched + FEWEST_BLOCKS_BEFORE_PROMPT_END && !is_near(last) {
+            stops.add_unless_near(last, 1, Reason::PromptEnd);
+        }
+        let interval = self.snapshot_interval();
+        for blocks in (1..=last).filter(|blocks| blocks.is_multiple_of(interval) && !is_near(*blocks)) {
+            stops.add_unless_near(blocks, 2, Reason::Interval);
+        }
+        stops
+    }
+
+    /// Returns the boundaries at which requests that have not begun to compute diverge from this one: up to there they
+    /// can match what it computes.
+    fn awaited(&self, sequence: i32, request: &Request) -> impl Iterator<Item = usize> {
+        let requests = (0..).zip(&self.requests).filter(move |(other, _)| *other != sequence);
+        let waiting =
+            requests.filter_map(|(_, other)| other.as_ref()).filter(|other| !other.has_begun_to_compute);
+        waiting.filter_map(move |other| {
+            let common = request.common_blocks(other).min(request.full_blocks()).min(other.last_boundary());
+            (common > other.matched).then_some(common)
+        })
+    }
+
+    fn is_branch(&self, request: &Request, blocks: usize) -> bool {
+        let content = content_before(request, blocks);
+        content.is_some_and(|content| self.blocks.contents.children(content) >= 2)
+    }
+}
+
+/// Returns the content of the block before this boundary; `None` for the beginning of the prompt.
+fn content_before(request: &Request, blocks: usize) -> Option<ContentId> {
+    request.content(blocks.checked_sub(1)?)
+}
+
+/// Stops of a request, with their reasons, by the number of blocks before them.
+struct Stops<'a> {
+    request: &'a Request,
+    reasons: BTreeMap<usize, Reason>,
+}
+
+impl Stops<'_> {
+    /// Adds a stop, unless it is one already or lies inside of an image.
+    fn add(&mut self, blocks: usize, reason: Reason) {
+        if !self.request.cuts_extra(blocks) {
+            self.reasons.entry(blocks).or_insert(reason);
+        }
+    }
+
+    /// Adds a stop, unless there is one at it, one block before it or, with a `width` of 2, one block after it.
+    fn add_unless_near(&mut self, blocks: usize, width: usize, reason: Reason) {
+        if self.reasons.range(blocks.saturating_sub(1)..blocks + width).next().is_none() {
+            self.add(blocks, reason);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Snapshots of the states of sequences: their budget, the order in which they are evicted, and their stages.
+//!
+//! This is bookkeeping only: the caller holds the bytes, by [`SnapshotId`]. A snapshot is the state of a sequence after
+//! a verified [`ContentId`], so it belongs to every prompt that contains that content.
+//!
+//! The order of eviction is a segmented LRU. A new snapshot is on probation; its first hit protects it. Protected
+//! snapshots are evicted last, but take at most 4/5 of the budget: beyond that, the one whose last hit is the oldest
+//! goes back to probation. So a run of prompts that are never used again does not evict what is used, and what was used
+//! once does not stay for ever.
+
+use std::collections::BTreeMap;
+
+use super::contents::ContentId;
+pub use super::contents::SnapshotId;
+
+/// Reason for a snapshot. The values are part of the C ABI (`enum espalier_pool_reason`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Reason {
+    /// A request that has not begun to compute can match there.
+    Awaited = 0,
+    /// Prompts branch there.
+    Branch = 1,
+    /// The system prompt ends there.
+    SystemPrompt = 2,
+    /// The last boundary of a long prompt.
+    PromptEnd = 3,
+    /// The last boundary of an answer.
+    Tail = 4,
+    /// One of the boundaries at regular intervals. Evicted before all others that were never hit.
+    Interval = 5,
+}
+
+impl Reason {
+    /// All reasons, in the order of their values.
+    pub const ALL: [Reason; 6] = [
+        Reason::Awaited,
+        Reason::Branch,
+        Reason::SystemPrompt,
+        Reason::PromptEnd,
+        Reason::Tail,
+        Reason::Interval,
+    ];
+
+    /// Returns the reason with this value.
+    pub fn from_number(number: u32) -> Option<Reason> {
+        Reason::ALL.get(number as usize).copied()
+    }
+}
+
+/// Permission to write a snapshot.
+#[must_use = "the caller frees the bytes of the evicted snapshots, and ends this one"]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The snapshot to write. It is not matched before it has ended.
+    pub id: SnapshotId,
+    /// Snapshots that were removed for it: the caller frees their bytes first.
+    pub evicted: Vec<SnapshotId>,
+}
+
+/// Reason why no snapshot is taken. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoSnapshot {
+    /// There is one of this content, or it is being written.
+    Exists,
+    /// The budget is smaller, or the snapshots that would have to be evicted are in use.
+    Short,
+    /// The tokens do not end at a boundary: between two blocks, and not inside of an image.
+    NotAtBoundary,
+    /// The pool has no state, the sequence no such request, or the blocks of the tokens are not cached yet.
+    Invalid,
+}
+
+/// Segments in the order in which they are evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Segment {
+    /// Taken at an interval, never hit.
+    Interval,
+    /// New, or no longer protected.
+    Probation,
+    /// Hit.
+    Protected,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Writing,
+    /// It can be matched. `pins`: number of requests that are restoring it; it is evicted only without any.
+    Ready {
+        pins: u32,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Snapshot {
+    content: ContentId,
+    bytes: u64,
+    reason: Reason,
+    stage: Stage,
+    hits: u64,
+    /// Segment and time of the last use; the key in `order` once it is ready.
+    place: (Segment, u64),
+}
+
+/// All snapshots of a pool.
+#[derive(Clone, Debug)]
+pub struct Snapshots {
+    budget: u64,
+    used: u64,
+    protected: u64,
+    all: BTreeMap<SnapshotId, Snapshot>,
+    /// Ready snapshots in the order in which they are evicted.
+    order: BTreeMap<(Segment, u64), SnapshotId>,
+    last_id: u32,
+    /// Number of uses so far: the clock of the order.
+    uses: u64,
+    /// Counters.
+    pub counters: Counters,
+}
+
+/// Counters of snapshots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Number of snapshots that were written.
+    pub written: u64,
+    /// Number of snapshots that were restored.
+    pub hits: u64,
+    /// Number of snapshots that were evicted for another one.
+    pub evicted: u64,
+    /// Number of snapshots that did not get the bytes they need.
+    pub refused: u64,
+}
+
+impl Snapshots {
+    /// Creates an empty set with a budget in bytes.
+    pub fn new(budget: u64) -> Snapshots {
+        Snapshots {
+            budget,
+            used: 0,
+            protected: 0,
+            all: BTreeMap::new(),
+            order: BTreeMap::new(),
+            last_id: 0,
+            uses: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Returns an empty set with the same budget that continues ids and counters, for a pool that is reset.
+    pub fn restarted(&self) -> Snapshots {
+        Snapshots { last_id: self.last_id, counters: self.counters, ..Snapshots::new(self.budget) }
+    }
+
+    /// Returns the budget in bytes.
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Returns the bytes of all snapshots, also of those that are being written. At most the budget.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Returns the number of snapshots, also of those that are being written.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns whether there is no snapshot.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns the ids of all snapshots.
+    pub fn ids(&self) -> impl Iterator<Item = SnapshotId> {
+        self.all.keys().copied()
+    }
+
+    /// Returns the content after which the state was saved; `None` for an unknown id.
+    pub fn content(&self, id: SnapshotId) -> Option<ContentId> {
+        self.all.get(&id).map(|snapshot| snapshot.content)
+    }
+
+    /// Returns whether the snapshot can be matched.
+    pub fn is_ready(&self, id: SnapshotId) -> bool {
+        self.all.get(&id).is_some_and(|snapshot| matches!(snapshot.stage, Stage::Ready { .. }))
+    }
+
+    /// Returns the number of requests that are restoring the snapshot.
+    pub fn pins(&self, id: SnapshotId) -> u32 {
+        match self.all.get(&id).map(|snapshot| snapshot.stage) {
+            Some(Stage::Ready { pins }) => pins,
+            _ => 0,
+        }
+    }
+
+    /// Returns whether the snapshot is the tail of an answer that was never hit and is not in use: a later tail of the
+    /// same answer replaces it.
+    pub fn is_unused_tail(&self, id: SnapshotId) -> bool {
+        self.all.get(&id).is_some_and(|snapshot| {
+            snapshot.reason == Reason::Tail
+                && snapshot.hits == 0
+                && snapshot.stage == Stage::Ready { pins: 0 }
+        })
+    }
+
+    /// Returns the snapshots to remove for a new one of this size: `replaced`, which is in no use, and as many others
+    /// as necessary, in the order of eviction. `None`: there are not enough that are not in use.
+    pub fn find_victims(&self, bytes: u64, replaced: Option<SnapshotId>) -> Option<Vec<SnapshotId>> {
+        let bytes_of = |id: &SnapshotId| self.all.get(id).map_or(0, |snapshot| snapshot.bytes);
+        if bytes > self.budget {
+            return None;
+        }
+        let mut victims: Vec<SnapshotId> = replaced.into_iter().collect();
+        let mut missing = bytes.saturating_sub(self.budget - self.used);
+        missing = missing.saturating_sub(victims.iter().map(bytes_of).sum());
+        for id in self.order.values().filter(|id| Some(**id) != replaced && self.pins(**id) == 0) {
+            if missing == 0 {
+                break;
+            }
+            victims.push(*id);
+            missing = missing.saturating_sub(bytes_of(id));
+        }
+        (missing == 0).then_some(victims)
+    }
+
+    /// Begins to write a snapshot for which the victims were removed.
+    pub fn begin(&mut self, content: ContentId, bytes: u64, reason: Reason) -> SnapshotId {
+        let segment = match reason {
+            Reason::Interval => Segment::Interval,
+            _ => Segment::Probation,
+        };
+        let id = self.next_id();
+        let place = (segment, self.next_use());
+        self.used += bytes;
+        self.all.insert(id, Snapshot { content, bytes, reason, stage: Stage::Writing, hits: 0, place });
+        id
+    }
+
+    fn next_id(&mut self) -> SnapshotId {
+        loop {
+            self.last_id = self.last_id.wrapping_add(1);
+            let id = SnapshotId(self.last_id);
+            if id.0 != 0 && !self.all.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    fn next_use(&mut self) -> u64 {
+        self.uses += 1;
+        self.uses
+    }
+
+    /// Makes a snapshot that was written ready. Does nothing if it is not being written.
+    pub fn complete(&mut self, id: SnapshotId) {
+        let written = self.all.get_mut(&id).filter(|snapshot| snapshot.stage == Stage::Writing);
+        if let Some(snapshot) = written {
+            snapshot.stage = Stage::Ready { pins: 0 };
+            self.order.insert(snapshot.place, id);
+            self.counters.written += 1;
+        }
+    }
+
+    /// Returns whether the snapshot has begun and not ended.
+    pub fn is_being_written(&self, id: SnapshotId) -> bool {
+        self.all.get(&id).is_some_and(|snapshot| snapshot.stage == Stage::Writing)
+    }
+
+    /// Removes a snapshot, whatever its stage. Returns its content; `None` for an unknown id.
+    pub fn remove(&mut self, id: SnapshotId) -> Option<ContentId> {
+        let snapshot = self.all.remove(&id)?;
+        self.order.remove(&snapshot.place);
+        self.used -= snapshot.bytes;
+        if snapshot.place.0 == Segment::Protected {
+            self.protected -= snapshot.bytes;
+        }
+        Some(snapshot.content)
+    }
+
+    /// Keeps a ready snapshot from being evicted, until [`Snapshots::unpin`].
+    pub fn pin(&mut self, id: SnapshotId) {
+        if let Some(Stage::Ready { pins }) = self.stage_mut(id) {
+            *pins += 1;
+        }
+    }
+
+    /// Drops one pin. Does nothing if the snapshot is gone.
+    pub fn unpin(&mut self, id: SnapshotId) {
+        if let Some(Stage::Ready { pins }) = self.stage_mut(id) {
+            *pins = pins.saturating_sub(1);
+        }
+    }
+
+    fn stage_mut(&mut self, id: SnapshotId) -> Option<&mut Stage> {
+        self.all.get_mut(&id).map(|snapshot| &mut snapshot.stage)
+    }
+
+    /// Records that a ready snapshot was restored: it is protected from here on. Does nothing if it is gone.
+    pub fn record_hit(&mut self, id: SnapshotId) {
+        let Some(snapshot) = self.all.get_mut(&id) else { return };
+        snapshot.hits += 1;
+        self.counters.hits += 1;
+        self.move_to(id, Segment::Protected);
+        while u128::from(self.protected) * 5 > u128::from(self.budget) * 4 {
+            let first = self.order.range((Segment::Protected, 0)..).next();
+            let Some(oldest) = first.map(|(_, oldest)| *oldest) else { return };
+            self.move_to(oldest, Segment::Probation);
+        }
+    }
+
+    /// Moves a ready snapshot to the end of a segment.
+    fn move_to(&mut self, id: SnapshotId, segment: Segment) {
+        let place = (segment, self.next_use());
+        let Some(snapshot) = self.all.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut snapshot.place, place);
+        self.order.remove(&before);
+        self.order.insert(place, id);
+        if before.0 == Segment::Protected {
+            self.protected -= snapshot.bytes;
+        }
+        if segment == Segment::Protected {
+            self.protected += snapshot.bytes;
+        }
+    }
+}

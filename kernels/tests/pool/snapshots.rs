@@ -1,0 +1,324 @@
+//! Snapshots: their budget, the order in which they are evicted, and their stages.
+
+use espalier_kernels::pool::contents::Contents;
+use espalier_kernels::pool::extra_keys::{ExtraKeys, RequestKeys};
+use espalier_kernels::pool::hash::sha256;
+use espalier_kernels::pool::pool::{Pool, Refusal};
+use espalier_kernels::pool::snapshots::{NoSnapshot, Reason, SnapshotId, Snapshots};
+use espalier_kernels::pool::statistics::Statistics;
+
+use crate::support::*;
+
+/// Snapshots of one byte each, without a pool.
+struct Fixture {
+    snapshots: Snapshots,
+    contents: Contents,
+}
+
+impl Fixture {
+    fn new(budget: u64) -> Fixture {
+        Fixture { snapshots: Snapshots::new(budget), contents: Contents::new(sha256) }
+    }
+
+    /// Begins a snapshot. Returns it and those that were evicted for it; `None`: it was refused.
+    fn begin(&mut self, reason: Reason) -> Option<(SnapshotId, Vec<SnapshotId>)> {
+        let victims = self.snapshots.find_victims(1, None)?;
+        victims.iter().for_each(|victim| assert!(self.snapshots.remove(*victim).is_some()));
+        let token: i32 = self.snapshots.ids().map(|id| id.0 as i32).sum();
+        let content = self.contents.refer(None, &[token], ExtraKeys::default());
+        let id = self.snapshots.begin(content, 1, reason);
+        assert!(self.snapshots.used() <= self.snapshots.budget());
+        Some((id, victims))
+    }
+
+    /// Adds a snapshot. Returns those that were evicted for it, as integers.
+    fn add(&mut self, reason: Reason) -> Vec<u32> {
+        let (id, victims) = self.begin(reason).expect("there are enough bytes");
+        self.snapshots.complete(id);
+        victims.iter().map(|victim| victim.0).collect()
+    }
+
+    fn hit(&mut self, id: u32) {
+        self.snapshots.record_hit(SnapshotId(id));
+    }
+}
+
+#[test]
+fn reasons_have_the_values_of_the_abi() {
+    for (number, reason) in (0..).zip(Reason::ALL) {
+        assert_eq!((reason as u32, Reason::from_number(number)), (number, Some(reason)));
+    }
+    assert_eq!(Reason::from_number(6), None);
+}
+
+#[test]
+fn the_snapshot_that_was_used_longest_ago_is_evicted() {
+    let mut fixture = Fixture::new(3);
+    let evicted = [(); 6].map(|()| fixture.add(Reason::Branch));
+    assert_eq!(evicted, [vec![], vec![], vec![], vec![1], vec![2], vec![3]]);
+    assert_eq!((fixture.snapshots.len(), fixture.snapshots.used()), (3, 3));
+}
+
+#[test]
+fn a_hit_protects_from_snapshots_that_are_never_hit() {
+    let mut fixture = Fixture::new(3);
+    (0..3).for_each(|_| drop(fixture.add(Reason::Branch)));
+    fixture.hit(1);
+    let evicted = [(); 5].map(|()| fixture.add(Reason::Branch));
+    assert_eq!(evicted, [[2], [3], [4], [5], [6]]);
+}
+
+/// So a new snapshot always finds one to evict that is not protected.
+#[test]
+fn at_most_four_fifths_are_protected() {
+    let mut fixture = Fixture::new(5);
+    (0..5).for_each(|_| drop(fixture.add(Reason::Branch)));
+    (1..=5).for_each(|id| fixture.hit(id));
+    // The one whose hit is the oldest is not protected any more.
+    assert_eq!(fixture.add(Reason::Branch), [1]);
+    assert_eq!(fixture.add(Reason::Branch), [6]);
+    fixture.hit(7);
+    assert_eq!(fixture.add(Reason::Branch), [2]);
+}
+
+#[test]
+fn a_budget_for_one_is_a_plain_lru() {
+    let mut fixture = Fixture::new(1);
+    assert_eq!(fixture.add(Reason::Branch), []);
+    fixture.hit(1);
+    assert_eq!(fixture.add(Reason::Interval), [1]);
+}
+
+#[test]
+fn snapshots_at_intervals_are_evicted_before_others_until_they_are_hit() {
+    let mut fixture = Fixture::new(4);
+    for reason in [Reason::Branch, Reason::Interval, Reason::Interval, Reason::Tail] {
+        assert_eq!(fixture.add(reason), []);
+    }
+    fixture.hit(2);
+    let evicted = [(); 3].map(|()| fixture.add(Reason::PromptEnd));
+    assert_eq!(evicted, [[3], [1], [4]]);
+}
+
+#[test]
+fn snapshots_in_use_are_not_evicted() {
+    let mut fixture = Fixture::new(2);
+    (0..2).for_each(|_| drop(fixture.add(Reason::Branch)));
+    fixture.snapshots.pin(SnapshotId(1));
+    assert_eq!(fixture.add(Reason::Branch), [2]);
+    // While one is written, and another one is restored, there is none.
+    let (id, victims) = fixture.begin(Reason::Branch).expect("one is not in use");
+    assert_eq!((id, victims), (SnapshotId(4), vec![SnapshotId(3)]));
+    assert!(fixture.snapshots.is_being_written(id) && !fixture.snapshots.is_ready(id));
+    assert_eq!(fixture.begin(Reason::Branch), None);
+    fixture.snapshots.unpin(SnapshotId(1));
+    assert_eq!(fixture.add(Reason::Branch), [1]);
+}
+
+#[test]
+fn as_many_are_evicted_as_are_needed() {
+    let mut fixture = Fixture::new(4);
+    (0..4).for_each(|_| drop(fixture.add(Reason::Branch)));
+    let ids = |ids: &[u32]| Some(ids.iter().map(|id| SnapshotId(*id)).collect::<Vec<_>>());
+    assert_eq!(fixture.snapshots.find_victims(3, None), ids(&[1, 2, 3]));
+    assert_eq!(fixture.snapshots.find_victims(2, Some(SnapshotId(3))), ids(&[3, 1]));
+    assert_eq!(fixture.snapshots.find_victims(4, None), ids(&[1, 2, 3, 4]));
+    assert_eq!(fixture.snapshots.find_victims(5, None), None);
+    assert_eq!(fixture.snapshots.find_victims(u64::MAX, None), None);
+}
+
+/// A sequence 0 with a cached prompt of `blocks` blocks and one token.
+fn pool_with_prompt(blocks: usize, snapshots: u64) -> (Pool, Vec<i32>) {
+    let mut pool = pool_with_states(40, snapshots);
+    let prompt = tokens(1, blocks * BLOCK_SIZE + 1);
+    prefill(&mut pool, 0, &prompt);
+    (pool, prompt)
+}
+
+#[test]
+fn there_is_one_snapshot_of_a_content() {
+    let (mut pool, prompt) = pool_with_prompt(2, 4);
+    let mut begin = || pool.begin_snapshot(0, &prompt[..32], SNAPSHOT_BYTES, Reason::Branch);
+    let grant = begin().expect("there are enough bytes");
+    // Also while it is written.
+    assert_eq!(begin(), Err(NoSnapshot::Exists));
+    assert_eq!(pool.end_snapshot(grant.id, true), Ok(()));
+    assert_eq!(pool.end_snapshot(grant.id, true), Err(Refusal::Invalid));
+    let again = pool.begin_snapshot(0, &prompt[..32], SNAPSHOT_BYTES, Reason::Branch);
+    assert_eq!(again, Err(NoSnapshot::Exists));
+    let statistics = pool.statistics();
+    assert_eq!((statistics.snapshots, statistics.snapshot_bytes), (1, SNAPSHOT_BYTES));
+}
+
+#[test]
+fn a_snapshot_that_was_not_written_is_gone() {
+    let (mut pool, prompt) = pool_with_prompt(2, 1);
+    for _ in 0..2 {
+        let grant = pool.begin_snapshot(0, &prompt[..32], SNAPSHOT_BYTES, Reason::Branch);
+        let grant = grant.expect("there are enough bytes");
+        assert_eq!(pool.end_snapshot(grant.id, false), Ok(()));
+        assert_eq!((pool.statistics().snapshots, pool.statistics().snapshot_bytes), (0, 0));
+    }
+}
+
+#[test]
+fn a_refused_snapshot_changes_nothing() {
+    let (mut pool, prompt) = pool_with_prompt(4, 2);
+    let (first, _) = save(&mut pool, 0, &prompt[..16], Reason::Branch);
+    save(&mut pool, 0, &prompt[..32], Reason::Branch);
+    begin(&mut pool, 1, &prompt[..17], RequestKeys::default());
+    assert_eq!(match_prefix(&mut pool, 1).snapshot, Some(first));
+    let before = pool.statistics();
+    let mut refused = |tokens: &[i32], bytes: u64| {
+        let refused = pool.begin_snapshot(0, tokens, bytes, Reason::Branch);
+        (refused.map(|grant| grant.id), pool.statistics())
+    };
+    // One of them may be evicted, but the other one is being restored.
+    let (reason, after) = refused(&prompt[..48], 2 * SNAPSHOT_BYTES);
+    assert_eq!((reason, after.refused_snapshots), (Err(NoSnapshot::Short), 1));
+    for (count, bytes, expected) in [
+        (48, 3 * SNAPSHOT_BYTES, NoSnapshot::Short),
+        (48, 0, NoSnapshot::Invalid),
+        (0, SNAPSHOT_BYTES, NoSnapshot::NotAtBoundary),
+        (17, SNAPSHOT_BYTES, NoSnapshot::NotAtBoundary),
+        (32, SNAPSHOT_BYTES, NoSnapshot::Exists),
+    ] {
+        assert_eq!(refused(&prompt[..count], bytes).0, Err(expected), "{count} tokens, {bytes} bytes");
+    }
+    assert_eq!(refused(&tokens(2, 32), SNAPSHOT_BYTES).0, Err(NoSnapshot::Invalid));
+    let after = pool.statistics();
+    assert_eq!(after.refused_snapshots, 2);
+    assert_eq!(Statistics { refused_snapshots: 0, ..after }, before);
+}
+
+#[test]
+fn only_cached_tokens_of_a_request_are_saved() {
+    let mut pool = pool_with_states(10, 4);
+    let prompt = tokens(1, 40);
+    let refused = |pool: &mut Pool, sequence: i32| {
+        let refused = pool.begin_snapshot(sequence, &prompt[..16], SNAPSHOT_BYTES, Reason::Branch);
+        assert_eq!(refused, Err(NoSnapshot::Invalid));
+    };
+    for sequence in [-1, 0, 8] {
+        refused(&mut pool, sequence);
+    }
+    begin(&mut pool, 0, &prompt, RequestKeys::default());
+    refused(&mut pool, 0);
+    assert!(reserve(&mut pool, 0, 0..16).is_ok());
+    refused(&mut pool, 0);
+    assert!(pool.cache(0, &prompt[..16]).is_ok());
+    save(&mut pool, 0, &prompt[..16], Reason::Branch);
+}
+
+#[test]
+fn a_tail_replaces_the_one_before_it_in_the_same_answer() {
+    let (mut pool, prompt) = pool_with_prompt(1, 10);
+    let text = joined(&[&prompt, &tokens(2, 100)]);
+    assert!(reserve(&mut pool, 0, 17..117).is_ok());
+    let tail = |pool: &mut Pool, blocks: usize| {
+        assert!(pool.cache(0, &text[..blocks * BLOCK_SIZE]).is_ok());
+        save(pool, 0, &text[..blocks * BLOCK_SIZE], Reason::Tail)
+    };
+    let (first, evicted) = tail(&mut pool, 2);
+    assert_eq!(evicted, []);
+    let (second, evicted) = tail(&mut pool, 3);
+    assert_eq!(evicted, [first]);
+    assert_eq!(pool.statistics().evicted_snapshots, 0);
+    // A tail that was hit is kept.
+    begin(&mut pool, 1, &joined(&[&text[..48], &[1]]), RequestKeys::default());
+    assert_eq!(match_and_restore(&mut pool, 1), 3);
+    let (third, evicted) = tail(&mut pool, 4);
+    assert_eq!(evicted, []);
+    assert!(pool.snapshots().is_ready(second) && pool.snapshots().is_ready(third));
+    // Also one that is being restored, and one of another answer.
+    begin(&mut pool, 2, &joined(&[&text[..64], &[1]]), RequestKeys::default());
+    assert_eq!(match_prefix(&mut pool, 2).snapshot, Some(third));
+    assert_eq!(tail(&mut pool, 5).1, []);
+    prefill(&mut pool, 3, &tokens(3, 17));
+    assert_eq!(save(&mut pool, 3, &tokens(3, 16), Reason::Tail).1, []);
+}
+
+#[test]
+fn a_snapshot_is_pinned_until_it_is_restored() {
+    let (mut pool, prompt) = pool_with_prompt(2, 1);
+    let (snapshot, _) = save(&mut pool, 0, &prompt[..16], Reason::Branch);
+    for sequence in 1..3 {
+        begin(&mut pool, sequence, &prompt[..17], RequestKeys::default());
+        assert_eq!(match_prefix(&mut pool, sequence).snapshot, Some(snapshot));
+    }
+    for pins in [2, 1] {
+        assert_eq!(pool.snapshots().pins(snapshot), pins);
+        let refused = pool.begin_snapshot(0, &prompt[..32], SNAPSHOT_BYTES, Reason::Branch);
+        assert_eq!(refused, Err(NoSnapshot::Short));
+        assert_eq!(pool.restored(snapshot, true), Ok(()));
+    }
+    assert_eq!(pool.restored(snapshot, true), Err(Refusal::Invalid));
+    assert_eq!(pool.statistics().snapshot_hits, 2);
+    assert_eq!(save(&mut pool, 0, &prompt[..32], Reason::Branch).1, [snapshot]);
+    assert_eq!(pool.statistics().evicted_snapshots, 1);
+}
+
+#[test]
+fn a_request_that_ends_does_not_pin() {
+    let (mut pool, prompt) = pool_with_prompt(1, 1);
+    let (snapshot, _) = save(&mut pool, 0, &prompt[..16], Reason::Branch);
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    assert_eq!(match_prefix(&mut pool, 1).snapshot, Some(snapshot));
+    finish(&mut pool, 1);
+    assert_eq!(pool.snapshots().pins(snapshot), 0);
+    assert_eq!(pool.restored(snapshot, true), Err(Refusal::Invalid));
+    // Nor does one that is matched again: it has one pin.
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    assert_eq!(match_prefix(&mut pool, 1).snapshot, Some(snapshot));
+    assert_eq!(pool.remove(1, 0, -1), Ok(()));
+    assert_eq!(match_prefix(&mut pool, 1).snapshot, Some(snapshot));
+    assert_eq!(pool.snapshots().pins(snapshot), 1);
+}
+
+/// Both requests compute the prompt then, and the state is saved again.
+#[test]
+fn a_snapshot_that_could_not_be_restored_is_removed() {
+    let (mut pool, prompt) = pool_with_prompt(1, 1);
+    let (snapshot, _) = save(&mut pool, 0, &prompt[..16], Reason::Branch);
+    for sequence in 1..3 {
+        begin(&mut pool, sequence, &prompt, RequestKeys::default());
+        assert_eq!(match_prefix(&mut pool, sequence).snapshot, Some(snapshot));
+    }
+    for _ in 1..3 {
+        assert_eq!(pool.restored(snapshot, false), Ok(()));
+        assert_eq!((pool.statistics().snapshots, pool.statistics().snapshot_hits), (0, 0));
+    }
+    for sequence in 1..3 {
+        assert_eq!(pool.remove(sequence, 0, -1), Ok(()));
+        assert_eq!(match_prefix(&mut pool, sequence).blocks, []);
+    }
+    assert!(save(&mut pool, 0, &prompt[..16], Reason::Branch).0 != snapshot);
+}
+
+#[test]
+fn a_snapshot_keeps_its_content_and_not_its_cells() {
+    let (mut pool, prompt) = pool_with_prompt(3, 1);
+    save(&mut pool, 0, &prompt[..32], Reason::Branch);
+    finish(&mut pool, 0);
+    evict_all(&mut pool, 0);
+    assert_eq!(pool.statistics().blocks_evictable, 0);
+    // The content of the second block, and of the first one, which is its parent.
+    assert_eq!(pool.blocks().contents.len(), 2);
+    prefill(&mut pool, 1, &tokens(2, 17));
+    save(&mut pool, 1, &tokens(2, 16), Reason::Branch);
+    assert_eq!(pool.blocks().contents.len(), 1);
+}
+
+#[test]
+fn clearing_removes_all_snapshots() {
+    let (mut pool, prompt) = pool_with_prompt(2, 1);
+    let (first, _) = save(&mut pool, 0, &prompt[..16], Reason::Branch);
+    let (second, _) = save(&mut pool, 0, &prompt[..32], Reason::Branch);
+    pool.clear();
+    let statistics = pool.statistics();
+    assert_eq!((statistics.snapshots, statistics.snapshot_bytes, statistics.evicted_snapshots), (0, 0, 1));
+    prefill(&mut pool, 0, &prompt);
+    let (third, evicted) = save(&mut pool, 0, &prompt[..16], Reason::Branch);
+    assert!(![first, second].contains(&third), "an id is used again");
+    assert_eq!(evicted, []);
+}
