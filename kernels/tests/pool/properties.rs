@@ -2,7 +2,7 @@
 //!
 //! A model runs beside the pool: it records what the KV in every cell was computed from, and which cells each sequence
 //! reads. So the pool is not compared with another pool, but with its purpose: no sequence reads KV that was computed
-//! from something else.
+//! from something else, and no sequence restores a state that was saved after other tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,18 @@ use espalier_kernels::pool::block::BlockId;
 use espalier_kernels::pool::contents::ContentId;
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::hash::{BlockHash, sha256};
-use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, Refusal};
+use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, PrefixMatch, Refusal};
+use espalier_kernels::pool::snapshots::{NoSnapshot, Reason, SnapshotId};
 use espalier_kernels::pool::statistics::Statistics;
 use proptest::prelude::*;
 
-use crate::support::{evict_all, free_order, held};
+use crate::support::{evict_all, finish, free_order, held, reserve};
 
 const BLOCK_SIZE: usize = 4;
 const BLOCK_COUNT: u32 = 9;
 const SEQUENCES: i32 = 4;
+/// Budget of all snapshots, in bytes. Two to eight of them fill it.
+const BUDGET: u64 = 8;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -65,6 +68,23 @@ enum Step {
     End {
         sequence: i32,
     },
+    /// Caches what was computed and saves the state after some blocks of it. `is_written`: saving it succeeds.
+    Snapshot {
+        sequence: i32,
+        blocks: usize,
+        bytes: u64,
+        reason: usize,
+        is_written: bool,
+    },
+    /// Restores the snapshot that was matched last, or fails to.
+    Restore {
+        sequence: i32,
+        is_restored: bool,
+    },
+    /// Begins a snapshot of the size of the whole budget, and does not write it.
+    EvictSnapshot {
+        sequence: i32,
+    },
     Clear,
 }
 
@@ -86,6 +106,14 @@ fn any_step() -> impl Strategy<Value = Step> {
             .prop_map(|(sequence, first, end)| Step::Remove { sequence, first, end }),
         3 => sequence().prop_map(|sequence| Step::RemoveAll { sequence }),
         2 => sequence().prop_map(|sequence| Step::End { sequence }),
+        5 => (sequence(), 0..6usize, 1..5u64, 0..Reason::ALL.len(), prop::bool::weighted(0.8)).prop_map(
+            |(sequence, blocks, bytes, reason, is_written)| Step::Snapshot {
+                sequence, blocks, bytes, reason, is_written,
+            }
+        ),
+        3 => (sequence(), prop::bool::weighted(0.8))
+            .prop_map(|(sequence, is_restored)| Step::Restore { sequence, is_restored }),
+        1 => sequence().prop_map(|sequence| Step::EvictSnapshot { sequence }),
         // Rarely cleared, so that much is cached.
         1 => prop::bool::weighted(0.2)
             .prop_map(|clear| if clear { Step::Clear } else { Step::RemoveAll { sequence: 0 } }),
@@ -107,6 +135,8 @@ struct Reader {
     text: Option<Origin>,
     /// The last result of a match of the live request.
     answer: Option<Next>,
+    /// The snapshot that was matched and not restored yet.
+    restoring: Option<SnapshotId>,
 }
 
 /// Free blocks, tables, contents of blocks, the number of contents, and the statistics.
@@ -119,18 +149,23 @@ struct Model {
     /// The sequence that allocated each block to write to it.
     writers: BTreeMap<BlockId, i32>,
     contents: BTreeMap<BlockId, ContentId>,
+    has_state: bool,
+    /// Size of each snapshot, and the input of the state in it.
+    states: BTreeMap<SnapshotId, (u64, Origin)>,
     /// Makes the origin of tokens that no request accounts for unlike all others.
     garbage: i32,
 }
 
 impl Model {
-    fn new(collide: bool) -> Model {
+    fn new(collide: bool, has_state: bool) -> Model {
         let options = PoolOptions {
             block_count: BLOCK_COUNT,
             block_size: BLOCK_SIZE as u32,
             sequence_count: SEQUENCES as u32,
             event_capacity: 4,
-            ..PoolOptions::default()
+            parts: PoolOptions::CELLS | if has_state { PoolOptions::STATE } else { 0 },
+            snapshot_interval: 2 * BLOCK_SIZE as u32,
+            snapshot_bytes: BUDGET,
         };
         let hash = if collide { always_the_same } else { sha256 };
         Model {
@@ -139,6 +174,8 @@ impl Model {
             origins: BTreeMap::new(),
             writers: BTreeMap::new(),
             contents: BTreeMap::new(),
+            has_state,
+            states: BTreeMap::new(),
             garbage: 0,
         }
     }
@@ -170,8 +207,18 @@ impl Model {
             Step::Remove { sequence, first, end } => self.remove(*sequence, *first, *end),
             Step::RemoveAll { sequence } => self.remove(*sequence, 0, -1),
             Step::End { sequence } => self.end(*sequence),
+            Step::Snapshot { sequence, blocks, bytes, reason, is_written } => {
+                self.save(*sequence, *blocks, *bytes, Reason::ALL[*reason], *is_written);
+                Ok(())
+            }
+            Step::Restore { sequence, is_restored } => self.restore(*sequence, *is_restored),
+            Step::EvictSnapshot { sequence } => {
+                self.save(*sequence, 1, BUDGET, Reason::Branch, false);
+                Ok(())
+            }
             Step::Clear => {
                 self.pool.clear();
+                self.states.clear();
                 self.readers = (0..SEQUENCES).map(|_| Reader::default()).collect();
                 Ok(())
             }
@@ -193,6 +240,10 @@ impl Model {
         let first = held(&self.pool, sequence).len();
         let prefix_match = self.pool.match_prefix(sequence)?;
         let text = self.readers[sequence as usize].text.clone().expect("a request was begun");
+        self.check_state(first + prefix_match.blocks.len(), &prefix_match, &text);
+        if prefix_match.snapshot.is_some() {
+            self.reader(sequence).restoring = prefix_match.snapshot;
+        }
         for (index, block) in (first..).zip(&prefix_match.blocks) {
             for offset in 0..BLOCK_SIZE {
                 let position = index * BLOCK_SIZE + offset;
@@ -205,6 +256,60 @@ impl Model {
         assert!(all == 0 || all < text.len() - 1, "no token is left to be computed");
         self.reader(sequence).answer = Some(prefix_match.next);
         Ok(prefix_match.next)
+    }
+
+    /// Blocks come with the state after exactly their tokens, if the pool has one, and a state never comes alone.
+    fn check_state(&self, blocks: usize, prefix_match: &PrefixMatch, text: &[i32]) {
+        let expects_state = self.has_state && !prefix_match.blocks.is_empty();
+        assert_eq!(prefix_match.snapshot.is_some(), expects_state);
+        if let Some(snapshot) = prefix_match.snapshot {
+            let (_, origin) = &self.states[&snapshot];
+            assert_eq!(*origin, text[..blocks * BLOCK_SIZE + 1], "{snapshot:?} is of something else");
+        }
+    }
+
+    fn save(&mut self, sequence: i32, blocks: usize, bytes: u64, reason: Reason, is_written: bool) {
+        let count = blocks * BLOCK_SIZE;
+        let text = self.readers[sequence as usize].text.clone().unwrap_or(vec![0]);
+        if self.true_length(sequence) < count || self.cache(sequence, usize::MAX).is_err() {
+            return;
+        }
+        let before = self.snapshot();
+        match self.pool.begin_snapshot(sequence, &text[1..=count], bytes, reason) {
+            Err(refusal) => {
+                assert_eq!(self.snapshot(), before, "{refusal:?} changed something");
+                assert_eq!(refusal == NoSnapshot::NotAtBoundary, self.has_state && blocks == 0);
+            }
+            Ok(grant) => {
+                for evicted in &grant.evicted {
+                    assert!(self.states.remove(evicted).is_some(), "{evicted:?} does not exist");
+                    let is_restored = |reader: &Reader| reader.restoring == Some(*evicted);
+                    assert!(
+                        !self.readers.iter().any(is_restored),
+                        "{evicted:?} is evicted while it is restored"
+                    );
+                }
+                assert!(self.has_state && !self.states.contains_key(&grant.id));
+                self.states.insert(grant.id, (bytes, text[..=count].to_vec()));
+                self.check_snapshots();
+                assert_eq!(self.pool.end_snapshot(grant.id, is_written), Ok(()));
+                if !is_written {
+                    self.states.remove(&grant.id);
+                }
+            }
+        }
+    }
+
+    fn restore(&mut self, sequence: i32, is_restored: bool) -> Result<(), Refusal> {
+        let Some(snapshot) = self.readers[sequence as usize].restoring else { return Ok(()) };
+        // If several are restoring it, the pool cannot tell which of them reports it: it is the first.
+        let first = self.readers.iter_mut().find(|reader| reader.restoring == Some(snapshot));
+        first.expect("there is at least this one").restoring = None;
+        self.pool.restored(snapshot, is_restored)?;
+        if !is_restored {
+            self.states.remove(&snapshot);
+        }
+        Ok(())
     }
 
     fn compute(&mut self, sequence: i32, count: usize, token: i32) -> Result<(), Refusal> {
@@ -307,14 +412,20 @@ impl Model {
 
     fn end(&mut self, sequence: i32) -> Result<(), Refusal> {
         self.pool.end(sequence)?;
-        (self.reader(sequence).text, self.reader(sequence).answer) = (None, None);
+        let reader = self.reader(sequence);
+        (reader.text, reader.answer, reader.restoring) = (None, None, None);
         Ok(())
     }
 
     /// All state that a refusal must not change; only its counter does.
     fn snapshot(&self) -> Snapshot {
         let blocks = (1..=BLOCK_COUNT).map(|block| self.pool.blocks().content(BlockId(block)));
-        let counted = Statistics { refused_reserves: 0, refused_matches: 0, ..self.pool.statistics() };
+        let counted = Statistics {
+            refused_reserves: 0,
+            refused_matches: 0,
+            refused_snapshots: 0,
+            ..self.pool.statistics()
+        };
         let tables = (0..SEQUENCES).map(|sequence| held(&self.pool, sequence));
         let contents = self.pool.blocks().contents.len();
         (free_order(&self.pool), tables.collect(), blocks.collect(), contents, counted)
@@ -325,6 +436,70 @@ impl Model {
         self.check_contents(step);
         self.check_readers();
         self.check_waiting_sequences();
+        self.check_snapshots();
+        self.check_references();
+        self.check_stops();
+    }
+
+    fn check_snapshots(&self) {
+        let statistics = self.pool.statistics();
+        let bytes: u64 = self.states.values().map(|(bytes, _)| bytes).sum();
+        assert_eq!((statistics.snapshots, statistics.snapshot_bytes), (self.states.len() as u64, bytes));
+        assert!(bytes <= BUDGET);
+        for snapshot in self.pool.snapshots().ids() {
+            assert!(self.states.contains_key(&snapshot));
+            let content = self.pool.snapshots().content(snapshot).expect("it exists");
+            assert_eq!(self.pool.blocks().contents.snapshot(content), Some(snapshot));
+            let readers = self.readers.iter().filter(|reader| reader.restoring == Some(snapshot));
+            assert_eq!(self.pool.snapshots().pins(snapshot) as usize, readers.count());
+        }
+    }
+
+    /// Checks that a content is referenced by the blocks, requests, snapshots and later contents that have it, and that
+    /// no other content exists.
+    fn check_references(&self) {
+        let contents = &self.pool.blocks().contents;
+        let requests = (0..SEQUENCES).filter_map(|sequence| self.pool.request(sequence));
+        let of_requests = requests.flat_map(|request| (0..).map_while(move |index| request.content(index)));
+        let of_blocks = (1..=BLOCK_COUNT).filter_map(|block| self.pool.blocks().content(BlockId(block)));
+        let of_snapshots = self.pool.snapshots().ids().filter_map(|id| self.pool.snapshots().content(id));
+        let mut references = BTreeMap::<ContentId, usize>::new();
+        let mut children = BTreeMap::<ContentId, u32>::new();
+        let mut found: Vec<ContentId> = of_requests.chain(of_blocks).chain(of_snapshots).collect();
+        while let Some(content) = found.pop() {
+            let count = references.entry(content).or_default();
+            *count += 1;
+            if let Some(parent) = contents.parent(content).filter(|_| *count == 1) {
+                *children.entry(parent).or_default() += 1;
+                found.push(parent);
+            }
+        }
+        assert_eq!(contents.len(), references.len());
+        for (content, count) in references {
+            assert_eq!(contents.references(content), count, "{content:?}");
+            assert_eq!(
+                contents.children(content),
+                children.get(&content).copied().unwrap_or(0),
+                "{content:?}"
+            );
+        }
+    }
+
+    /// Checks that stops are boundaries of the prompt that have no snapshot yet, in order.
+    fn check_stops(&self) {
+        for sequence in 0..SEQUENCES {
+            let mut computed = 0;
+            while let Some(stop) = self.pool.next_stop(sequence, computed) {
+                let request = self.pool.request(sequence).expect("a sequence without a request has no stop");
+                assert!(self.has_state && stop.tokens > computed);
+                assert!(stop.tokens as usize <= request.prompt_length());
+                let blocks = stop.tokens as usize / BLOCK_SIZE;
+                assert_eq!(blocks * BLOCK_SIZE, stop.tokens as usize);
+                let content = request.content(blocks - 1).expect("the block is full");
+                assert_eq!(self.pool.blocks().contents.snapshot(content), None);
+                computed = stop.tokens;
+            }
+        }
     }
 
     fn check_holders(&self) {
@@ -430,8 +605,26 @@ impl Model {
             self.remove(sequence, 0, -1).expect("the sequence is known");
         }
         assert_eq!(self.pool.statistics().blocks_used, 0);
+        self.evict_all_snapshots();
         evict_all(&mut self.pool, 0);
         assert!(self.pool.blocks().contents.is_empty(), "a content is kept for ever");
+    }
+
+    /// Makes space for a snapshot as large as the budget, after a prompt that no step has.
+    fn evict_all_snapshots(&mut self) {
+        if !self.has_state {
+            return;
+        }
+        let prompt = [9; BLOCK_SIZE];
+        assert_eq!(self.pool.begin(0, &prompt, RequestKeys::default()), Ok(()));
+        assert!(reserve(&mut self.pool, 0, 0..BLOCK_SIZE).is_ok());
+        assert!(self.pool.cache(0, &prompt).is_ok());
+        let grant =
+            self.pool.begin_snapshot(0, &prompt, BUDGET, Reason::Branch).expect("no snapshot is in use");
+        assert_eq!(grant.evicted.len(), self.states.len());
+        assert_eq!(self.pool.end_snapshot(grant.id, false), Ok(()));
+        assert_eq!(self.pool.statistics().snapshots, 0);
+        finish(&mut self.pool, 0);
     }
 }
 
@@ -448,8 +641,9 @@ proptest! {
     fn no_sequence_reads_kv_that_was_computed_from_other_tokens(
         steps in prop::collection::vec(any_step(), 1..80),
         collide in any::<bool>(),
+        has_state in any::<bool>(),
     ) {
-        let mut model = Model::new(collide);
+        let mut model = Model::new(collide, has_state);
         steps.iter().for_each(|step| model.run(step));
         model.run_to_the_end();
         model.check_that_nothing_is_left();
