@@ -1,10 +1,12 @@
 //! A simulated server of only the pool and the scheduler: jobs arrive, are admitted, compute a few tokens per step, are
-//! preempted, share blocks, leave retained sequences behind, and disconnect.
+//! preempted, share blocks, leave retained sequences behind, and disconnect. With states, it stops at the boundaries
+//! that the pool names, and saves and restores the states of sequences there.
 
 use std::collections::BTreeMap;
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::pool::{Pool, PoolOptions};
+use espalier_kernels::pool::snapshots::{Reason, SnapshotId};
 use espalier_kernels::scheduler::{Action, Request, Stage, Wait, decide};
 
 pub const BLOCK: usize = 4;
@@ -77,24 +79,48 @@ pub struct SimulatedServer {
     /// Indexes of the jobs that have finished.
     pub answered: Vec<usize>,
     pub left: Vec<usize>,
+    /// Number of tokens that admitted jobs found in the cache.
+    pub found: usize,
+    /// Number of tokens that were computed.
+    pub computed: usize,
+    has_state: bool,
+    /// For each snapshot the tokens before it.
+    states: BTreeMap<SnapshotId, Vec<i32>>,
 }
 
 impl SimulatedServer {
     pub fn new(blocks: usize, slots: usize) -> SimulatedServer {
-        let options = PoolOptions {
+        let (block_count, sequence_count) = (blocks as u32, slots as u32);
+        let block_size = BLOCK as u32;
+        Self::of(PoolOptions { block_count, block_size, sequence_count, ..PoolOptions::default() })
+    }
+
+    /// Sequences have states, of one byte each, and the budget is for this number of snapshots.
+    pub fn with_states(blocks: usize, slots: usize, snapshots: u64) -> SimulatedServer {
+        Self::of(PoolOptions {
             block_count: blocks as u32,
             block_size: BLOCK as u32,
             sequence_count: slots as u32,
+            parts: PoolOptions::CELLS | PoolOptions::STATE,
+            snapshot_interval: 4 * BLOCK as u32,
+            snapshot_bytes: snapshots,
             ..PoolOptions::default()
-        };
+        })
+    }
+
+    fn of(options: PoolOptions) -> SimulatedServer {
         SimulatedServer {
             pool: Pool::new(options).expect("the options are in range"),
-            slots: (0..slots).map(|_| None).collect(),
+            slots: (0..options.sequence_count).map(|_| None).collect(),
             retained: BTreeMap::new(),
             queue: Vec::new(),
             step: 0,
             answered: Vec::new(),
             left: Vec::new(),
+            found: 0,
+            computed: 0,
+            has_state: options.parts & PoolOptions::STATE != 0,
+            states: BTreeMap::new(),
         }
     }
 
@@ -181,11 +207,33 @@ impl SimulatedServer {
     }
 
     fn cache(&mut self) {
-        for (slot, run) in self.slots.iter().enumerate() {
-            if let Some(run) = run.as_ref().filter(|run| run.begun && run.stage == Stage::Runs) {
-                assert!(self.pool.cache(slot as i32, &run.text[..run.computed]).is_ok());
-            }
+        for slot in 0..self.slots.len() {
+            let run = self.slots[slot].as_ref().filter(|run| run.begun && run.stage == Stage::Runs);
+            let Some(run) = run else { continue };
+            let (tokens, generates) = (run.text[..run.computed].to_vec(), run.generates());
+            assert!(self.pool.cache(slot as i32, &tokens).is_ok());
+            self.save(slot as i32, &tokens, generates);
         }
+    }
+
+    /// Takes a snapshot if the sequence is at a stop, or at a boundary of its answer. Snapshots that are refused cost
+    /// computation only.
+    fn save(&mut self, sequence: i32, tokens: &[i32], generates: bool) {
+        let Some(before) = tokens.len().checked_sub(1) else { return };
+        let next = self.pool.next_stop(sequence, before as u64);
+        let stop = next.filter(|stop| stop.tokens == tokens.len() as u64);
+        let reason = match stop {
+            Some(stop) => stop.reason,
+            None if generates => Reason::Tail,
+            None => return,
+        };
+        let Ok(grant) = self.pool.begin_snapshot(sequence, tokens, 1, reason) else { return };
+        for evicted in &grant.evicted {
+            assert!(self.states.remove(evicted).is_some(), "{evicted:?} does not exist");
+        }
+        self.states.insert(grant.id, tokens.to_vec());
+        assert!(self.has_state && self.states.len() as u64 <= self.pool.snapshots().budget());
+        assert_eq!(self.pool.end_snapshot(grant.id, true), Ok(()));
     }
 
     fn requests(&mut self) -> (Vec<usize>, Vec<Request>) {
@@ -257,7 +305,15 @@ impl SimulatedServer {
 
     fn admit(&mut self, slot: usize, tokens: usize) {
         let run = self.slots[slot].as_mut().expect("it is in a slot");
-        assert!(self.pool.match_prefix(slot as i32).is_ok());
+        let prefix_match =
+            self.pool.match_up_to(slot as i32, tokens as u64).expect("it has computed nothing");
+        assert_eq!(prefix_match.blocks.len(), tokens.div_ceil(BLOCK));
+        assert_eq!(prefix_match.snapshot.is_some(), self.has_state && tokens > 0);
+        if let Some(snapshot) = prefix_match.snapshot {
+            assert_eq!(self.states[&snapshot], run.text[..tokens], "{snapshot:?} is of something else");
+            assert_eq!(self.pool.restored(snapshot, true), Ok(()));
+        }
+        self.found += tokens;
         assert_eq!(self.pool.remove(slot as i32, tokens as i32, -1), Ok(()));
         run.computed = tokens;
         run.stage = Stage::Runs;
@@ -287,6 +343,9 @@ impl SimulatedServer {
                 }
                 run.last_step = self.step + 1;
                 let count = if is_prompt { tokens.min(run.text.len() - run.computed) } else { 1 };
+                let computed = run.computed as u64;
+                let stop = self.pool.next_stop(slot as i32, computed);
+                let count = stop.map_or(count, |stop| count.min((stop.tokens - computed) as usize));
                 if count > 0 {
                     tokens = tokens.saturating_sub(count);
                     self.compute_tokens(slot, count);
@@ -308,6 +367,7 @@ impl SimulatedServer {
         let reserved = self.pool.reserve(&vec![slot as i32; count], &positions);
         assert!(reserved.is_ok(), "reserved blocks were not free: {reserved:?}");
         run.computed += count;
+        self.computed += count;
         if run.computed < run.text.len() {
             return;
         }

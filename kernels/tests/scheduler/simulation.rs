@@ -16,14 +16,13 @@ fn any_job() -> impl Strategy<Value = Job> {
     })
 }
 
-fn run(blocks: usize, slots: usize, tokens: usize, mut jobs: Vec<Job>) {
+fn run(mut server: SimulatedServer, blocks: usize, slots: usize, tokens: usize, mut jobs: Vec<Job>) {
     jobs.retain(|job| whole(job) <= blocks && job.choices <= slots);
     jobs.sort_by_key(|job| job.comes);
     let work: usize = jobs.iter().map(|job| (job.prompt + job.answer) * job.choices).sum();
     // The queue head makes progress in each step, and each block that it allocates costs the others at most all they
     // had.
     let most_steps = 100 + 20 * work;
-    let mut server = SimulatedServer::new(blocks, slots);
     let wanted: usize = jobs.iter().map(|job| job.choices).sum();
     jobs.into_iter().enumerate().for_each(|(number, job)| server.add(number, job));
     while !server.is_done() {
@@ -44,8 +43,73 @@ proptest! {
         tokens in 1..40usize,
         jobs in prop::collection::vec(any_job(), 1..14),
     ) {
-        run(blocks, slots, tokens, jobs);
+        run(SimulatedServer::new(blocks, slots), blocks, slots, tokens, jobs);
     }
+
+    /// Every state that is restored was saved after the very tokens that the cells are of.
+    #[test]
+    fn every_request_is_answered_if_sequences_have_states(
+        blocks in 4..24usize,
+        slots in 1..6usize,
+        tokens in 1..40usize,
+        snapshots in 0..5u64,
+        jobs in prop::collection::vec(any_job(), 1..14),
+    ) {
+        run(SimulatedServer::with_states(blocks, slots, snapshots), blocks, slots, tokens, jobs);
+    }
+}
+
+/// A prompt of 25 tokens, whose last boundary is after 24, and an answer of one token.
+fn prompt(comes: usize, family: i32) -> Job {
+    Job {
+        comes,
+        family,
+        prompt: 25,
+        answer: 1,
+        choices: 1,
+        batch_key: 0,
+        priority: 0,
+        keeps: false,
+        patience: None,
+    }
+}
+
+/// Runs these jobs and returns the server.
+fn answered(mut server: SimulatedServer, jobs: Vec<Job>) -> SimulatedServer {
+    jobs.into_iter().enumerate().for_each(|(number, job)| server.add(number, job));
+    while !server.is_done() {
+        assert!(server.step < 1000, "not done");
+        server.run_step(100);
+    }
+    server
+}
+
+/// The first one stops where the others can match what it computes, and they wait for it.
+#[test]
+fn a_prefix_in_flight_is_computed_once_if_sequences_have_states() {
+    let server = answered(SimulatedServer::with_states(64, 4, 2), vec![prompt(0, 1); 4]);
+    assert_eq!((server.found, server.computed), (3 * 24, 26 + 3 * 2));
+    let server = answered(SimulatedServer::with_states(64, 4, 0), vec![prompt(0, 1); 4]);
+    assert_eq!((server.found, server.computed), (0, 4 * 26));
+}
+
+/// Prompts that are asked once do not evict the state of one that was asked twice.
+#[test]
+fn a_budget_of_two_keeps_what_was_hit() {
+    let families = [1, 1, 2, 3, 5, 7, 1];
+    let jobs = (0..).zip(families).map(|(number, family)| prompt(20 * number, family)).collect();
+    let server = answered(SimulatedServer::with_states(64, 1, 2), jobs);
+    assert_eq!(server.found, 2 * 24);
+}
+
+/// Four prompts, five times one after the other.
+#[test]
+fn hits_follow_the_budget() {
+    let found = [0, 1, 2, 4, 16].map(|snapshots| {
+        let jobs = (0..20).map(|number| prompt(20 * number, number as i32 % 4 + 1)).collect();
+        answered(SimulatedServer::with_states(64, 1, snapshots), jobs).found
+    });
+    assert_eq!(found, [0, 0, 0, 16 * 24, 16 * 24]);
 }
 
 /// The case of the audit: an endless stream of requests of five blocks, four slots, sixteen blocks, and one request
