@@ -140,5 +140,38 @@ fn cache_a_prompt(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, reserve_one_token, match_a_prompt, free_and_reallocate, evict, cache_a_prompt);
+/// The first stop of one of 255 requests that have the first half of 512 blocks in common. The goal is 50 us.
+fn next_stop(criterion: &mut Criterion) {
+    let options = PoolOptions {
+        block_count: 8192,
+        block_size: BLOCK_SIZE as u32,
+        sequence_count: 255,
+        parts: PoolOptions::CELLS | PoolOptions::STATE,
+        snapshot_interval: 2048,
+        snapshot_bytes: 1 << 30,
+        ..PoolOptions::default()
+    };
+    let mut pool = Pool::new(options).expect("the options are in range");
+    for sequence in 0..255 {
+        let mut prompt = prompt(512);
+        prompt[256 * BLOCK_SIZE..].fill(-1 - sequence);
+        pool.begin(sequence, &prompt, RequestKeys::default()).expect("the sequence is empty");
+    }
+    let mut group = criterion.benchmark_group("next stop");
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("one of 255 sequences of 512 blocks", |bencher| {
+        bencher.iter(|| black_box(pool.next_stop(0, black_box(0))));
+    });
+    group.finish();
+}
+
+criterion_group!(
+    benches,
+    reserve_one_token,
+    match_a_prompt,
+    free_and_reallocate,
+    evict,
+    cache_a_prompt,
+    next_stop
+);
 criterion_main!(benches);
