@@ -6,11 +6,13 @@
 //! * [`features`]: the switches. Every feature is off until `ESPALIER_ENABLE` names it.
 //! * [`variables`]: misspelt environment variables.
 //! * [`container`]: memory that the limits of control groups leave.
+//! * [`gdn`]: the recurrence of gated delta nets on the CPU.
 //! * [`gdn_output`]: conditions under which the output projection of a gated delta net layer may be flattened.
 //! * [`scheduler`]: admission, queueing and preemption of requests.
 //! * [`pool`]: the KV block pool: cells of each sequence's tokens, and prefix caching.
 //! * [`kv_quant`]: KV cache types below 4.5 bits.
 //! * [`attention`]: flash attention on the CPU.
+//! * [`share`]: division of a computation among threads.
 //! * [`simd`]: instruction sets, and operations on their vectors.
 //!
 //! No panic crosses the C ABI: each export catches it and returns a neutral value.
@@ -19,10 +21,12 @@ pub mod attention;
 pub mod container;
 pub mod features;
 pub mod ffi;
+pub mod gdn;
 pub mod gdn_output;
 pub mod kv_quant;
 pub mod pool;
 mod report;
 pub mod scheduler;
+pub mod share;
 pub mod simd;
 pub mod variables;

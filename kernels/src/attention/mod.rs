@@ -18,7 +18,7 @@ pub mod decoder;
 pub mod division;
 pub mod encoding;
 #[cfg(test)]
-mod guarded;
+pub(crate) mod guarded;
 pub mod int16;
 pub mod item;
 pub mod kv_type;
@@ -32,6 +32,7 @@ pub(crate) mod testing;
 mod tests;
 pub mod tile;
 
+pub use crate::share::Share;
 use crate::simd::isa::Isa;
 use crate::simd::{Simd, Work};
 use division::{Division, out_rows, partial_length};
@@ -39,21 +40,6 @@ use item::{RowResult, Task};
 use problem::{Problem, Types};
 use scratch::Scratch;
 use softmax::{State, factor};
-
-/// The part of a problem that one of several threads computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// Index of the thread.
-    pub thread: usize,
-    /// Number of threads.
-    pub threads: usize,
-}
-
-impl Share {
-    fn of(self, all: usize) -> impl Iterator<Item = usize> {
-        (self.thread..all).step_by(self.threads)
-    }
-}
 
 /// Alignment of each part of the memory, in bytes.
 const ALIGNMENT: usize = 64;

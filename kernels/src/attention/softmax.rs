@@ -3,6 +3,7 @@
 use super::matrix::{AT_ONCE, Each};
 use super::problem::TILE;
 use crate::simd::Simd;
+use crate::simd::exp::exp;
 
 /// Running softmax state of a row; all sums are scaled by `exp(-maximum)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,66 +98,11 @@ pub unsafe fn cap<S: Simd>(x: S::V, most: f32) -> S::V {
     }
 }
 
-/// Computes `exp(x)` for `x <= 0`, to 2 units in the last place. NaN in, NaN out.
-///
-/// # Safety
-///
-/// The processor has the instruction set `S`.
-#[inline(always)]
-unsafe fn exp<S: Simd>(x: S::V) -> S::V {
-    /// Below this the result is 0 in f32.
-    const LEAST: f32 = -110.0;
-    // ln 2 in two parts, of which the first has few enough bits for its product with an integer to be exact.
-    const LN_2_HIGH: f32 = 0.693_359_4;
-    const LN_2_LOW: f32 = -2.121_944_4e-4;
-    // Taylor series up to the seventh power: within ln 2 / 2 of 0 the truncation error is 1e-8 of the value.
-    const SERIES: [f32; 8] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0];
-    // SAFETY: per this function's contract the processor has `S`.
-    unsafe {
-        let x = S::max(S::splat(LEAST), x);
-        let n = S::round(S::mul(x, S::splat(std::f32::consts::LOG2_E)));
-        let rest = S::mul_add(n, S::splat(-LN_2_HIGH), x);
-        let rest = S::mul_add(n, S::splat(-LN_2_LOW), rest);
-        let mut sum = S::splat(SERIES[0]);
-        for factor in &SERIES[1..] {
-            sum = S::mul_add(sum, rest, S::splat(*factor));
-        }
-        S::times_power_of_two(sum, n)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::simd::Simd;
     use crate::simd::isa::Isa;
-
-    struct Exp(f32);
-
-    impl crate::simd::Work for Exp {
-        type Output = f32;
-
-        unsafe fn run<S: Simd>(self) -> f32 {
-            let mut to = [0.0; crate::simd::MOST_LANES];
-            // SAFETY: `Work::run` is called with the instruction set, and a vector fits.
-            unsafe { S::store(to.as_mut_ptr(), exp::<S>(S::splat(self.0))) };
-            to[0]
-        }
-    }
-
-    #[test]
-    fn the_exponential_is_right_on_each_instruction_set() {
-        for isa in Isa::here() {
-            for i in 0..110_000 {
-                let x = -(i as f32) / 1000.0;
-                let (found, expected) = (isa.run(Exp(x)), f64::from(x).exp());
-                let unit = f64::from(f32::EPSILON) * expected + 1.5e-45;
-                assert!((f64::from(found) - expected).abs() <= 2.0 * unit, "{isa:?} {x}: {found} {expected}");
-            }
-            assert_eq!((isa.run(Exp(0.0)), isa.run(Exp(f32::NEG_INFINITY))), (1.0, 0.0), "{isa:?}");
-            assert!(isa.run(Exp(f32::NAN)).is_nan(), "{isa:?}");
-        }
-    }
 
     struct Cap(f32);
 
