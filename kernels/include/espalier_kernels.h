@@ -30,6 +30,7 @@ uint32_t espalier_kernels_abi_version(void);
 enum espalier_feature {
     ESPALIER_FEATURE_GDN_FLAT_OUTPUT = 0, /* "gdn-flat-output" */
     ESPALIER_FEATURE_ATTENTION       = 1, /* "attention" */
+    ESPALIER_FEATURE_GDN_RECURRENCE  = 2, /* "gdn-recurrence" */
 };
 
 /* 1 if the feature is on in this process, else 0; 0 for an unknown feature. */
@@ -416,6 +417,60 @@ size_t espalier_attention_work_size(const struct espalier_attention * problem, u
  * all have returned. The result does not depend on the number of threads. */
 void espalier_attention_compute(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * work);
 void espalier_attention_merge(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * work);
+
+/* ---- Gated delta nets ---------------------------------------------------------------------- */
+
+/* The recurrence of a layer, for each sequence and head one token after the other:
+ *
+ *     S   = S * exp(gate)
+ *     d   = beta * (v - S k)
+ *     S   = S + d k^T
+ *     out = S q / sqrt(size)
+ *
+ * on states in the cells of a cache, in place. All values are f32, strides are in bytes, sizes in
+ * values. Sequence s has the cell first + s. The output and the cache must not overlap the other
+ * tensors. */
+struct espalier_gdn {
+    const void * q; /* rows of `size` values for each of key_heads */
+    const void * k; /* as q */
+    const void * v; /* rows of `size` values for each of heads */
+    const float * gate; /* logarithm of the decay: gate_size values by head, then by token, then by sequence, contiguous */
+    const float * beta; /* a value by head, then by token, then by sequence, contiguous */
+    float * states; /* snapshots planes of `cells` cells: for each cell and head a matrix of `size` rows, one for each
+                     * value of v, of `size` columns, one for each value of k; contiguous */
+    const int32_t * sources; /* for each of the cells first .. first + moved - 1: index, over all planes, of the cell whose
+                              * state it gets before the first token; NULL if all keep theirs */
+    float * out; /* rows of `size` values by head, then by token, then by sequence, contiguous */
+    uint64_t q_head; /* stride between heads */
+    uint64_t q_token; /* stride between tokens */
+    uint64_t q_seq; /* stride between sequences */
+    uint64_t k_head; /* stride between heads */
+    uint64_t k_token; /* stride between tokens */
+    uint64_t k_seq; /* stride between sequences */
+    uint64_t v_head; /* stride between heads */
+    uint64_t v_token; /* stride between tokens */
+    uint64_t v_seq; /* stride between sequences */
+    uint32_t size; /* values in a row of Q, K, V and of a state: a multiple of 16, at most 256 */
+    uint32_t gate_size; /* 1: a decay of the whole state; `size`: one of each column */
+    uint32_t heads; /* number of heads of V, of a state and of the output, a multiple of key_heads */
+    uint32_t key_heads; /* number of heads of Q and K; head h of V reads head h % key_heads */
+    uint32_t tokens; /* number of tokens in a sequence */
+    uint32_t seqs; /* number of sequences */
+    uint32_t first; /* the cell of the first sequence */
+    uint32_t moved; /* number of cells that get the state of a source: those of the sequences and idle ones after them */
+    uint32_t cells; /* number of cells in a plane */
+    uint32_t snapshots; /* number of planes; plane n gets the state n tokens before the last one, if there are as many */
+};
+
+/* 1 if gdn-recurrence is on and the sizes are supported, else 0 (also for NULL). Pointers are not
+ * dereferenced. */
+int32_t espalier_gdn_is_supported(const struct espalier_gdn * problem);
+
+/* Each of `threads` threads calls it with its index, without a barrier. Returns 1; or 0, on all threads
+ * and before anything is written, if the sizes are not supported or a source is not a cell of the
+ * cache. The result depends neither on the number of threads, nor on other sequences, nor on the
+ * number of tokens in a call. */
+int32_t espalier_gdn_compute(const struct espalier_gdn * problem, uint32_t thread, uint32_t threads);
 
 /* ---- Types of a KV cache ------------------------------------------------------------------- */
 

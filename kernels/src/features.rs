@@ -24,17 +24,20 @@ pub enum Feature {
     GdnFlatOutput = 0,
     /// Flash attention on the CPU is computed by our kernel.
     Attention = 1,
+    /// The recurrence of gated delta nets on the CPU is computed by our kernel, in place.
+    GdnRecurrence = 2,
 }
 
 impl Feature {
     /// Every feature, in the order of their numbers.
-    pub const ALL: [Feature; 2] = [Feature::GdnFlatOutput, Feature::Attention];
+    pub const ALL: [Feature; 3] = [Feature::GdnFlatOutput, Feature::Attention, Feature::GdnRecurrence];
 
     /// Returns the name used in both variables.
     pub fn name(self) -> &'static str {
         match self {
             Feature::GdnFlatOutput => "gdn-flat-output",
             Feature::Attention => "attention",
+            Feature::GdnRecurrence => "gdn-recurrence",
         }
     }
 
@@ -162,7 +165,8 @@ mod tests {
         let message = unknown_names_message(ENABLE_VARIABLE, &["paged-kv".to_owned()]);
         assert_eq!(
             message,
-            "ESPALIER_ENABLE names unknown features: `paged-kv`; known features: gdn-flat-output,attention"
+            "ESPALIER_ENABLE names unknown features: `paged-kv`; \
+             known features: gdn-flat-output,attention,gdn-recurrence"
         );
     }
 

@@ -188,10 +188,79 @@ static void print_attention(void) {
     printf("attention.null %zu\n", espalier_attention_work_size(NULL, 1));
 }
 
+static void print_gdn_layout(void) {
+    printf("size.gdn %zu\n", sizeof(struct espalier_gdn));
+    LAYOUT(gdn, q);
+    LAYOUT(gdn, k);
+    LAYOUT(gdn, v);
+    LAYOUT(gdn, gate);
+    LAYOUT(gdn, beta);
+    LAYOUT(gdn, states);
+    LAYOUT(gdn, sources);
+    LAYOUT(gdn, out);
+    LAYOUT(gdn, q_head);
+    LAYOUT(gdn, q_token);
+    LAYOUT(gdn, q_seq);
+    LAYOUT(gdn, k_head);
+    LAYOUT(gdn, k_token);
+    LAYOUT(gdn, k_seq);
+    LAYOUT(gdn, v_head);
+    LAYOUT(gdn, v_token);
+    LAYOUT(gdn, v_seq);
+    LAYOUT(gdn, size);
+    LAYOUT(gdn, gate_size);
+    LAYOUT(gdn, heads);
+    LAYOUT(gdn, key_heads);
+    LAYOUT(gdn, tokens);
+    LAYOUT(gdn, seqs);
+    LAYOUT(gdn, first);
+    LAYOUT(gdn, moved);
+    LAYOUT(gdn, cells);
+    LAYOUT(gdn, snapshots);
+}
+
+/* One token that reads what it has just written: beta is 1, and q is k. The state of cell 1 moves to cell 0; its first
+ * column is decayed to a half, then replaced. */
+static void print_gdn(void) {
+    float k[16] = { 1 }, v[16], state[2 * 256], out[16] = { 0 };
+    const float gate = -0.6931472f, beta = 1;
+    int32_t source = 1;
+    struct espalier_gdn problem = { 0 };
+    for (int i = 0; i < 16; i++) {
+        v[i] = (float) i;
+    }
+    for (int i = 0; i < 512; i++) {
+        state[i] = i < 256 ? 7.0f : 2.0f;
+    }
+    problem.q = problem.k = k;
+    problem.v = v;
+    problem.gate = &gate;
+    problem.beta = &beta;
+    problem.states = state;
+    problem.sources = &source;
+    problem.out = out;
+    problem.size = 16;
+    problem.cells = 2;
+    problem.gate_size = problem.heads = problem.key_heads = problem.tokens = problem.seqs = 1;
+    problem.moved = problem.snapshots = 1;
+    printf("gdn.is_supported %d\n", (int) espalier_gdn_is_supported(&problem));
+    printf("gdn.computed %d\n", (int) espalier_gdn_compute(&problem, 0, 1));
+    printf("gdn.out %.4g %.4g\n", out[0], out[15]);
+    printf("gdn.state %.4g %.4g %.4g\n", state[15 * 16], state[15 * 16 + 1], state[256]);
+    printf("gdn.unknown_thread %d\n", (int) espalier_gdn_compute(&problem, 1, 1));
+    source = 2;
+    printf("gdn.unknown_source %d\n", (int) espalier_gdn_compute(&problem, 0, 1));
+    problem.size = 8;
+    printf("gdn.unknown_size %d\n", (int) espalier_gdn_is_supported(&problem));
+    printf("gdn.null %d\n", (int) espalier_gdn_is_supported(NULL));
+    printf("gdn.null_compute %d\n", (int) espalier_gdn_compute(NULL, 0, 1));
+}
+
 static void print_layout(void) {
     printf("constant.abi_version %u\n", ESPALIER_KERNELS_ABI_VERSION);
     printf("constant.gdn_flat_output %d\n", (int) ESPALIER_FEATURE_GDN_FLAT_OUTPUT);
     printf("constant.attention %d\n", (int) ESPALIER_FEATURE_ATTENTION);
+    printf("constant.gdn_recurrence %d\n", (int) ESPALIER_FEATURE_GDN_RECURRENCE);
     printf("size.enum %zu\n", sizeof(enum espalier_feature));
     printf("size.facts %zu\n", sizeof(struct espalier_gdn_output_facts));
     FACT_OFFSET(weight_type);
@@ -592,6 +661,8 @@ int main(void) {
     print_scheduler_layout();
     print_attention_layout();
     print_attention();
+    print_gdn_layout();
+    print_gdn();
     print_kv_types();
     print_calls();
     print_pool_refusals();

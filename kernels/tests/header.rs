@@ -27,6 +27,7 @@ use espalier_kernels::features::Feature;
 use espalier_kernels::ffi::library::ABI_VERSION;
 use espalier_kernels::ffi::pool::{PoolExtra, PoolRequest, PoolStatus, PoolStop};
 use espalier_kernels::ffi::scheduler::{ScheduleAction, ScheduleRequest, ScheduleStep};
+use espalier_kernels::gdn::problem::Problem as Gdn;
 use espalier_kernels::gdn_output::OutputFacts;
 use espalier_kernels::kv_quant::{Block, DenseType, FIRST_NUMBER};
 use espalier_kernels::pool::events::{Event, EventKind};
@@ -40,6 +41,7 @@ const HEADER: &str = include_str!("../include/espalier_kernels.h");
 const EXPORTS: &str = concat!(
     include_str!("../src/ffi/library.rs"),
     include_str!("../src/ffi/attention.rs"),
+    include_str!("../src/ffi/gdn.rs"),
     include_str!("../src/ffi/kv_quant.rs"),
     include_str!("../src/ffi/pool.rs"),
     include_str!("../src/ffi/scheduler.rs")
@@ -68,6 +70,7 @@ fn numbers_and_layouts_agree() {
         ("call.abi_version", ABI_VERSION as usize),
         ("constant.gdn_flat_output", Feature::GdnFlatOutput as usize),
         ("constant.attention", Feature::Attention as usize),
+        ("constant.gdn_recurrence", Feature::GdnRecurrence as usize),
         ("size.enum", size_of::<u32>()),
         ("size.facts", size_of::<OutputFacts>()),
         ("offset.weight_type", offset_of!(OutputFacts, weight_type)),
@@ -281,6 +284,68 @@ fn attention_is_computed_where_it_is_asked_for() {
     }
 }
 
+#[test]
+fn numbers_and_layouts_of_gated_delta_nets_agree() {
+    let printed = run_ffi_program(&[]).values;
+    let expected = [
+        ("size.gdn", size_of::<Gdn>()),
+        ("offset.gdn.q", offset_of!(Gdn, q)),
+        ("offset.gdn.k", offset_of!(Gdn, k)),
+        ("offset.gdn.v", offset_of!(Gdn, v)),
+        ("offset.gdn.gate", offset_of!(Gdn, gate)),
+        ("offset.gdn.beta", offset_of!(Gdn, beta)),
+        ("offset.gdn.states", offset_of!(Gdn, states)),
+        ("offset.gdn.sources", offset_of!(Gdn, sources)),
+        ("offset.gdn.out", offset_of!(Gdn, out)),
+        ("offset.gdn.q_head", offset_of!(Gdn, q_head)),
+        ("offset.gdn.q_token", offset_of!(Gdn, q_token)),
+        ("offset.gdn.q_seq", offset_of!(Gdn, q_seq)),
+        ("offset.gdn.k_head", offset_of!(Gdn, k_head)),
+        ("offset.gdn.k_token", offset_of!(Gdn, k_token)),
+        ("offset.gdn.k_seq", offset_of!(Gdn, k_seq)),
+        ("offset.gdn.v_head", offset_of!(Gdn, v_head)),
+        ("offset.gdn.v_token", offset_of!(Gdn, v_token)),
+        ("offset.gdn.v_seq", offset_of!(Gdn, v_seq)),
+        ("offset.gdn.size", offset_of!(Gdn, size)),
+        ("offset.gdn.gate_size", offset_of!(Gdn, gate_size)),
+        ("offset.gdn.heads", offset_of!(Gdn, heads)),
+        ("offset.gdn.key_heads", offset_of!(Gdn, key_heads)),
+        ("offset.gdn.tokens", offset_of!(Gdn, tokens)),
+        ("offset.gdn.seqs", offset_of!(Gdn, seqs)),
+        ("offset.gdn.first", offset_of!(Gdn, first)),
+        ("offset.gdn.moved", offset_of!(Gdn, moved)),
+        ("offset.gdn.cells", offset_of!(Gdn, cells)),
+        ("offset.gdn.snapshots", offset_of!(Gdn, snapshots)),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
+    }
+    let compared = printed.keys().filter(|name| name.starts_with("offset.gdn.") || *name == "size.gdn");
+    assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
+}
+
+#[test]
+fn a_delta_net_is_computed_in_place_as_c_sees_it() {
+    let expected = [
+        ("computed", "1"),
+        ("out", "0 3.75"),
+        ("state", "15 1 2"),
+        ("unknown_thread", "0"),
+        ("unknown_source", "0"),
+        ("unknown_size", "0"),
+        ("null", "0"),
+        ("null_compute", "0"),
+    ];
+    let on = ("ESPALIER_ENABLE", "gdn-recurrence");
+    for (variables, is_supported) in [(&[][..], "0"), (&[on], "1")] {
+        let printed = run_ffi_program(variables).values;
+        assert_eq!(printed["gdn.is_supported"], is_supported, "{variables:?}");
+        for (name, value) in expected {
+            assert_eq!(printed[&format!("gdn.{name}")], value, "{name}");
+        }
+    }
+}
+
 /// The order of some requests; one request that fits and one that does not: as C sees them.
 #[test]
 fn the_scheduler_answers_one_action() {
@@ -463,7 +528,11 @@ fn unknown_names_are_reported_once_and_ignored() {
     let run = run_ffi_program(&[("ESPALIER_ENABLE", "no-such-thing")]);
     assert_eq!(run.values["call.enabled"], "0");
     assert_eq!(run.errors.matches("`no-such-thing`").count(), 1);
-    assert!(run.errors.contains("known features: gdn-flat-output,attention"), "{}", run.errors);
+    assert!(
+        run.errors.contains("known features: gdn-flat-output,attention,gdn-recurrence"),
+        "{}",
+        run.errors
+    );
 }
 
 #[test]

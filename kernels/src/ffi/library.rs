@@ -1,6 +1,6 @@
 //! The C ABI: exactly the declarations of `include/espalier_kernels.h`. The block pool's part is in
 //! [`crate::ffi::pool`], the scheduler's in [`crate::ffi::scheduler`], attention's in
-//! [`crate::ffi::attention`].
+//! [`crate::ffi::attention`], that of gated delta nets in [`crate::ffi::gdn`].
 //!
 //! `tests/header.rs` checks that both agree: names, values and layouts.
 

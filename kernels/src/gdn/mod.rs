@@ -1,0 +1,510 @@
+//! Gated delta nets on the CPU: the recurrence of a layer, in place in the cache of its states.
+//!
+//! Upstream's graph gathers the states of a batch, computes on a copy, and copies the results back: about twelve passes
+//! over states that are 64 KiB for each head. Here each state is read from and written to its cell, in two passes of
+//! which one hits the L1 cache. The cells that a batch moves are part of the computation, because a cell is overwritten
+//! while another sequence may begin with its state.
+//!
+//! * [`problem`]: the inputs of the computation, and its division among threads.
+//! * [`moves`]: the order of the copies between cells.
+//! * [`recurrence`]: the arithmetic.
+//!
+//! Sums are in f32. The result depends neither on the number of threads, nor on the other sequences of a batch, nor on
+//! the batches that the tokens of a sequence are divided into: prompts and drafts have the results of single tokens.
+
+pub mod moves;
+pub mod problem;
+pub mod recurrence;
+
+use crate::share::Share;
+use crate::simd::isa::Isa;
+use crate::simd::{Simd, Work};
+use moves::{Move, Place};
+use problem::{Item, Problem};
+use recurrence::Scratch;
+
+/// Computes a thread's share. Returns false, and writes nothing, if the problem is not supported or a source is not a
+/// cell of the cache; that is the same for all threads.
+///
+/// # Safety
+///
+/// The problem's pointers are valid for the sizes beside them; the output and the cache do not overlap the other
+/// tensors. No two threads have the same share.
+#[must_use]
+pub unsafe fn compute(problem: &Problem, share: Share) -> bool {
+    // SAFETY: as per this function's contract.
+    unsafe { compute_on(Isa::chosen(), problem, share) }
+}
+
+/// The same on an instruction set.
+///
+/// # Safety
+///
+/// As [`compute`].
+unsafe fn compute_on(isa: Isa, problem: &Problem, share: Share) -> bool {
+    if !problem.is_supported() {
+        return false;
+    }
+    let cells = problem.cells as usize * problem.snapshots as usize;
+    // SAFETY: per this function's contract the sources are valid.
+    let sources = unsafe { problem.sources() };
+    let Some(moves) = moves::in_order(sources, problem.first as usize, cells) else { return false };
+    isa.run(Items { problem, share, moves: &moves });
+    true
+}
+
+struct Items<'a> {
+    problem: &'a Problem,
+    share: Share,
+    moves: &'a [Move],
+}
+
+impl Work for Items<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Items { problem, share, moves } = self;
+        let mut scratch = Scratch::new(problem);
+        for item in share.of(problem.items()).map(|number| problem.item(number)) {
+            // SAFETY: the item belongs to this thread. The problem is supported and its pointers are valid, `Isa::run`
+            // has checked the instruction set, and each place is a cell of the cache.
+            unsafe {
+                move_rows(problem, moves, &item);
+                for seq in 0..problem.seqs as usize {
+                    if problem.decays_by_key() {
+                        recurrence::advance::<S, true>(problem, &item, seq, &mut scratch);
+                    } else {
+                        recurrence::advance::<S, false>(problem, &item, seq, &mut scratch);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Copies an item's rows of the cells that get the state of another one. Rows of different items are different memory,
+/// so threads do not wait for each other.
+///
+/// # Safety
+///
+/// Each place is a cell of the cache, and no other thread uses the item's rows.
+unsafe fn move_rows(problem: &Problem, moves: &[Move], item: &Item) {
+    let length = problem.length(item);
+    let has_cycle = moves.iter().any(|one| one.to == Place::Spare);
+    let mut spare = vec![0.0; if has_cycle { length } else { 0 }];
+    let spare = spare.as_mut_ptr();
+    // SAFETY: per this function's contract the place exists.
+    let rows = |place: Place| match place {
+        Place::Cell(cell) => unsafe { problem.rows(cell, item) },
+        Place::Spare => spare,
+    };
+    for Move { from, to } in moves {
+        // SAFETY: both are `length` floats of this thread, and two places do not overlap.
+        unsafe { rows(*to).copy_from_nonoverlapping(rows(*from), length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+    use crate::attention::guarded::Guarded;
+    use crate::attention::testing::{Random, cases};
+
+    /// A problem with its memory. Q, K and V are parts of one row for each token, as in the models.
+    struct Case {
+        sizes: Problem,
+        qkv: Vec<f32>,
+        gate: Vec<f32>,
+        beta: Vec<f32>,
+        states: Vec<f32>,
+        sources: Vec<i32>,
+    }
+
+    /// The output, and the cache afterwards.
+    #[derive(Debug, PartialEq)]
+    struct Found {
+        out: Vec<f32>,
+        states: Vec<f32>,
+    }
+
+    /// An expected value, computed in f64, and the allowed error.
+    #[derive(Clone, Copy, Debug)]
+    struct Expected {
+        value: f64,
+        bound: f64,
+    }
+
+    fn sizes(random: &mut Random) -> Problem {
+        let key_heads = random.one_of(&[1, 2]);
+        let seqs = random.one_of(&[1, 2, 3, 5]);
+        let (first, moved) = (random.one_of(&[0, 2]), seqs + random.one_of(&[0, 0, 3]));
+        let size = random.one_of(&[16, 16, 32, 48, 64, 128]);
+        Problem {
+            size,
+            gate_size: random.one_of(&[1, 1, size]),
+            heads: key_heads * random.one_of(&[1, 2]),
+            key_heads,
+            tokens: random.one_of(&[1, 1, 2, 5, 16, 17, 40]),
+            seqs,
+            first,
+            moved,
+            cells: first + moved + random.one_of(&[0, 1]),
+            snapshots: random.one_of(&[1, 1, 2, 4]),
+            ..NONE
+        }
+    }
+
+    const NONE: Problem = Problem {
+        q: std::ptr::null(),
+        k: std::ptr::null(),
+        v: std::ptr::null(),
+        gate: std::ptr::null(),
+        beta: std::ptr::null(),
+        states: std::ptr::null_mut(),
+        sources: std::ptr::null(),
+        out: std::ptr::null_mut(),
+        q_head: 0,
+        q_token: 0,
+        q_seq: 0,
+        k_head: 0,
+        k_token: 0,
+        k_seq: 0,
+        v_head: 0,
+        v_token: 0,
+        v_seq: 0,
+        size: 16,
+        gate_size: 1,
+        heads: 1,
+        key_heads: 1,
+        tokens: 1,
+        seqs: 1,
+        first: 0,
+        moved: 1,
+        cells: 1,
+        snapshots: 1,
+    };
+
+    impl Case {
+        fn new(sizes: Problem, random: &mut Random) -> Case {
+            let size = sizes.size as usize;
+            let tokens = (sizes.tokens * sizes.seqs) as usize;
+            let positions = tokens * sizes.heads as usize;
+            let rows = (2 * sizes.key_heads + sizes.heads) as usize;
+            let mut normal = |count: usize| (0..count).map(|_| random.normal()).collect::<Vec<f32>>();
+            let mut qkv = normal(tokens * rows * size);
+            for (i, row) in qkv.chunks_exact_mut(size).enumerate() {
+                if i % rows < 2 * sizes.key_heads as usize {
+                    normalize(row);
+                }
+            }
+            let gate = normal(positions * sizes.gate_size as usize).iter().map(|x| -x.abs()).collect();
+            let beta = normal(positions).iter().map(|x| 1.0 / (1.0 + (-x).exp())).collect();
+            let cells = (sizes.cells * sizes.snapshots) as usize;
+            let states = normal(cells * sizes.heads as usize * size * size);
+            Case { sizes, qkv, gate, beta, states, sources: sources(&sizes, random) }
+        }
+
+        /// Returns the case of some sequences and tokens alone. The idle cells are left out.
+        fn part(&self, seqs: Range<usize>, tokens: Range<usize>) -> Case {
+            let sizes = self.sizes;
+            let (of_seq, heads) = (sizes.tokens as usize, sizes.heads as usize);
+            let cut = |all: &[f32], width: usize| -> Vec<f32> {
+                let rows = seqs.clone().flat_map(|seq| tokens.clone().map(move |token| seq * of_seq + token));
+                rows.flat_map(|row| all[row * width..][..width].to_vec()).collect()
+            };
+            Case {
+                qkv: cut(&self.qkv, self.row()),
+                gate: cut(&self.gate, heads * sizes.gate_size as usize),
+                beta: cut(&self.beta, heads),
+                states: self.states.clone(),
+                sources: self.sources[seqs.clone()].to_vec(),
+                sizes: Problem {
+                    tokens: tokens.len() as u32,
+                    seqs: seqs.len() as u32,
+                    first: sizes.first + seqs.start as u32,
+                    moved: seqs.len() as u32,
+                    ..sizes
+                },
+            }
+        }
+
+        /// Returns the number of values of Q, K and V of a token.
+        fn row(&self) -> usize {
+            ((2 * self.sizes.key_heads + self.sizes.heads) * self.sizes.size) as usize
+        }
+
+        fn rows_of_cell(&self) -> usize {
+            self.sizes.heads as usize * (self.sizes.size as usize).pow(2)
+        }
+
+        fn run(&self, isa: Isa, threads: usize) -> Found {
+            let (found, is_computed) = self.try_run(isa, threads);
+            assert!(is_computed);
+            found
+        }
+
+        fn try_run(&self, isa: Isa, threads: usize) -> (Found, bool) {
+            let sizes = self.sizes;
+            let outs = (sizes.tokens * sizes.seqs * sizes.heads * sizes.size) as usize;
+            let mut out = Guarded::new(&vec![f32::NAN; outs]);
+            let mut states = Guarded::new(&self.states);
+            let [qkv, gate, beta] = [&self.qkv, &self.gate, &self.beta].map(|all| Guarded::new(all));
+            let sources = Guarded::new(&self.sources);
+            let (head, token) = (4 * u64::from(sizes.size), 4 * self.row() as u64);
+            let (seq, keys) = (token * u64::from(sizes.tokens), (sizes.key_heads * sizes.size) as usize);
+            let problem = Problem {
+                q: qkv.as_ptr().cast(),
+                k: qkv[keys..].as_ptr().cast(),
+                v: qkv[2 * keys..].as_ptr().cast(),
+                gate: gate.as_ptr(),
+                beta: beta.as_ptr(),
+                states: states.as_mut_ptr(),
+                sources: if sources.is_empty() { std::ptr::null() } else { sources.as_ptr() },
+                out: out.as_mut_ptr(),
+                q_head: head,
+                q_token: token,
+                q_seq: seq,
+                k_head: head,
+                k_token: token,
+                k_seq: seq,
+                v_head: head,
+                v_token: token,
+                v_seq: seq,
+                ..sizes
+            };
+            let is_computed = on_threads(&problem, isa, threads);
+            (Found { out: out.to_vec(), states: states.to_vec() }, is_computed)
+        }
+
+        /// Computes the output and the cache in f64.
+        fn reference(&self) -> [Vec<Expected>; 2] {
+            let sizes = self.sizes;
+            let exact = |value: &f32| Expected { value: f64::from(*value), bound: 0.0 };
+            let before: Vec<Expected> = self.states.iter().map(exact).collect();
+            let (mut states, length) = (before.clone(), self.rows_of_cell());
+            for (i, source) in self.sources.iter().enumerate() {
+                let cell = sizes.first as usize + i;
+                states[cell * length..][..length]
+                    .copy_from_slice(&before[*source as usize * length..][..length]);
+            }
+            let outs = sizes.seqs as usize * sizes.tokens as usize * (sizes.heads * sizes.size) as usize;
+            let mut out = vec![Expected { value: f64::NAN, bound: 0.0 }; outs];
+            for seq in 0..sizes.seqs as usize {
+                for head in 0..sizes.heads as usize {
+                    for row in 0..sizes.size as usize {
+                        self.reference_row([seq, head, row], &mut states, &mut out);
+                    }
+                }
+            }
+            [out, states]
+        }
+
+        fn reference_row(&self, [seq, head, row]: [usize; 3], states: &mut [Expected], out: &mut [Expected]) {
+            let sizes = self.sizes;
+            let (size, tokens, keys) = (sizes.size as usize, sizes.tokens as usize, sizes.key_heads as usize);
+            let place =
+                |plane: usize| sizes.cell(seq, plane) * self.rows_of_cell() + (head * size + row) * size;
+            let mut state: Vec<f64> = states[place(0)..][..size].iter().map(|one| one.value).collect();
+            let mut largest = length(&state);
+            for token in 0..tokens {
+                let position = sizes.position(seq, token, head);
+                let qkv = &self.qkv[(seq * tokens + token) * self.row()..][..self.row()];
+                let [q, k] = [0, keys].map(|part| &qkv[(part + head % keys) * size..][..size]);
+                let v = f64::from(qkv[(2 * keys + head) * size + row]);
+                let gates = &self.gate[position * sizes.gate_size as usize..][..sizes.gate_size as usize];
+                for (i, one) in state.iter_mut().enumerate() {
+                    *one *= f64::from(gates[i % gates.len()]).exp();
+                }
+                let correction = f64::from(self.beta[position]) * (v - product(&state, k));
+                state.iter_mut().zip(k).for_each(|(one, k)| *one += correction * f64::from(*k));
+                largest = largest.max(length(&state)).max(v.abs());
+                // Each token adds a rounding error to the state, which the next ones decay.
+                let bound = 1e-6 * (token + 9) as f64 * largest;
+                let scale = 1.0 / (size as f64).sqrt();
+                out[position * size + row] =
+                    Expected { value: scale * product(&state, q), bound: scale * bound };
+                let back = tokens - 1 - token;
+                if back < sizes.snapshots as usize {
+                    let to = &mut states[place(back)..][..size];
+                    to.iter_mut().zip(&state).for_each(|(to, value)| *to = Expected { value: *value, bound });
+                }
+            }
+        }
+    }
+
+    fn normalize(row: &mut [f32]) {
+        let length = row.iter().map(|x| x * x).sum::<f32>().sqrt();
+        row.iter_mut().for_each(|x| *x /= length);
+    }
+
+    fn length(row: &[f64]) -> f64 {
+        row.iter().map(|x| x * x).sum::<f64>().sqrt()
+    }
+
+    fn product(state: &[f64], with: &[f32]) -> f64 {
+        state.iter().zip(with).map(|(a, b)| a * f64::from(*b)).sum()
+    }
+
+    /// Returns the cells themselves, other ones of any plane, or an exchange of them.
+    fn sources(sizes: &Problem, random: &mut Random) -> Vec<i32> {
+        let (first, moved) = (sizes.first as usize, sizes.moved as usize);
+        let (kind, turn) = (random.below(3), random.below(moved));
+        let source = |i: usize| match kind {
+            0 => first + i,
+            1 => random.below((sizes.cells * sizes.snapshots) as usize),
+            _ => first + (i + turn) % moved,
+        };
+        (0..moved).map(source).map(|cell| cell as i32).collect()
+    }
+
+    struct Shared<'a>(&'a Problem);
+
+    // SAFETY: each thread writes to rows of its own, which is what these tests check.
+    unsafe impl Sync for Shared<'_> {}
+
+    impl Shared<'_> {
+        fn compute(&self, isa: Isa, share: Share) -> bool {
+            // SAFETY: the case's memory is as long as its sizes say.
+            unsafe { compute_on(isa, self.0, share) }
+        }
+    }
+
+    /// Runs a problem on threads, and returns whether all have computed it.
+    fn on_threads(problem: &Problem, isa: Isa, threads: usize) -> bool {
+        let shared = &Shared(problem);
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..threads)
+                .map(|thread| scope.spawn(move || shared.compute(isa, Share { thread, threads })))
+                .collect();
+            all.into_iter().all(|thread| thread.join().expect("no thread panics"))
+        })
+    }
+
+    fn close(found: &[f32], expected: &[Expected], what: &str) {
+        assert_eq!(found.len(), expected.len());
+        for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+            let distance = (f64::from(*found) - expected.value).abs();
+            assert!(distance <= expected.bound, "{what}, {at}: {found} is not {expected:?}");
+        }
+    }
+
+    /// A problem's number is its seed. States of cells that are not in the batch keep every bit: their bound is 0.
+    #[test]
+    fn random_problems_are_solved_on_each_instruction_set() {
+        for seed in 0..cases(60) {
+            let mut random = Random(seed);
+            let case = Case::new(sizes(&mut random), &mut random);
+            let [out, states] = case.reference();
+            for isa in Isa::here() {
+                let found = case.run(isa, 1 + seed as usize % 8);
+                let what = format!("seed {seed}, {isa:?}, {:?} {:?}", case.sizes, case.sources);
+                close(&found.out, &out, &format!("output of {what}"));
+                close(&found.states, &states, &format!("states of {what}"));
+            }
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_no_bit() {
+        for seed in 0..10 {
+            let mut random = Random(1000 + seed);
+            let case = Case::new(sizes(&mut random), &mut random);
+            let one = case.run(Isa::chosen(), 1);
+            for threads in 2..=8 {
+                assert_eq!(case.run(Isa::chosen(), threads), one, "seed {seed}, {threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sequence_has_the_same_bits_alone() {
+        for seed in 0..20 {
+            let mut random = Random(2000 + seed);
+            let case = Case::new(Problem { snapshots: 1, ..sizes(&mut random) }, &mut random);
+            let (tokens, cell) = (case.sizes.tokens as usize, case.rows_of_cell());
+            for isa in Isa::here() {
+                let all = case.run(isa, 2);
+                let outs = all.out.len() / case.sizes.seqs as usize;
+                for seq in 0..case.sizes.seqs as usize {
+                    let alone = case.part(seq..seq + 1, 0..tokens).run(isa, 1);
+                    let first = case.sizes.cell(seq, 0) * cell;
+                    assert_eq!(alone.out, all.out[seq * outs..][..outs], "{isa:?}, seed {seed}, {seq}");
+                    assert_eq!(alone.states[first..][..cell], all.states[first..][..cell], "{isa:?}, {seed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_prompt_has_the_same_bits_token_by_token() {
+        for seed in 0..20 {
+            let mut random = Random(3000 + seed);
+            let drawn = sizes(&mut random);
+            let sizes = Problem { snapshots: 1, seqs: 1, moved: 1, ..drawn };
+            let case = Case::new(sizes, &mut random);
+            for isa in Isa::here() {
+                let all = case.run(isa, 2);
+                let (mut states, mut out) = (case.states.clone(), Vec::new());
+                for token in 0..case.sizes.tokens as usize {
+                    let mut one = case.part(0..1, token..token + 1);
+                    if token > 0 {
+                        one.sources.clear();
+                    }
+                    one.states = states;
+                    let found = one.run(isa, 1);
+                    states = found.states;
+                    out.extend(found.out);
+                }
+                assert_eq!(Found { out, states }, all, "{isa:?}, seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_source_that_is_not_a_cell_is_refused_before_anything_is_written() {
+        let mut random = Random(4);
+        for source in [-1, 6] {
+            let sizes = Problem { cells: 3, snapshots: 2, ..NONE };
+            let case = Case { sources: vec![source], ..Case::new(sizes, &mut random) };
+            let (found, is_computed) = case.try_run(Isa::chosen(), 2);
+            assert!(!is_computed && found.states == case.states && found.out.iter().all(|one| one.is_nan()));
+        }
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_are_not_supported() {
+        assert!(NONE.is_supported());
+        let others = [
+            Problem { size: 8, ..NONE },
+            Problem { size: 512, ..NONE },
+            Problem { gate_size: 2, ..NONE },
+            Problem { heads: 3, key_heads: 2, ..NONE },
+            Problem { heads: 0, ..NONE },
+            Problem { key_heads: 0, ..NONE },
+            Problem { tokens: 0, ..NONE },
+            Problem { seqs: 0, ..NONE },
+            Problem { seqs: 2, cells: 2, ..NONE },
+            Problem { first: 1, ..NONE },
+            Problem { snapshots: 0, ..NONE },
+        ];
+        for other in others {
+            assert!(!other.is_supported(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_in_one_item() {
+        for (size, gate_size) in [(16, 1), (48, 1), (128, 1), (256, 1), (128, 128)] {
+            let problem = Problem { size, gate_size, heads: 3, ..NONE };
+            let items = (0..problem.items()).map(|number| problem.item(number));
+            let blocks = items.flat_map(Item::blocks);
+            let rows = |item: Item| (item.row..item.row + item.rows).map(move |row| (item.head, row));
+            let found: Vec<(usize, usize)> = blocks.flat_map(rows).collect();
+            let all = (0..3).flat_map(|head| (0..size as usize).map(move |row| (head, row)));
+            assert_eq!(found, all.collect::<Vec<_>>(), "{size}");
+        }
+    }
+}
