@@ -8,6 +8,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use espalier_kernels::gdn::batch::Batch;
 use espalier_kernels::gdn::compute;
 use espalier_kernels::gdn::problem::Problem;
 use espalier_kernels::share::Share;
@@ -84,8 +85,16 @@ impl Tensors {
             gate: self.gate.as_ptr(),
             beta: self.beta.as_ptr(),
             states: self.states.as_mut_ptr(),
-            sources: self.sources.as_ptr(),
             out: self.out.as_mut_ptr(),
+            batch: Batch {
+                sources: self.sources.as_ptr(),
+                tokens: shape.tokens as u32,
+                seqs: shape.seqs as u32,
+                first: 0,
+                moved: shape.seqs as u32,
+                cells: shape.seqs as u32,
+                snapshots: 1,
+            },
             q_head: row,
             q_token: of_keys,
             q_seq: of_keys * tokens,
@@ -99,12 +108,6 @@ impl Tensors {
             gate_size: 1,
             heads: HEADS as u32,
             key_heads: KEY_HEADS as u32,
-            tokens: shape.tokens as u32,
-            seqs: shape.seqs as u32,
-            first: 0,
-            moved: shape.seqs as u32,
-            cells: shape.seqs as u32,
-            snapshots: 1,
         }
     }
 }

@@ -420,6 +420,19 @@ void espalier_attention_merge(const struct espalier_attention * problem, uint32_
 
 /* ---- Gated delta nets ---------------------------------------------------------------------- */
 
+/* The sequences of a batch, in the cache of a layer: `snapshots` planes of `cells` cells, each with
+ * the state of a sequence. Sequence s has the cell first + s. */
+struct espalier_gdn_batch {
+    const int32_t * sources; /* for each of the cells first .. first + moved - 1: index, over all planes, of the cell whose
+                              * state it gets before the first token; NULL if all keep theirs */
+    uint32_t tokens; /* number of tokens in a sequence */
+    uint32_t seqs; /* number of sequences */
+    uint32_t first; /* the cell of the first sequence */
+    uint32_t moved; /* number of cells that get the state of a source: those of the sequences and idle ones after them */
+    uint32_t cells; /* number of cells in a plane */
+    uint32_t snapshots; /* number of planes; plane n gets the state n tokens before the last one */
+};
+
 /* The recurrence of a layer, for each sequence and head one token after the other:
  *
  *     S   = S * exp(gate)
@@ -428,19 +441,18 @@ void espalier_attention_merge(const struct espalier_attention * problem, uint32_
  *     out = S q / sqrt(size)
  *
  * on states in the cells of a cache, in place. All values are f32, strides are in bytes, sizes in
- * values. Sequence s has the cell first + s. The output and the cache must not overlap the other
- * tensors. */
+ * values. The output and the cache must not overlap the other tensors. A plane that would get a state
+ * from before the batch is not written. */
 struct espalier_gdn {
     const void * q; /* rows of `size` values for each of key_heads */
     const void * k; /* as q */
     const void * v; /* rows of `size` values for each of heads */
     const float * gate; /* logarithm of the decay: gate_size values by head, then by token, then by sequence, contiguous */
     const float * beta; /* a value by head, then by token, then by sequence, contiguous */
-    float * states; /* snapshots planes of `cells` cells: for each cell and head a matrix of `size` rows, one for each
-                     * value of v, of `size` columns, one for each value of k; contiguous */
-    const int32_t * sources; /* for each of the cells first .. first + moved - 1: index, over all planes, of the cell whose
-                              * state it gets before the first token; NULL if all keep theirs */
+    float * states; /* for each cell and head a matrix of `size` rows, one for each value of v, of `size` columns, one for
+                     * each value of k; contiguous */
     float * out; /* rows of `size` values by head, then by token, then by sequence, contiguous */
+    struct espalier_gdn_batch batch;
     uint64_t q_head; /* stride between heads */
     uint64_t q_token; /* stride between tokens */
     uint64_t q_seq; /* stride between sequences */
@@ -454,12 +466,6 @@ struct espalier_gdn {
     uint32_t gate_size; /* 1: a decay of the whole state; `size`: one of each column */
     uint32_t heads; /* number of heads of V, of a state and of the output, a multiple of key_heads */
     uint32_t key_heads; /* number of heads of Q and K; head h of V reads head h % key_heads */
-    uint32_t tokens; /* number of tokens in a sequence */
-    uint32_t seqs; /* number of sequences */
-    uint32_t first; /* the cell of the first sequence */
-    uint32_t moved; /* number of cells that get the state of a source: those of the sequences and idle ones after them */
-    uint32_t cells; /* number of cells in a plane */
-    uint32_t snapshots; /* number of planes; plane n gets the state n tokens before the last one, if there are as many */
 };
 
 /* 1 if gdn-recurrence is on and the sizes are supported, else 0 (also for NULL). Pointers are not
@@ -471,6 +477,29 @@ int32_t espalier_gdn_is_supported(const struct espalier_gdn * problem);
  * cache. The result depends neither on the number of threads, nor on other sequences, nor on the
  * number of tokens in a call. */
 int32_t espalier_gdn_compute(const struct espalier_gdn * problem, uint32_t thread, uint32_t threads);
+
+/* The convolution before the recurrence, with its activation, for each channel:
+ *
+ *     out[t] = silu(sum of kernel[i] * x[t - taps + 1 + i] over the taps)
+ *
+ * where x has the inputs of the batch, and before them those in the sequence's cell, which then gets
+ * the last ones. All values are f32, strides are in bytes. A plane that would get a state from before
+ * the batch gets the one before the first token. */
+struct espalier_gdn_convolution {
+    const void * x; /* for each token a row of `channels` values */
+    const float * kernel; /* for each channel `taps` values, that of the oldest token first; contiguous */
+    float * states; /* for each cell and channel the last taps - 1 inputs, the oldest first; contiguous */
+    float * out; /* rows of `channels` values by token, then by sequence, contiguous */
+    struct espalier_gdn_batch batch;
+    uint64_t x_token; /* stride between tokens */
+    uint64_t x_seq; /* stride between sequences */
+    uint32_t channels; /* number of channels, a multiple of 16 */
+    uint32_t taps; /* number of tokens that an output depends on, 2 .. 8 */
+};
+
+/* As espalier_gdn_is_supported and espalier_gdn_compute. */
+int32_t espalier_gdn_convolution_is_supported(const struct espalier_gdn_convolution * problem);
+int32_t espalier_gdn_convolution_compute(const struct espalier_gdn_convolution * problem, uint32_t thread, uint32_t threads);
 
 /* ---- Types of a KV cache ------------------------------------------------------------------- */
 

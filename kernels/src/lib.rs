@@ -6,7 +6,7 @@
 //! * [`features`]: the switches. Every feature is off until `ESPALIER_ENABLE` names it.
 //! * [`variables`]: misspelt environment variables.
 //! * [`container`]: memory that the limits of control groups leave.
-//! * [`gdn`]: the recurrence of gated delta nets on the CPU.
+//! * [`gdn`]: the recurrence of gated delta nets on the CPU, and the convolution before it.
 //! * [`gdn_output`]: conditions under which the output projection of a gated delta net layer may be flattened.
 //! * [`scheduler`]: admission, queueing and preemption of requests.
 //! * [`pool`]: the KV block pool: cells of each sequence's tokens, and prefix caching.

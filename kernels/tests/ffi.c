@@ -189,6 +189,14 @@ static void print_attention(void) {
 }
 
 static void print_gdn_layout(void) {
+    printf("size.gdn_batch %zu\n", sizeof(struct espalier_gdn_batch));
+    LAYOUT(gdn_batch, sources);
+    LAYOUT(gdn_batch, tokens);
+    LAYOUT(gdn_batch, seqs);
+    LAYOUT(gdn_batch, first);
+    LAYOUT(gdn_batch, moved);
+    LAYOUT(gdn_batch, cells);
+    LAYOUT(gdn_batch, snapshots);
     printf("size.gdn %zu\n", sizeof(struct espalier_gdn));
     LAYOUT(gdn, q);
     LAYOUT(gdn, k);
@@ -196,8 +204,8 @@ static void print_gdn_layout(void) {
     LAYOUT(gdn, gate);
     LAYOUT(gdn, beta);
     LAYOUT(gdn, states);
-    LAYOUT(gdn, sources);
     LAYOUT(gdn, out);
+    LAYOUT(gdn, batch);
     LAYOUT(gdn, q_head);
     LAYOUT(gdn, q_token);
     LAYOUT(gdn, q_seq);
@@ -211,12 +219,16 @@ static void print_gdn_layout(void) {
     LAYOUT(gdn, gate_size);
     LAYOUT(gdn, heads);
     LAYOUT(gdn, key_heads);
-    LAYOUT(gdn, tokens);
-    LAYOUT(gdn, seqs);
-    LAYOUT(gdn, first);
-    LAYOUT(gdn, moved);
-    LAYOUT(gdn, cells);
-    LAYOUT(gdn, snapshots);
+    printf("size.gdn_convolution %zu\n", sizeof(struct espalier_gdn_convolution));
+    LAYOUT(gdn_convolution, x);
+    LAYOUT(gdn_convolution, kernel);
+    LAYOUT(gdn_convolution, states);
+    LAYOUT(gdn_convolution, out);
+    LAYOUT(gdn_convolution, batch);
+    LAYOUT(gdn_convolution, x_token);
+    LAYOUT(gdn_convolution, x_seq);
+    LAYOUT(gdn_convolution, channels);
+    LAYOUT(gdn_convolution, taps);
 }
 
 /* One token that reads what it has just written: beta is 1, and q is k. The state of cell 1 moves to cell 0; its first
@@ -237,12 +249,12 @@ static void print_gdn(void) {
     problem.gate = &gate;
     problem.beta = &beta;
     problem.states = state;
-    problem.sources = &source;
+    problem.batch.sources = &source;
     problem.out = out;
     problem.size = 16;
-    problem.cells = 2;
-    problem.gate_size = problem.heads = problem.key_heads = problem.tokens = problem.seqs = 1;
-    problem.moved = problem.snapshots = 1;
+    problem.gate_size = problem.heads = problem.key_heads = 1;
+    problem.batch.cells = 2;
+    problem.batch.tokens = problem.batch.seqs = problem.batch.moved = problem.batch.snapshots = 1;
     printf("gdn.is_supported %d\n", (int) espalier_gdn_is_supported(&problem));
     printf("gdn.computed %d\n", (int) espalier_gdn_compute(&problem, 0, 1));
     printf("gdn.out %.4g %.4g\n", out[0], out[15]);
@@ -254,6 +266,35 @@ static void print_gdn(void) {
     printf("gdn.unknown_size %d\n", (int) espalier_gdn_is_supported(&problem));
     printf("gdn.null %d\n", (int) espalier_gdn_is_supported(NULL));
     printf("gdn.null_compute %d\n", (int) espalier_gdn_compute(NULL, 0, 1));
+}
+
+/* One token whose output is the difference to the one before, which is large: the activation keeps it. */
+static void print_gdn_convolution(void) {
+    float x[16], kernel[32], state[16], out[16] = { 0 };
+    struct espalier_gdn_convolution problem = { 0 };
+    for (int i = 0; i < 16; i++) {
+        x[i] = (float) (100 + i);
+        state[i] = 50.0f;
+        kernel[2 * i] = -1.0f;
+        kernel[2 * i + 1] = 1.0f;
+    }
+    problem.x = x;
+    problem.kernel = kernel;
+    problem.states = state;
+    problem.out = out;
+    problem.channels = 16;
+    problem.taps = 2;
+    problem.batch.cells = problem.batch.moved = problem.batch.snapshots = 1;
+    problem.batch.tokens = problem.batch.seqs = 1;
+    printf("gdn_conv.is_supported %d\n", (int) espalier_gdn_convolution_is_supported(&problem));
+    printf("gdn_conv.computed %d\n", (int) espalier_gdn_convolution_compute(&problem, 0, 1));
+    printf("gdn_conv.out %.4g %.4g\n", out[0], out[15]);
+    printf("gdn_conv.state %.4g %.4g\n", state[0], state[15]);
+    printf("gdn_conv.unknown_thread %d\n", (int) espalier_gdn_convolution_compute(&problem, 1, 1));
+    problem.taps = 1;
+    printf("gdn_conv.unknown_taps %d\n", (int) espalier_gdn_convolution_is_supported(&problem));
+    printf("gdn_conv.null %d\n", (int) espalier_gdn_convolution_is_supported(NULL));
+    printf("gdn_conv.null_compute %d\n", (int) espalier_gdn_convolution_compute(NULL, 0, 1));
 }
 
 static void print_layout(void) {
@@ -663,6 +704,7 @@ int main(void) {
     print_attention();
     print_gdn_layout();
     print_gdn();
+    print_gdn_convolution();
     print_kv_types();
     print_calls();
     print_pool_refusals();

@@ -27,6 +27,8 @@ use espalier_kernels::features::Feature;
 use espalier_kernels::ffi::library::ABI_VERSION;
 use espalier_kernels::ffi::pool::{PoolExtra, PoolRequest, PoolStatus, PoolStop};
 use espalier_kernels::ffi::scheduler::{ScheduleAction, ScheduleRequest, ScheduleStep};
+use espalier_kernels::gdn::batch::Batch;
+use espalier_kernels::gdn::convolution::Convolution;
 use espalier_kernels::gdn::problem::Problem as Gdn;
 use espalier_kernels::gdn_output::OutputFacts;
 use espalier_kernels::kv_quant::{Block, DenseType, FIRST_NUMBER};
@@ -288,6 +290,14 @@ fn attention_is_computed_where_it_is_asked_for() {
 fn numbers_and_layouts_of_gated_delta_nets_agree() {
     let printed = run_ffi_program(&[]).values;
     let expected = [
+        ("size.gdn_batch", size_of::<Batch>()),
+        ("offset.gdn_batch.sources", offset_of!(Batch, sources)),
+        ("offset.gdn_batch.tokens", offset_of!(Batch, tokens)),
+        ("offset.gdn_batch.seqs", offset_of!(Batch, seqs)),
+        ("offset.gdn_batch.first", offset_of!(Batch, first)),
+        ("offset.gdn_batch.moved", offset_of!(Batch, moved)),
+        ("offset.gdn_batch.cells", offset_of!(Batch, cells)),
+        ("offset.gdn_batch.snapshots", offset_of!(Batch, snapshots)),
         ("size.gdn", size_of::<Gdn>()),
         ("offset.gdn.q", offset_of!(Gdn, q)),
         ("offset.gdn.k", offset_of!(Gdn, k)),
@@ -295,8 +305,8 @@ fn numbers_and_layouts_of_gated_delta_nets_agree() {
         ("offset.gdn.gate", offset_of!(Gdn, gate)),
         ("offset.gdn.beta", offset_of!(Gdn, beta)),
         ("offset.gdn.states", offset_of!(Gdn, states)),
-        ("offset.gdn.sources", offset_of!(Gdn, sources)),
         ("offset.gdn.out", offset_of!(Gdn, out)),
+        ("offset.gdn.batch", offset_of!(Gdn, batch)),
         ("offset.gdn.q_head", offset_of!(Gdn, q_head)),
         ("offset.gdn.q_token", offset_of!(Gdn, q_token)),
         ("offset.gdn.q_seq", offset_of!(Gdn, q_seq)),
@@ -310,38 +320,52 @@ fn numbers_and_layouts_of_gated_delta_nets_agree() {
         ("offset.gdn.gate_size", offset_of!(Gdn, gate_size)),
         ("offset.gdn.heads", offset_of!(Gdn, heads)),
         ("offset.gdn.key_heads", offset_of!(Gdn, key_heads)),
-        ("offset.gdn.tokens", offset_of!(Gdn, tokens)),
-        ("offset.gdn.seqs", offset_of!(Gdn, seqs)),
-        ("offset.gdn.first", offset_of!(Gdn, first)),
-        ("offset.gdn.moved", offset_of!(Gdn, moved)),
-        ("offset.gdn.cells", offset_of!(Gdn, cells)),
-        ("offset.gdn.snapshots", offset_of!(Gdn, snapshots)),
+        ("size.gdn_convolution", size_of::<Convolution>()),
+        ("offset.gdn_convolution.x", offset_of!(Convolution, x)),
+        ("offset.gdn_convolution.kernel", offset_of!(Convolution, kernel)),
+        ("offset.gdn_convolution.states", offset_of!(Convolution, states)),
+        ("offset.gdn_convolution.out", offset_of!(Convolution, out)),
+        ("offset.gdn_convolution.batch", offset_of!(Convolution, batch)),
+        ("offset.gdn_convolution.x_token", offset_of!(Convolution, x_token)),
+        ("offset.gdn_convolution.x_seq", offset_of!(Convolution, x_seq)),
+        ("offset.gdn_convolution.channels", offset_of!(Convolution, channels)),
+        ("offset.gdn_convolution.taps", offset_of!(Convolution, taps)),
     ];
     for (name, value) in expected {
         assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
     }
-    let compared = printed.keys().filter(|name| name.starts_with("offset.gdn.") || *name == "size.gdn");
+    let is_layout = |name: &str| name.starts_with("offset.gdn") || name.starts_with("size.gdn");
+    let compared = printed.keys().filter(|name| is_layout(name));
     assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
 }
 
 #[test]
 fn a_delta_net_is_computed_in_place_as_c_sees_it() {
     let expected = [
-        ("computed", "1"),
-        ("out", "0 3.75"),
-        ("state", "15 1 2"),
-        ("unknown_thread", "0"),
-        ("unknown_source", "0"),
-        ("unknown_size", "0"),
-        ("null", "0"),
-        ("null_compute", "0"),
+        ("gdn.computed", "1"),
+        ("gdn.out", "0 3.75"),
+        ("gdn.state", "15 1 2"),
+        ("gdn.unknown_thread", "0"),
+        ("gdn.unknown_source", "0"),
+        ("gdn.unknown_size", "0"),
+        ("gdn.null", "0"),
+        ("gdn.null_compute", "0"),
+        ("gdn_conv.computed", "1"),
+        ("gdn_conv.out", "50 65"),
+        ("gdn_conv.state", "100 115"),
+        ("gdn_conv.unknown_thread", "0"),
+        ("gdn_conv.unknown_taps", "0"),
+        ("gdn_conv.null", "0"),
+        ("gdn_conv.null_compute", "0"),
     ];
     let on = ("ESPALIER_ENABLE", "gdn-recurrence");
     for (variables, is_supported) in [(&[][..], "0"), (&[on], "1")] {
         let printed = run_ffi_program(variables).values;
-        assert_eq!(printed["gdn.is_supported"], is_supported, "{variables:?}");
+        for name in ["gdn.is_supported", "gdn_conv.is_supported"] {
+            assert_eq!(printed[name], is_supported, "{variables:?}, {name}");
+        }
         for (name, value) in expected {
-            assert_eq!(printed[&format!("gdn.{name}")], value, "{name}");
+            assert_eq!(printed[name], value, "{name}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::features::{Feature, enabled_features};
 use crate::ffi::guarded;
 use crate::gdn::compute;
+use crate::gdn::convolution::{Convolution, convolve};
 use crate::gdn::problem::Problem;
 use crate::share::Share;
 
@@ -16,9 +17,12 @@ pub unsafe extern "C" fn espalier_gdn_is_supported(problem: *const Problem) -> i
     guarded(0, || {
         // SAFETY: per this function's contract `problem` is null or points to a valid problem.
         let problem = unsafe { problem.as_ref() };
-        let is_on = enabled_features().contains(Feature::GdnRecurrence);
-        i32::from(is_on && problem.is_some_and(Problem::is_supported))
+        i32::from(is_on() && problem.is_some_and(Problem::is_supported))
     })
+}
+
+fn is_on() -> bool {
+    enabled_features().contains(Feature::GdnRecurrence)
 }
 
 /// Computes a thread's share. Returns 1; or 0, on all threads and before anything is written, if the sizes are not
@@ -36,5 +40,41 @@ pub unsafe extern "C" fn espalier_gdn_compute(problem: *const Problem, thread: u
         let share = Share { thread: thread as usize, threads: threads as usize };
         // SAFETY: per this function's contract the problem's pointers are valid, and no other thread has this index.
         i32::from(share.thread < share.threads && unsafe { compute(problem, share) })
+    })
+}
+
+/// Returns 1 if `gdn-recurrence` is on and the kernel supports the sizes of `problem`, else 0, also for a null pointer.
+///
+/// # Safety
+///
+/// `problem` is null or points to a valid `struct espalier_gdn_convolution`. Its pointers are not dereferenced.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_gdn_convolution_is_supported(problem: *const Convolution) -> i32 {
+    guarded(0, || {
+        // SAFETY: per this function's contract `problem` is null or points to a valid problem.
+        let problem = unsafe { problem.as_ref() };
+        i32::from(is_on() && problem.is_some_and(Convolution::is_supported))
+    })
+}
+
+/// Computes a thread's share. Returns 1; or 0, on all threads and before anything is written, if the sizes are not
+/// supported, a source is not a cell of the cache, or `problem` is null.
+///
+/// # Safety
+///
+/// `problem` is null or points to a valid `struct espalier_gdn_convolution`, whose pointers are valid for the sizes beside
+/// them. Each of `threads` threads has a different index.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_gdn_convolution_compute(
+    problem: *const Convolution,
+    thread: u32,
+    threads: u32,
+) -> i32 {
+    guarded(0, || {
+        // SAFETY: per this function's contract `problem` is null or points to a valid problem.
+        let Some(problem) = (unsafe { problem.as_ref() }) else { return 0 };
+        let share = Share { thread: thread as usize, threads: threads as usize };
+        // SAFETY: per this function's contract the problem's pointers are valid, and no other thread has this index.
+        i32::from(share.thread < share.threads && unsafe { convolve(problem, share) })
     })
 }

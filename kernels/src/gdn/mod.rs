@@ -1,17 +1,19 @@
-//! Gated delta nets on the CPU: the recurrence of a layer, in place in the cache of its states.
+//! Gated delta nets on the CPU: the recurrence of a layer and the convolution before it, in place in their caches.
 //!
 //! Upstream's graph gathers the states of a batch, computes on a copy, and copies the results back: about twelve passes
 //! over states that are 64 KiB for each head. Here each state is read from and written to its cell, in two passes of
 //! which one hits the L1 cache. The cells that a batch moves are part of the computation, because a cell is overwritten
 //! while another sequence may begin with its state.
 //!
-//! * [`problem`]: the inputs of the computation, and its division among threads.
-//! * [`moves`]: the order of the copies between cells.
-//! * [`recurrence`]: the arithmetic.
+//! * [`batch`]: the sequences of a batch and their cells. [`moves`]: the order of the copies between cells.
+//! * [`problem`]: the inputs of the recurrence, and its division among threads. [`recurrence`]: its arithmetic.
+//! * [`convolution`]: the convolution before it, with its activation, in place in the cache too.
 //!
 //! Sums are in f32. The result depends neither on the number of threads, nor on the other sequences of a batch, nor on
 //! the batches that the tokens of a sequence are divided into: prompts and drafts have the results of single tokens.
 
+pub mod batch;
+pub mod convolution;
 pub mod moves;
 pub mod problem;
 pub mod recurrence;
@@ -19,8 +21,8 @@ pub mod recurrence;
 use crate::share::Share;
 use crate::simd::isa::Isa;
 use crate::simd::{Simd, Work};
-use moves::{Move, Place};
-use problem::{Item, Problem};
+use moves::Move;
+use problem::Problem;
 use recurrence::Scratch;
 
 /// Computes a thread's share. Returns false, and writes nothing, if the problem is not supported or a source is not a
@@ -45,10 +47,8 @@ unsafe fn compute_on(isa: Isa, problem: &Problem, share: Share) -> bool {
     if !problem.is_supported() {
         return false;
     }
-    let cells = problem.cells as usize * problem.snapshots as usize;
     // SAFETY: per this function's contract the sources are valid.
-    let sources = unsafe { problem.sources() };
-    let Some(moves) = moves::in_order(sources, problem.first as usize, cells) else { return false };
+    let Some(moves) = (unsafe { problem.batch.moves() }) else { return false };
     isa.run(Items { problem, share, moves: &moves });
     true
 }
@@ -67,11 +67,12 @@ impl Work for Items<'_> {
         let Items { problem, share, moves } = self;
         let mut scratch = Scratch::new(problem);
         for item in share.of(problem.items()).map(|number| problem.item(number)) {
-            // SAFETY: the item belongs to this thread. The problem is supported and its pointers are valid, `Isa::run`
-            // has checked the instruction set, and each place is a cell of the cache.
+            // SAFETY: the item's rows are used by this thread only, so threads do not wait for each other. The problem is
+            // supported and its pointers are valid, `Isa::run` has checked the instruction set, and each place is a
+            // cell of the cache.
             unsafe {
-                move_rows(problem, moves, &item);
-                for seq in 0..problem.seqs as usize {
+                moves::carry_out(moves, problem.length(&item), |cell| problem.rows(cell, &item));
+                for seq in 0..problem.batch.seqs as usize {
                     if problem.decays_by_key() {
                         recurrence::advance::<S, true>(problem, &item, seq, &mut scratch);
                     } else {
@@ -83,32 +84,12 @@ impl Work for Items<'_> {
     }
 }
 
-/// Copies an item's rows of the cells that get the state of another one. Rows of different items are different memory,
-/// so threads do not wait for each other.
-///
-/// # Safety
-///
-/// Each place is a cell of the cache, and no other thread uses the item's rows.
-unsafe fn move_rows(problem: &Problem, moves: &[Move], item: &Item) {
-    let length = problem.length(item);
-    let has_cycle = moves.iter().any(|one| one.to == Place::Spare);
-    let mut spare = vec![0.0; if has_cycle { length } else { 0 }];
-    let spare = spare.as_mut_ptr();
-    // SAFETY: per this function's contract the place exists.
-    let rows = |place: Place| match place {
-        Place::Cell(cell) => unsafe { problem.rows(cell, item) },
-        Place::Spare => spare,
-    };
-    for Move { from, to } in moves {
-        // SAFETY: both are `length` floats of this thread, and two places do not overlap.
-        unsafe { rows(*to).copy_from_nonoverlapping(rows(*from), length) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::ops::Range;
 
+    use super::batch::Batch;
+    use super::problem::Item;
     use super::*;
     use crate::attention::guarded::Guarded;
     use crate::attention::testing::{Random, cases};
@@ -147,15 +128,22 @@ mod tests {
             gate_size: random.one_of(&[1, 1, size]),
             heads: key_heads * random.one_of(&[1, 2]),
             key_heads,
-            tokens: random.one_of(&[1, 1, 2, 5, 16, 17, 40]),
-            seqs,
-            first,
-            moved,
-            cells: first + moved + random.one_of(&[0, 1]),
-            snapshots: random.one_of(&[1, 1, 2, 4]),
+            batch: Batch {
+                tokens: random.one_of(&[1, 1, 2, 5, 16, 17, 40]),
+                seqs,
+                first,
+                moved,
+                cells: first + moved + random.one_of(&[0, 1]),
+                snapshots: random.one_of(&[1, 1, 2, 4]),
+                ..ONE
+            },
             ..NONE
         }
     }
+
+    /// A sequence of one token.
+    const ONE: Batch =
+        Batch { sources: std::ptr::null(), tokens: 1, seqs: 1, first: 0, moved: 1, cells: 1, snapshots: 1 };
 
     const NONE: Problem = Problem {
         q: std::ptr::null(),
@@ -164,8 +152,8 @@ mod tests {
         gate: std::ptr::null(),
         beta: std::ptr::null(),
         states: std::ptr::null_mut(),
-        sources: std::ptr::null(),
         out: std::ptr::null_mut(),
+        batch: ONE,
         q_head: 0,
         q_token: 0,
         q_seq: 0,
@@ -179,18 +167,12 @@ mod tests {
         gate_size: 1,
         heads: 1,
         key_heads: 1,
-        tokens: 1,
-        seqs: 1,
-        first: 0,
-        moved: 1,
-        cells: 1,
-        snapshots: 1,
     };
 
     impl Case {
         fn new(sizes: Problem, random: &mut Random) -> Case {
             let size = sizes.size as usize;
-            let tokens = (sizes.tokens * sizes.seqs) as usize;
+            let tokens = (sizes.batch.tokens * sizes.batch.seqs) as usize;
             let positions = tokens * sizes.heads as usize;
             let rows = (2 * sizes.key_heads + sizes.heads) as usize;
             let mut normal = |count: usize| (0..count).map(|_| random.normal()).collect::<Vec<f32>>();
@@ -202,7 +184,7 @@ mod tests {
             }
             let gate = normal(positions * sizes.gate_size as usize).iter().map(|x| -x.abs()).collect();
             let beta = normal(positions).iter().map(|x| 1.0 / (1.0 + (-x).exp())).collect();
-            let cells = (sizes.cells * sizes.snapshots) as usize;
+            let cells = (sizes.batch.cells * sizes.batch.snapshots) as usize;
             let states = normal(cells * sizes.heads as usize * size * size);
             Case { sizes, qkv, gate, beta, states, sources: sources(&sizes, random) }
         }
@@ -210,7 +192,7 @@ mod tests {
         /// Returns the case of some sequences and tokens alone. The idle cells are left out.
         fn part(&self, seqs: Range<usize>, tokens: Range<usize>) -> Case {
             let sizes = self.sizes;
-            let (of_seq, heads) = (sizes.tokens as usize, sizes.heads as usize);
+            let (of_seq, heads) = (sizes.batch.tokens as usize, sizes.heads as usize);
             let cut = |all: &[f32], width: usize| -> Vec<f32> {
                 let rows = seqs.clone().flat_map(|seq| tokens.clone().map(move |token| seq * of_seq + token));
                 rows.flat_map(|row| all[row * width..][..width].to_vec()).collect()
@@ -222,10 +204,13 @@ mod tests {
                 states: self.states.clone(),
                 sources: self.sources[seqs.clone()].to_vec(),
                 sizes: Problem {
-                    tokens: tokens.len() as u32,
-                    seqs: seqs.len() as u32,
-                    first: sizes.first + seqs.start as u32,
-                    moved: seqs.len() as u32,
+                    batch: Batch {
+                        tokens: tokens.len() as u32,
+                        seqs: seqs.len() as u32,
+                        first: sizes.batch.first + seqs.start as u32,
+                        moved: seqs.len() as u32,
+                        ..sizes.batch
+                    },
                     ..sizes
                 },
             }
@@ -248,13 +233,14 @@ mod tests {
 
         fn try_run(&self, isa: Isa, threads: usize) -> (Found, bool) {
             let sizes = self.sizes;
-            let outs = (sizes.tokens * sizes.seqs * sizes.heads * sizes.size) as usize;
+            let outs = (sizes.batch.tokens * sizes.batch.seqs * sizes.heads * sizes.size) as usize;
             let mut out = Guarded::new(&vec![f32::NAN; outs]);
             let mut states = Guarded::new(&self.states);
             let [qkv, gate, beta] = [&self.qkv, &self.gate, &self.beta].map(|all| Guarded::new(all));
             let sources = Guarded::new(&self.sources);
             let (head, token) = (4 * u64::from(sizes.size), 4 * self.row() as u64);
-            let (seq, keys) = (token * u64::from(sizes.tokens), (sizes.key_heads * sizes.size) as usize);
+            let (seq, keys) =
+                (token * u64::from(sizes.batch.tokens), (sizes.key_heads * sizes.size) as usize);
             let problem = Problem {
                 q: qkv.as_ptr().cast(),
                 k: qkv[keys..].as_ptr().cast(),
@@ -262,8 +248,8 @@ mod tests {
                 gate: gate.as_ptr(),
                 beta: beta.as_ptr(),
                 states: states.as_mut_ptr(),
-                sources: if sources.is_empty() { std::ptr::null() } else { sources.as_ptr() },
                 out: out.as_mut_ptr(),
+                batch: Batch { sources: pointer(&sources), ..sizes.batch },
                 q_head: head,
                 q_token: token,
                 q_seq: seq,
@@ -286,13 +272,14 @@ mod tests {
             let before: Vec<Expected> = self.states.iter().map(exact).collect();
             let (mut states, length) = (before.clone(), self.rows_of_cell());
             for (i, source) in self.sources.iter().enumerate() {
-                let cell = sizes.first as usize + i;
+                let cell = sizes.batch.first as usize + i;
                 states[cell * length..][..length]
                     .copy_from_slice(&before[*source as usize * length..][..length]);
             }
-            let outs = sizes.seqs as usize * sizes.tokens as usize * (sizes.heads * sizes.size) as usize;
+            let outs =
+                sizes.batch.seqs as usize * sizes.batch.tokens as usize * (sizes.heads * sizes.size) as usize;
             let mut out = vec![Expected { value: f64::NAN, bound: 0.0 }; outs];
-            for seq in 0..sizes.seqs as usize {
+            for seq in 0..sizes.batch.seqs as usize {
                 for head in 0..sizes.heads as usize {
                     for row in 0..sizes.size as usize {
                         self.reference_row([seq, head, row], &mut states, &mut out);
@@ -304,9 +291,11 @@ mod tests {
 
         fn reference_row(&self, [seq, head, row]: [usize; 3], states: &mut [Expected], out: &mut [Expected]) {
             let sizes = self.sizes;
-            let (size, tokens, keys) = (sizes.size as usize, sizes.tokens as usize, sizes.key_heads as usize);
-            let place =
-                |plane: usize| sizes.cell(seq, plane) * self.rows_of_cell() + (head * size + row) * size;
+            let (size, tokens, keys) =
+                (sizes.size as usize, sizes.batch.tokens as usize, sizes.key_heads as usize);
+            let place = |plane: usize| {
+                sizes.batch.cell(seq, plane) * self.rows_of_cell() + (head * size + row) * size
+            };
             let mut state: Vec<f64> = states[place(0)..][..size].iter().map(|one| one.value).collect();
             let mut largest = length(&state);
             for token in 0..tokens {
@@ -327,12 +316,17 @@ mod tests {
                 out[position * size + row] =
                     Expected { value: scale * product(&state, q), bound: scale * bound };
                 let back = tokens - 1 - token;
-                if back < sizes.snapshots as usize {
+                if back < sizes.batch.snapshots as usize {
                     let to = &mut states[place(back)..][..size];
                     to.iter_mut().zip(&state).for_each(|(to, value)| *to = Expected { value: *value, bound });
                 }
             }
         }
+    }
+
+    /// Returns null if there are none: all cells keep their states.
+    fn pointer(sources: &[i32]) -> *const i32 {
+        if sources.is_empty() { std::ptr::null() } else { sources.as_ptr() }
     }
 
     fn normalize(row: &mut [f32]) {
@@ -348,13 +342,17 @@ mod tests {
         state.iter().zip(with).map(|(a, b)| a * f64::from(*b)).sum()
     }
 
+    fn without_snapshots(sizes: Problem) -> Problem {
+        Problem { batch: Batch { snapshots: 1, ..sizes.batch }, ..sizes }
+    }
+
     /// Returns the cells themselves, other ones of any plane, or an exchange of them.
     fn sources(sizes: &Problem, random: &mut Random) -> Vec<i32> {
-        let (first, moved) = (sizes.first as usize, sizes.moved as usize);
+        let (first, moved) = (sizes.batch.first as usize, sizes.batch.moved as usize);
         let (kind, turn) = (random.below(3), random.below(moved));
         let source = |i: usize| match kind {
             0 => first + i,
-            1 => random.below((sizes.cells * sizes.snapshots) as usize),
+            1 => random.below((sizes.batch.cells * sizes.batch.snapshots) as usize),
             _ => first + (i + turn) % moved,
         };
         (0..moved).map(source).map(|cell| cell as i32).collect()
@@ -423,14 +421,14 @@ mod tests {
     fn a_sequence_has_the_same_bits_alone() {
         for seed in 0..20 {
             let mut random = Random(2000 + seed);
-            let case = Case::new(Problem { snapshots: 1, ..sizes(&mut random) }, &mut random);
-            let (tokens, cell) = (case.sizes.tokens as usize, case.rows_of_cell());
+            let case = Case::new(without_snapshots(sizes(&mut random)), &mut random);
+            let (tokens, cell) = (case.sizes.batch.tokens as usize, case.rows_of_cell());
             for isa in Isa::here() {
                 let all = case.run(isa, 2);
-                let outs = all.out.len() / case.sizes.seqs as usize;
-                for seq in 0..case.sizes.seqs as usize {
+                let outs = all.out.len() / case.sizes.batch.seqs as usize;
+                for seq in 0..case.sizes.batch.seqs as usize {
                     let alone = case.part(seq..seq + 1, 0..tokens).run(isa, 1);
-                    let first = case.sizes.cell(seq, 0) * cell;
+                    let first = case.sizes.batch.cell(seq, 0) * cell;
                     assert_eq!(alone.out, all.out[seq * outs..][..outs], "{isa:?}, seed {seed}, {seq}");
                     assert_eq!(alone.states[first..][..cell], all.states[first..][..cell], "{isa:?}, {seed}");
                 }
@@ -442,13 +440,12 @@ mod tests {
     fn a_prompt_has_the_same_bits_token_by_token() {
         for seed in 0..20 {
             let mut random = Random(3000 + seed);
-            let drawn = sizes(&mut random);
-            let sizes = Problem { snapshots: 1, seqs: 1, moved: 1, ..drawn };
-            let case = Case::new(sizes, &mut random);
+            let several = Case::new(without_snapshots(sizes(&mut random)), &mut random);
+            let case = several.part(0..1, 0..several.sizes.batch.tokens as usize);
             for isa in Isa::here() {
                 let all = case.run(isa, 2);
                 let (mut states, mut out) = (case.states.clone(), Vec::new());
-                for token in 0..case.sizes.tokens as usize {
+                for token in 0..case.sizes.batch.tokens as usize {
                     let mut one = case.part(0..1, token..token + 1);
                     if token > 0 {
                         one.sources.clear();
@@ -467,7 +464,7 @@ mod tests {
     fn a_source_that_is_not_a_cell_is_refused_before_anything_is_written() {
         let mut random = Random(4);
         for source in [-1, 6] {
-            let sizes = Problem { cells: 3, snapshots: 2, ..NONE };
+            let sizes = Problem { batch: Batch { cells: 3, snapshots: 2, ..ONE }, ..NONE };
             let case = Case { sources: vec![source], ..Case::new(sizes, &mut random) };
             let (found, is_computed) = case.try_run(Isa::chosen(), 2);
             assert!(!is_computed && found.states == case.states && found.out.iter().all(|one| one.is_nan()));
@@ -477,6 +474,7 @@ mod tests {
     #[test]
     fn sizes_that_do_not_fit_are_not_supported() {
         assert!(NONE.is_supported());
+        let of = |batch| Problem { batch, ..NONE };
         let others = [
             Problem { size: 8, ..NONE },
             Problem { size: 512, ..NONE },
@@ -484,11 +482,11 @@ mod tests {
             Problem { heads: 3, key_heads: 2, ..NONE },
             Problem { heads: 0, ..NONE },
             Problem { key_heads: 0, ..NONE },
-            Problem { tokens: 0, ..NONE },
-            Problem { seqs: 0, ..NONE },
-            Problem { seqs: 2, cells: 2, ..NONE },
-            Problem { first: 1, ..NONE },
-            Problem { snapshots: 0, ..NONE },
+            of(Batch { tokens: 0, ..ONE }),
+            of(Batch { seqs: 0, ..ONE }),
+            of(Batch { seqs: 2, cells: 2, ..ONE }),
+            of(Batch { first: 1, ..ONE }),
+            of(Batch { snapshots: 0, ..ONE }),
         ];
         for other in others {
             assert!(!other.is_supported(), "{other:?}");

@@ -40,6 +40,26 @@ pub fn in_order(sources: &[i32], first: usize, cells: usize) -> Option<Vec<Move>
     Some(pending.moves)
 }
 
+/// Carries copies out on a part of each state: the `length` floats that `part` returns for a cell.
+///
+/// # Safety
+///
+/// For the cells of all places `part` returns as many valid floats, different ones for different cells. No other thread
+/// uses them.
+pub unsafe fn carry_out(moves: &[Move], length: usize, part: impl Fn(usize) -> *mut f32) {
+    let has_cycle = moves.iter().any(|one| one.to == Place::Spare);
+    let mut spare = vec![0.0; if has_cycle { length } else { 0 }];
+    let spare = spare.as_mut_ptr();
+    let floats = |place: Place| match place {
+        Place::Cell(cell) => part(cell),
+        Place::Spare => spare,
+    };
+    for Move { from, to } in moves {
+        // SAFETY: per this function's contract both are `length` floats, of different places.
+        unsafe { floats(*to).copy_from_nonoverlapping(floats(*from), length) };
+    }
+}
+
 /// Cells that have not got their new states. Indexes are relative to the first cell.
 struct Pending<'a> {
     sources: &'a [i32],
@@ -117,22 +137,16 @@ mod tests {
     use super::*;
     use crate::attention::testing::Random;
 
-    /// Carries the copies out on cells whose states are their indexes.
+    /// Carries the copies out on cells whose states are two floats: their index, twice.
     fn moved(sources: &[i32], first: usize, cells: usize) -> Vec<usize> {
-        let mut states: Vec<usize> = (0..cells).collect();
-        let mut spare = usize::MAX;
-        for Move { from, to } in in_order(sources, first, cells).unwrap() {
-            assert_ne!(from, to);
-            let state = match from {
-                Place::Cell(cell) => states[cell],
-                Place::Spare => spare,
-            };
-            match to {
-                Place::Cell(cell) => states[cell] = state,
-                Place::Spare => spare = state,
-            }
-        }
-        states
+        let mut states: Vec<f32> = (0..2 * cells).map(|i| (i / 2) as f32).collect();
+        let states_of = states.as_mut_ptr();
+        let moves = in_order(sources, first, cells).unwrap();
+        assert!(moves.iter().all(|one| one.from != one.to));
+        // SAFETY: each cell has two floats.
+        unsafe { carry_out(&moves, 2, |cell| states_of.wrapping_add(2 * cell)) };
+        assert!(states.chunks_exact(2).all(|state| state[0] == state[1]));
+        states.chunks_exact(2).map(|state| state[0] as usize).collect()
     }
 
     fn gathered(sources: &[i32], first: usize, cells: usize) -> Vec<usize> {

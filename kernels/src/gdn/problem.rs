@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use super::batch::Batch;
 use crate::simd::MOST_LANES;
 
 /// The recurrence of one layer: for each sequence and head, one token after the other,
@@ -29,13 +30,12 @@ pub struct Problem {
     /// Factor of the correction: a value by head, then by token, then by sequence, contiguous.
     pub beta: *const f32,
     /// The cache: for each cell and head a matrix of `size` rows, one for each value dimension, of `size` columns, one
-    /// for each key dimension; contiguous. There are `snapshots` planes of `cells` cells.
+    /// for each key dimension; contiguous.
     pub states: *mut f32,
-    /// For each of the cells `first..first + moved`: the index, over all planes, of the cell whose state it gets before
-    /// the first token. Null if all keep theirs.
-    pub sources: *const i32,
     /// The output: rows of `size` values by head, then by token, then by sequence, contiguous.
     pub out: *mut f32,
+    /// The sequences, and their cells.
+    pub batch: Batch,
     /// Stride between heads.
     pub q_head: u64,
     /// Stride between tokens.
@@ -62,19 +62,6 @@ pub struct Problem {
     pub heads: u32,
     /// Number of heads of Q and of K; head `h` of V reads head `h % key_heads`.
     pub key_heads: u32,
-    /// Number of tokens in a sequence.
-    pub tokens: u32,
-    /// Number of sequences; the state of sequence `s` is in the cell `first + s`.
-    pub seqs: u32,
-    /// The cell of the first sequence.
-    pub first: u32,
-    /// Number of cells that get the state of a source, from `first` on: those of the sequences, and idle ones after
-    /// them.
-    pub moved: u32,
-    /// Number of cells in a plane.
-    pub cells: u32,
-    /// Number of planes. Plane `n` gets the state of each sequence `n` tokens before its last one, if it had as many.
-    pub snapshots: u32,
 }
 
 /// Some rows of the states of one head: what a thread computes at once, for all sequences. Each row is a recurrence of
@@ -111,35 +98,19 @@ impl Problem {
     /// Returns whether the kernel supports these sizes.
     #[must_use]
     pub fn is_supported(&self) -> bool {
-        let counts = [self.heads, self.key_heads, self.tokens, self.seqs, self.snapshots];
-        let last = u64::from(self.first) + u64::from(self.moved);
-        counts.iter().all(|count| *count > 0)
+        self.heads > 0
+            && self.key_heads > 0
+            && self.heads.is_multiple_of(self.key_heads)
             && (1..=SIZE_LIMIT).contains(&self.size)
             && (self.size as usize).is_multiple_of(MOST_LANES)
             && (self.gate_size == 1 || self.gate_size == self.size)
-            && self.heads.is_multiple_of(self.key_heads)
-            && self.seqs <= self.moved
-            && last <= u64::from(self.cells)
+            && self.batch.is_supported()
     }
 
     /// Returns whether the decay is one of each key dimension (Kimi delta attention).
     #[must_use]
     pub fn decays_by_key(&self) -> bool {
         self.gate_size > 1
-    }
-
-    /// Returns the sources, if there are any.
-    ///
-    /// # Safety
-    ///
-    /// `sources` is null or points to `moved` indexes.
-    #[must_use]
-    pub unsafe fn sources(&self) -> &[i32] {
-        if self.sources.is_null() {
-            return &[];
-        }
-        // SAFETY: per this function's contract there are as many.
-        unsafe { std::slice::from_raw_parts(self.sources, self.moved as usize) }
     }
 
     /// Returns the number of items.
@@ -186,22 +157,9 @@ impl Problem {
         unsafe { self.states.add((matrix * size + item.row) * size) }
     }
 
-    /// Returns the cell of a sequence, `back` tokens before its last one.
-    #[must_use]
-    pub fn cell(&self, seq: usize, back: usize) -> usize {
-        back * self.cells as usize + self.first as usize + seq
-    }
-
-    /// Returns the plane besides the first one that gets the state after this token, if one does.
-    #[must_use]
-    pub fn snapshot(&self, token: usize) -> Option<usize> {
-        let back = self.tokens as usize - 1 - token;
-        (1..self.snapshots as usize).contains(&back).then_some(back)
-    }
-
     /// Returns the position of a token's head in gate, beta and output, which have values for each.
     #[must_use]
     pub fn position(&self, seq: usize, token: usize, head: usize) -> usize {
-        (seq * self.tokens as usize + token) * self.heads as usize + head
+        (seq * self.batch.tokens as usize + token) * self.heads as usize + head
     }
 }

@@ -123,7 +123,7 @@ pub unsafe fn advance<S: Simd, const BY_KEY: bool>(
     seq: usize,
     scratch: &mut Scratch,
 ) {
-    let tokens = problem.tokens as usize;
+    let tokens = problem.batch.tokens as usize;
     for start in (0..tokens).step_by(CHUNK) {
         let chunk = start..tokens.min(start + CHUNK);
         // SAFETY: as per this function's contract.
@@ -133,10 +133,10 @@ pub unsafe fn advance<S: Simd, const BY_KEY: bool>(
                 // SAFETY: per this function's contract the processor has `S`, the cell exists, and its rows are this
                 // thread's.
                 unsafe {
-                    let rows = problem.rows(problem.cell(seq, 0), &block);
+                    let rows = problem.rows(problem.batch.cell(seq, 0), &block);
                     take_token::<S, BY_KEY>(rows, &block, problem.size as usize, token);
-                    if let Some(plane) = problem.snapshot(number) {
-                        let to = problem.rows(problem.cell(seq, plane), &block);
+                    if let Some(plane) = problem.batch.snapshot(number) {
+                        let to = problem.rows(problem.batch.cell(seq, plane), &block);
                         to.copy_from_nonoverlapping(rows, problem.length(&block));
                     }
                 }
