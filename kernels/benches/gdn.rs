@@ -1,8 +1,8 @@
-//! Time of one delta-net layer on one thread: our kernel, and the steps of upstream's graph on the same vectors.
+//! Time of one delta-net layer on one thread: our kernel, and upstream's steps with the same vector operations.
 //!
-//! Upstream gathers the states of the batch (`get_rows`), copies each to the operation's output, passes over it four times
-//! for each token, and copies it back to the cache (`cpy`). `ESPALIER_ISA=` selects the instruction set of both. An
-//! element is a value of a state and a token; bytes are those of the states, read and written once.
+//! Upstream gathers the states of the batch (`get_rows`), copies each to the operation's output, passes over it four
+//! times for each token, and copies it back to the cache (`cpy`). `ESPALIER_ISA=` selects the instruction set of both.
+//! An element is a value of a state and a token; bytes are those of the states, read and written once.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl Tensors {
     }
 }
 
-/// The steps of upstream's graph.
+/// Upstream's steps.
 struct Stock<'a> {
     shape: &'a Shape,
     tensors: &'a mut Tensors,
@@ -155,7 +155,7 @@ unsafe fn stock_head<S: Simd>(tensors: &mut Tensors, shape: &Shape, seq: usize, 
         let v = &tensors.v[position * SIZE..][..SIZE];
         let out = &mut tensors.out[position * SIZE..][..SIZE];
         let decay = tensors.gate[position].exp();
-        // SAFETY: per this function's contract the processor has `S`; all rows have `SIZE` values, which is a multiple of
+        // SAFETY: per this function's contract the processor has `S`; all rows have `SIZE` values, a multiple of
         // `LANES`.
         unsafe {
             scale_all::<S>(state, decay);

@@ -423,12 +423,12 @@ void espalier_attention_merge(const struct espalier_attention * problem, uint32_
 /* The sequences of a batch, in the cache of a layer: `snapshots` planes of `cells` cells, each with
  * the state of a sequence. Sequence s has the cell first + s. */
 struct espalier_gdn_batch {
-    const int32_t * sources; /* for each of the cells first .. first + moved - 1: index, over all planes, of the cell whose
-                              * state it gets before the first token; NULL if all keep theirs */
+    const int32_t * sources; /* for each of the cells first .. first + moved - 1: index, over all planes, of the cell
+                              * whose state it gets before the first token; NULL if all keep theirs */
     uint32_t tokens; /* number of tokens in a sequence */
     uint32_t seqs; /* number of sequences */
     uint32_t first; /* the cell of the first sequence */
-    uint32_t moved; /* number of cells that get the state of a source: those of the sequences and idle ones after them */
+    uint32_t moved; /* number of cells that get the state of a source: of the sequences, and idle ones after them */
     uint32_t cells; /* number of cells in a plane */
     uint32_t snapshots; /* number of planes; plane n gets the state n tokens before the last one */
 };
@@ -447,10 +447,11 @@ struct espalier_gdn {
     const void * q; /* rows of `size` values for each of key_heads */
     const void * k; /* as q */
     const void * v; /* rows of `size` values for each of heads */
-    const float * gate; /* logarithm of the decay: gate_size values by head, then by token, then by sequence, contiguous */
+    const float * gate; /* logarithm of the decay: gate_size values by head, then by token, then by sequence,
+                         * contiguous */
     const float * beta; /* a value by head, then by token, then by sequence, contiguous */
-    float * states; /* for each cell and head a matrix of `size` rows, one for each value of v, of `size` columns, one for
-                     * each value of k; contiguous */
+    float * states; /* for each cell and head a matrix of `size` rows, one for each value of v, of `size` columns, one
+                     * for each value of k; contiguous */
     float * out; /* rows of `size` values by head, then by token, then by sequence, contiguous */
     struct espalier_gdn_batch batch;
     uint64_t q_head; /* stride between heads */
@@ -499,7 +500,8 @@ struct espalier_gdn_convolution {
 
 /* As espalier_gdn_is_supported and espalier_gdn_compute. */
 int32_t espalier_gdn_convolution_is_supported(const struct espalier_gdn_convolution * problem);
-int32_t espalier_gdn_convolution_compute(const struct espalier_gdn_convolution * problem, uint32_t thread, uint32_t threads);
+int32_t espalier_gdn_convolution_compute(const struct espalier_gdn_convolution * problem, uint32_t thread,
+                                         uint32_t threads);
 
 /* ---- Types of a KV cache ------------------------------------------------------------------- */
 

@@ -62,8 +62,8 @@ pub unsafe extern "C" fn espalier_gdn_convolution_is_supported(problem: *const C
 ///
 /// # Safety
 ///
-/// `problem` is null or points to a valid `struct espalier_gdn_convolution`, whose pointers are valid for the sizes beside
-/// them. Each of `threads` threads has a different index.
+/// `problem` is null or points to a valid `struct espalier_gdn_convolution`, whose pointers are valid for the sizes
+/// beside them. Each of `threads` threads has a different index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_gdn_convolution_compute(
     problem: *const Convolution,

@@ -1,5 +1,5 @@
-//! The convolution of a gated delta net's inputs over the last tokens, with its activation: in place in the cache, which
-//! keeps the inputs of the tokens before a batch.
+//! The convolution of a gated delta net's inputs over the last tokens, with its activation: in place in the cache,
+//! which keeps the inputs of the tokens before a batch.
 //!
 //! Upstream's graph gathers the states, concatenates them with the transposed inputs, copies the end of that back, and
 //! passes over the result for the convolution and again for the activation.
@@ -13,8 +13,8 @@ use crate::simd::exp::sigmoid;
 use crate::simd::isa::Isa;
 use crate::simd::{MOST_LANES, Simd, Work};
 
-/// The convolution of one layer: `out[t] = silu(sum(kernel[i] * x[t - taps + 1 + i]))` for each channel, where `x` has the
-/// inputs of the batch and before them those in the sequence's cell.
+/// The convolution of one layer: `out[t] = silu(sum(kernel[i] * x[t - taps + 1 + i]))` for each channel, where `x` has
+/// the inputs of the batch and before them those in the sequence's cell.
 ///
 /// The layout is `struct espalier_gdn_convolution` of the C header. All values are f32. Strides are in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +28,8 @@ pub struct Convolution {
     pub states: *mut f32,
     /// The output: rows of `channels` values by token, then by sequence, contiguous.
     pub out: *mut f32,
-    /// The sequences, and their cells. Here each plane gets a state: that before the first token, if the sequence has not
-    /// as many tokens.
+    /// The sequences, and their cells. Here each plane gets a state: that before the first token, if the sequence has
+    /// fewer tokens.
     pub batch: Batch,
     /// Stride between tokens.
     pub x_token: u64,
@@ -131,8 +131,8 @@ impl Work for Items<'_> {
         for number in share.of(all.div_ceil(CHANNELS)) {
             let first = number * CHANNELS;
             let channels = CHANNELS.min(all - first);
-            // SAFETY: the channels belong to this thread. The problem is supported and its pointers are valid, `Isa::run`
-            // has checked the instruction set, and each place is a cell of the cache.
+            // SAFETY: the channels belong to this thread. The problem is supported and its pointers are valid,
+            // `Isa::run` has checked the instruction set, and each place is a cell of the cache.
             unsafe {
                 moves::carry_out(moves, channels * problem.kept(), |cell| problem.state(cell, first));
                 let mut part = Part::new(problem, first, channels);

@@ -67,7 +67,7 @@ impl Work for Items<'_> {
         let Items { problem, share, moves } = self;
         let mut scratch = Scratch::new(problem);
         for item in share.of(problem.items()).map(|number| problem.item(number)) {
-            // SAFETY: the item's rows are used by this thread only, so threads do not wait for each other. The problem is
+            // SAFETY: only this thread uses the item's rows, so threads do not wait for each other. The problem is
             // supported and its pointers are valid, `Isa::run` has checked the instruction set, and each place is a
             // cell of the cache.
             unsafe {

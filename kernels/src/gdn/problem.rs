@@ -77,7 +77,7 @@ pub struct Item {
 }
 
 /// Number of rows that should stay in the L1 cache while tokens pass by: 16 KiB for a size of 128.
-const BLOCK_ROWS: usize = 32;
+pub const BLOCK_ROWS: usize = 32;
 
 /// Largest size of a row.
 pub const SIZE_LIMIT: u32 = 256;

@@ -6,9 +6,9 @@
 //! a = (S * decay) . k      b = (S * decay) . q      c = k . q
 //! ```
 //!
-//! the correction is `d = beta * (v - a)`, the new row `S * decay + d * k`, and its product with `q` is `b + d * c`. So a
-//! token reads a row twice, the second time from the L1 cache, and writes it once. Upstream's operation passes over the
-//! whole state of the head four times, and copies it.
+//! the correction is `d = beta * (v - a)`, the new row `S * decay + d * k`, and its product with `q` is `b + d * c`. So
+//! a token reads a row twice, the second time from the L1 cache, and writes it once. Upstream's operation passes over
+//! the whole state of the head four times, and copies it.
 //!
 //! The arithmetic of a token is the same for each number of tokens, so a prompt has the same result in one batch and in
 //! several. That excludes the chunked form of the delta rule, where the size of a chunk changes the rounding.
@@ -19,7 +19,7 @@ use super::problem::{Item, Problem};
 use crate::simd::Simd;
 
 /// Number of rows that are computed at once.
-const AT_ONCE: usize = 4;
+pub const AT_ONCE: usize = 4;
 
 /// Number of tokens that pass by a block of rows before the next block is read.
 const CHUNK: usize = 16;
@@ -114,8 +114,8 @@ unsafe fn token_of(problem: &Problem, head: usize, seq: usize, token: usize) -> 
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`. The problem is supported, and `BY_KEY` is as in it; its pointers are valid
-/// for the sizes beside them. No other thread uses these rows.
+/// The processor has the instruction set `S`. The problem is supported, and `BY_KEY` is as in it; its pointers are
+/// valid for the sizes beside them. No other thread uses these rows.
 #[inline(always)]
 pub unsafe fn advance<S: Simd, const BY_KEY: bool>(
     problem: &Problem,
@@ -149,8 +149,8 @@ pub unsafe fn advance<S: Simd, const BY_KEY: bool>(
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`. There are `item.rows` rows of `size` values, a multiple of `LANES`, and the
-/// token's rows have as many.
+/// The processor has the instruction set `S`. There are `item.rows` rows of `size` values, a multiple of `LANES`, and
+/// the token's rows have as many.
 #[inline(always)]
 unsafe fn take_token<S: Simd, const BY_KEY: bool>(rows: *mut f32, item: &Item, size: usize, token: Token) {
     let scale = 1.0 / (size as f32).sqrt();
