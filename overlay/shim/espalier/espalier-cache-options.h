@@ -6,8 +6,22 @@
 #include "espalier-types.h"
 
 #include <array>
+#include <cctype>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+
+// Bytes of a size in MiB, or with one of the suffixes K, M and G. Throws std::invalid_argument.
+inline int64_t espalier_bytes_of_size(const char * option, const std::string & size) {
+    const std::string suffixes = "KMG";
+    const size_t      suffix   = size.empty() ? std::string::npos : suffixes.find((char) std::toupper((unsigned char) size.back()));
+    const std::string digits   = size.substr(0, size.size() - (suffix != std::string::npos));
+    const bool        is_size  = !digits.empty() && digits.size() <= 9 && digits.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_size) {
+        throw std::invalid_argument(std::string(option) + " is a size in MiB, or one with K, M or G, not \"" + size + "\"");
+    }
+    return std::stoll(digits) << (suffix == std::string::npos ? 20 : 10 * (suffix + 1));
+}
 
 struct espalier_cache_options {
     // An explicit type takes precedence over --kv-quality regardless of their order: variables and presets are read in

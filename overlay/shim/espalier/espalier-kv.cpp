@@ -1,6 +1,7 @@
 #include "espalier-kv.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 static const char * name_of_kind(llama_memory_kind kind) {
@@ -32,7 +33,15 @@ static std::string unsupported_reason(llama_memory_t mem, uint32_t n_seq) {
     return "";
 }
 
-std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_context * ctx_dft, uint32_t n_seq, std::string & why_not) {
+// Parts of a sequence for the pool, which has the same values.
+static uint32_t parts_of(llama_context * ctx, llama_context * ctx_dft) {
+    static_assert((int) ESPALIER_POOL_PART_CELLS == (int) LLAMA_MEMORY_PART_CELLS, "the kernels and llama.h must agree");
+    static_assert((int) ESPALIER_POOL_PART_STATE == (int) LLAMA_MEMORY_PART_STATE, "the kernels and llama.h must agree");
+    const uint32_t of_draft = ctx_dft ? llama_memory_get_parts(llama_get_memory(ctx_dft)) : 0;
+    return (llama_memory_get_parts(llama_get_memory(ctx)) | of_draft) & (ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_STATE);
+}
+
+std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_context * ctx_dft, uint32_t n_seq, uint64_t snapshot_bytes, std::string & why_not) {
     const llama_memory_t mem       = llama_get_memory(ctx);
     const auto *         functions = espalier_pool_get_functions();
 
@@ -49,24 +58,28 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
     options.block_count    = (uint32_t) llama_memory_n_cells(mem) / block_size;
     options.block_size     = block_size;
     options.sequence_count = n_seq;
+    options.parts          = parts_of(ctx, ctx_dft);
+    options.snapshot_interval = snapshot_interval;
+    options.snapshot_bytes    = snapshot_bytes;
     std::shared_ptr<espalier_pool> pool(functions->create(&options), functions->destroy);
     if (!pool) {
         why_not = "a pool of " + std::to_string(options.block_count) + " blocks cannot be created";
         return nullptr;
     }
-    std::unique_ptr<espalier_kv> kv(new espalier_kv(mem, *functions, std::move(pool), n_seq));
+    std::unique_ptr<espalier_kv> kv(new espalier_kv(ctx, *functions, std::move(pool), n_seq, snapshot_bytes));
     const llama_memory_placement placement = { kv.get(), on_place, on_seq_rm, on_seq_cp, on_clear, on_mark_blocks };
     if (!llama_memory_set_placement(mem, &placement)) {
         why_not = "the memory is not empty";
         return nullptr;
     }
-    if (ctx_dft && !kv->follow(llama_get_memory(ctx_dft), why_not)) {
+    if (ctx_dft && !kv->follow(ctx_dft, why_not)) {
         return nullptr;
     }
     return kv;
 }
 
-bool espalier_kv::follow(llama_memory_t mem_dft, std::string & why_not) {
+bool espalier_kv::follow(llama_context * ctx_dft, std::string & why_not) {
+    const llama_memory_t mem_dft = llama_get_memory(ctx_dft);
     why_not = unsupported_reason(mem_dft, sequences.size());
     if (why_not.empty() && llama_memory_n_cells(mem_dft) < llama_memory_n_cells(mems[0])) {
         why_not = "has fewer cells (" + std::to_string(llama_memory_n_cells(mem_dft)) + ") than the model";
@@ -89,13 +102,14 @@ bool espalier_kv::follow(llama_memory_t mem_dft, std::string & why_not) {
         return false;
     }
     mems.push_back(mem_dft);
-    has_state = has_state || (llama_memory_get_parts(mem_dft) & LLAMA_MEMORY_PART_STATE);
+    snapshots.add(ctx_dft);
     return true;
 }
 
-espalier_kv::espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq) :
-    mems({ mem }), has_state(llama_memory_get_parts(mem) & LLAMA_MEMORY_PART_STATE), functions(functions), pool(std::move(pool)), sequences(n_seq),
-    blocks(llama_memory_n_cells(mem) / block_size) {
+espalier_kv::espalier_kv(llama_context * ctx, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq, uint64_t snapshot_bytes) :
+    mems({ llama_get_memory(ctx) }), snapshot_budget(snapshot_bytes), functions(functions), pool(std::move(pool)), sequences(n_seq),
+    blocks(llama_memory_n_cells(mems[0]) / block_size) {
+    snapshots.add(ctx);
 }
 
 espalier_kv::~espalier_kv() {
@@ -207,6 +221,7 @@ void espalier_kv::on_clear(void * user_data) {
     auto & kv = *(espalier_kv *) user_data;
 
     kv.functions.clear(kv.pool.get());
+    kv.snapshots.clear();
     std::fill(kv.sequences.begin(), kv.sequences.end(), sequence{});
 }
 
@@ -231,31 +246,65 @@ void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) 
     request.adapters_length = prompt.adapters.size();
     request.extras          = prompt.media.data();
     request.extra_count     = prompt.media.size();
+    request.system_length   = prompt.n_system;
     sequence.begun     = functions.begin(pool.get(), seq_id, &request) == ESPALIER_POOL_OK;
     sequence.n_settled = prompt.n_held - prompt.n_held % block_size;
 }
 
 bool espalier_kv::can_continue(llama_seq_id seq_id, size_t n_held, size_t n_tokens) const {
-    if (has_state) {
+    if (has_state()) {
         return n_tokens == n_held; // the memory would refuse to remove tokens from a state
     }
     // The window of the last token is there in any case, whether that token stays or is computed again.
     return n_tokens + 1 >= n_held || has_all_cells(seq_id);
 }
 
-void espalier_kv::match_prefix(llama_seq_id seq_id) {
+bool espalier_kv::match_prefix(llama_seq_id seq_id, size_t n_tokens) {
     auto & sequence = sequences[seq_id];
     if (!sequence.begun) {
-        return;
+        return true; // nothing was offered
     }
     size_t   n_matched = 0;
-    uint32_t snapshot   = 0; // of a state, which the pool does not know of yet
-    functions.match_prefix(pool.get(), seq_id, UINT64_MAX, blocks.data(), blocks.size(), &n_matched, &snapshot);
+    uint32_t snapshot   = 0;
+    if (functions.match_prefix(pool.get(), seq_id, n_tokens, blocks.data(), blocks.size(), &n_matched, &snapshot) == ESPALIER_POOL_INVALID) {
+        return false;
+    }
     add_cells(seq_id, cells_of(n_matched));
     sequence.n_settled = n_matched * block_size;
+    return snapshot == 0 || restore(seq_id, snapshot, n_matched * block_size);
 }
 
-void espalier_kv::cache_blocks(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens) {
+// Adds the duration of its scope to a counter.
+class espalier_stopwatch {
+public:
+    explicit espalier_stopwatch(std::atomic<uint64_t> & microseconds) : microseconds(microseconds) {}
+
+    ~espalier_stopwatch() {
+        microseconds += std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin).count();
+    }
+
+private:
+    std::atomic<uint64_t> &                     microseconds;
+    const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+};
+
+// Cells without their state are of no use, so the sequence becomes empty if the state cannot be restored.
+bool espalier_kv::restore(llama_seq_id seq_id, uint32_t snapshot, size_t n_tokens) {
+    const espalier_stopwatch stopwatch(counts->microseconds);
+    const bool is_restored = snapshots.put(snapshot, seq_id, n_tokens);
+    functions.restored(pool.get(), snapshot, is_restored);
+    if (is_restored) {
+        return true;
+    }
+    snapshots.drop(snapshot);
+    counts->restore_failures++;
+    for (llama_memory_t mem : mems) {
+        llama_memory_seq_rm(mem, seq_id, -1, -1);
+    }
+    return false;
+}
+
+void espalier_kv::cache_blocks(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, bool is_answer) {
     auto & sequence = sequences[seq_id];
     if (!sequence.begun || n_tokens < sequence.n_settled + block_size) {
         return;
@@ -264,6 +313,46 @@ void espalier_kv::cache_blocks(llama_seq_id seq_id, const llama_token * tokens, 
     functions.cache_blocks(pool.get(), seq_id, tokens, n_tokens, blocks.data(), blocks.size(), &n_cached);
     cache_cells(cells_of(n_cached));
     sequence.n_settled = n_tokens - n_tokens % block_size;
+    if (takes_snapshots() && n_tokens % block_size == 0) {
+        save_at_stop(seq_id, tokens, n_tokens, is_answer);
+    }
+}
+
+size_t espalier_kv::next_stop(llama_seq_id seq_id, size_t n_tokens) const {
+    espalier_pool_stop stop = {};
+    if (takes_snapshots(seq_id)) {
+        functions.next_stop(pool.get(), seq_id, n_tokens, &stop);
+    }
+    return stop.tokens;
+}
+
+void espalier_kv::save_at_stop(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, bool is_answer) {
+    espalier_pool_stop stop = {};
+    functions.next_stop(pool.get(), seq_id, n_tokens - 1, &stop);
+    const bool is_at_stop = stop.tokens == n_tokens;
+    if ((is_at_stop || is_answer) && snapshots.are_at(seq_id, n_tokens)) {
+        save(seq_id, tokens, n_tokens, is_at_stop ? stop.reason : (uint32_t) ESPALIER_POOL_REASON_TAIL);
+    }
+}
+
+void espalier_kv::save(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, uint32_t reason) {
+    const espalier_stopwatch stopwatch(counts->microseconds);
+    std::vector<uint32_t> evicted(snapshots.count() + 1);
+    size_t   n_evicted = 0;
+    uint32_t snapshot  = 0;
+    if (functions.snapshot_begin(pool.get(), seq_id, tokens, n_tokens, snapshots.size_of(seq_id), reason, &snapshot, evicted.data(), evicted.size(),
+                &n_evicted) != ESPALIER_POOL_OK) {
+        return; // it exists, or the budget is too small: nothing was changed
+    }
+    // Their memory is free before more is allocated.
+    std::for_each(evicted.begin(), evicted.begin() + n_evicted, [&](uint32_t id) { snapshots.drop(id); });
+    const bool is_saved = snapshots.take(snapshot, seq_id);
+    functions.snapshot_end(pool.get(), snapshot, is_saved);
+    if (is_saved) {
+        counts->taken[reason]++;
+    } else {
+        counts->save_failures++;
+    }
 }
 
 void espalier_kv::end(llama_seq_id seq_id) {

@@ -5,6 +5,10 @@
 // this class carries them out: it implements the memory's placement, adds cached blocks to the memory's sequence of
 // cached cells, and adds matched cells to a sequence.
 //
+// Some memories also have a state for each sequence (recurrent and convolution states). Cells without the state of their
+// tokens cannot be continued, so a prompt is matched only where a snapshot of the state exists. The pool decides where
+// snapshots are taken; batches have to end there (next_stop()).
+//
 // A draft model decodes the same tokens at the same positions, so its memory mirrors the target's cell by cell: blocks
 // are matched, cached and evicted in both. In the same way the caches of a memory with a sliding window mirror each
 // other, inside of that memory.
@@ -15,6 +19,8 @@
 
 #include "espalier-block-marks.h"
 #include "espalier-pool.h"
+#include "espalier-snapshot-counts.h"
+#include "espalier-snapshots.h"
 
 #include "llama.h"
 
@@ -31,6 +37,7 @@ struct espalier_kv_prompt {
     const std::string & scope;    // only prompts with the same scope may share it
     const std::string & adapters; // LoRA adapters with their scales; empty: none
     const std::vector<espalier_pool_extra> & media; // images and audio in it, by position
+    size_t              n_system; // tokens of its system prompt, which other prompts are expected to begin with; 0: unknown
 };
 
 class espalier_kv {
@@ -40,10 +47,13 @@ public:
     static_assert(block_size == LLAMA_KV_BLOCK_SIZE, "the kernels and llama.h must agree");
     static_assert(block_size == espalier_block_marks::block_size, "attention and the pool must agree");
 
+    // Distance in tokens of the snapshots of a long prompt for which there is no better reason.
+    static const uint32_t snapshot_interval = 2048;
+
     // Takes over placement in the memory of ctx, which must be empty, for sequences 0 .. n_seq - 1, and in that of its
-    // draft model (ctx_dft, NULL if there is none). Returns NULL if one of them cannot be paged, with the reason in
-    // why_not as the end of a sentence.
-    static std::unique_ptr<espalier_kv> create(llama_context * ctx, llama_context * ctx_dft, uint32_t n_seq, std::string & why_not);
+    // draft model (ctx_dft, NULL if there is none). Snapshots of states take at most snapshot_bytes; 0: none are taken.
+    // Returns NULL if one of them cannot be paged, with the reason in why_not as the end of a sentence.
+    static std::unique_ptr<espalier_kv> create(llama_context * ctx, llama_context * ctx_dft, uint32_t n_seq, uint64_t snapshot_bytes, std::string & why_not);
 
     // Empties the memories and returns placement to them.
     ~espalier_kv();
@@ -51,21 +61,34 @@ public:
     espalier_kv(const espalier_kv &)             = delete;
     espalier_kv & operator=(const espalier_kv &) = delete;
 
-    // Whether prompts share blocks at all. They do not if a memory also has a state for each sequence: blocks without
-    // the state of their tokens cannot be continued.
-    bool shares() const { return !has_state; }
+    // Whether a memory also has a state for each sequence, and whether snapshots of it are taken.
+    bool has_state()       const { return snapshots.has_state(); }
+    bool takes_snapshots() const { return has_state() && snapshot_budget > 0; }
+
+    // Whether prompts share blocks at all.
+    bool shares() const { return !has_state() || takes_snapshots(); }
+
+    // Whether snapshots are taken of the sequence, whose drafts then have to end where its blocks end.
+    bool takes_snapshots(llama_seq_id seq_id) const { return takes_snapshots() && sequences[seq_id].begun; }
 
     // Starts a prompt that others may share: from here on the sequence can match cached blocks and cache its own. It
     // must hold n_held tokens and nothing else. Has no effect if nothing is shared, or if the sequence lacks cells of
     // these tokens.
     void begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt);
 
-    // Adds the cached blocks of the sequence's prompt to it (a prefix-cache hit). The rest of the prompt becomes
-    // in-flight blocks.
-    void match_prefix(llama_seq_id seq_id);
+    // Adds the cached blocks with the first n_tokens of the sequence's prompt to it (a prefix-cache hit), as
+    // schedule() offered them, and restores the state after them. The rest of the prompt becomes in-flight blocks.
+    // Returns false if that failed: then the sequence is empty.
+    bool match_prefix(llama_seq_id seq_id, size_t n_tokens);
 
-    // Caches the full blocks of these tokens, whose KV is computed and will not change.
-    void cache_blocks(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens);
+    // Caches the full blocks of these tokens, whose KV is computed and will not change. If they end at a stop, or at
+    // the end of a block of an answer (is_answer), also saves the state of the sequence, which holds exactly these
+    // tokens.
+    void cache_blocks(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, bool is_answer);
+
+    // The number of tokens at which a batch of the sequence should end, which has n_tokens now, so that its state can
+    // be saved; 0: it need not end anywhere.
+    size_t next_stop(llama_seq_id seq_id, size_t n_tokens) const;
 
     // Ends the prompt: its in-flight blocks are cancelled, so that no request waits for them. The cells of the sequence
     // are freed with llama_memory_seq_rm().
@@ -97,6 +120,11 @@ public:
 
     struct espalier_pool_statistics statistics() const;
 
+    // Counters of the snapshots, for readers that may outlive the context; null if there is no state.
+    std::shared_ptr<espalier_snapshot_counts> shared_counts() const { return has_state() ? counts : nullptr; }
+
+    uint64_t bytes_for_snapshots() const { return snapshot_budget; }
+
     // The pool alone, for readers of its statistics that may outlive the context.
     std::shared_ptr<const espalier_pool> shared_pool() const { return pool; }
 
@@ -108,15 +136,19 @@ private:
         espalier_block_marks blocks; // those in which it may have cells; extra ones only cost time
     };
 
-    espalier_kv(llama_memory_t mem, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq);
+    espalier_kv(llama_context * ctx, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq, uint64_t snapshot_bytes);
 
     // Takes over placement in the draft model's memory. Returns false if that is impossible, with the reason in
     // why_not.
-    bool follow(llama_memory_t mem_dft, std::string & why_not);
+    bool follow(llama_context * ctx_dft, std::string & why_not);
 
     void cache_cells(const std::vector<uint32_t> & of);
     void add_cells  (llama_seq_id seq_id, const std::vector<uint32_t> & of);
     void evict_cells(const std::vector<uint32_t> & of);
+
+    bool restore(llama_seq_id seq_id, uint32_t snapshot, size_t n_tokens);
+    void save(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, uint32_t reason);
+    void save_at_stop(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, bool is_answer);
 
     static bool on_place (void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells);
     static void on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
@@ -125,8 +157,11 @@ private:
     static void on_mark_blocks(void * user_data, llama_seq_id seq_id, llama_pos p0, uint32_t * blocks, size_t n_blocks);
 
     // Whether the sequence, which is not empty, has every cell of its tokens. A slot file has the cells of layers with
-    // a sliding window only for the last window.
-    bool has_all_cells(llama_seq_id seq_id) const { return llama_memory_seq_pos_min(mems[0], seq_id) == 0; }
+    // a sliding window only for the last window. A memory with a state has no window, and its smallest position is that
+    // of the state.
+    bool has_all_cells(llama_seq_id seq_id) const {
+        return (llama_memory_get_parts(mems[0]) & LLAMA_MEMORY_PART_STATE) || llama_memory_seq_pos_min(mems[0], seq_id) == 0;
+    }
 
     bool knows(llama_seq_id seq_id) const { return seq_id >= 0 && (size_t) seq_id < sequences.size(); }
 
@@ -136,10 +171,13 @@ private:
     const std::vector<uint32_t> & cells_of(size_t n);
 
     std::vector<llama_memory_t>     mems; // the model's, and the draft model's
-    bool                            has_state; // one of them has a state for each sequence, which blocks do not contain
+    espalier_snapshots              snapshots;
+    const uint64_t                  snapshot_budget; // bytes
     const espalier_pool_functions & functions;
     std::shared_ptr<espalier_pool>  pool;
     std::vector<sequence>           sequences;
+
+    std::shared_ptr<espalier_snapshot_counts> counts = std::make_shared<espalier_snapshot_counts>();
 
     std::vector<uint32_t> blocks; // scratch: first cells of blocks; one entry for each block of the pool
     std::vector<uint32_t> cells;

@@ -61,6 +61,9 @@ void espalier_metrics::continue_from(const espalier_metrics & before) {
     to_first_token.continue_from(before.to_first_token);
     between_tokens.continue_from(before.between_tokens);
     earlier = before.of_pool();
+    if (snapshots && before.snapshots) {
+        snapshots->continue_from(*before.snapshots);
+    }
 }
 
 struct espalier_pool_statistics espalier_metrics::of_pool() const {
@@ -72,6 +75,9 @@ struct espalier_pool_statistics espalier_metrics::of_pool() const {
     now.evicted_blocks   += earlier.evicted_blocks;
     now.refused_reserves += earlier.refused_reserves;
     now.refused_matches  += earlier.refused_matches;
+    now.snapshot_hits     += earlier.snapshot_hits;
+    now.evicted_snapshots += earlier.evicted_snapshots;
+    now.refused_snapshots += earlier.refused_snapshots;
     return now;
 }
 
@@ -141,7 +147,42 @@ std::string espalier_metrics::pool_to_metrics() const {
     text += "llamacpp:kv_cache_usage_ratio " + ratio(now.blocks_used, now.block_count) + "\n";
     text += head("llamacpp:kv_cache_block_size_tokens", "gauge", "Tokens in a block of the paged KV cache");
     text += "llamacpp:kv_cache_block_size_tokens " + std::to_string(now.block_size) + "\n";
+    text += snapshots ? snapshots_to_metrics(now) : "";
     text += to_first_token.to_metrics("llamacpp:time_to_first_token_seconds", "Time to first token (TTFT): from the arrival of a request to its first token");
     text += between_tokens.to_metrics("llamacpp:time_between_tokens_seconds", "Inter-token latency: from one token of a request to the next");
+    return text;
+}
+
+std::string espalier_metrics::snapshots_to_metrics(const struct espalier_pool_statistics & now) const {
+    const struct { const char * name; const char * type; const char * help; std::string value; } metrics[] = {
+        { "kv_snapshot_count", "gauge",
+          "Snapshots of states that exist", std::to_string(now.snapshots) },
+        { "kv_snapshot_bytes", "gauge",
+          "Memory of all snapshots of states", std::to_string(now.snapshot_bytes) },
+        { "kv_snapshot_budget_bytes", "gauge",
+          "Largest memory of all snapshots of states (--kv-snapshots)", std::to_string(snapshot_budget) },
+        { "kv_snapshot_hits_total", "counter",
+          "Snapshots of states that were restored for a prompt", std::to_string(now.snapshot_hits) },
+        { "kv_snapshot_evictions_total", "counter",
+          "Snapshots of states that were removed for another one", std::to_string(now.evicted_snapshots) },
+        { "kv_snapshot_refusals_total", "counter",
+          "Snapshots of states that were not taken because the budget is too small or all others were in use", std::to_string(now.refused_snapshots) },
+        { "kv_snapshot_restore_failures_total", "counter",
+          "Snapshots of states that could not be restored; the prompt was computed", std::to_string(snapshots->restore_failures) },
+        { "kv_snapshot_save_failures_total", "counter",
+          "Snapshots of states that could not be saved, for example because memory could not be allocated", std::to_string(snapshots->save_failures) },
+        { "kv_snapshot_seconds_total", "counter",
+          "Time spent saving and restoring states", seconds((double) snapshots->microseconds) },
+    };
+    std::string text;
+    for (const auto & metric : metrics) {
+        const std::string name = std::string("llamacpp:") + metric.name;
+        text += head(name, metric.type, metric.help) + name + " " + metric.value + "\n";
+    }
+    const std::string name = "llamacpp:kv_snapshots_total";
+    text += head(name, "counter", "Snapshots of states that were taken, by reason");
+    for (size_t i = 0; i < snapshots->taken.size(); i++) {
+        text += name + "{reason=\"" + espalier_snapshot_counts::reasons[i] + "\"} " + std::to_string(snapshots->taken[i]) + "\n";
+    }
     return text;
 }

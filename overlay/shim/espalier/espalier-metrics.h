@@ -5,6 +5,7 @@
 #pragma once
 
 #include "espalier-pool.h"
+#include "espalier-snapshot-counts.h"
 
 #include <array>
 #include <atomic>
@@ -54,6 +55,10 @@ public:
 
     bool has_pool() const { return pool != nullptr; }
 
+    // Null if no sequence has a state. Set before other threads can see this object.
+    std::shared_ptr<espalier_snapshot_counts> snapshots;
+    uint64_t snapshot_budget = 0; // bytes
+
     // Continues the counters of `before`, since a server that wakes up has a new pool. Call it before other threads can
     // see this object.
     void continue_from(const espalier_metrics & before);
@@ -84,6 +89,7 @@ public:
 
 private:
     std::string pool_to_metrics() const;
+    std::string snapshots_to_metrics(const struct espalier_pool_statistics & now) const;
 
     std::shared_ptr<const espalier_pool> pool;
     const bool                           limits_queue; // --max-queued

@@ -56,7 +56,7 @@ inline espalier_memory espalier_measure(const common_params & params, uint32_t n
         memory.used.push_back(device.model + device.context + device.compute);
         memory.free.push_back(device.free);
     }
-    memory.free.back() = espalier_free_of_host(memory.free.back());
+    memory.free.back() = espalier_free_of_host(memory.free.back()) - std::max<int64_t>(0, params.kv_snapshots);
     return memory;
 }
 
@@ -98,6 +98,14 @@ inline espalier_pool_size espalier_size_pool(const common_params & params) {
     }
     n_ctx = std::max<int64_t>(n_ctx - n_ctx % 256, least);
     return { (uint32_t) n_ctx, "as many as fit into free memory" };
+}
+
+// Bytes for snapshots of states: those that were given, or 16 snapshots and 2 more for each slot, but at most an eighth
+// of free memory. 0: there is no state, or not even one snapshot fits. `given` is negative if it was not given.
+inline uint64_t espalier_snapshot_budget(int64_t given, uint64_t bytes_of_one, uint32_t n_slots) {
+    const uint64_t useful = std::min<uint64_t>(bytes_of_one * (16 + 2*uint64_t(n_slots)), espalier_free_of_host(INT64_MAX) / 8);
+    const uint64_t budget = given >= 0 ? (uint64_t) given : useful;
+    return bytes_of_one > 0 && budget >= bytes_of_one ? budget : 0;
 }
 
 // Size of its KV cache in bytes.

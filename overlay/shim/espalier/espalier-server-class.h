@@ -50,6 +50,10 @@ struct espalier_server {
     // already. Returns false if the batch is full.
     template <typename server_t> static bool resume(server_t & server, server_slot & slot, int32_t n_batch);
 
+    // The number of tokens at which the next batch of the slot's prompt should end, so that its state can be saved;
+    // INT32_MAX: it need not end anywhere.
+    static int32_t find_stop(server_slot & slot);
+
     // Sets the slot's own adapters for decoding its media, which happens separately, before the adapters of the batch
     // are set.
     static void prepare_media(server_slot & slot);
@@ -154,6 +158,7 @@ private:
     template <typename server_t> static bool has_unknown_adapters(const server_t & server, const espalier_slot_file::content & content);
     template <typename server_t> static std::string read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content);
     template <typename server_t> static void open_pool(server_t & server);
+    template <typename server_t> static void report_snapshots(const server_t & server, uint64_t bytes_of_one);
     template <typename server_t> static espalier_cache_facts describe_cache(const server_t & server);
 
     struct media_in_prompt {
@@ -203,6 +208,7 @@ private:
     template <typename server_t> static void prepare_requests(server_t & server);
     static void prepare_request(const espalier_adapters & adapters, server_slot & slot);
     static bool is_shared(const server_slot & slot, const std::vector<media_in_prompt> & media);
+    static size_t count_system_tokens(const server_task & task);
     static void begin(server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held);
 
     template <typename server_t> static scheduler_input make_scheduler_input(server_t & server);

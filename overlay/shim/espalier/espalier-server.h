@@ -35,6 +35,10 @@ void espalier_server::init(server_t & server) {
     const espalier_cache_facts facts = describe_cache(server);
     const auto before = std::atomic_load(&paged.metrics);
     const auto after  = std::make_shared<espalier_metrics>(paged.kv ? paged.kv->shared_pool() : nullptr, facts, server.params_base.max_queued > 0);
+    if (paged.kv) {
+        after->snapshots       = paged.kv->shared_counts();
+        after->snapshot_budget = paged.kv->bytes_for_snapshots();
+    }
     if (before) {
         after->continue_from(*before);
     }
@@ -68,17 +72,18 @@ void espalier_server::open_pool(server_t & server) {
         why_not = "the state of this kind of draft model is more than a KV cache";
     } else if (server.mctx && mtmd_decode_use_mrope(server.mctx)) {
         why_not = "the tokens of an image have one position (M-RoPE), and so no cell each";
-    } else {
-        paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, server.params_base.n_parallel, why_not);
+    }
+    const uint64_t bytes_of_one = espalier_snapshots::bytes_of_one(server.ctx_tgt, server.ctx_dft);
+    if (why_not.empty()) {
+        const uint64_t budget = espalier_snapshot_budget(server.params_base.kv_snapshots, bytes_of_one, server.params_base.n_parallel);
+        paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, server.params_base.n_parallel, budget, why_not);
     }
     if (!paged.kv) {
         SRV_WRN("--kv-paged: the KV cache runs unpaged, because %s\n", why_not.c_str());
         return;
     }
     paged.considered = {};
-    if (!paged.kv->shares()) {
-        SRV_INF("%s", "--kv-paged: prompts share no blocks: the model's memory also has a state for each sequence\n");
-    }
+    report_snapshots(server, bytes_of_one);
 
     const int n_slots = server.slots.size();
     const int n_batch = std::max((int) llama_n_batch(server.ctx_tgt), n_slots);
@@ -102,6 +107,21 @@ void espalier_server::open_pool(server_t & server) {
 }
 
 template <typename server_t>
+void espalier_server::report_snapshots(const server_t & server, uint64_t bytes_of_one) {
+    const espalier_kv & kv = *server.espalier.kv;
+    const auto mib = [](uint64_t bytes) { return bytes / (1024.0 * 1024.0); };
+    if (kv.takes_snapshots()) {
+        SRV_INF("--kv-snapshots: prompts share blocks where one of %d snapshots of the model's state is, %.2f MiB each, %.2f MiB in all\n",
+                (int) (kv.bytes_for_snapshots() / bytes_of_one), mib(bytes_of_one), mib(kv.bytes_for_snapshots()));
+    } else if (kv.has_state()) {
+        SRV_WRN("--kv-paged: prompts share no blocks: the model has a state for each sequence, and there is no memory for a snapshot of it (%.2f MiB, see --kv-snapshots)\n",
+                mib(bytes_of_one));
+    } else if (server.params_base.kv_snapshots >= 0) {
+        SRV_INF("%s", "--kv-snapshots has no effect: the model has no state for each sequence\n");
+    }
+}
+
+template <typename server_t>
 void espalier_server::destroy(server_t & server) {
     for (auto & slot : server.slots) {
         slot.paged = {};
@@ -120,7 +140,11 @@ bool espalier_server::resume(server_t & server, server_slot & slot, int32_t n_ba
     }
     auto &       now    = slot.paged.now;
     const auto & tokens = std::as_const(now.preempted);
+    const int    n_stop = find_stop(slot);
     while (slot.prompt.n_tokens() < (int) tokens.size()) {
+        if (slot.prompt.n_tokens() == n_stop) {
+            return true; // continues in the next step, after its state is saved
+        }
         const llama_token token = tokens[slot.prompt.n_tokens()];
         if (token == LLAMA_TOKEN_NULL) {
             return true; // continues in the next step, after the tokens before it are computed
@@ -171,13 +195,29 @@ struct espalier_has_decision : std::false_type {};
 template <typename task_t>
 struct espalier_has_decision<task_t, std::void_t<decltype(std::declval<const task_t &>().decision.pos_first())>> : std::true_type {};
 
+// The first token of the part of the prompt that has to be in one step; INT64_MAX: there is none.
+template <typename task_t>
+int64_t espalier_first_of_end(const task_t & task) {
+    if constexpr (espalier_has_decision<task_t>::value) {
+        return task.decision.pos_first() >= 0 ? (int64_t) task.decision.pos_first() : INT64_MAX;
+    } else {
+        return INT64_MAX;
+    }
+}
+
 template <typename task_t>
 bool espalier_ends_at_once(const task_t & task) {
-    if constexpr (espalier_has_decision<task_t>::value) {
-        return task.decision.pos_first() >= 0;
-    } else {
-        return false;
+    return espalier_first_of_end(task) < INT64_MAX;
+}
+
+inline int32_t espalier_server::find_stop(server_slot & slot) {
+    auto & stops_at = slot.paged.now.stops_at;
+    stops_at = 0;
+    if (slot.paged.kv) {
+        const int64_t n_stop = slot.paged.kv->next_stop(slot.id, slot.prompt.n_tokens());
+        stops_at = n_stop <= espalier_first_of_end(*slot.task) ? (int32_t) n_stop : 0;
     }
+    return stops_at > 0 ? stops_at : INT32_MAX;
 }
 
 template <typename server_t>
@@ -319,6 +359,17 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_metrics>
         return;
     }
     const auto now = metrics->of_pool();
+    if (metrics->snapshots) {
+        to["kv_snapshots"] = {
+            { "count",     now.snapshots             },
+            { "bytes",     now.snapshot_bytes        },
+            { "max_bytes", metrics->snapshot_budget  },
+            { "evicted",   now.evicted_snapshots     },
+        };
+        if (n_keys <= 1) {
+            to["kv_snapshots"]["hits"] = now.snapshot_hits;
+        }
+    }
     to["kv_pool"] = {
         { "block_count",      now.block_count      },
         { "block_size",       now.block_size       },

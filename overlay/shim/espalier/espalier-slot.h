@@ -12,6 +12,7 @@
 #include "server-common.h"
 #include "server-task.h"
 
+#include <algorithm>
 #include <climits>
 #include <memory>
 #include <utility>
@@ -91,7 +92,8 @@ struct espalier_slot {
         bool is_in_step  = false;   // this step is for its batch key
         uint64_t last_step = 0;     // the last step for its batch key, or the step in which it was admitted
         uint32_t waits_for   = ESPALIER_SCHEDULE_FOR_NOTHING;
-        int64_t  t_last_token = 0;
+        int64_t  t_last_token = 0;  // 0: it has not generated one
+        int32_t  stops_at     = 0;  // number of tokens at which its last batch had to end, for a snapshot; 0: nowhere
     };
     request now;
 
@@ -107,7 +109,7 @@ struct espalier_slot {
     void release(const common_memory & mem, llama_seq_id id, server_prompt & prompt) {
         const size_t n_computed = std::min((size_t) prompt.n_tokens(), kv->n_computed(id));
         if (now.is_admitted && !prompt.tokens.empty()) {
-            kv->cache_blocks(id, &std::as_const(prompt.tokens)[0], n_computed);
+            kv->cache_blocks(id, &std::as_const(prompt.tokens)[0], n_computed, now.t_last_token != 0);
         }
         kv->end(id);
         const bool is_whole = n_computed > 0 && n_computed == (size_t) prompt.n_tokens();
@@ -127,6 +129,15 @@ struct espalier_slot {
         prompt.clear();
     }
 
+    // Limit of draft tokens after n_tokens: if snapshots of the state are taken, one step has to end where a block ends.
+    int limit_drafts(llama_seq_id id, int n_tokens) const {
+        if (!kv || !kv->takes_snapshots(id)) {
+            return most_drafts;
+        }
+        const int n_left = espalier_kv::block_size - n_tokens % (int) espalier_kv::block_size;
+        return std::min(most_drafts, n_left - 1); // the sampled token comes first
+    }
+
     static json describe_wait(uint32_t waits_for) {
         switch (waits_for) {
             case ESPALIER_SCHEDULE_FOR_PREFIX: return "in-flight blocks of its prefix";
@@ -142,6 +153,7 @@ struct espalier_slot {
             to["kv_blocks"]       = kv->n_held(id);
             to["n_prompt_tokens"] = retained ? retained->tokens().size() : n_tokens;
             to["waits_for"]       = describe_wait(now.waits_for);
+            to["stops_at"]        = now.stops_at > 0 ? json(now.stops_at) : json();
         }
     }
 };

@@ -65,6 +65,13 @@ inline bool espalier_server::is_shared(const server_slot & slot, const std::vect
     return slot.task->params.cache_prompt && !slot.task->need_embd() && !lora_all_alora(slot.lora) && slot.inp_embd.empty() && are_known;
 }
 
+// The tokens of a chat before the first message of a user; 0: it is not known to be a chat, or has no such message.
+inline size_t espalier_server::count_system_tokens(const server_task & task) {
+    const auto & spans = task.params.message_spans.spans;
+    const auto   first = std::find_if(spans.begin(), spans.end(), [](const common_chat_msg_span & span) { return span.role == COMMON_CHAT_ROLE_USER; });
+    return first == spans.end() ? 0 : first->pos;
+}
+
 inline void espalier_server::begin(server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held) {
     std::vector<espalier_pool_extra> extras;
     for (const auto & one : media) {
@@ -73,7 +80,7 @@ inline void espalier_server::begin(server_slot & slot, const std::vector<media_i
     const auto &      tokens = tokens_of(slot);
     const auto &      owner  = slot.paged.now.owner;
     const std::string scope  = owner.scope();
-    slot.paged.kv->begin(slot.id, { &tokens[0], tokens.size(), n_held, scope, owner.adapters, extras });
+    slot.paged.kv->begin(slot.id, { &tokens[0], tokens.size(), n_held, scope, owner.adapters, extras, count_system_tokens(*slot.task) });
 }
 
 // Runs once each time a request starts to wait: does all copying, hashing and comparing for it.
@@ -178,7 +185,7 @@ void espalier_server::cache_full_blocks(server_t & server) {
         if (!slot.inp_embd.empty()) {
             slot.paged.kv->end(slot.id); // from here on its input is embeddings, which the pool does not hash
         }
-        slot.paged.kv->cache_blocks(slot.id, &std::as_const(slot.prompt.tokens)[0], slot.prompt.tokens.size());
+        slot.paged.kv->cache_blocks(slot.id, &std::as_const(slot.prompt.tokens)[0], slot.prompt.tokens.size(), slot.state == SLOT_STATE_GENERATING);
     }
 }
 
@@ -307,7 +314,10 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
             begin(slot, find_media(tokens_of(slot)), n_tokens);
         }
     } else {
-        slot.paged.kv->match_prefix(slot.id);
+        if (!slot.paged.kv->match_prefix(slot.id, n_tokens)) {
+            SLT_WRN(slot, "the state after %zu tokens could not be restored, computing them again\n", n_tokens);
+            n_tokens = 0;
+        }
         slot.prompt.tokens = espalier_retained_sequence::copy_first(tokens_of(slot), n_tokens);
         slot.mem.seq_rm(slot.id, n_tokens, -1);
     }
