@@ -40,9 +40,10 @@ impl Model {
         }
     }
 
-    /// Whether requests share the blocks of a paged KV cache. They do not if the model also has a recurrent state.
-    pub fn shares_blocks(self) -> bool {
-        !matches!(self, Model::Random(Architecture::Qwen35))
+    /// Whether a sequence has a recurrent state besides the blocks of a paged KV cache, so that requests share blocks
+    /// only where a snapshot of it exists.
+    pub fn has_state(self) -> bool {
+        matches!(self, Model::Random(Architecture::Qwen35))
     }
 }
 
@@ -110,6 +111,11 @@ pub fn unshared_tokens() -> u64 {
     }
     u64::try_from(computed).unwrap_or(u64::MAX)
 }
+
+/// Largest number of tokens of all prompts that are computed a second time by a model with a recurrent state: the
+/// second prompt that has the two shared blocks takes the snapshot that the others find, and two prompts with only one
+/// of these blocks are too short for one.
+pub const COMPUTED_FOR_SNAPSHOTS: u64 = 6 * BLOCK as u64;
 
 /// Tokens per block.
 pub const BLOCK: usize = 64;

@@ -126,16 +126,16 @@ fn slots_in_files() {
     held(
         "slots-in-files",
         &[
-            ("", "saves nothing", "slots-in-files: save: expected 173 tokens, returned 200: {\"n_saved\":0}"),
+            ("", "saves nothing", "slots-in-files: save: expected 193 tokens, returned 200: {\"n_saved\":0}"),
             (
                 "",
                 "erases nothing",
-                "slots-in-files: after erasing: expected 128 cached tokens, found Some(173)",
+                "slots-in-files: after erasing: expected 192 cached tokens, found Some(193)",
             ),
             (
                 "",
                 "restores nothing",
-                "slots-in-files: after restoring: expected 173 cached tokens, found Some(",
+                "slots-in-files: after restoring: expected 193 cached tokens, found Some(",
             ),
             ("", "restores another text", "slots-in-files: after restoring: token 0 is not stock's"),
         ],
@@ -247,7 +247,7 @@ fn checks_in_one_run_are_as_strict_as_alone() {
         "eviction: the evicted prompt: expected 0 cached tokens, found Some(320)",
         "preemption: a request that outgrows the pool: token ",
         "several-choices: n: 2 returned 200 with 1 choices",
-        "slots-in-files: save: expected 173 tokens, returned 200",
+        "slots-in-files: save: expected 193 tokens, returned 200",
         "end-of-context: asked for too much: the likeliest tokens are 0.200 from stock's; stock's own rounding explains \
          0.020",
         "end-of-context: it ended by \"eos\"",

@@ -106,17 +106,11 @@ fn a_server_that_runs_unpaged_says_so() {
 }
 
 #[test]
-fn a_model_with_a_state_shares_no_blocks() {
-    let checks = ["--check", "answers", "--check", "slots-in-files", "--model", "qwen35"];
-    let only = [&["gate", "--only", "servers"], &checks[..]].concat();
+fn a_model_with_a_state_may_compute_a_little_twice() {
+    let only = ["gate", "--only", "servers", "--check", "answers", "--model", "qwen35"];
     fakes("", "").run(&only).success();
-    let said = fakes("", "shares states").run(&only).code(1);
-    for reason in [
-        "qwen35 f16, 1 sequence: blocks were shared without the state of their tokens: ",
-        "slots-in-files, qwen35: after erasing: expected 0 cached tokens, found Some(128)",
-    ] {
-        assert!(said.stderr.contains(reason), "{reason}: {said}");
-    }
+    let said = fakes("", "publishes late").run(&only).code(1);
+    assert!(said.stderr.contains(" prompt tokens were computed, expected at most 1324"), "{said}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
 use super::compared::Compared;
-use super::{ALONE, Off, ServerGate, Setup, nothing_shared, pool_is_held, run_of, sharing, something_shared};
+use super::{ALONE, Off, ServerGate, Setup, nothing_shared, pool_is_held, run_of, sharing};
 use crate::serving::asking::{ask, pool_at_rest, read_answer};
 use crate::serving::cases::{self, CASES, Case, KV_TYPES, Model};
 use crate::serving::rounding::Rounding;
@@ -203,8 +203,9 @@ impl ServerGate<'_> {
         for volley in 0..2 {
             drop_clients(&server, case.dropped)?;
             let answers = server.post_at_once("/completion", &requests())?.answers;
-            if volley == 0 && case.cells == cases::AMPLE_CELLS && setup.model.shares_blocks() {
-                let wrong = sharing::computed_twice(&answers);
+            if volley == 0 && case.cells == cases::AMPLE_CELLS {
+                let again = if setup.model.has_state() { cases::COMPUTED_FOR_SNAPSHOTS } else { 0 };
+                let wrong = sharing::computed_twice(&answers, again);
                 compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
             }
             for (at, (status, body)) in answers.iter().enumerate() {
@@ -213,7 +214,7 @@ impl ServerGate<'_> {
             }
         }
         server.still_runs()?;
-        let wrong = what_is_wrong_with_the_pool(&server, setup.model)?;
+        let wrong = what_is_wrong_with_the_pool(&server)?;
         compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
         Ok(())
     }
@@ -224,12 +225,10 @@ fn ask_alone(server: &Server) -> Result<Vec<Answer>> {
     cases::prompts().iter().map(|prompt| ask(server, &cases::cold_request(prompt))).collect()
 }
 
-/// Checks that the pool reports cache hits if the model's blocks can be shared, and none otherwise, and that it holds
-/// nothing after all requests ended.
-fn what_is_wrong_with_the_pool(server: &Server, model: Model) -> Result<Option<String>> {
+/// Checks that the pool reports cache hits, and that it holds nothing after all requests ended.
+fn what_is_wrong_with_the_pool(server: &Server) -> Result<Option<String>> {
     let pool = pool_at_rest(server)?;
-    let wrong = if model.shares_blocks() { nothing_shared(&pool)? } else { something_shared(&pool)? };
-    Ok(wrong.or_else(|| pool_is_held(&pool)))
+    Ok(nothing_shared(&pool)?.or_else(|| pool_is_held(&pool)))
 }
 
 fn requests() -> Vec<Value> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{ALONE, Compared, ServerGate, Setup, pool_is_held, run_of};
 use crate::serving::asking::pool_at_rest;
-use crate::serving::cases::{self, BLOCK};
+use crate::serving::cases;
 use crate::serving::overload::tally::Tally;
 use crate::serving::reference::Reference;
 use crate::serving::verdict::Answer;
@@ -111,11 +111,6 @@ impl<'a> Fixture<'a> {
         if !holds {
             self.compared.failures.push(format!("{}: {}", self.name, otherwise()));
         }
-    }
-
-    /// The number of tokens that a request finds in the blocks of earlier ones, of those that it shares with them.
-    pub fn found_in_blocks(&self, shared: usize) -> usize {
-        if self.setup.model.shares_blocks() { shared / BLOCK * BLOCK } else { 0 }
     }
 
     /// Checks the number of prompt tokens that an answer found in the cache.

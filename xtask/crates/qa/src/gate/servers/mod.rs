@@ -129,8 +129,7 @@ impl Base {
     }
 }
 
-/// Models of checks that depend on shared blocks, and of those that do not.
-const SHARING: &[Base] = &[Base::Trained, Base::Window];
+/// One model of each kind of memory.
 const EVERY: &[Base] = &[Base::Trained, Base::Window, Base::Hybrid];
 
 /// All checks.
@@ -138,8 +137,8 @@ pub const CHECKS: &[Check] = &[
     Check { name: "answers", work: Work::Whole(answers::compare) },
     Check { name: "sharing", work: Work::Whole(look_at_sharing) },
     Check { name: "prefill-budget", work: Work::Feature(&[Base::Trained], prefill::check) },
-    Check { name: "fragmented-pool", work: Work::Feature(SHARING, pool::check_fragments) },
-    Check { name: "eviction", work: Work::Feature(SHARING, pool::check_eviction) },
+    Check { name: "fragmented-pool", work: Work::Feature(EVERY, pool::check_fragments) },
+    Check { name: "eviction", work: Work::Feature(EVERY, pool::check_eviction) },
     Check { name: "preemption", work: Work::Feature(EVERY, pool::check_preemption) },
     Check { name: "preempted-prompt", work: Work::Feature(EVERY, pool::check_preempted_prompt) },
     Check { name: "several-choices", work: Work::Feature(EVERY, choices::check) },
@@ -294,7 +293,16 @@ impl ServerGate<'_> {
 /// Checks which requests reuse cached blocks of others, and the response to a request that cannot fit.
 fn look_at_sharing(gate: &ServerGate<'_>, compared: &mut Compared) -> Result<()> {
     gate.context.ui.status("Checking", "who shares with whom");
-    let setup = gate.setup(Model::Trained, "f16")?;
+    let with_state = Model::Random(Architecture::Qwen35);
+    look_at_sharing_of(gate, Model::Trained, compared)?;
+    match gate.wants(with_state) {
+        true => look_at_sharing_of(gate, with_state, compared),
+        false => Ok(()),
+    }
+}
+
+fn look_at_sharing_of(gate: &ServerGate<'_>, model: Model, compared: &mut Compared) -> Result<()> {
+    let setup = gate.setup(model, "f16")?;
     let start = |arguments: &[&str]| gate.start(&gate.ours, &setup, arguments);
     let keys = ["-np", "2", "-c", cases::AMPLE_CELLS, "--kv-paged", "--api-key", sharing::KEYS];
     compared.failures.extend(sharing::leaks(&start(&keys)?)?);
@@ -337,11 +345,6 @@ fn run_of(program: &Path, setup: &Setup) -> Run {
 fn nothing_shared(pool: &Pool) -> Result<Option<String>> {
     let found = pool.hits()?.hit_tokens;
     Ok((found == 0).then(|| format!("nothing was shared: {pool}")))
-}
-
-fn something_shared(pool: &Pool) -> Result<Option<String>> {
-    let found = pool.hits()?.hit_tokens;
-    Ok((found > 0).then(|| format!("blocks were shared without the state of their tokens: {pool}")))
 }
 
 fn pool_is_held(pool: &Pool) -> Option<String> {

@@ -6,11 +6,11 @@ use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;
-use crate::serving::cases;
+use crate::serving::cases::{self, BLOCK};
 
-/// Length of the first prompt, in tokens; not a multiple of the block size, so that the pool has fewer tokens cached
-/// than the file.
-const PROMPT: usize = 150;
+/// Length of the first prompt, in tokens. Its answer ends just after a block, so that the pool has fewer tokens cached
+/// than the file, and a model with a recurrent state has a snapshot in its answer.
+const PROMPT: usize = 170;
 
 /// Checks that a conversation continues from the file if the slot was restored, and from the pool's full blocks
 /// otherwise.
@@ -32,8 +32,7 @@ pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     act(fixture, &server, "save", "n_saved", kept)?;
     act(fixture, &server, "erase", "n_erased", kept)?;
     let body = fixture.ask("after erasing", &server, &next, &stock)?;
-    let found = fixture.found_in_blocks(kept);
-    fixture.must_have_found("after erasing", &body, found);
+    fixture.must_have_found("after erasing", &body, kept / BLOCK * BLOCK);
     act(fixture, &server, "restore", "n_restored", kept)?;
     let body = fixture.ask("after restoring", &server, &next, &stock)?;
     fixture.must_have_found("after restoring", &body, kept);

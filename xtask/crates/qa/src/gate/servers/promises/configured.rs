@@ -169,6 +169,7 @@ pub fn values_of_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for option in OPTIONS {
         match option {
             "--kv-quality" => cases.push((option, "banana", "safe, balanced or small")),
+            "--kv-snapshots" => cases.push((option, "12abc", "a size in MiB")),
             _ if is_flag(option) => cases.push((option, "banana", "expected one of on")),
             _ => {
                 cases.push((option, "abc", "expected an integer"));
@@ -211,13 +212,14 @@ pub fn switches_in_config(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 }
 
 /// The options of the server that upstream does not have.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 10] = [
     "--allow-priority",
     "--kv-edge-layers",
     "--kv-paged",
     "--kv-quality",
     "--kv-recent",
     "--kv-sinks",
+    "--kv-snapshots",
     "--max-queued",
     "--prefill-budget",
     "--shutdown-timeout",

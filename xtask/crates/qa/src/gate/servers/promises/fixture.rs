@@ -51,7 +51,7 @@ pub enum Model {
     Seeing,
     /// Random weights; half of the layers have a sliding window.
     Windowed,
-    /// Random weights; most layers have a recurrent state, so blocks are not shared.
+    /// Random weights; most layers have a recurrent state, so blocks are shared where a snapshot of it exists.
     Recurrent,
     /// The same with an adapter whose product overflows at scale 1000.
     RecurrentOverflowing,

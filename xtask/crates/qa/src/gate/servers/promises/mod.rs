@@ -27,6 +27,7 @@ mod routes;
 mod shutdown;
 mod slot_files;
 mod slots_of_others;
+mod snapshots;
 mod streams;
 mod tenants;
 mod turns;
@@ -114,6 +115,13 @@ pub const PROMISES: &[Promise] = &[
     promise("second-turn", retained::second_turn),
     promise("retained-whole-or-nothing", retained::whole_or_nothing),
     promise("window-of-a-slot-file", retained::window_of_a_slot_file),
+    promise("hit-is-exact", snapshots::hit_is_exact),
+    promise("waits-for-a-boundary", snapshots::waits_for_a_boundary),
+    promise("turns-of-a-state", snapshots::turns_of_a_state),
+    promise("system-prompt-of-a-state", snapshots::system_prompt_of_a_state),
+    promise("snapshots-in-budget", snapshots::in_budget),
+    promise("eviction-of-either-half", snapshots::eviction_of_either_half),
+    promise("no-snapshots-says-so", snapshots::none_says_so),
     promise("image-near-the-context", images::resumes_near_the_context),
     promise("one-request-counts-once", admission::one_request_counts_once),
     promise("documents-count-once", admission::documents_count_once),

@@ -17,7 +17,6 @@ pub const FAULTS: &[&str] = &[
     "publishes late",
     "says no prompt_n",
     "shares nothing",
-    "shares states",
     "holds a block",
     "renames a count",
     // Prefix caching.
@@ -79,8 +78,6 @@ pub struct Config {
     pub broken: Vec<String>,
     /// Whether each sequence has a buffer of its own, which cannot be paged.
     pub cannot_be_paged: bool,
-    /// Whether the model has a state for each sequence, so that blocks are not shared.
-    pub has_state: bool,
     /// Value of `ESPALIER_ENABLE`; the feature `gdn-flat-output` changes every answer of the paged server.
     pub enabled: String,
 }

@@ -167,8 +167,7 @@ impl Engine {
         {
             request.go_on_from(&retained.text, &mut self.pool);
         }
-        let finds =
-            self.config.is_paged() && !self.config.has_state && !self.config.is_broken("finds nothing");
+        let finds = self.config.is_paged() && !self.config.is_broken("finds nothing");
         if request.cells.is_empty() && finds {
             self.match_blocks(request);
         }

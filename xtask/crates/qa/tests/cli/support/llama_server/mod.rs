@@ -12,7 +12,6 @@ mod server;
 mod slots;
 mod text;
 
-use std::io::Read;
 use std::net::TcpListener;
 
 use self::config::Config;
@@ -71,13 +70,9 @@ fn configure(arguments: &str) -> Config {
         arguments: arguments.split(' ').map(str::to_string).collect(),
         broken: broken.split(", ").filter(|fault| !fault.is_empty()).map(str::to_string).collect(),
         cannot_be_paged: false,
-        has_state: false,
         enabled: std::env::var("ESPALIER_ENABLE").unwrap_or_default(),
     };
     config.cannot_be_paged = config.has("--no-kv-unified");
-    // A router has no model of its own.
-    config.has_state = config.value("--model").is_some_and(|model| begins_with(model, b"qwen35"))
-        && !config.is_broken("shares states");
     if config.has("--kv-paged") && !config.is_broken("keeps silent") {
         let said = [
             ("the KV cache runs unpaged, because of its buffers", config.cannot_be_paged),
@@ -87,11 +82,4 @@ fn configure(arguments: &str) -> Config {
         said.iter().filter(|(_, is_so)| *is_so).for_each(|(words, _)| eprintln!("{words}"));
     }
     config
-}
-
-/// Whether the first 200 bytes of a model's file contain the name of an architecture.
-fn begins_with(model: &str, architecture: &[u8]) -> bool {
-    let mut beginning = Vec::new();
-    std::fs::File::open(model).unwrap().take(200).read_to_end(&mut beginning).unwrap();
-    beginning.windows(architecture.len()).any(|word| word == architecture)
 }

@@ -1,0 +1,218 @@
+//! Snapshots of recurrent states: where a prompt of such a model is a prefix-cache hit, and that a hit changes nothing.
+
+use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::threads::result_of;
+use espalier_core::sys::net::server::Server;
+use serde_json::{Value, json};
+
+use super::asking::{ask, metric, plain, post, with};
+use super::fixture::{Model, PromiseFixture};
+use super::tenants::MOMENT;
+use crate::serving::cases::{self, AMPLE_CELLS, BLOCK};
+use crate::serving::reference::Reference;
+
+/// Blocks of a prompt that is long enough for a snapshot at its last boundary, and its length: one token is left.
+const BLOCKS: usize = 5;
+const PROMPT: usize = BLOCKS * BLOCK + 1;
+
+/// Number of attempts to reproduce a situation on a busy machine.
+const TRIES: u64 = 5;
+
+/// Sums that do not depend on the order of the cells.
+const EXACT: [&str; 2] = ["-fa", "off"];
+
+fn prompt(number: u64) -> Vec<u32> {
+    cases::numbered_prompt(number, PROMPT)
+}
+
+/// Returns `kv_snapshots` of `/props`.
+///
+/// # Errors
+///
+/// If the server does not report them.
+fn snapshots(server: &Server) -> Result<Value> {
+    let props = server.get("/props")?.1;
+    props
+        .get("kv_snapshots")
+        .cloned()
+        .ok_or_else(|| Error::no(format!("/props has no kv_snapshots: {props}")))
+}
+
+/// An answer after a prefix-cache hit is that of a cold server, bit by bit: the same tokens with the same log
+/// probabilities. All batches of a prompt end where a block ends, so both servers compute the same batches.
+pub fn hit_is_exact(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const ARGUMENTS: [&str; 9] = ["-np", "1", "-c", "4096", "-b", "64", "-ub", "64", "--kv-paged"];
+    let tokens = cases::numbered_prompt(1, BLOCKS * BLOCK + 17);
+    for model in [Model::Trained, Model::Random, Model::Windowed, Model::Recurrent] {
+        let cold = fixture.serve(model, &ARGUMENTS)?;
+        let expected = ask(&cold, &cases::request(&tokens))?;
+        fixture.must_have_found(&format!("{model:?}, cold"), &expected, 0);
+        drop(cold);
+        let warm = fixture.serve(model, &ARGUMENTS)?;
+        ask(&warm, &plain(&tokens, 1))?;
+        let answer = ask(&warm, &cases::request(&tokens))?;
+        fixture.must_have_found(&format!("{model:?}, warm"), &answer, BLOCKS * BLOCK);
+        for part in ["tokens", "completion_probabilities"] {
+            let (cold, warm) = (&expected.1[part], &answer.1[part]);
+            let is_same = cold.is_array() && cold == warm;
+            fixture.must(is_same, || format!("{model:?}: {part} are {warm} after a hit, and {cold} cold"));
+        }
+    }
+    Ok(())
+}
+
+/// Requests that arrive while another one computes their common prefix wait, and continue with its state where they
+/// diverge: the prefix is computed once.
+pub fn waits_for_a_boundary(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const SHARED: usize = 16 * BLOCK;
+    let arguments = ["-np", "3", "-c", AMPLE_CELLS, "-b", "16", "-ub", "16", "--kv-paged", "--metrics"];
+    let server = fixture.serve(Model::Recurrent, &arguments)?;
+    for volley in 1..=TRIES {
+        let before = metric(&server, "prefix_cache_inflight_waits_total")?;
+        let request = |own: u64| {
+            let shared = cases::numbered_prompt(volley, SHARED);
+            plain(&[shared, cases::numbered_prompt(100 * volley + own, 30)].concat(), 1)
+        };
+        let (first, others) = std::thread::scope(|threads| {
+            let send = |own: u64| {
+                let request = request(own);
+                let server = &server;
+                threads.spawn(move || ask(server, &request))
+            };
+            let first = send(1);
+            std::thread::sleep(MOMENT / 5);
+            let others = [send(2), send(3)];
+            (result_of(first), others.map(result_of))
+        });
+        let waits = metric(&server, "prefix_cache_inflight_waits_total")? - before;
+        if waits < 2.0 {
+            continue; // the first one was over before the others arrived
+        }
+        fixture.must_have_found("the first", &first?, 0);
+        for other in others {
+            fixture.must_have_found("one that waited", &other?, SHARED);
+        }
+        let taken = metric(&server, "kv_snapshots_total{reason=\"awaited\"}")?;
+        fixture.must(taken > 0.0, || "no snapshot is counted as awaited".to_string());
+        return Ok(());
+    }
+    fixture.must(false, || "not reproduced: no two requests waited".to_string());
+    Ok(())
+}
+
+/// The next turn of a conversation computes at most one block of the turns before it, with and without drafts, which
+/// would jump over the end of a block.
+pub fn turns_of_a_state(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const ANSWER: usize = 300;
+    let asked = cases::numbered_prompt(1, 20).repeat(5);
+    let kinds: [(&str, &[&str]); 2] = [("alone", &[]), ("with drafts", &["--spec-type", "ngram-simple"])];
+    for (what, options) in kinds {
+        let arguments = [&["-np", "1", "-c", "4096", "--kv-paged"], options].concat();
+        let server = fixture.serve(Model::Recurrent, &arguments)?;
+        let (status, first) = ask(&server, &plain(&asked, ANSWER))?;
+        let said: Vec<u32> = serde_json::from_value(first["tokens"].clone()).unwrap_or_default();
+        fixture.must(said.len() == ANSWER, || format!("{what}: returned {status}: {first}"));
+        let drafted = first["timings"]["draft_n"].as_u64().unwrap_or_default();
+        fixture.must(options.is_empty() || drafted > 0, || "not reproduced: nothing was drafted".to_string());
+        // The last token of the answer was not decoded.
+        let past = asked.len() + ANSWER - 1;
+        let next = [&asked[..], &said, &cases::numbered_prompt(2, 20)].concat();
+        let answer = ask(&server, &plain(&next, 1))?;
+        fixture.must_have_found(&format!("{what}: the next turn"), &answer, past / BLOCK * BLOCK);
+    }
+    Ok(())
+}
+
+/// A conversation finds the system prompt of the one before it, which ends where the first message of a user begins.
+pub fn system_prompt_of_a_state(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const SYSTEM: usize = 3 * BLOCK + 20;
+    const DELIMITER: &str = "<user>";
+    let server = fixture.serve(Model::Recurrent, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
+    let user = post(&server, "/tokenize", &json!({ "content": DELIMITER, "parse_special": true }))?.1;
+    let user: Vec<u32> = serde_json::from_value(user["tokens"].clone()).unwrap_or_default();
+    fixture.must(!user.is_empty(), || "not reproduced: the delimiter has no tokens".to_string());
+    for (number, found) in [(2, 0), (3, SYSTEM / BLOCK * BLOCK)] {
+        let message = cases::numbered_prompt(number, 30);
+        let prompt = [&cases::numbered_prompt(1, SYSTEM)[..], &user, &message].concat();
+        let delimiters = json!([{ "role": "user", "delimiter": DELIMITER }]);
+        let answer = ask(&server, &with(plain(&prompt, 1), "message_delimiters", delimiters))?;
+        fixture.must_have_found(&format!("conversation {number}"), &answer, found);
+    }
+    let taken = metric(&server, "kv_snapshots_total{reason=\"system_prompt\"}")?;
+    fixture.must(taken == 1.0, || format!("{taken} snapshots of a system prompt are counted"));
+    Ok(())
+}
+
+/// The memory of snapshots stays in its budget: the ones that were not used for longest are removed. Their prompts are
+/// computed again, although their blocks are still cached.
+pub fn in_budget(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let mut reference = fixture.reference(Model::Recurrent, &EXACT)?;
+    let arguments = ["-np", "1", "-c", "4096", "-fa", "off", "--kv-paged", "--kv-snapshots", "1"];
+    let server = fixture.serve(Model::Recurrent, &arguments)?;
+    let mut most = 0;
+    for number in 1..=6 {
+        ask(&server, &plain(&prompt(number), 1))?;
+        let now = snapshots(&server)?;
+        let number_of = |name: &str| now[name].as_u64().unwrap_or(u64::MAX);
+        most = most.max(number_of("count"));
+        fixture.must(number_of("bytes") <= 1 << 20 && number_of("max_bytes") == 1 << 20, || {
+            format!("with a budget of 1 MiB: {now}")
+        });
+    }
+    let evicted = snapshots(&server)?["evicted"].as_u64().unwrap_or_default();
+    fixture.must(most > 0 && evicted > 0, || format!("{most} snapshots at once, {evicted} evicted"));
+    for (what, number, found) in [("the last prompt", 6, PROMPT - 1), ("the first prompt", 1, 0)] {
+        hold(fixture, &mut reference, &server, what, number, found)?;
+    }
+    Ok(())
+}
+
+/// A snapshot whose blocks were evicted is not used.
+pub fn eviction_of_either_half(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let mut reference = fixture.reference(Model::Recurrent, &EXACT)?;
+    let arguments = ["-np", "1", "-c", "1024", "-fa", "off", "--kv-paged"];
+    let server = fixture.serve(Model::Recurrent, &arguments)?;
+    for number in 1..=4 {
+        ask(&server, &plain(&prompt(number), 1))?;
+    }
+    let now = snapshots(&server)?;
+    let are_kept = now["count"].as_u64() >= Some(4) && now["evicted"] == 0;
+    fixture.must(are_kept, || format!("not reproduced: snapshots were evicted too: {now}"));
+    for (what, number, found) in [("with its blocks", 4, PROMPT - 1), ("without its blocks", 1, 0)] {
+        hold(fixture, &mut reference, &server, what, number, found)?;
+    }
+    Ok(())
+}
+
+fn hold(
+    fixture: &mut PromiseFixture<'_>,
+    reference: &mut Reference,
+    server: &Server,
+    what: &str,
+    number: u64,
+    found: usize,
+) -> Result<()> {
+    let request = cases::request(&prompt(number));
+    let expected = reference.expect(&request)?;
+    let answer = ask(server, &request)?;
+    fixture.must_have_found(what, &answer, found);
+    fixture.hold(what, &expected, reference.tolerance, (answer.0, &answer.1));
+    Ok(())
+}
+
+/// Without memory for a snapshot, nothing is shared, and the log says so. A model without a state needs none.
+pub fn none_says_so(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    for (model, found, words) in [
+        (Model::Recurrent, 0, "prompts share no blocks"),
+        (Model::Random, PROMPT - 1, "--kv-snapshots has no effect"),
+    ] {
+        let arguments = ["-np", "1", "-c", "4096", "--kv-paged", "--kv-snapshots", "0", "-lv", "4"];
+        let server = fixture.serve(model, &arguments)?;
+        ask(&server, &plain(&prompt(1), 1))?;
+        let answer = ask(&server, &plain(&prompt(1), 1))?;
+        fixture.must_have_found(&format!("{model:?}"), &answer, found);
+        let said = fixture.said()?;
+        fixture.must(said.contains(words), || format!("{model:?}: the log does not say `{words}`"));
+    }
+    Ok(())
+}
