@@ -40,10 +40,19 @@ impl Model {
         }
     }
 
-    /// Whether a sequence has a recurrent state besides the blocks of a paged KV cache, so that requests share blocks
-    /// only where a snapshot of it exists.
-    pub fn has_state(self) -> bool {
-        matches!(self, Model::Random(Architecture::Qwen35))
+    /// Returns the largest number of tokens of all prompts that are computed a second time in a pool that is large
+    /// enough; `None`: that is not bounded.
+    ///
+    /// A model with a recurrent state shares blocks only where a snapshot of it exists. One is taken where a request
+    /// waits for the blocks of another one, so a few are computed again: those of the first request that is too early to
+    /// be waited for, once more at most for the next one, and of two prompts with one shared block, which are too short
+    /// to take a snapshot. One request at a time waits for none, and learns late where prompts branch.
+    pub fn computed_again(self, case: &Case) -> Option<u64> {
+        match self {
+            Model::Random(Architecture::Qwen35) if case.parallel == "1" => None,
+            Model::Random(Architecture::Qwen35) => Some(6 * BLOCK as u64),
+            _ => Some(0),
+        }
     }
 }
 
@@ -111,11 +120,6 @@ pub fn unshared_tokens() -> u64 {
     }
     u64::try_from(computed).unwrap_or(u64::MAX)
 }
-
-/// Largest number of tokens of all prompts that are computed a second time by a model with a recurrent state: the
-/// second prompt that has the two shared blocks takes the snapshot that the others find, and two prompts with only one
-/// of these blocks are too short for one.
-pub const COMPUTED_FOR_SNAPSHOTS: u64 = 6 * BLOCK as u64;
 
 /// Tokens per block.
 pub const BLOCK: usize = 64;
