@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a value or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 8u
+#define ESPALIER_KERNELS_ABI_VERSION 9u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -77,14 +77,27 @@ void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
  * decides which snapshots are taken and evicted; the caller holds their bytes, by id. An id is not
  * 0, and is not used again.
  *
+ * If some layers have a sliding window, their tokens have cells of their own, of which a sequence has
+ * the last ones only: the layers are in two groups, each with blocks, block tables and a free list of
+ * its own, and cells are counted from 0 in each. A prompt can be matched at a boundary only if the
+ * blocks of the window before it are cached too. Functions without a group are of the group FULL; the
+ * scheduler counts its blocks only.
+ *
  * After an internal failure the pool's tables cannot be trusted: every function returns INVALID
  * (and next_event 0), until espalier_pool_clear() rebuilds them. */
 struct espalier_pool;
 
 /* Parts of a sequence's memory, with the values of enum llama_memory_part. */
 enum espalier_pool_part {
-    ESPALIER_POOL_PART_CELLS = 1, /* one cell for each token */
-    ESPALIER_POOL_PART_STATE = 4, /* one state for each sequence */
+    ESPALIER_POOL_PART_CELLS  = 1, /* one cell for each token */
+    ESPALIER_POOL_PART_WINDOW = 2, /* one cell for each of the last tokens, in the layers with a window */
+    ESPALIER_POOL_PART_STATE  = 4, /* one state for each sequence */
+};
+
+/* Groups of layers. */
+enum espalier_pool_group {
+    ESPALIER_POOL_GROUP_FULL   = 0, /* attend to all tokens; without windows: all layers */
+    ESPALIER_POOL_GROUP_WINDOW = 1, /* attend to the last tokens of a sequence */
 };
 
 struct espalier_pool_options {
@@ -99,6 +112,13 @@ struct espalier_pool_options {
                                  * reason; 0: none of them are taken */
     uint64_t snapshot_bytes; /* budget of all snapshots together; 0: none are taken, so that with a
                               * state nothing is matched */
+    uint32_t window;         /* a token attends to itself and the window - 1 tokens before it; 0 exactly
+                              * if `parts` has no window */
+    uint32_t window_block_count; /* blocks of the group WINDOW: at least sequence_count *
+                                  * (window / block_size, rounded up, + 2), which is what the sequences hold
+                                  * between two batches, and fewer than 2^31 cells in all. The caller adds
+                                  * the tokens of one batch, and what is to be kept of ended sequences. 0
+                                  * exactly if `parts` has no window */
 };
 
 enum espalier_pool_status {
@@ -125,17 +145,37 @@ int32_t espalier_pool_reserve(struct espalier_pool * pool, const int32_t * seque
                               const int32_t * positions, size_t count, uint32_t * cells,
                               uint32_t * fresh_blocks, size_t * fresh_count);
 
+/* The same for the tokens' cells in one group (enum espalier_pool_group). A token needs cells in each
+ * group. INVALID: also a group that the pool does not have; here and in the functions below. */
+int32_t espalier_pool_reserve_in(struct espalier_pool * pool, uint32_t group, const int32_t * sequences,
+                                 const int32_t * positions, size_t count, uint32_t * cells,
+                                 uint32_t * fresh_blocks, size_t * fresh_count);
+
 /* Adds to `to`, besides the blocks it has, every block of `from` with a position in [p0, p1). It
  * never writes to a block that it did not allocate itself. As in llama.cpp a negative p0 is the
  * beginning and a negative p1 (or INT32_MAX) the end; here and in espalier_pool_remove. */
 int32_t espalier_pool_share(struct espalier_pool * pool, int32_t from, int32_t to, int32_t p0,
                             int32_t p1);
 
+/* The same for the blocks of one group. */
+int32_t espalier_pool_share_in(struct espalier_pool * pool, uint32_t group, int32_t from, int32_t to,
+                               int32_t p0, int32_t p1);
+
 /* Removes the positions in [p0, p1) from the sequence. Blocks that lie entirely in that range are
  * released. A block that lies in it partly stays; the sequence appends to it only if no other
  * sequence holds it and it was never cached, else the next position there goes to a new block. The
  * output of a request from p0 on may differ afterwards from the cached one; its prompt may not. */
 int32_t espalier_pool_remove(struct espalier_pool * pool, int32_t sequence, int32_t p0, int32_t p1);
+
+/* The same for the blocks of one group. The caller removes the same positions from each group. */
+int32_t espalier_pool_remove_in(struct espalier_pool * pool, uint32_t group, int32_t sequence, int32_t p0,
+                                int32_t p1);
+
+/* Releases the blocks of the group WINDOW that lie before the window of the last boundary of the
+ * sequence's first `computed` tokens, which are all computed and cached. Called between two batches,
+ * never while one is placed or computed. `first` gets the first position of which the sequence still
+ * has a cell: the caller removes the sequence from the cells of that group before it. */
+int32_t espalier_pool_slide(struct espalier_pool * pool, int32_t sequence, uint64_t computed, uint64_t * first);
 
 /* Removes all sequences, requests, cached blocks and snapshots: the caller frees the bytes of all
  * snapshots. */
@@ -190,6 +230,18 @@ int32_t espalier_pool_match_prefix(struct espalier_pool * pool, int32_t sequence
                                    uint32_t * blocks, size_t capacity, size_t * block_count,
                                    uint32_t * snapshot);
 
+/* Space for blocks that a function returns. */
+struct espalier_pool_blocks {
+    uint32_t * first_cells; /* space for `capacity`; gets the first cell of each block */
+    size_t     capacity;
+    size_t     count;       /* gets the number of blocks, even if that is more than `capacity` */
+};
+
+/* espalier_pool_match_prefix for a pool with windows, which that refuses as invalid: blocks[0] gets the blocks
+ * of the group FULL, blocks[1] those of the group WINDOW. */
+int32_t espalier_pool_match_prefix_groups(struct espalier_pool * pool, int32_t sequence, uint64_t tokens,
+                                          struct espalier_pool_blocks * blocks, uint32_t * snapshot);
+
 /* Reports that a sequence has restored the snapshot that espalier_pool_match_prefix returned (1), or could
  * not (0): then the snapshot is removed, and the caller frees its bytes and removes everything from
  * the sequence. INVALID: no sequence is restoring it. */
@@ -204,6 +256,11 @@ int32_t espalier_pool_restored(struct espalier_pool * pool, uint32_t snapshot, i
 int32_t espalier_pool_cache_blocks(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
                                    size_t token_count, uint32_t * blocks, size_t capacity,
                                    size_t * block_count);
+
+/* espalier_pool_cache_blocks for a pool with windows, which that refuses as invalid: blocks[0] gets the
+ * blocks of the group FULL, blocks[1] those of the group WINDOW. */
+int32_t espalier_pool_cache_block_groups(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
+                                         size_t token_count, struct espalier_pool_blocks * blocks);
 
 /* Reason for a snapshot. */
 enum espalier_pool_reason {
@@ -317,13 +374,13 @@ int32_t espalier_pool_schedule(const struct espalier_pool * pool,
                                uint32_t * waits, struct espalier_schedule_step * step);
 
 struct espalier_pool_statistics {
-    uint64_t block_count;
+    uint64_t block_count;      /* of the group FULL, and the next four */
     uint64_t block_size;
     uint64_t blocks_used;      /* held by a sequence */
     uint64_t blocks_evictable; /* cached, evictable: free, content known */
     uint64_t blocks_empty;     /* free, content unknown */
     uint64_t blocks_used_peak;
-    uint64_t cached_blocks;
+    uint64_t cached_blocks; /* in all groups, and the next two */
     uint64_t evicted_blocks;   /* cached, then allocated for other content */
     uint64_t refused_reserves; /* calls of espalier_pool_reserve that returned SHORT */
     uint64_t refused_matches;  /* equal hash, different tokens: a collision */
@@ -332,6 +389,10 @@ struct espalier_pool_statistics {
     uint64_t snapshot_hits;    /* restored */
     uint64_t evicted_snapshots; /* removed for another one */
     uint64_t refused_snapshots; /* calls of espalier_pool_snapshot_begin that returned SHORT */
+    uint64_t window_block_count; /* of the group WINDOW, and the next three */
+    uint64_t window_blocks_used;
+    uint64_t window_blocks_evictable;
+    uint64_t window_blocks_used_peak;
 };
 
 /* A snapshot of counters and gauges. Counters are not reset by espalier_pool_clear. */
@@ -353,6 +414,7 @@ struct espalier_pool_event {
     uint32_t token_count;  /* STORED: number of tokens in it */
     uint32_t has_parent;   /* STORED: 1 if a block precedes it in its prompt */
     uint32_t has_adapters; /* STORED: 1 if its KV depends on adapters */
+    uint32_t group;        /* STORED, REMOVED: enum espalier_pool_group */
     uint8_t  hash[32];     /* STORED, REMOVED: SHA-256 of the block and all before it */
     uint8_t  parent[32];   /* STORED: the hash of the block before it */
 };

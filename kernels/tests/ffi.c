@@ -22,6 +22,8 @@ static void print_pool_layout(void) {
     LAYOUT(pool_options, parts);
     LAYOUT(pool_options, snapshot_interval);
     LAYOUT(pool_options, snapshot_bytes);
+    LAYOUT(pool_options, window);
+    LAYOUT(pool_options, window_block_count);
     printf("size.pool_extra %zu\n", sizeof(struct espalier_pool_extra));
     LAYOUT(pool_extra, first);
     LAYOUT(pool_extra, length);
@@ -38,6 +40,10 @@ static void print_pool_layout(void) {
     LAYOUT(pool_request, extras);
     LAYOUT(pool_request, extra_count);
     LAYOUT(pool_request, system_length);
+    printf("size.pool_blocks %zu\n", sizeof(struct espalier_pool_blocks));
+    LAYOUT(pool_blocks, first_cells);
+    LAYOUT(pool_blocks, capacity);
+    LAYOUT(pool_blocks, count);
     printf("size.pool_stop %zu\n", sizeof(struct espalier_pool_stop));
     LAYOUT(pool_stop, tokens);
     LAYOUT(pool_stop, reason);
@@ -57,6 +63,10 @@ static void print_pool_layout(void) {
     LAYOUT(pool_statistics, snapshot_hits);
     LAYOUT(pool_statistics, evicted_snapshots);
     LAYOUT(pool_statistics, refused_snapshots);
+    LAYOUT(pool_statistics, window_block_count);
+    LAYOUT(pool_statistics, window_blocks_used);
+    LAYOUT(pool_statistics, window_blocks_evictable);
+    LAYOUT(pool_statistics, window_blocks_used_peak);
     printf("size.pool_event %zu\n", sizeof(struct espalier_pool_event));
     LAYOUT(pool_event, number);
     LAYOUT(pool_event, kind);
@@ -65,6 +75,7 @@ static void print_pool_layout(void) {
     LAYOUT(pool_event, token_count);
     LAYOUT(pool_event, has_parent);
     LAYOUT(pool_event, has_adapters);
+    LAYOUT(pool_event, group);
     LAYOUT(pool_event, hash);
     LAYOUT(pool_event, parent);
     printf("constant.pool_ok %d\n", (int) ESPALIER_POOL_OK);
@@ -73,7 +84,10 @@ static void print_pool_layout(void) {
     printf("constant.pool_invalid %d\n", (int) ESPALIER_POOL_INVALID);
     printf("constant.pool_exists %d\n", (int) ESPALIER_POOL_EXISTS);
     printf("constant.pool_part_cells %d\n", (int) ESPALIER_POOL_PART_CELLS);
+    printf("constant.pool_part_window %d\n", (int) ESPALIER_POOL_PART_WINDOW);
     printf("constant.pool_part_state %d\n", (int) ESPALIER_POOL_PART_STATE);
+    printf("constant.pool_group_full %d\n", (int) ESPALIER_POOL_GROUP_FULL);
+    printf("constant.pool_group_window %d\n", (int) ESPALIER_POOL_GROUP_WINDOW);
     printf("constant.pool_reason_awaited %d\n", (int) ESPALIER_POOL_REASON_AWAITED);
     printf("constant.pool_reason_branch %d\n", (int) ESPALIER_POOL_REASON_BRANCH);
     printf("constant.pool_reason_system_prompt %d\n", (int) ESPALIER_POOL_REASON_SYSTEM_PROMPT);
@@ -333,9 +347,9 @@ static void print_calls(void) {
 enum { BLOCK_SIZE = 4, PROMPT_LENGTH = 10, SEQUENCE_COUNT = 3 };
 
 static void print_pool_refusals(void) {
-    const struct espalier_pool_options odd = { 8, 3, SEQUENCE_COUNT, 0, 0, 0, 0 };
-    const struct espalier_pool_options good = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0 };
-    const struct espalier_pool_options windows = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 2, 0, 0 };
+    const struct espalier_pool_options odd = { 8, 3, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options good = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options unknown = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 8, 0, 0, 0, 0 };
     struct espalier_pool * pool = espalier_pool_new(&good);
     const int32_t sequences[3] = { 0, 0, 0 };
     const int32_t positions[3] = { 0, 4, 8 };
@@ -346,7 +360,7 @@ static void print_pool_refusals(void) {
     struct espalier_pool_stop stop;
 
     printf("pool.new_odd %d\n", espalier_pool_new(&odd) == NULL);
-    printf("pool.new_unknown_part %d\n", espalier_pool_new(&windows) == NULL);
+    printf("pool.new_unknown_part %d\n", espalier_pool_new(&unknown) == NULL);
     printf("pool.new_null %d\n", espalier_pool_new(NULL) == NULL);
     espalier_pool_free(NULL);
     espalier_pool_clear(NULL);
@@ -478,7 +492,7 @@ static void print_events(const char * name, struct espalier_pool * pool) {
 static void print_pool_calls(void) {
     static const int32_t tokens[12] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
     static const uint8_t salt[2] = { 1, 2 }, adapters[1] = { 3 }, image[3] = { 4, 5, 6 };
-    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 16, 0, 0, 0 };
+    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 16, 0, 0, 0, 0, 0 };
     const struct espalier_pool_extra extra = { 2, 4, image, sizeof(image) };
     struct espalier_pool_request request;
     struct espalier_pool * pool = espalier_pool_new(&options);
@@ -556,7 +570,7 @@ static void print_snapshot_statistics(const char * name, const struct espalier_p
 static void print_snapshot_calls(void) {
     static const int32_t tokens[12] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
     const struct espalier_pool_options options = {
-        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_STATE, 0, 100
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_STATE, 0, 100, 0, 0
     };
     struct espalier_pool_request request;
     struct espalier_pool * pool = espalier_pool_new(&options);
@@ -590,6 +604,112 @@ static void print_snapshot_calls(void) {
     print_snapshot_statistics("snapshot.statistics_restored", pool);
     espalier_pool_clear(pool);
     print_snapshot_statistics("snapshot.statistics_cleared", pool);
+    espalier_pool_free(pool);
+}
+
+/* ---- Windows: a prompt of three blocks and two tokens, with a window of one block ---- */
+
+static void print_window_refusals(struct espalier_pool * pool) {
+    const struct espalier_pool_options without_blocks = {
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 0
+    };
+    const int32_t number = 0;
+    uint32_t cells[2];
+    struct espalier_pool_blocks blocks[2] = { { NULL, 1, 77 }, { cells, 1, 77 } };
+    size_t count = 77;
+    uint64_t first = 77;
+    uint32_t snapshot = 77;
+
+    printf("window.new_without_blocks %d\n", espalier_pool_new(&without_blocks) == NULL);
+    printf("window.unknown_group_reserve %d\n",
+           (int) espalier_pool_reserve_in(pool, 2, &number, &number, 1, cells, cells, &count));
+    printf("window.unknown_group_share %d\n", (int) espalier_pool_share_in(pool, 2, 0, 1, 0, -1));
+    printf("window.unknown_group_remove %d\n", (int) espalier_pool_remove_in(pool, 2, 0, 0, -1));
+    printf("window.null_slide %d\n", (int) espalier_pool_slide(pool, 0, 0, NULL));
+    printf("window.slide_of_unknown_sequence %d\n", (int) espalier_pool_slide(pool, SEQUENCE_COUNT, 0, &first));
+    printf("window.match_of_one_group %d\n",
+           (int) espalier_pool_match_prefix(pool, 0, UINT64_MAX, cells, 2, &count, &snapshot));
+    printf("window.cache_of_one_group %d\n",
+           (int) espalier_pool_cache_blocks(pool, 0, &number, 1, cells, 2, &count));
+    printf("window.match_null %d\n", (int) espalier_pool_match_prefix_groups(pool, 0, UINT64_MAX, NULL, &snapshot));
+    printf("window.match_null_cells %d\n",
+           (int) espalier_pool_match_prefix_groups(pool, 0, UINT64_MAX, blocks, &snapshot));
+    printf("window.cache_null_cells %d\n", (int) espalier_pool_cache_block_groups(pool, 0, &number, 1, blocks));
+    printf("window.unchanged %u %u %u %u\n", (unsigned) count, (unsigned) first, (unsigned) snapshot,
+           (unsigned) blocks[1].count);
+}
+
+static void print_window_reserve(const char * name, struct espalier_pool * pool, uint32_t group, int32_t sequence,
+                                 int32_t first, size_t count) {
+    int32_t sequences[14], positions[14];
+    uint32_t cells[14], fresh[14];
+    size_t fresh_count = 0, i;
+    for (i = 0; i < count; i++) {
+        sequences[i] = sequence;
+        positions[i] = first + (int32_t) i;
+    }
+    printf("%s %d", name,
+           (int) espalier_pool_reserve_in(pool, group, sequences, positions, count, cells, fresh, &fresh_count));
+    for (i = 0; i < fresh_count; i++) {
+        printf(" %u", (unsigned) fresh[i]);
+    }
+    printf("\n");
+}
+
+static void print_groups(const char * name, int32_t status, const struct espalier_pool_blocks * blocks) {
+    size_t group, i;
+    printf("%s %d", name, (int) status);
+    for (group = 0; group < 2; group++) {
+        printf(" group %u", (unsigned) group);
+        for (i = 0; i < blocks[group].count; i++) {
+            printf(" %u", (unsigned) blocks[group].first_cells[i]);
+        }
+    }
+    printf("\n");
+}
+
+static void print_window_calls(void) {
+    static const int32_t tokens[14] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
+    const struct espalier_pool_options options = {
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 16, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 9
+    };
+    struct espalier_pool_request request;
+    struct espalier_pool_statistics s;
+    struct espalier_pool_event event;
+    struct espalier_pool * pool = espalier_pool_new(&options);
+    uint32_t full[4], window[4], snapshot = 77;
+    struct espalier_pool_blocks blocks[2] = { { full, 4, 0 }, { window, 4, 0 } };
+    uint64_t first = 77;
+    int32_t status;
+
+    print_window_refusals(pool);
+    memset(&request, 0, sizeof(request));
+    request.tokens = tokens;
+    request.token_count = 14;
+    espalier_pool_begin(pool, 0, &request);
+    status = espalier_pool_match_prefix_groups(pool, 0, UINT64_MAX, blocks, &snapshot);
+    print_groups("window.match_0", status, blocks);
+    print_window_reserve("window.reserve_full", pool, ESPALIER_POOL_GROUP_FULL, 0, 0, 14);
+    print_window_reserve("window.reserve_window", pool, ESPALIER_POOL_GROUP_WINDOW, 0, 0, 14);
+    status = espalier_pool_cache_block_groups(pool, 0, tokens, 14, blocks);
+    print_groups("window.cache_0", status, blocks);
+    printf("window.events");
+    while (espalier_pool_next_event(pool, &event)) {
+        printf(" %u:%u", (unsigned) event.group, (unsigned) event.block_index);
+    }
+    printf("\n");
+    status = espalier_pool_slide(pool, 0, 14, &first);
+    printf("window.slide %d first %u\n", (int) status, (unsigned) first);
+    espalier_pool_begin(pool, 1, &request);
+    status = espalier_pool_match_prefix_groups(pool, 1, UINT64_MAX, blocks, &snapshot);
+    print_groups("window.match_1", status, blocks);
+    printf("window.match_1_snapshot %u\n", (unsigned) snapshot);
+    printf("window.share %d\n", (int) espalier_pool_share_in(pool, ESPALIER_POOL_GROUP_WINDOW, 0, 2, 0, -1));
+    printf("window.remove %d\n", (int) espalier_pool_remove_in(pool, ESPALIER_POOL_GROUP_WINDOW, 0, 0, -1));
+    memset(&s, 0xff, sizeof(s));
+    printf("window.statistics %d", (int) espalier_pool_statistics(pool, &s));
+    printf(" %u %u", (unsigned) s.window_block_count, (unsigned) s.window_blocks_used);
+    printf(" %u %u\n", (unsigned) s.window_blocks_evictable, (unsigned) s.window_blocks_used_peak);
     espalier_pool_free(pool);
 }
 
@@ -641,7 +761,7 @@ static void print_order(void) {
 }
 
 static void print_scheduler_calls(void) {
-    const struct espalier_pool_options options = { 4, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0 };
+    const struct espalier_pool_options options = { 4, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0 };
     struct espalier_pool * pool = espalier_pool_new(&options);
     struct espalier_schedule_request requests[2];
     uint8_t digest[32];
@@ -710,6 +830,7 @@ int main(void) {
     print_pool_refusals();
     print_pool_calls();
     print_snapshot_calls();
+    print_window_calls();
     print_order();
     print_scheduler_calls();
     return 0;

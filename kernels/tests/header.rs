@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 use espalier_kernels::attention::problem::{BLOCK_SIZE, Cells, Problem};
 use espalier_kernels::features::Feature;
 use espalier_kernels::ffi::library::ABI_VERSION;
-use espalier_kernels::ffi::pool::{PoolExtra, PoolRequest, PoolStatus, PoolStop};
+use espalier_kernels::ffi::pool::{PoolBlocks, PoolExtra, PoolRequest, PoolStatus, PoolStop};
 use espalier_kernels::ffi::scheduler::{ScheduleAction, ScheduleRequest, ScheduleStep};
 use espalier_kernels::gdn::batch::Batch;
 use espalier_kernels::gdn::convolution::Convolution;
@@ -33,6 +33,7 @@ use espalier_kernels::gdn::problem::Problem as Gdn;
 use espalier_kernels::gdn_output::OutputFacts;
 use espalier_kernels::kv_quant::{Block, DenseType, FIRST_NUMBER};
 use espalier_kernels::pool::events::{Event, EventKind};
+use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::pool::PoolOptions;
 use espalier_kernels::pool::snapshots::Reason;
 use espalier_kernels::pool::statistics::Statistics;
@@ -111,7 +112,10 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("constant.pool_invalid", PoolStatus::Invalid as usize),
         ("constant.pool_exists", PoolStatus::Exists as usize),
         ("constant.pool_part_cells", PoolOptions::CELLS as usize),
+        ("constant.pool_part_window", PoolOptions::WINDOW as usize),
         ("constant.pool_part_state", PoolOptions::STATE as usize),
+        ("constant.pool_group_full", Group::Full as usize),
+        ("constant.pool_group_window", Group::Window as usize),
         ("constant.pool_reason_awaited", Reason::Awaited as usize),
         ("constant.pool_reason_branch", Reason::Branch as usize),
         ("constant.pool_reason_system_prompt", Reason::SystemPrompt as usize),
@@ -124,6 +128,7 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("size.pool_options", size_of::<PoolOptions>()),
         ("size.pool_extra", size_of::<PoolExtra>()),
         ("size.pool_stop", size_of::<PoolStop>()),
+        ("size.pool_blocks", size_of::<PoolBlocks>()),
         ("size.pool_request", size_of::<PoolRequest>()),
         ("size.pool_statistics", size_of::<Statistics>()),
         ("size.pool_event", size_of::<Event>()),
@@ -134,6 +139,11 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("offset.pool_options.parts", offset_of!(PoolOptions, parts)),
         ("offset.pool_options.snapshot_interval", offset_of!(PoolOptions, snapshot_interval)),
         ("offset.pool_options.snapshot_bytes", offset_of!(PoolOptions, snapshot_bytes)),
+        ("offset.pool_options.window", offset_of!(PoolOptions, window)),
+        ("offset.pool_options.window_block_count", offset_of!(PoolOptions, window_block_count)),
+        ("offset.pool_blocks.first_cells", offset_of!(PoolBlocks, first_cells)),
+        ("offset.pool_blocks.capacity", offset_of!(PoolBlocks, capacity)),
+        ("offset.pool_blocks.count", offset_of!(PoolBlocks, count)),
         ("offset.pool_extra.first", offset_of!(PoolExtra, first)),
         ("offset.pool_extra.length", offset_of!(PoolExtra, length)),
         ("offset.pool_extra.key", offset_of!(PoolExtra, key)),
@@ -165,6 +175,10 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("offset.pool_statistics.snapshot_hits", offset_of!(Statistics, snapshot_hits)),
         ("offset.pool_statistics.evicted_snapshots", offset_of!(Statistics, evicted_snapshots)),
         ("offset.pool_statistics.refused_snapshots", offset_of!(Statistics, refused_snapshots)),
+        ("offset.pool_statistics.window_block_count", offset_of!(Statistics, window_block_count)),
+        ("offset.pool_statistics.window_blocks_used", offset_of!(Statistics, window_blocks_used)),
+        ("offset.pool_statistics.window_blocks_evictable", offset_of!(Statistics, window_blocks_evictable)),
+        ("offset.pool_statistics.window_blocks_used_peak", offset_of!(Statistics, window_blocks_used_peak)),
         ("offset.pool_event.number", offset_of!(Event, number)),
         ("offset.pool_event.kind", offset_of!(Event, kind)),
         ("offset.pool_event.block", offset_of!(Event, block)),
@@ -172,6 +186,7 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("offset.pool_event.token_count", offset_of!(Event, token_count)),
         ("offset.pool_event.has_parent", offset_of!(Event, has_parent)),
         ("offset.pool_event.has_adapters", offset_of!(Event, has_adapters)),
+        ("offset.pool_event.group", offset_of!(Event, group)),
         ("offset.pool_event.hash", offset_of!(Event, hash)),
         ("offset.pool_event.parent", offset_of!(Event, parent)),
     ];
@@ -445,6 +460,32 @@ fn the_pool_keeps_snapshots_in_their_budget() {
     ];
     for (name, value) in expected {
         assert_eq!(printed[&format!("snapshot.{name}")], value, "{name}");
+    }
+}
+
+/// A prompt is matched with the window before its last boundary, whose blocks its first sequence still has.
+#[test]
+fn the_pool_shares_the_blocks_of_a_window() {
+    let printed = run_ffi_program(&[]).values;
+    let refused = printed.iter().filter(|(name, value)| name.starts_with("window.") && **value == "3");
+    assert_eq!(refused.count(), 10);
+    let expected = [
+        ("new_without_blocks", "1"),
+        ("unchanged", "77 77 77 77"),
+        ("match_0", "0 group 0 group 1"),
+        ("reserve_full", "0 0 4 8 12"),
+        ("reserve_window", "0 0 4 8 12"),
+        ("cache_0", "0 group 0 0 4 8 group 1 0 4 8"),
+        ("events", "1:0 1:1 1:2 0:0 0:1 0:2"),
+        ("slide", "0 first 8"),
+        ("match_1", "0 group 0 0 4 8 group 1 8"),
+        ("match_1_snapshot", "0"),
+        ("share", "0"),
+        ("remove", "0"),
+        ("statistics", "0 9 2 2 4"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed[&format!("window.{name}")], value, "{name}");
     }
 }
 

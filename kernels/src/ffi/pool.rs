@@ -14,6 +14,7 @@ use crate::ffi::guarded;
 use crate::pool::block::BlockId;
 use crate::pool::events::Event;
 use crate::pool::extra_keys::{Extra, RequestKeys};
+use crate::pool::groups::{Group, Groups};
 use crate::pool::pool::{Next, Pool, PoolOptions, Refusal};
 use crate::pool::snapshots::{NoSnapshot, Reason, SnapshotId};
 use crate::pool::statistics::Statistics;
@@ -50,6 +51,15 @@ impl From<NoSnapshot> for PoolStatus {
             NoSnapshot::Exists => PoolStatus::Exists,
             NoSnapshot::Short => PoolStatus::Short,
             NoSnapshot::NotAtBoundary | NoSnapshot::Invalid => PoolStatus::Invalid,
+        }
+    }
+}
+
+impl From<Next> for PoolStatus {
+    fn from(next: Next) -> PoolStatus {
+        match next {
+            Next::Compute => PoolStatus::Ok,
+            Next::Wait => PoolStatus::Wait,
         }
     }
 }
@@ -143,6 +153,18 @@ pub struct PoolStop {
     pub reason: u32,
 }
 
+/// Space for blocks that a function returns. The layout is `struct espalier_pool_blocks`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PoolBlocks {
+    /// Space for `capacity` integers; gets the first cells of the blocks.
+    pub first_cells: *mut u32,
+    /// Number of integers that there is space for.
+    pub capacity: usize,
+    /// Gets the number of blocks, even if that is more than `capacity`.
+    pub count: usize,
+}
+
 /// Creates a pool. Returns NULL if `options` is null or out of range, or if there is not enough memory.
 ///
 /// # Safety
@@ -190,13 +212,37 @@ pub unsafe extern "C" fn espalier_pool_reserve(
     fresh_blocks: *mut u32,
     fresh_count: *mut usize,
 ) -> i32 {
+    let group = Group::Full as u32;
+    // SAFETY: both functions have the same contract.
+    unsafe {
+        espalier_pool_reserve_in(pool, group, sequences, positions, count, cells, fresh_blocks, fresh_count)
+    }
+}
+
+/// See [`Pool::reserve_in`].
+///
+/// # Safety
+///
+/// As for [`espalier_pool_reserve`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_reserve_in(
+    pool: *mut SharedPool,
+    group: u32,
+    sequences: *const i32,
+    positions: *const i32,
+    count: usize,
+    cells: *mut u32,
+    fresh_blocks: *mut u32,
+    fresh_count: *mut usize,
+) -> i32 {
     // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
     // they are written.
     let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
         check_output(cells, count)?;
         check_output(fresh_blocks, count)?;
         check_output(fresh_count, 1)?;
-        let reservation = pool.reserve(slice(sequences, count)?, slice(positions, count)?)?;
+        let group = Group::from_number(group).ok_or(PoolStatus::Invalid)?;
+        let reservation = pool.reserve_in(group, slice(sequences, count)?, slice(positions, count)?)?;
         write(&reservation.cells, cells, count);
         write_blocks(&shared.first_cells(&reservation.fresh_blocks), fresh_blocks, count, fresh_count);
         Ok(PoolStatus::Ok)
@@ -218,8 +264,30 @@ pub unsafe extern "C" fn espalier_pool_share(
     p0: i32,
     p1: i32,
 ) -> i32 {
+    // SAFETY: both functions have the same contract.
+    unsafe { espalier_pool_share_in(pool, Group::Full as u32, from, to, p0, p1) }
+}
+
+/// See [`Pool::share_in`].
+///
+/// # Safety
+///
+/// `pool` is null or points to a live pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_share_in(
+    pool: *mut SharedPool,
+    group: u32,
+    from: i32,
+    to: i32,
+    p0: i32,
+    p1: i32,
+) -> i32 {
+    let answer = |_: &SharedPool, pool: &mut Pool| {
+        let group = Group::from_number(group).ok_or(PoolStatus::Invalid)?;
+        Ok(pool.share_in(group, from, to, p0, p1).map(|()| PoolStatus::Ok)?)
+    };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
-    unsafe { with_pool(pool, |_, pool| Ok(pool.share(from, to, p0, p1).map(|()| PoolStatus::Ok)?)) }
+    unsafe { with_pool(pool, answer) }
 }
 
 /// See [`Pool::remove`].
@@ -229,8 +297,52 @@ pub unsafe extern "C" fn espalier_pool_share(
 /// `pool` is null or points to a live pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_remove(pool: *mut SharedPool, sequence: i32, p0: i32, p1: i32) -> i32 {
+    // SAFETY: both functions have the same contract.
+    unsafe { espalier_pool_remove_in(pool, Group::Full as u32, sequence, p0, p1) }
+}
+
+/// See [`Pool::remove_in`].
+///
+/// # Safety
+///
+/// `pool` is null or points to a live pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_remove_in(
+    pool: *mut SharedPool,
+    group: u32,
+    sequence: i32,
+    p0: i32,
+    p1: i32,
+) -> i32 {
+    let answer = |_: &SharedPool, pool: &mut Pool| {
+        let group = Group::from_number(group).ok_or(PoolStatus::Invalid)?;
+        Ok(pool.remove_in(group, sequence, p0, p1).map(|()| PoolStatus::Ok)?)
+    };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
-    unsafe { with_pool(pool, |_, pool| Ok(pool.remove(sequence, p0, p1).map(|()| PoolStatus::Ok)?)) }
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::slide`].
+///
+/// # Safety
+///
+/// `pool` is null or points to a live pool, `first` is null or points to space for one integer. Null is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_slide(
+    pool: *mut SharedPool,
+    sequence: i32,
+    computed: u64,
+    first: *mut u64,
+) -> i32 {
+    let answer = |_: &SharedPool, pool: &mut Pool| {
+        check_output(first, 1)?;
+        let position = pool.slide(sequence, computed)?;
+        // SAFETY: `first` is not null, so per this function's contract it has space for an integer.
+        unsafe { first.write(position) };
+        Ok(PoolStatus::Ok)
+    };
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
+    unsafe { with_pool(pool, answer) }
 }
 
 /// See [`Pool::clear`]. Also resets a pool after an internal panic.
@@ -297,13 +409,39 @@ pub unsafe extern "C" fn espalier_pool_match_prefix(
         check_output(blocks, capacity)?;
         check_output(block_count, 1)?;
         check_output(snapshot, 1)?;
+        refuse_windows(pool)?;
         let prefix_match = pool.match_up_to(sequence, tokens)?;
         snapshot.write(prefix_match.snapshot.map_or(0, |snapshot| snapshot.0));
         write_blocks(&shared.first_cells(&prefix_match.blocks), blocks, capacity, block_count);
-        Ok(match prefix_match.next {
-            Next::Compute => PoolStatus::Ok,
-            Next::Wait => PoolStatus::Wait,
-        })
+        Ok(PoolStatus::from(prefix_match.next))
+    };
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::match_up_to`]. Returns the blocks of all groups.
+///
+/// # Safety
+///
+/// `pool` is null or points to a live pool. `blocks` points to a `struct espalier_pool_blocks` for each group, whose
+/// pointers are valid for the capacities beside them, `snapshot` to space for one integer. Null is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_match_prefix_groups(
+    pool: *mut SharedPool,
+    sequence: i32,
+    tokens: u64,
+    blocks: *mut PoolBlocks,
+    snapshot: *mut u32,
+) -> i32 {
+    // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
+    // they are written.
+    let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
+        check_groups(blocks)?;
+        check_output(snapshot, 1)?;
+        let prefix_match = pool.match_up_to(sequence, tokens)?;
+        snapshot.write(prefix_match.snapshot.map_or(0, |snapshot| snapshot.0));
+        write_groups(shared, &Groups::new(prefix_match.blocks, prefix_match.window_blocks), blocks);
+        Ok(PoolStatus::from(prefix_match.next))
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
@@ -330,8 +468,36 @@ pub unsafe extern "C" fn espalier_pool_cache_blocks(
     let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
         check_output(blocks, capacity)?;
         check_output(block_count, 1)?;
+        refuse_windows(pool)?;
         let cached = pool.cache(sequence, slice(tokens, token_count)?)?;
         write_blocks(&shared.first_cells(&cached), blocks, capacity, block_count);
+        Ok(PoolStatus::Ok)
+    };
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::cache_in_groups`].
+///
+/// # Safety
+///
+/// `pool` is null or points to a live pool. `tokens` points to `token_count` integers, `blocks` to a
+/// `struct espalier_pool_blocks` for each group, whose pointers are valid for the capacities beside them. Null is
+/// refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_cache_block_groups(
+    pool: *mut SharedPool,
+    sequence: i32,
+    tokens: *const i32,
+    token_count: usize,
+    blocks: *mut PoolBlocks,
+) -> i32 {
+    // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
+    // they are written.
+    let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
+        check_groups(blocks)?;
+        let cached = pool.cache_in_groups(sequence, slice(tokens, token_count)?)?;
+        write_groups(shared, &cached, blocks);
         Ok(PoolStatus::Ok)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
@@ -513,6 +679,22 @@ pub(crate) fn check_output<T>(output: *mut T, count: usize) -> Result<(), PoolSt
     if output.is_null() && count > 0 { Err(PoolStatus::Invalid) } else { Ok(()) }
 }
 
+/// Refuses a pool that has more blocks to return than the caller has asked for: their cells would be lost.
+fn refuse_windows(pool: &Pool) -> Result<(), PoolStatus> {
+    if pool.has_window() { Err(PoolStatus::Invalid) } else { Ok(()) }
+}
+
+/// Refuses null in place of the blocks of all groups, or of the space for one of them.
+///
+/// # Safety
+///
+/// `blocks` is null or points to a `struct espalier_pool_blocks` for each group.
+unsafe fn check_groups(blocks: *const PoolBlocks) -> Result<(), PoolStatus> {
+    // SAFETY: per this function's contract `blocks` is null or points to that many structs.
+    let blocks = unsafe { slice(blocks, Group::ALL.len())? };
+    blocks.iter().try_for_each(|blocks| check_output(blocks.first_cells, blocks.capacity))
+}
+
 /// # Safety
 ///
 /// `start` is null or points to `count` values that outlive the returned slice.
@@ -573,6 +755,28 @@ unsafe fn write_blocks(first_cells: &[u32], output: *mut u32, capacity: usize, c
     unsafe {
         write(first_cells, output, capacity);
         count.write(first_cells.len());
+    }
+}
+
+/// Writes the blocks of each group.
+///
+/// # Safety
+///
+/// `output` points to a `struct espalier_pool_blocks` for each group, whose pointers are valid for the capacities beside
+/// them.
+unsafe fn write_groups(shared: &SharedPool, found: &Groups<Vec<BlockId>>, output: *mut PoolBlocks) {
+    for group in Group::ALL {
+        // SAFETY: per this function's contract `output` points to a struct for each group, and its pointer has the
+        // space that is written.
+        unsafe {
+            let blocks = &mut *output.add(group as usize);
+            write_blocks(
+                &shared.first_cells(&found[group]),
+                blocks.first_cells,
+                blocks.capacity,
+                &mut blocks.count,
+            );
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use super::block::BlockId;
 use super::contents::{ContentId, Contents};
 use super::events::{Event, EventKind, Events};
 use super::free_queue::FreeQueue;
+use super::groups::{Group, Groups};
 use super::hash::{BlockHash, HashFunction};
 use super::statistics::Statistics;
 
@@ -17,19 +18,57 @@ pub struct Block {
     pub holders: u32,
     /// Content that it is cached with. Set at most once between two evictions.
     pub content: Option<ContentId>,
-    /// Free, and another block that is not spare has the same content: evicting this one loses no cached content.
+    /// Free, and allocated before the cached blocks in LRU order: another block that is not spare has the same content,
+    /// or no prompt is expected to need it.
     is_spare: bool,
 }
 
-/// The blocks of a pool.
+/// The blocks of one group.
 #[derive(Clone, Debug)]
-pub struct BlockPool {
-    block_size: u32,
+struct BlockGroup {
     /// The first entry is unused, see [`BlockId`].
     blocks: Vec<Block>,
     free: FreeQueue,
     /// Number of free blocks with a content (evictable).
     evictable: u32,
+    /// High-water mark of used blocks.
+    used_peak: u32,
+}
+
+impl BlockGroup {
+    /// Creates `block_count` free blocks. `None`: not enough memory.
+    fn new(block_count: u32) -> Option<BlockGroup> {
+        let mut blocks = Vec::new();
+        blocks.try_reserve_exact(block_count as usize + 1).ok()?;
+        blocks.resize_with(block_count as usize + 1, Block::default);
+        Some(BlockGroup { blocks, free: FreeQueue::full(block_count)?, evictable: 0, used_peak: 0 })
+    }
+
+    fn block_count(&self) -> u32 {
+        (self.blocks.len() - 1) as u32
+    }
+
+    fn used(&self) -> u32 {
+        self.block_count() - self.free.len()
+    }
+
+    fn note_peak(&mut self) {
+        self.used_peak = self.used_peak.max(self.used());
+    }
+
+    /// Frees all blocks without their contents, whatever the current state.
+    fn reset(&mut self) {
+        self.blocks.fill_with(Block::default);
+        self.free.refill();
+        self.evictable = 0;
+    }
+}
+
+/// The blocks of a pool, by group.
+#[derive(Clone, Debug)]
+pub struct BlockPool {
+    block_size: u32,
+    groups: Groups<BlockGroup>,
     /// Number of times that a block became free.
     freed: u64,
     /// Contents of blocks and requests.
@@ -41,14 +80,17 @@ pub struct BlockPool {
 }
 
 impl BlockPool {
-    /// Creates `block_count` free blocks of `block_size` cells each. `None`: not enough memory.
-    pub fn new(block_count: u32, block_size: u32, events: Events, hash: HashFunction) -> Option<BlockPool> {
-        let mut blocks = Vec::new();
-        blocks.try_reserve_exact(block_count as usize + 1).ok()?;
-        blocks.resize_with(block_count as usize + 1, Block::default);
-        let free = FreeQueue::full(block_count)?;
+    /// Creates this number of free blocks in each group, of `block_size` cells each. `None`: not enough memory.
+    pub fn new(
+        block_counts: Groups<u32>,
+        block_size: u32,
+        events: Events,
+        hash: HashFunction,
+    ) -> Option<BlockPool> {
+        let blocks_of = |group: Group| BlockGroup::new(block_counts[group]);
+        let groups = Groups::new(blocks_of(Group::Full)?, blocks_of(Group::Window)?);
         let (contents, counters) = (Contents::new(hash), Statistics::default());
-        Some(BlockPool { block_size, blocks, free, evictable: 0, freed: 0, contents, events, counters })
+        Some(BlockPool { block_size, groups, freed: 0, contents, events, counters })
     }
 
     /// Returns the number of cells in a block.
@@ -56,119 +98,124 @@ impl BlockPool {
         self.block_size
     }
 
-    /// Returns the number of free blocks.
-    pub fn free_count(&self) -> u32 {
-        self.free.len()
+    /// Returns the number of free blocks of the group.
+    pub fn free_count(&self, group: Group) -> u32 {
+        self.groups[group].free.len()
     }
 
-    /// Returns the free blocks in the order in which they will be allocated.
-    pub fn free_blocks(&self) -> impl Iterator<Item = BlockId> {
-        self.free.iter()
+    /// Returns the free blocks of the group in the order in which they will be allocated.
+    pub fn free_blocks(&self, group: Group) -> impl Iterator<Item = BlockId> {
+        self.groups[group].free.iter()
     }
 
     /// Returns the number of sequences that hold the block.
-    pub fn holders(&self, block: BlockId) -> u32 {
-        self.block(block).holders
+    pub fn holders(&self, group: Group, block: BlockId) -> u32 {
+        self.block(group, block).holders
     }
 
     /// Returns the content that the block is cached with.
-    pub fn content(&self, block: BlockId) -> Option<ContentId> {
-        self.block(block).content
+    pub fn content(&self, group: Group, block: BlockId) -> Option<ContentId> {
+        self.block(group, block).content
     }
 
     /// Returns the hash that the block is cached with.
-    pub fn hash(&self, block: BlockId) -> Option<BlockHash> {
-        self.content(block).map(|content| self.contents.hash_of(content))
+    pub fn hash(&self, group: Group, block: BlockId) -> Option<BlockHash> {
+        self.content(group, block).map(|content| self.contents.hash_of(content))
     }
 
-    /// Allocates the first free block, for one holder. Its previous content is evicted.
-    pub fn take(&mut self) -> Option<BlockId> {
-        let block = self.free.pop_front()?;
-        if self.evict(block) {
-            self.evictable -= 1;
+    /// Allocates the first free block of the group, for one holder. Its previous content is evicted.
+    pub fn take(&mut self, group: Group) -> Option<BlockId> {
+        let block = self.groups[group].free.pop_front()?;
+        if self.evict(group, block) {
+            self.groups[group].evictable -= 1;
             self.counters.evicted_blocks += 1;
         }
-        let taken = self.block_mut(block);
+        let taken = self.block_mut(group, block);
         (taken.holders, taken.is_spare) = (1, false);
-        self.note_peak();
+        self.groups[group].note_peak();
         Some(block)
     }
 
     /// Removes the block's content. Returns false if it had none.
-    fn evict(&mut self, block: BlockId) -> bool {
-        let Some(content) = self.block_mut(block).content.take() else {
+    fn evict(&mut self, group: Group, block: BlockId) -> bool {
+        let Some(content) = self.block_mut(group, block).content.take() else {
             return false;
         };
         let hash = self.contents.hash_of(content);
-        self.contents.remove_block(content, block);
-        let block = block.first_cell(self.block_size);
-        self.events.record(Event { block, hash, ..Event::of_kind(EventKind::Removed) });
+        self.contents.remove_block(group, content, block);
+        let (block, group) = (block.first_cell(self.block_size), group as u32);
+        self.events.record(Event { block, group, hash, ..Event::of_kind(EventKind::Removed) });
         true
     }
 
     /// Adds a holder to the block; if it was free, it leaves the free list.
-    pub fn hold(&mut self, block: BlockId) {
-        if self.free.remove(block) {
-            self.evictable -= u32::from(self.content(block).is_some());
+    pub fn hold(&mut self, group: Group, block: BlockId) {
+        if self.groups[group].free.remove(block) {
+            self.groups[group].evictable -= u32::from(self.content(group, block).is_some());
         }
-        let held = self.block_mut(block);
+        let held = self.block_mut(group, block);
         (held.holders, held.is_spare) = (held.holders + 1, false);
-        self.note_peak();
-    }
-
-    fn note_peak(&mut self) {
-        let used = u64::from(self.block_count() - self.free.len());
-        self.counters.blocks_used_peak = self.counters.blocks_used_peak.max(used);
+        self.groups[group].note_peak();
     }
 
     /// Removes one holder from each of these blocks. A block without holders is free. Blocks without a content are
     /// allocated next, in the given order, then spare copies, and all others last. So the caller passes the end of a
     /// prompt first: fewer requests can use it than its beginning.
-    pub fn release(&mut self, blocks: &[BlockId]) {
+    pub fn release(&mut self, group: Group, blocks: &[BlockId]) {
+        self.release_all(group, blocks, false);
+    }
+
+    /// The same for blocks that no prompt is expected to need: those with a content are allocated before other cached
+    /// blocks too.
+    pub fn release_scratch(&mut self, group: Group, blocks: &[BlockId]) {
+        self.release_all(group, blocks, true);
+    }
+
+    fn release_all(&mut self, group: Group, blocks: &[BlockId], are_scratch: bool) {
         let (mut without_content, mut spares) = (Vec::new(), Vec::new());
         for block in blocks {
-            self.block_mut(*block).holders -= 1;
-            if self.holders(*block) > 0 {
+            self.block_mut(group, *block).holders -= 1;
+            if self.holders(group, *block) > 0 {
                 continue;
             }
             self.freed += 1;
-            let Some(content) = self.content(*block) else {
+            let Some(content) = self.content(group, *block) else {
                 without_content.push(*block);
                 continue;
             };
-            self.evictable += 1;
-            if self.is_in_another_block(content, *block) {
-                self.block_mut(*block).is_spare = true;
+            self.groups[group].evictable += 1;
+            if are_scratch || self.is_in_another_block(group, content, *block) {
+                self.block_mut(group, *block).is_spare = true;
                 spares.push(*block);
             } else {
-                self.free.push_back(*block);
+                self.groups[group].free.push_back(*block);
             }
         }
-        self.free.push_front_all(&spares);
-        self.free.push_front_all(&without_content);
+        self.groups[group].free.push_front_all(&spares);
+        self.groups[group].free.push_front_all(&without_content);
     }
 
     /// Returns whether a block that is not spare, besides this one, has the content. Of several copies only one takes
     /// part in the LRU order: otherwise copies of one prompt would evict other prompts.
-    fn is_in_another_block(&self, content: ContentId, block: BlockId) -> bool {
-        let is_copy = |other: &BlockId| *other != block && !self.block(*other).is_spare;
-        self.contents.blocks(content).iter().any(is_copy)
+    fn is_in_another_block(&self, group: Group, content: ContentId, block: BlockId) -> bool {
+        let is_copy = |other: &BlockId| *other != block && !self.block(group, *other).is_spare;
+        self.contents.blocks(group, content).iter().any(is_copy)
     }
 
     /// Caches the block, which has no content yet, with this content, so that requests can match it. `index` is its
     /// position in its prompt, in blocks. Returns false and changes nothing if it has a content.
-    pub fn cache(&mut self, block: BlockId, content: ContentId, index: u32) -> bool {
-        if self.content(block).is_some() {
+    pub fn cache(&mut self, group: Group, block: BlockId, content: ContentId, index: u32) -> bool {
+        if self.content(group, block).is_some() {
             return false;
         }
-        self.block_mut(block).content = Some(content);
-        self.contents.add_block(content, block);
+        self.block_mut(group, block).content = Some(content);
+        self.contents.add_block(group, content, block);
         self.counters.cached_blocks += 1;
-        self.record_stored(block, content, index);
+        self.record_stored(group, block, content, index);
         true
     }
 
-    fn record_stored(&mut self, block: BlockId, content: ContentId, index: u32) {
+    fn record_stored(&mut self, group: Group, block: BlockId, content: ContentId, index: u32) {
         let parent = self.contents.parent(content).map(|parent| self.contents.hash_of(parent));
         self.events.record(Event {
             block: block.first_cell(self.block_size),
@@ -176,6 +223,7 @@ impl BlockPool {
             token_count: self.block_size,
             has_parent: u32::from(parent.is_some()),
             has_adapters: u32::from(self.contents.has_adapters(content)),
+            group: group as u32,
             hash: self.contents.hash_of(content),
             parent: parent.unwrap_or_default(),
             ..Event::of_kind(EventKind::Stored)
@@ -184,9 +232,7 @@ impl BlockPool {
 
     /// Resets everything but the counters, whatever the current state.
     pub fn reset(&mut self) {
-        self.blocks.fill_with(Block::default);
-        self.free.refill();
-        self.evictable = 0;
+        Group::ALL.into_iter().for_each(|group| self.groups[group].reset());
         self.freed += 1;
         self.contents = self.contents.restarted();
         self.events = self.events.restarted();
@@ -201,28 +247,33 @@ impl BlockPool {
 
     /// Returns a snapshot of all counters and gauges.
     pub fn statistics(&self) -> Statistics {
-        let (block_count, free) = (u64::from(self.block_count()), u64::from(self.free.len()));
+        let (full, window) = (&self.groups[Group::Full], &self.groups[Group::Window]);
         Statistics {
-            block_count,
+            block_count: u64::from(full.block_count()),
             block_size: u64::from(self.block_size),
-            blocks_used: block_count - free,
-            blocks_evictable: u64::from(self.evictable),
-            blocks_empty: free - u64::from(self.evictable),
+            blocks_used: u64::from(full.used()),
+            blocks_evictable: u64::from(full.evictable),
+            blocks_empty: u64::from(full.free.len() - full.evictable),
+            blocks_used_peak: u64::from(full.used_peak),
             refused_matches: self.contents.refused_matches(),
+            window_block_count: u64::from(window.block_count()),
+            window_blocks_used: u64::from(window.used()),
+            window_blocks_evictable: u64::from(window.evictable),
+            window_blocks_used_peak: u64::from(window.used_peak),
             ..self.counters
         }
     }
 
-    /// Returns the number of blocks.
-    pub fn block_count(&self) -> u32 {
-        (self.blocks.len() - 1) as u32
+    /// Returns the number of blocks of the group.
+    pub fn block_count(&self, group: Group) -> u32 {
+        self.groups[group].block_count()
     }
 
-    fn block(&self, block: BlockId) -> &Block {
-        &self.blocks[block.0 as usize]
+    fn block(&self, group: Group, block: BlockId) -> &Block {
+        &self.groups[group].blocks[block.0 as usize]
     }
 
-    fn block_mut(&mut self, block: BlockId) -> &mut Block {
-        &mut self.blocks[block.0 as usize]
+    fn block_mut(&mut self, group: Group, block: BlockId) -> &mut Block {
+        &mut self.groups[group].blocks[block.0 as usize]
     }
 }

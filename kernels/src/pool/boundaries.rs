@@ -2,8 +2,9 @@
 //! so that a snapshot of its state can be taken.
 //!
 //! A boundary is a place between two blocks of a prompt that is not inside of an image. It is counted in blocks. Cells
-//! can be matched at every boundary; a state exists only where a snapshot of it was taken, and it can be saved only
-//! while the sequence is at rest exactly there.
+//! can be matched at every boundary, and those of a sliding window where the blocks of the window before it are cached.
+//! A state exists only where a snapshot of it was taken, and it can be saved only while the sequence is at rest exactly
+//! there.
 //!
 //! Stops are computed from the tables whenever they are requested. Nothing is registered, so nothing is left behind
 //! when a request leaves. All of them depend on the request's own chain of contents, whose first block has the salt of
@@ -12,6 +13,7 @@
 use std::collections::BTreeMap;
 
 use super::contents::{ContentId, SequenceId};
+use super::groups::Group;
 use super::pool::{Pool, Refusal};
 use super::requests::Request;
 use super::snapshots::{Grant, NoSnapshot, Reason, SnapshotId};
@@ -49,30 +51,35 @@ pub struct Stop {
 }
 
 impl Pool {
-    /// Returns the deepest boundary within the first `tokens` of the request's prompt whose cells are cached and, if
-    /// the pool has a state, whose snapshot is ready. If there is none, that is where the request is now.
+    /// Returns the deepest boundary within the first `tokens` of the request's prompt whose cells are cached, if the
+    /// pool has windows with those of the window before it, and, if it has a state, whose snapshot is ready. If there is
+    /// none, that is where the request is now.
     ///
-    /// Without a state, the block in which the tokens end is matched too.
+    /// With cells of all tokens alone, the block in which the tokens end is matched too.
     pub fn match_boundary(&self, request: &Request, tokens: u64) -> Boundary {
         let size = u64::from(self.block_size());
-        let most = if self.has_state() { tokens / size } else { tokens.div_ceil(size) };
-        let most = most.min(self.cached_end(request) as u64) as usize;
-        let most = most.max(request.matched);
-        if !self.has_state() {
-            return Boundary { blocks: most, snapshot: None };
+        let has_cells_only = !self.has_state() && !self.has_window();
+        let most = if has_cells_only { tokens.div_ceil(size) } else { tokens / size };
+        let mut blocks = most.min(self.cached_end(request) as u64) as usize;
+        while blocks > request.matched && !has_cells_only {
+            if let Some(missing) = self.missing_in_window(request, blocks) {
+                blocks = missing;
+                continue;
+            }
+            let snapshot = self.ready_snapshot(request, blocks);
+            if snapshot.is_some() || (!self.has_state() && !request.cuts_extra(blocks)) {
+                return Boundary { blocks, snapshot };
+            }
+            blocks -= 1;
         }
-        let ready = (request.matched + 1..=most).rev().find_map(|blocks| {
-            let snapshot = self.ready_snapshot(request, blocks)?;
-            Some(Boundary { blocks, snapshot: Some(snapshot) })
-        });
-        ready.unwrap_or(Boundary { blocks: request.matched, snapshot: None })
+        Boundary { blocks: blocks.max(request.matched), snapshot: None }
     }
 
     /// Returns the number of blocks up to the first one that is not cached and may be matched.
     fn cached_end(&self, request: &Request) -> usize {
         let is_cached = |index: &usize| {
             let content = request.matchable(*index);
-            content.is_some_and(|content| !self.blocks.contents.blocks(content).is_empty())
+            content.is_some_and(|content| !self.blocks.contents.blocks(Group::Full, content).is_empty())
         };
         let cached = (request.matched..).take_while(is_cached).count();
         request.matched + cached
@@ -215,7 +222,7 @@ impl Pool {
     }
 
     /// Returns all stops of a request, also those that have a snapshot already.
-    fn stops<'a>(&self, sequence: i32, request: &'a Request) -> Stops<'a> {
+    pub(super) fn stops<'a>(&self, sequence: i32, request: &'a Request) -> Stops<'a> {
         let mut stops = Stops { request, reasons: BTreeMap::new() };
         let last = request.last_boundary();
         self.awaited(sequence, request).for_each(|blocks| stops.add(blocks, Reason::Awaited));
@@ -262,12 +269,17 @@ fn content_before(request: &Request, blocks: usize) -> Option<ContentId> {
 }
 
 /// Stops of a request, with their reasons, by the number of blocks before them.
-struct Stops<'a> {
+pub(super) struct Stops<'a> {
     request: &'a Request,
     reasons: BTreeMap<usize, Reason>,
 }
 
 impl Stops<'_> {
+    /// Returns the stops in order, as the number of blocks before them.
+    pub(super) fn boundaries(&self) -> impl Iterator<Item = usize> {
+        self.reasons.keys().copied()
+    }
+
     /// Adds a stop, unless it is one already or lies inside of an image.
     fn add(&mut self, blocks: usize, reason: Reason) {
         if !self.request.cuts_extra(blocks) {

@@ -1,7 +1,11 @@
 //! The scheduler's view of the pool: read-only counts, in blocks.
+//!
+//! Blocks of layers with a window are not counted: there are enough for the windows of all sequences, and a sequence
+//! holds no more of them however long it is ([`super::pool::PoolOptions::window_block_count`]).
 
 use std::ops::Range;
 
+use super::groups::Group;
 use super::pool::Pool;
 use super::requests::Request;
 use crate::scheduler::{Capacity, Offer};
@@ -17,8 +21,8 @@ impl Pool {
         let contents = &self.blocks().contents;
         let is_free = |index: &usize| {
             let content = request.matchable(*index);
-            let block = content.and_then(|content| contents.blocks(content).first());
-            block.is_some_and(|block| self.blocks().holders(*block) == 0)
+            let block = content.and_then(|content| contents.blocks(Group::Full, content).first());
+            block.is_some_and(|block| self.blocks().holders(Group::Full, *block) == 0)
         };
         (0..blocks as usize).filter(is_free).count() as u64
     }
@@ -26,11 +30,11 @@ impl Pool {
 
 impl Capacity for Pool {
     fn block_count(&self) -> u64 {
-        u64::from(self.blocks().block_count())
+        u64::from(self.blocks().block_count(Group::Full))
     }
 
     fn free(&self) -> u64 {
-        u64::from(self.blocks().free_count())
+        u64::from(self.blocks().free_count(Group::Full))
     }
 
     fn block_size(&self) -> u64 {
@@ -53,7 +57,7 @@ impl Capacity for Pool {
     fn held_alone(&self, sequence: i32) -> u64 {
         let Some(table) = self.table(sequence) else { return 0 };
         let blocks = table.entries().flat_map(|(_, entry)| entry.blocks());
-        blocks.filter(|block| self.blocks().holders(*block) == 1).count() as u64
+        blocks.filter(|block| self.blocks().holders(Group::Full, *block) == 1).count() as u64
     }
 
     /// The matched blocks may end inside of an image, which is computed as a whole: then the part of it in the last

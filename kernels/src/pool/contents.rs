@@ -12,6 +12,7 @@ use std::collections::HashMap;
 
 use super::block::BlockId;
 use super::extra_keys::ExtraKeys;
+use super::groups::{Group, Groups};
 use super::hash::{BlockHash, HashFunction};
 
 /// Id of a sequence, from 0.
@@ -40,9 +41,9 @@ struct Content {
     children: u32,
     /// The snapshot of the state after this content, also while it is written.
     snapshot: Option<SnapshotId>,
-    /// The blocks that hold it, the earliest cached first. Duplicates are kept: the block table of a running sequence
-    /// is never changed.
-    blocks: Vec<BlockId>,
+    /// The blocks of each group that hold it, the earliest cached first. Duplicates are kept: the block table of a
+    /// running sequence is never changed.
+    blocks: Groups<Vec<BlockId>>,
     /// The sequence for which it is in flight.
     in_flight_for: Option<SequenceId>,
 }
@@ -92,7 +93,7 @@ impl Contents {
             references: 1,
             children: 0,
             snapshot: None,
-            blocks: Vec::new(),
+            blocks: Groups::default(),
             in_flight_for: None,
         })
     }
@@ -158,20 +159,21 @@ impl Contents {
         }
         let content = self.slot_mut(id);
         (content.tokens, content.extra_keys) = (Box::default(), ExtraKeys::default());
-        content.blocks = Vec::new();
+        content.blocks = Groups::default();
         self.vacant.push(id);
     }
 
-    /// Records that `block` holds this content; that is a reference.
-    pub fn add_block(&mut self, id: ContentId, block: BlockId) {
+    /// Records that `block` of this group holds this content; that is a reference.
+    pub fn add_block(&mut self, group: Group, id: ContentId, block: BlockId) {
         let content = self.slot_mut(id);
-        content.blocks.push(block);
+        content.blocks[group].push(block);
         content.references += 1;
     }
 
-    /// Records that `block` no longer holds this content. Returns false and changes nothing if it did not.
-    pub fn remove_block(&mut self, id: ContentId, block: BlockId) -> bool {
-        let blocks = &mut self.slot_mut(id).blocks;
+    /// Records that `block` of this group no longer holds this content. Returns false and changes nothing if it did
+    /// not.
+    pub fn remove_block(&mut self, group: Group, id: ContentId, block: BlockId) -> bool {
+        let blocks = &mut self.slot_mut(id).blocks[group];
         let Some(place) = blocks.iter().position(|other| *other == block) else {
             return false;
         };
@@ -180,9 +182,9 @@ impl Contents {
         true
     }
 
-    /// Returns the blocks that hold this content, the earliest cached first.
-    pub fn blocks(&self, id: ContentId) -> &[BlockId] {
-        &self.slot(id).blocks
+    /// Returns the blocks of this group that hold this content, the earliest cached first.
+    pub fn blocks(&self, group: Group, id: ContentId) -> &[BlockId] {
+        &self.slot(id).blocks[group]
     }
 
     /// Returns the number of contents whose parent this is. If there are several, prompts branch after it.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::groups::Group;
 use super::hash::BlockHash;
 
 /// Kind of an event. The values are part of the C ABI (`enum espalier_pool_event_kind`).
@@ -34,6 +35,8 @@ pub struct Event {
     pub has_parent: u32,
     /// `Stored`: 1 if the KV depends on adapters. Else 0.
     pub has_adapters: u32,
+    /// `Stored`, `Removed`: the [`Group`] of the block as an integer. Else 0.
+    pub group: u32,
     /// The hash of the block and all before it; zeros for `Cleared`.
     pub hash: BlockHash,
     /// The hash of the block before it, zeros if there is none.
@@ -51,6 +54,7 @@ impl Event {
             token_count: 0,
             has_parent: 0,
             has_adapters: 0,
+            group: Group::Full as u32,
             hash: BlockHash::default(),
             parent: BlockHash::default(),
         }

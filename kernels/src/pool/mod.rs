@@ -5,10 +5,12 @@
 //! * [`requests`]: the request of a sequence, with its in-flight blocks
 //! * [`block_pool`]: the blocks: free, held, cached
 //! * [`free_queue`]: the order in which free blocks are allocated
+//! * [`groups`]: groups of layers: those that attend to all tokens, and those with a sliding window
 //! * [`contents`]: the contents of blocks; verified token by token, found by hash
 //! * [`hash`], [`extra_keys`]: the hash of a block and its inputs
 //! * [`snapshots`]: snapshots of states: budget, eviction, stages
 //! * [`boundaries`]: the boundaries at which a prompt can be matched, and those at which a snapshot is worth its bytes
+//! * [`windows`]: sliding windows: the blocks that a sequence still needs, and those that are kept behind it
 //! * [`capacity`]: the scheduler's view of the pool
 //! * [`events`], [`statistics`]: events, counters and gauges
 
@@ -20,6 +22,7 @@ pub mod contents;
 pub mod events;
 pub mod extra_keys;
 pub mod free_queue;
+pub mod groups;
 pub mod hash;
 #[expect(clippy::module_inception, reason = "the pool is what the module is for")]
 pub mod pool;
@@ -27,3 +30,4 @@ pub mod requests;
 pub mod sequences;
 pub mod snapshots;
 pub mod statistics;
+pub mod windows;

@@ -21,6 +21,7 @@ use super::block_pool::BlockPool;
 use super::contents::{ContentId, SequenceId};
 use super::events::{Event, Events};
 use super::extra_keys::RequestKeys;
+use super::groups::{Group, Groups};
 use super::hash::{HashFunction, sha256};
 use super::requests::Request;
 use super::sequences::{BlockSpan, BlockTable};
@@ -31,7 +32,7 @@ use super::statistics::Statistics;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PoolOptions {
-    /// Number of blocks; at least 1, and fewer than 2^31 cells in all.
+    /// Number of blocks of the layers that attend to all tokens; at least 1, and fewer than 2^31 cells in all.
     pub block_count: u32,
     /// Cells per block: a power of two, 1 to 4096.
     pub block_size: u32,
@@ -39,28 +40,57 @@ pub struct PoolOptions {
     pub sequence_count: u32,
     /// Capacity of the event queue; 0 records no events.
     pub event_capacity: u32,
-    /// Parts of a sequence's memory, [`PoolOptions::CELLS`] and [`PoolOptions::STATE`]; 0: cells only.
+    /// Parts of a sequence's memory: [`PoolOptions::CELLS`], [`PoolOptions::WINDOW`], [`PoolOptions::STATE`]; 0: cells
+    /// only.
     pub parts: u32,
     /// Distance in tokens of the snapshots for which there is no better reason; 0: none of them are taken.
     pub snapshot_interval: u32,
     /// Budget of all snapshots together, in bytes; 0: none are taken.
     pub snapshot_bytes: u64,
+    /// Size of the sliding window in tokens: a token attends to itself and the `window - 1` before it. 0 exactly if
+    /// `parts` has no window.
+    pub window: u32,
+    /// Number of blocks of the layers with a window: at least [`PoolOptions::window_blocks`] for each sequence, and
+    /// fewer than 2^31 cells in all. To be added: the blocks of one batch, and those whose content is to be kept. 0
+    /// exactly if `parts` has no window.
+    pub window_block_count: u32,
 }
 
 impl PoolOptions {
     /// One cell for each token (`ESPALIER_POOL_PART_CELLS`).
     pub const CELLS: u32 = 1;
+    /// One cell for each of the last tokens of a sequence (`ESPALIER_POOL_PART_WINDOW`): a prompt is matched only at a
+    /// boundary with the cells of the window before it.
+    pub const WINDOW: u32 = 2;
     /// One state for each sequence (`ESPALIER_POOL_PART_STATE`): a prompt is matched only where a snapshot of it
     /// exists.
     pub const STATE: u32 = 4;
 
+    /// Returns the number of blocks of the layers with a window that a sequence holds between two batches, and to
+    /// compute one more token: the window need not begin with a block, and the newest block is partly filled.
+    pub fn window_blocks(&self) -> u64 {
+        u64::from(self.window.div_ceil(self.block_size)) + 2
+    }
+
     fn are_valid(&self) -> bool {
         let cells = u64::from(self.block_count) * u64::from(self.block_size);
+        let parts = PoolOptions::CELLS | PoolOptions::WINDOW | PoolOptions::STATE;
         self.block_size.is_power_of_two()
             && self.block_size <= 4096
             && (1..1 << 31).contains(&cells)
             && (1..=65536).contains(&self.sequence_count)
-            && self.parts & !(PoolOptions::CELLS | PoolOptions::STATE) == 0
+            && self.parts & !parts == 0
+            && self.window_is_valid()
+    }
+
+    fn window_is_valid(&self) -> bool {
+        if self.parts & PoolOptions::WINDOW == 0 {
+            return self.window == 0 && self.window_block_count == 0;
+        }
+        let blocks = u64::from(self.window_block_count);
+        self.window > 0
+            && blocks >= u64::from(self.sequence_count) * self.window_blocks()
+            && blocks * u64::from(self.block_size) < 1 << 31
     }
 }
 
@@ -96,6 +126,8 @@ pub enum Next {
 pub struct PrefixMatch {
     /// The cached blocks that this call matched, in the order of the prompt.
     pub blocks: Vec<BlockId>,
+    /// The cached blocks of the layers with a window that this call matched, in the order of the prompt.
+    pub window_blocks: Vec<BlockId>,
     /// The state after them, if the pool has one and this call matched any. The caller restores it before the sequence
     /// computes, and reports it to [`Pool::restored`].
     pub snapshot: Option<SnapshotId>,
@@ -107,11 +139,13 @@ pub struct PrefixMatch {
 #[derive(Clone, Debug)]
 pub struct Pool {
     pub(super) blocks: BlockPool,
-    tables: Vec<BlockTable>,
+    pub(super) tables: Groups<Vec<BlockTable>>,
     pub(super) requests: Vec<Option<Request>>,
     pub(super) snapshots: Snapshots,
     /// Whether a sequence has a state besides its cells.
     has_state: bool,
+    /// Size of the sliding window in tokens; 0: there is none.
+    window: u64,
     /// Distance in blocks of the snapshots at regular intervals; 0: none.
     snapshot_interval: usize,
     /// Reused allocation: the result of the last reserve.
@@ -135,14 +169,17 @@ impl Pool {
             return Err(Refusal::Invalid);
         }
         let events = Events::new(options.event_capacity);
-        let blocks = BlockPool::new(options.block_count, options.block_size, events, hash);
+        let block_counts = Groups::new(options.block_count, options.window_block_count);
+        let blocks = BlockPool::new(block_counts, options.block_size, events, hash);
         let sequences = options.sequence_count as usize;
+        let tables = || vec![BlockTable::default(); sequences];
         Ok(Pool {
             blocks: blocks.ok_or(Refusal::Short)?,
-            tables: vec![BlockTable::default(); sequences],
+            tables: Groups::new(tables(), tables()),
             requests: vec![None; sequences],
             snapshots: Snapshots::new(options.snapshot_bytes),
             has_state: options.parts & PoolOptions::STATE != 0,
+            window: u64::from(options.window),
             snapshot_interval: (options.snapshot_interval / options.block_size) as usize,
             reservation: Reservation::default(),
             missing: Vec::new(),
@@ -157,16 +194,28 @@ impl Pool {
     /// [`Refusal::Short`]: not enough free blocks. [`Refusal::Invalid`]: an unknown sequence, a negative position, a
     /// position that occurs twice in a sequence (both would get one cell), lists of different length.
     pub fn reserve(&mut self, sequences: &[i32], positions: &[i32]) -> Result<&Reservation, Refusal> {
-        if sequences.len() != positions.len() {
+        self.reserve_in(Group::Full, sequences, positions)
+    }
+
+    /// The same for the layers of one group. Each of them needs cells for a token before it is computed.
+    ///
+    /// Errors as for [`Pool::reserve`]; [`Refusal::Invalid`] also for a group that the pool does not have.
+    pub fn reserve_in(
+        &mut self,
+        group: Group,
+        sequences: &[i32],
+        positions: &[i32],
+    ) -> Result<&Reservation, Refusal> {
+        if sequences.len() != positions.len() || !self.has_group(group) {
             return Err(Refusal::Invalid);
         }
         self.refuse_repeated(sequences, positions)?;
-        self.find_missing(sequences, positions)?;
-        if self.missing.len() > self.blocks.free_count() as usize {
+        self.find_missing(group, sequences, positions)?;
+        if self.missing.len() > self.blocks.free_count(group) as usize {
             self.blocks.counters.refused_reserves += 1;
             return Err(Refusal::Short);
         }
-        self.place(sequences, positions)?;
+        self.place(group, sequences, positions)?;
         Ok(&self.reservation)
     }
 
@@ -179,12 +228,12 @@ impl Pool {
     }
 
     /// Counts the blocks to allocate before any is allocated.
-    fn find_missing(&mut self, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
+    fn find_missing(&mut self, group: Group, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
         self.missing.clear();
         for (sequence, position) in sequences.iter().zip(positions) {
             let place = self.place_of(*sequence, *position)?;
             // Neighbours in a batch are neighbours in a block: most repeats are caught here.
-            if self.missing.last() != Some(&place) && self.writable_block(place).is_none() {
+            if self.missing.last() != Some(&place) && self.writable_block(group, place).is_none() {
                 self.missing.push(place);
             }
         }
@@ -193,14 +242,14 @@ impl Pool {
         Ok(())
     }
 
-    fn place(&mut self, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
+    fn place(&mut self, group: Group, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
         self.reservation.cells.clear();
         self.reservation.fresh_blocks.clear();
         for (sequence, position) in sequences.iter().zip(positions) {
             let place = self.place_of(*sequence, *position)?;
-            let block = match self.writable_block(place) {
+            let block = match self.writable_block(group, place) {
                 Some(block) => block,
-                None => self.take_for(place)?,
+                None => self.take_for(group, place)?,
             };
             let offset = *position as u32 & (self.block_size() - 1);
             self.reservation.cells.push(block.first_cell(self.block_size()) + offset);
@@ -211,18 +260,18 @@ impl Pool {
         Ok(())
     }
 
-    fn take_for(&mut self, (sequence, index): (SequenceId, u32)) -> Result<BlockId, Refusal> {
-        let block = self.blocks.take().ok_or(Refusal::Short)?;
-        if self.tables[sequence.0 as usize].add_own(index, block) {
+    fn take_for(&mut self, group: Group, (sequence, index): (SequenceId, u32)) -> Result<BlockId, Refusal> {
+        let block = self.blocks.take(group).ok_or(Refusal::Short)?;
+        if self.tables[group][sequence.0 as usize].add_own(index, block) {
             // Several blocks lie at this index now, so none of them will be cached.
-            self.cancel_in_flight(sequence, index);
+            self.cancel_in_flight(group, sequence, index);
         }
         self.reservation.fresh_blocks.push(block);
         Ok(block)
     }
 
-    fn writable_block(&self, (sequence, index): (SequenceId, u32)) -> Option<BlockId> {
-        self.tables[sequence.0 as usize].writable_block(index)
+    fn writable_block(&self, group: Group, (sequence, index): (SequenceId, u32)) -> Option<BlockId> {
+        self.tables[group][sequence.0 as usize].writable_block(index)
     }
 
     fn place_of(&self, sequence: i32, position: i32) -> Result<(SequenceId, u32), Refusal> {
@@ -235,27 +284,41 @@ impl Pool {
     ///
     /// [`Refusal::Invalid`]: an unknown sequence.
     pub fn share(&mut self, from: i32, to: i32, first: i32, end: i32) -> Result<(), Refusal> {
-        let (from, to) = (self.sequence(from)?, self.sequence(to)?);
+        self.share_in(Group::Full, from, to, first, end)
+    }
+
+    /// The same for the layers of one group.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence, or a group that the pool does not have.
+    pub fn share_in(
+        &mut self,
+        group: Group,
+        from: i32,
+        to: i32,
+        first: i32,
+        end: i32,
+    ) -> Result<(), Refusal> {
+        let (from, to) = (self.sequence_in(group, from)?, self.sequence_in(group, to)?);
         let span = BlockSpan::of(first, end, self.block_size());
         if from == to {
             return Ok(());
         }
-        for index in self.tables[from.0 as usize].indexes(span.touched) {
-            let entry = self.tables[from.0 as usize].entry(index);
+        for index in self.tables[group][from.0 as usize].indexes(span.touched) {
+            let entry = self.tables[group][from.0 as usize].entry(index);
             let blocks: Vec<BlockId> = entry.map(|entry| entry.blocks().collect()).unwrap_or_default();
             for block in blocks {
-                self.share_block(to, index, block);
+                self.share_block(group, to, index, block);
             }
         }
         Ok(())
     }
 
-    fn share_block(&mut self, to: SequenceId, index: u32, block: BlockId) {
-        if !self.tables[to.0 as usize].add_read_only(index, block) {
+    fn share_block(&mut self, group: Group, to: SequenceId, index: u32, block: BlockId) {
+        if !self.tables[group][to.0 as usize].add_read_only(index, block) {
             return;
         }
-        self.blocks.hold(block);
-        self.cancel_in_flight(to, index);
+        self.blocks.hold(group, block);
+        self.cancel_in_flight(group, to, index);
         if let Some(request) = &mut self.requests[to.0 as usize] {
             request.has_begun_to_compute = true;
         }
@@ -267,35 +330,48 @@ impl Pool {
     ///
     /// [`Refusal::Invalid`]: an unknown sequence.
     pub fn remove(&mut self, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
-        let sequence = self.sequence(sequence)?;
+        self.remove_in(Group::Full, sequence, first, end)
+    }
+
+    /// The same for the layers of one group. The caller removes the same positions from each group, in any order; only
+    /// [`Pool::slide`] removes some from one alone.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence, or a group that the pool does not have.
+    pub fn remove_in(&mut self, group: Group, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
+        let sequence = self.sequence_in(group, sequence)?;
         let span = BlockSpan::of(first, end, self.block_size());
-        let released = self.tables[sequence.0 as usize].remove(span.whole.clone());
-        self.blocks.release(&released);
-        for index in self.tables[sequence.0 as usize].indexes(span.touched.clone()) {
-            self.seal_if_others_read(sequence, index);
+        let released = self.tables[group][sequence.0 as usize].remove(span.whole.clone());
+        self.blocks.release(group, &released);
+        for index in self.tables[group][sequence.0 as usize].indexes(span.touched.clone()) {
+            self.seal_if_others_read(group, sequence, index);
         }
-        self.note_removal(sequence, &span);
+        self.note_removal(group, sequence, &span);
         Ok(())
     }
 
     /// Tokens written at a position that was removed must not appear in a block that another sequence reads or may
     /// match.
-    fn seal_if_others_read(&mut self, sequence: SequenceId, index: u32) {
-        let Some(block) = self.writable_block((sequence, index)) else { return };
-        if self.blocks.holders(block) > 1 || self.blocks.content(block).is_some() {
-            self.tables[sequence.0 as usize].seal(index);
-            self.cancel_in_flight(sequence, index);
+    fn seal_if_others_read(&mut self, group: Group, sequence: SequenceId, index: u32) {
+        let Some(block) = self.writable_block(group, (sequence, index)) else { return };
+        if self.blocks.holders(group, block) > 1 || self.blocks.content(group, block).is_some() {
+            self.tables[group][sequence.0 as usize].seal(index);
+            self.cancel_in_flight(group, sequence, index);
         }
     }
 
-    fn note_removal(&mut self, sequence: SequenceId, span: &BlockSpan) {
-        let table = &self.tables[sequence.0 as usize];
+    /// A request follows its tokens in the layers that attend to all of them: those behind a window are removed early.
+    fn note_removal(&mut self, group: Group, sequence: SequenceId, span: &BlockSpan) {
+        let table = &self.tables[Group::Full][sequence.0 as usize];
+        let window = &self.tables[Group::Window][sequence.0 as usize];
         let Some(request) = &mut self.requests[sequence.0 as usize] else { return };
         if span.touched.is_empty() {
             return;
         }
-        request.forget_from(span.touched.start as usize, &mut self.blocks.contents);
-        if !request.has_begun_to_compute || !table.holds_only_matched(request.matched) {
+        if group == Group::Full {
+            request.forget_from(span.touched.start as usize, &mut self.blocks.contents);
+        }
+        let has_only_matched = table.holds_only_matched(request.matched) && window.is_read_only();
+        if !request.has_begun_to_compute || !has_only_matched {
             return;
         }
         request.has_begun_to_compute = false;
@@ -308,7 +384,7 @@ impl Pool {
 
     /// Removes all sequences, requests, cached blocks and snapshots. Also resets a pool whose state is inconsistent.
     pub fn clear(&mut self) {
-        self.tables.fill_with(BlockTable::default);
+        Group::ALL.into_iter().for_each(|group| self.tables[group].fill_with(BlockTable::default));
         self.requests.fill_with(|| None);
         self.snapshots = self.snapshots.restarted();
         self.blocks.reset();
@@ -321,7 +397,7 @@ impl Pool {
     /// or are not sorted.
     pub fn begin(&mut self, sequence: i32, prompt: &[i32], keys: RequestKeys) -> Result<(), Refusal> {
         let known = self.sequence(sequence)?;
-        match self.tables[known.0 as usize].is_empty() {
+        match self.tables[Group::Full][known.0 as usize].is_empty() {
             true => self.resume(sequence, 0, prompt, keys),
             false => Err(Refusal::Invalid),
         }
@@ -331,8 +407,8 @@ impl Pool {
     /// the rest. No cached blocks are matched; other requests can match the blocks that it computes from there on. An
     /// earlier request of the sequence ends.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, or extras that overlap or are
-    /// not sorted.
+    /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, with the window before the next
+    /// token, or extras that overlap or are not sorted.
     pub fn resume(
         &mut self,
         sequence: i32,
@@ -342,7 +418,9 @@ impl Pool {
     ) -> Result<(), Refusal> {
         let sequence = self.sequence(sequence)?;
         let blocks = held.div_ceil(self.block_size() as usize);
-        if self.tables[sequence.0 as usize].len() != blocks || held > prompt.len() || !keys.are_valid() {
+        let holds_it = self.tables[Group::Full][sequence.0 as usize].len() == blocks
+            && self.holds_window(sequence, held as u64);
+        if !holds_it || held > prompt.len() || !keys.are_valid() {
             return Err(Refusal::Invalid);
         }
         self.end_request(sequence);
@@ -366,9 +444,11 @@ impl Pool {
     }
 
     /// Matches the cached blocks that come next in the prompt, adds them to the sequence, and returns its next step. If
-    /// the pool has a state, the blocks end where a snapshot exists.
+    /// the pool has a state, the blocks end where a snapshot exists; if it has windows, where the blocks of the window
+    /// are cached too.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, one without a request, or one that holds anything but matched blocks.
+    /// [`Refusal::Invalid`]: an unknown sequence, one without a request, or one that holds anything but matched blocks
+    /// and the window before their end.
     pub fn match_prefix(&mut self, sequence: i32) -> Result<PrefixMatch, Refusal> {
         self.match_up_to(sequence, u64::MAX)
     }
@@ -378,17 +458,20 @@ impl Pool {
     /// [`Refusal::Invalid`]: as for [`Pool::match_prefix`].
     pub fn match_up_to(&mut self, sequence: i32, tokens: u64) -> Result<PrefixMatch, Refusal> {
         let sequence = self.sequence(sequence)?;
-        let held = self.tables[sequence.0 as usize].len();
+        let held = self.tables[Group::Full][sequence.0 as usize].len();
         let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
-        if request.has_begun_to_compute || request.matched != held {
+        let window_is_held = self.holds_window(sequence, self.tokens_in(held));
+        if request.has_begun_to_compute || request.matched != held || !window_is_held {
             return Err(Refusal::Invalid);
         }
         let boundary = self.match_boundary(request, tokens);
         let blocks = (held..boundary.blocks()).map_while(|_| self.match_next_block(sequence)).collect();
+        let window_blocks = self.match_window(sequence, boundary.blocks());
         if let Some(snapshot) = boundary.snapshot() {
             self.begin_restoring(sequence, snapshot);
         }
-        Ok(PrefixMatch { blocks, snapshot: boundary.snapshot(), next: self.decide_next(sequence)? })
+        let next = self.decide_next(sequence)?;
+        Ok(PrefixMatch { blocks, window_blocks, snapshot: boundary.snapshot(), next })
     }
 
     fn match_next_block(&mut self, sequence: SequenceId) -> Option<BlockId> {
@@ -399,13 +482,13 @@ impl Pool {
 
     fn next_cached_block(&self, sequence: SequenceId) -> Option<BlockId> {
         let next = self.requests[sequence.0 as usize].as_ref()?.next_to_match()?;
-        self.blocks.contents.blocks(next).first().copied()
+        self.blocks.contents.blocks(Group::Full, next).first().copied()
     }
 
     fn add_matched_block(&mut self, sequence: SequenceId, block: BlockId) {
         let Some(request) = &mut self.requests[sequence.0 as usize] else { return };
-        self.blocks.hold(block);
-        self.tables[sequence.0 as usize].add_read_only(request.matched as u32, block);
+        self.blocks.hold(Group::Full, block);
+        self.tables[Group::Full][sequence.0 as usize].add_read_only(request.matched as u32, block);
         request.matched += 1;
     }
 
@@ -428,10 +511,23 @@ impl Pool {
     /// [`Refusal::Invalid`]: an unknown sequence, one without a request, one that holds nothing at
     /// the index of a full block, or tokens that are not those of the request.
     pub fn cache(&mut self, sequence: i32, tokens: &[i32]) -> Result<Vec<BlockId>, Refusal> {
+        let mut cached = self.cache_in_groups(sequence, tokens)?;
+        Ok(std::mem::take(&mut cached[Group::Full]))
+    }
+
+    /// The same, and returns the blocks of each group. In the layers with a window, blocks that were removed before
+    /// they were cached are left out.
+    ///
+    /// [`Refusal::Invalid`]: as for [`Pool::cache`].
+    pub fn cache_in_groups(
+        &mut self,
+        sequence: i32,
+        tokens: &[i32],
+    ) -> Result<Groups<Vec<BlockId>>, Refusal> {
         let sequence = self.sequence(sequence)?;
         let full = tokens.len() / self.block_size() as usize;
         let request = self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?;
-        let table = &self.tables[sequence.0 as usize];
+        let table = &self.tables[Group::Full][sequence.0 as usize];
         let holds_all = (request.settled..full).all(|index| table.entry(index as u32).is_some());
         if !request.agrees_with(tokens) || !holds_all {
             return Err(Refusal::Invalid);
@@ -439,15 +535,23 @@ impl Pool {
         request.learn(tokens, &mut self.blocks.contents);
         let unsettled = request.settled..full;
         request.settled = request.settled.max(full);
-        Ok(unsettled.filter_map(|index| self.cache_block(sequence, index)).collect())
+        let of_window = self.tables[Group::Window][sequence.0 as usize]
+            .indexes(unsettled.start as u32..unsettled.end as u32)
+            .into_iter()
+            .filter_map(|index| self.cache_block(Group::Window, sequence, index as usize))
+            .collect();
+        let all = unsettled.filter_map(|index| self.cache_block(Group::Full, sequence, index)).collect();
+        Ok(Groups::new(all, of_window))
     }
 
-    fn cache_block(&mut self, sequence: SequenceId, index: usize) -> Option<BlockId> {
+    fn cache_block(&mut self, group: Group, sequence: SequenceId, index: usize) -> Option<BlockId> {
         let content = self.content_of(sequence, index)?;
-        self.blocks.contents.end_in_flight(content, sequence);
-        let table = &mut self.tables[sequence.0 as usize];
+        if group == Group::Full {
+            self.blocks.contents.end_in_flight(content, sequence);
+        }
+        let table = &mut self.tables[group][sequence.0 as usize];
         let block = table.entry(index as u32)?.own_single_block()?;
-        if !self.blocks.cache(block, content, index as u32) {
+        if !self.blocks.cache(group, block, content, index as u32) {
             return None;
         }
         // Others may read it from here on.
@@ -455,12 +559,13 @@ impl Pool {
         Some(block)
     }
 
-    fn content_of(&self, sequence: SequenceId, index: usize) -> Option<ContentId> {
+    pub(super) fn content_of(&self, sequence: SequenceId, index: usize) -> Option<ContentId> {
         self.requests[sequence.0 as usize].as_ref()?.content(index)
     }
 
-    fn cancel_in_flight(&mut self, sequence: SequenceId, index: u32) {
-        if let Some(request) = &self.requests[sequence.0 as usize] {
+    /// A block that cannot be cached in the layers with a window still can in the others, and is in flight until then.
+    fn cancel_in_flight(&mut self, group: Group, sequence: SequenceId, index: u32) {
+        if let Some(request) = self.requests[sequence.0 as usize].as_ref().filter(|_| group == Group::Full) {
             request.end_in_flight(index as usize, sequence, &mut self.blocks.contents);
         }
     }
@@ -519,14 +624,34 @@ impl Pool {
         self.has_state
     }
 
+    /// Returns whether the pool has layers with a sliding window.
+    pub fn has_window(&self) -> bool {
+        self.window > 0
+    }
+
+    /// Returns the size of the sliding window in tokens; 0: there is none.
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// Returns whether the pool has blocks of this group.
+    pub fn has_group(&self, group: Group) -> bool {
+        group == Group::Full || self.has_window()
+    }
+
     /// Returns the distance in blocks of the snapshots at regular intervals; 0: none are taken.
     pub fn snapshot_interval(&self) -> usize {
         self.snapshot_interval
     }
 
-    /// Returns the block table of a sequence, read-only.
+    /// Returns the block table of a sequence in the layers that attend to all tokens, read-only.
     pub fn table(&self, sequence: i32) -> Option<&BlockTable> {
-        self.tables.get(usize::try_from(sequence).ok()?)
+        self.table_in(Group::Full, sequence)
+    }
+
+    /// Returns the block table of a sequence in one group, read-only.
+    pub fn table_in(&self, group: Group, sequence: i32) -> Option<&BlockTable> {
+        self.tables[group].get(usize::try_from(sequence).ok()?)
     }
 
     /// Returns the request of a sequence, read-only.
@@ -534,8 +659,18 @@ impl Pool {
         self.requests.get(usize::try_from(sequence).ok()?)?.as_ref()
     }
 
-    fn sequence(&self, number: i32) -> Result<SequenceId, Refusal> {
+    /// Returns the number of tokens in this number of blocks.
+    pub(super) fn tokens_in(&self, blocks: usize) -> u64 {
+        blocks as u64 * u64::from(self.block_size())
+    }
+
+    pub(super) fn sequence(&self, number: i32) -> Result<SequenceId, Refusal> {
         let number = u32::try_from(number).map_err(|_| Refusal::Invalid)?;
-        if (number as usize) < self.tables.len() { Ok(SequenceId(number)) } else { Err(Refusal::Invalid) }
+        if (number as usize) < self.requests.len() { Ok(SequenceId(number)) } else { Err(Refusal::Invalid) }
+    }
+
+    pub(super) fn sequence_in(&self, group: Group, number: i32) -> Result<SequenceId, Refusal> {
+        let sequence = self.sequence(number)?;
+        if self.has_group(group) { Ok(sequence) } else { Err(Refusal::Invalid) }
     }
 }

@@ -43,7 +43,7 @@ impl Entry {
     }
 }
 
-/// The block table of one sequence: an entry for each block index, which is position / block size. Sparse, because
+/// The block table of one sequence in one group: an entry for each block index, which is position / block size. Sparse, because
 /// positions may begin anywhere and have gaps.
 #[derive(Clone, Debug, Default)]
 pub struct BlockTable {
@@ -63,8 +63,18 @@ impl BlockTable {
 
     /// Returns whether it holds exactly the `matched` first blocks of a prompt, each alone at its index.
     pub fn holds_only_matched(&self, matched: usize) -> bool {
-        let is_matched = |entry: &Entry| entry.earlier.is_empty() && !entry.is_writable;
-        self.len() == matched && self.entries.values().all(is_matched)
+        self.len() == matched && self.is_read_only()
+    }
+
+    /// Returns whether each index has one block, which the sequence does not write to.
+    pub fn is_read_only(&self) -> bool {
+        self.entries.values().all(|entry| entry.earlier.is_empty() && !entry.is_writable)
+    }
+
+    /// Returns whether it has blocks at all of these indexes, and none behind them.
+    pub fn ends_with(&self, indexes: Range<u32>) -> bool {
+        let end = self.entries.last_key_value().map_or(0, |(index, _)| index + 1);
+        end <= indexes.end && self.indexes(indexes.clone()).len() == indexes.len()
     }
 
     /// Returns the entry at this block index.

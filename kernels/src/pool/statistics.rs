@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Statistics {
-    /// Number of blocks.
+    /// Number of blocks of the layers without a window; the same for the gauges below.
     pub block_count: u64,
     /// Number of cells in a block.
     pub block_size: u64,
@@ -16,9 +16,9 @@ pub struct Statistics {
     pub blocks_empty: u64,
     /// High-water mark of used blocks.
     pub blocks_used_peak: u64,
-    /// Number of blocks that were cached.
+    /// Number of blocks that were cached, in all groups.
     pub cached_blocks: u64,
-    /// Number of cached blocks that were evicted.
+    /// Number of cached blocks that were evicted, in all groups.
     pub evicted_blocks: u64,
     /// Number of reserves refused because of too few free blocks.
     pub refused_reserves: u64,
@@ -34,4 +34,12 @@ pub struct Statistics {
     pub evicted_snapshots: u64,
     /// Number of snapshots that were not taken because the budget had no bytes left for them.
     pub refused_snapshots: u64,
+    /// Number of blocks of the layers with a window; 0 if there are none.
+    pub window_block_count: u64,
+    /// Blocks of them that a sequence holds.
+    pub window_blocks_used: u64,
+    /// Free blocks of them with cached content (evictable).
+    pub window_blocks_evictable: u64,
+    /// High-water mark of used blocks of them.
+    pub window_blocks_used_peak: u64,
 }

@@ -5,6 +5,7 @@ use espalier_kernels::pool::block_pool::BlockPool;
 use espalier_kernels::pool::contents::{Contents, SequenceId};
 use espalier_kernels::pool::events::Events;
 use espalier_kernels::pool::extra_keys::ExtraKeys;
+use espalier_kernels::pool::groups::{Group, Groups};
 use espalier_kernels::pool::hash::{BlockHash, sha256};
 use espalier_kernels::pool::snapshots::SnapshotId;
 
@@ -91,15 +92,16 @@ fn a_content_has_one_snapshot_and_lives_as_long_as_that() {
 
 #[test]
 fn a_block_is_cached_at_most_once_until_it_is_allocated_again() {
-    let mut blocks = BlockPool::new(1, 16, Events::new(0), sha256).expect("there is enough memory");
+    let mut blocks =
+        BlockPool::new(Groups::new(1, 0), 16, Events::new(0), sha256).expect("there is enough memory");
     let [one, other] = [1, 2].map(|token| blocks.contents.refer(None, &[token; 16], ExtraKeys::default()));
-    assert_eq!(blocks.take(), Some(BlockId(1)));
-    assert!(blocks.cache(BlockId(1), one, 0));
-    assert!(!blocks.cache(BlockId(1), other, 0));
-    assert_eq!((blocks.content(BlockId(1)), blocks.counters.cached_blocks), (Some(one), 1));
-    blocks.release(&[BlockId(1)]);
-    assert_eq!(blocks.take(), Some(BlockId(1)));
-    assert!(blocks.cache(BlockId(1), other, 0));
-    assert_eq!(blocks.contents.blocks(one), []);
-    assert_eq!(blocks.take(), None);
+    assert_eq!(blocks.take(Group::Full), Some(BlockId(1)));
+    assert!(blocks.cache(Group::Full, BlockId(1), one, 0));
+    assert!(!blocks.cache(Group::Full, BlockId(1), other, 0));
+    assert_eq!((blocks.content(Group::Full, BlockId(1)), blocks.counters.cached_blocks), (Some(one), 1));
+    blocks.release(Group::Full, &[BlockId(1)]);
+    assert_eq!(blocks.take(Group::Full), Some(BlockId(1)));
+    assert!(blocks.cache(Group::Full, BlockId(1), other, 0));
+    assert_eq!(blocks.contents.blocks(Group::Full, one), []);
+    assert_eq!(blocks.take(Group::Full), None);
 }

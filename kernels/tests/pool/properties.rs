@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use espalier_kernels::pool::block::BlockId;
 use espalier_kernels::pool::contents::ContentId;
 use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::hash::{BlockHash, sha256};
 use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, PrefixMatch, Refusal};
 use espalier_kernels::pool::snapshots::{NoSnapshot, Reason, SnapshotId};
@@ -166,6 +167,7 @@ impl Model {
             parts: PoolOptions::CELLS | if has_state { PoolOptions::STATE } else { 0 },
             snapshot_interval: 2 * BLOCK_SIZE as u32,
             snapshot_bytes: BUDGET,
+            ..PoolOptions::default()
         };
         let hash = if collide { always_the_same } else { sha256 };
         Model {
@@ -356,7 +358,7 @@ impl Model {
             return;
         }
         assert_eq!(self.writers[&block], sequence, "{block:?} has two writers");
-        assert_eq!(self.pool.blocks().content(block), None, "{block:?} was cached");
+        assert_eq!(self.pool.blocks().content(Group::Full, block), None, "{block:?} was cached");
         for (other, reader) in (0..).zip(&self.readers) {
             let reads = reader.cells.contains(&(position, cell));
             assert!(other == sequence || !reads, "{other} reads cell {cell}");
@@ -419,7 +421,7 @@ impl Model {
 
     /// All state that a refusal must not change; only its counter does.
     fn snapshot(&self) -> Snapshot {
-        let blocks = (1..=BLOCK_COUNT).map(|block| self.pool.blocks().content(BlockId(block)));
+        let blocks = (1..=BLOCK_COUNT).map(|block| self.pool.blocks().content(Group::Full, BlockId(block)));
         let counted = Statistics {
             refused_reserves: 0,
             refused_matches: 0,
@@ -461,7 +463,8 @@ impl Model {
         let contents = &self.pool.blocks().contents;
         let requests = (0..SEQUENCES).filter_map(|sequence| self.pool.request(sequence));
         let of_requests = requests.flat_map(|request| (0..).map_while(move |index| request.content(index)));
-        let of_blocks = (1..=BLOCK_COUNT).filter_map(|block| self.pool.blocks().content(BlockId(block)));
+        let of_blocks =
+            (1..=BLOCK_COUNT).filter_map(|block| self.pool.blocks().content(Group::Full, BlockId(block)));
         let of_snapshots = self.pool.snapshots().ids().filter_map(|id| self.pool.snapshots().content(id));
         let mut references = BTreeMap::<ContentId, usize>::new();
         let mut children = BTreeMap::<ContentId, u32>::new();
@@ -513,7 +516,7 @@ impl Model {
         }
         for block in 1..=BLOCK_COUNT {
             let count = holders.get(&block).copied().unwrap_or(0);
-            assert_eq!(self.pool.blocks().holders(BlockId(block)), count, "block {block}");
+            assert_eq!(self.pool.blocks().holders(Group::Full, BlockId(block)), count, "block {block}");
             assert_eq!(free.contains(&block), count == 0, "block {block}");
         }
         let numbers = self.pool.statistics();
@@ -527,10 +530,10 @@ impl Model {
     fn check_contents(&mut self, step: &Step) {
         let all = (1..=BLOCK_COUNT).map(BlockId);
         let now: BTreeMap<BlockId, ContentId> =
-            all.filter_map(|block| Some((block, self.pool.blocks().content(block)?))).collect();
+            all.filter_map(|block| Some((block, self.pool.blocks().content(Group::Full, block)?))).collect();
         for (block, content) in &now {
-            assert!(self.pool.blocks().contents.blocks(*content).contains(block));
-            for mapped in self.pool.blocks().contents.blocks(*content) {
+            assert!(self.pool.blocks().contents.blocks(Group::Full, *content).contains(block));
+            for mapped in self.pool.blocks().contents.blocks(Group::Full, *content) {
                 assert_eq!(now.get(mapped), Some(content), "{mapped:?} is mapped and does not carry it");
             }
             let before = self.contents.get(block);

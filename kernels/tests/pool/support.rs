@@ -1,8 +1,10 @@
 //! Pools and requests for the tests, and results as plain integers.
 
 use espalier_kernels::pool::block::BlockId;
+use espalier_kernels::pool::contents::ContentId;
 use espalier_kernels::pool::events::Event;
 use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
+use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::hash::BlockHash;
 use espalier_kernels::pool::pool::{Pool, PoolOptions, PrefixMatch, Refusal};
 use espalier_kernels::pool::snapshots::{Reason, SnapshotId};
@@ -128,9 +130,18 @@ pub fn reserve(
     sequence: i32,
     positions: std::ops::Range<usize>,
 ) -> Result<Vec<u32>, Refusal> {
+    reserve_in(pool, Group::Full, sequence, positions)
+}
+
+pub fn reserve_in(
+    pool: &mut Pool,
+    group: Group,
+    sequence: i32,
+    positions: std::ops::Range<usize>,
+) -> Result<Vec<u32>, Refusal> {
     let sequences = vec![sequence; positions.len()];
     let positions: Vec<i32> = positions.map(|position| position as i32).collect();
-    Ok(numbers(&pool.reserve(&sequences, &positions)?.fresh_blocks))
+    Ok(numbers(&pool.reserve_in(group, &sequences, &positions)?.fresh_blocks))
 }
 
 pub fn begin(pool: &mut Pool, sequence: i32, prompt: &[i32], keys: RequestKeys) {
@@ -161,6 +172,88 @@ pub fn finish(pool: &mut Pool, sequence: i32) {
     assert_eq!(pool.remove(sequence, 0, -1), Ok(()));
 }
 
+/// Options of a pool that has `window_block_count` blocks for layers with a window of this number of tokens.
+pub fn options_with_window(block_count: u32, window: u32, window_block_count: u32) -> PoolOptions {
+    PoolOptions {
+        parts: PoolOptions::CELLS | PoolOptions::WINDOW,
+        window,
+        window_block_count,
+        ..options(block_count)
+    }
+}
+
+pub fn pool_with_window(block_count: u32, window: u32, window_block_count: u32) -> Pool {
+    Pool::new(options_with_window(block_count, window, window_block_count)).expect("the options are in range")
+}
+
+/// Computes these positions of a sequence in all layers and caches them; does not slide.
+pub fn compute(pool: &mut Pool, sequence: i32, text: &[i32], positions: std::ops::Range<usize>) {
+    for group in Group::ALL {
+        assert!(reserve_in(pool, group, sequence, positions.clone()).is_ok());
+    }
+    assert!(pool.cache(sequence, &text[..positions.end]).is_ok());
+}
+
+/// Computes the rest of a prompt in batches of this number of tokens, and slides after each.
+pub fn compute_in_batches(pool: &mut Pool, sequence: i32, prompt: &[i32], computed: usize, batch: usize) {
+    for first in (computed..prompt.len()).step_by(batch) {
+        let end = prompt.len().min(first + batch);
+        compute(pool, sequence, prompt, first..end);
+        assert!(pool.slide(sequence, end as u64).is_ok());
+    }
+}
+
+/// Processes a whole prompt in a pool with a window, in batches of one block. Returns the number of matched blocks.
+pub fn prefill_in_batches(pool: &mut Pool, sequence: i32, prompt: &[i32]) -> usize {
+    begin(pool, sequence, prompt, RequestKeys::default());
+    let hits = match_prefix(pool, sequence).blocks.len();
+    compute_in_batches(pool, sequence, prompt, hits * BLOCK_SIZE, BLOCK_SIZE);
+    hits
+}
+
+/// Ends the request: the sequence holds nothing afterwards in any group.
+pub fn finish_in_groups(pool: &mut Pool, sequence: i32) {
+    assert_eq!(pool.end(sequence), Ok(()));
+    for group in Group::ALL {
+        assert_eq!(pool.remove_in(group, sequence, 0, -1), Ok(()));
+    }
+}
+
+/// Returns the block indexes at which the sequence has blocks of the window.
+pub fn window_indexes(pool: &Pool, sequence: i32) -> Vec<u32> {
+    let table = pool.table_in(Group::Window, sequence).expect("the sequence is known");
+    table.entries().map(|(index, _)| index).collect()
+}
+
+/// Returns the block indexes of the sequence's prompt whose windowed layers are cached in one of these blocks.
+pub fn cached_in(pool: &Pool, sequence: i32, blocks: &[BlockId]) -> Vec<usize> {
+    let request = pool.request(sequence).expect("the sequence has a request");
+    let contents = (0..).map_while(|index| Some((index, request.content(index)?)));
+    let is_cached = |content: ContentId| {
+        pool.blocks().contents.blocks(Group::Window, content).iter().any(|block| blocks.contains(block))
+    };
+    contents.filter(|(_, content)| is_cached(*content)).map(|(index, _)| index).collect()
+}
+
+/// Returns the block indexes of a prompt whose windowed layers stay cached when all empty blocks are allocated. The
+/// sequence, which holds nothing, begins the prompt for that.
+pub fn kept_in_window(pool: &mut Pool, sequence: i32, prompt: &[i32]) -> Vec<usize> {
+    begin(pool, sequence, prompt, RequestKeys::default());
+    let blocks: Vec<BlockId> = pool.blocks().free_blocks(Group::Window).collect();
+    let is_empty = |block: &BlockId| pool.blocks().content(Group::Window, *block).is_none();
+    let behind_empty_ones = blocks.iter().rposition(is_empty).map_or(0, |last| last + 1);
+    cached_in(pool, sequence, &blocks[behind_empty_ones..])
+}
+
+/// Evicts this number of cached blocks of a group, in the order of eviction: the sequence, which holds nothing,
+/// allocates them after all empty ones, and frees them.
+pub fn evict(pool: &mut Pool, group: Group, sequence: i32, count: usize) {
+    let is_empty = |block: &BlockId| pool.blocks().content(group, *block).is_none();
+    let blocks = count + pool.blocks().free_blocks(group).filter(is_empty).count();
+    assert!(reserve_in(pool, group, sequence, 0..blocks * BLOCK_SIZE).is_ok());
+    assert_eq!(pool.remove_in(group, sequence, 0, -1), Ok(()));
+}
+
 /// Evicts every cached block: the sequence, which holds nothing, allocates all blocks and frees them.
 pub fn evict_all(pool: &mut Pool, sequence: i32) {
     let count = pool.statistics().block_count * pool.statistics().block_size;
@@ -175,15 +268,15 @@ pub fn held(pool: &Pool, sequence: i32) -> Vec<u32> {
 }
 
 pub fn free_order(pool: &Pool) -> Vec<u32> {
-    pool.blocks().free_blocks().map(|block| block.0).collect()
+    pool.blocks().free_blocks(Group::Full).map(|block| block.0).collect()
 }
 
 pub fn hash(pool: &Pool, block: u32) -> Option<BlockHash> {
-    pool.blocks().hash(BlockId(block))
+    pool.blocks().hash(Group::Full, BlockId(block))
 }
 
 pub fn holders(pool: &Pool, blocks: &[u32]) -> Vec<u32> {
-    blocks.iter().map(|block| pool.blocks().holders(BlockId(*block))).collect()
+    blocks.iter().map(|block| pool.blocks().holders(Group::Full, BlockId(*block))).collect()
 }
 
 pub fn events(pool: &mut Pool) -> Vec<Event> {

@@ -1,0 +1,52 @@
+//! Groups of layers, and a value for each of them.
+//!
+//! The caches of the layers of a group are placed alike: a token has the same cell in each of them. Each group has
+//! cells, blocks, a free list and block tables of its own. Contents and requests belong to all groups: the tokens of a
+//! sequence do not depend on the layer.
+
+use std::ops::{Index, IndexMut};
+
+/// A group of layers. The values are part of the C ABI (`enum espalier_pool_group`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Group {
+    /// Layers that attend to all tokens of a sequence. In a pool without windows it has all layers.
+    Full = 0,
+    /// Layers that attend to the last tokens of a sequence. Without windows it has no blocks.
+    Window = 1,
+}
+
+impl Group {
+    /// All groups, in the order of their values.
+    pub const ALL: [Group; 2] = [Group::Full, Group::Window];
+
+    /// Returns the group with this value.
+    pub fn from_number(number: u32) -> Option<Group> {
+        Group::ALL.get(number as usize).copied()
+    }
+}
+
+/// One value for each group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Groups<T>([T; 2]);
+
+impl<T> Groups<T> {
+    /// Creates the values of both groups.
+    pub const fn new(full: T, window: T) -> Groups<T> {
+        Groups([full, window])
+    }
+}
+
+impl<T> Index<Group> for Groups<T> {
+    type Output = T;
+
+    fn index(&self, group: Group) -> &T {
+        &self.0[group as usize]
+    }
+}
+
+impl<T> IndexMut<Group> for Groups<T> {
+    fn index_mut(&mut self, group: Group) -> &mut T {
+        &mut self.0[group as usize]
+    }
+}

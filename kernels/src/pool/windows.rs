@@ -1,0 +1,116 @@
+//! Sliding windows: the blocks of layers in which a token attends to itself and the `window - 1` tokens before it only.
+//!
+//! These layers have blocks and block tables of their own ([`Group::Window`]). As a sequence advances, the blocks behind
+//! its window are released ([`Pool::slide`]), so it holds a bounded number of them. Between two batches it has the
+//! window before its last boundary, not only before its last token: when it ends, a prompt that continues it can be
+//! matched there.
+//!
+//! A prompt can be matched at a boundary if the blocks of the window before it are cached. Of the blocks that a
+//! sequence releases while it advances, only those before a boundary at which another prompt is expected to continue
+//! are kept: before a stop (`boundaries.rs`) or the last boundary of the prompt. The others are allocated next, so that
+//! a long prompt does not evict what is used. They can be matched until then.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::block::BlockId;
+use super::contents::SequenceId;
+use super::groups::Group;
+use super::pool::{Pool, Refusal};
+use super::requests::Request;
+
+impl Pool {
+    /// Returns the block indexes of the positions before `tokens` that the token at position `tokens` attends to in the
+    /// layers with a window. Empty without a window.
+    pub fn window_before(&self, tokens: u64) -> Range<usize> {
+        if !self.has_window() {
+            return 0..0;
+        }
+        let size = u64::from(self.block_size());
+        let first = (tokens + 1).saturating_sub(self.window());
+        (first / size) as usize..tokens.div_ceil(size) as usize
+    }
+
+    /// Releases the blocks of the sequence in the layers with a window that lie before the window of the last boundary
+    /// of its first `computed` tokens. All of them are computed, and no batch is running: a token of an earlier part of
+    /// a batch may still attend to blocks that a later part does not need.
+    ///
+    /// Returns the first position of which the sequence still has cells. The caller removes the sequence from the cells
+    /// before it.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence, a pool without windows, or more tokens than a sequence can have.
+    pub fn slide(&mut self, sequence: i32, computed: u64) -> Result<u64, Refusal> {
+        let known = self.sequence_in(Group::Window, sequence)?;
+        let size = u64::from(self.block_size());
+        if computed > 1 << 31 {
+            return Err(Refusal::Invalid);
+        }
+        let first = self.window_before(computed - computed % size).start as u32;
+        let behind = self.tables[Group::Window][known.0 as usize].indexes(0..first);
+        if !behind.is_empty() {
+            self.release_behind(known, &behind);
+        }
+        Ok(u64::from(first) * size)
+    }
+
+    /// Releases the blocks at these indexes, the last one first.
+    fn release_behind(&mut self, sequence: SequenceId, indexes: &[u32]) {
+        let needed = self.expected_window_blocks(sequence);
+        let (mut kept, mut scratch) = (Vec::new(), Vec::new());
+        for index in indexes.iter().rev() {
+            let blocks = self.tables[Group::Window][sequence.0 as usize].remove(*index..*index + 1);
+            match needed.contains(&(*index as usize)) {
+                true => kept.extend(blocks),
+                false => scratch.extend(blocks),
+            }
+        }
+        self.blocks.release(Group::Window, &kept);
+        self.blocks.release_scratch(Group::Window, &scratch);
+    }
+
+    /// Returns the block indexes of the windows before the boundaries of the sequence's request at which another prompt
+    /// is expected to continue.
+    fn expected_window_blocks(&self, sequence: SequenceId) -> BTreeSet<usize> {
+        let Some(request) = &self.requests[sequence.0 as usize] else { return BTreeSet::new() };
+        let stops = self.stops(sequence.0.cast_signed(), request);
+        let last = Some(request.last_boundary()).filter(|last| !request.cuts_extra(*last));
+        let boundaries = stops.boundaries().chain(last);
+        boundaries.flat_map(|blocks| self.window_before(self.tokens_in(blocks))).collect()
+    }
+
+    /// Returns whether the sequence has the window before its next token, and nothing behind that token, if it has this
+    /// number of tokens.
+    pub(super) fn holds_window(&self, sequence: SequenceId, tokens: u64) -> bool {
+        let window = self.window_before(tokens);
+        let indexes = window.start as u32..window.end as u32;
+        self.tables[Group::Window][sequence.0 as usize].ends_with(indexes)
+    }
+
+    /// Returns the last index of the window before a boundary of the request of which no block is cached. At a boundary
+    /// after that index, up to this one, the request cannot be matched either.
+    pub(super) fn missing_in_window(&self, request: &Request, blocks: usize) -> Option<usize> {
+        let is_missing = |index: &usize| {
+            let content = request.content(*index);
+            content.is_none_or(|content| self.blocks.contents.blocks(Group::Window, content).is_empty())
+        };
+        self.window_before(self.tokens_in(blocks)).rev().find(is_missing)
+    }
+
+    /// Adds the cached blocks of the window before this boundary to the sequence. Returns them without those that it
+    /// had.
+    pub(super) fn match_window(&mut self, sequence: SequenceId, blocks: usize) -> Vec<BlockId> {
+        let indexes = self.window_before(self.tokens_in(blocks));
+        indexes.filter_map(|index| self.match_window_block(sequence, index)).collect()
+    }
+
+    fn match_window_block(&mut self, sequence: SequenceId, index: usize) -> Option<BlockId> {
+        if self.tables[Group::Window][sequence.0 as usize].entry(index as u32).is_some() {
+            return None;
+        }
+        let content = self.content_of(sequence, index)?;
+        let block = self.blocks.contents.blocks(Group::Window, content).first().copied()?;
+        self.blocks.hold(Group::Window, block);
+        self.tables[Group::Window][sequence.0 as usize].add_read_only(index as u32, block);
+        Some(block)
+    }
+}
