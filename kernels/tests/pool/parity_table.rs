@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 
 const TABLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/design/kv-parity.md"));
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 8] = [
     ("parity_events", include_str!("parity_events.rs")),
+    ("parity_groups", include_str!("parity_groups.rs")),
     ("parity_hashes", include_str!("parity_hashes.rs")),
     ("parity_lookup", include_str!("parity_lookup.rs")),
     ("parity_prefix_caching", include_str!("parity_prefix_caching.rs")),
     ("parity_queue", include_str!("parity_queue.rs")),
     ("parity_snapshots", include_str!("parity_snapshots.rs")),
+    ("parity_windows", include_str!("parity_windows.rs")),
 ];
 
 fn row(test: &str, file: &str) -> String {
