@@ -70,7 +70,7 @@ void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
 /* A pool of KV cells in blocks of equal size, with the block tables of sequences. A block is free,
  * held by one or more sequences, or cached and evictable: free, but its content is known by a hash
  * and can be matched by a prompt until the block is allocated for something else. Position p of a
- * sequence is token p of its request.
+ * sequence is token p of its request: not its position in the model, if tokens of an image share one.
  *
  * If a sequence has a state besides its cells (recurrent and convolution states), a prompt can be
  * matched only at boundaries, between two blocks, of which a snapshot of the state exists. The pool
@@ -119,6 +119,10 @@ struct espalier_pool_options {
                                   * between two batches, and fewer than 2^31 cells in all. The caller adds
                                   * the tokens of one batch, and what is to be kept of ended sequences. 0
                                   * exactly if `parts` has no window */
+    uint32_t closes_blocks; /* 1: a block ends where an extra of a request ends, and the token after it begins
+                             * a block, so that a prompt can be matched there; positions are indexes of
+                             * tokens. A window with the end of an extra in it takes one more block. 0:
+                             * blocks are always filled */
 };
 
 enum espalier_pool_status {

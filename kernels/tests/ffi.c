@@ -24,6 +24,7 @@ static void print_pool_layout(void) {
     LAYOUT(pool_options, snapshot_bytes);
     LAYOUT(pool_options, window);
     LAYOUT(pool_options, window_block_count);
+    LAYOUT(pool_options, closes_blocks);
     printf("size.pool_extra %zu\n", sizeof(struct espalier_pool_extra));
     LAYOUT(pool_extra, first);
     LAYOUT(pool_extra, length);
@@ -347,9 +348,9 @@ static void print_calls(void) {
 enum { BLOCK_SIZE = 4, PROMPT_LENGTH = 10, SEQUENCE_COUNT = 3 };
 
 static void print_pool_refusals(void) {
-    const struct espalier_pool_options odd = { 8, 3, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0 };
-    const struct espalier_pool_options good = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0 };
-    const struct espalier_pool_options unknown = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 8, 0, 0, 0, 0 };
+    const struct espalier_pool_options odd = { 8, 3, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options good = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options unknown = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 8, 0, 0, 0, 0, 0 };
     struct espalier_pool * pool = espalier_pool_new(&good);
     const int32_t sequences[3] = { 0, 0, 0 };
     const int32_t positions[3] = { 0, 4, 8 };
@@ -492,7 +493,7 @@ static void print_events(const char * name, struct espalier_pool * pool) {
 static void print_pool_calls(void) {
     static const int32_t tokens[12] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
     static const uint8_t salt[2] = { 1, 2 }, adapters[1] = { 3 }, image[3] = { 4, 5, 6 };
-    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 16, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 16, 0, 0, 0, 0, 0, 0 };
     const struct espalier_pool_extra extra = { 2, 4, image, sizeof(image) };
     struct espalier_pool_request request;
     struct espalier_pool * pool = espalier_pool_new(&options);
@@ -570,7 +571,7 @@ static void print_snapshot_statistics(const char * name, const struct espalier_p
 static void print_snapshot_calls(void) {
     static const int32_t tokens[12] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
     const struct espalier_pool_options options = {
-        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_STATE, 0, 100, 0, 0
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_STATE, 0, 100, 0, 0, 0
     };
     struct espalier_pool_request request;
     struct espalier_pool * pool = espalier_pool_new(&options);
@@ -611,7 +612,7 @@ static void print_snapshot_calls(void) {
 
 static void print_window_refusals(struct espalier_pool * pool) {
     const struct espalier_pool_options without_blocks = {
-        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 0
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 0, 0
     };
     const int32_t number = 0;
     uint32_t cells[2];
@@ -671,7 +672,7 @@ static void print_groups(const char * name, int32_t status, const struct espalie
 static void print_window_calls(void) {
     static const int32_t tokens[14] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
     const struct espalier_pool_options options = {
-        8, BLOCK_SIZE, SEQUENCE_COUNT, 16, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 9
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 16, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 9, 0
     };
     struct espalier_pool_request request;
     struct espalier_pool_statistics s;
@@ -761,7 +762,7 @@ static void print_order(void) {
 }
 
 static void print_scheduler_calls(void) {
-    const struct espalier_pool_options options = { 4, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options options = { 4, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0 };
     struct espalier_pool * pool = espalier_pool_new(&options);
     struct espalier_schedule_request requests[2];
     uint8_t digest[32];

@@ -220,7 +220,7 @@ impl BlockPool {
         self.events.record(Event {
             block: block.first_cell(self.block_size),
             block_index: index,
-            token_count: self.block_size,
+            token_count: self.contents.token_count(content),
             has_parent: u32::from(parent.is_some()),
             has_adapters: u32::from(self.contents.has_adapters(content)),
             group: group as u32,

@@ -52,15 +52,15 @@ pub struct Stop {
 
 impl Pool {
     /// Returns the deepest boundary within the first `tokens` of the request's prompt whose cells are cached, if the
-    /// pool has windows with those of the window before it, and, if it has a state, whose snapshot is ready. If there is
-    /// none, that is where the request is now.
+    /// pool has windows with those of the window before it, and, if it has a state, whose snapshot is ready. If there
+    /// is none, that is where the request is now.
     ///
     /// With cells of all tokens alone, the block in which the tokens end is matched too.
     pub fn match_boundary(&self, request: &Request, tokens: u64) -> Boundary {
-        let size = u64::from(self.block_size());
         let has_cells_only = !self.has_state() && !self.has_window();
-        let most = if has_cells_only { tokens.div_ceil(size) } else { tokens / size };
-        let mut blocks = most.min(self.cached_end(request) as u64) as usize;
+        let (layout, tokens) = (request.layout(), tokens.min(request.prompt_length() as u64));
+        let most = if has_cells_only { layout.needed_blocks(tokens) } else { layout.complete_blocks(tokens) };
+        let mut blocks = most.min(self.cached_end(request));
         while blocks > request.matched && !has_cells_only {
             if let Some(missing) = self.missing_in_window(request, blocks) {
                 blocks = missing;
@@ -184,9 +184,9 @@ impl Pool {
         if !self.has_state() || bytes == 0 {
             return Err(NoSnapshot::Invalid);
         }
-        let size = self.block_size() as usize;
-        let blocks = tokens.len() / size;
-        if blocks == 0 || !tokens.len().is_multiple_of(size) || request.cuts_extra(blocks) {
+        let (layout, length) = (request.layout(), tokens.len() as u64);
+        let blocks = layout.complete_blocks(length);
+        if blocks == 0 || layout.last_boundary(length) != length || request.cuts_extra(blocks) {
             return Err(NoSnapshot::NotAtBoundary);
         }
         if request.settled < blocks || !request.agrees_with(tokens) {
@@ -213,12 +213,11 @@ impl Pool {
     /// stop, or it is unknown, or no snapshots are taken.
     pub fn next_stop(&self, sequence: i32, computed: u64) -> Option<Stop> {
         let request = self.request(sequence).filter(|_| self.takes_snapshots())?;
-        let size = u64::from(self.block_size());
-        let first = (computed / size) as usize + 1;
+        let first = request.layout().complete_blocks(computed) + 1;
         let stops = self.stops(sequence, request);
         let mut rest = stops.reasons.range(first..);
         let next = rest.find(|(blocks, _)| self.snapshot_at(request, **blocks).is_none());
-        next.map(|(blocks, reason)| Stop { tokens: *blocks as u64 * size, reason: *reason })
+        next.map(|(blocks, reason)| Stop { tokens: request.layout().first_token(*blocks), reason: *reason })
     }
 
     /// Returns all stops of a request, also those that have a snapshot already.
@@ -226,7 +225,7 @@ impl Pool {
         let mut stops = Stops { request, reasons: BTreeMap::new() };
         let last = request.last_boundary();
         self.awaited(sequence, request).for_each(|blocks| stops.add(blocks, Reason::Awaited));
-        let system = request.system_length / self.block_size() as usize;
+        let system = request.layout().complete_blocks(request.system_length as u64);
         if (1..=last).contains(&system) {
             stops.add(system, Reason::SystemPrompt);
         }

@@ -17,14 +17,14 @@ impl Pool {
         self.blocks().changes() + self.snapshots().counters.written
     }
 
-    fn free_among_first(&self, request: &Request, blocks: u64) -> u64 {
+    fn free_among_first(&self, request: &Request, blocks: usize) -> u64 {
         let contents = &self.blocks().contents;
         let is_free = |index: &usize| {
             let content = request.matchable(*index);
             let block = content.and_then(|content| contents.blocks(Group::Full, content).first());
             block.is_some_and(|block| self.blocks().holders(Group::Full, *block) == 0)
         };
-        (0..blocks as usize).filter(is_free).count() as u64
+        (0..blocks).filter(is_free).count() as u64
     }
 }
 
@@ -41,11 +41,14 @@ impl Capacity for Pool {
         u64::from(self.blocks().block_size())
     }
 
+    fn needed(&self, sequence: i32, end: u64) -> u64 {
+        self.layout(sequence).map_or(0, |layout| layout.needed_blocks(end) as u64)
+    }
+
     fn missing(&self, sequence: i32, positions: Range<u64>) -> u64 {
-        let Some(table) = self.table(sequence) else { return 0 };
-        let size = Capacity::block_size(self);
-        let touched = positions.start / size..positions.end.div_ceil(size);
-        let is_missing = |index: &u64| table.writable_block(*index as u32).is_none();
+        let (Some(table), Some(layout)) = (self.table(sequence), self.layout(sequence)) else { return 0 };
+        let touched = layout.complete_blocks(positions.start)..layout.needed_blocks(positions.end);
+        let is_missing = |index: &usize| table.writable_block(*index as u32).is_none();
         if positions.is_empty() { 0 } else { touched.filter(is_missing).count() as u64 }
     }
 
@@ -64,16 +67,16 @@ impl Capacity for Pool {
     /// block takes one more block. If the pool has no such block, no blocks are matched. Cached blocks behind the last
     /// boundary that can be matched are computed again, in blocks of the sequence.
     fn offer(&self, sequence: i32, end: u64) -> Offer {
-        let size = Capacity::block_size(self);
-        let nothing = Offer { tokens: 0, blocks: end.div_ceil(size), waits_for: None };
+        let nothing = Offer { tokens: 0, blocks: self.needed(sequence, end), waits_for: None };
         let Some(request) = self.request(sequence) else { return nothing };
+        let layout = request.layout();
         let waits_for = self.find_in_flight(request);
-        let tokens =
-            request.end_before_cut_extra(self.match_boundary(request, u64::MAX).blocks() as u64 * size);
-        let free = self.free_among_first(request, tokens.div_ceil(size));
+        let match_boundary = layout.first_token(self.match_boundary(request, u64::MAX).blocks());
+        let tokens = request.end_before_cut_extra(match_boundary);
+        let free = self.free_among_first(request, layout.needed_blocks(tokens));
         let offer = Offer {
             tokens,
-            blocks: free + end.div_ceil(size) - tokens / size,
+            blocks: free + nothing.blocks - layout.complete_blocks(tokens) as u64,
             waits_for: waits_for
                 .filter(|other| other.0.cast_signed() != sequence)
                 .map(|other| other.0.cast_signed()),

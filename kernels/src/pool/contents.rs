@@ -235,6 +235,11 @@ impl Contents {
         self.slot(id).parent
     }
 
+    /// Returns the number of tokens in this content's block.
+    pub fn token_count(&self, id: ContentId) -> u32 {
+        self.slot(id).tokens.len() as u32
+    }
+
     /// Returns whether the extra keys of this content include adapters.
     pub fn has_adapters(&self, id: ContentId) -> bool {
         self.slot(id).extra_keys.has_adapters

@@ -49,6 +49,11 @@ impl RequestKeys {
         none_empty && self.extras.windows(2).all(|pair| pair[0].end() <= u64::from(pair[1].first))
     }
 
+    /// Returns the end of each extra, in order.
+    pub fn extra_ends(&self) -> impl Iterator<Item = u64> {
+        self.extras.iter().map(Extra::end)
+    }
+
     /// Returns `positions`, or the start of the extra that continues across it.
     pub fn end_before_cut_extra(&self, positions: u64) -> u64 {
         let at = self.extras.partition_point(|extra| extra.end() <= positions);
@@ -56,8 +61,8 @@ impl RequestKeys {
         cut.map_or(positions, |extra| u64::from(extra.first))
     }
 
-    /// Returns the keys of the block whose first position is `start`.
-    pub fn of_block(&self, start: u64, block_size: u32) -> ExtraKeys {
+    /// Returns the keys of the block whose first position is `start` and that has `length` tokens.
+    pub fn of_block(&self, start: u64, length: u32) -> ExtraKeys {
         let mut encoded = Vec::new();
         if start == 0 && !self.salt.is_empty() {
             push_key(&mut encoded, SALT, &self.salt);
@@ -65,7 +70,7 @@ impl RequestKeys {
         if !self.adapters.is_empty() {
             push_key(&mut encoded, ADAPTERS, &self.adapters);
         }
-        for extra in self.extras_between(start, start + u64::from(block_size)) {
+        for extra in self.extras_between(start, start + u64::from(length)) {
             push_extra(&mut encoded, extra, start);
         }
         ExtraKeys { encoded: encoded.into(), has_adapters: !self.adapters.is_empty() }

@@ -2,6 +2,7 @@
 //!
 //! * [`pool`]: the interface, as the C ABI sees it (`crate::ffi::pool`)
 //! * [`sequences`]: block tables: the blocks that a sequence holds, by position
+//! * [`layout`]: which tokens of a sequence lie in which block
 //! * [`requests`]: the request of a sequence, with its in-flight blocks
 //! * [`block_pool`]: the blocks: free, held, cached
 //! * [`free_queue`]: the order in which free blocks are allocated
@@ -24,6 +25,7 @@ pub mod extra_keys;
 pub mod free_queue;
 pub mod groups;
 pub mod hash;
+pub mod layout;
 #[expect(clippy::module_inception, reason = "the pool is what the module is for")]
 pub mod pool;
 pub mod requests;

@@ -23,6 +23,7 @@ use super::events::{Event, Events};
 use super::extra_keys::RequestKeys;
 use super::groups::{Group, Groups};
 use super::hash::{HashFunction, sha256};
+use super::layout::Layout;
 use super::requests::Request;
 use super::sequences::{BlockSpan, BlockTable};
 use super::snapshots::{SnapshotId, Snapshots};
@@ -54,6 +55,9 @@ pub struct PoolOptions {
     /// fewer than 2^31 cells in all. To be added: the blocks of one batch, and those whose content is to be kept. 0
     /// exactly if `parts` has no window.
     pub window_block_count: u32,
+    /// 1: a block is closed where an extra of a request ends, and positions are indexes of tokens (see [`Layout`]). 0:
+    /// blocks are always filled. A window that has the end of an extra in it takes one more block.
+    pub closes_blocks: u32,
 }
 
 impl PoolOptions {
@@ -80,6 +84,7 @@ impl PoolOptions {
             && (1..1 << 31).contains(&cells)
             && (1..=65536).contains(&self.sequence_count)
             && self.parts & !parts == 0
+            && self.closes_blocks <= 1
             && self.window_is_valid()
     }
 
@@ -140,12 +145,16 @@ pub struct PrefixMatch {
 pub struct Pool {
     pub(super) blocks: BlockPool,
     pub(super) tables: Groups<Vec<BlockTable>>,
+    /// The layout of each sequence. Of one that holds nothing and has no request it is plain.
+    pub(super) layouts: Vec<Layout>,
     pub(super) requests: Vec<Option<Request>>,
     pub(super) snapshots: Snapshots,
     /// Whether a sequence has a state besides its cells.
     has_state: bool,
     /// Size of the sliding window in tokens; 0: there is none.
     window: u64,
+    /// Whether a block is closed where an extra ends.
+    closes_blocks: bool,
     /// Distance in blocks of the snapshots at regular intervals; 0: none.
     snapshot_interval: usize,
     /// Reused allocation: the result of the last reserve.
@@ -176,10 +185,12 @@ impl Pool {
         Ok(Pool {
             blocks: blocks.ok_or(Refusal::Short)?,
             tables: Groups::new(tables(), tables()),
+            layouts: vec![Layout::plain(options.block_size); sequences],
             requests: vec![None; sequences],
             snapshots: Snapshots::new(options.snapshot_bytes),
             has_state: options.parts & PoolOptions::STATE != 0,
             window: u64::from(options.window),
+            closes_blocks: options.closes_blocks != 0,
             snapshot_interval: (options.snapshot_interval / options.block_size) as usize,
             reservation: Reservation::default(),
             missing: Vec::new(),
@@ -231,7 +242,7 @@ impl Pool {
     fn find_missing(&mut self, group: Group, sequences: &[i32], positions: &[i32]) -> Result<(), Refusal> {
         self.missing.clear();
         for (sequence, position) in sequences.iter().zip(positions) {
-            let place = self.place_of(*sequence, *position)?;
+            let (place, _) = self.place_of(*sequence, *position)?;
             // Neighbours in a batch are neighbours in a block: most repeats are caught here.
             if self.missing.last() != Some(&place) && self.writable_block(group, place).is_none() {
                 self.missing.push(place);
@@ -246,12 +257,11 @@ impl Pool {
         self.reservation.cells.clear();
         self.reservation.fresh_blocks.clear();
         for (sequence, position) in sequences.iter().zip(positions) {
-            let place = self.place_of(*sequence, *position)?;
+            let (place, offset) = self.place_of(*sequence, *position)?;
             let block = match self.writable_block(group, place) {
                 Some(block) => block,
                 None => self.take_for(group, place)?,
             };
-            let offset = *position as u32 & (self.block_size() - 1);
             self.reservation.cells.push(block.first_cell(self.block_size()) + offset);
             if let Some(request) = &mut self.requests[place.0.0 as usize] {
                 request.has_begun_to_compute = true;
@@ -274,9 +284,12 @@ impl Pool {
         self.tables[group][sequence.0 as usize].writable_block(index)
     }
 
-    fn place_of(&self, sequence: i32, position: i32) -> Result<(SequenceId, u32), Refusal> {
+    /// Returns the sequence and the block index of a position, and its offset in that block.
+    fn place_of(&self, sequence: i32, position: i32) -> Result<((SequenceId, u32), u32), Refusal> {
         let position = u32::try_from(position).map_err(|_| Refusal::Invalid)?;
-        Ok((self.sequence(sequence)?, position / self.block_size()))
+        let sequence = self.sequence(sequence)?;
+        let (index, offset) = self.layouts[sequence.0 as usize].place(u64::from(position));
+        Ok(((sequence, index as u32), offset))
     }
 
     /// Adds to `to`, besides the blocks it has, a reference to every block of `from` with a position in `first..end`
@@ -289,7 +302,8 @@ impl Pool {
 
     /// The same for the layers of one group.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, or a group that the pool does not have.
+    /// [`Refusal::Invalid`]: an unknown sequence, a group that the pool does not have, or a sequence that has blocks in
+    /// another layout.
     pub fn share_in(
         &mut self,
         group: Group,
@@ -299,10 +313,11 @@ impl Pool {
         end: i32,
     ) -> Result<(), Refusal> {
         let (from, to) = (self.sequence_in(group, from)?, self.sequence_in(group, to)?);
-        let span = BlockSpan::of(first, end, self.block_size());
         if from == to {
             return Ok(());
         }
+        self.copy_layout(from, to)?;
+        let span = BlockSpan::of(first, end, &self.layouts[from.0 as usize]);
         for index in self.tables[group][from.0 as usize].indexes(span.touched) {
             let entry = self.tables[group][from.0 as usize].entry(index);
             let blocks: Vec<BlockId> = entry.map(|entry| entry.blocks().collect()).unwrap_or_default();
@@ -311,6 +326,29 @@ impl Pool {
             }
         }
         Ok(())
+    }
+
+    /// Gives a sequence the layout of another one, whose blocks it is going to share.
+    fn copy_layout(&mut self, from: SequenceId, to: SequenceId) -> Result<(), Refusal> {
+        if self.layouts[from.0 as usize] == self.layouts[to.0 as usize] {
+            return Ok(());
+        }
+        if !self.holds_nothing(to) || self.requests[to.0 as usize].is_some() {
+            return Err(Refusal::Invalid);
+        }
+        self.layouts[to.0 as usize] = self.layouts[from.0 as usize].clone();
+        Ok(())
+    }
+
+    fn holds_nothing(&self, sequence: SequenceId) -> bool {
+        Group::ALL.iter().all(|group| self.tables[*group][sequence.0 as usize].is_empty())
+    }
+
+    /// Forgets the layout of a sequence that holds nothing and has no request.
+    fn reset_layout_if_unused(&mut self, sequence: SequenceId) {
+        if self.requests[sequence.0 as usize].is_none() && self.holds_nothing(sequence) {
+            self.layouts[sequence.0 as usize] = Layout::plain(self.block_size());
+        }
     }
 
     fn share_block(&mut self, group: Group, to: SequenceId, index: u32, block: BlockId) {
@@ -339,13 +377,14 @@ impl Pool {
     /// [`Refusal::Invalid`]: an unknown sequence, or a group that the pool does not have.
     pub fn remove_in(&mut self, group: Group, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
         let sequence = self.sequence_in(group, sequence)?;
-        let span = BlockSpan::of(first, end, self.block_size());
+        let span = BlockSpan::of(first, end, &self.layouts[sequence.0 as usize]);
         let released = self.tables[group][sequence.0 as usize].remove(span.whole.clone());
         self.blocks.release(group, &released);
         for index in self.tables[group][sequence.0 as usize].indexes(span.touched.clone()) {
             self.seal_if_others_read(group, sequence, index);
         }
         self.note_removal(group, sequence, &span);
+        self.reset_layout_if_unused(sequence);
         Ok(())
     }
 
@@ -386,6 +425,7 @@ impl Pool {
     pub fn clear(&mut self) {
         Group::ALL.into_iter().for_each(|group| self.tables[group].fill_with(BlockTable::default));
         self.requests.fill_with(|| None);
+        self.layouts.fill(Layout::plain(self.blocks.block_size()));
         self.snapshots = self.snapshots.restarted();
         self.blocks.reset();
     }
@@ -417,20 +457,31 @@ impl Pool {
         keys: RequestKeys,
     ) -> Result<(), Refusal> {
         let sequence = self.sequence(sequence)?;
-        let blocks = held.div_ceil(self.block_size() as usize);
+        let blocks = self.layouts[sequence.0 as usize].needed_blocks(held as u64);
         let holds_it = self.tables[Group::Full][sequence.0 as usize].len() == blocks
             && self.holds_window(sequence, held as u64);
         if !holds_it || held > prompt.len() || !keys.are_valid() {
             return Err(Refusal::Invalid);
         }
         self.end_request(sequence);
-        let size = self.block_size();
-        let mut request = Request::resuming(held, prompt, keys, size, &mut self.blocks.contents);
+        let layout = self.layout_for(sequence, held as u64, &keys);
+        self.layouts[sequence.0 as usize] = layout.clone();
+        let mut request = Request::resuming(held, prompt, keys, layout, &mut self.blocks.contents);
         if held > 0 {
             request.mark_rest_in_flight(sequence, &mut self.blocks.contents);
         }
         self.requests[sequence.0 as usize] = Some(request);
         Ok(())
+    }
+
+    /// Returns the layout for a request of a sequence that holds this number of tokens. If they lie in other blocks
+    /// than those of the request would, as after a restore from a file, the sequence keeps its layout: then it shares
+    /// nothing behind the first block that differs.
+    fn layout_for(&self, sequence: SequenceId, held: u64, keys: &RequestKeys) -> Layout {
+        let size = self.block_size();
+        let wanted = if self.closes_blocks { Layout::closed(size, keys) } else { Layout::plain(size) };
+        let present = &self.layouts[sequence.0 as usize];
+        if wanted.agrees_with(present, held) { wanted } else { present.until(held) }
     }
 
     /// Records that the first `length` tokens of the sequence's prompt are a system prompt, which other prompts are
@@ -460,7 +511,7 @@ impl Pool {
         let sequence = self.sequence(sequence)?;
         let held = self.tables[Group::Full][sequence.0 as usize].len();
         let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
-        let window_is_held = self.holds_window(sequence, self.tokens_in(held));
+        let window_is_held = self.holds_window(sequence, request.layout().first_token(held));
         if request.has_begun_to_compute || request.matched != held || !window_is_held {
             return Err(Refusal::Invalid);
         }
@@ -525,7 +576,7 @@ impl Pool {
         tokens: &[i32],
     ) -> Result<Groups<Vec<BlockId>>, Refusal> {
         let sequence = self.sequence(sequence)?;
-        let full = tokens.len() / self.block_size() as usize;
+        let full = self.layouts[sequence.0 as usize].complete_blocks(tokens.len() as u64);
         let request = self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?;
         let table = &self.tables[Group::Full][sequence.0 as usize];
         let holds_all = (request.settled..full).all(|index| table.entry(index as u32).is_some());
@@ -585,6 +636,7 @@ impl Pool {
             request.restoring.into_iter().for_each(|snapshot| self.snapshots.unpin(snapshot));
             request.end(sequence, &mut self.blocks.contents);
         }
+        self.reset_layout_if_unused(sequence);
     }
 
     /// Returns a snapshot of all counters and gauges.
@@ -654,14 +706,14 @@ impl Pool {
         self.tables[group].get(usize::try_from(sequence).ok()?)
     }
 
+    /// Returns the layout of a sequence, read-only.
+    pub fn layout(&self, sequence: i32) -> Option<&Layout> {
+        self.layouts.get(usize::try_from(sequence).ok()?)
+    }
+
     /// Returns the request of a sequence, read-only.
     pub fn request(&self, sequence: i32) -> Option<&Request> {
         self.requests.get(usize::try_from(sequence).ok()?)?.as_ref()
-    }
-
-    /// Returns the number of tokens in this number of blocks.
-    pub(super) fn tokens_in(&self, blocks: usize) -> u64 {
-        blocks as u64 * u64::from(self.block_size())
     }
 
     pub(super) fn sequence(&self, number: i32) -> Result<SequenceId, Refusal> {

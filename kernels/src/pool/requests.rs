@@ -2,6 +2,7 @@
 
 use super::contents::{ContentId, Contents, SequenceId};
 use super::extra_keys::RequestKeys;
+use super::layout::Layout;
 use super::snapshots::SnapshotId;
 
 /// A request: a prompt, and then the output that was accepted.
@@ -11,7 +12,7 @@ use super::snapshots::SnapshotId;
 #[derive(Clone, Debug)]
 pub struct Request {
     keys: RequestKeys,
-    block_size: u32,
+    layout: Layout,
     /// The prompt, and the output as far as it fills cached blocks.
     tokens: Vec<i32>,
     prompt_length: usize,
@@ -35,8 +36,8 @@ pub struct Request {
 
 impl Request {
     /// Creates a request for this prompt.
-    pub fn new(prompt: &[i32], keys: RequestKeys, block_size: u32, contents: &mut Contents) -> Request {
-        Request::resuming(0, prompt, keys, block_size, contents)
+    pub fn new(prompt: &[i32], keys: RequestKeys, layout: Layout, contents: &mut Contents) -> Request {
+        Request::resuming(0, prompt, keys, layout, contents)
     }
 
     /// The same for a sequence that has the first `held` tokens of the prompt already: it matches no blocks, and caches
@@ -45,13 +46,13 @@ impl Request {
         held: usize,
         prompt: &[i32],
         keys: RequestKeys,
-        block_size: u32,
+        layout: Layout,
         contents: &mut Contents,
     ) -> Request {
-        let settled = held / block_size as usize;
+        let settled = layout.complete_blocks(held as u64);
         let mut request = Request {
             keys,
-            block_size,
+            layout,
             tokens: prompt.to_vec(),
             prompt_length: prompt.len(),
             contents: Vec::new(),
@@ -68,11 +69,10 @@ impl Request {
     }
 
     fn refer_to_full_blocks(&mut self, contents: &mut Contents) {
-        let size = self.block_size as usize;
-        for index in self.contents.len()..self.tokens.len() / size {
-            let start = index * size;
-            let extra_keys = self.keys.of_block(start as u64, self.block_size);
-            let tokens = &self.tokens[start..start + size];
+        for index in self.contents.len()..self.layout.complete_blocks(self.tokens.len() as u64) {
+            let (start, end) = (self.layout.first_token(index), self.layout.first_token(index + 1));
+            let extra_keys = self.keys.of_block(start, (end - start) as u32);
+            let tokens = &self.tokens[start as usize..end as usize];
             self.contents.push(contents.refer(self.contents.last().copied(), tokens, extra_keys));
         }
     }
@@ -85,7 +85,7 @@ impl Request {
 
     /// Appends the output in the full blocks of `tokens`, which agree with the known ones.
     pub fn learn(&mut self, tokens: &[i32], contents: &mut Contents) {
-        let full = tokens.len() - tokens.len() % self.block_size as usize;
+        let full = self.layout.last_boundary(tokens.len() as u64) as usize;
         if full > self.tokens.len() {
             self.tokens.extend_from_slice(&tokens[self.tokens.len()..full]);
             self.refer_to_full_blocks(contents);
@@ -102,9 +102,9 @@ impl Request {
     pub fn forget_from(&mut self, index: usize, contents: &mut Contents) {
         self.matched = self.matched.min(index);
         self.settled = self.settled.min(index);
-        let known = self.prompt_length.max(index * self.block_size as usize);
+        let known = self.prompt_length.max(self.layout.first_token(index) as usize);
         self.tokens.truncate(known);
-        let full = self.tokens.len() / self.block_size as usize;
+        let full = self.layout.complete_blocks(self.tokens.len() as u64);
         while self.contents.len() > full {
             self.contents.pop().into_iter().for_each(|content| contents.release(content));
         }
@@ -129,12 +129,17 @@ impl Request {
     /// Returns the last boundary of the prompt at which it can be matched, in blocks: at least one token is left to
     /// compute after it.
     pub fn last_boundary(&self) -> usize {
-        self.prompt_length.saturating_sub(1) / self.block_size as usize
+        self.layout.complete_blocks(self.prompt_length.saturating_sub(1) as u64)
     }
 
-    /// Returns the number of full blocks of the prompt.
+    /// Returns the number of full blocks of the prompt, with those that are closed.
     pub fn full_blocks(&self) -> usize {
-        self.prompt_length / self.block_size as usize
+        self.layout.complete_blocks(self.prompt_length as u64)
+    }
+
+    /// Returns the layout of the sequence, as far as its prompt is known.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// Returns the number of full blocks at the beginning that both requests have in common.
@@ -153,7 +158,7 @@ impl Request {
 
     /// Returns whether the boundary after this number of blocks lies inside of an extra, such as an image.
     pub fn cuts_extra(&self, blocks: usize) -> bool {
-        let tokens = blocks as u64 * u64::from(self.block_size);
+        let tokens = self.layout.first_token(blocks);
         self.end_before_cut_extra(tokens) != tokens
     }
 

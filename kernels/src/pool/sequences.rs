@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::block::BlockId;
+use super::layout::Layout;
 
 /// The blocks that one sequence holds at one block index.
 ///
@@ -43,8 +44,8 @@ impl Entry {
     }
 }
 
-/// The block table of one sequence in one group: an entry for each block index, which is position / block size. Sparse, because
-/// positions may begin anywhere and have gaps.
+/// The block table of one sequence in one group: an entry for each block index, which the sequence's [`Layout`] derives
+/// from a position. Sparse, because positions may begin anywhere and have gaps.
 #[derive(Clone, Debug, Default)]
 pub struct BlockTable {
     entries: BTreeMap<u32, Entry>,
@@ -153,16 +154,15 @@ pub struct BlockSpan {
 impl BlockSpan {
     /// Converts positions `first..end` in llama.cpp's convention: a negative `first` is the beginning; a negative
     /// `end`, and the highest possible position, mean "to the end".
-    pub fn of(first: i32, end: i32, block_size: u32) -> BlockSpan {
-        let size = u64::from(block_size);
+    pub fn of(first: i32, end: i32, layout: &Layout) -> BlockSpan {
         let first = first.max(0) as u64;
         // All positions are below 2^31; the last block may end beyond that.
         let end = if end < 0 || end == i32::MAX { 1 << 31 } else { end as u64 };
         if first >= end {
             return BlockSpan { touched: 0..0, whole: 0..0 };
         }
-        let touched = (first / size) as u32..end.div_ceil(size) as u32;
-        let whole = first.div_ceil(size) as u32..(end / size) as u32;
+        let touched = layout.complete_blocks(first) as u32..layout.needed_blocks(end) as u32;
+        let whole = layout.needed_blocks(first) as u32..layout.complete_blocks(end) as u32;
         BlockSpan { touched, whole: whole.start..whole.end.max(whole.start) }
     }
 }

@@ -1,9 +1,9 @@
 //! Sliding windows: the blocks of layers in which a token attends to itself and the `window - 1` tokens before it only.
 //!
-//! These layers have blocks and block tables of their own ([`Group::Window`]). As a sequence advances, the blocks behind
-//! its window are released ([`Pool::slide`]), so it holds a bounded number of them. Between two batches it has the
-//! window before its last boundary, not only before its last token: when it ends, a prompt that continues it can be
-//! matched there.
+//! These layers have blocks and block tables of their own ([`Group::Window`]). As a sequence advances, the blocks
+//! behind its window are released ([`Pool::slide`]), so it holds a bounded number of them. Between two batches it has
+//! the window before its last boundary, not only before its last token: when it ends, a prompt that continues it can
+//! be matched there.
 //!
 //! A prompt can be matched at a boundary if the blocks of the window before it are cached. Of the blocks that a
 //! sequence releases while it advances, only those before a boundary at which another prompt is expected to continue
@@ -16,19 +16,24 @@ use std::ops::Range;
 use super::block::BlockId;
 use super::contents::SequenceId;
 use super::groups::Group;
+use super::layout::Layout;
 use super::pool::{Pool, Refusal};
 use super::requests::Request;
 
 impl Pool {
     /// Returns the block indexes of the positions before `tokens` that the token at position `tokens` attends to in the
-    /// layers with a window. Empty without a window.
-    pub fn window_before(&self, tokens: u64) -> Range<usize> {
+    /// layers with a window, in a sequence with this layout. Empty without a window.
+    pub fn window_before(&self, layout: &Layout, tokens: u64) -> Range<usize> {
         if !self.has_window() {
             return 0..0;
         }
-        let size = u64::from(self.block_size());
         let first = (tokens + 1).saturating_sub(self.window());
-        (first / size) as usize..tokens.div_ceil(size) as usize
+        layout.complete_blocks(first)..layout.needed_blocks(tokens)
+    }
+
+    /// Returns the block indexes of the window before a boundary of the request.
+    fn window_before_boundary(&self, request: &Request, blocks: usize) -> Range<usize> {
+        self.window_before(request.layout(), request.layout().first_token(blocks))
     }
 
     /// Releases the blocks of the sequence in the layers with a window that lie before the window of the last boundary
@@ -41,16 +46,17 @@ impl Pool {
     /// [`Refusal::Invalid`]: an unknown sequence, a pool without windows, or more tokens than a sequence can have.
     pub fn slide(&mut self, sequence: i32, computed: u64) -> Result<u64, Refusal> {
         let known = self.sequence_in(Group::Window, sequence)?;
-        let size = u64::from(self.block_size());
         if computed > 1 << 31 {
             return Err(Refusal::Invalid);
         }
-        let first = self.window_before(computed - computed % size).start as u32;
+        let layout = &self.layouts[known.0 as usize];
+        let first = self.window_before(layout, layout.last_boundary(computed)).start;
+        let (position, first) = (layout.first_token(first), first as u32);
         let behind = self.tables[Group::Window][known.0 as usize].indexes(0..first);
         if !behind.is_empty() {
             self.release_behind(known, &behind);
         }
-        Ok(u64::from(first) * size)
+        Ok(position)
     }
 
     /// Releases the blocks at these indexes, the last one first.
@@ -75,13 +81,13 @@ impl Pool {
         let stops = self.stops(sequence.0.cast_signed(), request);
         let last = Some(request.last_boundary()).filter(|last| !request.cuts_extra(*last));
         let boundaries = stops.boundaries().chain(last);
-        boundaries.flat_map(|blocks| self.window_before(self.tokens_in(blocks))).collect()
+        boundaries.flat_map(|blocks| self.window_before_boundary(request, blocks)).collect()
     }
 
     /// Returns whether the sequence has the window before its next token, and nothing behind that token, if it has this
     /// number of tokens.
     pub(super) fn holds_window(&self, sequence: SequenceId, tokens: u64) -> bool {
-        let window = self.window_before(tokens);
+        let window = self.window_before(&self.layouts[sequence.0 as usize], tokens);
         let indexes = window.start as u32..window.end as u32;
         self.tables[Group::Window][sequence.0 as usize].ends_with(indexes)
     }
@@ -93,13 +99,14 @@ impl Pool {
             let content = request.content(*index);
             content.is_none_or(|content| self.blocks.contents.blocks(Group::Window, content).is_empty())
         };
-        self.window_before(self.tokens_in(blocks)).rev().find(is_missing)
+        self.window_before_boundary(request, blocks).rev().find(is_missing)
     }
 
     /// Adds the cached blocks of the window before this boundary to the sequence. Returns them without those that it
     /// had.
     pub(super) fn match_window(&mut self, sequence: SequenceId, blocks: usize) -> Vec<BlockId> {
-        let indexes = self.window_before(self.tokens_in(blocks));
+        let layout = &self.layouts[sequence.0 as usize];
+        let indexes = self.window_before(layout, layout.first_token(blocks));
         indexes.filter_map(|index| self.match_window_block(sequence, index)).collect()
     }
 

@@ -39,7 +39,7 @@ impl<R: Capacity> SchedulerState<'_, R> {
 
     /// Returns the number of blocks that it needs when it is alone.
     fn whole(&self, request: &Request) -> u64 {
-        request.end.div_ceil(self.pool.block_size()) + request.further_choices
+        self.pool.needed(request.sequence, request.end) + request.further_choices
     }
 
     fn evict_retained(&self) -> Option<Action> {

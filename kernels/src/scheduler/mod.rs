@@ -134,6 +134,11 @@ pub trait Capacity {
     /// Number of positions in a block.
     fn block_size(&self) -> u64;
 
+    /// Number of blocks that the sequence needs for its positions below `end`.
+    fn needed(&self, _sequence: i32, end: u64) -> u64 {
+        end.div_ceil(self.block_size())
+    }
+
     /// Number of blocks that the sequence has to allocate to write at these positions.
     fn missing(&self, sequence: i32, positions: Range<u64>) -> u64;
 

@@ -7,6 +7,7 @@ mod boundaries;
 mod collisions;
 mod contents;
 mod copies;
+mod layouts;
 mod parity_events;
 mod parity_groups;
 mod parity_hashes;

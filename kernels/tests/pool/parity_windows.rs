@@ -1,7 +1,7 @@
 //! vLLM's tests of sliding windows in `test_prefix_caching.py`: which blocks behind a window are kept.
 //!
-//! Unlike in vLLM, every full block is cached once it is computed. Those behind the window that no prompt is expected to
-//! need are the first to be allocated again, so that with batches of one block they are gone soon.
+//! Unlike in vLLM, every full block is cached once it is computed. Those behind the window that no prompt is expected
+//! to need are the first to be allocated again, so that with batches of one block they are gone soon.
 
 use espalier_kernels::pool::block::BlockId;
 use espalier_kernels::pool::extra_keys::RequestKeys;

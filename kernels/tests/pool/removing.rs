@@ -1,6 +1,7 @@
 //! Removal of positions.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::layout::Layout;
 use espalier_kernels::pool::pool::{Next, Refusal};
 use espalier_kernels::pool::sequences::BlockSpan;
 
@@ -8,7 +9,7 @@ use crate::support::*;
 
 #[test]
 fn a_range_of_positions_in_blocks() {
-    let span = |first, end| BlockSpan::of(first, end, 16);
+    let span = |first, end| BlockSpan::of(first, end, &Layout::plain(16));
     assert_eq!(span(0, 16), BlockSpan { touched: 0..1, whole: 0..1 });
     assert_eq!(span(0, 17), BlockSpan { touched: 0..2, whole: 0..1 });
     assert_eq!(span(1, 48), BlockSpan { touched: 0..3, whole: 1..3 });

@@ -1,8 +1,8 @@
 //! No token reads a cell outside its window's content, whatever happens in between.
 //!
-//! A model of a server runs on the pool: it records what the KV in every cell of each group was computed from, and which
-//! cells each sequence reads. Before a token is computed, every cell that it attends to has to hold the KV of its own
-//! prefix: all of them in the layers without a window, those of the window in the others.
+//! A model of a server runs on the pool: it records what the KV in every cell of each group was computed from, and
+//! which cells each sequence reads. Before a token is computed, every cell that it attends to has to hold the KV of its
+//! own prefix: all of them in the layers without a window, those of the window in the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,6 +3,7 @@
 use espalier_kernels::pool::block::BlockId;
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::groups::Group;
+use espalier_kernels::pool::layout::Layout;
 use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, Refusal};
 use espalier_kernels::scheduler::Capacity;
 
@@ -60,9 +61,13 @@ fn the_window_before_a_token_in_blocks() {
         (1000, 48, 0..3),
     ] {
         let pool = pool_with_window(10, window, 8 * 70);
-        assert_eq!(pool.window_before(tokens), expected, "a window of {window} before {tokens}");
+        assert_eq!(
+            pool.window_before(&Layout::plain(16), tokens),
+            expected,
+            "a window of {window} before {tokens}"
+        );
     }
-    assert_eq!(pool_of_ten().window_before(48), 0..0);
+    assert_eq!(pool_of_ten().window_before(&Layout::plain(16), 48), 0..0);
 }
 
 #[test]

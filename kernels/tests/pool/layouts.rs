@@ -1,0 +1,256 @@
+//! Blocks that are closed where an image ends.
+
+use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
+use espalier_kernels::pool::groups::Group;
+use espalier_kernels::pool::layout::Layout;
+use espalier_kernels::pool::pool::{Pool, PoolOptions, Refusal};
+use espalier_kernels::pool::sequences::BlockSpan;
+use espalier_kernels::pool::snapshots::Reason;
+use espalier_kernels::scheduler::Capacity;
+use proptest::prelude::*;
+
+use crate::support::*;
+
+fn closing(options: PoolOptions) -> Pool {
+    Pool::new(PoolOptions { closes_blocks: 1, ..options }).expect("the options are in range")
+}
+
+/// An image of 20 tokens, which begins at the fifth one and ends in the second block.
+fn with_image(name: &str) -> RequestKeys {
+    with_extras(&[(5, 20, name)])
+}
+
+#[test]
+fn a_block_ends_where_an_extra_ends() {
+    let layout = Layout::closed(16, &with_extras(&[(5, 20, "a"), (25, 16, "b"), (50, 5, "c")]));
+    // Blocks of 16, 9, 16, 14 and 16 tokens.
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|block| layout.first_token(block)), [0, 16, 25, 41, 55, 71]);
+    let places = [0, 15, 16, 24, 25, 40, 41, 54, 55, 71].map(|token| layout.place(token));
+    let expected = [(0, 0), (0, 15), (1, 0), (1, 8), (2, 0), (2, 15), (3, 0), (3, 13), (4, 0), (5, 0)];
+    assert_eq!(places, expected);
+    assert_eq!([0, 16, 24, 25, 26].map(|tokens| layout.complete_blocks(tokens)), [0, 1, 1, 2, 2]);
+    assert_eq!([0, 16, 24, 25, 26].map(|tokens| layout.needed_blocks(tokens)), [0, 1, 2, 2, 3]);
+    assert_eq!([24, 25, 54, 55].map(|tokens| layout.last_boundary(tokens)), [16, 25, 41, 55]);
+    // Of the second block one token is left.
+    assert_eq!(BlockSpan::of(17, 41, &layout), BlockSpan { touched: 1..3, whole: 2..3 });
+    // A block that is full anyway needs not be closed.
+    assert_eq!(Layout::closed(16, &with_extras(&[(5, 27, "a")])), Layout::plain(16));
+}
+
+#[test]
+fn the_same_image_and_another_question_share_the_image() {
+    for (closes_blocks, hits) in [(0, 1), (1, 2)] {
+        let mut pool = Pool::new(PoolOptions { closes_blocks, ..options(20) }).expect("in range");
+        let [one, other] = [2, 3].map(|kind| joined(&[&tokens(1, 25), &tokens(kind, 10)]));
+        assert_eq!(prefill_with(&mut pool, 0, &one, with_image("a")).0, 0);
+        begin(&mut pool, 1, &other, with_image("a"));
+        let image_is_offered = closes_blocks == 1;
+        // Without a boundary at its end, the image is computed again.
+        assert_eq!(pool.offer(1, 36).tokens, if image_is_offered { 25 } else { 5 });
+        assert_eq!(match_prefix(&mut pool, 1).blocks.len(), hits);
+        begin(&mut pool, 2, &other, with_image("b"));
+        assert_eq!(match_prefix(&mut pool, 2).blocks.len(), 0);
+    }
+}
+
+#[test]
+fn a_closed_block_is_not_written_behind_its_end() {
+    let mut pool = closing(options(20));
+    let prompt = tokens(1, 40);
+    begin(&mut pool, 0, &prompt, with_image("a"));
+    let positions: Vec<i32> = (0..40).collect();
+    let cells = pool.reserve(&[0; 40], &positions).expect("there are enough blocks").cells.clone();
+    assert_eq!((cells[24], cells[25], cells[39]), (24, 32, 46));
+    assert_eq!(pool.statistics().blocks_used, 3);
+    assert_eq!(numbers(&pool.cache(0, &prompt[..25]).expect("the tokens agree")), [1, 2]);
+    let stored: Vec<(u32, u32)> =
+        events(&mut pool).iter().map(|event| (event.block_index, event.token_count)).collect();
+    assert_eq!(stored, [(0, 16), (1, 9)]);
+    // Counted by the scheduler.
+    assert_eq!((pool.needed(0, 25), pool.needed(0, 26), pool.needed(0, 42)), (2, 3, 4));
+    assert_eq!(pool.missing(0, 41..42), 1);
+}
+
+#[test]
+fn a_state_can_be_saved_behind_an_image() {
+    let mut pool = closing(options_with_states(20, 4));
+    let prompt = joined(&[&tokens(1, 25), &tokens(2, 20)]);
+    prefill_with(&mut pool, 0, &prompt, with_image("a"));
+    let (snapshot, _) = save(&mut pool, 0, &prompt[..25], Reason::Branch);
+    begin(&mut pool, 1, &joined(&[&tokens(1, 25), &tokens(3, 20)]), with_image("a"));
+    assert_eq!(match_prefix(&mut pool, 1).snapshot, Some(snapshot));
+    // Where prompts branch is a stop.
+    begin(&mut pool, 2, &joined(&[&tokens(1, 25), &tokens(4, 20)]), with_image("b"));
+    begin(&mut pool, 3, &joined(&[&tokens(1, 25), &tokens(5, 20)]), with_image("b"));
+    assert_eq!(pool.next_stop(2, 0).map(|stop| stop.tokens), Some(25));
+}
+
+#[test]
+fn further_choices_have_the_layout_of_the_first_one() {
+    let mut pool = closing(options(20));
+    begin(&mut pool, 0, &tokens(1, 30), with_image("a"));
+    assert_eq!(reserve(&mut pool, 0, 0..30), Ok(vec![1, 2, 3]));
+    assert_eq!(pool.share(0, 1, 0, -1), Ok(()));
+    assert_eq!(held(&pool, 1), [1, 2, 3]);
+    assert_eq!(pool.layout(1), pool.layout(0));
+    // Its next token is the sixth one of the third block.
+    assert_eq!(pool.reserve(&[1], &[30]).map(|reservation| reservation.cells.clone()), Ok(vec![3 * 16 + 5]));
+    assert_eq!(pool.remove(1, 25, -1), Ok(()));
+    assert_eq!(held(&pool, 1), [1, 2]);
+    // A sequence with blocks in another layout cannot share them.
+    assert_eq!(reserve(&mut pool, 2, 0..1).map(|fresh| fresh.len()), Ok(1));
+    assert_eq!(pool.share(0, 2, 0, -1), Err(Refusal::Invalid));
+    assert_eq!(pool.remove(1, 0, -1), Ok(()));
+    assert_eq!(pool.layout(1), Some(&Layout::plain(16)));
+}
+
+/// A sequence that was restored from a file has its tokens in full blocks: it can go on, and no request matches its
+/// blocks behind the image.
+#[test]
+fn a_sequence_in_another_layout_keeps_it() {
+    let mut pool = closing(options(20));
+    let prompt = tokens(1, 70);
+    let keys = with_extras(&[(20, 20, "a")]);
+    assert_eq!(reserve(&mut pool, 0, 0..50).map(|fresh| fresh.len()), Ok(4));
+    assert_eq!(pool.resume(0, 50, &prompt, keys.clone()), Ok(()));
+    assert_eq!(pool.layout(0), Some(&Layout::plain(16)));
+    assert_eq!(reserve(&mut pool, 0, 50..70).map(|fresh| fresh.len()), Ok(1));
+    assert!(pool.cache(0, &prompt).is_ok());
+    begin(&mut pool, 1, &prompt, keys.clone());
+    assert_eq!(match_prefix(&mut pool, 1).blocks, []);
+    // One that computed its prompt itself goes on in the same layout.
+    begin(&mut pool, 2, &prompt, keys.clone());
+    assert_eq!(reserve(&mut pool, 2, 0..50).map(|fresh| fresh.len()), Ok(4));
+    assert_eq!(pool.end(2), Ok(()));
+    assert_eq!(pool.resume(2, 50, &prompt, keys.clone()), Ok(()));
+    assert_eq!(pool.layout(2), Some(&Layout::closed(16, &keys)));
+}
+
+#[test]
+fn a_window_is_counted_in_closed_blocks() {
+    let mut pool = closing(options_with_window(20, 20, 40));
+    let prompt = tokens(1, 60);
+    begin(&mut pool, 0, &prompt, with_image("a"));
+    compute(&mut pool, 0, &prompt, 0..60);
+    // The last boundary is after 57 tokens: the token there attends to tokens 38 to 57. Block 2 has 25 to 40.
+    assert_eq!(pool.slide(0, 60), Ok(25));
+    assert_eq!(window_indexes(&pool, 0), [2, 3, 4]);
+    for group in Group::ALL {
+        assert_eq!(pool.remove_in(group, 0, 57, -1), Ok(()));
+    }
+    assert_eq!(window_indexes(&pool, 0), [2, 3]);
+}
+
+#[test]
+fn options_of_closed_blocks_out_of_range_are_refused() {
+    assert!(matches!(Pool::new(PoolOptions { closes_blocks: 2, ..options(10) }), Err(Refusal::Invalid)));
+}
+
+/// A part of a prompt.
+#[derive(Clone, Debug)]
+enum Part {
+    Text {
+        token: i32,
+        length: usize,
+    },
+    /// All images have the same placeholder tokens.
+    Image {
+        key: u8,
+        length: usize,
+    },
+}
+
+fn any_part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        (0..2i32, 1..7usize).prop_map(|(token, length)| Part::Text { token, length }),
+        (0..2u8, 1..12usize).prop_map(|(key, length)| Part::Image { key, length }),
+    ]
+}
+
+/// A token, and for one of an image its key, its offset in the image, and the length of that.
+type Label = (i32, Option<(u8, usize, usize)>);
+
+fn labels(parts: &[Part]) -> Vec<Label> {
+    let labels_of = |part: &Part| -> Vec<Label> {
+        match *part {
+            Part::Text { token, length } => vec![(token, None); length],
+            Part::Image { key, length } => {
+                (0..length).map(|offset| (7, Some((key, offset, length)))).collect()
+            }
+        }
+    };
+    parts.iter().flat_map(labels_of).collect()
+}
+
+fn keys(labels: &[Label]) -> RequestKeys {
+    let extra = |(first, label): (usize, &Label)| match label.1 {
+        Some((key, 0, length)) => Some(Extra { first: first as u32, length: length as u32, key: vec![key] }),
+        _ => None,
+    };
+    RequestKeys { extras: labels.iter().enumerate().filter_map(extra).collect(), ..RequestKeys::default() }
+}
+
+/// Returns the number of labels at the beginning that both have.
+fn common(one: &[Label], other: &[Label]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The layout is what one gets by placing the tokens one by one.
+    #[test]
+    fn a_layout_places_tokens_in_order(parts in prop::collection::vec(any_part(), 0..10)) {
+        let labels = labels(&parts);
+        let layout = Layout::closed(4, &keys(&labels));
+        let (mut block, mut offset) = (0, 0);
+        for (token, label) in (0u64..).zip(&labels) {
+            prop_assert_eq!(layout.place(token), (block, offset));
+            prop_assert_eq!(layout.first_token(block as usize), token - u64::from(offset));
+            prop_assert_eq!(layout.last_boundary(token), token - u64::from(offset));
+            prop_assert_eq!(layout.needed_blocks(token), block as usize + usize::from(offset > 0));
+            offset += 1;
+            let ends = label.1.is_some_and(|(_, at, length)| at + 1 == length);
+            if offset == 4 || ends {
+                (block, offset) = (block + 1, 0);
+            }
+        }
+    }
+
+    /// A prompt matches all blocks of its longest prefix that was computed, up to the end of an image in it, and their
+    /// cells hold that very prefix.
+    #[test]
+    fn prompts_with_images_match_all_that_they_have_in_common(
+        prompts in prop::collection::vec(prop::collection::vec(any_part(), 1..7), 1..8),
+    ) {
+        let options = PoolOptions {
+            block_count: 1000, block_size: 4, sequence_count: 8, closes_blocks: 1, ..PoolOptions::default()
+        };
+        let mut pool = Pool::new(options).expect("the options are in range");
+        let prompts: Vec<Vec<Label>> = prompts.iter().map(|parts| labels(parts)).collect();
+        let mut origins = std::collections::BTreeMap::<u32, Vec<Label>>::new();
+        for (sequence, prompt) in (0..).zip(&prompts) {
+            let text: Vec<i32> = prompt.iter().map(|label| label.0).collect();
+            begin(&mut pool, sequence, &text, keys(prompt));
+            let layout = Layout::closed(4, &keys(prompt));
+            let longest = prompts[..sequence as usize].iter().map(|other| common(prompt, other)).max();
+            let expected = layout.complete_blocks(longest.unwrap_or(0).min(prompt.len() - 1) as u64);
+            let blocks = match_prefix(&mut pool, sequence).blocks;
+            prop_assert_eq!(blocks.len(), expected);
+            let matched = layout.first_token(expected);
+            for token in 0..matched {
+                let (block, offset) = layout.place(token);
+                let cell = blocks[block as usize].first_cell(4) + offset;
+                prop_assert_eq!(origins[&cell].as_slice(), &prompt[..=token as usize]);
+            }
+            let positions: Vec<i32> = (matched as i32..prompt.len() as i32).collect();
+            let sequences = vec![sequence; positions.len()];
+            let cells = pool.reserve(&sequences, &positions).expect("there are enough blocks").cells.clone();
+            for (position, cell) in positions.iter().zip(cells) {
+                let before = origins.insert(cell, prompt[..=*position as usize].to_vec());
+                prop_assert_eq!(before, None);
+            }
+            prop_assert!(pool.cache(sequence, &text).is_ok());
+        }
+    }
+}
