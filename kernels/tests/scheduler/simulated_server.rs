@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::pool::{Pool, PoolOptions};
 use espalier_kernels::pool::snapshots::{Reason, SnapshotId};
 use espalier_kernels::scheduler::{Action, Request, Stage, Wait, decide};
@@ -108,6 +109,22 @@ impl SimulatedServer {
         })
     }
 
+    /// Some layers have a window of this number of tokens, with the blocks that its slots need for it if a step has up to
+    /// `tokens` tokens of prompts.
+    pub fn with_windows(blocks: usize, slots: usize, window: u32, tokens: usize) -> SimulatedServer {
+        let options = PoolOptions {
+            block_count: blocks as u32,
+            block_size: BLOCK as u32,
+            sequence_count: slots as u32,
+            parts: PoolOptions::CELLS | PoolOptions::WINDOW,
+            window,
+            ..PoolOptions::default()
+        };
+        let window_block_count =
+            slots as u32 * (options.window_blocks() as u32 + 1) + tokens.div_ceil(BLOCK) as u32;
+        Self::of(PoolOptions { window_block_count, ..options })
+    }
+
     fn of(options: PoolOptions) -> SimulatedServer {
         SimulatedServer {
             pool: Pool::new(options).expect("the options are in range"),
@@ -172,7 +189,25 @@ impl SimulatedServer {
 
     fn evict_retained(&mut self, slot: usize) {
         if self.retained.remove(&slot).is_some() {
-            assert_eq!(self.pool.remove(slot as i32, 0, -1), Ok(()));
+            self.remove_from(slot, 0);
+        }
+    }
+
+    fn groups(&self) -> impl Iterator<Item = Group> + use<> {
+        let has_window = self.pool.has_window();
+        Group::ALL.into_iter().filter(move |group| *group == Group::Full || has_window)
+    }
+
+    /// Removes all positions from this one on.
+    fn remove_from(&mut self, slot: usize, first: usize) {
+        for group in self.groups() {
+            assert_eq!(self.pool.remove_in(group, slot as i32, first as i32, -1), Ok(()));
+        }
+    }
+
+    fn slide(&mut self, slot: usize, computed: usize) {
+        if self.pool.has_window() {
+            assert!(self.pool.slide(slot as i32, computed as u64).is_ok());
         }
     }
 
@@ -199,20 +234,24 @@ impl SimulatedServer {
         let Some(run) = self.slots[slot].take() else { return };
         let cached = self.pool.cache(slot as i32, &run.text[..run.computed]);
         assert!(cached.is_ok() || !run.begun, "{cached:?}");
+        self.slide(slot, run.computed);
         assert_eq!(self.pool.end(slot as i32), Ok(()));
         match keeps {
             true => drop(self.retained.insert(slot, self.step)),
-            false => assert_eq!(self.pool.remove(slot as i32, 0, -1), Ok(())),
+            false => self.remove_from(slot, 0),
         }
     }
 
     fn cache(&mut self) {
         for slot in 0..self.slots.len() {
-            let run = self.slots[slot].as_ref().filter(|run| run.begun && run.stage == Stage::Runs);
+            let run = self.slots[slot].as_ref().filter(|run| run.stage == Stage::Runs);
             let Some(run) = run else { continue };
-            let (tokens, generates) = (run.text[..run.computed].to_vec(), run.generates());
-            assert!(self.pool.cache(slot as i32, &tokens).is_ok());
-            self.save(slot as i32, &tokens, generates);
+            let (tokens, generates, begun) = (run.text[..run.computed].to_vec(), run.generates(), run.begun);
+            if begun {
+                assert!(self.pool.cache(slot as i32, &tokens).is_ok());
+                self.save(slot as i32, &tokens, generates);
+            }
+            self.slide(slot, tokens.len());
         }
     }
 
@@ -304,7 +343,7 @@ impl SimulatedServer {
     }
 
     fn admit(&mut self, slot: usize, tokens: usize) {
-        let run = self.slots[slot].as_mut().expect("it is in a slot");
+        let run = self.slots[slot].as_ref().expect("it is in a slot");
         let prefix_match =
             self.pool.match_up_to(slot as i32, tokens as u64).expect("it has computed nothing");
         assert_eq!(prefix_match.blocks.len(), tokens.div_ceil(BLOCK));
@@ -314,16 +353,17 @@ impl SimulatedServer {
             assert_eq!(self.pool.restored(snapshot, true), Ok(()));
         }
         self.found += tokens;
-        assert_eq!(self.pool.remove(slot as i32, tokens as i32, -1), Ok(()));
+        self.remove_from(slot, tokens);
+        let run = self.slots[slot].as_mut().expect("it is in a slot");
         run.computed = tokens;
         run.stage = Stage::Runs;
         run.last_step = self.step;
     }
 
     fn preempt(&mut self, slot: usize) {
-        let run = self.slots[slot].as_mut().expect("it is in a slot");
         assert_eq!(self.pool.end(slot as i32), Ok(()));
-        assert_eq!(self.pool.remove(slot as i32, 0, -1), Ok(()));
+        self.remove_from(slot, 0);
+        let run = self.slots[slot].as_mut().expect("it is in a slot");
         run.stage = Stage::Waits;
         run.computed = 0;
         run.begun = false;
@@ -361,11 +401,13 @@ impl SimulatedServer {
     }
 
     fn compute_tokens(&mut self, slot: usize, count: usize) {
+        let computed = self.slots[slot].as_ref().map_or(0, |run| run.computed);
+        let positions: Vec<i32> = (computed..computed + count).map(|position| position as i32).collect();
+        for group in self.groups() {
+            let reserved = self.pool.reserve_in(group, &vec![slot as i32; count], &positions);
+            assert!(reserved.is_ok(), "blocks of {group:?} are missing: {reserved:?}");
+        }
         let run = self.slots[slot].as_mut().expect("it is in a slot");
-        let positions: Vec<i32> =
-            (run.computed..run.computed + count).map(|position| position as i32).collect();
-        let reserved = self.pool.reserve(&vec![slot as i32; count], &positions);
-        assert!(reserved.is_ok(), "reserved blocks were not free: {reserved:?}");
         run.computed += count;
         self.computed += count;
         if run.computed < run.text.len() {
@@ -383,7 +425,9 @@ impl SimulatedServer {
     }
 
     fn begin_child(&mut self, parent: usize, child: usize) {
-        assert_eq!(self.pool.share(parent as i32, child as i32, 0, -1), Ok(()));
+        for group in self.groups() {
+            assert_eq!(self.pool.share_in(group, parent as i32, child as i32, 0, -1), Ok(()));
+        }
         let (text, computed) = {
             let run = self.slots[parent].as_ref().expect("it is in a slot");
             (run.text.clone(), run.computed)

@@ -59,6 +59,22 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    /// The blocks of the layers with a window are enough for all slots, whatever the scheduler admits.
+    #[test]
+    fn every_request_is_answered_if_layers_have_windows(
+        blocks in 4..24usize,
+        slots in 1..6usize,
+        tokens in 1..40usize,
+        window in 1..30u32,
+        jobs in prop::collection::vec(any_job(), 1..14),
+    ) {
+        run(SimulatedServer::with_windows(blocks, slots, window, tokens), blocks, slots, tokens, jobs);
+    }
+}
+
 /// A prompt of 25 tokens, whose last boundary is after 24, and an answer of one token.
 fn prompt(comes: usize, family: i32) -> Job {
     Job {
@@ -91,6 +107,13 @@ fn a_prefix_in_flight_is_computed_once_if_sequences_have_states() {
     assert_eq!((server.found, server.computed), (3 * 24, 26 + 3 * 2));
     let server = answered(SimulatedServer::with_states(64, 4, 0), vec![prompt(0, 1); 4]);
     assert_eq!((server.found, server.computed), (0, 4 * 26));
+}
+
+/// The first one computes the prefix; the others wait and match it with its window.
+#[test]
+fn a_prefix_in_flight_is_computed_once_if_layers_have_windows() {
+    let server = answered(SimulatedServer::with_windows(64, 4, 6, 100), vec![prompt(0, 1); 4]);
+    assert_eq!((server.found, server.computed), (3 * 24, 26 + 3 * 2));
 }
 
 /// Prompts that are asked once do not evict the state of one that was asked twice.
