@@ -261,9 +261,18 @@ mod tests {
     }
 
     #[test]
-    fn the_model_of_the_benches_has_70_million_weights() {
-        let weights: u64 = tensors_of(&ModelSpec::plain_70_million()).iter().map(Tensor::elements).sum();
-        assert!((68_000_000..72_000_000).contains(&weights), "{weights}");
+    fn the_models_of_the_benches_have_70_million_weights() {
+        for spec in
+            [ModelSpec::plain_70_million(), ModelSpec::window_70_million(), ModelSpec::hybrid_70_million()]
+        {
+            let weights: u64 = tensors_of(&spec).iter().map(Tensor::elements).sum();
+            let name = spec.architecture.name();
+            assert!((68_000_000..72_000_000).contains(&weights), "{name}: {weights}");
+            assert!(
+                check_spec(&spec).is_ok() && tensors_of(&spec).iter().all(|one| check_tensor(one).is_ok())
+            );
+            assert_eq!((spec.n_vocab, spec.n_context), (32_000, 32_768), "{name}");
+        }
     }
 
     #[test]

@@ -273,6 +273,32 @@ impl ModelSpec {
         }
     }
 
+    /// As [`ModelSpec::plain_70_million`], with a window of 512 tokens in five of six layers, as in Gemma 3.
+    pub fn window_70_million() -> ModelSpec {
+        ModelSpec {
+            architecture: Architecture::Gemma3,
+            sliding_window: SlidingWindow { tokens: 512, full_attention_interval: 6 },
+            ..ModelSpec::plain_70_million()
+        }
+    }
+
+    /// As [`ModelSpec::plain_70_million`], with gated delta nets in three of four layers, as in Qwen 3.5. The heads have
+    /// the real models' size; the states of a sequence have 4.7 MB.
+    pub fn hybrid_70_million() -> ModelSpec {
+        ModelSpec {
+            architecture: Architecture::Qwen35,
+            n_ff: 832,
+            delta_net: DeltaNet {
+                head_dim: 128,
+                n_key_heads: 4,
+                n_value_heads: 8,
+                conv_kernel: 4,
+                full_attention_interval: 4,
+            },
+            ..ModelSpec::plain_70_million()
+        }
+    }
+
     pub(super) fn mixer(&self, layer: u64) -> Mixer {
         let is_last_of_interval = (layer + 1).is_multiple_of(self.full_attention_interval());
         match self.architecture.recurrent_mixer() {

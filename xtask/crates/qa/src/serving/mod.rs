@@ -4,6 +4,7 @@
 pub mod adapter;
 pub mod asking;
 pub mod bench_fixture;
+pub mod bench_model;
 pub mod cache;
 pub mod cases;
 pub mod chats;

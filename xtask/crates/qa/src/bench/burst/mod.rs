@@ -9,7 +9,6 @@ mod record;
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_modelgen::ModelSpec;
 use lower_bound::LowerBound;
 pub(super) use record::Burst;
 
@@ -17,6 +16,7 @@ use super::Rounds;
 use super::record::{Head, Keep, Record};
 use crate::serving::TimedServing;
 use crate::serving::bench_fixture::BenchFixture;
+use crate::serving::bench_model::BenchModel;
 use crate::serving::load::{self, Answered};
 use crate::serving::prompts::Prompts;
 use crate::serving::switches::ATTENTION;
@@ -28,6 +28,9 @@ pub struct Options {
     /// Number of rounds.
     #[command(flatten)]
     pub rounds: Rounds,
+    /// Model: its kind of memory decides how a prefix can be shared.
+    #[arg(long, value_enum, value_name = "NAME", default_value = "plain")]
+    pub model: BenchModel,
     /// Number of requests, and of slots of each server.
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub requests: usize,
@@ -64,11 +67,12 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     prompts.check()?;
     let test_servers = chosen(&options.only);
     let serving = options.serving.into();
-    let mut fixture = BenchFixture::prepare(context, serving, &test_servers, &ModelSpec::plain_70_million())?;
+    let spec = options.model.of_70_million();
+    let mut fixture = BenchFixture::prepare(context, serving, &test_servers, &spec)?;
     let stock_bound = LowerBound { probe: fixture.probe("stock")?, prompts, kernels: None };
     let variant = context.pins()?.variant(None)?.name.to_string();
     let our_bound = LowerBound { probe: fixture.probe(&variant)?, prompts, kernels: Some(ATTENTION) };
-    let mut burst = Burst::new(prompts, &test_servers);
+    let mut burst = Burst::new(options.model, prompts, &test_servers);
     fixture.rounds(options.rounds.count(), |fixture| {
         burst.lower_bound.push(stock_bound.measure(fixture)?);
         burst.our_lower_bound.push(our_bound.measure(fixture)?);

@@ -9,6 +9,7 @@ use crate::bench::timing::Times;
 use crate::report::bars::{Bar, Bars};
 use crate::report::samples::median_of;
 use crate::report::table::Table;
+use crate::serving::bench_model::BenchModel;
 use crate::serving::load::{self, Answered};
 use crate::serving::prompts::Prompts;
 use crate::serving::request_record::RequestRecord;
@@ -17,6 +18,9 @@ use crate::serving::test_server::TestServer;
 /// All rounds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::bench) struct Burst {
+    /// Older records are of the plain model, and do not name it.
+    #[serde(default, skip_serializing_if = "BenchModel::is_plain")]
+    pub(in crate::bench) model: BenchModel,
     #[serde(flatten)]
     pub(in crate::bench) prompts: Prompts,
     pub(super) cells: usize,
@@ -45,13 +49,14 @@ pub(in crate::bench) struct BurstServer {
 }
 
 impl Burst {
-    pub(in crate::bench) fn new(prompts: Prompts, test_servers: &[TestServer]) -> Burst {
+    pub(in crate::bench) fn new(model: BenchModel, prompts: Prompts, test_servers: &[TestServer]) -> Burst {
         let server = |name: &TestServer| BurstServer {
             name: *name,
             times: Times::new(&name.title(prompts.requests)),
             ..BurstServer::default()
         };
         Burst {
+            model,
             prompts,
             cells: prompts.cells(),
             lower_bound: Times::new("lower bound"),
@@ -85,7 +90,8 @@ impl Burst {
     fn conditions(&self, head: &Head) -> String {
         let processor = head.processor.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
         let (pin, cells, threads) = (&head.pin, self.cells, head.threads());
-        format!("llama.cpp {pin}, qwen3 of 70 M weights, f16, -c {cells}, -t {threads}{processor}")
+        let model = self.model.title_of_70_million();
+        format!("llama.cpp {pin}, {model}, -c {cells}, -t {threads}{processor}")
     }
 
     fn row(&self, times: &Times, more: &str) -> String {
@@ -120,8 +126,10 @@ impl BurstServer {
 }
 
 impl BenchResult for Burst {
-    const HISTORY: History =
-        History { bench: "burst", identity: "trees processor threads requests prefix suffix predict cells" };
+    const HISTORY: History = History {
+        bench: "burst",
+        identity: "trees processor threads model requests prefix suffix predict cells",
+    };
 
     fn tables(&self, head: &Head) -> String {
         let bounds = [&self.lower_bound, &self.our_lower_bound].map(|times| self.row(times, "|"));
@@ -143,13 +151,16 @@ impl BenchResult for Burst {
                 .map(|seconds| (seconds, format!("lower bound {seconds:.2} s"))),
         };
         let Prompts { requests, prefix, .. } = self.prompts;
-        Some(Plot { name: format!("burst-{requests}x{prefix}"), svg: bars.svg() })
+        let name = format!("burst-{requests}x{prefix}{}", self.model.suffix("-"));
+        Some(Plot { name, svg: bars.svg() })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use serde_json::json;
 
     use super::*;
     use crate::bench::record::Record;
@@ -159,7 +170,7 @@ mod tests {
     /// Two rounds, two servers; one of the second server's four answers differs.
     fn example() -> Record<Burst> {
         let prompts = Prompts { requests: 2, prefix: 1600, suffix: 16, predict: 8, family: 0 };
-        let mut burst = Burst::new(prompts, &[TestServer::Stock, TestServer::Paged]);
+        let mut burst = Burst::new(BenchModel::Plain, prompts, &[TestServer::Stock, TestServer::Paged]);
         for (bound, stock, paged, last) in [(1000, 4000, 1100, 2), (2000, 8000, 2000, 3)] {
             burst.lower_bound.push(Duration::from_millis(bound));
             burst.our_lower_bound.push(Duration::from_millis(bound / 2));
@@ -201,5 +212,17 @@ mod tests {
         let plot = result.plot(&Head { quiet: Some(false), ..head }).unwrap();
         assert!(plot.svg.contains("NOT QUIET") && plot.svg.contains("1.55 s, 1.05x the lower bound"));
         assert_eq!(plot.name, "burst-2x1600");
+    }
+
+    #[test]
+    fn a_record_without_a_model_is_of_the_plain_one() {
+        let Record { head, result } = example();
+        let run = json!(result);
+        assert_eq!(run["model"], json!(null));
+        assert_eq!(Burst::deserialize(&run).unwrap().model, BenchModel::Plain);
+        let hybrid = Burst { model: BenchModel::Hybrid, ..result };
+        assert_eq!(json!(hybrid)["model"], "hybrid");
+        assert_eq!(hybrid.plot(&head).unwrap().name, "burst-2x1600-hybrid");
+        assert!(hybrid.tables(&head).contains("qwen35 of 70 M weights"));
     }
 }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_modelgen::{Architecture, ModelSpec, WeightType};
 use memory::Memory;
 pub(super) use record::Overload;
 use serde_json::Value;
@@ -18,6 +17,7 @@ use super::record::{Head, Keep, Record};
 use crate::serving::Serving;
 use crate::serving::asking::{self, pool_at_rest};
 use crate::serving::bench_fixture::BenchFixture;
+use crate::serving::bench_model::BenchModel;
 use crate::serving::overload::crowd::Crowd;
 use crate::serving::overload::traffic;
 use crate::serving::reference::Reference;
@@ -28,6 +28,9 @@ use crate::serving::verdict::{self, Answer};
 /// Options of `bench overload`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Options {
+    /// Model: its kind of memory decides what is preempted and shared.
+    #[arg(long, value_enum, value_name = "NAME", default_value = "plain")]
+    pub model: BenchModel,
     /// Duration in minutes.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub minutes: u32,
@@ -57,9 +60,8 @@ const ARGUMENTS: [&str; 4] = ["--cache-ram", "0", "-lv", "2"];
 /// Computes stock's answers, runs the clients, and prints a table; the exit code is 1 on any violation.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let test_servers = [TestServer::StockUnified, TestServer::Paged];
-    let spec = ModelSpec::small(Architecture::Qwen3, WeightType::F16);
     let serving = Serving::untimed(options.threads);
-    let fixture = BenchFixture::prepare(context, serving, &test_servers, &spec)?;
+    let fixture = BenchFixture::prepare(context, serving, &test_servers, &options.model.small())?;
     context.ui.status("Asking", "stock, one prompt after the other");
     let stock = stock_answers(&fixture)?;
     context.ui.status("Overloading", format!("{} clients for {} min", options.clients, options.minutes));
@@ -103,7 +105,7 @@ fn rounding_of(known: &[(Vec<u32>, Answer)], others: &[(u16, Value)]) -> Result<
 
 fn measure(fixture: &BenchFixture<'_>, options: &Options, stock: &Stock) -> Result<Overload> {
     let mut server = fixture.server_with(TestServer::Paged, SLOTS, traffic::CELLS, &ARGUMENTS)?;
-    let Options { minutes, clients, seed, .. } = *options;
+    let Options { model, minutes, clients, seed, .. } = *options;
     let time = Duration::from_secs(u64::from(minutes) * 60);
     let Stock { known, tolerance, rounding } = stock;
     let crowd = Crowd { known, tolerance: *tolerance, clients, seed, visits: u64::MAX, time };
@@ -118,6 +120,7 @@ fn measure(fixture: &BenchFixture<'_>, options: &Options, stock: &Stock) -> Resu
     server.still_runs().map_err(|error| error.detail(tally.words.join("\n")))?;
     let pool = pool_at_rest(&server)?;
     Ok(Overload {
+        model,
         minutes,
         clients,
         seed,

@@ -6,6 +6,7 @@ use super::memory::ResidentBytes;
 use crate::bench::history::History;
 use crate::bench::record::{BenchResult, Head};
 use crate::report::table::Table;
+use crate::serving::bench_model::BenchModel;
 use crate::serving::kv_pool::Hits;
 use crate::serving::overload::tally::Tally;
 use crate::serving::rounding::Rounding;
@@ -13,6 +14,9 @@ use crate::serving::rounding::Rounding;
 /// The answers of all clients, and the state of the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::bench) struct Overload {
+    /// Older records are of the plain model, and do not name it.
+    #[serde(default, skip_serializing_if = "BenchModel::is_plain")]
+    pub(in crate::bench) model: BenchModel,
     pub(in crate::bench) minutes: u32,
     pub(in crate::bench) clients: usize,
     pub(in crate::bench) seed: u64,
@@ -77,10 +81,11 @@ impl Overload {
     fn title(&self, head: &Head) -> String {
         let Overload { minutes, clients, seed, slots, cells, tolerance, .. } = self;
         let (threads, pin, growth) = (head.threads(), &head.pin, MOST_GROWTH / MEBIBYTE);
+        let model = self.model.architecture().name();
         format!(
-            "{clients} clients for {minutes} min, seed {seed}: -np {slots} --kv-paged -c {cells}, -t {threads}, \
-             llama.cpp {pin}\na tie within tolerance is a token less likely by at most {tolerance:.3}; memory may grow \
-             by {growth:.0} MiB"
+            "{clients} clients for {minutes} min, seed {seed}: small {model}, -np {slots} --kv-paged -c {cells}, \
+             -t {threads}, llama.cpp {pin}\na tie within tolerance is a token less likely by at most {tolerance:.3}; \
+             memory may grow by {growth:.0} MiB"
         )
     }
 
@@ -109,8 +114,10 @@ fn mebibytes(bytes: Option<f64>) -> String {
 }
 
 impl BenchResult for Overload {
-    const HISTORY: History =
-        History { bench: "overload", identity: "trees processor threads minutes clients seed slots cells" };
+    const HISTORY: History = History {
+        bench: "overload",
+        identity: "trees processor threads model minutes clients seed slots cells",
+    };
 
     fn tables(&self, head: &Head) -> String {
         let rows = self.rows().map(|(what, count)| format!("{what} | {count}"));
@@ -135,6 +142,7 @@ mod tests {
 
     fn example() -> Overload {
         Overload {
+            model: BenchModel::Hybrid,
             minutes: 2,
             clients: 24,
             seed: 1,
@@ -159,7 +167,7 @@ mod tests {
     #[test]
     fn the_table() {
         insta::assert_snapshot!(record(example()).text(), @"
-        24 clients for 2 min, seed 1: -np 8 --kv-paged -c 1024, -t 2, llama.cpp v1
+        24 clients for 2 min, seed 1: small qwen35, -np 8 --kv-paged -c 1024, -t 2, llama.cpp v1
         a tie within tolerance is a token less likely by at most 0.050; memory may grow by 32 MiB
 
         | what |  |
