@@ -13,12 +13,14 @@ pub mod kv_quality;
 pub mod made_history;
 pub mod overload;
 pub mod paged_decode;
+pub mod prefixes;
 pub mod rebase;
 pub mod record;
 pub mod results;
 mod status;
 mod synthetic;
 pub mod timing;
+pub mod turns;
 
 use clap::{Args, Subcommand};
 use espalier_core::context::{Context, Outcome};
@@ -40,6 +42,10 @@ pub enum What {
     Decode(Rounds),
     /// Send cold requests with one shared prefix, all at once, to stock servers and ours.
     Burst(burst::Options),
+    /// Send prompts that share their first tokens, one after the other and several at once: tokens computed, time.
+    Prefixes(prefixes::Options),
+    /// Send the conversations of several users: tokens computed in each turn, time.
+    Turns(turns::Options),
     /// Count how many sequences fit into a pool: one prefix shared, nothing shared, and stock.
     Capacity(capacity::Options),
     /// Measure tokens per second of the paged server and stock's when nothing is shared.
@@ -81,6 +87,8 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
         What::Rebase(options) => rebase::run(context, options),
         What::Decode(rounds) => decode::run(context, rounds.count()),
         What::Burst(options) => burst::run(context, options),
+        What::Prefixes(options) => prefixes::run(context, options),
+        What::Turns(options) => turns::run(context, options),
         What::Capacity(options) => capacity::run(context, options),
         What::PagedDecode(options) => paged_decode::run(context, options),
         What::Kernels(keep) => kernels::run(context, keep),

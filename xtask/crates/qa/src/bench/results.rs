@@ -14,14 +14,18 @@ use super::capacity::Capacity;
 use super::kv_quality::{KvQuality, default_model};
 use super::overload::Overload;
 use super::paged_decode::{Case, PagedDecode, Workload};
+use super::prefixes::{self, Part, Prefixes};
 use super::record::{Head, Record};
-use crate::report::table::Table;
+use super::turns::{self, Turns};
+use crate::report::table::{Table, ratio};
+use crate::serving::bench_model::BenchModel;
 use crate::serving::overload::tally::Tally;
 use crate::serving::prompts::Prompts;
 use crate::serving::test_server::TestServer;
 
 /// The benchmarks with a section on the page, in its order.
-pub const BENCHES: [&str; 5] = ["burst", "paged-decode", "capacity", "overload", "kv-quality"];
+pub const BENCHES: [&str; 7] =
+    ["burst", "prefixes", "turns", "paged-decode", "capacity", "overload", "kv-quality"];
 
 /// A row of a table.
 struct Row {
@@ -62,6 +66,35 @@ const SECTIONS: [Section; BENCHES.len()] = [
         read: |run| read(run, burst),
         page: "serving.md",
         plots: &[("burst-16x1600", "Time of 16 requests with a prefix of 1,600 tokens, for each server")],
+    },
+    Section {
+        bench: "prefixes",
+        title: "Prompts that share their first tokens",
+        about: "Tokens computed for a prompt from the third one on, sent one after the other to an idle server, the part of \
+                ours that the ideal (only the tokens that are not shared) also computes, and milliseconds to the first token.",
+        workload: &["model", "tokens shared / unshared", "prompts"],
+        figures: &["stock", "paged", "ideal / paged", "stock ms", "paged ms", ""],
+        read: |run| read(run, prefixes),
+        page: "serving.md",
+        plots: &[
+            ("prefixes-plain", "Tokens computed for a prompt, full attention"),
+            ("prefixes-window", "Tokens computed for a prompt, sliding windows"),
+            ("prefixes-hybrid", "Tokens computed for a prompt, a recurrent state"),
+        ],
+    },
+    Section {
+        bench: "turns",
+        title: "Conversations of several users",
+        about: "Prompt tokens computed for each new token in the turns after the first, all users at once, and milliseconds \
+                to the first token.",
+        workload: &["model", "users x turns", "message / answer"],
+        figures: &["stock", "paged", "stock ms", "paged ms", ""],
+        read: |run| read(run, turns),
+        page: "serving.md",
+        plots: &[
+            ("turns-window", "Tokens computed in each turn, sliding windows"),
+            ("turns-hybrid", "Tokens computed in each turn, a recurrent state"),
+        ],
     },
     Section {
         bench: "paged-decode",
@@ -204,6 +237,11 @@ fn rounds(count: usize) -> String {
     if count == 0 { String::new() } else { format!(" --rounds {count}") }
 }
 
+/// Returns the option for a model; empty for the plain one, which records without a model are of.
+fn model_option(model: BenchModel) -> String {
+    if model.is_plain() { String::new() } else { format!("--model {} ", model.name()) }
+}
+
 fn burst(run: &Burst) -> Rows {
     let times = |name: TestServer| run.servers.iter().find(|one| one.name == name).map(|one| &one.times);
     let time = |name: TestServer| times(name)?.median_seconds;
@@ -212,11 +250,82 @@ fn burst(run: &Burst) -> Rows {
     };
     let Prompts { requests, prefix, suffix, predict, .. } = run.prompts;
     let rounds = rounds(times(TestServer::Paged).map_or(0, |times| times.rounds.0.len()));
+    let model = model_option(run.model);
     vec![Row {
-        workload: format!("{} x {}", grouped(requests), grouped(prefix)),
+        workload: format!("{} x {}{}", grouped(requests), grouped(prefix), run.model.suffix(", ")),
         figures: format!("{} | {} | {:.2}x", whole(1000.0 * stock), whole(1000.0 * paged), stock / paged),
         options: format!(
-            "--requests {requests} --prefix {prefix} --suffix {suffix} --predict {predict}{rounds}"
+            "{model}--requests {requests} --prefix {prefix} --suffix {suffix} --predict {predict}{rounds}"
+        ),
+    }]
+}
+
+fn prefixes(run: &Prefixes) -> Rows {
+    run.cases.iter().filter_map(|case| prefixes_case(run, case)).collect()
+}
+
+fn prefixes_case(run: &Prefixes, case: &prefixes::Case) -> Option<Row> {
+    let prefixes::Workload { model, length, prompts, families, kv_snapshots, .. } = &run.workload;
+    let requests = |name| Some(&case.servers.iter().find(|one| one.name == name)?.in_turn);
+    let (stock, paged) = (requests(TestServer::Stock)?, requests(TestServer::Paged)?);
+    let computed = |of: &prefixes::Requests| of.computed_in(Part::Later, *families);
+    let seconds = |of: &prefixes::Requests| of.seconds_in(Part::Later, *families);
+    let families =
+        if *families == 1 { String::new() } else { format!(" in {} families", grouped(*families)) };
+    let size = kv_snapshots.as_ref().map(|size| format!(", --kv-snapshots {size}")).unwrap_or_default();
+    let (shared, own) = (grouped(case.shared), grouped(length - case.shared));
+    let (stock_computed, paged_computed) = (computed(stock)?, computed(paged)?);
+    let (stock_seconds, paged_seconds) = (seconds(stock)?, seconds(paged)?);
+    Some(Row {
+        workload: format!("{} | {shared} / {own} | {}{families}{size}", model.name(), grouped(*prompts)),
+        figures: format!(
+            "{} | {} | {} | {} | {} | {}",
+            whole(stock_computed),
+            whole(paged_computed),
+            prefixes::percent((length - case.shared) as f64, paged_computed),
+            whole(1e3 * stock_seconds),
+            whole(1e3 * paged_seconds),
+            ratio(stock_seconds, paged_seconds),
+        ),
+        options: options_of_prefixes(&run.workload, case.shared),
+    })
+}
+
+fn options_of_prefixes(workload: &prefixes::Workload, shared: usize) -> String {
+    let prefixes::Workload { model, length, prompts, families, clients, predict, kv_snapshots, .. } =
+        workload;
+    let size = kv_snapshots.as_ref().map(|size| format!(" --kv-snapshots {}", quoted(size)));
+    format!(
+        "--model {} --shared {shared} --length {length} --prompts {prompts} --families {families} --clients {clients} \
+         --predict {predict}{}",
+        model.name(),
+        size.unwrap_or_default()
+    )
+}
+
+fn turns(run: &Turns) -> Rows {
+    let server = |name| run.servers.iter().find(|one| one.name == name);
+    let figures = |name| {
+        let server: &turns::ServerTurns = server(name)?;
+        Some((server.computed_for_each(&run.new_tokens)?, server.later_first_token_seconds()?))
+    };
+    let (Some(stock), Some(paged)) = (figures(TestServer::Stock), figures(TestServer::Paged)) else {
+        return Vec::new();
+    };
+    let turns::Workload { model, users, turns, system, message, answer } = run.workload;
+    let model = model.name();
+    let times = format!("{} | {}", whole(1e3 * stock.1), whole(1e3 * paged.1));
+    vec![Row {
+        workload: format!(
+            "{model} | {} x {} | {} / {}",
+            grouped(users),
+            grouped(turns),
+            grouped(message),
+            grouped(answer)
+        ),
+        figures: format!("{:.2} | {:.2} | {times} | {}", stock.0, paged.0, ratio(stock.1, paged.1)),
+        options: format!(
+            "--model {model} --users {users} --turns {turns} --system {system} --message {message} --answer {answer}"
         ),
     }]
 }
@@ -274,10 +383,11 @@ fn capacity(run: &Capacity) -> Rows {
 fn overload(run: &Overload) -> Rows {
     let Tally { same, ties, wrong, .. } = run.answers;
     let figures = [u64::from(run.minutes), same, ties, wrong, run.preempted, run.evicted_blocks];
+    let model = model_option(run.model);
     vec![Row {
-        workload: format!("{} / {}", grouped(run.clients), grouped(run.slots)),
+        workload: format!("{} / {}{}", grouped(run.clients), grouped(run.slots), run.model.suffix(", ")),
         figures: figures.map(grouped).join(" | "),
-        options: format!("--minutes {} --clients {} --seed {}", run.minutes, run.clients, run.seed),
+        options: format!("{model}--minutes {} --clients {} --seed {}", run.minutes, run.clients, run.seed),
     }]
 }
 
@@ -328,7 +438,8 @@ mod tests {
 
     fn burst_run(requests: usize, paged: u64, date: &str) -> Value {
         let prompts = Prompts { requests, prefix: 1600, suffix: 16, predict: 8, family: 0 };
-        let mut result = Burst::new(prompts, &[TestServer::Stock, TestServer::Paged]);
+        let test_servers = [TestServer::Stock, TestServer::Paged];
+        let mut result = Burst::new(BenchModel::Plain, prompts, &test_servers);
         let ask = |server| {
             let seconds = if server == TestServer::Stock { 4 } else { paged };
             Ok(Answered { elapsed: Duration::from_secs(seconds), records: Vec::new() })
@@ -375,6 +486,44 @@ mod tests {
     fn a_benchmark_without_runs_says_so() {
         let page = page_of(Vec::new()).unwrap();
         assert!(page.contains("Not recorded: `cargo xtask bench burst`"), "{page}");
+    }
+
+    #[test]
+    fn a_model_is_a_workload_of_its_own() {
+        let hybrid = {
+            let mut run = burst_run(16, 1, "2026-01-02");
+            run["model"] = json!("hybrid");
+            run
+        };
+        let page = page_of(vec![burst_run(16, 2, "2026-01-01"), hybrid]).unwrap();
+        assert!(
+            page.contains("| 16 x 1,600 | 4,000 |") && page.contains("| 16 x 1,600, hybrid | 4,000 |"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn shared_prefixes_and_turns_have_their_rows() {
+        let head = || Head { date: "2026-01-01".to_string(), ..head() };
+        let prefixes = json!(Record { head: head(), result: prefixes::example(108) });
+        let turns = json!(Record { head: head(), result: turns::example(55) });
+        let runs =
+            [("prefixes", prefixes), ("turns", turns)].map(|(bench, run)| (bench.to_string(), vec![run]));
+        let page = page(&runs.into(), &BTreeSet::new()).unwrap();
+        let end = "| Some CPU, 2 threads | v1 | 2026-01-01 | `cargo xtask bench";
+        for row in [
+            "| hybrid | 200 / 100 | 4 | 100 | 108 | 93 % | 100 | 108 | 0.93x ",
+            "| hybrid | 2 x 3 | 49 / 20 | 2.68 | 1.10 | 134 | 55 | 2.44x ",
+        ] {
+            assert!(page.contains(&format!("{row}{end}")), "{row}: {page}");
+        }
+        for command in [
+            "prefixes --model hybrid --shared 200 --length 300 --prompts 4 --families 1 --clients 2 --predict 8",
+            "turns --model hybrid --users 2 --turns 3 --system 100 --message 49 --answer 20",
+        ] {
+            assert!(page.contains(&format!("bench {command} --threads 2`")), "{command}: {page}");
+            CommandLine::try_parse_from(["bench"].into_iter().chain(command.split(' '))).unwrap();
+        }
     }
 
     #[test]

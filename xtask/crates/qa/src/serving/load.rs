@@ -1,13 +1,13 @@
 //! The load generator: sends the requests of a workload to a server and records each. Requests are sent at once
 //! ([`at_once`]), one after the other ([`in_turn`]), or by clients of which each waits for its answer before it sends
-//! the next ([`Clients`]).
+//! the next ([`streams`]; with a limit of time or requests, [`Clients`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use espalier_core::error::{Error, Result};
 use espalier_core::http::Request;
-use espalier_core::sys::machine::threads::result_of;
+use espalier_core::sys::machine::threads::{few_at_once, result_of};
 use espalier_core::sys::net::client::stop_if;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
@@ -68,6 +68,27 @@ fn answered(record: RequestRecord) -> Result<RequestRecord> {
     match record.error {
         Some(words) => Err(Error::no(words)),
         None => Ok(record),
+    }
+}
+
+/// Sends requests for streams with this number of clients: each takes the next request as soon as its last one is
+/// answered. One client sends them one after the other. Returns the records in the order of the requests; a request that
+/// is not answered is an error.
+pub fn streams(server: &Server, clients: usize, bodies: &[Value]) -> Result<Vec<RequestRecord>> {
+    let begin = Instant::now();
+    few_at_once(clients, bodies.iter().collect(), |body| stream(server, begin, body))
+}
+
+/// Sends a request for a stream and reads its whole answer. Times are relative to `begin`.
+///
+/// # Errors
+///
+/// The answer is incomplete, or has no timings: at least one token of every prompt is computed.
+pub fn stream(server: &Server, begin: Instant, body: &Value) -> Result<RequestRecord> {
+    let record = answered(follow(server, begin, body, Patience::Whole, &Progress::default()))?;
+    match record.timings.computed {
+        0 => Err(Error::no("a stream ended without timings").detail(record.last.to_string())),
+        _ => Ok(record),
     }
 }
 

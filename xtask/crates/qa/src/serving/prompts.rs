@@ -39,21 +39,15 @@ impl Prompts {
 
     /// Returns the prompt of one request.
     pub fn prompt(&self, request: usize) -> Vec<u64> {
-        let shared = (0..self.prefix).map(|at| token(self.family, 0, at));
+        let shared = tokens(self.family, 0, self.prefix);
         let first = SMALLEST_VOCAB + request as u64;
-        let rest = (1..self.suffix).map(|at| token(self.family, 1 + request as u64, at));
+        let rest = tokens(self.family, 1 + request as u64, self.suffix).skip(1);
         shared.chain(std::iter::once(first)).chain(rest).collect()
     }
 
     /// Returns the body of one request: greedy, exactly `predict` tokens, with the tokens in the answer.
     pub fn body(&self, request: usize) -> Value {
-        json!({
-            "prompt": self.prompt(request),
-            "n_predict": self.predict,
-            "temperature": 0,
-            "ignore_eos": true,
-            "return_tokens": true,
-        })
+        body_of(&self.prompt(request), self.predict)
     }
 
     /// Returns the bodies of all requests.
@@ -89,11 +83,33 @@ impl Prompts {
     }
 }
 
+/// Returns the body of a greedy request for exactly `predict` tokens, with the tokens in the answer.
+pub fn body_of(prompt: &[u64], predict: usize) -> Value {
+    json!({
+        "prompt": prompt,
+        "n_predict": predict,
+        "temperature": 0,
+        "ignore_eos": true,
+        "return_tokens": true,
+    })
+}
+
+/// Returns the same request for a stream.
+pub fn as_stream(mut body: Value) -> Value {
+    body["stream"] = true.into();
+    body
+}
+
 /// llama.cpp rounds the context of a sequence to a multiple of this.
-const CELLS_STEP: usize = 256;
+pub const CELLS_STEP: usize = 256;
 
 /// Number of ordinary tokens in the benchmarks' models: neither bytes nor control tokens.
 const WORDS: u64 = 31_000;
+
+/// Returns ordinary tokens; other families and other streams of a family have other tokens.
+pub fn tokens(family: u64, stream: u64, count: usize) -> impl Iterator<Item = u64> {
+    (0..count).map(move |at| token(family, stream, at))
+}
 
 fn token(family: u64, stream: u64, at: usize) -> u64 {
     let mut mixed = (family << 48 ^ stream << 32 ^ at as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -86,6 +86,11 @@ pub fn chosen(only: &[TestServer]) -> Vec<TestServer> {
     TestServer::ALL.into_iter().filter(|one| only.is_empty() || only.contains(one)).collect()
 }
 
+/// As [`chosen`], but those in `default` if `only` is empty.
+pub fn chosen_or(only: &[TestServer], default: &[TestServer]) -> Vec<TestServer> {
+    chosen(if only.is_empty() { default } else { only })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,5 +112,8 @@ mod tests {
     fn no_server_named_means_all() {
         assert_eq!(chosen(&[]), TestServer::ALL);
         assert_eq!(chosen(&[TestServer::Paged, TestServer::Stock]), [TestServer::Stock, TestServer::Paged]);
+        let default = [TestServer::StockUnified];
+        assert_eq!(chosen_or(&[], &default), default);
+        assert_eq!(chosen_or(&[TestServer::Paged], &default), [TestServer::Paged]);
     }
 }
