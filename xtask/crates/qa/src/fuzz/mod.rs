@@ -21,6 +21,7 @@ use espalier_core::next_command::next_command;
 use espalier_core::sys::machine::disk;
 use espalier_core::ui;
 use plan::Round;
+use plan::model::ModelKind;
 use play::FuzzFixture;
 use report::{FuzzReport, RoundReport};
 
@@ -42,9 +43,12 @@ pub struct Options {
     /// Seed of the first round; each round after it adds 1.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Maximum number of rounds.
+    /// Maximum number of rounds; those that `--model` skips count.
     #[arg(long, value_name = "N")]
     pub rounds: Option<u64>,
+    /// Play only the rounds that can use this model, with it; default: all rounds, each with the model of its seed.
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub model: Option<ModelKind>,
     /// `llama-server` to test; default: the packaged one.
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
@@ -72,9 +76,9 @@ fn seeds(minutes: u32, first: u64, rounds: Option<u64>) -> impl Iterator<Item = 
 }
 
 fn fuzz_servers(context: &Context, options: &Options) -> Result<Outcome> {
-    let Options { minutes, seed, rounds, patience, .. } = *options;
+    let Options { minutes, seed, rounds, patience, model, .. } = *options;
     let program = program_or_packaged(context, options.program.as_ref())?;
-    let report = play_seeds(context, program, patience, seeds(minutes, seed, rounds))?;
+    let report = play_seeds(context, program, patience, model, seeds(minutes, seed, rounds))?;
     let code = u8::from(report.findings() > 0);
     Ok(Outcome { code, ..Outcome::ok(report.text(), report.json()) })
 }
@@ -98,7 +102,7 @@ fn program_or_packaged(context: &Context, program: Option<&PathBuf>) -> Result<P
 
 /// Runs the rounds of these seeds with this program, for the gate. Returns the findings, one line each.
 pub fn find_with_seeds(context: &Context, program: PathBuf, seeds: &[u64]) -> Result<Vec<String>> {
-    let report = play_seeds(context, program, GATE_PATIENCE, seeds.iter().copied())?;
+    let report = play_seeds(context, program, GATE_PATIENCE, None, seeds.iter().copied())?;
     Ok(report.lines())
 }
 
@@ -109,22 +113,27 @@ fn play_seeds(
     context: &Context,
     program: PathBuf,
     patience: u32,
+    model: Option<ModelKind>,
     seeds: impl Iterator<Item = u64>,
 ) -> Result<FuzzReport> {
     let patience = Duration::from_secs(u64::from(patience));
     let shown = program.display().to_string();
     let mut fixture = FuzzFixture::prepare(context, program, patience)?;
-    let command = next_command("fuzz servers", &[("--program", Some(&shown))]);
+    let flags = [("--program", Some(shown.as_str())), ("--model", model.map(ModelKind::name))];
+    let command = next_command("fuzz servers", &flags);
     let mut report = FuzzReport::new(ui::hint(&command));
-    for seed in seeds {
-        let round = Round::draw(seed);
-        context.ui.status("Playing", format!("seed {seed}: {:?}", round.server.theme));
+    let rounds = seeds.map(|seed| Round::draw_for(seed, model));
+    for round in rounds.filter(|round| model.is_none_or(|model| round.server.model == model)) {
+        let (seed, theme) = (round.seed, format!("{:?}", round.server.theme));
+        let name = round.server.model.name();
+        context.ui.status("Playing", format!("seed {seed}: {theme}, {name}"));
         let begin = Instant::now();
         let evidence = fixture.play(&round)?;
         let findings = judge::judge(&round, &evidence, patience);
         report.rounds.push(RoundReport {
             seed,
-            theme: format!("{:?}", round.server.theme),
+            theme,
+            model: name,
             server: fixture.words(&round.server),
             actions: evidence.played.len(),
             tally: judge::tally::of(&evidence),

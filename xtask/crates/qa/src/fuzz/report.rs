@@ -23,6 +23,8 @@ pub struct RoundReport {
     pub seed: u64,
     /// Its theme.
     pub theme: String,
+    /// Name of the model.
+    pub model: &'static str,
     /// Command line of its server.
     pub server: String,
     /// Number of executed actions.
@@ -76,10 +78,11 @@ impl FuzzReport {
     }
 
     fn lines_of(&self, round: &RoundReport) -> Vec<String> {
-        let RoundReport { seed, theme, actions, .. } = round;
+        let RoundReport { seed, theme, model, actions, .. } = round;
         let (took, found) = (round.took.as_secs_f64(), round.findings.len());
-        let mut lines =
-            vec![format!("seed {seed}, {theme}: {actions} actions in {took:.1} s, {found} findings")];
+        let mut lines = vec![format!(
+            "seed {seed}, {theme}, {model}: {actions} actions in {took:.1} s, {found} findings"
+        )];
         if found > 0 {
             lines.push(format!("  server: {}", round.server));
             lines.push(format!("  replay: {}", self.replay(*seed)));
@@ -102,8 +105,8 @@ impl FuzzReport {
     /// JSON form, complete.
     pub fn json(&self) -> Value {
         let round = |one: &RoundReport| {
-            json!({ "seed": one.seed, "theme": one.theme, "server": one.server, "actions": one.actions,
-                    "seconds": one.took.as_secs_f64(), "replay": self.replay(one.seed),
+            json!({ "seed": one.seed, "theme": one.theme, "model": one.model, "server": one.server,
+                    "actions": one.actions, "seconds": one.took.as_secs_f64(), "replay": self.replay(one.seed),
                     "tally": one.tally, "findings": one.findings.iter().map(Finding::json).collect::<Vec<_>>() })
         };
         json!({ "rounds": self.rounds.iter().map(round).collect::<Vec<_>>(), "tally": self.tally(), "findings": self.findings() })
@@ -142,6 +145,7 @@ mod tests {
         let round = RoundReport {
             seed: 9,
             theme: "Kept".to_string(),
+            model: "qwen35",
             server: "llama-server -np 2".to_string(),
             actions: 5,
             tally: [("answers judged", 4)].into(),
@@ -150,6 +154,10 @@ mod tests {
         };
         let report = FuzzReport { command: "fuzz".to_string(), rounds: vec![round] };
         let text = report.text();
+        assert!(
+            text.contains("seed 9, Kept, qwen35: 5 actions")
+                && report.json()["rounds"][0]["model"] == "qwen35"
+        );
         assert!(text.contains("--seed 9 --rounds 1") && text.contains("llama-server -np 2"), "{text}");
         assert!(text.contains("and 2 more") && text.ends_with("1 rounds, 5 findings"), "{text}");
         assert!(text.contains("4 answers judged") && report.json()["tally"]["answers judged"] == 4, "{text}");

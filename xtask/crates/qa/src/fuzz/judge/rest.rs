@@ -54,7 +54,6 @@ mod tests {
 
     use super::*;
     use crate::fuzz::plan::Round;
-    use crate::fuzz::plan::server::Unpageable;
     use crate::serving::kv_pool;
 
     fn without_metrics() -> ServerPlan {
@@ -84,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_paged_has_no_pool_and_no_busy_slot() {
-        let server = ServerPlan { unpageable: Some(Unpageable::Window), ..without_metrics() };
+        let server = ServerPlan { is_split: true, ..without_metrics() };
         let judged = |is_busy: bool| {
             let slots = json!([{ "is_processing": is_busy }]);
             let rest = Rest { slots, ..Rest::default() };

@@ -88,7 +88,6 @@ mod tests {
 
     use super::*;
     use crate::fuzz::judge::samples;
-    use crate::fuzz::plan::server::Unpageable;
 
     fn played(number: usize, generate: Generate, key: usize, found: u64) -> Played {
         let body = format!("{{\"timings\":{{\"cache_n\":{found},\"prompt_n\":1}},\"tokens\":[]}}");
@@ -116,7 +115,7 @@ mod tests {
     #[test]
     fn without_paging_a_key_hits_no_tokens_of_another_one() {
         let mut round = samples::round(0);
-        round.server.unpageable = Some(Unpageable::Recurrent);
+        round.server.is_split = true;
         let ask = samples::generate;
         let private = Generate { cache: false, ..ask() };
         let judged = |first: &Generate, key| {

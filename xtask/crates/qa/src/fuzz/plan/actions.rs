@@ -6,7 +6,7 @@ use espalier_core::http::Disconnect;
 
 use super::dice::Dice;
 use super::prompts::{MOST_PREDICTED, Prompt};
-use super::server::{ADAPTERS, KEYS, ServerPlan, Theme, Unpageable};
+use super::server::{ADAPTERS, KEYS, ServerPlan, Theme};
 
 /// One action of a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -268,11 +268,11 @@ impl Generate {
     }
 }
 
-/// Decides whether to request several choices. In a unified cache with a sliding window they run out of KV cache, in
+/// Decides whether to request several choices. In an unpaged cache with a sliding window they run out of KV cache, in
 /// stock as well.
 fn wants_choices(dice: &mut Dice, server: &ServerPlan) -> bool {
     let is_wanted = dice.chance(if server.theme == Theme::Choices { 80 } else { 15 });
-    is_wanted && server.unpageable != Some(Unpageable::Window)
+    is_wanted && (server.is_paged() || !server.model.has_window())
 }
 
 impl SlotAction {

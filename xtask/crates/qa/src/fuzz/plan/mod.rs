@@ -5,12 +5,14 @@ pub mod body;
 mod clock;
 pub mod dice;
 mod foreign_drafts;
+pub mod model;
 pub mod prompts;
 pub mod server;
 mod slot_files;
 
 use self::actions::{Action, CONVERSATIONS, What};
 use self::dice::Dice;
+use self::model::ModelKind;
 use self::prompts::Prompt;
 use self::server::{ADAPTERS, Drafts, KEYS, ServerPlan, Theme};
 
@@ -46,15 +48,24 @@ impl Act {
 impl Round {
     /// Draws the round of a seed. Consecutive seeds cycle through the themes.
     pub fn draw(seed: u64) -> Round {
+        Round::draw_for(seed, None)
+    }
+
+    /// As [`Round::draw`], with this model if the theme allows it.
+    pub fn draw_for(seed: u64, model: Option<ModelKind>) -> Round {
         let themes = Theme::ALL.len() as u64;
-        let theme = Theme::ALL[usize::try_from(seed % themes).unwrap_or(0)];
+        let index = usize::try_from(seed % themes).unwrap_or(0);
+        let pass = usize::try_from(seed / themes).unwrap_or(0);
+        let theme = Theme::ALL[index];
         let mut dice = Dice::new(seed, 0);
         let mut server = ServerPlan::draw(&mut dice, theme);
         if theme == Theme::ForeignDrafts {
             // Starts with the table that all slots of an owner share: it leaks most if owners are mixed up.
             let first = Drafts::KINDS.iter().position(|kind| *kind == Drafts::NgramMod).unwrap_or(0);
-            let number = usize::try_from(seed / themes).unwrap_or(0);
-            server.drafts = Drafts::KINDS[(first + number) % Drafts::KINDS.len()];
+            server.drafts = Drafts::KINDS[(first + pass) % Drafts::KINDS.len()];
+        }
+        if let Some(model) = model.or_else(|| ModelKind::suggested(pass, index)) {
+            server = server.with_model(model);
         }
         server.limit_queue(&mut Dice::new(seed, 2));
         let prompts = Prompt::draw_all(&mut dice, &server, seed);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::dice::Dice;
+use super::model::ModelKind;
 use crate::serving::cases::{self, BLOCK};
 
 /// Subject of a round: decides which server options are likely and what clients tend to send.
@@ -139,15 +140,6 @@ impl Drafts {
     }
 }
 
-/// Memory of a model whose requests differ if its cache is not paged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unpageable {
-    /// Sliding-window attention.
-    Window,
-    /// Recurrent state.
-    Recurrent,
-}
-
 /// Options of the server under test; the reference server gets those that change the result of the computation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerPlan {
@@ -179,12 +171,14 @@ pub struct ServerPlan {
     pub drafts: Drafts,
     /// `--embedding --pooling last`.
     pub embeddings: bool,
-    /// Uses the random-weights model with two LoRA adapters.
+    /// Two LoRA adapters.
     pub adapters: bool,
-    /// Uses the random-weights model with a vision encoder.
+    /// A vision encoder.
     pub vision: bool,
-    /// Uses a random-weights model with this memory and a buffer for each sequence, which cannot be paged.
-    pub unpageable: Option<Unpageable>,
+    /// The model, of the reference server too.
+    pub model: ModelKind,
+    /// `--no-kv-unified`: a buffer for each sequence, which cannot be paged.
+    pub is_split: bool,
 }
 
 /// A 2-bit cache whose residual window in f16 covers every token, so answers match those of an f16 cache. Not used with
@@ -202,18 +196,24 @@ pub const ADAPTERS: usize = 2;
 pub struct Files {
     /// The trained model.
     pub trained: PathBuf,
-    /// The random-weights model.
+    /// Folder of the random models.
     pub random: PathBuf,
-    /// LoRA adapters of the random-weights model.
+    /// LoRA adapters of [`ModelKind::Llama`].
     pub adapters: [PathBuf; ADAPTERS],
-    /// Vision encoder of the random-weights model.
+    /// Vision encoder of [`ModelKind::Llama`].
     pub vision: PathBuf,
-    /// The random-weights model with sliding-window attention.
-    pub windowed: PathBuf,
-    /// The random-weights model with a recurrent state.
-    pub recurrent: PathBuf,
     /// Folder of saved slots.
     pub slots: PathBuf,
+}
+
+impl Files {
+    /// Returns the file of a model.
+    pub fn model(&self, model: ModelKind) -> PathBuf {
+        match model {
+            ModelKind::Trained => self.trained.clone(),
+            _ => self.random.join(format!("{}.gguf", model.name())),
+        }
+    }
 }
 
 impl ServerPlan {
@@ -253,8 +253,12 @@ impl ServerPlan {
             embeddings: theme == Theme::Embeddings,
             adapters,
             vision,
-            unpageable: (theme == Theme::Unpaged)
-                .then(|| dice.pick(&[Unpageable::Window, Unpageable::Recurrent])),
+            model: match theme {
+                Theme::Adapters | Theme::Images => ModelKind::Llama,
+                Theme::Unpaged => dice.pick(&[ModelKind::Gemma3, ModelKind::Qwen35]),
+                _ => ModelKind::Trained,
+            },
+            is_split: theme == Theme::Unpaged,
         };
         plan.restrict();
         plan
@@ -271,6 +275,29 @@ impl ServerPlan {
         }
     }
 
+    /// Whether clients can use another model. Adapters and encoders are for one model; the trained model drafts for
+    /// itself; the bounds on times and drafts were observed with it. Requests to an unpaged server differ if the model
+    /// has more than a KV cache.
+    pub fn allows(&self, model: ModelKind) -> bool {
+        match self.theme {
+            Theme::Adapters | Theme::Images => model == ModelKind::Llama,
+            Theme::Clock | Theme::ForeignDrafts => model == ModelKind::Trained,
+            Theme::Drafts if self.drafts == Drafts::Model => model == ModelKind::Trained,
+            Theme::Unpaged => model != ModelKind::Trained,
+            _ => true,
+        }
+    }
+
+    /// Returns the same plan with another model, if it allows that.
+    #[must_use]
+    pub fn with_model(mut self, model: ModelKind) -> ServerPlan {
+        if self.allows(model) {
+            self.model = model;
+            self.restrict();
+        }
+        self
+    }
+
     /// Removes combinations that an option rules out.
     fn restrict(&mut self) {
         if self.keeps && self.kv_type == COPIES {
@@ -285,16 +312,20 @@ impl ServerPlan {
             self.kv_type = "f16";
             self.threads = 1;
         }
-        if self.unpageable.is_some() {
+        if !self.model.has_every_cache_type() || !self.is_paged() {
             self.kv_type = "f16";
+        }
+        if !self.is_paged() {
             self.prefill_budget = None;
+        }
+        if self.is_split {
             self.slots = self.slots.max(2); // one buffer can be paged
         }
     }
 
     /// Whether the KV cache is paged; the server is started with `--kv-paged` in any case.
     pub fn is_paged(&self) -> bool {
-        self.unpageable.is_none()
+        !self.is_split && self.model.can_be_paged()
     }
 
     /// Context size (`-c`) in tokens; without paging each slot gets as many as a pool has for all slots.
@@ -309,7 +340,7 @@ impl ServerPlan {
 
     /// Whether the model has random weights, in which case a token is a byte.
     pub fn is_random(&self) -> bool {
-        self.adapters || self.vision || self.unpageable.is_some()
+        self.model != ModelKind::Trained
     }
 
     /// Arguments of the paged server: those it shares with [`ServerPlan::reference_arguments`], and its own.
@@ -318,7 +349,7 @@ impl ServerPlan {
         let mut add = |more: &[&str]| words.extend(more.iter().map(ToString::to_string));
         add(&["--kv-paged", "-np", &self.slots.to_string(), "-t", &self.threads.to_string()]);
         add(&["-b", &self.batches.0.to_string(), "-ub", &self.batches.1.to_string()]);
-        if !self.is_paged() {
+        if self.is_split {
             add(&["--no-kv-unified"]);
         }
         if self.kv_type == COPIES {
@@ -356,13 +387,7 @@ impl ServerPlan {
     }
 
     fn common(&self, files: &Files, context: &str, cells: usize) -> Vec<String> {
-        let model = match self.unpageable {
-            Some(Unpageable::Window) => &files.windowed,
-            Some(Unpageable::Recurrent) => &files.recurrent,
-            None if self.is_random() => &files.random,
-            None => &files.trained,
-        };
-        let mut words = vec!["--model".to_string(), model.display().to_string()];
+        let mut words = vec!["--model".to_string(), files.model(self.model).display().to_string()];
         words.extend([context.to_string(), cells.to_string()]);
         let kv_type = if self.kv_type == COPIES { "f16" } else { self.kv_type };
         words.extend(["-ctk", kv_type, "-ctv", kv_type].map(str::to_string));

@@ -1,7 +1,7 @@
 use espalier_core::http::Disconnect;
 
 use super::actions::{Api, Generate, Mistake, Order};
-use super::server::{COPIES, Drafts, Files, Unpageable};
+use super::server::{COPIES, Drafts, Files};
 use super::*;
 
 fn rounds() -> Vec<Round> {
@@ -34,8 +34,9 @@ fn every_kind_of_server_comes() {
     for kind in Drafts::KINDS {
         assert!(rounds.iter().any(|round| round.server.drafts == kind && round.server.keys), "{kind:?}");
     }
-    for kind in [Unpageable::Window, Unpageable::Recurrent] {
-        assert!(rounds.iter().any(|round| round.server.unpageable == Some(kind) && round.server.keys));
+    for model in [ModelKind::Gemma3, ModelKind::Qwen35] {
+        let is_split = |plan: &ServerPlan| plan.is_split && plan.model == model && plan.keys;
+        assert!(rounds.iter().any(|round| is_split(&round.server)), "{model:?}");
     }
     assert!(has(|plan| plan.prefill_budget == Some(2_147_483_647)) && has(|plan| plan.sleeps));
     assert!([1, 2, 4].iter().all(|most| rounds.iter().any(|round| round.server.max_queued == Some(*most))));
@@ -105,17 +106,84 @@ fn an_escaped_name_is_still_the_same_json() {
     assert!(parsed["cache_salt"].is_string());
 }
 
-#[test]
-fn the_reference_is_the_same_for_servers_that_compute_alike() {
-    let files = Files {
+fn files() -> Files {
+    Files {
         trained: "trained".into(),
         random: "random".into(),
         adapters: ["one".into(), "two".into()],
         vision: "vision".into(),
-        windowed: "windowed".into(),
-        recurrent: "recurrent".into(),
         slots: "slots".into(),
-    };
+    }
+}
+
+#[test]
+fn every_theme_comes_with_every_model_that_it_allows() {
+    let mut found = std::collections::BTreeSet::new();
+    for seed in 0..16 * 22 {
+        let server = Round::draw(seed).server;
+        assert!(server.allows(server.model), "{server:?}");
+        assert!(seed >= 16 || server.model == ServerPlan::draw(&mut Dice::new(seed, 0), server.theme).model);
+        found.insert((format!("{:?}", server.theme), server.model.name()));
+    }
+    let of = |theme: Theme| found.iter().filter(|(name, _)| *name == format!("{theme:?}")).count();
+    for theme in [Theme::Pressure, Theme::Kept, Theme::Embeddings, Theme::Choices, Theme::Sleep] {
+        assert_eq!(of(theme), ModelKind::ALL.len(), "{theme:?}");
+    }
+    assert_eq!(of(Theme::Unpaged), ModelKind::ROTATION.len());
+    assert_eq!((of(Theme::Adapters), of(Theme::Clock), of(Theme::ForeignDrafts)), (1, 1, 1));
+}
+
+#[test]
+fn a_chosen_model_is_used_where_the_theme_allows_it() {
+    let model_of = |seed| Round::draw_for(seed, Some(ModelKind::Qwen35)).server.model;
+    assert_eq!([0, 16, 32].map(model_of), [ModelKind::Qwen35; 3]);
+    let adapters = Theme::ALL.iter().position(|theme| *theme == Theme::Adapters).unwrap();
+    assert_eq!(model_of(adapters as u64), ModelKind::Llama);
+    // The model decides nothing but the model, and the options that it rules out.
+    let (own, other) = (Round::draw(0), Round::draw_for(0, Some(ModelKind::Qwen35)));
+    assert_eq!((own.server.slots, own.server.blocks), (other.server.slots, other.server.blocks));
+    assert_eq!(own.acts, other.acts);
+}
+
+#[test]
+fn the_reference_loads_the_same_model() {
+    let files = files();
+    let model_in =
+        |words: &[String]| words[1 + words.iter().position(|word| word == "--model").unwrap()].clone();
+    for model in ModelKind::ALL {
+        let server = Round::draw_for(0, Some(model)).server;
+        assert_eq!(server.model, model);
+        let (ours, reference) = (server.arguments(&files), server.reference_arguments(&files));
+        assert_eq!(model_in(&ours), model_in(&reference));
+        assert_eq!(model_in(&ours), files.model(model).display().to_string());
+        assert_eq!(
+            ours.contains(&"-l".to_string()),
+            model != ModelKind::Trained,
+            "random weights write bytes"
+        );
+    }
+}
+
+#[test]
+fn a_server_is_unpaged_by_its_buffers_or_by_its_model() {
+    let has = |words: &[String], flag: &str| words.iter().any(|word| word == flag);
+    for seed in 0..16 * 22 {
+        let server = Round::draw(seed).server;
+        let (ours, reference) = (server.arguments(&files()), server.reference_arguments(&files()));
+        let is_unpaged = server.theme == Theme::Unpaged;
+        assert!(has(&ours, "--kv-paged") && has(&reference, "--kv-unified"), "{server:?}");
+        assert_eq!((has(&ours, "--no-kv-unified"), has(&reference, "--no-kv-unified")), (is_unpaged, false));
+        assert_eq!(server.is_paged(), !is_unpaged && server.model.can_be_paged(), "{server:?}");
+        if !server.is_paged() {
+            assert_eq!((server.kv_type, server.prefill_budget), ("f16", None), "{server:?}");
+            assert_eq!(server.context(), server.cells() * server.slots, "{server:?}");
+        }
+    }
+}
+
+#[test]
+fn the_reference_is_the_same_for_servers_that_compute_alike() {
+    let files = files();
     let server = Round::draw(0).server;
     let other =
         ServerPlan { slots: 7, keys: !server.keys, blocks: 33, max_queued: Some(2), ..server.clone() };

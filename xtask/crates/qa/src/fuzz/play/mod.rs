@@ -16,7 +16,7 @@ use espalier_core::http::{Disconnect, Request};
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::machine::{disk, ours};
 use espalier_core::sys::net::server::Server;
-use espalier_modelgen::{Architecture, ModelSpec, VisionSpec, WeightType};
+use espalier_modelgen::VisionSpec;
 use serde_json::json;
 
 use self::crowd::Crowd;
@@ -24,6 +24,7 @@ use self::references::References;
 use super::judge::{self, Evidence};
 use super::plan::Round;
 use super::plan::body;
+use super::plan::model::ModelKind;
 use super::plan::server::{COPIES, Files, KEYS, ServerPlan};
 use crate::serving::adapter;
 use crate::serving::cases;
@@ -74,26 +75,21 @@ const TOLERANCES: [(&str, [f64; 2]); 5] = [
 const NAP: Duration = Duration::from_millis(2200);
 
 impl FuzzFixture {
-    /// Writes the models and creates the folders.
+    /// Creates the folders, and writes what servers load beside a model.
     pub fn prepare(context: &Context, program: PathBuf, patience: Duration) -> Result<FuzzFixture> {
         ours::claim(&context.layout)?;
         let parent = context.layout.generated().join("fuzz");
         let folder = disk::scratch_folder(&parent, "round")?;
         let at = |name: &str| folder.path().join(name);
-        let spec = ModelSpec::small(Architecture::Llama, WeightType::F16);
         let files = Files {
             trained: context.file_of_espalier(SMOKE_MODEL)?,
-            random: at("model.gguf"),
+            random: folder.path().to_path_buf(),
             adapters: [at("adapter-0.gguf"), at("adapter-1.gguf")],
             vision: at("vision.gguf"),
-            windowed: at("windowed.gguf"),
-            recurrent: at("recurrent.gguf"),
             slots: at("slots"),
         };
-        models::write(&files.random, &spec)?;
-        models::write(&files.windowed, &ModelSpec::small(Architecture::Gemma3, WeightType::F16))?;
-        models::write(&files.recurrent, &ModelSpec::small(Architecture::Qwen35, WeightType::F16))?;
-        models::write_vision(&files.vision, &VisionSpec::small(spec.n_embd))?;
+        let n_embd = ModelKind::Llama.spec().map_or(0, |spec| spec.n_embd);
+        models::write_vision(&files.vision, &VisionSpec::small(n_embd))?;
         for (seed, path) in (1..).zip(&files.adapters) {
             models::write_adapter(path, &espalier_modelgen::AdapterSpec { seed, ..adapter::spec() })?;
         }
@@ -114,6 +110,7 @@ impl FuzzFixture {
     pub fn play(&mut self, round: &Round) -> Result<Evidence> {
         ours::remove_folder(&self.files.slots)?;
         disk::create_folder(&self.files.slots)?;
+        self.write_model(round.server.model)?;
         let log = self.folder.path().join("server.log");
         let mut server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
         let mut evidence = Evidence { tolerance: tolerance_of(&round.server), ..Evidence::default() };
@@ -131,6 +128,15 @@ impl FuzzFixture {
         self.ask_witnesses(round, &mut evidence)?;
         self.ask_the_reference(round, &mut evidence)?;
         Ok(evidence)
+    }
+
+    /// Writes a random model, unless an earlier round has.
+    fn write_model(&self, model: ModelKind) -> Result<()> {
+        let path = self.files.model(model);
+        match model.spec() {
+            Some(spec) if !disk::exists(&path) => models::write(&path, &spec),
+            _ => Ok(()),
+        }
     }
 
     /// Runs one act; returns whether the round must end early because a client timed out.
