@@ -131,6 +131,8 @@ impl Base {
 
 /// One model of each kind of memory.
 const EVERY: &[Base] = &[Base::Trained, Base::Window, Base::Hybrid];
+/// As `EVERY`, all with random weights.
+const OVERLOADED: &[Base] = &[Base::Random, Base::Window, Base::Hybrid];
 
 /// All checks.
 pub const CHECKS: &[Check] = &[
@@ -146,7 +148,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "drafts", work: Work::Feature(&[Base::Trained], drafts::check) },
     Check { name: "end-of-context", work: Work::Feature(&[Base::Trained], limits::check) },
     Check { name: "adapters", work: Work::Feature(&[Base::Adapted], adapters::check) },
-    Check { name: "overload", work: Work::Feature(&[Base::Random], overload::check) },
+    Check { name: "overload", work: Work::Feature(OVERLOADED, overload::check) },
     Check { name: "draft-model", work: Work::Whole(draft_model::compare) },
     Check { name: "images", work: Work::Whole(media::compare) },
     Check { name: "copies", work: Work::Whole(answers::compare_copies) },
