@@ -10,6 +10,7 @@ mod cli {
     mod apply;
     mod bench;
     mod bench_quality;
+    mod bench_servers;
     mod bisect;
     mod bisect_histories;
     mod build;

@@ -214,7 +214,8 @@ impl Fake {
 
     fn timings(&self, end: &End, mut body: Value) -> Value {
         body["stop_type"] = end.stop_type.into();
-        body["timings"] = json!({ "cache_n": end.found, "prompt_n": end.computed });
+        body["timings"] = json!({ "cache_n": end.found, "prompt_n": end.computed, "prompt_ms": 1.0,
+            "predicted_per_second": 100.0 });
         if self.config.is_broken("says no prompt_n") {
             body["timings"].as_object_mut().unwrap().remove("prompt_n");
         }

@@ -1,0 +1,68 @@
+//! The benches of shared prefixes, end to end on fake servers: every request is sent, and what is not shared is found.
+
+use serde_json::{Value, json};
+
+use super::support::{Output, Project, llama_server};
+
+/// Creates a project with fake servers, ours with these faults.
+fn with_fakes(ours: &str) -> Project {
+    let project = Project::new();
+    for (variant, faults) in [("stock", ""), ("paged", ours)] {
+        llama_server::package(&project, variant, faults);
+        let manifest = json!({
+            "variant": variant, "flavor": "cpu-native", "pin": "v1", "base_tree": "1", "tree": "2", "patches": {},
+            "compiler": "", "flags": {}, "files": {}, "inputs": "",
+        });
+        project
+            .write(&format!("target/espalier/dist/{variant}-cpu-native/manifest.json"), manifest.to_string());
+    }
+    project
+}
+
+/// Runs a bench on one thread, also on a busy machine.
+fn bench(project: &Project, words: &str, more: &[&str]) -> Output {
+    let words: Vec<&str> = words.split(' ').collect();
+    project.run(&[&["bench"][..], &words[..], &["--threads", "1", "--busy-anyway"], more].concat())
+}
+
+const PREFIXES: &str = "prefixes --shared 200 --length 300 --prompts 4 --clients 2";
+
+#[test]
+fn a_shared_prefix_is_computed_once() {
+    let found = bench(&with_fakes("has our option"), PREFIXES, &["--json"]).success().json();
+    let computed = |server: usize, arrival: &str| &found["cases"][0]["servers"][server][arrival]["computed"];
+    assert_eq!(computed(0, "in_turn"), &json!([300, 300, 300, 300]), "{found}");
+    assert_eq!(computed(1, "in_turn"), &json!([300, 108, 108, 108]), "{found}");
+    let at_once: Vec<u64> = serde_json::from_value(computed(1, "at_once").clone()).unwrap();
+    assert_eq!((at_once.len(), at_once.iter().filter(|count| **count == 300).count()), (4, 1), "{at_once:?}");
+    let times = &found["cases"][0]["servers"][1]["in_turn"]["first_token_seconds"];
+    assert!(times.as_array().unwrap().iter().all(|time| time.as_f64() > Some(0.0)), "{times}");
+    assert_eq!(found["failures"], json!([]));
+}
+
+#[test]
+fn a_cache_that_finds_nothing_fails() {
+    let said = bench(&with_fakes("has our option, finds nothing"), PREFIXES, &[]).code(1);
+    let expected =
+        "not good: 200 tokens of 300 shared, paged: 300 tokens computed for a prompt from the third one on";
+    assert!(said.stdout.contains(expected), "{said}");
+}
+
+#[test]
+fn a_turn_continues_the_one_before() {
+    let words = "turns --users 2 --turns 3 --system 100 --message 500 --answer 20 --only paged";
+    let found = bench(&with_fakes("has our option"), words, &["--json"]).success().json();
+    assert_eq!(found["new_tokens"], json!([1100, 1002, 1002]), "{found}");
+    // Of 1,120 and 1,640 tokens of each user, those of 9 and 17 whole blocks are found.
+    let computed: &Value = &found["servers"][0]["computed"];
+    assert_eq!((&computed[1], &computed[2]), (&json!(1088), &json!(1104)), "{found}");
+}
+
+#[test]
+fn impossible_workloads_are_refused_before_anything_is_measured() {
+    let project = with_fakes("has our option");
+    let said = project.run(&["bench", "prefixes", "--shared", "100,2200"]).code(2);
+    assert!(said.stderr.contains("`--shared 2200` leaves no other token of a prompt of 2200"), "{said}");
+    let said = project.run(&["bench", "turns", "--turns", "1"]).code(2);
+    assert!(said.stderr.contains("`--turns` one from 2"), "{said}");
+}
