@@ -96,7 +96,9 @@ mod tests {
 
     use super::*;
     use crate::bench::fairness::Scenario;
+    use crate::fuzz::plan::model::ModelKind;
     use crate::report::canary::Level;
+    use crate::serving::bench_model::BenchModel;
     use crate::serving::test_server::TestServer;
 
     #[test]
@@ -141,6 +143,8 @@ mod tests {
     fn all_that_reports_name_can_be_typed() {
         assert_eq!(names::<TestServer>(), TestServer::ALL.map(TestServer::name));
         assert_eq!(names::<Scenario>(), Scenario::ALL.map(Scenario::name));
+        assert_eq!(names::<BenchModel>(), BenchModel::ALL.map(BenchModel::name));
+        assert_eq!(names::<ModelKind>(), ModelKind::ALL.map(ModelKind::name));
         // The canary does not end before it has compared anything.
         assert_eq!(names::<Level>(), Level::ALL.map(Level::name)[1..]);
     }

@@ -49,6 +49,13 @@ fn a_cache_that_finds_nothing_fails() {
 }
 
 #[test]
+fn a_server_that_reports_no_counts_is_not_measured() {
+    let said = bench(&with_fakes("has our option, says no prompt_n"), PREFIXES, &["--only", "paged"]).code(1);
+    assert!(said.stderr.contains("a stream ended without timings"), "{said}");
+    assert!(said.stderr.contains("server under test `paged`"), "{said}");
+}
+
+#[test]
 fn a_turn_continues_the_one_before() {
     let words = "turns --users 2 --turns 3 --system 100 --message 500 --answer 20 --only paged";
     let found = bench(&with_fakes("has our option"), words, &["--json"]).success().json();

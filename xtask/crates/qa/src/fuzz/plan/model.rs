@@ -131,14 +131,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_what_to_type() {
-        for model in ModelKind::ALL {
-            assert_eq!(ModelKind::from_str(model.name(), false), Ok(model));
-        }
-        assert_eq!(ModelKind::value_variants(), ModelKind::ALL);
-    }
-
-    #[test]
     fn every_random_model_is_in_the_rotation() {
         for model in ModelKind::ALL {
             assert_eq!(ModelKind::ROTATION.contains(&model), model.spec().is_some(), "{model:?}");
