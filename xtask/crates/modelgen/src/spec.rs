@@ -282,8 +282,8 @@ impl ModelSpec {
         }
     }
 
-    /// As [`ModelSpec::plain_70_million`], with gated delta nets in three of four layers, as in Qwen 3.5. The heads have
-    /// the real models' size; the states of a sequence have 4.7 MB.
+    /// As [`ModelSpec::plain_70_million`], with gated delta nets in three of four layers, as in Qwen 3.5. The heads are
+    /// as large as in the published models; the states of a sequence have 4.9 MB.
     pub fn hybrid_70_million() -> ModelSpec {
         ModelSpec {
             architecture: Architecture::Qwen35,
