@@ -70,8 +70,9 @@ const SECTIONS: [Section; BENCHES.len()] = [
     Section {
         bench: "prefixes",
         title: "Prompts that share their first tokens",
-        about: "Tokens computed for a prompt from the third one on, sent one after the other to an idle server, the part of \
-                ours that the ideal (only the tokens that are not shared) also computes, and milliseconds to the first token.",
+        about: "Tokens computed for a prompt from the third one on, sent one after the other to an idle server; the \
+                share that the ideal (the unshared tokens only) has in what the paged server computes; milliseconds to \
+                the first token.",
         workload: &["model", "tokens shared / unshared", "prompts"],
         figures: &["stock", "paged", "ideal / paged", "stock ms", "paged ms", ""],
         read: |run| read(run, prefixes),
@@ -85,8 +86,8 @@ const SECTIONS: [Section; BENCHES.len()] = [
     Section {
         bench: "turns",
         title: "Conversations of several users",
-        about: "Prompt tokens computed for each new token in the turns after the first, all users at once, and milliseconds \
-                to the first token.",
+        about: "Prompt tokens computed for each new token in the turns after the first, all users at once, and \
+                milliseconds to the first token.",
         workload: &["model", "users x turns", "message / answer"],
         figures: &["stock", "paged", "stock ms", "paged ms", ""],
         read: |run| read(run, turns),

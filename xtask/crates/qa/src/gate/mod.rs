@@ -297,8 +297,8 @@ fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
 }
 
 /// Seeds of short fuzz rounds: tenants, retained slots, drafts, choices, boundaries, streams, slot files, resumable
-/// streams, drafts for an owner after others, and a cache that cannot be paged. Seeds below 16 use the trained model
-/// where the theme needs no other.
+/// streams, drafts for an owner after others, and a cache that cannot be paged. Seeds below 16 use the trained model,
+/// unless the theme needs another.
 const SEEDS: [u64; 10] = [1, 2, 5, 7, 8, 9, 12, 13, 14, 15];
 
 /// Compares the servers' answers on one core, while attention (if wanted) and the fuzzer of servers keep another busy:

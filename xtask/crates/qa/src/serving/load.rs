@@ -72,8 +72,8 @@ fn answered(record: RequestRecord) -> Result<RequestRecord> {
 }
 
 /// Sends requests for streams with this number of clients: each takes the next request as soon as its last one is
-/// answered. One client sends them one after the other. Returns the records in the order of the requests; a request that
-/// is not answered is an error.
+/// answered. One client sends them one after the other. Returns the records in the order of the requests; a request
+/// that is not answered is an error.
 pub fn streams(server: &Server, clients: usize, bodies: &[Value]) -> Result<Vec<RequestRecord>> {
     let begin = Instant::now();
     few_at_once(clients, bodies.iter().collect(), |body| stream(server, begin, body))
