@@ -1,6 +1,7 @@
 //! The KV block pool of the `paged` variant: the cells of each sequence's tokens, and prefix caching.
 //!
-//! * [`pool`]: the interface, as the C ABI sees it (`crate::ffi::pool`)
+//! * [`pool`], [`options`]: the interface, as the C ABI sees it (`crate::ffi::pool`)
+//! * [`sharing`]: blocks that a sequence shares with another one, and the removal of positions
 //! * [`sequences`]: block tables: the blocks that a sequence holds, by position
 //! * [`layout`]: which tokens of a sequence lie in which block
 //! * [`requests`]: the request of a sequence, with its in-flight blocks
@@ -26,10 +27,12 @@ pub mod free_queue;
 pub mod groups;
 pub mod hash;
 pub mod layout;
+pub mod options;
 #[expect(clippy::module_inception, reason = "the pool is what the module is for")]
 pub mod pool;
 pub mod requests;
 pub mod sequences;
+pub mod sharing;
 pub mod snapshots;
 pub mod statistics;
 pub mod windows;

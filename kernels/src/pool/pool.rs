@@ -25,79 +25,11 @@ use super::groups::{Group, Groups};
 use super::hash::{HashFunction, sha256};
 use super::layout::Layout;
 use super::requests::Request;
-use super::sequences::{BlockSpan, BlockTable};
+use super::sequences::BlockTable;
 use super::snapshots::{SnapshotId, Snapshots};
 use super::statistics::Statistics;
 
-/// Dimensions of a pool. The layout is `struct espalier_pool_options` of the C header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct PoolOptions {
-    /// Number of blocks of the layers that attend to all tokens; at least 1, and fewer than 2^31 cells in all.
-    pub block_count: u32,
-    /// Cells per block: a power of two, 1 to 4096.
-    pub block_size: u32,
-    /// Number of sequences, 1 to 65536; their ids are `0..sequence_count`.
-    pub sequence_count: u32,
-    /// Capacity of the event queue; 0 records no events.
-    pub event_capacity: u32,
-    /// Parts of a sequence's memory: [`PoolOptions::CELLS`], [`PoolOptions::WINDOW`], [`PoolOptions::STATE`]; 0: cells
-    /// only.
-    pub parts: u32,
-    /// Distance in tokens of the snapshots for which there is no better reason; 0: none of them are taken.
-    pub snapshot_interval: u32,
-    /// Budget of all snapshots together, in bytes; 0: none are taken.
-    pub snapshot_bytes: u64,
-    /// Size of the sliding window in tokens: a token attends to itself and the `window - 1` before it. 0 exactly if
-    /// `parts` has no window.
-    pub window: u32,
-    /// Number of blocks of the layers with a window: at least [`PoolOptions::window_blocks`] for each sequence, and
-    /// fewer than 2^31 cells in all. To be added: the blocks of one batch, and those whose content is to be kept. 0
-    /// exactly if `parts` has no window.
-    pub window_block_count: u32,
-    /// 1: a block is closed where an extra of a request ends, and positions are indexes of tokens (see [`Layout`]). 0:
-    /// blocks are always filled. A window that has the end of an extra in it takes one more block.
-    pub closes_blocks: u32,
-}
-
-impl PoolOptions {
-    /// One cell for each token (`ESPALIER_POOL_PART_CELLS`).
-    pub const CELLS: u32 = 1;
-    /// One cell for each of the last tokens of a sequence (`ESPALIER_POOL_PART_WINDOW`): a prompt is matched only at a
-    /// boundary with the cells of the window before it.
-    pub const WINDOW: u32 = 2;
-    /// One state for each sequence (`ESPALIER_POOL_PART_STATE`): a prompt is matched only where a snapshot of it
-    /// exists.
-    pub const STATE: u32 = 4;
-
-    /// Returns the number of blocks of the layers with a window that a sequence holds between two batches, and to
-    /// compute one more token: the window need not begin with a block, and the newest block is partly filled.
-    pub fn window_blocks(&self) -> u64 {
-        u64::from(self.window.div_ceil(self.block_size)) + 2
-    }
-
-    fn are_valid(&self) -> bool {
-        let cells = u64::from(self.block_count) * u64::from(self.block_size);
-        let parts = PoolOptions::CELLS | PoolOptions::WINDOW | PoolOptions::STATE;
-        self.block_size.is_power_of_two()
-            && self.block_size <= 4096
-            && (1..1 << 31).contains(&cells)
-            && (1..=65536).contains(&self.sequence_count)
-            && self.parts & !parts == 0
-            && self.closes_blocks <= 1
-            && self.window_is_valid()
-    }
-
-    fn window_is_valid(&self) -> bool {
-        if self.parts & PoolOptions::WINDOW == 0 {
-            return self.window == 0 && self.window_block_count == 0;
-        }
-        let blocks = u64::from(self.window_block_count);
-        self.window > 0
-            && blocks >= u64::from(self.sequence_count) * self.window_blocks()
-            && blocks * u64::from(self.block_size) < 1 << 31
-    }
-}
+pub use super::options::PoolOptions;
 
 /// Reason for an error. The pool was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,7 +212,11 @@ impl Pool {
         Ok(block)
     }
 
-    fn writable_block(&self, group: Group, (sequence, index): (SequenceId, u32)) -> Option<BlockId> {
+    pub(super) fn writable_block(
+        &self,
+        group: Group,
+        (sequence, index): (SequenceId, u32),
+    ) -> Option<BlockId> {
         self.tables[group][sequence.0 as usize].writable_block(index)
     }
 
@@ -290,135 +226,6 @@ impl Pool {
         let sequence = self.sequence(sequence)?;
         let (index, offset) = self.layouts[sequence.0 as usize].place(u64::from(position));
         Ok(((sequence, index as u32), offset))
-    }
-
-    /// Adds to `to`, besides the blocks it has, a reference to every block of `from` with a position in `first..end`
-    /// (as in [`BlockSpan::of`]). `to` only reads them.
-    ///
-    /// [`Refusal::Invalid`]: an unknown sequence.
-    pub fn share(&mut self, from: i32, to: i32, first: i32, end: i32) -> Result<(), Refusal> {
-        self.share_in(Group::Full, from, to, first, end)
-    }
-
-    /// The same for the layers of one group.
-    ///
-    /// [`Refusal::Invalid`]: an unknown sequence, a group that the pool does not have, or a sequence that has blocks in
-    /// another layout.
-    pub fn share_in(
-        &mut self,
-        group: Group,
-        from: i32,
-        to: i32,
-        first: i32,
-        end: i32,
-    ) -> Result<(), Refusal> {
-        let (from, to) = (self.sequence_in(group, from)?, self.sequence_in(group, to)?);
-        if from == to {
-            return Ok(());
-        }
-        self.copy_layout(from, to)?;
-        let span = BlockSpan::of(first, end, &self.layouts[from.0 as usize]);
-        for index in self.tables[group][from.0 as usize].indexes(span.touched) {
-            let entry = self.tables[group][from.0 as usize].entry(index);
-            let blocks: Vec<BlockId> = entry.map(|entry| entry.blocks().collect()).unwrap_or_default();
-            for block in blocks {
-                self.share_block(group, to, index, block);
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives a sequence the layout of another one, whose blocks it is going to share.
-    fn copy_layout(&mut self, from: SequenceId, to: SequenceId) -> Result<(), Refusal> {
-        if self.layouts[from.0 as usize] == self.layouts[to.0 as usize] {
-            return Ok(());
-        }
-        if !self.holds_nothing(to) || self.requests[to.0 as usize].is_some() {
-            return Err(Refusal::Invalid);
-        }
-        self.layouts[to.0 as usize] = self.layouts[from.0 as usize].clone();
-        Ok(())
-    }
-
-    fn holds_nothing(&self, sequence: SequenceId) -> bool {
-        Group::ALL.iter().all(|group| self.tables[*group][sequence.0 as usize].is_empty())
-    }
-
-    /// Forgets the layout of a sequence that holds nothing and has no request.
-    fn reset_layout_if_unused(&mut self, sequence: SequenceId) {
-        if self.requests[sequence.0 as usize].is_none() && self.holds_nothing(sequence) {
-            self.layouts[sequence.0 as usize] = Layout::plain(self.block_size());
-        }
-    }
-
-    fn share_block(&mut self, group: Group, to: SequenceId, index: u32, block: BlockId) {
-        if !self.tables[group][to.0 as usize].add_read_only(index, block) {
-            return;
-        }
-        self.blocks.hold(group, block);
-        self.cancel_in_flight(group, to, index);
-        if let Some(request) = &mut self.requests[to.0 as usize] {
-            request.has_begun_to_compute = true;
-        }
-    }
-
-    /// Removes the positions `first..end` (as in [`BlockSpan::of`]) from the sequence. Blocks that lie entirely in that
-    /// range are released. A block that lies in it partly stays; the sequence appends to it only if no other sequence
-    /// holds it and it was never cached.
-    ///
-    /// [`Refusal::Invalid`]: an unknown sequence.
-    pub fn remove(&mut self, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
-        self.remove_in(Group::Full, sequence, first, end)
-    }
-
-    /// The same for the layers of one group. The caller removes the same positions from each group, in any order; only
-    /// [`Pool::slide`] removes some from one alone.
-    ///
-    /// [`Refusal::Invalid`]: an unknown sequence, or a group that the pool does not have.
-    pub fn remove_in(&mut self, group: Group, sequence: i32, first: i32, end: i32) -> Result<(), Refusal> {
-        let sequence = self.sequence_in(group, sequence)?;
-        let span = BlockSpan::of(first, end, &self.layouts[sequence.0 as usize]);
-        let released = self.tables[group][sequence.0 as usize].remove(span.whole.clone());
-        self.blocks.release(group, &released);
-        for index in self.tables[group][sequence.0 as usize].indexes(span.touched.clone()) {
-            self.seal_if_others_read(group, sequence, index);
-        }
-        self.note_removal(group, sequence, &span);
-        self.reset_layout_if_unused(sequence);
-        Ok(())
-    }
-
-    /// Tokens written at a position that was removed must not appear in a block that another sequence reads or may
-    /// match.
-    fn seal_if_others_read(&mut self, group: Group, sequence: SequenceId, index: u32) {
-        let Some(block) = self.writable_block(group, (sequence, index)) else { return };
-        if self.blocks.holders(group, block) > 1 || self.blocks.content(group, block).is_some() {
-            self.tables[group][sequence.0 as usize].seal(index);
-            self.cancel_in_flight(group, sequence, index);
-        }
-    }
-
-    /// A request follows its tokens in the layers that attend to all of them: those behind a window are removed early.
-    fn note_removal(&mut self, group: Group, sequence: SequenceId, span: &BlockSpan) {
-        let table = &self.tables[Group::Full][sequence.0 as usize];
-        let window = &self.tables[Group::Window][sequence.0 as usize];
-        let Some(request) = &mut self.requests[sequence.0 as usize] else { return };
-        if span.touched.is_empty() {
-            return;
-        }
-        if group == Group::Full {
-            request.forget_from(span.touched.start as usize, &mut self.blocks.contents);
-        }
-        let has_only_matched = table.holds_only_matched(request.matched) && window.is_read_only();
-        if !request.has_begun_to_compute || !has_only_matched {
-            return;
-        }
-        request.has_begun_to_compute = false;
-        // Only if something was computed: before that, "remove all" is how a server makes sure that it starts at
-        // position 0, and the sequence is still going to compute its in-flight blocks.
-        if table.is_empty() {
-            request.cancel_all_in_flight(sequence, &mut self.blocks.contents);
-        }
     }
 
     /// Removes all sequences, requests, cached blocks and snapshots. Also resets a pool whose state is inconsistent.
@@ -615,7 +422,7 @@ impl Pool {
     }
 
     /// A block that cannot be cached in the layers with a window still can in the others, and is in flight until then.
-    fn cancel_in_flight(&mut self, group: Group, sequence: SequenceId, index: u32) {
+    pub(super) fn cancel_in_flight(&mut self, group: Group, sequence: SequenceId, index: u32) {
         if let Some(request) = self.requests[sequence.0 as usize].as_ref().filter(|_| group == Group::Full) {
             request.end_in_flight(index as usize, sequence, &mut self.blocks.contents);
         }
