@@ -25,8 +25,9 @@ use std::sync::OnceLock;
 use espalier_kernels::attention::problem::{BLOCK_SIZE, Cells, Problem};
 use espalier_kernels::features::Feature;
 use espalier_kernels::ffi::library::ABI_VERSION;
-use espalier_kernels::ffi::pool::{PoolBlocks, PoolExtra, PoolRequest, PoolStatus, PoolStop};
+use espalier_kernels::ffi::pool::{PoolBlocks, PoolExtra, PoolRequest, PoolStatus};
 use espalier_kernels::ffi::scheduler::{ScheduleAction, ScheduleRequest, ScheduleStep};
+use espalier_kernels::ffi::snapshots::PoolStop;
 use espalier_kernels::gdn::batch::Batch;
 use espalier_kernels::gdn::convolution::Convolution;
 use espalier_kernels::gdn::problem::Problem as Gdn;
@@ -47,7 +48,8 @@ const EXPORTS: &str = concat!(
     include_str!("../src/ffi/gdn.rs"),
     include_str!("../src/ffi/kv_quant.rs"),
     include_str!("../src/ffi/pool.rs"),
-    include_str!("../src/ffi/scheduler.rs")
+    include_str!("../src/ffi/scheduler.rs"),
+    include_str!("../src/ffi/snapshots.rs")
 );
 
 #[test]

@@ -7,6 +7,8 @@ pub mod kv_quant;
 pub mod library;
 pub mod pool;
 pub mod scheduler;
+pub mod shared_pool;
+pub mod snapshots;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) fn guarded<T>(neutral: T, body: impl FnOnce() -> T) -> T {
     // `AssertUnwindSafe` is sound here: a caught panic leaves no broken state that later calls can observe. The exports
     // initialise their state in `OnceLock`s and atomics, and a block pool is behind a lock that a panic poisons (see
-    // `pool_exports`).
+    // `shared_pool`).
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(neutral)
 }
 

@@ -1,0 +1,112 @@
+use super::*;
+
+fn pool() -> *mut SharedPool {
+    let options = PoolOptions {
+        block_count: 4,
+        block_size: 4,
+        sequence_count: 2,
+        event_capacity: 8,
+        ..PoolOptions::default()
+    };
+    // SAFETY: the options are valid.
+    unsafe { espalier_pool_new(&options) }
+}
+
+fn reserve(pool: *mut SharedPool, position: i32) -> (i32, u32) {
+    let (mut cell, mut fresh, mut count) = (77, 0, 0);
+    // SAFETY: the pool is live, and each pointer has space for one value.
+    let status = unsafe { espalier_pool_reserve(pool, &0, &position, 1, &mut cell, &mut fresh, &mut count) };
+    (status, cell)
+}
+
+fn fail_inside(pool: *mut SharedPool) {
+    // SAFETY: the pool is live.
+    let status = unsafe { with_pool(pool, |_, _| panic!("this panic is part of the test")) };
+    assert_eq!(status, PoolStatus::Invalid as i32);
+}
+
+#[test]
+fn a_pool_that_failed_inside_refuses_everything_until_it_is_cleared() {
+    let pool = pool();
+    assert_eq!(reserve(pool, 5), (0, 1));
+    fail_inside(pool);
+    assert_eq!(reserve(pool, 5), (3, 77));
+    let mut statistics = Statistics { block_count: 77, ..Statistics::default() };
+    let mut event = Event::of_kind(crate::pool::events::EventKind::Stored);
+    // SAFETY: the pool is live until it is freed, at the end.
+    unsafe {
+        assert_eq!(espalier_pool_statistics(pool, &mut statistics), 3);
+        assert_eq!(statistics.block_count, 77);
+        assert_eq!(espalier_pool_remove(pool, 0, 0, -1), 3);
+        assert_eq!(espalier_pool_next_event(pool, &mut event), 0);
+
+        espalier_pool_clear(pool);
+        assert_eq!(espalier_pool_statistics(pool, &mut statistics), 0);
+        assert_eq!((statistics.blocks_used, statistics.blocks_empty), (0, 4));
+        assert_eq!(espalier_pool_next_event(pool, &mut event), 1);
+        assert_eq!(event.kind, crate::pool::events::EventKind::Cleared as u32);
+    }
+    assert_eq!(reserve(pool, 5), (0, 1));
+    // SAFETY: the pool is not used afterwards.
+    unsafe { espalier_pool_free(pool) };
+}
+
+#[test]
+fn results_are_truncated_to_the_capacity_and_counted_in_full() {
+    let pool = pool();
+    let tokens = [1, 2, 3, 4, 5, 6, 7, 8];
+    let request = PoolRequest {
+        tokens: tokens.as_ptr(),
+        token_count: tokens.len(),
+        held_count: 0,
+        salt: std::ptr::null(),
+        salt_length: 0,
+        adapters: std::ptr::null(),
+        adapters_length: 0,
+        extras: std::ptr::null(),
+        extra_count: 0,
+        system_length: 0,
+    };
+    let (mut blocks, mut count) = ([77, 77], 0);
+    // SAFETY: the pool is live until it is freed, at the end; every buffer is as large as its length says.
+    unsafe {
+        assert_eq!(espalier_pool_begin(pool, 0, &request), 0);
+        (0..8).for_each(|position| assert_eq!(reserve(pool, position).0, 0));
+        let status =
+            espalier_pool_cache_blocks(pool, 0, tokens.as_ptr(), 8, blocks.as_mut_ptr(), 1, &mut count);
+        assert_eq!((status, count, blocks), (0, 2, [0, 77]));
+        let missing = PoolRequest { salt_length: 1, ..request };
+        assert_eq!(espalier_pool_begin(pool, 1, &missing), 3);
+        espalier_pool_free(pool);
+    }
+}
+
+#[test]
+fn many_threads_use_one_pool() {
+    let options = PoolOptions { block_count: 64, block_size: 4, sequence_count: 8, ..PoolOptions::default() };
+    let shared = SharedPool::new(options).expect("the options are in range");
+    std::thread::scope(|scope| {
+        for sequence in 0..8 {
+            let shared = &shared;
+            scope.spawn(move || use_for_a_while(shared, sequence));
+        }
+    });
+    let state = shared.state().expect("nothing failed");
+    assert_eq!(state.statistics().blocks_used, 0);
+}
+
+fn use_for_a_while(shared: &SharedPool, sequence: i32) {
+    let pool = std::ptr::from_ref(shared).cast_mut();
+    let (sequences, positions): (Vec<i32>, Vec<i32>) = (0..32).map(|position| (sequence, position)).unzip();
+    let (mut cells, mut fresh, mut count) = ([0; 32], [0; 32], 0);
+    for _ in 0..100 {
+        // SAFETY: the pool is live, and each buffer has space for 32 values.
+        unsafe {
+            let (from, at) = (sequences.as_ptr(), positions.as_ptr());
+            let status =
+                espalier_pool_reserve(pool, from, at, 32, cells.as_mut_ptr(), fresh.as_mut_ptr(), &mut count);
+            assert_eq!((status, count), (0, 8));
+            assert_eq!(espalier_pool_remove(pool, sequence, 0, -1), 0);
+        }
+    }
+}
