@@ -18,6 +18,7 @@ mod parity_snapshots;
 mod parity_table;
 mod parity_windows;
 mod properties;
+mod property_steps;
 mod removing;
 mod reserving;
 mod sharing;
