@@ -498,8 +498,8 @@ unsafe fn copied_extra(extra: &PoolExtra) -> Result<Extra, PoolStatus> {
 ///
 /// # Safety
 ///
-/// `output` points to a `struct espalier_pool_blocks` for each group, whose pointers are valid for the capacities beside
-/// them.
+/// `output` points to a `struct espalier_pool_blocks` for each group, whose pointers are valid for the capacities
+/// beside them.
 unsafe fn write_groups(shared: &SharedPool, found: &Groups<Vec<BlockId>>, output: *mut PoolBlocks) {
     for group in Group::ALL {
         // SAFETY: per this function's contract `output` points to a struct for each group, and its pointer has the

@@ -109,8 +109,8 @@ impl SimulatedServer {
         })
     }
 
-    /// Some layers have a window of this number of tokens, with the blocks that its slots need for it if a step has up to
-    /// `tokens` tokens of prompts.
+    /// Some layers have a window of this number of tokens, with the blocks that its slots need for it if a step has up
+    /// to `tokens` tokens of prompts.
     pub fn with_windows(blocks: usize, slots: usize, window: u32, tokens: usize) -> SimulatedServer {
         let options = PoolOptions {
             block_count: blocks as u32,

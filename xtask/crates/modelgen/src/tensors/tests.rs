@@ -1,5 +1,5 @@
-//! The layers of the architectures, tensor by tensor, as the loaders in llama.cpp's `src/models/` require them: a tensor
-//! too few or too many is an error there.
+//! The layers of the architectures, tensor by tensor, as the loaders in llama.cpp's `src/models/` require them: a
+//! tensor too few or too many is an error there.
 
 use super::*;
 use crate::architecture::Architecture;
