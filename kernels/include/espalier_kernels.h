@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a value or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 9u
+#define ESPALIER_KERNELS_ABI_VERSION 10u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -265,6 +265,13 @@ int32_t espalier_pool_cache_blocks(struct espalier_pool * pool, int32_t sequence
  * blocks of the group FULL, blocks[1] those of the group WINDOW. */
 int32_t espalier_pool_cache_block_groups(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
                                          size_t token_count, struct espalier_pool_blocks * blocks);
+
+/* Writes the tokens of the block in which this token of the sequence lies, or is going to lie: the index
+ * of the first one, and one past the last one that it has space for. After n tokens a sequence is at a
+ * boundary if the block of token n begins with it. INVALID: an unknown sequence, or a token that no
+ * sequence can have. */
+int32_t espalier_pool_block_of(const struct espalier_pool * pool, int32_t sequence, uint64_t token,
+                               uint64_t * first, uint64_t * end);
 
 /* Reason for a snapshot. */
 enum espalier_pool_reason {

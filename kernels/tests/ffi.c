@@ -397,6 +397,41 @@ static void print_window_calls(void) {
     espalier_pool_free(pool);
 }
 
+/* ---- Layout: an image ends in the second block, so the third one begins there ---- */
+
+static void print_block_of(const char * name, const struct espalier_pool * pool, int32_t sequence, uint64_t token) {
+    uint64_t first = 77, end = 77;
+    const int32_t status = espalier_pool_block_of(pool, sequence, token, &first, &end);
+    printf("%s %d first %u end %u\n", name, (int) status, (unsigned) first, (unsigned) end);
+}
+
+static void print_layout_calls(void) {
+    static const int32_t tokens[PROMPT_LENGTH] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
+    static const uint8_t key[1] = { 1 };
+    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 1 };
+    const struct espalier_pool_extra image = { 2, 4, key, 1 };
+    struct espalier_pool_request request;
+    struct espalier_pool * pool = espalier_pool_new(&options);
+    uint64_t number = 77;
+
+    memset(&request, 0, sizeof(request));
+    request.tokens = tokens;
+    request.token_count = PROMPT_LENGTH;
+    request.extras = &image;
+    request.extra_count = 1;
+    print_block_of("layout.without_request", pool, 0, 5);
+    espalier_pool_begin(pool, 0, &request);
+    print_block_of("layout.in_the_image", pool, 0, 5);
+    print_block_of("layout.behind_the_image", pool, 0, 6);
+    print_block_of("layout.unknown_sequence", pool, SEQUENCE_COUNT, 0);
+    print_block_of("layout.too_far", pool, 0, UINT64_MAX);
+    printf("layout.null %d\n", (int) espalier_pool_block_of(NULL, 0, 0, &number, &number));
+    printf("layout.null_first %d\n", (int) espalier_pool_block_of(pool, 0, 0, NULL, &number));
+    printf("layout.null_end %d\n", (int) espalier_pool_block_of(pool, 0, 0, &number, NULL));
+    printf("layout.unchanged %u\n", (unsigned) number);
+    espalier_pool_free(pool);
+}
+
 /* ---- The scheduler: two requests of three blocks each in a pool of four ---- */
 
 static void print_schedule(const char * name, const struct espalier_pool * pool,
@@ -515,6 +550,7 @@ int main(void) {
     print_pool_calls();
     print_snapshot_calls();
     print_window_calls();
+    print_layout_calls();
     print_order();
     print_scheduler_calls();
     return 0;

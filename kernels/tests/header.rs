@@ -31,6 +31,7 @@ const HEADER: &str = include_str!("../include/espalier_kernels.h");
 const EXPORTS: &str = concat!(
     include_str!("../src/ffi/library.rs"),
     include_str!("../src/ffi/attention.rs"),
+    include_str!("../src/ffi/boundaries.rs"),
     include_str!("../src/ffi/gdn.rs"),
     include_str!("../src/ffi/kv_quant.rs"),
     include_str!("../src/ffi/pool.rs"),
@@ -214,6 +215,26 @@ fn the_pool_shares_the_blocks_of_a_window() {
     ];
     for (name, value) in expected {
         assert_eq!(printed[&format!("window.{name}")], value, "{name}");
+    }
+}
+
+/// The tokens of a block are those of the sequence's layout, and a block is full without a request.
+#[test]
+fn the_pool_knows_where_blocks_end() {
+    let printed = run_ffi_program(&[]).values;
+    let expected = [
+        ("without_request", "0 first 4 end 8"),
+        ("in_the_image", "0 first 4 end 6"),
+        ("behind_the_image", "0 first 6 end 10"),
+        ("unknown_sequence", "3 first 77 end 77"),
+        ("too_far", "3 first 77 end 77"),
+        ("null", "3"),
+        ("null_first", "3"),
+        ("null_end", "3"),
+        ("unchanged", "77"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed[&format!("layout.{name}")], value, "{name}");
     }
 }
 

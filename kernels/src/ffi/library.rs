@@ -1,5 +1,5 @@
 //! The C ABI: exactly the declarations of `include/espalier_kernels.h`. The block pool's part is in
-//! [`crate::ffi::pool`], the scheduler's in [`crate::ffi::scheduler`], attention's in
+//! [`crate::ffi::pool`] and [`crate::ffi::boundaries`], the scheduler's in [`crate::ffi::scheduler`], attention's in
 //! [`crate::ffi::attention`], that of gated delta nets in [`crate::ffi::gdn`].
 //!
 //! `tests/header.rs` checks that both agree: names, values and layouts.
@@ -14,7 +14,7 @@ use crate::gdn_output::{OutputFacts, may_flatten};
 use crate::{container, variables};
 
 /// The version of the C ABI. Raise it, here and in the header, whenever a signature, a value or a layout changes.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 
 /// Returns [`ABI_VERSION`]; the caller compares it with its header's constant.
 #[unsafe(no_mangle)]

@@ -2,6 +2,7 @@
 //! behaviour.
 
 pub mod attention;
+pub mod boundaries;
 pub mod gdn;
 pub mod kv_quant;
 pub mod library;

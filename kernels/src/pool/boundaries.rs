@@ -11,6 +11,7 @@
 //! its tenant: the prompts of one tenant do not change the stops of another one.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::contents::{ContentId, SequenceId};
 use super::groups::Group;
@@ -18,8 +19,8 @@ use super::pool::{Pool, Refusal};
 use super::requests::Request;
 use super::snapshots::{Grant, NoSnapshot, Reason, SnapshotId};
 
-/// A prompt is cut before its end only if this number of blocks or more were not matched: a cut costs one more pass
-/// over the weights.
+/// A prompt whose blocks were not cached is cut before its end only if this number of blocks or more were not matched:
+/// a cut costs one more pass over the weights.
 const FEWEST_BLOCKS_BEFORE_PROMPT_END: usize = 4;
 
 /// A boundary at which every part of a prompt's memory exists. Only [`Pool::match_boundary`] creates one.
@@ -51,6 +52,13 @@ pub struct Stop {
 }
 
 impl Pool {
+    /// Returns the tokens of the block of a sequence in which this token lies, or is going to lie; `None`: an unknown
+    /// sequence, or a token that no sequence can have.
+    pub fn block_of(&self, sequence: i32, token: u64) -> Option<Range<u64>> {
+        let layout = self.layout(sequence)?;
+        (token < 1 << 31).then(|| layout.block_of(token))
+    }
+
     /// Returns the deepest boundary within the first `tokens` of the request's prompt whose cells are cached, if the
     /// pool has windows with those of the window before it, and, if it has a state, whose snapshot is ready. If there
     /// is none, that is where the request is now.
@@ -76,13 +84,21 @@ impl Pool {
     }
 
     /// Returns the number of blocks up to the first one that is not cached and may be matched.
-    fn cached_end(&self, request: &Request) -> usize {
+    pub(super) fn cached_end(&self, request: &Request) -> usize {
         let is_cached = |index: &usize| {
             let content = request.matchable(*index);
             content.is_some_and(|content| !self.blocks.contents.blocks(Group::Full, content).is_empty())
         };
         let cached = (request.matched..).take_while(is_cached).count();
         request.matched + cached
+    }
+
+    /// Records how many blocks of its prompt were cached when the sequence matched its prefix: it caches more of them
+    /// itself while it computes.
+    pub(super) fn note_cached(&mut self, sequence: SequenceId, blocks: usize) {
+        if let Some(request) = &mut self.requests[sequence.0 as usize] {
+            request.cached = blocks;
+        }
     }
 
     fn ready_snapshot(&self, request: &Request, blocks: usize) -> Option<SnapshotId> {
@@ -234,6 +250,9 @@ impl Pool {
         for blocks in (1..=last).filter(|blocks| self.is_branch(request, *blocks) && !is_near(*blocks)) {
             stops.add_unless_near(blocks, 1, Reason::Branch);
         }
+        if let Some(known) = known_end(request).filter(|known| !is_near(*known)) {
+            stops.add_unless_near(known, 1, Reason::Branch);
+        }
         if last >= request.matched + FEWEST_BLOCKS_BEFORE_PROMPT_END && !is_near(last) {
             stops.add_unless_near(last, 1, Reason::PromptEnd);
         }
@@ -260,6 +279,13 @@ impl Pool {
         let content = content_before(request, blocks);
         content.is_some_and(|content| self.blocks.contents.children(content) >= 2)
     }
+}
+
+/// Returns the boundary up to which another prompt has computed the blocks of this one, if this one could not be
+/// matched there: so they are used more than once, however few they are. `None`: it was, or no blocks were cached.
+fn known_end(request: &Request) -> Option<usize> {
+    let known = request.matched + 1..=request.cached.min(request.last_boundary());
+    known.rev().find(|blocks| !request.cuts_extra(*blocks))
 }
 
 /// Returns the content of the block before this boundary; `None` for the beginning of the prompt.

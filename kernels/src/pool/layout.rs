@@ -8,6 +8,8 @@
 //! Tokens are counted by their index in the sequence, which is not their position if the tokens of an image share one.
 //! The layouts of two prompts agree as far as their tokens and inputs do, and so do their blocks.
 
+use std::ops::Range;
+
 use super::extra_keys::RequestKeys;
 
 /// Blocks of `block_size` tokens from one token on.
@@ -73,6 +75,12 @@ impl Layout {
         let block = block as u64;
         let segment = self.segment(|segment| segment.first_block <= block);
         segment.first_token + (block - segment.first_block) * u64::from(self.block_size)
+    }
+
+    /// Returns the tokens of the block in which this token lies.
+    pub fn block_of(&self, token: u64) -> Range<u64> {
+        let block = self.complete_blocks(token);
+        self.first_token(block)..self.first_token(block + 1)
     }
 
     /// Returns the number of complete blocks, full or closed, that this number of tokens has.

@@ -322,7 +322,8 @@ impl Pool {
         if request.has_begun_to_compute || request.matched != held || !window_is_held {
             return Err(Refusal::Invalid);
         }
-        let boundary = self.match_boundary(request, tokens);
+        let (boundary, cached) = (self.match_boundary(request, tokens), self.cached_end(request));
+        self.note_cached(sequence, cached);
         let blocks = (held..boundary.blocks()).map_while(|_| self.match_next_block(sequence)).collect();
         let window_blocks = self.match_window(sequence, boundary.blocks());
         if let Some(snapshot) = boundary.snapshot() {

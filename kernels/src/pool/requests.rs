@@ -22,6 +22,9 @@ pub struct Request {
     pub matched: usize,
     /// Blocks below this index are cached, matched, or can no longer be cached.
     pub settled: usize,
+    /// Number of blocks at the beginning whose cells were cached when the sequence last matched its prefix. They can be
+    /// more than it matched, if no snapshot of the state after them exists.
+    pub cached: usize,
     /// Whether the sequence holds, or held since it was last empty, blocks that it did not match.
     pub has_begun_to_compute: bool,
     /// Whether the request may have blocks in flight.
@@ -58,6 +61,7 @@ impl Request {
             contents: Vec::new(),
             matched: settled,
             settled,
+            cached: 0,
             has_begun_to_compute: held > 0,
             has_in_flight: false,
             system_length: 0,

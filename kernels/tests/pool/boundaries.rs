@@ -188,6 +188,44 @@ fn a_long_prompt_stops_at_its_last_boundary() {
     assert_eq!(stops(&pool, 2), []);
 }
 
+/// A prompt of fewer than four blocks has no stop of its own. One that was sent before has: its blocks are cached.
+#[test]
+fn a_short_prompt_that_is_sent_again_is_saved_where_its_cached_blocks_end() {
+    let mut pool = pool_with_states(20, 8);
+    let prompt = tokens(1, 40);
+    assert_eq!(prefill_with_stops(&mut pool, 0, &prompt), 0);
+    assert_eq!(saved_boundaries(&pool, 0), [0; 0]);
+    finish(&mut pool, 0);
+    assert_eq!(prefill_with_stops(&mut pool, 1, &prompt), 0);
+    assert_eq!(saved_boundaries(&pool, 1), [2]);
+    assert_eq!(prefill_with_stops(&mut pool, 2, &prompt), 2);
+    assert_eq!(stops(&pool, 2), []);
+}
+
+/// No other prompt branches where one ended, and while a request computes, its own blocks are cached too.
+#[test]
+fn a_prompt_that_continues_a_short_one_is_saved_where_that_ended() {
+    let mut pool = pool_with_states(20, 8);
+    let short = tokens(1, 40);
+    prefill(&mut pool, 0, &short);
+    let prompt = joined(&[&short, &tokens(2, 20)]);
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    assert_eq!(stops(&pool, 1), []);
+    assert_eq!(match_prefix(&mut pool, 1).blocks, []);
+    assert_eq!(stops(&pool, 1), [(2, Reason::Branch)]);
+    assert!(reserve(&mut pool, 1, 0..48).is_ok());
+    assert!(pool.cache(1, &prompt[..48]).is_ok());
+    assert_eq!(stops(&pool, 1), [(2, Reason::Branch)]);
+    // If that is inside of an image, it is saved before the image.
+    let other = tokens(3, 60);
+    begin(&mut pool, 2, &other, with_extras(&[(20, 15, "image")]));
+    assert!(reserve(&mut pool, 2, 0..48).is_ok());
+    assert!(pool.cache(2, &other[..48]).is_ok());
+    begin(&mut pool, 3, &other[..37], with_extras(&[(20, 15, "image")]));
+    assert_eq!(match_prefix(&mut pool, 3).blocks, []);
+    assert_eq!(stops(&pool, 3), [(1, Reason::Branch)]);
+}
+
 #[test]
 fn stops_at_intervals_keep_a_distance_from_others() {
     let options = PoolOptions { snapshot_interval: 32, ..options_with_states(20, 8) };

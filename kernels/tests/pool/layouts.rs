@@ -31,6 +31,7 @@ fn a_block_ends_where_an_extra_ends() {
     assert_eq!([0, 16, 24, 25, 26].map(|tokens| layout.complete_blocks(tokens)), [0, 1, 1, 2, 2]);
     assert_eq!([0, 16, 24, 25, 26].map(|tokens| layout.needed_blocks(tokens)), [0, 1, 2, 2, 3]);
     assert_eq!([24, 25, 54, 55].map(|tokens| layout.last_boundary(tokens)), [16, 25, 41, 55]);
+    assert_eq!([0, 16, 24, 25].map(|token| layout.block_of(token)), [0..16, 16..25, 16..25, 25..41]);
     // Of the second block one token is left.
     assert_eq!(BlockSpan::of(17, 41, &layout), BlockSpan { touched: 1..3, whole: 2..3 });
     // A block that is full anyway needs not be closed.

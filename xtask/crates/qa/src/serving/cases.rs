@@ -45,8 +45,8 @@ impl Model {
     ///
     /// A model with a recurrent state shares blocks only where a snapshot of it exists. One is taken where a request
     /// waits for the blocks of another one, so a few are computed again: those of the first request that is too early
-    /// to be waited for, once more at most for the next one, and of two prompts with one shared block, which are too
-    /// short to take a snapshot. One request at a time waits for none, and learns late where prompts branch.
+    /// to be waited for, once more at most for the next one, and of the first of two prompts with one shared block,
+    /// which takes the snapshot there. One request at a time waits for none, and learns late where prompts branch.
     pub fn computed_again(self, case: &Case) -> Option<u64> {
         match self {
             Model::Random(Architecture::Qwen35) if case.parallel == "1" => None,
