@@ -23,6 +23,15 @@ public:
         }
     }
 
+    // The only block at this index, in `block`. Returns false if there is none, or if there are several.
+    bool find_only(size_t index, uint32_t & block) const {
+        if (index >= by_index.size() || by_index[index].size() != 1) {
+            return false;
+        }
+        block = by_index[index].front();
+        return true;
+    }
+
     // Adds the blocks of another sequence.
     void add(const espalier_block_marks & other) {
         for (size_t index = 0; index < other.by_index.size(); index++) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <limits>
 
 static const char * name_of_kind(llama_memory_kind kind) {
@@ -41,7 +42,7 @@ static uint32_t parts_of(llama_context * ctx, llama_context * ctx_dft) {
     return (llama_memory_get_parts(llama_get_memory(ctx)) | of_draft) & (ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_STATE);
 }
 
-std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_context * ctx_dft, uint32_t n_seq, uint64_t snapshot_bytes, std::string & why_not) {
+std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_context * ctx_dft, espalier_kv_options options, std::string & why_not) {
     const llama_memory_t mem       = llama_get_memory(ctx);
     const auto *         functions = espalier_pool_get_functions();
 
@@ -49,24 +50,25 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
         why_not = "the kernels library is of another build";
         return nullptr;
     }
-    why_not = unsupported_reason(mem, n_seq);
+    why_not = unsupported_reason(mem, options.n_seq);
     if (!why_not.empty()) {
         why_not = "this model " + why_not;
         return nullptr;
     }
-    espalier_pool_options options = {};
-    options.block_count    = (uint32_t) llama_memory_n_cells(mem) / block_size;
-    options.block_size     = block_size;
-    options.sequence_count = n_seq;
-    options.parts          = parts_of(ctx, ctx_dft);
-    options.snapshot_interval = snapshot_interval;
-    options.snapshot_bytes    = snapshot_bytes;
-    std::shared_ptr<espalier_pool> pool(functions->create(&options), functions->destroy);
+    espalier_pool_options dimensions = {};
+    dimensions.block_count       = (uint32_t) llama_memory_n_cells(mem) / block_size;
+    dimensions.block_size        = block_size;
+    dimensions.sequence_count    = options.n_seq;
+    dimensions.parts             = parts_of(ctx, ctx_dft);
+    dimensions.snapshot_interval = snapshot_interval;
+    dimensions.snapshot_bytes    = options.snapshot_bytes;
+    dimensions.closes_blocks     = options.has_media ? 1 : 0;
+    std::shared_ptr<espalier_pool> pool(functions->create(&dimensions), functions->destroy);
     if (!pool) {
-        why_not = "a pool of " + std::to_string(options.block_count) + " blocks cannot be created";
+        why_not = "a pool of " + std::to_string(dimensions.block_count) + " blocks cannot be created";
         return nullptr;
     }
-    std::unique_ptr<espalier_kv> kv(new espalier_kv(ctx, *functions, std::move(pool), n_seq, snapshot_bytes));
+    std::unique_ptr<espalier_kv> kv(new espalier_kv(ctx, *functions, std::move(pool), std::move(options)));
     const llama_memory_placement placement = { kv.get(), on_place, on_seq_rm, on_seq_cp, on_clear, on_mark_blocks };
     if (!llama_memory_set_placement(mem, &placement)) {
         why_not = "the memory is not empty";
@@ -88,7 +90,7 @@ bool espalier_kv::follow(llama_context * ctx_dft, std::string & why_not) {
     // to the pool already.
     const llama_memory_placement placement = {
         this,
-        on_place,
+        drafts.traits.has_successor ? on_place_with_successor : on_place,
         [](void *, llama_seq_id, llama_pos, llama_pos) {},
         [](void *, llama_seq_id, llama_seq_id, llama_pos, llama_pos) {},
         [](void *) {},
@@ -106,9 +108,9 @@ bool espalier_kv::follow(llama_context * ctx_dft, std::string & why_not) {
     return true;
 }
 
-espalier_kv::espalier_kv(llama_context * ctx, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq, uint64_t snapshot_bytes) :
-    mems({ llama_get_memory(ctx) }), snapshot_budget(snapshot_bytes), functions(functions), pool(std::move(pool)), sequences(n_seq),
-    blocks(llama_memory_n_cells(mems[0]) / block_size) {
+espalier_kv::espalier_kv(llama_context * ctx, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, espalier_kv_options options) :
+    mems({ llama_get_memory(ctx) }), snapshot_budget(options.snapshot_bytes), drafts(std::move(options.drafts)), functions(functions),
+    pool(std::move(pool)), sequences(options.n_seq), blocks(llama_memory_n_cells(mems[0]) / block_size) {
     snapshots.add(ctx);
 }
 
@@ -129,12 +131,24 @@ void espalier_kv::cache_cells(const std::vector<uint32_t> & of) {
     }
 }
 
-void espalier_kv::add_cells(llama_seq_id seq_id, const std::vector<uint32_t> & of) {
+size_t espalier_kv::add_cells(llama_seq_id seq_id, const std::vector<uint32_t> & of) {
     for (llama_memory_t mem : mems) {
         llama_memory_cells_seq_add(mem, seq_id, of.data(), of.size());
     }
+    size_t n_tokens = 0;
     for (size_t i = 0; i < of.size(); i += block_size) {
-        sequences[seq_id].blocks.add((llama_pos) i, of[i] / block_size);
+        const size_t first = n_tokens;
+        n_tokens = block_of(seq_id, first).second;
+        // Behind an image it can lie in two of the ranges by which blocks are marked.
+        sequences[seq_id].blocks.add((llama_pos) first,          of[i] / block_size);
+        sequences[seq_id].blocks.add((llama_pos) (n_tokens - 1), of[i] / block_size);
+    }
+    return n_tokens;
+}
+
+void espalier_kv::empty(llama_seq_id seq_id) {
+    for (llama_memory_t mem : mems) {
+        llama_memory_seq_rm(mem, seq_id, -1, -1);
     }
 }
 
@@ -173,8 +187,17 @@ bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const
     for (size_t i = 0; i < n_fresh; i++) {
         kv.blocks[0] = fresh[i];
         kv.evict_cells(kv.cells_of(1));
+        kv.rows.drop(fresh[i] / block_size);
     }
     return true;
+}
+
+bool espalier_kv::on_place_with_successor(void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells) {
+    std::vector<llama_pos> next(pos, pos + n);
+    for (llama_pos & one : next) {
+        one++;
+    }
+    return on_place(user_data, seq_ids, next.data(), n, cells);
 }
 
 void espalier_kv::on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1) {
@@ -195,6 +218,11 @@ void espalier_kv::remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos 
     auto & sequence = sequences[seq_id];
     sequence.n_settled = std::min(sequence.n_settled, (size_t) std::max(p0, 0));
     sequence.blocks.remove(p0, p1);
+    if (p0 <= 0) {
+        continue_drafts(seq_id, 0);
+    } else {
+        cut_drafts(seq_id, p0);
+    }
 }
 
 void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1) {
@@ -206,6 +234,7 @@ void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq
     kv.functions.share(kv.pool.get(), seq_id_src, seq_id_dst, p0, p1);
     if (seq_id_src != seq_id_dst) {
         kv.sequences[seq_id_dst].blocks.add(kv.sequences[seq_id_src].blocks);
+        kv.copy_row(seq_id_src, seq_id_dst);
     }
 }
 
@@ -222,6 +251,7 @@ void espalier_kv::on_clear(void * user_data) {
 
     kv.functions.clear(kv.pool.get());
     kv.snapshots.clear();
+    kv.rows.clear();
     std::fill(kv.sequences.begin(), kv.sequences.end(), sequence{});
 }
 
@@ -259,19 +289,34 @@ bool espalier_kv::can_continue(llama_seq_id seq_id, size_t n_held, size_t n_toke
     return n_tokens + 1 >= n_held || has_all_cells(seq_id);
 }
 
-bool espalier_kv::match_prefix(llama_seq_id seq_id, size_t n_tokens) {
+std::pair<size_t, size_t> espalier_kv::block_of(llama_seq_id seq_id, size_t token) const {
+    uint64_t first = token;
+    uint64_t end   = token + 1;
+    functions.block_of(pool.get(), seq_id, token, &first, &end); // fails only together with the pool
+    return { first, end };
+}
+
+bool espalier_kv::match_prefix(llama_seq_id seq_id, size_t n_tokens, llama_pos last) {
     auto & sequence = sequences[seq_id];
     if (!sequence.begun) {
         return true; // nothing was offered
     }
-    size_t   n_matched = 0;
-    uint32_t snapshot   = 0;
-    if (functions.match_prefix(pool.get(), seq_id, n_tokens, blocks.data(), blocks.size(), &n_matched, &snapshot) == ESPALIER_POOL_INVALID) {
+    size_t   n_blocks = 0;
+    uint32_t snapshot = 0;
+    if (functions.match_prefix(pool.get(), seq_id, n_tokens, blocks.data(), blocks.size(), &n_blocks, &snapshot) == ESPALIER_POOL_INVALID) {
         return false;
     }
-    add_cells(seq_id, cells_of(n_matched));
-    sequence.n_settled = n_matched * block_size;
-    return snapshot == 0 || restore(seq_id, snapshot, n_matched * block_size);
+    const size_t n_matched = add_cells(seq_id, cells_of(n_blocks));
+    sequence.n_settled = n_matched;
+    if (snapshot != 0 && !restore(seq_id, snapshot, last)) {
+        return false;
+    }
+    if (n_matched < n_tokens) {
+        empty(seq_id); // blocks that were offered are gone
+        return false;
+    }
+    continue_drafts(seq_id, n_tokens);
+    return true;
 }
 
 // Adds the duration of its scope to a counter.
@@ -289,32 +334,35 @@ private:
 };
 
 // Cells without their state are of no use, so the sequence becomes empty if the state cannot be restored.
-bool espalier_kv::restore(llama_seq_id seq_id, uint32_t snapshot, size_t n_tokens) {
+bool espalier_kv::restore(llama_seq_id seq_id, uint32_t snapshot, llama_pos last) {
     const espalier_stopwatch stopwatch(counts->microseconds);
-    const bool is_restored = snapshots.put(snapshot, seq_id, n_tokens);
+    const bool is_restored = snapshots.put(snapshot, seq_id, last);
     functions.restored(pool.get(), snapshot, is_restored);
     if (is_restored) {
         return true;
     }
     snapshots.drop(snapshot);
     counts->restore_failures++;
-    for (llama_memory_t mem : mems) {
-        llama_memory_seq_rm(mem, seq_id, -1, -1);
-    }
+    empty(seq_id);
     return false;
 }
 
-void espalier_kv::cache_blocks(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, bool is_answer) {
+void espalier_kv::cache_blocks(llama_seq_id seq_id, const espalier_kv_text & text, bool is_answer) {
     auto & sequence = sequences[seq_id];
-    if (!sequence.begun || n_tokens < sequence.n_settled + block_size) {
+    if (!sequence.begun) {
+        return;
+    }
+    const size_t n_whole = block_of(seq_id, std::min(text.n_tokens, n_in_drafts(seq_id))).first;
+    if (n_whole <= sequence.n_settled) {
         return;
     }
     size_t n_cached = 0;
-    functions.cache_blocks(pool.get(), seq_id, tokens, n_tokens, blocks.data(), blocks.size(), &n_cached);
+    functions.cache_blocks(pool.get(), seq_id, text.tokens, n_whole, blocks.data(), blocks.size(), &n_cached);
     cache_cells(cells_of(n_cached));
-    sequence.n_settled = n_tokens - n_tokens % block_size;
-    if (takes_snapshots() && n_tokens % block_size == 0) {
-        save_at_stop(seq_id, tokens, n_tokens, is_answer);
+    keep_rows(seq_id, sequence.n_settled, n_whole);
+    sequence.n_settled = n_whole;
+    if (takes_snapshots() && n_whole == text.n_tokens) {
+        save_at_stop(seq_id, text, is_answer);
     }
 }
 
@@ -326,22 +374,22 @@ size_t espalier_kv::next_stop(llama_seq_id seq_id, size_t n_tokens) const {
     return stop.tokens;
 }
 
-void espalier_kv::save_at_stop(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, bool is_answer) {
+void espalier_kv::save_at_stop(llama_seq_id seq_id, const espalier_kv_text & text, bool is_answer) {
     espalier_pool_stop stop = {};
-    functions.next_stop(pool.get(), seq_id, n_tokens - 1, &stop);
-    const bool is_at_stop = stop.tokens == n_tokens;
-    if ((is_at_stop || is_answer) && snapshots.are_at(seq_id, n_tokens)) {
-        save(seq_id, tokens, n_tokens, is_at_stop ? stop.reason : (uint32_t) ESPALIER_POOL_REASON_TAIL);
+    functions.next_stop(pool.get(), seq_id, text.n_tokens - 1, &stop);
+    const bool is_at_stop = stop.tokens == text.n_tokens;
+    if ((is_at_stop || is_answer) && snapshots.are_at(seq_id, text.last)) {
+        save(seq_id, text, is_at_stop ? stop.reason : (uint32_t) ESPALIER_POOL_REASON_TAIL);
     }
 }
 
-void espalier_kv::save(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, uint32_t reason) {
+void espalier_kv::save(llama_seq_id seq_id, const espalier_kv_text & text, uint32_t reason) {
     const espalier_stopwatch stopwatch(counts->microseconds);
     std::vector<uint32_t> evicted(snapshots.count() + 1);
     size_t   n_evicted = 0;
     uint32_t snapshot  = 0;
-    if (functions.snapshot_begin(pool.get(), seq_id, tokens, n_tokens, snapshots.size_of(seq_id), reason, &snapshot, evicted.data(), evicted.size(),
-                &n_evicted) != ESPALIER_POOL_OK) {
+    if (functions.snapshot_begin(pool.get(), seq_id, text.tokens, text.n_tokens, snapshots.size_of(seq_id), reason, &snapshot, evicted.data(),
+                evicted.size(), &n_evicted) != ESPALIER_POOL_OK) {
         return; // it exists, or the budget is too small: nothing was changed
     }
     // Their memory is free before more is allocated.
@@ -358,6 +406,70 @@ void espalier_kv::save(llama_seq_id seq_id, const llama_token * tokens, size_t n
 void espalier_kv::end(llama_seq_id seq_id) {
     functions.end(pool.get(), seq_id);
     sequences[seq_id].begun = false;
+}
+
+//
+// Drafts
+//
+
+size_t espalier_kv::n_in_drafts(llama_seq_id seq_id) const {
+    if (mems.size() < 2) {
+        return SIZE_MAX;
+    }
+    const llama_pos next = llama_memory_seq_pos_max(mems[1], seq_id) + 1;
+    return (size_t) next + (drafts.traits.has_successor ? 1 : 0);
+}
+
+void espalier_kv::keep_rows(llama_seq_id seq_id, size_t begin, size_t end) {
+    if (!drafts.traits.has_rows) {
+        return;
+    }
+    // There are no images, so all blocks are full.
+    for (size_t index = begin / block_size; index < end / block_size; index++) {
+        std::vector<float> row;
+        uint32_t block = 0;
+        const auto last = (llama_pos) ((index + 1) * block_size - 1);
+        if (sequences[seq_id].blocks.find_only(index, block) && drafts.get_row(seq_id, last, row)) {
+            rows.set(block, std::move(row));
+        }
+    }
+}
+
+void espalier_kv::continue_drafts(llama_seq_id seq_id, size_t n_tokens) {
+    if (!drafts.traits.has_rows) {
+        return;
+    }
+    std::vector<float> row;
+    uint32_t block = 0;
+    const bool is_known  = n_tokens > 0 && drafts.get_row(seq_id, (llama_pos) n_tokens - 1, row);
+    const bool ends_here = n_tokens > 0 && n_tokens % block_size == 0;
+    if (!is_known && ends_here && sequences[seq_id].blocks.find_only(n_tokens / block_size - 1, block)) {
+        row = rows.get(block);
+    }
+    drafts.set_row(seq_id, (llama_pos) n_tokens - 1, row);
+}
+
+void espalier_kv::copy_row(llama_seq_id from, llama_seq_id to) {
+    if (!drafts.traits.has_rows) {
+        return;
+    }
+    std::vector<float> row;
+    const llama_pos last = last_position(from);
+    drafts.get_row(from, last, row);
+    drafts.set_row(to, last, row);
+}
+
+// If the hidden state before p0 is not known, a cell in a block that the sequence keeps is the best there is.
+void espalier_kv::cut_drafts(llama_seq_id seq_id, llama_pos p0) {
+    if (!drafts.traits.has_successor || mems.size() < 2 || llama_memory_seq_pos_max(mems[1], seq_id) < p0 - 1) {
+        return;
+    }
+    std::vector<float> row;
+    const bool is_known = drafts.get_row(seq_id, p0 - 1, row);
+    if (is_known || block_of(seq_id, p0).first == (size_t) p0) {
+        llama_memory_seq_rm(mems[1], seq_id, p0 - 1, -1);
+        drafts.set_row(seq_id, p0 - 1, row);
+    }
 }
 
 bool espalier_kv::schedule(const std::vector<espalier_schedule_request> & requests, const std::vector<llama_seq_id> & retained, bool try_waiting,

@@ -11,13 +11,18 @@
 //
 // A draft model decodes the same tokens at the same positions, so its memory mirrors the target's cell by cell: blocks
 // are matched, cached and evicted in both. In the same way the caches of a memory with a sliding window mirror each
-// other, inside of that memory.
+// other, inside of that memory. Some draft models also continue from a hidden state (espalier-drafts.h).
+//
+// Tokens are counted by their index in the sequence, which is not their position in the model if the tokens of an image
+// share one (M-RoPE). The block of a token depends on the images before it: if prompts can have some, a block ends where
+// one of them ends.
 //
 // Not thread-safe: only the thread that decodes uses it. The pool itself may be queried from any thread.
 
 #pragma once
 
 #include "espalier-block-marks.h"
+#include "espalier-drafts.h"
 #include "espalier-pool.h"
 #include "espalier-snapshot-counts.h"
 #include "espalier-snapshots.h"
@@ -27,6 +32,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 // Everything that decides whether two prompts have the same KV. Borrowed for the duration of the call.
@@ -40,6 +46,20 @@ struct espalier_kv_prompt {
     size_t              n_system; // tokens of its system prompt, which other prompts are expected to begin with; 0: unknown
 };
 
+// Tokens of a sequence whose KV is computed. Borrowed for the duration of the call.
+struct espalier_kv_text {
+    const llama_token * tokens;
+    size_t              n_tokens;
+    llama_pos           last; // position of the last of them
+};
+
+struct espalier_kv_options {
+    uint32_t        n_seq;          // number of sequences; their ids are 0 .. n_seq - 1
+    uint64_t        snapshot_bytes; // for snapshots of states at most; 0: none are taken
+    bool            has_media;      // prompts can have images and audio
+    espalier_drafts drafts;
+};
+
 class espalier_kv {
 public:
     // Cells in a block, of the pool and of the bitmaps that attention gets.
@@ -50,10 +70,9 @@ public:
     // Distance in tokens of the snapshots of a long prompt for which there is no better reason.
     static const uint32_t snapshot_interval = 2048;
 
-    // Takes over placement in the memory of ctx, which must be empty, for sequences 0 .. n_seq - 1, and in that of its
-    // draft model (ctx_dft, NULL if there is none). Snapshots of states take at most snapshot_bytes; 0: none are taken.
-    // Returns NULL if one of them cannot be paged, with the reason in why_not as the end of a sentence.
-    static std::unique_ptr<espalier_kv> create(llama_context * ctx, llama_context * ctx_dft, uint32_t n_seq, uint64_t snapshot_bytes, std::string & why_not);
+    // Takes over placement in the memory of ctx, which must be empty, and in that of its draft model (ctx_dft, NULL if
+    // there is none). Returns NULL if one of them cannot be paged, with the reason in why_not as the end of a sentence.
+    static std::unique_ptr<espalier_kv> create(llama_context * ctx, llama_context * ctx_dft, espalier_kv_options options, std::string & why_not);
 
     // Empties the memories and returns placement to them.
     ~espalier_kv();
@@ -77,14 +96,19 @@ public:
     void begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt);
 
     // Adds the cached blocks with the first n_tokens of the sequence's prompt to it (a prefix-cache hit), as
-    // schedule() offered them, and restores the state after them. The rest of the prompt becomes in-flight blocks.
-    // Returns false if that failed: then the sequence is empty.
-    bool match_prefix(llama_seq_id seq_id, size_t n_tokens);
+    // schedule() offered them, and restores the state after them, whose position is `last`. The rest of the prompt
+    // becomes in-flight blocks. Returns false if that failed: then the sequence is empty.
+    bool match_prefix(llama_seq_id seq_id, size_t n_tokens, llama_pos last);
 
-    // Caches the full blocks of these tokens, whose KV is computed and will not change. If they end at a stop, or at
-    // the end of a block of an answer (is_answer), also saves the state of the sequence, which holds exactly these
-    // tokens.
-    void cache_blocks(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, bool is_answer);
+    // Caches the full blocks of these tokens, whose KV will not change. If they end at a stop, or at the end of a block
+    // of an answer (is_answer), also saves the state of the sequence, which holds exactly these tokens.
+    void cache_blocks(llama_seq_id seq_id, const espalier_kv_text & text, bool is_answer);
+
+    // The sequence, which holds its first n_tokens, is continued: passes the draft model the hidden state after them.
+    void continue_drafts(llama_seq_id seq_id, size_t n_tokens);
+
+    // The tokens of the block in which this token of the sequence lies: the first one, and the end.
+    std::pair<size_t, size_t> block_of(llama_seq_id seq_id, size_t token) const;
 
     // The number of tokens at which a batch of the sequence should end, which has n_tokens now, so that its state can
     // be saved; 0: it need not end anywhere.
@@ -94,8 +118,8 @@ public:
     // are freed with llama_memory_seq_rm().
     void end(llama_seq_id seq_id);
 
-    // Number of tokens whose KV is in the memory.
-    size_t n_computed(llama_seq_id seq_id) const { return (size_t) (llama_memory_seq_pos_max(mems[0], seq_id) + 1); }
+    // Position of the last token whose KV is in the memory; -1: there is none.
+    llama_pos last_position(llama_seq_id seq_id) const { return llama_memory_seq_pos_max(mems[0], seq_id); }
 
     // Whether the sequence, which holds n_held tokens, can continue after the first n_tokens of them, once the others
     // are removed.
@@ -136,21 +160,40 @@ private:
         espalier_block_marks blocks; // those in which it may have cells; extra ones only cost time
     };
 
-    espalier_kv(llama_context * ctx, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, uint32_t n_seq, uint64_t snapshot_bytes);
+    espalier_kv(llama_context * ctx, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, espalier_kv_options options);
 
     // Takes over placement in the draft model's memory. Returns false if that is impossible, with the reason in
     // why_not.
     bool follow(llama_context * ctx_dft, std::string & why_not);
 
     void cache_cells(const std::vector<uint32_t> & of);
-    void add_cells  (llama_seq_id seq_id, const std::vector<uint32_t> & of);
     void evict_cells(const std::vector<uint32_t> & of);
 
-    bool restore(llama_seq_id seq_id, uint32_t snapshot, size_t n_tokens);
-    void save(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, uint32_t reason);
-    void save_at_stop(llama_seq_id seq_id, const llama_token * tokens, size_t n_tokens, bool is_answer);
+    // Adds a sequence to these cells, whole blocks from its first one on. Returns the number of their tokens.
+    size_t add_cells(llama_seq_id seq_id, const std::vector<uint32_t> & of);
+
+    // Removes a sequence that cannot go on.
+    void empty(llama_seq_id seq_id);
+
+    bool restore(llama_seq_id seq_id, uint32_t snapshot, llama_pos last);
+    void save(llama_seq_id seq_id, const espalier_kv_text & text, uint32_t reason);
+    void save_at_stop(llama_seq_id seq_id, const espalier_kv_text & text, bool is_answer);
+
+    // Tokens of which the draft model has all that it ever gets, SIZE_MAX without one. It has fewer than the target if
+    // it failed in the middle of a batch.
+    size_t n_in_drafts(llama_seq_id seq_id) const;
+
+    // Keeps the hidden states after those of the tokens [begin, end) that end a block.
+    void keep_rows(llama_seq_id seq_id, size_t begin, size_t end);
+
+    // The second sequence has the tokens of the first one from here on, and the hidden state after them.
+    void copy_row(llama_seq_id from, llama_seq_id to);
+
+    // The target's cells of the tokens from p0 on were removed: removes the draft model's that lie where these did.
+    void cut_drafts(llama_seq_id seq_id, llama_pos p0);
 
     static bool on_place (void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells);
+    static bool on_place_with_successor(void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells);
     static void on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
     static void on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1);
     static void on_clear (void * user_data);
@@ -173,6 +216,8 @@ private:
     std::vector<llama_memory_t>     mems; // the model's, and the draft model's
     espalier_snapshots              snapshots;
     const uint64_t                  snapshot_budget; // bytes
+    const espalier_drafts           drafts;
+    espalier_draft_rows             rows;
     const espalier_pool_functions & functions;
     std::shared_ptr<espalier_pool>  pool;
     std::vector<sequence>           sequences;

@@ -1,24 +1,52 @@
-// Which contexts get a paged KV cache. Decided before a context is created: caches whose tokens are placed in the same
-// cells need the same size.
+// Which contexts get a paged KV cache, and with which drafts. Decided before a context is created: caches whose tokens
+// are placed in the same cells need the same size.
 
 #pragma once
 
+#include "espalier-drafts.h"
+
 #include "common.h"
+#include "ggml-cpp.h"
+#include "gguf.h"
 
 #include <algorithm>
+#include <string>
 
-// Whether drafts depend on the tokens alone. The other kinds of draft models also continue from the target model's
-// hidden states of earlier tokens, which are not cached.
-inline bool espalier_drafts_from_tokens_alone(const common_params & params) {
+inline espalier_draft_traits espalier_describe_drafts(const common_params & params) {
     const auto & types = params.speculative.types;
-    return std::none_of(types.begin(), types.end(), [](common_speculative_type type) {
-        return type == COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3 || type == COMMON_SPECULATIVE_TYPE_DRAFT_MTP ||
-               type == COMMON_SPECULATIVE_TYPE_DRAFT_DFLASH || type == COMMON_SPECULATIVE_TYPE_DRAFT_DSPARK;
-    });
+    const auto has = [&](common_speculative_type type) { return std::find(types.begin(), types.end(), type) != types.end(); };
+    espalier_draft_traits traits;
+    traits.has_successor = has(COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3);
+    traits.has_rows      = traits.has_successor || has(COMMON_SPECULATIVE_TYPE_DRAFT_MTP);
+    traits.reads_states  = traits.has_rows || has(COMMON_SPECULATIVE_TYPE_DRAFT_DFLASH) || has(COMMON_SPECULATIVE_TYPE_DRAFT_DSPARK);
+    return traits;
+}
+
+// Whether the draft model has no cells of its own, but reads those of the target where stock would have placed them.
+inline bool espalier_drafts_from_cells_of_target(const common_params & params) {
+    const std::string & path = params.speculative.draft.mparams.path;
+    if (path.empty()) {
+        return false;
+    }
+    const gguf_init_params options = { /* .no_alloc = */ true, /* .ctx = */ nullptr };
+    const gguf_context_ptr file(gguf_init_from_file(path.c_str(), options));
+    const int64_t key = file ? gguf_find_key(file.get(), "general.architecture") : -1;
+    return key >= 0 && gguf_get_kv_type(file.get(), key) == GGUF_TYPE_STRING && std::string("gemma4-assistant") == gguf_get_val_str(file.get(), key);
+}
+
+// The reason why a server with these drafts runs unpaged, as the end of a sentence; empty: it need not.
+inline std::string espalier_refuse_drafts(const common_params & params) {
+    if (espalier_describe_drafts(params).reads_states && !params.mmproj.path.empty()) {
+        return "drafts of this kind are not computed for images and audio (--mmproj)";
+    }
+    if (espalier_drafts_from_cells_of_target(params)) {
+        return "the draft model has no KV cache of its own";
+    }
+    return "";
 }
 
 // Whether a block pool is going to place the cells of a context with these parameters, if its memory allows that.
 inline bool espalier_places_cells(const common_params & params) {
     const bool is_one_buffer = params.kv_unified || params.n_parallel == 1;
-    return params.kv_paged && is_one_buffer && espalier_drafts_from_tokens_alone(params);
+    return params.kv_paged && is_one_buffer && espalier_refuse_drafts(params).empty();
 }

@@ -16,6 +16,7 @@ const espalier_pool_functions * espalier_pool_get_functions() {
         espalier_pool_held,
         espalier_pool_changes,
         espalier_pool_schedule,
+        espalier_pool_block_of,
         espalier_pool_next_stop,
         espalier_pool_snapshot_begin,
         espalier_pool_snapshot_end,

@@ -22,6 +22,7 @@ struct espalier_pool_functions {
     decltype(&::espalier_pool_held)           held;
     decltype(&::espalier_pool_changes)        changes;
     decltype(&::espalier_pool_schedule)       schedule;
+    decltype(&::espalier_pool_block_of)       block_of;
     decltype(&::espalier_pool_next_stop)      next_stop;
     decltype(&::espalier_pool_snapshot_begin) snapshot_begin;
     decltype(&::espalier_pool_snapshot_end)   snapshot_end;

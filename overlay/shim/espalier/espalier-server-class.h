@@ -58,6 +58,10 @@ struct espalier_server {
     // are set.
     static void prepare_media(server_slot & slot);
 
+    // Caches the slot's blocks up to the end of an image or audio that was just computed, and saves its state there if
+    // other requests need it.
+    static void cache_media_blocks(const server_slot & slot);
+
     // Chunked prefill: the batch size up to which prompt tokens may be added to a batch that has these tokens of
     // decoding slots.
     template <typename server_t> static int32_t limit_prompts(const server_t & server, int32_t n_batch);
@@ -158,6 +162,9 @@ private:
     template <typename server_t> static bool has_unknown_adapters(const server_t & server, const espalier_slot_file::content & content);
     template <typename server_t> static std::string read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content);
     template <typename server_t> static void open_pool(server_t & server);
+    template <typename server_t> static std::string refuse_drafts(const server_t & server);
+    template <typename server_t> static espalier_drafts find_drafts(const server_t & server);
+    template <typename server_t> static void set_up_slots(server_t & server);
     template <typename server_t> static void report_snapshots(const server_t & server, uint64_t bytes_of_one);
     template <typename server_t> static espalier_cache_facts describe_cache(const server_t & server);
 
@@ -198,6 +205,7 @@ private:
     template <typename server_t> static void note_admitted(server_t & server, int id_request);
 
     static std::vector<media_in_prompt> find_media(const server_tokens & tokens);
+    static llama_pos last_position(const server_slot & slot, const server_tokens & tokens, size_t n_tokens);
     static bool is_refused_by_the_server(const server_slot & slot);
     static bool waits(const server_slot & slot);
     static bool runs(const server_slot & slot);
@@ -205,6 +213,7 @@ private:
     static bool generates(const server_slot & slot);
 
     template <typename server_t> static void cache_full_blocks(server_t & server);
+    static void cache_computed_blocks(const server_slot & slot);
     template <typename server_t> static void prepare_requests(server_t & server);
     static void prepare_request(const espalier_adapters & adapters, server_slot & slot);
     static bool is_shared(const server_slot & slot, const std::vector<media_in_prompt> & media);
@@ -215,6 +224,7 @@ private:
     template <typename server_t> static espalier_schedule_request describe(const server_t & server, const server_slot & slot);
     template <typename server_t> static uint64_t count_further_choices(const server_t & server, const server_slot & slot);
     static size_t end_of(const server_slot & slot);
+    static int count_drafts(const server_slot & slot);
     template <typename server_t> static void schedule(server_t & server);
     template <typename server_t> static void choose_batch_key(server_t & server);
     template <typename server_t> static snapshot look(server_t & server);

@@ -67,16 +67,12 @@ espalier_cache_facts espalier_server::describe_cache(const server_t & server) {
 template <typename server_t>
 void espalier_server::open_pool(server_t & server) {
     auto & paged = server.espalier;
-    std::string why_not;
-    if (server.ctx_dft && !espalier_drafts_from_tokens_alone(server.params_base)) {
-        why_not = "the state of this kind of draft model is more than a KV cache";
-    } else if (server.mctx && mtmd_decode_use_mrope(server.mctx)) {
-        why_not = "the tokens of an image have one position (M-RoPE), and so no cell each";
-    }
+    std::string why_not = refuse_drafts(server);
     const uint64_t bytes_of_one = espalier_snapshots::bytes_of_one(server.ctx_tgt, server.ctx_dft);
     if (why_not.empty()) {
         const uint64_t budget = espalier_snapshot_budget(server.params_base.kv_snapshots, bytes_of_one, server.params_base.n_parallel);
-        paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, server.params_base.n_parallel, budget, why_not);
+        espalier_kv_options options = { (uint32_t) server.params_base.n_parallel, budget, server.mctx != nullptr, find_drafts(server) };
+        paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, std::move(options), why_not);
     }
     if (!paged.kv) {
         SRV_WRN("--kv-paged: the KV cache runs unpaged, because %s\n", why_not.c_str());
@@ -84,14 +80,7 @@ void espalier_server::open_pool(server_t & server) {
     }
     paged.considered = {};
     report_snapshots(server, bytes_of_one);
-
-    const int n_slots = server.slots.size();
-    const int n_batch = std::max((int) llama_n_batch(server.ctx_tgt), n_slots);
-    for (auto & slot : server.slots) {
-        slot.paged.kv          = paged.kv.get();
-        slot.paged.most_drafts = n_batch / n_slots - 1;
-        slot.paged.retains     = !server.params_base.slot_save_path.empty(); // a retained sequence is what can be saved
-    }
+    set_up_slots(server);
     if (server.params_base.ctx_shift) {
         SRV_WRN("%s", "--context-shift is not supported by a paged KV cache, disabling\n");
         server.params_base.ctx_shift = false;
@@ -104,6 +93,46 @@ void espalier_server::open_pool(server_t & server) {
     // Upstream would cut batches for checkpoints of sliding windows and states, and find none of them again: they
     // belong to tokens that a paged slot gives away when its request ends.
     server.params_base.n_ctx_checkpoints = 0;
+}
+
+// The reason why the drafts of the server make it run unpaged, as the end of a sentence; empty: they do not.
+template <typename server_t>
+std::string espalier_server::refuse_drafts(const server_t & server) {
+    if (server.ctx_dft && server.mctx && mtmd_decode_use_mrope(server.mctx)) {
+        return "the tokens of an image share a position (M-RoPE), which the draft model's do not";
+    }
+    return server.ctx_dft ? espalier_refuse_drafts(server.params_base) : "";
+}
+
+template <typename server_t>
+espalier_drafts espalier_server::find_drafts(const server_t & server) {
+    common_speculative * spec = server.spec.get();
+    espalier_drafts drafts;
+    if (!server.ctx_dft || !spec) {
+        return drafts;
+    }
+    drafts.traits  = espalier_describe_drafts(server.params_base);
+    drafts.get_row = [spec](llama_seq_id seq_id, llama_pos pos, std::vector<float> & row) {
+        return common_speculative_get_row(spec, seq_id, pos, row);
+    };
+    drafts.set_row = [spec](llama_seq_id seq_id, llama_pos pos, const std::vector<float> & row) {
+        common_speculative_set_row(spec, seq_id, pos, row);
+    };
+    return drafts;
+}
+
+template <typename server_t>
+void espalier_server::set_up_slots(server_t & server) {
+    const int n_slots = server.slots.size();
+    const int n_batch = std::max((int) llama_n_batch(server.ctx_tgt), n_slots);
+    const bool computes_all = server.ctx_dft && espalier_describe_drafts(server.params_base).reads_states;
+    for (auto & slot : server.slots) {
+        slot.paged.kv             = server.espalier.kv.get();
+        slot.paged.most_drafts    = n_batch / n_slots - 1;
+        slot.paged.drafts_at_once = computes_all ? common_speculative_n_max(server.spec.get()) : 0;
+        slot.paged.n_ctx          = slot.n_ctx;
+        slot.paged.retains          = !server.params_base.slot_save_path.empty(); // a retained sequence is what can be saved
+    }
 }
 
 template <typename server_t>
@@ -184,6 +213,7 @@ bool espalier_server::compute_media(server_t & server, server_slot & slot) {
             return false;
         }
         slot.prompt.tokens.push_back_placeholder(slot.task->tokens.find_chunk(first).get());
+        cache_media_blocks(slot);
     }
     return true;
 }

@@ -40,7 +40,7 @@ public:
     void cut(size_t n_tokens) {
         server_tokens first = copy_first(tokens_, n_tokens);
         tokens_ = std::move(first);
-        mem.seq_rm(seq_id, n_tokens, -1);
+        mem.seq_rm(seq_id, tokens_.pos_next(), -1);
     }
 
     // Moves the tokens to the caller, which then also owns their cells.
@@ -76,6 +76,8 @@ struct espalier_slot {
     espalier_kv * kv = nullptr; // null if the KV cache is not paged
     bool retains = false;       // retain the sequence after the answer, because it can be saved to a file
     int  most_drafts = INT_MAX; // limit of draft tokens, so that the tokens and drafts of all slots fit into one batch
+    int  drafts_at_once = 0;    // draft tokens that the draft model computes however few are wanted; 0: no more than those
+    int  n_ctx = INT_MAX;       // tokens of a sequence at most
 
     std::unique_ptr<espalier_retained_sequence> retained;
 
@@ -107,9 +109,10 @@ struct espalier_slot {
     // Ends the request. The computed full blocks are cached; then the sequence is retained with its cells, or its cells
     // are freed.
     void release(const common_memory & mem, llama_seq_id id, server_prompt & prompt) {
-        const size_t n_computed = std::min((size_t) prompt.n_tokens(), kv->n_computed(id));
-        if (now.is_admitted && !prompt.tokens.empty()) {
-            kv->cache_blocks(id, &std::as_const(prompt.tokens)[0], n_computed, now.t_last_token != 0);
+        const server_tokens & tokens = prompt.tokens;
+        const size_t n_computed = std::min(tokens.size(), count_computed(id, tokens));
+        if (now.is_admitted && n_computed > 0) {
+            kv->cache_blocks(id, { &tokens[0], n_computed, tokens.pos_next(n_computed) - 1 }, now.t_last_token != 0);
         }
         kv->end(id);
         const bool is_whole = n_computed > 0 && n_computed == (size_t) prompt.n_tokens();
@@ -129,12 +132,25 @@ struct espalier_slot {
         prompt.clear();
     }
 
-    // Limit of draft tokens after n_tokens: if snapshots of the state are taken, one step has to end where a block ends.
+    // Number of these tokens, or more, whose KV is in the memory.
+    size_t count_computed(llama_seq_id id, const server_tokens & tokens) const {
+        const llama_pos last = kv->last_position(id);
+        return last < 0 ? 0 : tokens.size_up_to_pos(last + 1);
+    }
+
+    // Limit of draft tokens after n_tokens. Those that are computed have to be in the context. If snapshots of the state
+    // are taken, one step has to end where a block ends.
     int limit_drafts(llama_seq_id id, int n_tokens) const {
-        if (!kv || !kv->takes_snapshots(id)) {
+        if (!kv) {
             return most_drafts;
         }
-        const int n_left = espalier_kv::block_size - n_tokens % (int) espalier_kv::block_size;
+        if (n_tokens + drafts_at_once >= n_ctx) {
+            return 0;
+        }
+        if (!kv->takes_snapshots(id)) {
+            return most_drafts;
+        }
+        const int n_left = (int) kv->block_of(id, n_tokens).second - n_tokens;
         return std::min(most_drafts, n_left - 1); // the sampled token comes first
     }
 

@@ -39,12 +39,11 @@ public:
         return bytes;
     }
 
-    // Whether the states of the sequence are those after exactly its first n_tokens. They are not in a batch that
-    // failed.
-    bool are_at(llama_seq_id seq_id, size_t n_tokens) const {
+    // Whether the states of the sequence are those after its token at this position, which is its last one. They are
+    // not in a batch that failed.
+    bool are_at(llama_seq_id seq_id, llama_pos last) const {
         for (llama_context * ctx : contexts) {
-            const llama_memory_t mem  = llama_get_memory(ctx);
-            const llama_pos      last = (llama_pos) n_tokens - 1;
+            const llama_memory_t mem = llama_get_memory(ctx);
             // The smallest position of a sequence with a state is that of the state.
             if (llama_memory_seq_pos_min(mem, seq_id) != last || llama_memory_seq_pos_max(mem, seq_id) != last) {
                 return false;
@@ -81,9 +80,9 @@ public:
         }
     }
 
-    // Restores the states of the sequence, after its first n_tokens. If false is returned, its memory has to be
+    // Restores the states of the sequence after its token at this position. If false is returned, its memory has to be
     // emptied.
-    bool put(uint32_t id, llama_seq_id seq_id, size_t n_tokens) const {
+    bool put(uint32_t id, llama_seq_id seq_id, llama_pos last) const {
         const auto found = snapshots.find(id);
         if (found == snapshots.end()) {
             return false;
@@ -94,7 +93,7 @@ public:
                 return false;
             }
         }
-        return are_at(seq_id, n_tokens);
+        return are_at(seq_id, last);
     }
 
     // Frees the bytes of a snapshot.

@@ -72,6 +72,22 @@ inline size_t espalier_server::count_system_tokens(const server_task & task) {
     return first == spans.end() ? 0 : first->pos;
 }
 
+// The position of the last of the first n_tokens, which are text and whole images; -1: there is none. The tokens of an
+// image have the position of its first one with M-RoPE.
+inline llama_pos espalier_server::last_position(const server_slot & slot, const server_tokens & tokens, size_t n_tokens) {
+    const llama_pos next = n_tokens == tokens.size() ? tokens.pos_next() : tokens.pos_next(n_tokens);
+    if (n_tokens == 0 || tokens[n_tokens - 1] != LLAMA_TOKEN_NULL || !mtmd_decode_use_mrope(slot.mctx)) {
+        return next - 1;
+    }
+    for (const auto & one : find_media(tokens)) {
+        const mtmd_input_chunk * chunk = tokens.find_chunk(one.first).get();
+        if (one.first + one.n_tokens == n_tokens && mtmd_input_chunk_get_type(chunk) == MTMD_INPUT_CHUNK_TYPE_IMAGE) {
+            return next - mtmd_input_chunk_get_n_pos(chunk);
+        }
+    }
+    return next - 1;
+}
+
 inline void espalier_server::begin(server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held) {
     std::vector<espalier_pool_extra> extras;
     for (const auto & one : media) {
@@ -185,7 +201,21 @@ void espalier_server::cache_full_blocks(server_t & server) {
         if (!slot.inp_embd.empty()) {
             slot.paged.kv->end(slot.id); // from here on its input is embeddings, which the pool does not hash
         }
-        slot.paged.kv->cache_blocks(slot.id, &std::as_const(slot.prompt.tokens)[0], slot.prompt.tokens.size(), slot.state == SLOT_STATE_GENERATING);
+        cache_computed_blocks(slot);
+    }
+}
+
+inline void espalier_server::cache_computed_blocks(const server_slot & slot) {
+    const server_tokens & tokens = slot.prompt.tokens;
+    const size_t n_tokens = tokens.size();
+    slot.paged.kv->cache_blocks(slot.id, { &tokens[0], n_tokens, last_position(slot, tokens, n_tokens) }, slot.state == SLOT_STATE_GENERATING);
+}
+
+// Media are computed on their own, before other tokens of the slot enter a batch: so the sequence is at rest behind each
+// of them, where another question about it begins.
+inline void espalier_server::cache_media_blocks(const server_slot & slot) {
+    if (slot.paged.kv) {
+        cache_computed_blocks(slot);
     }
 }
 
@@ -269,9 +299,15 @@ inline size_t espalier_server::end_of(const server_slot & slot) {
         return slot.task->n_tokens();
     }
     const size_t n_tokens = slot.state == SLOT_STATE_PREEMPTED ? slot.paged.now.preempted.size() : slot.prompt.tokens.size();
-    const int    n_draft  = slot.can_speculate() ? std::max(0, std::min(slot.get_n_draft_max(), common_speculative_n_max(slot.spec))) : 0;
+    const int    n_draft  = generates(slot) ? count_drafts(slot) : 0;
     const size_t end      = generates(slot) ? n_tokens + 1 + n_draft : slot.task->n_tokens() + 1;
     return std::min<size_t>(end, slot.n_ctx);
+}
+
+// The most draft tokens that get cells in the next step.
+inline int espalier_server::count_drafts(const server_slot & slot) {
+    const int n_draft = slot.can_speculate() ? std::min(slot.get_n_draft_max(), common_speculative_n_max(slot.spec)) : 0;
+    return n_draft > 0 ? std::max(n_draft, slot.paged.drafts_at_once) : 0;
 }
 
 template <typename server_t>
@@ -313,13 +349,14 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
         if (now.owner.is_certain) {
             begin(slot, find_media(tokens_of(slot)), n_tokens);
         }
+        slot.paged.kv->continue_drafts(slot.id, n_tokens);
     } else {
-        if (!slot.paged.kv->match_prefix(slot.id, n_tokens)) {
+        if (!slot.paged.kv->match_prefix(slot.id, n_tokens, last_position(slot, tokens_of(slot), n_tokens))) {
             SLT_WRN(slot, "the state after %zu tokens could not be restored, computing them again\n", n_tokens);
             n_tokens = 0;
         }
         slot.prompt.tokens = espalier_retained_sequence::copy_first(tokens_of(slot), n_tokens);
-        slot.mem.seq_rm(slot.id, n_tokens, -1);
+        slot.mem.seq_rm(slot.id, slot.prompt.tokens.pos_next(), -1);
     }
     if (slot.state == SLOT_STATE_PROCESSING_PROMPT) {
         // A preempted prompt: it may have computed the blocks that it matches now itself.
