@@ -435,18 +435,21 @@ void espalier_kv::keep_rows(llama_seq_id seq_id, size_t begin, size_t end) {
     }
 }
 
-void espalier_kv::continue_drafts(llama_seq_id seq_id, size_t n_tokens) {
-    if (!drafts.traits.has_rows) {
-        return;
-    }
+// The hidden state after the first n_tokens of the sequence, which is not empty. Empty: unknown.
+std::vector<float> espalier_kv::find_row(llama_seq_id seq_id, size_t n_tokens) const {
     std::vector<float> row;
     uint32_t block = 0;
-    const bool is_known  = n_tokens > 0 && drafts.get_row(seq_id, (llama_pos) n_tokens - 1, row);
-    const bool ends_here = n_tokens > 0 && n_tokens % block_size == 0;
-    if (!is_known && ends_here && sequences[seq_id].blocks.find_only(n_tokens / block_size - 1, block)) {
-        row = rows.get(block);
+    if (drafts.get_row(seq_id, (llama_pos) n_tokens - 1, row)) {
+        return row;
     }
-    drafts.set_row(seq_id, (llama_pos) n_tokens - 1, row);
+    const bool ends_here = n_tokens % block_size == 0 && sequences[seq_id].blocks.find_only(n_tokens / block_size - 1, block);
+    return ends_here ? rows.get(block) : row;
+}
+
+void espalier_kv::continue_drafts(llama_seq_id seq_id, size_t n_tokens) {
+    if (drafts.traits.has_rows) {
+        drafts.set_row(seq_id, (llama_pos) n_tokens - 1, n_tokens > 0 ? find_row(seq_id, n_tokens) : std::vector<float>());
+    }
 }
 
 void espalier_kv::copy_row(llama_seq_id from, llama_seq_id to) {
@@ -464,9 +467,8 @@ void espalier_kv::cut_drafts(llama_seq_id seq_id, llama_pos p0) {
     if (!drafts.traits.has_successor || mems.size() < 2 || llama_memory_seq_pos_max(mems[1], seq_id) < p0 - 1) {
         return;
     }
-    std::vector<float> row;
-    const bool is_known = drafts.get_row(seq_id, p0 - 1, row);
-    if (is_known || block_of(seq_id, p0).first == (size_t) p0) {
+    const std::vector<float> row = find_row(seq_id, p0);
+    if (!row.empty() || block_of(seq_id, p0).first == (size_t) p0) {
         llama_memory_seq_rm(mems[1], seq_id, p0 - 1, -1);
         drafts.set_row(seq_id, p0 - 1, row);
     }

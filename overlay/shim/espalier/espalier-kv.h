@@ -183,6 +183,8 @@ private:
     // it failed in the middle of a batch.
     size_t n_in_drafts(llama_seq_id seq_id) const;
 
+    std::vector<float> find_row(llama_seq_id seq_id, size_t n_tokens) const;
+
     // Keeps the hidden states after those of the tokens [begin, end) that end a block.
     void keep_rows(llama_seq_id seq_id, size_t begin, size_t end);
 

@@ -7,7 +7,8 @@ use std::path::Path;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
 use espalier_modelgen::{
-    AdapterSpec, ModelSpec, VisionSpec, write_random_adapter, write_random_model, write_random_vision,
+    AdapterSpec, DraftSpec, ModelSpec, VisionSpec, write_random_adapter, write_random_draft,
+    write_random_model, write_random_vision,
 };
 
 /// Writes the model of `spec` to `path`; replaces a half-written file of an earlier run.
@@ -23,6 +24,11 @@ pub fn write_vision(path: &Path, spec: &VisionSpec) -> Result<()> {
 /// Writes a small vision encoder for a model whose embeddings have `n_embd` dimensions.
 pub fn write_small_vision(path: &Path, n_embd: u64) -> Result<()> {
     write_vision(path, &VisionSpec::small(n_embd))
+}
+
+/// Writes the draft model of `spec` to `path`.
+pub fn write_draft(path: &Path, spec: &DraftSpec) -> Result<()> {
+    create(path, |out| write_random_draft(out, spec))
 }
 
 /// Writes the LoRA adapter of `spec` to `path`.

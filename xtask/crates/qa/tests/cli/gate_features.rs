@@ -202,13 +202,10 @@ fn images() {
     held(
         "images",
         &[
-            ("", "forgets the image", "images: request 2 found 192 tokens instead of 0"),
+            ("", "forgets the image", "images: request 2 found 236 tokens instead of 0"),
             ("", "forgets the image", "images: request 2: token 0 is not stock's"),
-            (
-                "",
-                "keeps half an image",
-                "images: request 3 returned 500: {\"error\":{\"message\":\"failed to",
-            ),
+            ("", "closes no block", "images: request 1 found 192 tokens instead of 236"),
+            ("", "closes no block", "images: request 3 found 64 tokens instead of 108"),
             ("", "evicts nothing", "a crowd with images: nothing was evicted: "),
         ],
     );

@@ -10,7 +10,7 @@ use espalier_core::error::Result;
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::machine::{disk, ours};
 use espalier_core::sys::net::server::{Server, help_of};
-use espalier_modelgen::{AdapterSpec, Architecture, ModelSpec, VisionSpec, WeightType};
+use espalier_modelgen::{AdapterSpec, Architecture, DraftKind, DraftSpec, ModelSpec, VisionSpec, WeightType};
 use serde_json::Value;
 
 use super::Checked;
@@ -55,6 +55,37 @@ pub enum Model {
     Recurrent,
     /// The same with an adapter whose product overflows at scale 1000.
     RecurrentOverflowing,
+    /// Random weights with an encoder for images, whose tokens share a position (M-RoPE).
+    SeeingInPlace,
+    /// The same; most layers have a recurrent state.
+    SeeingRecurrent,
+    /// Random weights; most layers have a recurrent state, and a block of its own predicts the token after the next.
+    Predicting,
+}
+
+/// A draft model with random weights that reads hidden states of its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drafting {
+    /// The target.
+    pub model: Model,
+    /// The value of `--spec-type`.
+    pub kind: &'static str,
+    /// File of the draft model; `None`: it is a part of the target.
+    file: Option<&'static str>,
+}
+
+impl Drafting {
+    /// One of each kind, and one more whose target has a recurrent state.
+    pub const ALL: [Drafting; 4] = [
+        Drafting { model: Model::Random, kind: "draft-eagle3", file: Some("eagle3.gguf") },
+        Drafting { model: Model::Recurrent, kind: "draft-eagle3", file: Some("recurrent-eagle3.gguf") },
+        Drafting { model: Model::Random, kind: "draft-dflash", file: Some("dflash.gguf") },
+        Drafting { model: Model::Predicting, kind: "draft-mtp", file: None },
+    ];
+
+    /// One with an encoder for images, which the draft model cannot follow.
+    pub const SEEING: Drafting =
+        Drafting { model: Model::Seeing, kind: "draft-eagle3", file: Some("eagle3.gguf") };
 }
 
 /// Result of checking one promise.
@@ -86,7 +117,29 @@ impl<'a> PromiseFixture<'a> {
         }
         models::write_vision(&fixture.file("vision.gguf"), &VisionSpec::small(model.n_embd))?;
         fixture.write_adapters()?;
+        fixture.write_seeing()?;
+        fixture.write_drafting(&model)?;
         Ok(fixture)
+    }
+
+    /// Writes the models whose images have two dimensions, and their encoder.
+    fn write_seeing(&self) -> Result<()> {
+        let model = ModelSpec::small(Architecture::Qwen2Vl, WeightType::F16);
+        models::write(&self.file("in-place.gguf"), &model)?;
+        models::write_vision(&self.file("vision-in-place.gguf"), &VisionSpec::small_qwen2vl(model.n_embd))
+    }
+
+    fn write_drafting(&self, model: &ModelSpec) -> Result<()> {
+        let recurrent = ModelSpec::small(Architecture::Qwen35, WeightType::F16);
+        models::write(&self.file("predicting.gguf"), &ModelSpec::small_with_nextn(WeightType::F16))?;
+        for (file, kind, target) in [
+            ("eagle3.gguf", DraftKind::Eagle3, model),
+            ("recurrent-eagle3.gguf", DraftKind::Eagle3, &recurrent),
+            ("dflash.gguf", DraftKind::DFlash, model),
+        ] {
+            models::write_draft(&self.file(file), &DraftSpec { kind, target: target.clone(), seed: 1 })?;
+        }
+        Ok(())
     }
 
     fn write_adapters(&self) -> Result<()> {
@@ -124,6 +177,14 @@ impl<'a> PromiseFixture<'a> {
     pub fn serve(&self, model: Model, arguments: &[&str]) -> Result<Server> {
         let run = self.run().args(self.arguments_of(model)).args(arguments);
         Server::start(run, &self.context.layout.log("gate-promise"))
+    }
+
+    /// Starts a server with drafts and these arguments.
+    pub fn serve_drafting(&self, drafting: Drafting, arguments: &[&str]) -> Result<Server> {
+        let file = drafting.file.map(|name| self.file(name).display().to_string());
+        let draft_model = file.iter().flat_map(|file| ["-md", file]);
+        let drafts: Vec<&str> = ["--spec-type", drafting.kind].into_iter().chain(draft_model).collect();
+        self.serve(drafting.model, &[&drafts[..], arguments].concat())
     }
 
     /// Like [`PromiseFixture::serve`], with additional environment variables.
@@ -179,11 +240,19 @@ impl<'a> PromiseFixture<'a> {
             Model::RecurrentOverflowing => {
                 adapted("recurrent.gguf", file("recurrent-overflowing-adapter.gguf"))
             }
-            Model::Seeing => {
-                [self.arguments_of(Model::Adapted), vec!["--mmproj".to_string(), file("vision.gguf")]]
-                    .concat()
-            }
+            Model::Predicting => plain("predicting.gguf"),
+            Model::Seeing => self.seeing(Model::Adapted, "vision.gguf"),
+            Model::SeeingInPlace => [plain("in-place.gguf"), self.encoder("vision-in-place.gguf")].concat(),
+            Model::SeeingRecurrent => self.seeing(Model::Recurrent, "vision-in-place.gguf"),
         }
+    }
+
+    fn seeing(&self, model: Model, encoder: &str) -> Vec<String> {
+        [self.arguments_of(model), self.encoder(encoder)].concat()
+    }
+
+    fn encoder(&self, name: &str) -> Vec<String> {
+        vec!["--mmproj".to_string(), self.file(name).display().to_string()]
     }
 
     /// Returns the path of a file of this repository.

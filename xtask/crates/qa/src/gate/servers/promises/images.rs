@@ -1,13 +1,14 @@
-//! Images need free blocks for all of their tokens, even if the cache has a part of them.
+//! Images need free blocks for all of their tokens, and are computed once for all questions about them.
 
 use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, with};
-use super::fixture::{Model, PromiseFixture};
+use super::fixture::{Drafting, Model, PromiseFixture};
 use super::meanwhile::meanwhile;
 use super::tenants::MOMENT;
+use crate::gate::servers::fixture::times_said;
 use crate::gate::servers::media;
 use crate::serving::cases;
 use crate::serving::kv_pool::Pool;
@@ -15,27 +16,26 @@ use crate::serving::kv_pool::Pool;
 /// Number of attempts to reproduce a situation on a busy machine.
 const TRIES: usize = 10;
 
-/// Length of the text before the image, in tokens: with its 100 tokens the image ends in the third block, so it begins
-/// and ends inside of blocks.
+/// Length of the text before the image, in tokens: with its 100 tokens the image ends in the third block, which is
+/// closed there.
 const BEFORE: usize = 40;
 
 /// Returns a request with an image, followed by `letters` letters of one token each.
-fn request(marker: &str, letters: usize, predict: usize) -> Value {
+fn request(marker: &str, image: &[u64], letters: usize, predict: usize) -> Value {
     let text = format!("{}{marker}{}", "t".repeat(BEFORE), "u".repeat(letters));
-    let request = with(media::request(&text, &[1]), "n_predict", predict);
+    let request = with(media::request(&text, image), "n_predict", predict);
     with(with(request, "n_probs", 0), "logit_bias", json!([]))
 }
 
-/// Blocks that another request holds, up to the middle of an image, do not count as free for that image: its request
-/// waits.
+/// A request waits until there are free blocks for all tokens of its image.
 pub fn waits_for_blocks(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Seeing, &["-np", "2", "-c", "512", "--kv-paged"])?;
     let marker = media::marker(&server)?;
     let mut met = false;
     for _ in 0..TRIES {
-        // 140 tokens and these are five blocks; soon it has six of eight.
-        let holder = request(&marker, 179, 60);
-        let asked = request(&marker, 3, 4);
+        // Three blocks up to the end of the image and three behind it: six of eight. The other image needs four.
+        let holder = request(&marker, &[1], 130, 60);
+        let asked = request(&marker, &[2], 3, 4);
         let (_, (in_time, (status, body))) = meanwhile(&server, &holder, |running| {
             let has_six = blocks_are(&server, 6)?;
             Ok((has_six && !running.is_over(), ask(&server, &asked)?))
@@ -60,15 +60,15 @@ fn blocks_are(server: &Server, wanted: u64) -> Result<bool> {
     Ok(false)
 }
 
-/// Length of a prompt with an image, in tokens: fourteen blocks, and fifteen with the additional block that an image
-/// may need.
-const LONG: usize = 895;
+/// Length of a prompt with an image, in tokens: three blocks, of which the last one is closed behind the image, and
+/// eleven full ones but for one token.
+const LONG: usize = 140 + 11 * 64 - 1;
 
 /// A request with an image that has grown to within a block of the pool's size, and is preempted there, resumes.
 pub fn resumes_near_the_context(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Seeing, &["-np", "2", "-c", "1024", "--kv-paged"])?;
     let marker = media::marker(&server)?;
-    let asked = with(request(&marker, LONG - BEFORE - 100, 90), "return_tokens", true);
+    let asked = with(request(&marker, &[1], LONG - BEFORE - 100, 90), "return_tokens", true);
     let asked = with(with(asked, "cache_prompt", false), "id_slot", 1);
     let mut preempted = false;
     for number in 0..TRIES as u64 {
@@ -101,6 +101,55 @@ fn beside_two_neighbours(server: &Server, number: u64, asked: &Value) -> Result<
         drop(second.join());
         Ok(answer)
     })
+}
+
+/// Letters of a question about an image.
+const QUESTION: usize = 20;
+
+/// More tokens than a question has, with the words that some models have behind an image.
+const MOST_COMPUTED: u64 = 64;
+
+/// Another question about the same image does not compute it again: its tokens are found in the cache, and its encoder
+/// is not run. With a recurrent state this is the third question, since only the second one knows that others begin
+/// alike. Answers are those of a server without a cache.
+pub fn image_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const EXACT: [&str; 2] = ["-fa", "off"];
+    for (model, encoded) in [(Model::Seeing, 1), (Model::SeeingInPlace, 1), (Model::SeeingRecurrent, 2)] {
+        let reference = fixture.reference(model, &EXACT)?;
+        let server =
+            fixture.serve(model, &["-fa", "off", "-np", "1", "-c", "4096", "--kv-paged", "-lv", "4"])?;
+        let markers = [media::marker(&reference.stock)?, media::marker(&server)?];
+        let mut computed = 0;
+        for letter in ["u", "v", "w"] {
+            let [expected, asked] = markers.each_ref().map(|marker| question(marker, letter));
+            let expected = crate::serving::asking::ask(&reference.stock, &cases::cold(expected))?;
+            let answer = ask(&server, &asked)?;
+            let what = format!("{model:?}, question {letter}");
+            fixture.hold(&what, &expected, reference.tolerance, (answer.0, &answer.1));
+            computed = answer.1["timings"]["prompt_n"].as_u64().unwrap_or(u64::MAX);
+        }
+        let times = times_said(&server, "encoding mtmd batch")?;
+        fixture.must(computed < MOST_COMPUTED && times == encoded, || {
+            format!("{model:?}: the last question computed {computed} tokens; {times} images were encoded")
+        });
+    }
+    Ok(())
+}
+
+fn question(marker: &str, letter: &str) -> Value {
+    let text = format!("{}{marker}{}", "t".repeat(BEFORE), letter.repeat(QUESTION));
+    with(media::request(&text, &[1]), "n_predict", 24)
+}
+
+/// Draft models that read hidden states have no cells for images: with an encoder the server runs unpaged, and says so.
+pub fn drafts_and_images(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const WORDS: &str = "runs unpaged, because drafts of this kind are not computed for images";
+    let server = fixture.serve_drafting(Drafting::SEEING, &["-np", "2", "-c", "4096", "--kv-paged"])?;
+    let (status, body) = ask(&server, &plain(&cases::any_prompt(20), 4))?;
+    fixture.must(status == 200, || format!("a text beside drafts returned {status}: {body}"));
+    let said = times_said(&server, WORDS)?;
+    fixture.must(said > 0, || format!("the log does not say `{WORDS}`"));
+    Ok(())
 }
 
 fn was_preempted(server: &Server) -> Result<bool> {

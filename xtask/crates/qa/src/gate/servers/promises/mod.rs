@@ -10,6 +10,7 @@ mod asking;
 mod asleep;
 mod capacity;
 mod configured;
+mod draft_models;
 mod drafts;
 mod fairness;
 mod fixture;
@@ -107,6 +108,9 @@ pub const PROMISES: &[Promise] = &[
     promise("control-of-others", others::control),
     promise("drafts-of-others", drafts::of_others),
     promise("drafts-without-sharing", drafts::without_sharing),
+    promise("drafts-after-a-hit", draft_models::after_a_hit),
+    promise("drafts-of-choices", draft_models::of_choices),
+    promise("drafts-in-a-small-pool", draft_models::in_a_small_pool),
     promise("routes-by-role", routes::by_role),
     promise("one-key-each", tenants::one_key_each),
     promise("children-know-of-several-keys", tenants::children_know_of_several_keys),
@@ -123,6 +127,8 @@ pub const PROMISES: &[Promise] = &[
     promise("eviction-of-either-half", snapshots::eviction_of_either_half),
     promise("no-snapshots-says-so", snapshots::none_says_so),
     promise("image-near-the-context", images::resumes_near_the_context),
+    promise("image-once", images::image_once),
+    promise("drafts-beside-images", images::drafts_and_images),
     promise("one-request-counts-once", admission::one_request_counts_once),
     promise("documents-count-once", admission::documents_count_once),
     promise("newcomers-without-blocks", admission::newcomers_without_blocks),

@@ -67,7 +67,7 @@ pub const FAULTS: &[&str] = &[
     "forgets the own scale",
     "ignores adapters",
     "forgets the image",
-    "keeps half an image",
+    "closes no block",
     // Options.
     "has our option",
 ];

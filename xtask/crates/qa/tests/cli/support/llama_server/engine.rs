@@ -69,7 +69,7 @@ impl Engine {
     /// Whether the request can ever be admitted: it needs the full blocks of the prompt, and one block for each answer.
     pub fn fits(&self, wanted: &Wanted) -> bool {
         let spare = usize::from(self.config.is_broken("wants a spare block"));
-        wanted.text.len() / BLOCK + wanted.tell.len() + spare <= self.pool.count
+        wanted.text.complete_blocks(wanted.text.len()) + wanted.tell.len() + spare <= self.pool.count
     }
 
     pub fn ask(&mut self, wanted: Wanted) {
@@ -109,7 +109,7 @@ impl Engine {
     }
 
     fn has_capacity(&self, request: &Request) -> bool {
-        let wanted = (request.text.len() + 1).div_ceil(BLOCK) + request.others.len();
+        let wanted = request.text.needed_blocks(request.text.len() + 1) + request.others.len();
         let shared = request.known(|key| self.pool.is_used(key)).len();
         wanted.min(self.pool.count) - shared <= self.pool.count - self.pool.used()
     }
@@ -173,7 +173,10 @@ impl Engine {
         }
         if request.found.is_none() {
             let found = match self.config.is_broken("finds what was evicted") {
-                true => request.known(|key| self.pool.was_cached(key)).len() * BLOCK,
+                true => {
+                    let known = request.known(|key| self.pool.was_cached(key)).len();
+                    request.text.block(known).start
+                }
                 false => request.cells.len(),
             };
             self.queried += request.text.len();
@@ -184,10 +187,7 @@ impl Engine {
 
     fn match_blocks(&mut self, request: &mut Request) {
         let known = request.known(|key| self.pool.cells(key).is_some());
-        let found = request.text.without_half_an_image(known.len() * BLOCK);
-        if found < known.len() * BLOCK && self.config.is_broken("keeps half an image") {
-            request.refusal = Some("failed to process mtmd chunk");
-        }
+        let found = request.text.without_half_an_image(request.text.block(known.len()).start);
         request.match_blocks(&mut self.pool, &known, found);
     }
 

@@ -3,7 +3,7 @@
 use std::sync::mpsc::Sender;
 
 use super::config::Config;
-use super::pool::{BLOCK, Held, Key, Pool};
+use super::pool::{Held, Key, Pool};
 use super::text::{Choice, Text, mixed};
 
 /// The parameters of a request.
@@ -115,7 +115,7 @@ impl Request {
     /// Reuses everything that `first` has computed, in the same blocks except for a partial last one, which is copied.
     pub fn share(&mut self, first: &Request, pool: &mut Pool) {
         let known = first.keys.clone();
-        self.match_blocks(pool, &known, known.len() * BLOCK);
+        self.match_blocks(pool, &known, self.text.block(known.len()).start);
         while self.cells.len() < first.cells.len() && (!self.lacks_a_block() || pool.take(&mut self.held)) {
             self.compute();
         }
@@ -133,7 +133,8 @@ impl Request {
     /// Returns the keys of the leading blocks that are cached. At least one token is always computed.
     pub fn known(&self, is_known: impl Fn(Key) -> bool) -> Vec<Key> {
         let mut known = Vec::new();
-        for at in (0..self.text.len().saturating_sub(1) / BLOCK).filter(|_| self.shares) {
+        let complete = self.text.complete_blocks(self.text.len().saturating_sub(1));
+        for at in (0..complete).filter(|_| self.shares) {
             let key = self.key(&known, at);
             if !is_known(key) {
                 break;
@@ -150,15 +151,16 @@ impl Request {
 
     /// Reuses the first `found` tokens of these blocks; the last block may be used in part.
     pub fn match_blocks(&mut self, pool: &mut Pool, known: &[Key], found: usize) {
-        for (at, key) in known.iter().take(found.div_ceil(BLOCK)).enumerate() {
+        for (at, key) in known.iter().take(self.text.needed_blocks(found)).enumerate() {
             let cells = pool.cells(*key).unwrap().to_vec();
-            if (at + 1) * BLOCK <= found {
+            let block = self.text.block(at);
+            if block.end <= found {
                 pool.match_blocks(&mut self.held, *key);
                 self.keys.push(*key);
             } else if !pool.take(&mut self.held) {
                 return;
             }
-            cells.iter().take(found - at * BLOCK).for_each(|cell| self.compute_as(*cell));
+            cells.iter().take(found - block.start).for_each(|cell| self.compute_as(*cell));
         }
     }
 
@@ -174,7 +176,7 @@ impl Request {
     }
 
     pub fn lacks_a_block(&self) -> bool {
-        self.held.count() * BLOCK <= self.cells.len()
+        self.held.count() <= self.text.complete_blocks(self.cells.len())
     }
 
     pub fn compute(&mut self) {
@@ -188,9 +190,9 @@ impl Request {
 
     /// Caches the full blocks.
     pub fn cache(&mut self, pool: &mut Pool) {
-        for at in self.keys.len()..self.cells.len() / BLOCK {
+        for at in self.keys.len()..self.text.complete_blocks(self.cells.len()) {
             let key = self.key(&self.keys, at);
-            pool.cache(&mut self.held, key, &self.cells[at * BLOCK..(at + 1) * BLOCK]);
+            pool.cache(&mut self.held, key, &self.cells[self.text.block(at)]);
             self.keys.push(key);
         }
     }

@@ -14,7 +14,7 @@ pub struct Text {
     pub tokens: Vec<u64>,
     /// The computed value of each token.
     pub cells: Vec<u64>,
-    /// Ranges of its images.
+    /// Ranges of its images; a block ends where one of them ends.
     images: Vec<Range<usize>>,
     /// The adapter's scale, which changes every cell.
     scale: u64,
@@ -54,6 +54,9 @@ impl Text {
             }
             self.push_words(words);
         }
+        if config.is_broken("closes no block") {
+            self.images.clear();
+        }
     }
 
     /// Tokenizes a text: a letter is one token, and a space three, because it is written as a character of three bytes.
@@ -86,7 +89,31 @@ impl Text {
 
     /// Returns the key of block `at`, which follows a block with the key `before`.
     pub fn key(&self, before: Key, at: usize) -> Key {
-        self.tokens[at * BLOCK..(at + 1) * BLOCK].iter().fold(before, |hash, token| mixed(hash ^ token))
+        self.tokens[self.block(at)].iter().fold(before, |hash, token| mixed(hash ^ token))
+    }
+
+    /// Returns the places that block `at` has for tokens.
+    pub fn block(&self, at: usize) -> Range<usize> {
+        if self.images.is_empty() {
+            return at * BLOCK..(at + 1) * BLOCK;
+        }
+        (0..at).fold(0..self.block_end(0), |block, _| block.end..self.block_end(block.end))
+    }
+
+    fn block_end(&self, start: usize) -> usize {
+        let closed = self.images.iter().map(|image| image.end).find(|end| *end > start);
+        closed.map_or(start + BLOCK, |end| end.min(start + BLOCK))
+    }
+
+    /// Returns the number of blocks that the first `length` tokens fill or close.
+    pub fn complete_blocks(&self, length: usize) -> usize {
+        (0..).take_while(|at| self.block(*at).end <= length).count()
+    }
+
+    /// Returns the number of blocks that `length` tokens need.
+    pub fn needed_blocks(&self, length: usize) -> usize {
+        let complete = self.complete_blocks(length);
+        complete + usize::from(self.block(complete).start < length)
     }
 
     /// Returns how many of the first `found` tokens can be reused: an image is computed as a whole.
