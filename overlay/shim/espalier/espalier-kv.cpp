@@ -278,7 +278,7 @@ void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) 
     request.extra_count     = prompt.media.size();
     request.system_length   = prompt.n_system;
     sequence.begun     = functions.begin(pool.get(), seq_id, &request) == ESPALIER_POOL_OK;
-    sequence.n_settled = prompt.n_held - prompt.n_held % block_size;
+    sequence.n_settled = block_of(seq_id, prompt.n_held).first;
 }
 
 bool espalier_kv::can_continue(llama_seq_id seq_id, size_t n_held, size_t n_tokens) const {

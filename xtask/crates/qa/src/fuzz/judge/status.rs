@@ -75,11 +75,13 @@ fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16
     }
 }
 
-/// An upper bound: it assumes that no two choices share the block in which the prompt ends.
+/// An upper bound: it assumes that no two choices share the block in which the prompt ends. A block ends where an image
+/// ends, so the tokens behind it may take one block more.
 fn may_outgrow(server: &ServerPlan, generate: &Generate, prompt: usize) -> bool {
-    let shared = prompt / BLOCK;
-    let own = (prompt + generate.predict + 1).div_ceil(BLOCK) - shared;
-    server.is_paged() && generate.choices > 1 && shared + generate.choices * own > server.blocks
+    let images = generate.prompt.images.len();
+    let full = prompt / BLOCK;
+    let own = (prompt + generate.predict + 1).div_ceil(BLOCK) - full + usize::from(images > 0);
+    server.is_paged() && generate.choices > 1 && full + images + generate.choices * own > server.blocks
 }
 
 fn of_mistake(mistake: Mistake) -> u16 {
@@ -117,6 +119,7 @@ mod tests {
     use super::*;
     use crate::fuzz::judge::samples;
     use crate::fuzz::plan::Round;
+    use crate::fuzz::plan::prompts::Prompt;
 
     fn judged(server: &ServerPlan, what: What, status: u16) -> usize {
         let response = samples::response(status, "{}");
@@ -156,6 +159,9 @@ mod tests {
         assert_eq!(judged(&server, choices(900, 4), 503), 0, "14 blocks and 4");
         assert_eq!(judged(&server, choices(900, 4), 400), 0, "14 blocks and 4");
         assert_eq!(judged(&server, choices(640, 4), 400), 1, "10 blocks and 4");
+        let mut with_images = Generate { choices: 4, predict: 20, ..samples::generate() };
+        with_images.prompt = Prompt { kept: 512, images: vec![1, 2], ..with_images.prompt };
+        assert_eq!(judged(&server, What::Generate(with_images), 400), 0, "11 blocks, two more, and 8");
     }
 
     #[test]
