@@ -67,24 +67,22 @@ void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
 
 /* ---- The KV block pool ---- */
 
-/* A pool of KV cells in blocks of equal size, with the block tables of sequences. A block is free,
- * held by one or more sequences, or cached and evictable: free, but its content is known by a hash
- * and can be matched by a prompt until the block is allocated for something else. Position p of a
- * sequence is token p of its request: not its position in the model, if tokens of an image share one.
+/* A pool of KV cells in blocks of equal size, with the block tables of sequences. A block is free, held by one or more
+ * sequences, or cached and evictable: free, but its content is known by a hash and can be matched by a prompt until the
+ * block is allocated for something else. Position p of a sequence is token p of its request: not its position in the
+ * model, if tokens of an image share one.
  *
- * If a sequence has a state besides its cells (recurrent and convolution states), a prompt can be
- * matched only at boundaries, between two blocks, of which a snapshot of the state exists. The pool
- * decides which snapshots are taken and evicted; the caller holds their bytes, by id. An id is not
- * 0, and is not used again.
+ * If a sequence has a state besides its cells (recurrent and convolution states), a prompt can be matched only at
+ * boundaries, between two blocks, of which a snapshot of the state exists. The pool decides which snapshots are taken
+ * and evicted; the caller holds their bytes, by id. An id is not 0, and is not used again.
  *
- * If some layers have a sliding window, their tokens have cells of their own, of which a sequence has
- * the last ones only: the layers are in two groups, each with blocks, block tables and a free list of
- * its own, and cells are counted from 0 in each. A prompt can be matched at a boundary only if the
- * blocks of the window before it are cached too. Functions without a group are of the group FULL; the
- * scheduler counts its blocks only.
+ * If some layers have a sliding window, their tokens have cells of their own, of which a sequence has the last ones
+ * only: the layers are in two groups, each with blocks, block tables and a free list of its own, and cells are counted
+ * from 0 in each. A prompt can be matched at a boundary only if the blocks of the window before it are cached too.
+ * Functions without a group are of the group FULL; the scheduler counts its blocks only.
  *
- * After an internal failure the pool's tables cannot be trusted: every function returns INVALID
- * (and next_event 0), until espalier_pool_clear() rebuilds them. */
+ * After an internal failure the pool's tables cannot be trusted: every function returns INVALID (and next_event 0),
+ * until espalier_pool_clear() rebuilds them. */
 struct espalier_pool;
 
 /* Parts of a sequence's memory, with the values of enum llama_memory_part. */
@@ -101,28 +99,25 @@ enum espalier_pool_group {
 };
 
 struct espalier_pool_options {
-    uint32_t block_count;    /* number of blocks, at least 1, and fewer than 2^31 cells in all; the cells
-                              * of block b (0-based) are b*block_size .. (b+1)*block_size - 1 */
+    uint32_t block_count;    /* number of blocks, at least 1, and fewer than 2^31 cells in all; the cells of block b
+                              * (0-based) are b*block_size .. (b+1)*block_size - 1 */
     uint32_t block_size;     /* cells, a power of two, 1 .. 4096 */
     uint32_t sequence_count; /* sequences are 0 .. sequence_count - 1; 1 .. 65536 */
-    uint32_t event_capacity; /* events kept until they are read, the oldest is dropped; 0: none is
-                              * recorded */
+    uint32_t event_capacity; /* events kept until they are read, the oldest is dropped; 0: none is recorded */
     uint32_t parts;          /* enum espalier_pool_part, combined by OR; 0: cells only */
-    uint32_t snapshot_interval; /* distance in tokens of the snapshots for which there is no better
-                                 * reason; 0: none of them are taken */
-    uint64_t snapshot_bytes; /* budget of all snapshots together; 0: none are taken, so that with a
-                              * state nothing is matched */
-    uint32_t window;         /* a token attends to itself and the window - 1 tokens before it; 0 exactly
-                              * if `parts` has no window */
-    uint32_t window_block_count; /* blocks of the group WINDOW: at least sequence_count *
-                                  * (window / block_size, rounded up, + 2), which is what the sequences hold
-                                  * between two batches, and fewer than 2^31 cells in all. The caller adds
-                                  * the tokens of one batch, and what is to be kept of ended sequences. 0
-                                  * exactly if `parts` has no window */
-    uint32_t closes_blocks; /* 1: a block ends where an extra of a request ends, and the token after it begins
-                             * a block, so that a prompt can be matched there; positions are indexes of
-                             * tokens. A window with the end of an extra in it takes one more block. 0:
-                             * blocks are always filled */
+    uint32_t snapshot_interval; /* distance in tokens of the snapshots for which there is no better reason; 0: none of
+                                 * them are taken */
+    uint64_t snapshot_bytes; /* budget of all snapshots together; 0: none are taken, so that with a state nothing is
+                              * matched */
+    uint32_t window;         /* a token attends to itself and the window - 1 tokens before it; 0 exactly if `parts` has
+                              * no window */
+    uint32_t window_block_count; /* blocks of the group WINDOW: at least sequence_count * (window / block_size, rounded
+                                  * up, + 2), which is what the sequences hold between two batches, and fewer than 2^31
+                                  * cells in all. The caller adds the tokens of one batch, and what is to be kept of
+                                  * ended sequences. 0 exactly if `parts` has no window */
+    uint32_t closes_blocks; /* 1: a block ends where an extra of a request ends, and the token after it begins a block,
+                             * so that a prompt can be matched there; positions are indexes of tokens. A window with the
+                             * end of an extra in it takes one more block. 0: blocks are always filled */
 };
 
 enum espalier_pool_status {
@@ -139,18 +134,17 @@ struct espalier_pool * espalier_pool_new(const struct espalier_pool_options * op
 /* NULL is allowed. The pool must not be used afterwards. */
 void espalier_pool_free(struct espalier_pool * pool);
 
-/* Allocates cells for tokens: token i of `sequences[i]` at `positions[i]` gets cell cells[i].
- * Allocates the blocks that are missing, all or none. Calling it again returns the same cells. A
- * position in a block that the sequence may not write to (matched, shared, cached) goes to a new
- * block. fresh_blocks (space for `count`) gets the first cells of the blocks that were allocated:
- * the old content of their cells is obsolete. A position that occurs twice in a sequence is refused
- * as invalid, since both tokens would get one cell. */
+/* Allocates cells for tokens: token i of `sequences[i]` at `positions[i]` gets cell cells[i]. Allocates the blocks that
+ * are missing, all or none. Calling it again returns the same cells. A position in a block that the sequence may not
+ * write to (matched, shared, cached) goes to a new block. fresh_blocks (space for `count`) gets the first cells of the
+ * blocks that were allocated: the old content of their cells is obsolete. A position that occurs twice in a sequence is
+ * refused as invalid, since both tokens would get one cell. */
 int32_t espalier_pool_reserve(struct espalier_pool * pool, const int32_t * sequences,
                               const int32_t * positions, size_t count, uint32_t * cells,
                               uint32_t * fresh_blocks, size_t * fresh_count);
 
-/* The same for the tokens' cells in one group (enum espalier_pool_group). A token needs cells in each
- * group. INVALID: also a group that the pool does not have; here and in the functions below. */
+/* The same for the tokens' cells in one group (enum espalier_pool_group). A token needs cells in each group. INVALID:
+ * also a group that the pool does not have; here and in the functions below. */
 int32_t espalier_pool_reserve_in(struct espalier_pool * pool, uint32_t group, const int32_t * sequences,
                                  const int32_t * positions, size_t count, uint32_t * cells,
                                  uint32_t * fresh_blocks, size_t * fresh_count);
@@ -175,14 +169,13 @@ int32_t espalier_pool_remove(struct espalier_pool * pool, int32_t sequence, int3
 int32_t espalier_pool_remove_in(struct espalier_pool * pool, uint32_t group, int32_t sequence, int32_t p0,
                                 int32_t p1);
 
-/* Releases the blocks of the group WINDOW that lie before the window of the last boundary of the
- * sequence's first `computed` tokens, which are all computed and cached. Called between two batches,
- * never while one is placed or computed. `first` gets the first position of which the sequence still
- * has a cell: the caller removes the sequence from the cells of that group before it. */
+/* Releases the blocks of the group WINDOW that lie before the window of the last boundary of the sequence's first
+ * `computed` tokens, which are all computed and cached. Called between two batches, never while one is placed or
+ * computed. `first` gets the first position of which the sequence still has a cell: the caller removes the sequence
+ * from the cells of that group before it. */
 int32_t espalier_pool_slide(struct espalier_pool * pool, int32_t sequence, uint64_t computed, uint64_t * first);
 
-/* Removes all sequences, requests, cached blocks and snapshots: the caller frees the bytes of all
- * snapshots. */
+/* Removes all sequences, requests, cached blocks and snapshots: the caller frees the bytes of all snapshots. */
 void espalier_pool_clear(struct espalier_pool * pool);
 
 /* An input besides the tokens that the KV of positions first .. first + length - 1 depends on: an
@@ -217,19 +210,17 @@ struct espalier_pool_request {
 int32_t espalier_pool_begin(struct espalier_pool * pool, int32_t sequence,
                             const struct espalier_pool_request * request);
 
-/* Adds the cached blocks that come next in the request's prompt, as far as there are any, to the
- * sequence (a prefix-cache hit), but none beyond the block in which the first `tokens` of the prompt
- * end: those that espalier_pool_schedule offered, or UINT64_MAX. At least one token of the prompt is
- * left to be computed. `blocks` (space for `capacity`) gets their first cells, and `block_count`
- * their number, even if that is more than `capacity`. The tokens of each are compared, not only the
- * hash. May be called repeatedly while the sequence has only matched blocks. WAIT: the next block is
- * in flight in another sequence, call again when it is cached; OK: the sequence computes the
- * rest, and other sequences that need the same blocks get WAIT. The sequence may have matched blocks
- * in both cases.
+/* Adds the cached blocks that come next in the request's prompt, as far as there are any, to the sequence (a
+ * prefix-cache hit), but none beyond the block in which the first `tokens` of the prompt end: those that
+ * espalier_pool_schedule offered, or UINT64_MAX. At least one token of the prompt is left to be computed. `blocks`
+ * (space for `capacity`) gets their first cells, and `block_count` their number, even if that is more than `capacity`.
+ * The tokens of each are compared, not only the hash. May be called repeatedly while the sequence has only matched
+ * blocks. WAIT: the next block is in flight in another sequence, call again when it is cached; OK: the sequence
+ * computes the rest, and other sequences that need the same blocks get WAIT. The sequence may have matched blocks in
+ * both cases.
  *
- * If a sequence has a state, the blocks end where a snapshot of it exists, and `snapshot` gets its
- * id: restore it, then call espalier_pool_restored(); it is not evicted before that. 0: no block was
- * added, or there is no state. */
+ * If a sequence has a state, the blocks end where a snapshot of it exists, and `snapshot` gets its id: restore it, then
+ * call espalier_pool_restored(); it is not evicted before that. 0: no block was added, or there is no state. */
 int32_t espalier_pool_match_prefix(struct espalier_pool * pool, int32_t sequence, uint64_t tokens,
                                    uint32_t * blocks, size_t capacity, size_t * block_count,
                                    uint32_t * snapshot);
@@ -241,35 +232,33 @@ struct espalier_pool_blocks {
     size_t     count;       /* gets the number of blocks, even if that is more than `capacity` */
 };
 
-/* espalier_pool_match_prefix for a pool with windows, which that refuses as invalid: blocks[0] gets the blocks
- * of the group FULL, blocks[1] those of the group WINDOW. */
+/* espalier_pool_match_prefix for a pool with windows, which that refuses as invalid: blocks[0] gets the blocks of the
+ * group FULL, blocks[1] those of the group WINDOW. */
 int32_t espalier_pool_match_prefix_groups(struct espalier_pool * pool, int32_t sequence, uint64_t tokens,
                                           struct espalier_pool_blocks * blocks, uint32_t * snapshot);
 
-/* Reports that a sequence has restored the snapshot that espalier_pool_match_prefix returned (1), or could
- * not (0): then the snapshot is removed, and the caller frees its bytes and removes everything from
- * the sequence. INVALID: no sequence is restoring it. */
+/* Reports that a sequence has restored the snapshot that espalier_pool_match_prefix returned (1), or could not (0):
+ * then the snapshot is removed, and the caller frees its bytes and removes everything from the sequence. INVALID: no
+ * sequence is restoring it. */
 int32_t espalier_pool_restored(struct espalier_pool * pool, uint32_t snapshot, int32_t is_restored);
 
-/* Caches each block of the sequence that is full and not cached yet; the KV of the first
- * token_count of `tokens` (prompt, then accepted output) must be in the sequence's cells. `blocks`
- * (space for `capacity`) gets the first cells of the blocks that this call cached, and
- * `block_count` their number, even if that is more than `capacity`. A block that cannot be cached
- * is left out: the sequence did not allocate it itself, or holds several blocks for the same
+/* Caches each block of the sequence that is full and not cached yet; the KV of the first token_count of `tokens`
+ * (prompt, then accepted output) must be in the sequence's cells. `blocks` (space for `capacity`) gets the first cells
+ * of the blocks that this call cached, and `block_count` their number, even if that is more than `capacity`. A block
+ * that cannot be cached is left out: the sequence did not allocate it itself, or holds several blocks for the same
  * positions. INVALID: the tokens are not the request's, or the sequence does not hold them. */
 int32_t espalier_pool_cache_blocks(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
                                    size_t token_count, uint32_t * blocks, size_t capacity,
                                    size_t * block_count);
 
-/* espalier_pool_cache_blocks for a pool with windows, which that refuses as invalid: blocks[0] gets the
- * blocks of the group FULL, blocks[1] those of the group WINDOW. */
+/* espalier_pool_cache_blocks for a pool with windows, which that refuses as invalid: blocks[0] gets the blocks of the
+ * group FULL, blocks[1] those of the group WINDOW. */
 int32_t espalier_pool_cache_block_groups(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
                                          size_t token_count, struct espalier_pool_blocks * blocks);
 
-/* Writes the tokens of the block in which this token of the sequence lies, or is going to lie: the index
- * of the first one, and one past the last one that it has space for. After n tokens a sequence is at a
- * boundary if the block of token n begins with it. INVALID: an unknown sequence, or a token that no
- * sequence can have. */
+/* Writes the tokens of the block in which this token of the sequence lies, or is going to lie: the index of the first
+ * one, and one past the last one that it has space for. After n tokens a sequence is at a boundary if the block of
+ * token n begins with it. INVALID: an unknown sequence, or a token that no sequence can have. */
 int32_t espalier_pool_block_of(const struct espalier_pool * pool, int32_t sequence, uint64_t token,
                                uint64_t * first, uint64_t * end);
 
@@ -289,26 +278,25 @@ struct espalier_pool_stop {
     uint32_t reason; /* enum espalier_pool_reason */
 };
 
-/* Writes the first boundary after `computed` tokens of the sequence's request at which it should
- * stop. The sequence is at a stop with n tokens if the answer for n - 1 is n. Depends on the other
- * requests and on the snapshots, so it is asked again before each batch. */
+/* Writes the first boundary after `computed` tokens of the sequence's request at which it should stop. The sequence is
+ * at a stop with n tokens if the answer for n - 1 is n. Depends on the other requests and on the snapshots, so it is
+ * asked again before each batch. */
 int32_t espalier_pool_next_stop(const struct espalier_pool * pool, int32_t sequence, uint64_t computed,
                                 struct espalier_pool_stop * stop);
 
-/* Begins a snapshot of the sequence's state after exactly these tokens, whole blocks of its prompt
- * and accepted output that were cached before. `snapshot` gets its id. `evicted` gets the ids of
- * the snapshots that were removed for it, and `evicted_count` their number: the caller frees their
- * bytes, saves the state, and calls espalier_pool_snapshot_end(). `capacity` has to be at least the
- * number of snapshots that exist. A tail replaces the one before it in the same answer, unless that
- * one was hit. EXISTS: there is one of this content; SHORT: the budget is too small, or the others
- * are being restored; INVALID: also tokens that end within a block or an image. */
+/* Begins a snapshot of the sequence's state after exactly these tokens, whole blocks of its prompt and accepted output
+ * that were cached before. `snapshot` gets its id. `evicted` gets the ids of the snapshots that were removed for it,
+ * and `evicted_count` their number: the caller frees their bytes, saves the state, and calls
+ * espalier_pool_snapshot_end(). `capacity` has to be at least the number of snapshots that exist. A tail replaces the
+ * one before it in the same answer, unless that one was hit. EXISTS: there is one of this content; SHORT: the budget is
+ * too small, or the others are being restored; INVALID: also tokens that end within a block or an image. */
 int32_t espalier_pool_snapshot_begin(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
                                      size_t token_count, uint64_t bytes, uint32_t reason,
                                      uint32_t * snapshot, uint32_t * evicted, size_t capacity,
                                      size_t * evicted_count);
 
-/* Ends a snapshot: it was written (1) and can be matched from here on, or it was not (0) and is
- * removed. INVALID: it is not being written. */
+/* Ends a snapshot: it was written (1) and can be matched from here on, or it was not (0) and is removed. INVALID: it is
+ * not being written. */
 int32_t espalier_pool_snapshot_end(struct espalier_pool * pool, uint32_t snapshot, int32_t is_written);
 
 /* Ends the request of the sequence, if it has one; none of its blocks is in flight any more. The
@@ -319,8 +307,8 @@ int32_t espalier_pool_end(struct espalier_pool * pool, int32_t sequence);
  * decodes. */
 uint64_t espalier_pool_held(const struct espalier_pool * pool, int32_t sequence);
 
-/* A counter that increases whenever a waiting request may be able to continue: a block became free
- * or was cached, an in-flight block was cancelled, or a snapshot was written. */
+/* A counter that increases whenever a waiting request may be able to continue: a block became free or was cached, an
+ * in-flight block was cancelled, or a snapshot was written. */
 uint64_t espalier_pool_changes(const struct espalier_pool * pool);
 
 enum espalier_schedule_stage {
@@ -374,11 +362,10 @@ enum espalier_schedule_wait {
     ESPALIER_SCHEDULE_FOR_QUEUE   = 4, /* it is in the queue behind the first that does not fit */
 };
 
-/* Decides the next action, to be carried out before the next call. Has no side effects. `retained`
- * names the retained sequences of idle slots, in the order in which they are evicted. try_waiting
- * is 0 if no block was freed and no request arrived since the waiting requests were last
- * considered. `waits` (space for request_count) gets the reason why each request waits: enum
- * espalier_schedule_wait. */
+/* Decides the next action, to be carried out before the next call. Has no side effects. `retained` names the retained
+ * sequences of idle slots, in the order in which they are evicted. try_waiting is 0 if no block was freed and no
+ * request arrived since the waiting requests were last considered. `waits` (space for request_count) gets the reason
+ * why each request waits: enum espalier_schedule_wait. */
 int32_t espalier_pool_schedule(const struct espalier_pool * pool,
                                const struct espalier_schedule_request * requests, size_t request_count,
                                const int32_t * retained, size_t retained_count, int32_t try_waiting,
@@ -493,8 +480,8 @@ void espalier_attention_merge(const struct espalier_attention * problem, uint32_
 
 /* ---- Gated delta nets ---------------------------------------------------------------------- */
 
-/* The sequences of a batch, in the cache of a layer: `snapshots` planes of `cells` cells, each with
- * the state of a sequence. Sequence s has the cell first + s. */
+/* The sequences of a batch, in the cache of a layer: `snapshots` planes of `cells` cells, each with the state of a
+ * sequence. Sequence s has the cell first + s. */
 struct espalier_gdn_batch {
     const int32_t * sources; /* for each of the cells first .. first + moved - 1: index, over all planes, of the cell
                               * whose state it gets before the first token; NULL if all keep theirs */
@@ -542,14 +529,12 @@ struct espalier_gdn {
     uint32_t key_heads; /* number of heads of Q and K; head h of V reads head h % key_heads */
 };
 
-/* 1 if gdn-recurrence is on and the sizes are supported, else 0 (also for NULL). Pointers are not
- * dereferenced. */
+/* 1 if gdn-recurrence is on and the sizes are supported, else 0 (also for NULL). Pointers are not dereferenced. */
 int32_t espalier_gdn_is_supported(const struct espalier_gdn * problem);
 
-/* Each of `threads` threads calls it with its index, without a barrier. Returns 1; or 0, on all threads
- * and before anything is written, if the sizes are not supported or a source is not a cell of the
- * cache. The result depends neither on the number of threads, nor on other sequences, nor on the
- * number of tokens in a call. */
+/* Each of `threads` threads calls it with its index, without a barrier. Returns 1; or 0, on all threads and before
+ * anything is written, if the sizes are not supported or a source is not a cell of the cache. The result depends
+ * neither on the number of threads, nor on other sequences, nor on the number of tokens in a call. */
 int32_t espalier_gdn_compute(const struct espalier_gdn * problem, uint32_t thread, uint32_t threads);
 
 /* The convolution before the recurrence, with its activation, for each channel:
