@@ -43,13 +43,14 @@ const OF_THE_TOOL: [&str; 21] = [
 
 /// Variables of the options that upstream does not have. No variable of an upstream option is within
 /// [`MOST_MISTAKES`] of one of these.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 10] = [
     "LLAMA_ARG_ALLOW_PRIORITY",
     "LLAMA_ARG_KV_EDGE_LAYERS",
     "LLAMA_ARG_KV_PAGED",
     "LLAMA_ARG_KV_QUALITY",
     "LLAMA_ARG_KV_RECENT",
     "LLAMA_ARG_KV_SINKS",
+    "LLAMA_ARG_KV_SNAPSHOTS",
     "LLAMA_ARG_MAX_QUEUED",
     "LLAMA_ARG_PREFILL_BUDGET",
     "LLAMA_ARG_SHUTDOWN_TIMEOUT",
@@ -116,6 +117,7 @@ mod tests {
             ("ESPALLIER_KV_RECENTS", "ESPALIER_KV_RECENT"),
             ("LLAMA_ARG_KV_PAGD", "LLAMA_ARG_KV_PAGED"),
             ("LLAMA_ARG_KV_PAGE", "LLAMA_ARG_KV_PAGED"),
+            ("LLAMA_ARG_KV_SNAPSHOT", "LLAMA_ARG_KV_SNAPSHOTS"),
             ("LLAMA_ARGS_MAX_QUEUED", "LLAMA_ARG_MAX_QUEUED"),
             ("LLAMA_ARG_SHUTDOWN_TIME_OUT", "LLAMA_ARG_SHUTDOWN_TIMEOUT"),
         ] {
