@@ -96,7 +96,7 @@ pub fn waits_for_a_boundary(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         fixture.must(taken > 0.0, || "no snapshot is counted as awaited".to_string());
         return Ok(());
     }
-    fixture.must(false, || "not reproduced: no two requests waited".to_string());
+    fixture.arose(false, || "no two requests waited".to_string());
     Ok(())
 }
 
@@ -113,7 +113,7 @@ pub fn turns_of_a_state(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let said: Vec<u32> = serde_json::from_value(first["tokens"].clone()).unwrap_or_default();
         fixture.must(said.len() == ANSWER, || format!("{what}: returned {status}: {first}"));
         let drafted = first["timings"]["draft_n"].as_u64().unwrap_or_default();
-        fixture.must(options.is_empty() || drafted > 0, || "not reproduced: nothing was drafted".to_string());
+        fixture.must(options.is_empty() || drafted > 0, || "nothing was drafted".to_string());
         // The last token of the answer was not decoded.
         let past = asked.len() + ANSWER - 1;
         let next = [&asked[..], &said, &cases::numbered_prompt(2, 20)].concat();
@@ -130,7 +130,7 @@ pub fn system_prompt_of_a_state(fixture: &mut PromiseFixture<'_>) -> Result<()> 
     let server = fixture.serve(Model::Recurrent, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
     let user = post(&server, "/tokenize", &json!({ "content": DELIMITER, "parse_special": true }))?.1;
     let user: Vec<u32> = serde_json::from_value(user["tokens"].clone()).unwrap_or_default();
-    fixture.must(!user.is_empty(), || "not reproduced: the delimiter has no tokens".to_string());
+    fixture.must(!user.is_empty(), || "the delimiter has no tokens".to_string());
     for (number, found) in [(2, 0), (3, SYSTEM / BLOCK * BLOCK)] {
         let message = cases::numbered_prompt(number, 30);
         let prompt = [&cases::numbered_prompt(1, SYSTEM)[..], &user, &message].concat();
@@ -177,7 +177,7 @@ pub fn eviction_of_either_half(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     }
     let now = snapshots(&server)?;
     let are_kept = now["count"].as_u64() >= Some(4) && now["evicted"] == 0;
-    fixture.must(are_kept, || format!("not reproduced: snapshots were evicted too: {now}"));
+    fixture.must(are_kept, || format!("snapshots were evicted too: {now}"));
     for (what, number, found) in [("with its blocks", 4, PROMPT - 1), ("without its blocks", 1, 0)] {
         hold(fixture, &mut reference, &server, what, number, found)?;
     }
