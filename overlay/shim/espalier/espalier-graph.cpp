@@ -1,6 +1,7 @@
 #include "espalier-graph.h"
 
 #include "espalier-attention.h"
+#include "espalier-gdn.h"
 #include "espalier.h"
 
 #include "ggml-backend.h"
@@ -80,4 +81,63 @@ void espalier_set_kv_blocks(ggml_tensor * attention, ggml_tensor * blocks) {
     GGML_ASSERT(blocks->type == GGML_TYPE_I32 && blocks->ne[0] * 32 * ESPALIER_KV_BLOCK_SIZE >= k->ne[1]);
     GGML_ASSERT(blocks->ne[1] == q->ne[1] && q->ne[3] == 1);
     attention->src[ESPALIER_SRC_BLOCKS] = blocks;
+}
+
+// The tensors are f32, on a host, and of the sizes that the kernel assumes. All of this is constant in a context, so the
+// graphs that are reserved are those that are computed.
+static bool has_plain_states(const espalier_gdn_cells & cells, int64_t n_values) {
+    const ggml_tensor * states = cells.states;
+    return states->type == GGML_TYPE_F32 && ggml_is_contiguous(states) && states->ne[0] == n_values &&
+        states->ne[1] == (int64_t) cells.n_cells * cells.n_planes && states->buffer && ggml_backend_buffer_is_host(states->buffer);
+}
+
+static bool may_be_in_place(const espalier_gdn_cells & cells, int64_t size, int64_t n_heads, int64_t n_seqs) {
+    static const bool only_cpu = has_only_cpu_devices();
+    const espalier_gdn_functions * kernel = espalier_gdn_get_functions();
+
+    espalier_gdn problem = {};
+    problem.size      = (uint32_t) size;
+    problem.gate_size = 1;
+    problem.heads     = (uint32_t) n_heads;
+    problem.key_heads = 1; // the heads of every model are a multiple of its key heads
+    problem.batch.tokens    = 1;
+    problem.batch.seqs      = (uint32_t) n_seqs;
+    problem.batch.first     = cells.first;
+    problem.batch.moved     = (uint32_t) cells.sources->ne[0];
+    problem.batch.cells     = cells.n_cells;
+    problem.batch.snapshots = cells.n_planes;
+
+    return only_cpu && kernel && kernel->is_supported(&problem) && has_plain_states(cells, size * size * n_heads);
+}
+
+ggml_tensor * espalier_view_gdn_states(ggml_context * ctx, ggml_cgraph * gf, const espalier_gdn_cells & cells, int64_t size, int64_t n_heads, int64_t n_seqs) {
+    ggml_tensor * states = cells.states;
+    if (!may_be_in_place(cells, size, n_heads, n_seqs)) {
+        return nullptr;
+    }
+    // As in build_rs(): an empty view if no row is zeroed, so that the graph has the same nodes.
+    const bool is_zeroed = cells.zeroed >= 0;
+    ggml_tensor * zeroed = ggml_view_1d(ctx, states, is_zeroed ? states->ne[0] : 0, is_zeroed ? cells.zeroed * states->nb[1] : 0);
+    ggml_build_forward_expand(gf, ggml_fill_inplace(ctx, zeroed, 0.0f));
+
+    const size_t row = ggml_row_size(states->type, size);
+    return ggml_view_4d(ctx, states, size, size, n_heads, n_seqs, row, row * size, states->nb[1], cells.first * states->nb[1]);
+}
+
+void espalier_set_gdn_states(ggml_tensor * node, const espalier_gdn_cells & cells) {
+    const ggml_tensor * q = node->src[0];
+    const ggml_tensor * k = node->src[1];
+    const ggml_tensor * v = node->src[2];
+    GGML_ASSERT(node->op == GGML_OP_GATED_DELTA_NET && !node->src[ESPALIER_SRC_GDN_STATES] && !node->src[ESPALIER_SRC_GDN_SOURCES]);
+    GGML_ASSERT(q->ne[0] == v->ne[0] && q->ne[1] == k->ne[1] && v->ne[1] % q->ne[1] == 0);
+    GGML_ASSERT(q->ne[3] == v->ne[3] && k->ne[3] == v->ne[3] && node->op_params[ESPALIER_PARAM_GDN_PLANES] == (int32_t) cells.n_planes);
+
+    // The output has no states.
+    node->ne[1] = v->ne[2] * v->ne[3];
+    node->nb[2] = node->nb[1] * node->ne[1];
+    node->nb[3] = node->nb[2];
+    node->src[ESPALIER_SRC_GDN_STATES]  = cells.states;
+    node->src[ESPALIER_SRC_GDN_SOURCES] = cells.sources;
+    node->op_params[ESPALIER_PARAM_GDN_FIRST] = (int32_t) cells.first;
+    node->op_params[ESPALIER_PARAM_GDN_CELLS] = (int32_t) cells.n_cells;
 }

@@ -70,3 +70,8 @@ const struct espalier_attention_functions * espalier_attention_get_functions(voi
     };
     return espalier_kernels_match() ? &functions : nullptr;
 }
+
+const struct espalier_gdn_functions * espalier_gdn_get_functions(void) {
+    static const espalier_gdn_functions functions = { espalier_gdn_is_supported, espalier_gdn_compute };
+    return espalier_kernels_match() ? &functions : nullptr;
+}

@@ -58,6 +58,15 @@ struct espalier_attention_functions {
 /* Returns NULL if the kernels are of another build than this header; then no problem is supported. */
 ESPALIER_API const struct espalier_attention_functions * espalier_attention_get_functions(void);
 
+/* The recurrence of gated delta nets, in the same way. */
+struct espalier_gdn_functions {
+    int32_t (*is_supported)(const struct espalier_gdn * problem);
+    int32_t (*compute)     (const struct espalier_gdn * problem, uint32_t thread, uint32_t threads);
+};
+
+/* Returns NULL if the kernels are of another build than this header; then no problem is supported. */
+ESPALIER_API const struct espalier_gdn_functions * espalier_gdn_get_functions(void);
+
 #ifdef __cplusplus
 }
 #endif
