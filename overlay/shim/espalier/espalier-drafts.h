@@ -16,8 +16,8 @@
 #include <vector>
 
 struct espalier_draft_traits {
-    // The draft model reads hidden states of the target. It has no cells for images and audio, and always computes the
-    // most drafts, however few are wanted.
+    // The draft model reads hidden states of the target. Not every upstream tree computes its cells for images and audio,
+    // so it is not paged together with them. It always computes the most drafts, however few are wanted.
     bool reads_states = false;
 
     // It continues from the hidden state of the last token, which is a row of numbers.

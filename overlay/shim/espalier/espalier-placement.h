@@ -37,7 +37,7 @@ inline bool espalier_drafts_from_cells_of_target(const common_params & params) {
 // The reason why a server with these drafts runs unpaged, as the end of a sentence; empty: it need not.
 inline std::string espalier_refuse_drafts(const common_params & params) {
     if (espalier_describe_drafts(params).reads_states && !params.mmproj.path.empty()) {
-        return "drafts of this kind are not computed for images and audio (--mmproj)";
+        return "a paged KV cache does not support drafts of this kind together with images and audio (--mmproj)";
     }
     if (espalier_drafts_from_cells_of_target(params)) {
         return "the draft model has no KV cache of its own";

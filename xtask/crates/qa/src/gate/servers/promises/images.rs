@@ -141,9 +141,10 @@ fn question(marker: &str, letter: &str) -> Value {
     with(media::request(&text, &[1]), "n_predict", 24)
 }
 
-/// Draft models that read hidden states have no cells for images: with an encoder the server runs unpaged, and says so.
+/// Draft models that read hidden states are not paged together with images, for which not every upstream tree computes
+/// their cells: with an encoder the server runs unpaged, and logs that.
 pub fn drafts_and_images(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    const WORDS: &str = "runs unpaged, because drafts of this kind are not computed for images";
+    const WORDS: &str = "runs unpaged, because a paged KV cache does not support drafts of this kind";
     let server = fixture.serve_drafting(Drafting::SEEING, &["-np", "2", "-c", "4096", "--kv-paged"])?;
     let (status, body) = ask(&server, &plain(&cases::any_prompt(20), 4))?;
     fixture.must(status == 200, || format!("a text beside drafts returned {status}: {body}"));
