@@ -33,10 +33,20 @@ fn written(spec: &ModelSpec) -> Vec<u8> {
     bytes
 }
 
+/// Architectures of `gate_model.py`: those whose logits differed with AMX, and those of the other gated models then.
+const WITHOUT_THE_TOOL: [Architecture; 6] = [
+    Architecture::Llama,
+    Architecture::Qwen3,
+    Architecture::Gemma3,
+    Architecture::Qwen35,
+    Architecture::Qwen35Moe,
+    Architecture::Qwen3Next,
+];
+
 #[test]
 fn models_without_the_tool_have_the_bytes_of_the_gates_models() {
     let folder = tempfile::tempdir().unwrap();
-    let q4_0 = Architecture::ALL.map(|architecture| (architecture, WeightType::Q4_0));
+    let q4_0 = WITHOUT_THE_TOOL.map(|architecture| (architecture, WeightType::Q4_0));
     let failing = [(Architecture::Qwen35Moe, WeightType::Q8_0), (Architecture::Qwen3Next, WeightType::F16)];
     for (architecture, weights) in q4_0.into_iter().chain(failing) {
         let path = folder.path().join("model.gguf");

@@ -5,7 +5,7 @@ use super::server::{COPIES, Drafts, Files};
 use super::*;
 
 fn rounds() -> Vec<Round> {
-    (0..160).map(Round::draw).collect()
+    (0..320).map(Round::draw).collect()
 }
 
 fn generates(rounds: &[Round]) -> Vec<(&ServerPlan, &Action, &Generate)> {
