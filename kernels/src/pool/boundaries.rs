@@ -111,14 +111,24 @@ impl Pool {
         self.blocks.contents.snapshot(content_before(request, blocks)?)
     }
 
-    /// Returns the sequence that computes the first block of the prompt that is not cached. `None` also if the request
-    /// could match nothing once that block is cached.
-    pub(super) fn find_in_flight(&self, request: &Request) -> Option<SequenceId> {
+    /// Returns another sequence that computes a block of the request's prompt: the first one that is not cached, or a
+    /// cached one behind the first `matchable` blocks, which the request can match now. In a pool with a state or
+    /// windows, cells alone cannot be matched: a sequence that computes them again adds the state or window. `None` also
+    /// if the request could match nothing once the block is computed.
+    pub(super) fn find_in_flight(
+        &self,
+        sequence: SequenceId,
+        request: &Request,
+        matchable: usize,
+    ) -> Option<SequenceId> {
         if self.has_state() && !self.takes_snapshots() {
             return None;
         }
-        let next = request.matchable(self.cached_end(request))?;
-        self.blocks.contents.in_flight_for(next)
+        let blocks = matchable..=self.cached_end(request);
+        blocks.filter_map(|index| request.matchable(index)).find_map(|content| {
+            // A mark of its own on an earlier block must not hide another sequence's on a later one.
+            self.blocks.contents.in_flight_for(content).filter(|other| *other != sequence)
+        })
     }
 
     fn takes_snapshots(&self) -> bool {

@@ -69,17 +69,16 @@ impl Capacity for Pool {
     fn offer(&self, sequence: i32, end: u64) -> Offer {
         let nothing = Offer { tokens: 0, blocks: self.needed(sequence, end), waits_for: None };
         let Some(request) = self.request(sequence) else { return nothing };
+        let Ok(known) = self.sequence(sequence) else { return nothing };
         let layout = request.layout();
-        let waits_for = self.find_in_flight(request);
-        let match_boundary = layout.first_token(self.match_boundary(request, u64::MAX).blocks());
-        let tokens = request.end_before_cut_extra(match_boundary);
+        let matchable = self.match_boundary(request, u64::MAX).blocks();
+        let waits_for = self.find_in_flight(known, request, matchable);
+        let tokens = request.end_before_cut_extra(layout.first_token(matchable));
         let free = self.free_among_first(request, layout.needed_blocks(tokens));
         let offer = Offer {
             tokens,
             blocks: free + nothing.blocks - layout.complete_blocks(tokens) as u64,
-            waits_for: waits_for
-                .filter(|other| other.0.cast_signed() != sequence)
-                .map(|other| other.0.cast_signed()),
+            waits_for: waits_for.map(|other| other.0.cast_signed()),
         };
         if offer.blocks > self.block_count() {
             Offer { waits_for: offer.waits_for, ..nothing }

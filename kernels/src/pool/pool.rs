@@ -4,8 +4,9 @@
 //!
 //! When two sequences are about to compute the same blocks, one computes and the other waits. A sequence for which
 //! [`Pool::match_prefix`] returned [`Next::Compute`] has the full blocks that it still has to compute in flight; a
-//! sequence whose next block is in flight in another one gets [`Next::Wait`]. No two sequences can wait for each other,
-//! because of one rule:
+//! sequence whose next block is in flight in another one gets [`Next::Wait`]. In a pool with a state or windows this
+//! includes cached blocks that it cannot match, because their state or window is being computed again. No two sequences
+//! can wait for each other, because of one rule:
 //!
 //! **A waiting sequence has no blocks in flight.** [`Next::Wait`] cancels its own in-flight blocks. So a sequence that
 //! others wait for got [`Next::Compute`] from its last call and waits for none: waits cannot chain or deadlock. An
@@ -54,7 +55,8 @@ pub struct Reservation {
 pub enum Next {
     /// It computes the rest of its prompt; the full blocks of it are in flight.
     Compute,
-    /// Another sequence is computing the next block: call again once that block is cached.
+    /// Another sequence is computing the next block, or one that is cached and cannot be matched without its state or
+    /// window: call again once that block is computed.
     Wait,
 }
 
@@ -353,9 +355,10 @@ impl Pool {
 
     fn decide_next(&mut self, sequence: SequenceId) -> Result<Next, Refusal> {
         let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
-        let computing = self.find_in_flight(request);
+        let matchable = self.match_boundary(request, u64::MAX).blocks();
+        let computing = self.find_in_flight(sequence, request, matchable);
         let request = self.requests[sequence.0 as usize].as_mut().ok_or(Refusal::Invalid)?;
-        if computing.is_some_and(|other| other != sequence) {
+        if computing.is_some() {
             request.cancel_all_in_flight(sequence, &mut self.blocks.contents);
             return Ok(Next::Wait);
         }

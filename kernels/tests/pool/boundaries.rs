@@ -143,6 +143,38 @@ fn a_waiting_request_gets_a_stop_where_it_diverges() {
     assert_eq!(match_prefix(&mut pool, 1).blocks.len(), 3);
 }
 
+/// Their cells are cached, and a state at which they could be matched is not: one request computes them again.
+#[test]
+fn cached_blocks_that_are_computed_again_are_awaited() {
+    let mut pool = pool_with_states(60, 8);
+    let prompt = |kind| joined(&[&tokens(1, 50), &tokens(kind, 10)]);
+    prefill(&mut pool, 0, &prompt(2));
+    finish(&mut pool, 0);
+    (1..3).for_each(|one| begin(&mut pool, one, &prompt(one + 2), RequestKeys::default()));
+    assert_eq!(match_prefix(&mut pool, 1).next, Next::Compute);
+    assert_eq!(pool.offer(2, 61).waits_for, Some(1));
+    assert_eq!(match_prefix(&mut pool, 2).next, Next::Wait);
+    assert_eq!(stops(&pool, 1), [(3, Reason::Awaited)]);
+    compute_with_stops(&mut pool, 1, &prompt(3), 0);
+    assert_eq!(pool.offer(2, 61).waits_for, None);
+    assert_eq!(match_prefix(&mut pool, 2).blocks.len(), 3);
+}
+
+#[test]
+fn own_blocks_in_flight_hide_no_others() {
+    let mut pool = pool_with_states(60, 8);
+    let prompt = tokens(1, 100);
+    assert!(reserve(&mut pool, 1, 0..32).is_ok());
+    assert_eq!(pool.resume(1, 32, &prompt, RequestKeys::default()), Ok(()));
+    begin(&mut pool, 2, &prompt, RequestKeys::default());
+    assert_eq!(match_prefix(&mut pool, 2).next, Next::Compute);
+    // Once the first two blocks are cached, the third one comes next, which sequence 1 computes.
+    begin(&mut pool, 3, &prompt[..33], RequestKeys::default());
+    assert!(reserve(&mut pool, 3, 0..33).is_ok());
+    assert!(pool.cache(3, &prompt[..33]).is_ok());
+    assert_eq!(match_prefix(&mut pool, 2).next, Next::Wait);
+}
+
 #[test]
 fn a_request_that_computes_is_not_awaited() {
     let mut pool = pool_with_states(20, 8);

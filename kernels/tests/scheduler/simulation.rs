@@ -109,6 +109,16 @@ fn a_prefix_in_flight_is_computed_once_if_sequences_have_states() {
     assert_eq!((server.found, server.computed), (0, 4 * 26));
 }
 
+/// A prompt has left cached blocks and states behind them. Shorter ones that arrive at once need a state before those:
+/// one computes their blocks again, and the others wait for it.
+#[test]
+fn cached_blocks_are_computed_again_once_if_sequences_have_states() {
+    let short = Job { prompt: 13, ..prompt(20, 1) };
+    let jobs = vec![prompt(0, 1), short.clone(), short.clone(), short];
+    let server = answered(SimulatedServer::with_states(64, 4, 8), jobs);
+    assert_eq!((server.found, server.computed), (2 * 12, 26 + 14 + 2 * 2));
+}
+
 /// The first one computes the prefix; the others wait and match it with its window.
 #[test]
 fn a_prefix_in_flight_is_computed_once_if_layers_have_windows() {
