@@ -17,7 +17,7 @@ use super::contents::{ContentId, SequenceId};
 use super::groups::Group;
 use super::pool::{Pool, Refusal};
 use super::requests::Request;
-use super::snapshots::{Grant, NoSnapshot, Reason, SnapshotId};
+use super::snapshots::{Demand, Grant, NoSnapshot, Reason, SnapshotId};
 
 /// A prompt whose blocks were not cached is cut before its end only if this number of blocks or more were not matched:
 /// a cut costs one more pass over the weights.
@@ -181,7 +181,10 @@ impl Pool {
         }
         let tail = self.request(sequence).filter(|_| reason == Reason::Tail).and_then(|request| request.tail);
         let replaced = tail.filter(|tail| self.snapshots.is_unused_tail(*tail));
-        let Some(evicted) = self.snapshots.find_victims(bytes, replaced) else {
+        let demand = Demand { bytes, replaced };
+        // The end of a prompt is evicted before its beginning, so the last block stands for all.
+        let can_be_matched = |content| !self.blocks.contents.blocks(Group::Full, content).is_empty();
+        let Some(evicted) = self.snapshots.find_victims(&demand, can_be_matched) else {
             self.snapshots.counters.refused += 1;
             return Err(NoSnapshot::Short);
         };

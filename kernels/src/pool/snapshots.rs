@@ -5,13 +5,17 @@
 //!
 //! The order of eviction is a segmented LRU. A new snapshot is on probation; its first hit protects it. Protected
 //! snapshots are evicted last, but take at most 4/5 of the budget: beyond that, the one whose last hit is the oldest
-//! goes back to probation. So a run of prompts that are never used again does not evict what is used, and what was used
-//! once does not stay for ever.
+//! goes back to probation, and so does one without a hit while four times as many were used as there are. So a run of
+//! prompts that are never used again does not evict what is used, and what was used once does not stay for ever, also if
+//! nothing is hit any more. Before all others, those are evicted that cannot be matched because their cells are gone.
 
 use std::collections::BTreeMap;
 
 use super::contents::ContentId;
 pub use super::contents::SnapshotId;
+
+/// A snapshot is protected until this number of others, for each snapshot that exists, was taken or hit after it.
+const PATIENCE: u64 = 4;
 
 /// Reason for a snapshot. The values are part of the C ABI (`enum espalier_pool_reason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,15 @@ pub struct Grant {
     pub id: SnapshotId,
     /// Snapshots that were removed for it: the caller frees their bytes first.
     pub evicted: Vec<SnapshotId>,
+}
+
+/// A snapshot that is to be taken.
+#[derive(Clone, Debug)]
+pub struct Demand {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// A snapshot that it replaces, which is in no use.
+    pub replaced: Option<SnapshotId>,
 }
 
 /// Reason why no snapshot is taken. Nothing was changed.
@@ -204,24 +217,38 @@ impl Snapshots {
         })
     }
 
-    /// Returns the snapshots to remove for a new one of this size: `replaced`, which is in no use, and as many others
-    /// as necessary, in the order of eviction. `None`: there are not enough that are not in use.
-    pub fn find_victims(&self, bytes: u64, replaced: Option<SnapshotId>) -> Option<Vec<SnapshotId>> {
+    /// Returns the snapshots to remove for a new one: the one that it replaces, and as many others as necessary, in the
+    /// order of eviction; first those for whose content `can_be_matched` is false. `None`: there are not enough that are
+    /// not in use.
+    pub fn find_victims(
+        &self,
+        demand: &Demand,
+        can_be_matched: impl Fn(ContentId) -> bool,
+    ) -> Option<Vec<SnapshotId>> {
         let bytes_of = |id: &SnapshotId| self.all.get(id).map_or(0, |snapshot| snapshot.bytes);
-        if bytes > self.budget {
+        if demand.bytes > self.budget {
             return None;
         }
-        let mut victims: Vec<SnapshotId> = replaced.into_iter().collect();
-        let mut missing = bytes.saturating_sub(self.budget - self.used);
+        let mut victims: Vec<SnapshotId> = demand.replaced.into_iter().collect();
+        let mut missing = demand.bytes.saturating_sub(self.budget - self.used);
         missing = missing.saturating_sub(victims.iter().map(bytes_of).sum());
-        for id in self.order.values().filter(|id| Some(**id) != replaced && self.pins(**id) == 0) {
-            if missing == 0 {
-                break;
+        let is_usable = |id: &SnapshotId| self.content(*id).is_some_and(&can_be_matched);
+        for usable in [false, true] {
+            for id in self.candidates(demand).filter(|id| is_usable(id) == usable) {
+                if missing == 0 {
+                    break;
+                }
+                victims.push(id);
+                missing = missing.saturating_sub(bytes_of(&id));
             }
-            victims.push(*id);
-            missing = missing.saturating_sub(bytes_of(id));
         }
         (missing == 0).then_some(victims)
+    }
+
+    /// Returns the snapshots that may be evicted for another one, in the order of eviction.
+    fn candidates(&self, demand: &Demand) -> impl Iterator<Item = SnapshotId> {
+        let replaced = demand.replaced;
+        self.order.values().copied().filter(move |id| Some(*id) != replaced && self.pins(*id) == 0)
     }
 
     /// Begins to write a snapshot for which the victims were removed.
@@ -230,11 +257,29 @@ impl Snapshots {
             Reason::Interval => Segment::Interval,
             _ => Segment::Probation,
         };
+        self.release_unused();
         let id = self.next_id();
         let place = (segment, self.next_use());
         self.used += bytes;
         self.all.insert(id, Snapshot { content, bytes, reason, stage: Stage::Writing, hits: 0, place });
         id
+    }
+
+    /// Ends the protection of snapshots that were not hit for long: without this, snapshots of prompts that are no longer
+    /// sent would leave the others a fifth of the budget for ever.
+    fn release_unused(&mut self) {
+        let patience = PATIENCE * self.all.len() as u64;
+        while let Some((oldest, last_use)) = self.oldest_protected()
+            && self.uses - last_use > patience
+        {
+            self.move_to(oldest, Segment::Probation);
+        }
+    }
+
+    /// Returns the protected snapshot whose last hit is the oldest, and the time of that hit.
+    fn oldest_protected(&self) -> Option<(SnapshotId, u64)> {
+        let mut protected = self.order.range((Segment::Protected, 0)..);
+        protected.next().map(|((_, last_use), id)| (*id, *last_use))
     }
 
     fn next_id(&mut self) -> SnapshotId {
@@ -303,8 +348,7 @@ impl Snapshots {
         self.counters.hits += 1;
         self.move_to(id, Segment::Protected);
         while u128::from(self.protected) * 5 > u128::from(self.budget) * 4 {
-            let first = self.order.range((Segment::Protected, 0)..).next();
-            let Some(oldest) = first.map(|(_, oldest)| *oldest) else { return };
+            let Some((oldest, _)) = self.oldest_protected() else { return };
             self.move_to(oldest, Segment::Probation);
         }
     }

@@ -4,7 +4,7 @@ use espalier_kernels::pool::contents::Contents;
 use espalier_kernels::pool::extra_keys::{ExtraKeys, RequestKeys};
 use espalier_kernels::pool::hash::sha256;
 use espalier_kernels::pool::pool::{Pool, Refusal};
-use espalier_kernels::pool::snapshots::{NoSnapshot, Reason, SnapshotId, Snapshots};
+use espalier_kernels::pool::snapshots::{Demand, NoSnapshot, Reason, SnapshotId, Snapshots};
 use espalier_kernels::pool::statistics::Statistics;
 
 use crate::support::*;
@@ -20,9 +20,13 @@ impl Fixture {
         Fixture { snapshots: Snapshots::new(budget), contents: Contents::new(sha256) }
     }
 
+    fn find_victims(&self, bytes: u64, replaced: Option<SnapshotId>) -> Option<Vec<SnapshotId>> {
+        self.snapshots.find_victims(&Demand { bytes, replaced }, |_| true)
+    }
+
     /// Begins a snapshot. Returns it and those that were evicted for it; `None`: it was refused.
     fn begin(&mut self, reason: Reason) -> Option<(SnapshotId, Vec<SnapshotId>)> {
-        let victims = self.snapshots.find_victims(1, None)?;
+        let victims = self.find_victims(1, None)?;
         victims.iter().for_each(|victim| assert!(self.snapshots.remove(*victim).is_some()));
         let token: i32 = self.snapshots.ids().map(|id| id.0 as i32).sum();
         let content = self.contents.refer(None, &[token], ExtraKeys::default());
@@ -81,6 +85,45 @@ fn at_most_four_fifths_are_protected() {
     assert_eq!(fixture.add(Reason::Branch), [2]);
 }
 
+/// After a change of workload nothing is hit: the new snapshots are evicted before they are used again.
+#[test]
+fn protected_snapshots_that_are_no_longer_hit_are_evicted() {
+    let mut fixture = Fixture::new(5);
+    (0..5).for_each(|_| drop(fixture.add(Reason::Branch)));
+    (1..=4).for_each(|id| fixture.hit(id));
+    let mut rounds = 0;
+    loop {
+        let (system, _) = fixture.begin(Reason::SystemPrompt).expect("there are enough bytes");
+        fixture.snapshots.complete(system);
+        fixture.add(Reason::PromptEnd);
+        fixture.add(Reason::Tail);
+        if fixture.snapshots.is_ready(system) {
+            break;
+        }
+        rounds += 1;
+        assert!(rounds < 10, "new snapshots never stay");
+    }
+    assert!(rounds > 3, "protected for {rounds} rounds only");
+}
+
+#[test]
+fn a_snapshot_whose_cells_are_gone_is_evicted_first() {
+    let mut pool = pool_with_states(6, 2);
+    let gone = tokens(1, 17);
+    assert_eq!(prefill(&mut pool, 0, &gone).0, 0);
+    let (first, _) = save(&mut pool, 0, &gone[..16], Reason::Branch);
+    begin(&mut pool, 1, &gone, RequestKeys::default());
+    assert_eq!(match_and_restore(&mut pool, 1), 1);
+    (0..2).for_each(|sequence| finish(&mut pool, sequence));
+    evict_all(&mut pool, 0);
+    let prompt = tokens(2, 40);
+    prefill(&mut pool, 0, &prompt);
+    let (second, _) = save(&mut pool, 0, &prompt[..16], Reason::Branch);
+    // The first one was hit, and the second one was not.
+    assert_eq!(save(&mut pool, 0, &prompt[..32], Reason::Branch).1, [first]);
+    assert!(pool.snapshots().is_ready(second));
+}
+
 #[test]
 fn a_budget_for_one_is_a_plain_lru() {
     let mut fixture = Fixture::new(1);
@@ -120,11 +163,11 @@ fn as_many_are_evicted_as_are_needed() {
     let mut fixture = Fixture::new(4);
     (0..4).for_each(|_| drop(fixture.add(Reason::Branch)));
     let ids = |ids: &[u32]| Some(ids.iter().map(|id| SnapshotId(*id)).collect::<Vec<_>>());
-    assert_eq!(fixture.snapshots.find_victims(3, None), ids(&[1, 2, 3]));
-    assert_eq!(fixture.snapshots.find_victims(2, Some(SnapshotId(3))), ids(&[3, 1]));
-    assert_eq!(fixture.snapshots.find_victims(4, None), ids(&[1, 2, 3, 4]));
-    assert_eq!(fixture.snapshots.find_victims(5, None), None);
-    assert_eq!(fixture.snapshots.find_victims(u64::MAX, None), None);
+    assert_eq!(fixture.find_victims(3, None), ids(&[1, 2, 3]));
+    assert_eq!(fixture.find_victims(2, Some(SnapshotId(3))), ids(&[3, 1]));
+    assert_eq!(fixture.find_victims(4, None), ids(&[1, 2, 3, 4]));
+    assert_eq!(fixture.find_victims(5, None), None);
+    assert_eq!(fixture.find_victims(u64::MAX, None), None);
 }
 
 /// A sequence 0 with a cached prompt of `blocks` blocks and one token.
