@@ -17,6 +17,7 @@ use espalier_dist::plan::reference;
 use espalier_modelgen::ModelSpec;
 
 use super::cache::Cache;
+use super::kv_pool;
 use super::probe::{self, Probe};
 use super::switches;
 use super::test_server::TestServer;
@@ -99,6 +100,10 @@ impl<'a> BenchFixture<'a> {
     }
 
     /// As [`BenchFixture::server`], with more arguments.
+    ///
+    /// # Errors
+    ///
+    /// It does not start, or it is ours and runs unpaged.
     pub fn server_with(
         &self,
         test_server: TestServer,
@@ -110,7 +115,12 @@ impl<'a> BenchFixture<'a> {
         arguments.extend(test_server.arguments(slots));
         arguments.extend(more.iter().map(ToString::to_string));
         let program = self.program(test_server);
-        self.start(&program, test_server.name(), &self.model, &arguments, test_server.switched_off())
+        let switched_off = test_server.switched_off();
+        let server = self.start(&program, test_server.name(), &self.model, &arguments, switched_off)?;
+        if test_server.is_ours() {
+            kv_pool::must_be_paged(&server)?;
+        }
+        Ok(server)
     }
 
     /// Starts a server of any program and model; `name` is that of its log.

@@ -95,6 +95,28 @@ impl Pool {
     }
 }
 
+/// Checks that a server which was started with `--kv-paged` pages its cache. One that runs unpaged could reach the goals
+/// and keep the guarantees of a paged cache, and nothing would be learned.
+///
+/// # Errors
+///
+/// It runs unpaged, or does not answer.
+pub fn must_be_paged(server: &Server) -> Result<()> {
+    let (status, props) = server.get("/props")?;
+    // With API keys the properties are not public; the log is.
+    let is_paged = match status {
+        200 => props.get("kv_pool").is_some(),
+        _ => !server.said()?.contains(UNPAGED),
+    };
+    match is_paged {
+        true => Ok(()),
+        false => Err(Error::no("the server runs unpaged in spite of `--kv-paged`: nothing would be learned")),
+    }
+}
+
+/// Words of the log of a server that was started with `--kv-paged` and cannot page its cache.
+const UNPAGED: &str = "runs unpaged, because";
+
 fn unsaid(what: &str, found: &Value) -> Error {
     Error::no(format!("the server does not say what is in its pool: {what}"))
         .detail(format!("expected `kv_pool` with its counts in /props; found {found}"))

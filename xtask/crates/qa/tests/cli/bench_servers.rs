@@ -55,6 +55,16 @@ fn a_server_that_reports_no_counts_is_not_measured() {
     assert!(said.stderr.contains("server under test `paged`"), "{said}");
 }
 
+/// It continues in its slots, so that it could reach the goals of both benches.
+#[test]
+fn a_server_that_runs_unpaged_is_not_measured() {
+    let project = with_fakes("has our option, runs unpaged");
+    for words in [PREFIXES, "turns --users 2 --turns 3"] {
+        let said = bench(&project, words, &["--only", "paged"]).code(1);
+        assert!(said.stderr.contains("the server runs unpaged in spite of `--kv-paged`"), "{said}");
+    }
+}
+
 #[test]
 fn a_turn_continues_the_one_before() {
     let words = "turns --users 2 --turns 3 --system 100 --message 500 --answer 20 --only paged";

@@ -37,6 +37,15 @@ fn a_broken_promise_is_named_and_says_what_came() {
     }
 }
 
+/// Without a paged cache a promise about it could be kept, and would prove nothing.
+#[test]
+fn a_server_that_runs_unpaged_keeps_no_promise_of_a_paged_one() {
+    let project = fakes("", "runs unpaged");
+    let said = hold(&project, &["last-block"]).code(1);
+    assert!(said.stdout.contains("promises: 0 of 1 kept"), "{said}");
+    assert!(said.stdout.contains("the server runs unpaged in spite of `--kv-paged`"), "{said}");
+}
+
 /// A generation is compared with its own sources, and with the rows of the table that are about it.
 #[test]
 fn the_routes_are_those_of_the_variant_under_test() {

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::Checked;
 use crate::gate::servers::{ALONE, Compared};
 use crate::serving::adapter;
+use crate::serving::kv_pool;
 use crate::serving::reference::Reference;
 use crate::serving::switches;
 use crate::serving::verdict::{self, Answer};
@@ -174,21 +175,54 @@ impl<'a> PromiseFixture<'a> {
     }
 
     /// Starts a server with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// It does not start, or it should page its cache and runs unpaged: what is checked then proves nothing.
     pub fn serve(&self, model: Model, arguments: &[&str]) -> Result<Server> {
-        let run = self.run().args(self.arguments_of(model)).args(arguments);
-        Server::start(run, &self.context.layout.log("gate-promise"))
+        self.serve_with(model, arguments, &[])
     }
 
-    /// Starts a server with drafts and these arguments.
+    /// Starts a server with drafts and these arguments. Errors as for [`PromiseFixture::serve`].
     pub fn serve_drafting(&self, drafting: Drafting, arguments: &[&str]) -> Result<Server> {
-        let file = drafting.file.map(|name| self.file(name).display().to_string());
-        let draft_model = file.iter().flat_map(|file| ["-md", file]);
-        let drafts: Vec<&str> = ["--spec-type", drafting.kind].into_iter().chain(draft_model).collect();
-        self.serve(drafting.model, &[&drafts[..], arguments].concat())
+        self.serve_drafting_with(drafting, arguments, &[])
+    }
+
+    /// Like [`PromiseFixture::serve_drafting`], with additional environment variables.
+    pub fn serve_drafting_with(
+        &self,
+        drafting: Drafting,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Server> {
+        let words = self.arguments_of_drafts(drafting);
+        let words: Vec<&str> = words.iter().map(String::as_str).chain(arguments.iter().copied()).collect();
+        self.serve_with(drafting.model, &words, variables)
+    }
+
+    /// Starts a server with drafts which runs unpaged whatever its arguments say.
+    pub fn serve_drafting_unpaged(&self, drafting: Drafting, arguments: &[&str]) -> Result<Server> {
+        let words = self.arguments_of_drafts(drafting);
+        let words: Vec<&str> = words.iter().map(String::as_str).chain(arguments.iter().copied()).collect();
+        self.start(drafting.model, &words, &[])
+    }
+
+    fn arguments_of_drafts(&self, drafting: Drafting) -> Vec<String> {
+        let kind = ["--spec-type".to_string(), drafting.kind.to_string()];
+        let file = drafting.file.map(|name| ["-md".to_string(), self.file(name).display().to_string()]);
+        kind.into_iter().chain(file.into_iter().flatten()).collect()
     }
 
     /// Like [`PromiseFixture::serve`], with additional environment variables.
     pub fn serve_with(&self, model: Model, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Server> {
+        let server = self.start(model, arguments, variables)?;
+        if should_be_paged(arguments) {
+            kv_pool::must_be_paged(&server)?;
+        }
+        Ok(server)
+    }
+
+    fn start(&self, model: Model, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Server> {
         let run = self.run().args(self.arguments_of(model)).args(arguments);
         let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
         Server::start(run, &self.context.layout.log("gate-promise"))
@@ -337,6 +371,11 @@ impl<'a> PromiseFixture<'a> {
     }
 }
 
+/// Whether a server with these arguments has to page its cache: buffers of their own for each sequence cannot be paged.
+fn should_be_paged(arguments: &[&str]) -> bool {
+    arguments.contains(&"--kv-paged") && !arguments.contains(&"--no-kv-unified")
+}
+
 /// Cuts a long line: an answer may be very long.
 fn shorten(line: &str) -> String {
     match line.char_indices().nth(400) {
@@ -348,6 +387,12 @@ fn shorten(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_has_to_be_paged_if_its_arguments_say_so_and_it_can() {
+        assert!(should_be_paged(&["-np", "1", "--kv-paged"]));
+        assert!(!should_be_paged(&["-np", "1"]) && !should_be_paged(&["--kv-paged", "--no-kv-unified"]));
+    }
 
     #[test]
     fn long_lines_are_cut_between_letters() {

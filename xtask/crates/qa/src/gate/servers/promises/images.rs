@@ -145,7 +145,8 @@ fn question(marker: &str, letter: &str) -> Value {
 /// their cells: with an encoder the server runs unpaged, and logs that.
 pub fn drafts_and_images(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     const WORDS: &str = "runs unpaged, because a paged KV cache does not support drafts of this kind";
-    let server = fixture.serve_drafting(Drafting::SEEING, &["-np", "2", "-c", "4096", "--kv-paged"])?;
+    let server =
+        fixture.serve_drafting_unpaged(Drafting::SEEING, &["-np", "2", "-c", "4096", "--kv-paged"])?;
     let (status, body) = ask(&server, &plain(&cases::any_prompt(20), 4))?;
     fixture.must(status == 200, || format!("a text beside drafts returned {status}: {body}"));
     let said = times_said(&server, WORDS)?;

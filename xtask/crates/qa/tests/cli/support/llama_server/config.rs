@@ -19,6 +19,7 @@ pub const FAULTS: &[&str] = &[
     "shares nothing",
     "holds a block",
     "renames a count",
+    "runs unpaged",
     // Prefix caching.
     "finds nothing",
     "forgets the key",

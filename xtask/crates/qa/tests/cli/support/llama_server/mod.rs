@@ -73,7 +73,7 @@ fn configure(arguments: &str) -> Config {
         cannot_be_paged: false,
         enabled: std::env::var("ESPALIER_ENABLE").unwrap_or_default(),
     };
-    config.cannot_be_paged = config.has("--no-kv-unified");
+    config.cannot_be_paged = config.has("--no-kv-unified") || config.is_broken("runs unpaged");
     if config.has("--kv-paged") && !config.is_broken("keeps silent") {
         let said = [
             ("the KV cache runs unpaged, because of its buffers", config.cannot_be_paged),
