@@ -1,6 +1,8 @@
 //! Draft models that read hidden states of the target (EAGLE-3, MTP, DFlash): they draft after a prefix-cache hit as if
 //! the prompt had been computed, in every slot and beside others.
 
+use std::collections::BTreeMap;
+
 use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
@@ -9,6 +11,7 @@ use super::asking::{ask, plain, post};
 use super::fixture::{Drafting, PromiseFixture};
 use super::tenants::MOMENT;
 use crate::serving::cases::{self, BLOCK};
+use crate::serving::kv_pool::Pool;
 
 /// Blocks of a prompt that is long enough for a snapshot at its last boundary.
 const BLOCKS: usize = 5;
@@ -26,7 +29,7 @@ pub fn after_a_hit(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let what = format!("{drafting:?}");
         let cold = fixture.serve_drafting(drafting, &ARGUMENTS)?;
         let expected = ask(&cold, &plain(&tokens, ANSWER))?;
-        let candidates = candidates(&cold)?;
+        let candidates = candidates(&cold, 0)?;
         fixture.must_have_found(&format!("{what}, cold"), &expected, 0);
         fixture.must(!candidates.is_empty(), || format!("{what} drafted nothing"));
         drop(cold);
@@ -35,7 +38,7 @@ pub fn after_a_hit(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         ask(&warm, &plain(&tokens, 1))?;
         let answer = ask(&warm, &plain(&tokens, ANSWER))?;
         fixture.must_have_found(&format!("{what}, warm"), &answer, BLOCKS * BLOCK);
-        let after = self::candidates(&warm)?;
+        let after = self::candidates(&warm, 0)?;
         let differs = candidates.iter().zip(&after).position(|(cold, warm)| cold != warm);
         fixture.must(after == candidates, || {
             format!(
@@ -49,17 +52,37 @@ pub fn after_a_hit(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the tokens that the server's draft model considered, with their probabilities, as the log has them. The log
-/// is written with a delay, so this waits until it has no more.
-fn candidates(server: &Server) -> Result<Vec<String>> {
+/// A token that a draft model considered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Candidate {
+    sequence: u32,
+    /// Its rank, its place in the draft, the token and its probability.
+    words: String,
+}
+
+impl Candidate {
+    /// Reads a line of the log; `None` for one about something else.
+    fn read(line: &str) -> Option<Candidate> {
+        let (before, words) = line.split_once(", draft candidate")?;
+        let (_, sequence) = before.rsplit_once("seq_id ")?;
+        Some(Candidate { sequence: sequence.parse().ok()?, words: words.to_string() })
+    }
+
+    /// Returns the place and the token if it was drafted: it is the likeliest one. Without its probability, which
+    /// depends on the order of the cells.
+    fn drafted(&self) -> Option<&str> {
+        let (token, _) = self.words.split_once(" (")?;
+        let token = token.trim_start();
+        token.starts_with("0,").then_some(token)
+    }
+}
+
+/// Returns the tokens that the server's draft model considered, without the first `seen` ones, as the log has them. The
+/// log is written with a delay, so this waits until it has no more.
+fn candidates(server: &Server, seen: usize) -> Result<Vec<Candidate>> {
     let mut before = Vec::new();
     for _ in 0..100 {
-        let said = server.said()?;
-        let now: Vec<String> = said
-            .lines()
-            .filter_map(|line| line.split_once("draft candidate"))
-            .map(|(_, rest)| rest.to_string())
-            .collect();
+        let now: Vec<Candidate> = server.said()?.lines().filter_map(Candidate::read).skip(seen).collect();
         if !now.is_empty() && now == before {
             return Ok(now);
         }
@@ -69,26 +92,53 @@ fn candidates(server: &Server) -> Result<Vec<String>> {
     Ok(before)
 }
 
-/// Each choice continues the drafts of the prompt that they share.
+/// Returns the drafted tokens of each sequence.
+fn drafts_by_sequence(candidates: &[Candidate]) -> BTreeMap<u32, Vec<&str>> {
+    let mut drafts = BTreeMap::<u32, Vec<&str>>::new();
+    for (candidate, token) in candidates.iter().filter_map(|one| Some((one, one.drafted()?))) {
+        drafts.entry(candidate.sequence).or_default().push(token);
+    }
+    drafts
+}
+
+/// Number of choices of a request.
+const CHOICES: usize = 3;
+
+/// Each choice continues the drafts of the prompt that they share: equal choices have equal drafts. Their texts would be
+/// equal without that, and without any draft.
 pub fn of_choices(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for drafting in Drafting::ALL {
-        let server = fixture.serve_drafting(drafting, &["-np", "4", "-c", "4096", "--kv-paged"])?;
+        let server =
+            fixture.serve_drafting(drafting, &["-np", "4", "-c", "4096", "--kv-paged", "-lv", "5"])?;
+        let mut seen = 0;
         for length in [BLOCK, BLOCK + 20] {
-            let request = cases::request_for_choices(&cases::numbered_prompt(1, length), 3);
+            let what = format!("{drafting:?}, {length} tokens");
+            let request = cases::request_for_choices(&cases::numbered_prompt(1, length), CHOICES);
             let (status, body) = post(&server, "/v1/completions", &request)?;
             let texts: Vec<&Value> =
                 body["choices"].as_array().into_iter().flatten().map(|one| &one["text"]).collect();
-            let is_same = texts.len() == 3 && texts.iter().all(|text| text.is_string() && *text == texts[0]);
-            fixture.must(status == 200 && is_same, || {
-                format!("{drafting:?}, {length} tokens: returned {status}: {body}")
-            });
+            let is_same =
+                texts.len() == CHOICES && texts.iter().all(|text| text.is_string() && *text == texts[0]);
+            fixture.must(status == 200 && is_same, || format!("{what}: returned {status}: {body}"));
+            let candidates = candidates(&server, seen)?;
+            let drafts = drafts_by_sequence(&candidates);
+            fixture.must(are_alike(&drafts), || format!("{what}: the choices have other drafts: {drafts:?}"));
+            seen += candidates.len();
         }
     }
     Ok(())
 }
 
+/// Whether each choice has drafts, and all have the same.
+fn are_alike(drafts: &BTreeMap<u32, Vec<&str>>) -> bool {
+    let mut all = drafts.values();
+    let first = all.next();
+    drafts.len() == CHOICES && all.all(|other| Some(other) == first)
+}
+
 /// Requests are preempted and resumed with their drafts, blocks that drafts need are counted, and what is evicted is
-/// evicted in both models. Answers are those of a server without drafts.
+/// evicted in both models. Answers are those of a server without drafts, which is why both are counted: without drafts,
+/// or without eviction, they would be the same.
 pub fn in_a_small_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     const EXACT: [&str; 2] = ["-fa", "off"];
     for drafting in Drafting::ALL {
@@ -103,15 +153,55 @@ pub fn in_a_small_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             .map(|prompt| cases::request_for(&prompt, 80))
             .collect();
         let expected = requests.iter().map(|one| reference.expect(one)).collect::<Result<Vec<_>>>()?;
+        let mut drafted = 0;
         for volley in 0..2 {
             let answers = server.post_at_once("/completion", &requests)?.answers;
             for (at, (status, body)) in answers.iter().enumerate() {
                 let what = format!("{drafting:?}, volley {volley}, request {at}");
                 fixture.hold(&what, &expected[at], reference.tolerance, (*status, body));
+                drafted += body["timings"]["draft_n"].as_u64().unwrap_or_default();
             }
         }
+        let evicted = Pool::of_server(&server)?.evicted_blocks;
+        fixture.must(drafted > 0 && evicted > 0, || {
+            format!("{drafting:?}: {drafted} tokens were drafted and {evicted} blocks evicted; expected some")
+        });
         let is_preempted = server.said()?.contains("preempted with");
         fixture.arose(is_preempted, || format!("{drafting:?}: no request was preempted"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The log of a server with these drafts: sequence and token.
+    fn log_of(drafts: &[(u32, u32)]) -> Vec<Candidate> {
+        let lines = drafts.iter().map(|(sequence, token)| {
+            let head = format!("0.01.2 D spec        draft:  - seq_id {sequence}, draft candidate");
+            format!(
+                "{head}   0, pos   0: {token:6} (   0.500) 'a'\n{head}   1, pos   0:      9 (   0.{sequence}00) 'b'\n"
+            )
+        });
+        lines.collect::<String>().lines().filter_map(Candidate::read).collect()
+    }
+
+    #[test]
+    fn choices_are_alike_if_each_has_the_same_drafts() {
+        let alike = |drafts: &[(u32, u32)]| are_alike(&drafts_by_sequence(&log_of(drafts)));
+        assert!(alike(&[(0, 5), (1, 5), (2, 5), (2, 6), (0, 6), (1, 6)]));
+        // Another token, a choice with fewer drafts, one without any, and no drafts at all.
+        assert!(!alike(&[(0, 5), (1, 5), (2, 7)]));
+        assert!(!alike(&[(0, 5), (1, 5), (2, 5), (0, 6), (1, 6)]));
+        assert!(!alike(&[(0, 5), (1, 5)]) && !alike(&[]));
+    }
+
+    #[test]
+    fn other_lines_of_the_log_are_no_candidates() {
+        assert_eq!(Candidate::read("slot 0: seq_id 1"), None);
+        assert_eq!(Candidate::read("draft candidate 0"), None);
+        assert_eq!(log_of(&[(3, 5)])[0].drafted(), Some("0, pos   0:      5"));
+        assert_eq!(log_of(&[(3, 5)])[1].drafted(), None);
+    }
 }
