@@ -100,10 +100,11 @@ fn program_or_packaged(context: &Context, program: Option<&PathBuf>) -> Result<P
     Ok(program)
 }
 
-/// Runs the rounds of these seeds with this program, for the gate. Returns the findings, one line each.
+/// Runs the rounds of these seeds with this program, for the gate. Returns the findings, one line each, and what none of
+/// the rounds has tested although it should.
 pub fn find_with_seeds(context: &Context, program: PathBuf, seeds: &[u64]) -> Result<Vec<String>> {
     let report = play_seeds(context, program, GATE_PATIENCE, None, seeds.iter().copied())?;
-    Ok(report.lines())
+    Ok([report.lines(), report.unreached()].concat())
 }
 
 /// Patience in seconds: long, because the gate runs on busy machines.
@@ -137,6 +138,7 @@ fn play_seeds(
             server: fixture.words(&round.server),
             actions: evidence.played.len(),
             tally: judge::tally::of(&evidence),
+            expected: round.server.expected_events(),
             took: begin.elapsed(),
             findings,
         });

@@ -1,5 +1,6 @@
 //! PURE: report of the findings, for people and machines.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -31,6 +32,8 @@ pub struct RoundReport {
     pub actions: usize,
     /// Counts of the events that oracles judge.
     pub tally: Tally,
+    /// Events that its server was expected to have: the kind of the model's memory, and the name of the count.
+    pub expected: Vec<(&'static str, &'static str)>,
     /// Time from the start of its server to the last verdict.
     pub took: Duration,
     /// Findings.
@@ -69,6 +72,24 @@ impl FuzzReport {
             round.findings.iter().map(|one| one.line("fuzz", &replay)).collect::<Vec<_>>()
         };
         self.rounds.iter().flat_map(of_round).collect()
+    }
+
+    /// Returns a line for each event that was expected in rounds with a kind of memory and occurred in none of them. A
+    /// feature that is off would look like that, and nothing was tested.
+    pub fn unreached(&self) -> Vec<String> {
+        let mut counts = BTreeMap::<(&str, &str), (u64, Vec<String>)>::new();
+        for round in &self.rounds {
+            for (memory, event) in &round.expected {
+                let (count, seeds) = counts.entry((*memory, *event)).or_default();
+                *count += round.tally.get(event).copied().unwrap_or(0);
+                seeds.push(round.seed.to_string());
+            }
+        }
+        let unreached = counts.into_iter().filter(|(_, (count, _))| *count == 0);
+        let line = |((memory, event), (_, seeds)): ((&str, &str), (u64, Vec<String>))| {
+            format!("fuzz: {memory}: 0 {event} in the rounds with the seeds {}", seeds.join(", "))
+        };
+        unreached.map(line).collect()
     }
 
     /// Returns the findings of the last round, if any.
@@ -134,6 +155,29 @@ fn shown(findings: &[Finding]) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn round(seed: u64, memory: &'static str, restored: u64) -> RoundReport {
+        RoundReport {
+            seed,
+            theme: "Kept".to_string(),
+            model: "qwen35",
+            server: "llama-server".to_string(),
+            actions: 5,
+            tally: [("snapshots restored", restored)].into_iter().filter(|(_, count)| *count > 0).collect(),
+            expected: vec![(memory, "snapshots restored")],
+            took: Duration::from_secs(8),
+            findings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_event_that_no_round_reached_is_named_with_its_seeds() {
+        let unreached = |rounds| FuzzReport { command: "fuzz".to_string(), rounds }.unreached();
+        // One round with each kind of memory is enough.
+        assert!(unreached(vec![round(1, "states", 0), round(2, "states", 3)]).is_empty());
+        let found = unreached(vec![round(1, "states", 0), round(2, "states", 0), round(3, "windows", 1)]);
+        assert_eq!(found, ["fuzz: states: 0 snapshots restored in the rounds with the seeds 1, 2"]);
+    }
+
     #[test]
     fn a_finding_has_its_seed_and_how_to_see_it_again() {
         let finding = Finding {
@@ -143,14 +187,10 @@ mod tests {
             came: "3".to_string(),
         };
         let round = RoundReport {
-            seed: 9,
-            theme: "Kept".to_string(),
-            model: "qwen35",
             server: "llama-server -np 2".to_string(),
-            actions: 5,
             tally: [("answers judged", 4)].into(),
-            took: Duration::from_secs(8),
             findings: vec![finding; 5],
+            ..round(9, "states", 0)
         };
         let report = FuzzReport { command: "fuzz".to_string(), rounds: vec![round] };
         let text = report.text();

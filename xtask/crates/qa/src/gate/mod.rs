@@ -296,10 +296,11 @@ fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
     Ok(Outcome::ok(compared.summary(), json!({ "suites": compared.to_json() })))
 }
 
-/// Seeds of short fuzz rounds: tenants, retained slots, drafts, choices, boundaries, streams, slot files, resumable
-/// streams, drafts for an owner after others, and a cache that cannot be paged. Seeds below 16 use the trained model,
-/// unless the theme needs another.
-const SEEDS: [u64; 10] = [1, 2, 5, 7, 8, 9, 12, 13, 14, 15];
+/// Seeds of short fuzz rounds: tenants with a sliding window; retained slots, drafts from hidden states, choices and
+/// boundaries with recurrent states; streams, slot files, resumable streams and drafts for an owner after others with
+/// full attention, of the trained model; and a cache that cannot be paged. Of the states, two rounds have memory for one
+/// snapshot, one for three, and one for as many as are useful.
+const SEEDS: [u64; 10] = [17, 50, 213, 151, 120, 9, 12, 13, 14, 15];
 
 /// Compares the servers' answers on one core, while attention (if wanted) and the fuzzer of servers keep another busy:
 /// each of them mostly computes with one thread. Whichever core is free first gets the fuzzer of requests: its time
@@ -367,4 +368,31 @@ fn outcome_of_servers(compared: &servers::Compared, sides: &Sides<'_>, is_whole:
         compared.failures.len()
     );
     Err(Error::no(what).detail(compared.failures.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::fuzz::plan::Round;
+    use crate::fuzz::plan::server::ServerPlan;
+
+    /// Otherwise the fuzzer finds nothing about them, whatever it plays.
+    #[test]
+    fn the_rounds_of_the_gate_use_windows_states_and_drafts_from_hidden_states() {
+        let servers = SEEDS.map(|seed| Round::draw(seed).server);
+        let expected: BTreeSet<_> = servers.iter().flat_map(ServerPlan::expected_events).collect();
+        for event in [
+            ("full attention", "tokens found in a cache"),
+            ("sliding windows", "tokens found in a cache"),
+            ("recurrent states", "snapshots restored"),
+            ("recurrent states", "tokens drafted"),
+        ] {
+            assert!(expected.contains(&event), "{event:?}");
+        }
+        let budgets =
+            |budget| servers.iter().filter(|plan| plan.takes_snapshots() && plan.snapshots == budget);
+        assert_eq!([None, Some(1), Some(3)].map(|budget| budgets(budget).count()), [1, 2, 1]);
+    }
 }

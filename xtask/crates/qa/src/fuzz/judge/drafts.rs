@@ -11,12 +11,14 @@ use crate::fuzz::plan::server::Drafts;
 const MOST: usize = 8;
 
 /// Returns each owner's first request that ran alone. A server without earlier requests has to draft the same for it.
+/// None with drafts from hidden states: those learn nothing from other requests.
 pub fn first_of_owners<'a>(round: &'a Round, evidence: &'a Evidence) -> impl Iterator<Item = &'a Played> {
     let is_first = move |one: &&Played| {
         let Some((owner, generate)) = owner_of(one) else { return false };
         let others = evidence.played.iter().filter(|other| other.place != one.place);
         let mut others = others.filter_map(|other| Some((owner_of(other)?.0, other.sent)));
         round.server.drafts != Drafts::None
+            && !round.server.drafts.reads_hidden_states()
             && act_of(round, one).is_alone()
             && (generate.api, generate.choices) == (Api::Completion, 1)
             && !others.any(|(other, sent)| other == owner && sent <= one.sent)

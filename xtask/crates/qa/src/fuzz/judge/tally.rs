@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::completion::Completion;
-use super::{Evidence, Played, status};
+use super::{Evidence, Played, metrics, status};
 use crate::fuzz::plan::actions::{Order, What};
 
 /// Counts by name.
@@ -21,8 +21,26 @@ pub fn of(evidence: &Evidence) -> Tally {
     }
     *tally.entry("requests of owners asked of a fresh server too").or_default() +=
         evidence.witnesses.len() as u64;
+    for (name, count) in counts_of_snapshots(evidence) {
+        *tally.entry(name).or_default() += count;
+    }
     tally.retain(|_, count| *count > 0);
     tally
+}
+
+/// Metrics of snapshots, by the name of their tally.
+const SNAPSHOTS: [(&str, &str); 3] = [
+    ("snapshots restored", "llamacpp:kv_snapshot_hits_total"),
+    ("snapshots evicted", "llamacpp:kv_snapshot_evictions_total"),
+    ("snapshots refused", "llamacpp:kv_snapshot_refusals_total"),
+];
+
+/// Reads the counters of snapshots in the last scrape of `/metrics`; none without one.
+fn counts_of_snapshots(evidence: &Evidence) -> Vec<(&'static str, u64)> {
+    let mut scrapes = evidence.rests.iter().rev().filter_map(|rest| rest.scrape.as_deref());
+    let samples = scrapes.find_map(|text| metrics::read(text).ok()).unwrap_or_default();
+    let count = |metric: &str| samples.get(metric).map_or(0, |count| *count as u64);
+    SNAPSHOTS.into_iter().map(|(name, metric)| (name, count(metric))).collect()
 }
 
 fn counts_of(evidence: &Evidence, played: &Played) -> Vec<(&'static str, u64)> {
@@ -76,7 +94,7 @@ pub fn add(to: &mut Tally, more: &Tally) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzz::judge::samples;
+    use crate::fuzz::judge::{Rest, samples};
     use crate::fuzz::plan::actions::SlotAction;
 
     #[test]
@@ -94,5 +112,17 @@ mod tests {
         let more = all.clone();
         add(&mut all, &more);
         assert_eq!(all["slots restored"], 2);
+    }
+
+    #[test]
+    fn snapshots_are_counted_in_the_last_scrape() {
+        let scrape = |hits: u64| {
+            let text =
+                format!("llamacpp:kv_snapshot_hits_total {hits}\nllamacpp:kv_snapshot_refusals_total 1\n");
+            Rest { scrape: Some(text), ..Rest::default() }
+        };
+        let rests = vec![scrape(2), scrape(7), Rest::default()];
+        let expected = [("snapshots restored", 7), ("snapshots refused", 1)];
+        assert_eq!(of(&Evidence { rests, ..Evidence::default() }), Tally::from(expected));
     }
 }

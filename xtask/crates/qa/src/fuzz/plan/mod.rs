@@ -64,10 +64,9 @@ impl Round {
             let first = Drafts::KINDS.iter().position(|kind| *kind == Drafts::NgramMod).unwrap_or(0);
             server.drafts = Drafts::KINDS[(first + pass) % Drafts::KINDS.len()];
         }
-        if let Some(model) = model.or_else(|| ModelKind::suggested(pass, index)) {
-            server = server.with_model(model);
-        }
+        server = server.with_suggested(pass, index, model);
         server.limit_queue(&mut Dice::new(seed, 2));
+        server.limit_snapshots(&mut Dice::new(seed, 3));
         let prompts = Prompt::draw_all(&mut dice, &server, seed);
         let mut acts: Vec<Act> = match theme {
             Theme::Clock => vec![clock::act(&server, seed)],

@@ -67,6 +67,15 @@ impl ModelKind {
         ModelKind::Llama,
     ];
 
+    /// Models for which there is an encoder whose tokens share a position, without and with a recurrent state. The
+    /// encoder of [`ModelKind::Llama`] is another one.
+    pub const SEEING: [ModelKind; 2] = [ModelKind::Qwen2Vl, ModelKind::Qwen35];
+
+    /// As [`ModelKind::suggested`], for the theme of images.
+    pub fn suggested_for_images(pass: usize) -> Option<ModelKind> {
+        (pass % 2 == 1).then(|| ModelKind::SEEING[pass / 2 % ModelKind::SEEING.len()])
+    }
+
     /// Returns the model that a round suggests to its theme. `pass` counts how often all themes have come before. In
     /// even passes it is the theme's own, `None`; in odd ones the next of the rotation.
     pub fn suggested(pass: usize, theme: usize) -> Option<ModelKind> {
@@ -118,6 +127,32 @@ impl ModelKind {
     /// Whether layers attend to a sliding window.
     pub fn has_window(self) -> bool {
         matches!(self, ModelKind::Gemma3 | ModelKind::GptOss | ModelKind::Lfm2Window)
+    }
+
+    /// Whether sequences have a recurrent state.
+    pub fn has_state(self) -> bool {
+        matches!(self, ModelKind::Lfm2Window | ModelKind::Mamba2) || self.state_kib().is_some()
+    }
+
+    /// Size of the states of a sequence in KiB, rounded up, if snapshots of them are taken: those of convolutions and of
+    /// recurrences in all layers.
+    pub fn state_kib(self) -> Option<u64> {
+        match self {
+            ModelKind::Qwen35 => Some(420),
+            ModelKind::Lfm2 => Some(4),
+            ModelKind::GraniteHybrid => Some(795),
+            ModelKind::Jamba => Some(114),
+            _ => None,
+        }
+    }
+
+    /// Kind of its memory, for reports.
+    pub fn memory(self) -> &'static str {
+        match (self.has_state(), self.has_window()) {
+            (true, _) => "recurrent states",
+            (false, true) => "sliding windows",
+            (false, false) => "full attention",
+        }
     }
 
     /// Whether the tolerances of all cache types were observed with its architecture.

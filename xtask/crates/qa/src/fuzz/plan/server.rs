@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use espalier_modelgen::DraftKind;
+
 use super::dice::Dice;
 use super::model::ModelKind;
 use crate::serving::cases::{self, BLOCK};
@@ -97,10 +99,16 @@ pub enum Drafts {
     NgramCache,
     /// From a draft model.
     Model,
+    /// From a draft model that reads the model's hidden states.
+    Eagle3,
+    /// The same, a block of tokens at a time.
+    DFlash,
+    /// From a block of the model itself that predicts the token after the next.
+    Mtp,
 }
 
 impl Drafts {
-    /// All sources that work with the models of the fuzzer. Eagle, MTP, DFlash and DSpark need models trained for them.
+    /// Sources that work with every model, if a model may draft for itself.
     pub const KINDS: [Drafts; 6] = [
         Drafts::NgramSimple,
         Drafts::NgramMapK,
@@ -109,6 +117,36 @@ impl Drafts {
         Drafts::NgramCache,
         Drafts::Model,
     ];
+
+    /// Sources that read hidden states, with a model that has them. Draft models are random as their targets, so hardly
+    /// a draft is accepted. There is no DSpark model.
+    pub const HIDDEN: [(Drafts, ModelKind); 4] = [
+        (Drafts::Eagle3, ModelKind::Llama),
+        (Drafts::Eagle3, ModelKind::Qwen35),
+        (Drafts::DFlash, ModelKind::Llama),
+        (Drafts::Mtp, ModelKind::Qwen35),
+    ];
+
+    /// Returns the source of hidden states that a round suggests to the theme of drafts, if it does: in every fourth
+    /// pass over the themes.
+    pub fn suggested(pass: usize) -> Option<(Drafts, ModelKind)> {
+        (pass % 4 == 1).then(|| Drafts::HIDDEN[pass / 4 % Drafts::HIDDEN.len()])
+    }
+
+    /// Whether they are computed from hidden states of the model. Such drafts learn nothing from other requests, but
+    /// depend on how sums are rounded.
+    pub fn reads_hidden_states(self) -> bool {
+        Drafts::HIDDEN.iter().any(|(drafts, _)| *drafts == self)
+    }
+
+    /// Returns the draft model, if it has a file of its own.
+    pub fn draft_kind(self) -> Option<DraftKind> {
+        match self {
+            Drafts::Eagle3 => Some(DraftKind::Eagle3),
+            Drafts::DFlash => Some(DraftKind::DFlash),
+            _ => None,
+        }
+    }
 
     /// Server options. N-grams are short because a short answer would never repeat a long one.
     pub fn arguments(self, draft_model: &str) -> Vec<String> {
@@ -128,12 +166,15 @@ impl Drafts {
                 .to_string(),
             Drafts::NgramCache => "ngram-cache".to_string(),
             Drafts::Model => "draft-simple --spec-draft-n-max 8".to_string(),
+            Drafts::Eagle3 => "draft-eagle3".to_string(),
+            Drafts::DFlash => "draft-dflash".to_string(),
+            Drafts::Mtp => "draft-mtp".to_string(),
         };
         let mut words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
         if self != Drafts::None {
             words.insert(0, "--spec-type".to_string());
         }
-        if self == Drafts::Model {
+        if self == Drafts::Model || self.draft_kind().is_some() {
             words.extend(["-md".to_string(), draft_model.to_string()]);
         }
         words
@@ -179,6 +220,8 @@ pub struct ServerPlan {
     pub model: ModelKind,
     /// `--no-kv-unified`: a buffer for each sequence, which cannot be paged.
     pub is_split: bool,
+    /// `--kv-snapshots`, in snapshots: it has enough bytes for this number; the server's default if `None`.
+    pub snapshots: Option<u64>,
 }
 
 /// A 2-bit cache whose residual window in f16 covers every token, so answers match those of an f16 cache. Not used with
@@ -202,6 +245,8 @@ pub struct Files {
     pub adapters: [PathBuf; ADAPTERS],
     /// Vision encoder of [`ModelKind::Llama`].
     pub vision: PathBuf,
+    /// Vision encoder of the models with M-RoPE.
+    pub vision_in_place: PathBuf,
     /// Folder of saved slots.
     pub slots: PathBuf,
 }
@@ -213,6 +258,16 @@ impl Files {
             ModelKind::Trained => self.trained.clone(),
             _ => self.random.join(format!("{}.gguf", model.name())),
         }
+    }
+
+    /// Returns the file of [`ModelKind::Qwen35`] with a block that drafts.
+    pub fn predicting(&self) -> PathBuf {
+        self.random.join("predicting.gguf")
+    }
+
+    /// Returns the file of a draft model for a model.
+    pub fn draft_model(&self, kind: DraftKind, model: ModelKind) -> PathBuf {
+        self.random.join(format!("{}-{}.gguf", kind.name(), model.name()))
     }
 }
 
@@ -259,6 +314,7 @@ impl ServerPlan {
                 _ => ModelKind::Trained,
             },
             is_split: theme == Theme::Unpaged,
+            snapshots: None,
         };
         plan.restrict();
         plan
@@ -275,14 +331,56 @@ impl ServerPlan {
         }
     }
 
-    /// Whether clients can use another model. Adapters and encoders are for one model; the trained model drafts for
-    /// itself; the bounds on times and drafts were observed with it. Requests to an unpaged server differ if the model
-    /// has more than a KV cache.
+    /// Sets the budget of snapshots in some rounds whose model has a state. `dice` has a stream of its own, as for
+    /// [`ServerPlan::limit_queue`]. The metrics of such a server show whether snapshots were used.
+    pub fn limit_snapshots(&mut self, dice: &mut Dice) {
+        let budget = dice.pick(&[None, None, Some(1), Some(3), Some(0)]);
+        if self.model.state_kib().is_some() && self.is_paged() {
+            self.snapshots = budget;
+            self.metrics = true;
+        }
+    }
+
+    /// Whether snapshots are taken.
+    pub fn takes_snapshots(&self) -> bool {
+        self.is_paged() && self.model.state_kib().is_some() && self.snapshots != Some(0)
+    }
+
+    /// Returns the events without which a round tests no paged cache, by the name of their tally, with the kind of the
+    /// model's memory.
+    pub fn expected_events(&self) -> Vec<(&'static str, &'static str)> {
+        let memory = self.model.memory();
+        let expected = [
+            (
+                "tokens found in a cache",
+                self.is_paged() && (self.takes_snapshots() || !self.model.has_state()),
+            ),
+            ("snapshots restored", self.takes_snapshots()),
+            ("tokens drafted", self.is_paged() && self.drafts != Drafts::None),
+        ];
+        expected.into_iter().filter(|(_, is_so)| *is_so).map(|(event, _)| (memory, event)).collect()
+    }
+
+    /// Uses drafts from hidden states of a model.
+    #[must_use]
+    pub fn with_hidden_drafts(mut self, (drafts, model): (Drafts, ModelKind)) -> ServerPlan {
+        (self.drafts, self.model) = (drafts, model);
+        self.restrict();
+        self
+    }
+
+    /// Whether clients can use another model. Adapters are for one model, and encoders for some; the trained model drafts
+    /// for itself, and draft models that read hidden states are for one model; the bounds on times and drafts were
+    /// observed with the trained one. Requests to an unpaged server differ if the model has more than a KV cache.
     pub fn allows(&self, model: ModelKind) -> bool {
         match self.theme {
-            Theme::Adapters | Theme::Images => model == ModelKind::Llama,
+            Theme::Adapters => model == ModelKind::Llama,
+            Theme::Images => model == ModelKind::Llama || ModelKind::SEEING.contains(&model),
             Theme::Clock | Theme::ForeignDrafts => model == ModelKind::Trained,
             Theme::Drafts if self.drafts == Drafts::Model => model == ModelKind::Trained,
+            Theme::Drafts if self.drafts.reads_hidden_states() => {
+                Drafts::HIDDEN.contains(&(self.drafts, model))
+            }
             Theme::Unpaged => model != ModelKind::Trained,
             _ => true,
         }
@@ -296,6 +394,25 @@ impl ServerPlan {
             self.restrict();
         }
         self
+    }
+
+    /// Returns the same plan with the model and the drafts that a round suggests: `pass` counts how often all themes have
+    /// come before the theme with this index. `chosen`: this model instead, if the theme allows it.
+    #[must_use]
+    pub fn with_suggested(self, pass: usize, index: usize, chosen: Option<ModelKind>) -> ServerPlan {
+        let hidden =
+            Drafts::suggested(pass).filter(|(_, model)| chosen.is_none_or(|chosen| chosen == *model));
+        if let Some(drafts) = hidden.filter(|_| self.theme == Theme::Drafts) {
+            return self.with_hidden_drafts(drafts);
+        }
+        let suggested = match self.theme {
+            Theme::Images => ModelKind::suggested_for_images(pass),
+            _ => ModelKind::suggested(pass, index),
+        };
+        match chosen.or(suggested) {
+            Some(model) => self.with_model(model),
+            None => self,
+        }
     }
 
     /// Removes combinations that an option rules out.
@@ -312,8 +429,11 @@ impl ServerPlan {
             self.kv_type = "f16";
             self.threads = 1;
         }
-        if !self.model.has_every_cache_type() || !self.is_paged() {
+        if !self.model.has_every_cache_type() || !self.is_paged() || self.drafts.reads_hidden_states() {
             self.kv_type = "f16";
+        }
+        if self.theme == Theme::Images && self.model != ModelKind::Llama {
+            self.adapters = false;
         }
         if !self.is_paged() {
             self.prefill_budget = None;
@@ -361,6 +481,9 @@ impl ServerPlan {
         if let Some(most) = self.max_queued {
             add(&["--max-queued", &most.to_string()]);
         }
+        if let Some(size) = self.snapshot_budget() {
+            add(&["--kv-snapshots", &size]);
+        }
         if self.keeps {
             add(&["--slot-save-path", &format!("{}/", files.slots.display())]);
         }
@@ -373,8 +496,29 @@ impl ServerPlan {
         if self.sleeps {
             add(&["--sleep-idle-seconds", "1"]);
         }
-        words.extend(self.drafts.arguments(&files.trained.display().to_string()));
+        let draft_model = match self.drafts.draft_kind() {
+            Some(kind) => files.draft_model(kind, self.model),
+            None => files.trained.clone(),
+        };
+        words.extend(self.drafts.arguments(&draft_model.display().to_string()));
         words
+    }
+
+    /// Returns a size that is enough for the number of snapshots, and for no further one.
+    fn snapshot_budget(&self) -> Option<String> {
+        let (count, state) = (self.snapshots?, self.model.state_kib()?);
+        let kib = if count == 0 { 0 } else { count * state + state / 2 + 1 };
+        Some(format!("{kib}K"))
+    }
+
+    /// Returns the file of the model.
+    fn model_file(&self, files: &Files) -> PathBuf {
+        if self.drafts == Drafts::Mtp { files.predicting() } else { files.model(self.model) }
+    }
+
+    /// Returns the file of the encoder for images.
+    fn encoder<'a>(&self, files: &'a Files) -> &'a PathBuf {
+        if self.model == ModelKind::Llama { &files.vision } else { &files.vision_in_place }
     }
 
     /// Arguments of the reference server, which answers one request at a time; rounds with equal arguments share one
@@ -387,7 +531,7 @@ impl ServerPlan {
     }
 
     fn common(&self, files: &Files, context: &str, cells: usize) -> Vec<String> {
-        let mut words = vec!["--model".to_string(), files.model(self.model).display().to_string()];
+        let mut words = vec!["--model".to_string(), self.model_file(files).display().to_string()];
         words.extend([context.to_string(), cells.to_string()]);
         let kv_type = if self.kv_type == COPIES { "f16" } else { self.kv_type };
         words.extend(["-ctk", kv_type, "-ctv", kv_type].map(str::to_string));
@@ -400,7 +544,7 @@ impl ServerPlan {
             }
         }
         if self.vision {
-            words.extend(["--mmproj".to_string(), files.vision.display().to_string()]);
+            words.extend(["--mmproj".to_string(), self.encoder(files).display().to_string()]);
         }
         if self.embeddings {
             words.extend(["--embedding", "--pooling", "last"].map(str::to_string));

@@ -50,6 +50,52 @@ fn every_kind_of_server_comes() {
 }
 
 #[test]
+fn every_budget_of_snapshots_comes_with_states_and_shows_in_the_metrics() {
+    let servers: Vec<ServerPlan> = rounds().into_iter().map(|round| round.server).collect();
+    for budget in [None, Some(0), Some(1), Some(3)] {
+        let has_it = |plan: &ServerPlan| {
+            plan.is_paged() && plan.model.state_kib().is_some() && plan.snapshots == budget && plan.metrics
+        };
+        assert!(servers.iter().any(has_it), "{budget:?}");
+    }
+    assert!(servers.iter().all(|plan| plan.snapshots.is_none() || plan.model.has_state() && plan.is_paged()));
+    let one = ServerPlan { snapshots: Some(1), model: ModelKind::Qwen35, ..servers[0].clone() };
+    assert!(one.arguments(&files()).join(" ").contains("--kv-snapshots 631K"));
+    let none = ServerPlan { snapshots: Some(0), ..one };
+    assert!(none.arguments(&files()).join(" ").contains("--kv-snapshots 0K") && !none.takes_snapshots());
+}
+
+#[test]
+fn images_come_with_positions_in_three_dimensions_and_with_a_state() {
+    let rounds = rounds();
+    for model in ModelKind::SEEING {
+        let sees = |round: &&Round| round.server.vision && round.server.model == model;
+        let round = rounds.iter().find(sees).unwrap_or_else(|| panic!("no images with {model:?}"));
+        assert!(!round.server.adapters && round.server.arguments(&files()).contains(&"in-place".to_string()));
+        assert!(round.server.reference_arguments(&files()).contains(&"in-place".to_string()));
+    }
+}
+
+#[test]
+fn drafts_come_from_hidden_states_too() {
+    let rounds = rounds();
+    for (drafts, model) in Drafts::HIDDEN {
+        let round = rounds.iter().find(|round| (round.server.drafts, round.server.model) == (drafts, model));
+        let server = &round.unwrap_or_else(|| panic!("no {drafts:?} of {model:?}")).server;
+        let (ours, reference) = (server.arguments(&files()), server.reference_arguments(&files()));
+        assert!(ours.iter().any(|word| word.starts_with("draft-")) && server.kv_type == "f16", "{ours:?}");
+        assert!(!reference.contains(&"--spec-type".to_string()));
+        let is_draft_model = ours.contains(&"-md".to_string());
+        let is_part_of_it = ours[..2] == reference[..2] && ours[1].ends_with("predicting.gguf");
+        assert!(is_draft_model != is_part_of_it, "{ours:?}");
+    }
+    // A model that none of them is for is drafted for in another way.
+    let seed = 16 + Theme::ALL.iter().position(|theme| *theme == Theme::Drafts).unwrap() as u64;
+    assert!(Round::draw(seed).server.drafts.reads_hidden_states());
+    assert!(!Round::draw_for(seed, Some(ModelKind::Gemma3)).server.drafts.reads_hidden_states());
+}
+
+#[test]
 fn every_kind_of_action_comes() {
     let rounds = rounds();
     let all: Vec<&Action> =
@@ -112,6 +158,7 @@ fn files() -> Files {
         random: "random".into(),
         adapters: ["one".into(), "two".into()],
         vision: "vision".into(),
+        vision_in_place: "in-place".into(),
         slots: "slots".into(),
     }
 }

@@ -5,7 +5,7 @@ pub mod references;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use espalier_core::http::{Disconnect, Request};
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::machine::{disk, ours};
 use espalier_core::sys::net::server::Server;
-use espalier_modelgen::VisionSpec;
+use espalier_modelgen::{DraftSpec, ModelSpec, VisionSpec, WeightType};
 use serde_json::json;
 
 use self::crowd::Crowd;
@@ -25,7 +25,7 @@ use super::judge::{self, Evidence};
 use super::plan::Round;
 use super::plan::body;
 use super::plan::model::ModelKind;
-use super::plan::server::{COPIES, Files, KEYS, ServerPlan};
+use super::plan::server::{COPIES, Drafts, Files, KEYS, ServerPlan};
 use crate::serving::adapter;
 use crate::serving::cases;
 use crate::serving::switches;
@@ -86,10 +86,13 @@ impl FuzzFixture {
             random: folder.path().to_path_buf(),
             adapters: [at("adapter-0.gguf"), at("adapter-1.gguf")],
             vision: at("vision.gguf"),
+            vision_in_place: at("vision-in-place.gguf"),
             slots: at("slots"),
         };
         let n_embd = ModelKind::Llama.spec().map_or(0, |spec| spec.n_embd);
         models::write_vision(&files.vision, &VisionSpec::small(n_embd))?;
+        let n_embd = ModelKind::Qwen2Vl.spec().map_or(0, |spec| spec.n_embd);
+        models::write_vision(&files.vision_in_place, &VisionSpec::small_qwen2vl(n_embd))?;
         for (seed, path) in (1..).zip(&files.adapters) {
             models::write_adapter(path, &espalier_modelgen::AdapterSpec { seed, ..adapter::spec() })?;
         }
@@ -110,7 +113,7 @@ impl FuzzFixture {
     pub fn play(&mut self, round: &Round) -> Result<Evidence> {
         ours::remove_folder(&self.files.slots)?;
         disk::create_folder(&self.files.slots)?;
-        self.write_model(round.server.model)?;
+        self.write_models(&round.server)?;
         let log = self.folder.path().join("server.log");
         let mut server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
         let mut evidence = Evidence { tolerance: tolerance_of(&round.server), ..Evidence::default() };
@@ -130,12 +133,19 @@ impl FuzzFixture {
         Ok(evidence)
     }
 
-    /// Writes a random model, unless an earlier round has.
-    fn write_model(&self, model: ModelKind) -> Result<()> {
-        let path = self.files.model(model);
-        match model.spec() {
-            Some(spec) if !disk::exists(&path) => models::write(&path, &spec),
-            _ => Ok(()),
+    /// Writes the random models of a server, unless an earlier round has: the model itself, and one that drafts for it.
+    fn write_models(&self, server: &ServerPlan) -> Result<()> {
+        let Some(spec) = server.model.spec() else { return Ok(()) };
+        write_once(&self.files.model(server.model), |path| models::write(path, &spec))?;
+        if server.drafts == Drafts::Mtp {
+            let spec = ModelSpec::small_with_nextn(WeightType::F16);
+            write_once(&self.files.predicting(), |path| models::write(path, &spec))?;
+        }
+        match server.drafts.draft_kind() {
+            Some(kind) => write_once(&self.files.draft_model(kind, server.model), |path| {
+                models::write_draft(path, &DraftSpec { kind, target: spec, seed: 1 })
+            }),
+            None => Ok(()),
         }
     }
 
@@ -202,6 +212,11 @@ impl FuzzFixture {
         }
         Ok(())
     }
+}
+
+/// Writes a file, unless an earlier round has.
+fn write_once(path: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    if disk::exists(path) { Ok(()) } else { write(path) }
 }
 
 fn tolerance_of(server: &ServerPlan) -> f64 {

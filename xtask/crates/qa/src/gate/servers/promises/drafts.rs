@@ -134,7 +134,12 @@ fn is_remembered(fixture: &mut PromiseFixture<'_>, name: &str, kind: Drafts, (ow
         Drafts::NgramMapK | Drafts::NgramMapK4v => {
             fixture.arose(own != alone, otherwise);
         }
-        Drafts::None | Drafts::NgramSimple | Drafts::Model => {}
+        Drafts::None
+        | Drafts::NgramSimple
+        | Drafts::Model
+        | Drafts::Eagle3
+        | Drafts::DFlash
+        | Drafts::Mtp => {}
     }
 }
 
