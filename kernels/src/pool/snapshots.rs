@@ -7,7 +7,9 @@
 //! snapshots are evicted last, but take at most 4/5 of the budget: beyond that, the one whose last hit is the oldest
 //! goes back to probation, and so does one without a hit while four times as many were used as there are. So a run of
 //! prompts that are never used again does not evict what is used, and what was used once does not stay for ever, also if
-//! nothing is hit any more. Before all others, those are evicted that cannot be matched because their cells are gone.
+//! nothing is hit any more. Snapshots that cannot be matched because their cells are gone are removed with the next one
+//! that is taken: each keeps the contents of a whole prompt alive, which the budget does not count. So there are about as
+//! many contents as the pool has blocks.
 
 use std::collections::BTreeMap;
 
@@ -217,9 +219,9 @@ impl Snapshots {
         })
     }
 
-    /// Returns the snapshots to remove for a new one: the one that it replaces, and as many others as necessary, in the
-    /// order of eviction; first those for whose content `can_be_matched` is false. `None`: there are not enough that are
-    /// not in use.
+    /// Returns the snapshots to remove for a new one: the one that it replaces, all for whose content `can_be_matched` is
+    /// false, and as many others as necessary, in the order of eviction. `None`: there are not enough that are not in
+    /// use.
     pub fn find_victims(
         &self,
         demand: &Demand,
@@ -229,18 +231,17 @@ impl Snapshots {
         if demand.bytes > self.budget {
             return None;
         }
-        let mut victims: Vec<SnapshotId> = demand.replaced.into_iter().collect();
+        let is_usable = |id: &SnapshotId| self.content(*id).is_some_and(&can_be_matched);
+        let unusable = self.candidates(demand).filter(|id| !is_usable(id));
+        let mut victims: Vec<SnapshotId> = demand.replaced.into_iter().chain(unusable).collect();
         let mut missing = demand.bytes.saturating_sub(self.budget - self.used);
         missing = missing.saturating_sub(victims.iter().map(bytes_of).sum());
-        let is_usable = |id: &SnapshotId| self.content(*id).is_some_and(&can_be_matched);
-        for usable in [false, true] {
-            for id in self.candidates(demand).filter(|id| is_usable(id) == usable) {
-                if missing == 0 {
-                    break;
-                }
-                victims.push(id);
-                missing = missing.saturating_sub(bytes_of(&id));
+        for id in self.candidates(demand).filter(is_usable) {
+            if missing == 0 {
+                break;
             }
+            victims.push(id);
+            missing = missing.saturating_sub(bytes_of(&id));
         }
         (missing == 0).then_some(victims)
     }
@@ -268,7 +269,8 @@ impl Snapshots {
     /// Ends the protection of snapshots that were not hit for long: without this, snapshots of prompts that are no longer
     /// sent would leave the others a fifth of the budget for ever.
     fn release_unused(&mut self) {
-        let patience = PATIENCE * self.all.len() as u64;
+        // With the one that is taken now.
+        let patience = PATIENCE * (self.all.len() as u64 + 1);
         while let Some((oldest, last_use)) = self.oldest_protected()
             && self.uses - last_use > patience
         {

@@ -2,6 +2,7 @@
 
 use espalier_kernels::pool::contents::Contents;
 use espalier_kernels::pool::extra_keys::{ExtraKeys, RequestKeys};
+use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::hash::sha256;
 use espalier_kernels::pool::pool::{Pool, Refusal};
 use espalier_kernels::pool::snapshots::{Demand, NoSnapshot, Reason, SnapshotId, Snapshots};
@@ -110,18 +111,32 @@ fn protected_snapshots_that_are_no_longer_hit_are_evicted() {
 fn a_snapshot_whose_cells_are_gone_is_evicted_first() {
     let mut pool = pool_with_states(6, 2);
     let gone = tokens(1, 17);
-    assert_eq!(prefill(&mut pool, 0, &gone).0, 0);
+    prefill(&mut pool, 0, &gone);
     let (first, _) = save(&mut pool, 0, &gone[..16], Reason::Branch);
     begin(&mut pool, 1, &gone, RequestKeys::default());
     assert_eq!(match_and_restore(&mut pool, 1), 1);
-    (0..2).for_each(|sequence| finish(&mut pool, sequence));
-    evict_all(&mut pool, 0);
     let prompt = tokens(2, 40);
-    prefill(&mut pool, 0, &prompt);
-    let (second, _) = save(&mut pool, 0, &prompt[..16], Reason::Branch);
+    prefill(&mut pool, 2, &prompt);
+    let (second, evicted) = save(&mut pool, 2, &prompt[..16], Reason::Branch);
+    assert_eq!(evicted, []);
+    (0..2).for_each(|sequence| finish(&mut pool, sequence));
+    evict(&mut pool, Group::Full, 0, 1);
     // The first one was hit, and the second one was not.
-    assert_eq!(save(&mut pool, 0, &prompt[..32], Reason::Branch).1, [first]);
+    assert_eq!(save(&mut pool, 2, &prompt[..32], Reason::Branch).1, [first]);
     assert!(pool.snapshots().is_ready(second));
+}
+
+/// The budget is in bytes of states. Without cells a small state would keep the tokens of a long prompt alive.
+#[test]
+fn snapshots_whose_cells_are_gone_do_not_pile_up() {
+    let mut pool = pool_with_states(4, 1000);
+    for kind in 1..50 {
+        let prompt = tokens(kind, 64);
+        prefill(&mut pool, 0, &prompt);
+        save(&mut pool, 0, &prompt[..48], Reason::Branch);
+        finish(&mut pool, 0);
+    }
+    assert_eq!((pool.statistics().snapshots, pool.blocks().contents.len()), (1, 4));
 }
 
 #[test]
