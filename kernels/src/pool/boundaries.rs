@@ -10,7 +10,7 @@
 //! when a request leaves. All of them depend on the request's own chain of contents, whose first block has the salt of
 //! its tenant: the prompts of one tenant do not change the stops of another one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::contents::{ContentId, SequenceId};
@@ -167,7 +167,8 @@ impl Pool {
 
     /// Begins a snapshot of the sequence's state after `tokens`, the first ones of its prompt and output, whose blocks
     /// were passed to [`Pool::cache`]. The caller frees the evicted snapshots, saves the state and calls
-    /// [`Pool::end_snapshot`]. A tail replaces the tail before it in the same answer, unless that one was hit.
+    /// [`Pool::end_snapshot`]. A tail replaces the tail before it in the same answer, unless that one was hit. A snapshot
+    /// that a waiting request can match is evicted only for another one that is awaited.
     pub fn begin_snapshot(
         &mut self,
         sequence: i32,
@@ -179,21 +180,39 @@ impl Pool {
         if self.blocks.contents.snapshot(content).is_some() {
             return Err(NoSnapshot::Exists);
         }
-        let tail = self.request(sequence).filter(|_| reason == Reason::Tail).and_then(|request| request.tail);
-        let replaced = tail.filter(|tail| self.snapshots.is_unused_tail(*tail));
-        let demand = Demand { bytes, replaced };
-        // The end of a prompt is evicted before its beginning, so the last block stands for all.
-        let can_be_matched = |content| !self.blocks.contents.blocks(Group::Full, content).is_empty();
-        let Some(evicted) = self.snapshots.find_victims(&demand, can_be_matched) else {
+        let demand = self.demand(sequence, bytes, reason);
+        let Some(evicted) = self.find_victims(&demand) else {
             self.snapshots.counters.refused += 1;
             return Err(NoSnapshot::Short);
         };
-        self.snapshots.counters.evicted += evicted.len() as u64 - u64::from(replaced.is_some());
+        self.snapshots.counters.evicted += evicted.len() as u64 - u64::from(demand.replaced.is_some());
         evicted.iter().for_each(|victim| self.remove_snapshot(*victim));
         let id = self.snapshots.begin(content, bytes, reason);
         self.blocks.contents.add_snapshot(content, id);
         self.note_tail(sequence, id, reason);
         Ok(Grant { id, evicted })
+    }
+
+    fn demand(&self, sequence: i32, bytes: u64, reason: Reason) -> Demand {
+        let tail = self.request(sequence).filter(|_| reason == Reason::Tail).and_then(|request| request.tail);
+        let replaced = tail.filter(|tail| self.snapshots.is_unused_tail(*tail));
+        let kept = match self.snapshots.has_space_for(bytes) || reason == Reason::Awaited {
+            true => BTreeSet::new(),
+            false => self.awaited_snapshots().collect(),
+        };
+        Demand { bytes, replaced, kept }
+    }
+
+    /// Returns the snapshots that requests which have not begun to compute are going to match.
+    fn awaited_snapshots(&self) -> impl Iterator<Item = SnapshotId> {
+        let waiting = self.requests.iter().flatten().filter(|request| !request.has_begun_to_compute);
+        waiting.filter_map(move |request| self.match_boundary(request, u64::MAX).snapshot())
+    }
+
+    fn find_victims(&self, demand: &Demand) -> Option<Vec<SnapshotId>> {
+        // The end of a prompt is evicted before its beginning, so the last block stands for all.
+        let can_be_matched = |content| !self.blocks.contents.blocks(Group::Full, content).is_empty();
+        self.snapshots.find_victims(demand, can_be_matched)
     }
 
     fn note_tail(&mut self, sequence: i32, id: SnapshotId, reason: Reason) {

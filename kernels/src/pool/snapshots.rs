@@ -11,7 +11,7 @@
 //! that is taken: each keeps the contents of a whole prompt alive, which the budget does not count. So there are about as
 //! many contents as the pool has blocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::contents::ContentId;
 pub use super::contents::SnapshotId;
@@ -71,6 +71,8 @@ pub struct Demand {
     pub bytes: u64,
     /// A snapshot that it replaces, which is in no use.
     pub replaced: Option<SnapshotId>,
+    /// Snapshots that are not evicted for it.
+    pub kept: BTreeSet<SnapshotId>,
 }
 
 /// Reason why no snapshot is taken. Nothing was changed.
@@ -209,6 +211,11 @@ impl Snapshots {
         }
     }
 
+    /// Returns whether a snapshot of this size needs no other one to be evicted.
+    pub fn has_space_for(&self, bytes: u64) -> bool {
+        bytes <= self.budget - self.used
+    }
+
     /// Returns whether the snapshot is the tail of an answer that was never hit and is not in use: a later tail of the
     /// same answer replaces it.
     pub fn is_unused_tail(&self, id: SnapshotId) -> bool {
@@ -248,8 +255,8 @@ impl Snapshots {
 
     /// Returns the snapshots that may be evicted for another one, in the order of eviction.
     fn candidates(&self, demand: &Demand) -> impl Iterator<Item = SnapshotId> {
-        let replaced = demand.replaced;
-        self.order.values().copied().filter(move |id| Some(*id) != replaced && self.pins(*id) == 0)
+        let is_free = move |id: &SnapshotId| self.pins(*id) == 0 && !demand.kept.contains(id);
+        self.order.values().copied().filter(move |id| Some(*id) != demand.replaced && is_free(id))
     }
 
     /// Begins to write a snapshot for which the victims were removed.

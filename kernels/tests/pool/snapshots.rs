@@ -1,5 +1,7 @@
 //! Snapshots: their budget, the order in which they are evicted, and their stages.
 
+use std::collections::BTreeSet;
+
 use espalier_kernels::pool::contents::Contents;
 use espalier_kernels::pool::extra_keys::{ExtraKeys, RequestKeys};
 use espalier_kernels::pool::groups::Group;
@@ -22,7 +24,8 @@ impl Fixture {
     }
 
     fn find_victims(&self, bytes: u64, replaced: Option<SnapshotId>) -> Option<Vec<SnapshotId>> {
-        self.snapshots.find_victims(&Demand { bytes, replaced }, |_| true)
+        let demand = Demand { bytes, replaced, kept: BTreeSet::new() };
+        self.snapshots.find_victims(&demand, |_| true)
     }
 
     /// Begins a snapshot. Returns it and those that were evicted for it; `None`: it was refused.
@@ -314,6 +317,24 @@ fn a_snapshot_is_pinned_until_it_is_restored() {
     assert_eq!(pool.statistics().snapshot_hits, 2);
     assert_eq!(save(&mut pool, 0, &prompt[..32], Reason::Branch).1, [snapshot]);
     assert_eq!(pool.statistics().evicted_snapshots, 1);
+}
+
+/// The request waits for free blocks meanwhile. Otherwise it would compute what it has waited for.
+#[test]
+fn a_snapshot_that_a_waiting_request_can_match_is_not_evicted() {
+    let mut pool = pool_with_states(20, 1);
+    let common = tokens(1, 50);
+    let [one, other] = [(2, 60), (3, 10)].map(|(kind, own)| joined(&[&common, &tokens(kind, own)]));
+    begin(&mut pool, 0, &one, RequestKeys::default());
+    begin(&mut pool, 1, &other, RequestKeys::default());
+    assert_eq!(match_prefix(&mut pool, 0).blocks, []);
+    assert!(reserve(&mut pool, 0, 0..110).is_ok());
+    assert!(pool.cache(0, &one).is_ok());
+    let (awaited, _) = save(&mut pool, 0, &one[..48], Reason::Awaited);
+    let refused = pool.begin_snapshot(0, &one[..96], SNAPSHOT_BYTES, Reason::PromptEnd);
+    assert_eq!(refused, Err(NoSnapshot::Short));
+    assert_eq!(match_and_restore(&mut pool, 1), 3);
+    assert_eq!(save(&mut pool, 0, &one[..96], Reason::PromptEnd).1, [awaited]);
 }
 
 #[test]
