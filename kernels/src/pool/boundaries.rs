@@ -196,11 +196,20 @@ impl Pool {
     fn demand(&self, sequence: i32, bytes: u64, reason: Reason) -> Demand {
         let tail = self.request(sequence).filter(|_| reason == Reason::Tail).and_then(|request| request.tail);
         let replaced = tail.filter(|tail| self.snapshots.is_unused_tail(*tail));
-        let kept = match self.snapshots.has_space_for(bytes) || reason == Reason::Awaited {
-            true => BTreeSet::new(),
-            false => self.awaited_snapshots().collect(),
+        let kept = match reason {
+            _ if self.snapshots.has_space_for(bytes) => BTreeSet::new(),
+            Reason::Awaited => BTreeSet::new(),
+            Reason::Interval => self.awaited_snapshots().chain(self.own_snapshots(sequence)).collect(),
+            _ => self.awaited_snapshots().collect(),
         };
-        Demand { bytes, replaced, kept }
+        Demand { bytes, reason, replaced, kept }
+    }
+
+    /// Returns the snapshots of the prompt of a sequence.
+    fn own_snapshots(&self, sequence: i32) -> impl Iterator<Item = SnapshotId> {
+        let request = self.request(sequence);
+        let contents = (0..).map_while(move |index| request?.content(index));
+        contents.filter_map(move |content| self.blocks.contents.snapshot(content))
     }
 
     /// Returns the snapshots that requests which have not begun to compute are going to match.
@@ -264,8 +273,22 @@ impl Pool {
         let first = request.layout().complete_blocks(computed) + 1;
         let stops = self.stops(sequence, request);
         let mut rest = stops.reasons.range(first..);
-        let next = rest.find(|(blocks, _)| self.snapshot_at(request, **blocks).is_none());
+        let mut takes_intervals = None;
+        let next = rest.find(|(blocks, reason)| {
+            let is_granted = **reason != Reason::Interval
+                || *takes_intervals.get_or_insert_with(|| self.takes_intervals(sequence));
+            is_granted && self.snapshot_at(request, **blocks).is_none()
+        });
         next.map(|(blocks, reason)| Stop { tokens: request.layout().first_token(*blocks), reason: *reason })
+    }
+
+    /// Returns whether a snapshot at an interval would be granted, as far as its size is known: a stop for one that is
+    /// refused costs a batch.
+    fn takes_intervals(&self, sequence: i32) -> bool {
+        let bytes = self.snapshots.expected_bytes();
+        let would_be_granted =
+            || self.find_victims(&self.demand(sequence, bytes, Reason::Interval)).is_some();
+        self.snapshots.has_space_for(bytes) || would_be_granted()
     }
 
     /// Returns all stops of a request, also those that have a snapshot already.

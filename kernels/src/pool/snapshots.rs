@@ -33,7 +33,8 @@ pub enum Reason {
     PromptEnd = 3,
     /// The last boundary of an answer.
     Tail = 4,
-    /// One of the boundaries at regular intervals. Evicted before all others that were never hit.
+    /// One of the boundaries at regular intervals. Evicted before all others that were never hit, and evicts only
+    /// snapshots at intervals of other prompts.
     Interval = 5,
 }
 
@@ -69,6 +70,8 @@ pub struct Grant {
 pub struct Demand {
     /// Its size in bytes.
     pub bytes: u64,
+    /// The reason for it.
+    pub reason: Reason,
     /// A snapshot that it replaces, which is in no use.
     pub replaced: Option<SnapshotId>,
     /// Snapshots that are not evicted for it.
@@ -125,6 +128,8 @@ pub struct Snapshots {
     budget: u64,
     used: u64,
     protected: u64,
+    /// Size of the snapshot that was begun last, which the others have about too; 0: none was.
+    last_bytes: u64,
     all: BTreeMap<SnapshotId, Snapshot>,
     /// Ready snapshots in the order in which they are evicted.
     order: BTreeMap<(Segment, u64), SnapshotId>,
@@ -155,6 +160,7 @@ impl Snapshots {
             budget,
             used: 0,
             protected: 0,
+            last_bytes: 0,
             all: BTreeMap::new(),
             order: BTreeMap::new(),
             last_id: 0,
@@ -165,7 +171,8 @@ impl Snapshots {
 
     /// Returns an empty set with the same budget that continues ids and counters, for a pool that is reset.
     pub fn restarted(&self) -> Snapshots {
-        Snapshots { last_id: self.last_id, counters: self.counters, ..Snapshots::new(self.budget) }
+        let Snapshots { budget, last_bytes, last_id, counters, .. } = *self;
+        Snapshots { last_bytes, last_id, counters, ..Snapshots::new(budget) }
     }
 
     /// Returns the budget in bytes.
@@ -211,6 +218,11 @@ impl Snapshots {
         }
     }
 
+    /// Returns the expected size of a snapshot in bytes: that of the last one. 0: none was taken yet.
+    pub fn expected_bytes(&self) -> u64 {
+        self.last_bytes
+    }
+
     /// Returns whether a snapshot of this size needs no other one to be evicted.
     pub fn has_space_for(&self, bytes: u64) -> bool {
         bytes <= self.budget - self.used
@@ -243,7 +255,9 @@ impl Snapshots {
         let mut victims: Vec<SnapshotId> = demand.replaced.into_iter().chain(unusable).collect();
         let mut missing = demand.bytes.saturating_sub(self.budget - self.used);
         missing = missing.saturating_sub(victims.iter().map(bytes_of).sum());
-        for id in self.candidates(demand).filter(is_usable) {
+        for id in
+            self.candidates(demand).filter(is_usable).filter(|id| self.is_worth_less(*id, demand.reason))
+        {
             if missing == 0 {
                 break;
             }
@@ -259,6 +273,13 @@ impl Snapshots {
         self.order.values().copied().filter(move |id| Some(*id) != demand.replaced && is_free(id))
     }
 
+    /// Returns whether the snapshot may be evicted for one with this reason: what is taken at an interval is a guess, and
+    /// evicts only other guesses.
+    fn is_worth_less(&self, id: SnapshotId, reason: Reason) -> bool {
+        let segment = self.all.get(&id).map(|snapshot| snapshot.place.0);
+        reason != Reason::Interval || segment == Some(Segment::Interval)
+    }
+
     /// Begins to write a snapshot for which the victims were removed.
     pub fn begin(&mut self, content: ContentId, bytes: u64, reason: Reason) -> SnapshotId {
         let segment = match reason {
@@ -268,7 +289,7 @@ impl Snapshots {
         self.release_unused();
         let id = self.next_id();
         let place = (segment, self.next_use());
-        self.used += bytes;
+        (self.used, self.last_bytes) = (self.used + bytes, bytes);
         self.all.insert(id, Snapshot { content, bytes, reason, stage: Stage::Writing, hits: 0, place });
         id
     }

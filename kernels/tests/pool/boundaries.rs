@@ -268,6 +268,21 @@ fn stops_at_intervals_keep_a_distance_from_others() {
     assert_eq!(stops(&pool, 0), expected);
 }
 
+/// Otherwise each would evict the one before it, and cost a batch for nothing.
+#[test]
+fn a_long_prompt_stops_at_as_many_intervals_as_there_is_memory_for() {
+    let options = PoolOptions { snapshot_interval: 32, ..options_with_states(60, 3) };
+    let mut pool = Pool::new(options).expect("the options are in range");
+    prefill_with_stops(&mut pool, 0, &tokens(1, 257));
+    // The end of the prompt evicts the first one.
+    assert_eq!(saved_boundaries(&pool, 0), [4, 6, 16]);
+    assert_eq!((pool.statistics().evicted_snapshots, pool.statistics().refused_snapshots), (1, 0));
+    // Another prompt evicts intervals, and nothing else.
+    prefill_with_stops(&mut pool, 1, &tokens(2, 257));
+    assert_eq!(saved_boundaries(&pool, 0), [16]);
+    assert_eq!(saved_boundaries(&pool, 1), [4, 16]);
+}
+
 #[test]
 fn of_two_branches_one_block_apart_the_first_is_a_stop() {
     let mut pool = pool_with_states(40, 8);

@@ -24,13 +24,22 @@ impl Fixture {
     }
 
     fn find_victims(&self, bytes: u64, replaced: Option<SnapshotId>) -> Option<Vec<SnapshotId>> {
-        let demand = Demand { bytes, replaced, kept: BTreeSet::new() };
+        self.find_victims_for(Reason::Branch, bytes, replaced)
+    }
+
+    fn find_victims_for(
+        &self,
+        reason: Reason,
+        bytes: u64,
+        replaced: Option<SnapshotId>,
+    ) -> Option<Vec<SnapshotId>> {
+        let demand = Demand { bytes, reason, replaced, kept: BTreeSet::new() };
         self.snapshots.find_victims(&demand, |_| true)
     }
 
     /// Begins a snapshot. Returns it and those that were evicted for it; `None`: it was refused.
     fn begin(&mut self, reason: Reason) -> Option<(SnapshotId, Vec<SnapshotId>)> {
-        let victims = self.find_victims(1, None)?;
+        let victims = self.find_victims_for(reason, 1, None)?;
         victims.iter().for_each(|victim| assert!(self.snapshots.remove(*victim).is_some()));
         let token: i32 = self.snapshots.ids().map(|id| id.0 as i32).sum();
         let content = self.contents.refer(None, &[token], ExtraKeys::default());
@@ -147,7 +156,18 @@ fn a_budget_for_one_is_a_plain_lru() {
     let mut fixture = Fixture::new(1);
     assert_eq!(fixture.add(Reason::Branch), []);
     fixture.hit(1);
-    assert_eq!(fixture.add(Reason::Interval), [1]);
+    assert_eq!(fixture.add(Reason::PromptEnd), [1]);
+}
+
+/// They are guesses, and a long prompt takes many.
+#[test]
+fn a_snapshot_at_an_interval_evicts_nothing_better() {
+    let mut fixture = Fixture::new(4);
+    (0..3).for_each(|_| drop(fixture.add(Reason::Branch)));
+    assert_eq!(fixture.add(Reason::Interval), []);
+    assert_eq!(fixture.add(Reason::Interval), [4]);
+    assert_eq!(fixture.add(Reason::Tail), [5]);
+    assert_eq!(fixture.begin(Reason::Interval), None);
 }
 
 #[test]
