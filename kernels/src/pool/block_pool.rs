@@ -123,6 +123,15 @@ impl BlockPool {
         self.content(group, block).map(|content| self.contents.hash_of(content))
     }
 
+    /// Returns the block of the group to match for this content. Of several copies it is one that a sequence holds, if
+    /// there is any: then no free block is needed, and attention reads one block for both. Otherwise it is the earliest
+    /// cached.
+    pub fn block_to_match(&self, group: Group, content: ContentId) -> Option<BlockId> {
+        let copies = self.contents.blocks(group, content);
+        let held = copies.iter().find(|block| self.holders(group, **block) > 0);
+        held.or(copies.first()).copied()
+    }
+
     /// Allocates the first free block of the group, for one holder. Its previous content is evicted.
     pub fn take(&mut self, group: Group) -> Option<BlockId> {
         let block = self.groups[group].free.pop_front()?;

@@ -18,11 +18,10 @@ impl Pool {
     }
 
     fn free_among_first(&self, request: &Request, blocks: usize) -> u64 {
-        let contents = &self.blocks().contents;
         let is_free = |index: &usize| {
             let content = request.matchable(*index);
-            let block = content.and_then(|content| contents.blocks(Group::Full, content).first());
-            block.is_some_and(|block| self.blocks().holders(Group::Full, *block) == 0)
+            let block = content.and_then(|content| self.blocks().block_to_match(Group::Full, content));
+            block.is_some_and(|block| self.blocks().holders(Group::Full, block) == 0)
         };
         (0..blocks).filter(is_free).count() as u64
     }

@@ -343,7 +343,7 @@ impl Pool {
 
     fn next_cached_block(&self, sequence: SequenceId) -> Option<BlockId> {
         let next = self.requests[sequence.0 as usize].as_ref()?.next_to_match()?;
-        self.blocks.contents.blocks(Group::Full, next).first().copied()
+        self.blocks.block_to_match(Group::Full, next)
     }
 
     fn add_matched_block(&mut self, sequence: SequenceId, block: BlockId) {

@@ -115,7 +115,7 @@ impl Pool {
             return None;
         }
         let content = self.content_of(sequence, index)?;
-        let block = self.blocks.contents.blocks(Group::Window, content).first().copied()?;
+        let block = self.blocks.block_to_match(Group::Window, content)?;
         self.blocks.hold(Group::Window, block);
         self.tables[Group::Window][sequence.0 as usize].add_read_only(index as u32, block);
         Some(block)

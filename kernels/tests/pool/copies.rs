@@ -3,9 +3,10 @@
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::pool::Pool;
+use espalier_kernels::scheduler::Capacity;
 
 use crate::support::{
-    BLOCK_SIZE, begin, finish, free_order, joined, match_prefix, pool_of, prefill, reserve, tokens,
+    BLOCK_SIZE, begin, finish, free_order, joined, match_prefix, numbers, pool_of, prefill, reserve, tokens,
 };
 
 /// Computes the prompt and its answer, and ends. Returns the number of prompt blocks that were matched.
@@ -59,10 +60,36 @@ fn a_matched_copy_is_no_longer_spare() {
         assert!(reserve(&mut pool, sequence, 0..prompt.len()).is_ok());
         assert!(pool.cache(sequence, &prompt).is_ok());
     }
-    finish(&mut pool, 0);
+    (0..2).for_each(|sequence| finish(&mut pool, sequence));
+    assert_eq!(free_order(&pool), [1, 3, 4, 2]);
     begin(&mut pool, 2, &joined(&[&prompt, &[1]]), RequestKeys::default());
-    assert_eq!(match_prefix(&mut pool, 2).blocks.len(), 1);
-    finish(&mut pool, 1);
-    finish(&mut pool, 2);
-    assert_eq!(free_order(&pool), [2, 3, 4, 1], "one copy is taken first, one last");
+    assert_eq!(numbers(&match_prefix(&mut pool, 2).blocks), [1]);
+    assert_eq!(reserve(&mut pool, 3, 0..3 * BLOCK_SIZE), Ok(vec![3, 4, 2]), "the other copy is evicted");
+    (2..4).for_each(|sequence| finish(&mut pool, sequence));
+    prefill(&mut pool, 0, &prompt);
+    finish(&mut pool, 0);
+    assert_eq!(free_order(&pool).last(), Some(&1), "the new copy is the spare one");
+}
+
+/// Then no free block is needed, and both sequences read one block.
+#[test]
+fn of_several_copies_one_that_is_held_is_matched() {
+    let mut pool = pool_of(10);
+    let prompt = tokens(1, 2 * BLOCK_SIZE);
+    for sequence in 0..2 {
+        begin(&mut pool, sequence, &prompt, RequestKeys::default());
+        assert!(reserve(&mut pool, sequence, 0..prompt.len()).is_ok());
+        assert!(pool.cache(sequence, &prompt).is_ok());
+    }
+    finish(&mut pool, 0);
+    let free = pool.free();
+    begin(&mut pool, 2, &joined(&[&prompt, &[1]]), RequestKeys::default());
+    // The block for the last token.
+    assert_eq!(pool.offer(2, 2 * BLOCK_SIZE as u64 + 2).blocks, 1);
+    assert_eq!(numbers(&match_prefix(&mut pool, 2).blocks), [3, 4]);
+    assert_eq!(pool.free(), free);
+    // Without one it is the earliest.
+    (1..3).for_each(|sequence| finish(&mut pool, sequence));
+    begin(&mut pool, 2, &joined(&[&prompt, &[1]]), RequestKeys::default());
+    assert_eq!(numbers(&match_prefix(&mut pool, 2).blocks), [1, 2]);
 }
