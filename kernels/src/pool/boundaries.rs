@@ -9,6 +9,9 @@
 //! Stops are computed from the tables whenever they are requested. Nothing is registered, so nothing is left behind
 //! when a request leaves. All of them depend on the request's own chain of contents, whose first block has the salt of
 //! its tenant: the prompts of one tenant do not change the stops of another one.
+//!
+//! A stop costs a batch and a copy of the state. So there are none one block after another one, except where a system
+//! prompt ends: a waiting request loses at most the block between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -295,7 +298,8 @@ impl Pool {
     pub(super) fn stops<'a>(&self, sequence: i32, request: &'a Request) -> Stops<'a> {
         let mut stops = Stops { request, reasons: BTreeMap::new() };
         let last = request.last_boundary();
-        self.awaited(sequence, request).for_each(|blocks| stops.add(blocks, Reason::Awaited));
+        let awaited: BTreeSet<usize> = self.awaited(sequence, request).collect();
+        awaited.into_iter().for_each(|blocks| stops.add_unless_near(blocks, 1, Reason::Awaited));
         let system = request.layout().complete_blocks(request.system_length as u64);
         if (1..=last).contains(&system) {
             stops.add(system, Reason::SystemPrompt);
@@ -308,6 +312,7 @@ impl Pool {
         if let Some(known) = known_end(request).filter(|known| !is_near(*known)) {
             stops.add_unless_near(known, 1, Reason::Branch);
         }
+        stops.keep_last_shared(self.snapshots.capacity());
         if last >= request.matched + FEWEST_BLOCKS_BEFORE_PROMPT_END && !is_near(last) {
             stops.add_unless_near(last, 1, Reason::PromptEnd);
         }
@@ -364,6 +369,19 @@ impl Stops<'_> {
     fn add(&mut self, blocks: usize, reason: Reason) {
         if !self.request.cuts_extra(blocks) {
             self.reasons.entry(blocks).or_insert(reason);
+        }
+    }
+
+    /// Removes stops at branches, and then of waiting requests, if these are more than the budget has memory for: a later
+    /// snapshot of the same prompt would evict them. The last ones stay, which save most.
+    fn keep_last_shared(&mut self, most: usize) {
+        let is_shared = |reason: &Reason| matches!(reason, Reason::Awaited | Reason::Branch);
+        let shared = self.reasons.iter().filter(|(_, reason)| is_shared(reason));
+        let mut shared: Vec<(bool, usize)> =
+            shared.map(|(blocks, reason)| (*reason == Reason::Awaited, *blocks)).collect();
+        shared.sort_unstable();
+        for (_, blocks) in &shared[..shared.len().saturating_sub(most)] {
+            self.reasons.remove(blocks);
         }
     }
 

@@ -223,6 +223,12 @@ impl Snapshots {
         self.last_bytes
     }
 
+    /// Returns the number of snapshots of the expected size that the budget is for; without a known size all are.
+    pub fn capacity(&self) -> usize {
+        let count = self.budget.checked_div(self.last_bytes);
+        count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
     /// Returns whether a snapshot of this size needs no other one to be evicted.
     pub fn has_space_for(&self, bytes: u64) -> bool {
         bytes <= self.budget - self.used

@@ -175,6 +175,33 @@ fn own_blocks_in_flight_hide_no_others() {
     assert_eq!(match_prefix(&mut pool, 2).next, Next::Wait);
 }
 
+/// One that diverges a block after another one loses that block.
+#[test]
+fn waiting_requests_get_as_many_stops_as_there_is_memory_for() {
+    let mut pool = pool_with_states(40, 2);
+    let prompt = tokens(1, 150);
+    begin(&mut pool, 0, &prompt, RequestKeys::default());
+    for sequence in 1..7 {
+        let common = &prompt[..sequence as usize * BLOCK_SIZE];
+        begin(&mut pool, sequence, &joined(&[common, &[7; 20]]), RequestKeys::default());
+    }
+    let awaited = |blocks| (blocks, Reason::Awaited);
+    let end = (9, Reason::PromptEnd);
+    assert_eq!(stops(&pool, 0), [awaited(1), awaited(3), awaited(5), end]);
+    // Once the size of a snapshot is known, so is their number. The last ones save most.
+    prefill(&mut pool, 7, &tokens(9, 17));
+    save(&mut pool, 7, &tokens(9, 16), Reason::Branch);
+    assert_eq!(stops(&pool, 0), [awaited(3), awaited(5), end]);
+    // A branch is given up before a place that a request waits for.
+    for sequence in [1, 2, 4, 5, 6] {
+        assert_eq!(pool.end(sequence), Ok(()));
+    }
+    begin(&mut pool, 1, &joined(&[&prompt[..96], &[8; 20]]), RequestKeys::default());
+    begin(&mut pool, 2, &joined(&[&prompt[..16], &[8; 20]]), RequestKeys::default());
+    (1..3).for_each(|sequence| assert!(reserve(&mut pool, sequence, 0..1).is_ok()));
+    assert_eq!(stops(&pool, 0), [awaited(3), (6, Reason::Branch), end]);
+}
+
 #[test]
 fn a_request_that_computes_is_not_awaited() {
     let mut pool = pool_with_states(20, 8);
