@@ -85,6 +85,11 @@ impl Workload {
             let what = "`--prompts`, `--families`, `--clients` and `--predict` want a number from 1";
             return Err(Error::usage(what).hint("cargo xtask bench --help"));
         }
+        if *prompts <= 2 * families {
+            let what =
+                format!("`--prompts {prompts}` leaves no third prompt of {families} families to judge");
+            return Err(Error::usage(what).hint("raise `--prompts`"));
+        }
         match shared.iter().find(|shared| *shared >= length) {
             None => Ok(()),
             Some(shared) => {
@@ -247,5 +252,8 @@ pub(super) mod tests {
         let wrong = |workload: Workload| workload.check().unwrap_err().what;
         assert!(wrong(Workload { shared: vec![100, 300], ..workload() }).contains("`--shared 300`"));
         assert!(wrong(Workload { families: 0, ..workload() }).contains("`--families`"));
+        // Nothing would be judged, which would count as good.
+        assert!(wrong(Workload { prompts: 2, ..workload() }).contains("`--prompts 2`"));
+        assert!(wrong(Workload { families: 2, ..workload() }).contains("`--prompts 4`"));
     }
 }

@@ -8,6 +8,7 @@ use crate::bench::record::{BenchResult, Head, Plot};
 use crate::report::bars::{Bar, Bars};
 use crate::report::samples::{Samples, median_of};
 use crate::report::table::Table;
+use crate::serving::bench_model::BenchModel;
 use crate::serving::cases::BLOCK;
 use crate::serving::request_record::RequestRecord;
 use crate::serving::test_server::TestServer;
@@ -59,7 +60,7 @@ pub(in crate::bench) enum Part {
     Later,
 }
 
-/// Goal: the smallest part of the tokens computed for later requests that is the ideal's.
+/// Goal: the smallest part of the computed tokens that is the ideal's.
 const LEAST_OF_IDEAL: f64 = 0.9;
 
 impl Requests {
@@ -118,24 +119,38 @@ impl Prefixes {
 
     /// A server with a size of its own for snapshots may have to evict them: no goal is set for it.
     fn violations(&self) -> Vec<String> {
-        let Workload { length, families, kv_snapshots, .. } = &self.workload;
-        let cases = self.cases.iter().filter(|_| kv_snapshots.is_none());
+        let cases = self.cases.iter().filter(|_| self.workload.kv_snapshots.is_none());
         let all = cases.flat_map(|case| case.servers.iter().map(move |server| (case, server)));
-        let judge = |(case, server): (&Case, &CaseServer)| {
-            let computed = server.in_turn.computed_in(Part::Later, *families)?;
-            let ideal = (length - case.shared) as f64;
-            (server.name.is_ours() && ideal < LEAST_OF_IDEAL * computed).then(|| {
-                format!(
-                    "{} tokens of {length} shared, {}: {computed:.0} tokens computed for a prompt from the third one \
-                     on, of which the ideal, {ideal:.0}, is {}; expected {}",
-                    case.shared,
-                    server.name.name(),
-                    percent(ideal, computed),
-                    percent(LEAST_OF_IDEAL, 1.0),
-                )
-            })
+        let ours = all.filter(|(_, server)| server.name.is_ours());
+        ours.flat_map(|(case, server)| self.violations_of(case, server)).collect()
+    }
+
+    fn violations_of(&self, case: &Case, server: &CaseServer) -> Vec<String> {
+        let (length, name) = (self.workload.length, server.name.name());
+        let is_missed = |(_, computed, ideal): &(&str, f64, f64)| *ideal < LEAST_OF_IDEAL * computed;
+        let line = |(what, computed, ideal): (&str, f64, f64)| {
+            format!(
+                "{} tokens of {length} shared, {name}: {computed:.0} tokens computed for {what}, of which the ideal, \
+                 {ideal:.0}, is {}; expected {}",
+                case.shared,
+                percent(ideal, computed),
+                percent(LEAST_OF_IDEAL, 1.0),
+            )
         };
-        all.filter_map(judge).collect()
+        self.goals(case, server).into_iter().filter(is_missed).map(line).collect()
+    }
+
+    /// Returns the requests for which a goal is set, the number of tokens computed for them, and the ideal one. With a
+    /// recurrent state the second prompt of a family cannot find where the others will diverge from the first one.
+    fn goals(&self, case: &Case, server: &CaseServer) -> Vec<(&'static str, f64, f64)> {
+        let Workload { model, length, families, .. } = self.workload;
+        let ideal = (length - case.shared) as f64;
+        let computed = |part| server.in_turn.computed_in(part, families);
+        let later = computed(Part::Later).map(|computed| ("a prompt from the third one on", computed, ideal));
+        let second = computed(Part::Second).filter(|_| model != BenchModel::Hybrid);
+        let second = second.map(|computed| ("the second prompt", computed, ideal));
+        let (total, ideal) = (server.at_once.total() as f64, self.ideal_total(case.shared) as f64);
+        [later, second, Some(("all prompts, sent at once", total, ideal))].into_iter().flatten().collect()
     }
 
     /// Returns the tokens of all requests if each shared token is computed once.
@@ -364,6 +379,23 @@ pub(in crate::bench) mod tests {
         let expected = "200 tokens of 300 shared, paged: 300 tokens computed for a prompt from the third one on, of \
                         which the ideal, 100, is 33 %; expected 90 %";
         assert_eq!(failures, expected);
+    }
+
+    #[test]
+    fn requests_at_once_and_the_second_one_have_a_goal() {
+        let Prefixes { workload, test_servers, mut cases, .. } = example(108);
+        cases[0].servers[1].at_once = requests(&[300, 300, 300, 300]);
+        let failures = |model| {
+            let workload = Workload { model, ..workload.clone() };
+            Prefixes::judged(workload, test_servers.clone(), cases.clone()).failures().join("; ")
+        };
+        let at_once = "1200 tokens computed for all prompts, sent at once, of which the ideal, 600, is 50 %";
+        let second = "300 tokens computed for the second prompt, of which the ideal, 100, is 33 %";
+        assert!(failures(BenchModel::Hybrid).contains(at_once));
+        // It can only be found where a snapshot is.
+        assert!(
+            !failures(BenchModel::Hybrid).contains(second) && failures(BenchModel::Plain).contains(second)
+        );
     }
 
     #[test]
