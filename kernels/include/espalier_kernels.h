@@ -533,8 +533,9 @@ struct espalier_gdn {
 int32_t espalier_gdn_is_supported(const struct espalier_gdn * problem);
 
 /* Each of `threads` threads calls it with its index, without a barrier. Returns 1; or 0, on all threads and before
- * anything is written, if the sizes are not supported or a source is not a cell of the cache. The result depends
- * neither on the number of threads, nor on other sequences, nor on the number of tokens in a call. */
+ * anything is written, if the sizes are not supported or a source is not a cell of the cache, and on a thread that
+ * failed internally. No other code computes states in place, so ggml aborts then. The result depends neither on the
+ * number of threads, nor on other sequences, nor on the number of tokens in a call. */
 int32_t espalier_gdn_compute(const struct espalier_gdn * problem, uint32_t thread, uint32_t threads);
 
 /* The convolution before the recurrence, with its activation, for each channel:

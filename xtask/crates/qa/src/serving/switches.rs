@@ -11,6 +11,9 @@ pub const DISABLE: &str = "ESPALIER_DISABLE";
 /// A feature with identical output, enabled in comparisons to verify that.
 pub const FEATURE: &str = "gdn-flat-output";
 
+/// Computes the states of gated delta nets in their cache.
+pub const GDN_RECURRENCE: &str = "gdn-recurrence";
+
 /// Our CPU flash-attention kernel, which comes with a paged cache.
 pub const ATTENTION: &str = "attention";
 

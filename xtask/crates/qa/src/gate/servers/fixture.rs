@@ -14,6 +14,7 @@ use crate::serving::asking::pool_at_rest;
 use crate::serving::cases;
 use crate::serving::overload::tally::Tally;
 use crate::serving::reference::Reference;
+use crate::serving::switches;
 use crate::serving::verdict::Answer;
 
 /// Maximum slots of stock for concurrent requests: the context has capacity for the longest prompt of each.
@@ -25,6 +26,8 @@ pub struct Fixture<'a> {
     name: String,
     setup: Setup,
     arguments: Vec<String>,
+    /// Feature that is enabled in our servers.
+    feature: Option<&'static str>,
     reference: Reference,
     compared: &'a mut Compared,
 }
@@ -42,12 +45,20 @@ impl<'a> Fixture<'a> {
         let tolerance = gate.tolerance(&setup)?;
         let run = run_of(&gate.stock, &setup).args(ALONE).args(&arguments);
         let stock = Server::start(run, &gate.context.layout.log("gate-stock"))?;
-        Ok(Fixture { gate, name, setup, arguments, reference: Reference { stock, tolerance }, compared })
+        let reference = Reference { stock, tolerance };
+        Ok(Fixture { gate, name, setup, arguments, feature: None, reference, compared })
+    }
+
+    /// Enables a feature in each of our servers, if any.
+    #[must_use]
+    pub fn with_feature(self, feature: Option<&'static str>) -> Fixture<'a> {
+        Fixture { feature, ..self }
     }
 
     /// Starts one of our servers, with these additional arguments.
     pub fn ours(&self, arguments: &[&str]) -> Result<Server> {
         let run = run_of(&self.gate.ours, &self.setup).args(&self.arguments).args(arguments);
+        let run = self.feature.into_iter().fold(run, |run, feature| run.env(switches::ENABLE, feature));
         Server::start(run, &self.gate.log())
     }
 

@@ -115,6 +115,8 @@ enum Base {
     Window,
     /// Random weights; most layers have a recurrent state.
     Hybrid,
+    /// The same; our servers compute the states in their cache.
+    InPlace,
 }
 
 impl Base {
@@ -124,13 +126,26 @@ impl Base {
             Base::Random => Model::Random(Architecture::Qwen3),
             Base::Adapted => Model::Random(Architecture::Llama),
             Base::Window => Model::Random(Architecture::Gemma3),
-            Base::Hybrid => Model::Random(Architecture::Qwen35),
+            Base::Hybrid | Base::InPlace => Model::Random(Architecture::Qwen35),
         }
+    }
+
+    /// Name for reports.
+    fn name(self) -> String {
+        let feature = self.feature().map(|feature| format!(" with {feature}")).unwrap_or_default();
+        format!("{}{feature}", self.model().name())
+    }
+
+    /// The feature that is enabled in our servers.
+    fn feature(self) -> Option<&'static str> {
+        matches!(self, Base::InPlace).then_some(switches::GDN_RECURRENCE)
     }
 }
 
 /// One model of each kind of memory.
 const EVERY: &[Base] = &[Base::Trained, Base::Window, Base::Hybrid];
+/// As `EVERY`, the states also in place.
+const EVERY_STATE: &[Base] = &[Base::Trained, Base::Window, Base::Hybrid, Base::InPlace];
 /// As `EVERY`, all with random weights.
 const OVERLOADED: &[Base] = &[Base::Random, Base::Window, Base::Hybrid];
 
@@ -141,9 +156,9 @@ pub const CHECKS: &[Check] = &[
     Check { name: "prefill-budget", work: Work::Feature(&[Base::Trained], prefill::check) },
     Check { name: "fragmented-pool", work: Work::Feature(EVERY, pool::check_fragments) },
     Check { name: "eviction", work: Work::Feature(EVERY, pool::check_eviction) },
-    Check { name: "preemption", work: Work::Feature(EVERY, pool::check_preemption) },
+    Check { name: "preemption", work: Work::Feature(EVERY_STATE, pool::check_preemption) },
     Check { name: "preempted-prompt", work: Work::Feature(EVERY, pool::check_preempted_prompt) },
-    Check { name: "several-choices", work: Work::Feature(EVERY, choices::check) },
+    Check { name: "several-choices", work: Work::Feature(EVERY_STATE, choices::check) },
     Check { name: "slots-in-files", work: Work::Feature(EVERY, slots::check) },
     Check { name: "drafts", work: Work::Feature(&[Base::Trained], drafts::check) },
     Check { name: "end-of-context", work: Work::Feature(&[Base::Trained], limits::check) },
@@ -257,7 +272,7 @@ impl ServerGate<'_> {
     ) -> Result<()> {
         let is_chosen = |(at, base): &(usize, &Base)| *at == 0 || self.wants(base.model());
         for (at, base) in bases.iter().enumerate().filter(is_chosen) {
-            let name = if at == 0 { name.to_string() } else { format!("{name}, {}", base.model().name()) };
+            let name = if at == 0 { name.to_string() } else { format!("{name}, {}", base.name()) };
             let opened = self.open(&name, *base, compared);
             let ended = opened.and_then(|mut fixture| look(&mut fixture));
             compared.go_on(&name, ended)?;
@@ -276,7 +291,8 @@ impl ServerGate<'_> {
             }
             _ => Vec::new(),
         };
-        Fixture::open(self, name.to_string(), setup, arguments, compared)
+        let fixture = Fixture::open(self, name.to_string(), setup, arguments, compared)?;
+        Ok(fixture.with_feature(base.feature()))
     }
 
     fn start(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Server> {

@@ -8,7 +8,7 @@ use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
 use super::asking::{ask, plain, post};
-use super::fixture::{Drafting, PromiseFixture};
+use super::fixture::{Drafting, IN_PLACE, PLAIN, PromiseFixture};
 use super::tenants::MOMENT;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::Pool;
@@ -25,15 +25,16 @@ pub fn after_a_hit(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     const ARGUMENTS: [&str; 11] =
         ["-np", "1", "-c", "4096", "-b", "64", "-ub", "64", "--kv-paged", "-lv", "5"];
     let tokens = cases::numbered_prompt(1, BLOCKS * BLOCK + 17);
-    for drafting in Drafting::ALL {
-        let what = format!("{drafting:?}");
-        let cold = fixture.serve_drafting(drafting, &ARGUMENTS)?;
+    let in_place = [(Drafting::PREDICTING, IN_PLACE)];
+    for (drafting, variables) in Drafting::ALL.map(|drafting| (drafting, PLAIN)).into_iter().chain(in_place) {
+        let what = format!("{drafting:?} {variables:?}");
+        let cold = fixture.serve_drafting_with(drafting, &ARGUMENTS, variables)?;
         let expected = ask(&cold, &plain(&tokens, ANSWER))?;
         let candidates = candidates(&cold, 0)?;
         fixture.must_have_found(&format!("{what}, cold"), &expected, 0);
         fixture.must(!candidates.is_empty(), || format!("{what} drafted nothing"));
         drop(cold);
-        let warm = fixture.serve_drafting(drafting, &ARGUMENTS)?;
+        let warm = fixture.serve_drafting_with(drafting, &ARGUMENTS, variables)?;
         // An answer of one token needs no drafts.
         ask(&warm, &plain(&tokens, 1))?;
         let answer = ask(&warm, &plain(&tokens, ANSWER))?;

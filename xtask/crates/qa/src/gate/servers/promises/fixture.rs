@@ -10,7 +10,9 @@ use espalier_core::error::Result;
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::machine::{disk, ours};
 use espalier_core::sys::net::server::{Server, help_of};
-use espalier_modelgen::{AdapterSpec, Architecture, DraftKind, DraftSpec, ModelSpec, VisionSpec, WeightType};
+use espalier_modelgen::{
+    AdapterSpec, Architecture, DraftKind, DraftSpec, ModelSpec, SlidingWindow, VisionSpec, WeightType,
+};
 use serde_json::Value;
 
 use super::Checked;
@@ -52,6 +54,10 @@ pub enum Model {
     Seeing,
     /// Random weights; half of the layers have a sliding window.
     Windowed,
+    /// The same with a window of more than two blocks, which does not end where a block ends.
+    WidelyWindowed,
+    /// Random weights of another architecture, one of [`OTHER_ARCHITECTURES`].
+    Small(Architecture),
     /// Random weights; most layers have a recurrent state, so blocks are shared where a snapshot of it exists.
     Recurrent,
     /// The same with an adapter whose product overflows at scale 1000.
@@ -63,6 +69,26 @@ pub enum Model {
     /// Random weights; most layers have a recurrent state, and a block of its own predicts the token after the next.
     Predicting,
 }
+
+/// Architectures that only [`Model::Small`] has: other states, windows with attention sinks, latent attention, experts.
+pub const OTHER_ARCHITECTURES: [Architecture; 7] = [
+    Architecture::GptOss,
+    Architecture::Lfm2,
+    Architecture::GraniteHybrid,
+    Architecture::Jamba,
+    Architecture::DeepSeek2,
+    Architecture::Qwen2Vl,
+    Architecture::Qwen3Next,
+];
+
+/// Environment variables of a server.
+pub type Variables = &'static [(&'static str, &'static str)];
+
+/// Features are off.
+pub const PLAIN: Variables = &[];
+
+/// The states of gated delta nets are computed in their cache.
+pub const IN_PLACE: Variables = &[(switches::ENABLE, switches::GDN_RECURRENCE)];
 
 /// A draft model with random weights that reads hidden states of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +107,11 @@ impl Drafting {
         Drafting { model: Model::Random, kind: "draft-eagle3", file: Some("eagle3.gguf") },
         Drafting { model: Model::Recurrent, kind: "draft-eagle3", file: Some("recurrent-eagle3.gguf") },
         Drafting { model: Model::Random, kind: "draft-dflash", file: Some("dflash.gguf") },
-        Drafting { model: Model::Predicting, kind: "draft-mtp", file: None },
+        Drafting::PREDICTING,
     ];
+
+    /// One that is a part of its target, which has a recurrent state.
+    pub const PREDICTING: Drafting = Drafting { model: Model::Predicting, kind: "draft-mtp", file: None };
 
     /// One with an encoder for images, which the draft model cannot follow.
     pub const SEEING: Drafting =
@@ -116,11 +145,22 @@ impl<'a> PromiseFixture<'a> {
         {
             models::write(&fixture.file(file), &ModelSpec::small(architecture, WeightType::F16))?;
         }
+        fixture.write_others()?;
         models::write_vision(&fixture.file("vision.gguf"), &VisionSpec::small(model.n_embd))?;
         fixture.write_adapters()?;
         fixture.write_seeing()?;
         fixture.write_drafting(&model)?;
         Ok(fixture)
+    }
+
+    fn write_others(&self) -> Result<()> {
+        let windowed = ModelSpec::small(Architecture::Gemma3, WeightType::F16);
+        let sliding_window = SlidingWindow { tokens: 150, ..windowed.sliding_window.clone() };
+        models::write(&self.file("widely-windowed.gguf"), &ModelSpec { sliding_window, ..windowed })?;
+        OTHER_ARCHITECTURES.into_iter().try_for_each(|architecture| {
+            let spec = ModelSpec::small(architecture, WeightType::F16);
+            models::write(&self.file(&format!("{}.gguf", architecture.name())), &spec)
+        })
     }
 
     /// Writes the models whose images have two dimensions, and their encoder.
@@ -265,6 +305,8 @@ impl<'a> PromiseFixture<'a> {
             Model::OtherBase => plain("other-base.gguf"),
             Model::OddHeads => plain("odd-heads.gguf"),
             Model::Windowed => plain("windowed.gguf"),
+            Model::WidelyWindowed => plain("widely-windowed.gguf"),
+            Model::Small(architecture) => plain(&format!("{}.gguf", architecture.name())),
             Model::Recurrent => plain("recurrent.gguf"),
             Model::Adapted => adapted("model.gguf", file("adapter.gguf")),
             Model::AdaptedTwice => {
