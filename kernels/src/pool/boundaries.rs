@@ -304,6 +304,10 @@ impl Pool {
         if (1..=last).contains(&system) {
             stops.add(system, Reason::SystemPrompt);
         }
+        // Another question about the same images begins there. An image is computed on its own: this costs no batch.
+        let behind_extras =
+            request.boundaries_behind_extras().filter(|blocks| (1..=last).contains(blocks)).last();
+        behind_extras.into_iter().for_each(|blocks| stops.add(blocks, Reason::Branch));
         // One block after a snapshot, another one would save one block.
         let is_near = |blocks: usize| self.snapshot_at(request, blocks - 1).is_some();
         for blocks in (1..=last).filter(|blocks| self.is_branch(request, *blocks) && !is_near(*blocks)) {

@@ -160,6 +160,12 @@ impl Request {
         same
     }
 
+    /// Returns the boundaries behind extras, in order, as the number of blocks before them: where a block was closed.
+    pub fn boundaries_behind_extras(&self) -> impl Iterator<Item = usize> {
+        let blocks = self.keys.extra_ends().map(move |end| (end, self.layout.complete_blocks(end)));
+        blocks.filter(move |(end, blocks)| self.layout.first_token(*blocks) == *end).map(|(_, blocks)| blocks)
+    }
+
     /// Returns whether the boundary after this number of blocks lies inside of an extra, such as an image.
     pub fn cuts_extra(&self, blocks: usize) -> bool {
         let tokens = self.layout.first_token(blocks);

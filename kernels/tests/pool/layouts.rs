@@ -86,6 +86,20 @@ fn a_state_can_be_saved_behind_an_image() {
     assert_eq!(pool.next_stop(2, 0).map(|stop| stop.tokens), Some(25));
 }
 
+/// Another question about the same images is likely to begin there, so the first one saves the state.
+#[test]
+fn behind_the_last_image_is_a_stop() {
+    let mut pool = closing(options_with_states(20, 4));
+    let keys = with_extras(&[(2, 10, "a"), (20, 15, "b")]);
+    begin(&mut pool, 0, &tokens(1, 45), keys.clone());
+    let stop = pool.next_stop(0, 0).expect("there is a stop");
+    assert_eq!((stop.tokens, stop.reason), (35, Reason::Branch));
+    assert_eq!(pool.next_stop(0, 35), None);
+    // Not behind an image with which the prompt ends: a token has to be computed.
+    begin(&mut pool, 1, &tokens(1, 35), keys);
+    assert_eq!(pool.next_stop(1, 0).map(|stop| stop.tokens), Some(12));
+}
+
 #[test]
 fn further_choices_have_the_layout_of_the_first_one() {
     let mut pool = closing(options(20));
