@@ -116,8 +116,8 @@ impl Pool {
 
     /// Returns another sequence that computes a block of the request's prompt: the first one that is not cached, or a
     /// cached one behind the first `matchable` blocks, which the request can match now. In a pool with a state or
-    /// windows, cells alone cannot be matched: a sequence that computes them again adds the state or window. `None` also
-    /// if the request could match nothing once the block is computed.
+    /// windows, cells alone cannot be matched: a sequence that computes them again adds the state or window. `None`
+    /// also if the request could match nothing once the block is computed.
     pub(super) fn find_in_flight(
         &self,
         sequence: SequenceId,
@@ -170,8 +170,8 @@ impl Pool {
 
     /// Begins a snapshot of the sequence's state after `tokens`, the first ones of its prompt and output, whose blocks
     /// were passed to [`Pool::cache`]. The caller frees the evicted snapshots, saves the state and calls
-    /// [`Pool::end_snapshot`]. A tail replaces the tail before it in the same answer, unless that one was hit. A snapshot
-    /// that a waiting request can match is evicted only for another one that is awaited.
+    /// [`Pool::end_snapshot`]. A tail replaces the tail before it in the same answer, unless that one was hit. A
+    /// snapshot that a waiting request can match is evicted only for another one that is awaited.
     pub fn begin_snapshot(
         &mut self,
         sequence: i32,
@@ -376,8 +376,8 @@ impl Stops<'_> {
         }
     }
 
-    /// Removes stops at branches, and then of waiting requests, if these are more than the budget has memory for: a later
-    /// snapshot of the same prompt would evict them. The last ones stay, which save most.
+    /// Removes stops at branches, and then of waiting requests, if these are more than the budget has memory for: a
+    /// later snapshot of the same prompt would evict them. The last ones stay, which save most.
     fn keep_last_shared(&mut self, most: usize) {
         let is_shared = |reason: &Reason| matches!(reason, Reason::Awaited | Reason::Branch);
         let shared = self.reasons.iter().filter(|(_, reason)| is_shared(reason));

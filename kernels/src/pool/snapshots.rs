@@ -6,10 +6,10 @@
 //! The order of eviction is a segmented LRU. A new snapshot is on probation; its first hit protects it. Protected
 //! snapshots are evicted last, but take at most 4/5 of the budget: beyond that, the one whose last hit is the oldest
 //! goes back to probation, and so does one without a hit while four times as many were used as there are. So a run of
-//! prompts that are never used again does not evict what is used, and what was used once does not stay for ever, also if
-//! nothing is hit any more. Snapshots that cannot be matched because their cells are gone are removed with the next one
-//! that is taken: each keeps the contents of a whole prompt alive, which the budget does not count. So there are about as
-//! many contents as the pool has blocks.
+//! prompts that are never used again does not evict what is used, and what was used once does not stay for ever, also
+//! if nothing is hit any more. Snapshots that cannot be matched because their cells are gone are removed with the next
+//! one that is taken: each keeps the contents of a whole prompt alive, which the budget does not count. So there are
+//! about as many contents as the pool has blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -244,9 +244,9 @@ impl Snapshots {
         })
     }
 
-    /// Returns the snapshots to remove for a new one: the one that it replaces, all for whose content `can_be_matched` is
-    /// false, and as many others as necessary, in the order of eviction. `None`: there are not enough that are not in
-    /// use.
+    /// Returns the snapshots to remove for a new one: the one that it replaces, all for whose content `can_be_matched`
+    /// is false, and as many others as necessary, in the order of eviction. `None`: there are not enough that are not
+    /// in use.
     pub fn find_victims(
         &self,
         demand: &Demand,
@@ -279,8 +279,8 @@ impl Snapshots {
         self.order.values().copied().filter(move |id| Some(*id) != demand.replaced && is_free(id))
     }
 
-    /// Returns whether the snapshot may be evicted for one with this reason: what is taken at an interval is a guess, and
-    /// evicts only other guesses.
+    /// Returns whether the snapshot may be evicted for one with this reason: what is taken at an interval is a guess,
+    /// and evicts only other guesses.
     fn is_worth_less(&self, id: SnapshotId, reason: Reason) -> bool {
         let segment = self.all.get(&id).map(|snapshot| snapshot.place.0);
         reason != Reason::Interval || segment == Some(Segment::Interval)
@@ -300,8 +300,8 @@ impl Snapshots {
         id
     }
 
-    /// Ends the protection of snapshots that were not hit for long: without this, snapshots of prompts that are no longer
-    /// sent would leave the others a fifth of the budget for ever.
+    /// Ends the protection of snapshots that were not hit for long: without this, snapshots of prompts that are no
+    /// longer sent would leave the others a fifth of the budget for ever.
     fn release_unused(&mut self) {
         // With the one that is taken now.
         let patience = PATIENCE * (self.all.len() as u64 + 1);

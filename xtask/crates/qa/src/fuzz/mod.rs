@@ -100,8 +100,8 @@ fn program_or_packaged(context: &Context, program: Option<&PathBuf>) -> Result<P
     Ok(program)
 }
 
-/// Runs the rounds of these seeds with this program, for the gate. Returns the findings, one line each, and what none of
-/// the rounds has tested although it should.
+/// Runs the rounds of these seeds with this program, for the gate. Returns the findings, one line each, and what none
+/// of the rounds has tested although it should.
 pub fn find_with_seeds(context: &Context, program: PathBuf, seeds: &[u64]) -> Result<Vec<String>> {
     let report = play_seeds(context, program, GATE_PATIENCE, None, seeds.iter().copied())?;
     Ok([report.lines(), report.unreached()].concat())

@@ -298,8 +298,8 @@ fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
 
 /// Seeds of short fuzz rounds: tenants with a sliding window; retained slots, drafts from hidden states, choices and
 /// boundaries with recurrent states; streams, slot files, resumable streams and drafts for an owner after others with
-/// full attention, of the trained model; and a cache that cannot be paged. Of the states, two rounds have memory for one
-/// snapshot, one for three, and one for as many as are useful.
+/// full attention, of the trained model; and a cache that cannot be paged. Of the states, two rounds have memory for
+/// one snapshot, one for three, and one for as many as are useful.
 const SEEDS: [u64; 10] = [17, 50, 213, 151, 120, 9, 12, 13, 14, 15];
 
 /// Compares the servers' answers on one core, while attention (if wanted) and the fuzzer of servers keep another busy:

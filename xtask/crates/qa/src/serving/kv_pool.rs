@@ -95,8 +95,8 @@ impl Pool {
     }
 }
 
-/// Checks that a server which was started with `--kv-paged` pages its cache. One that runs unpaged could reach the goals
-/// and keep the guarantees of a paged cache, and nothing would be learned.
+/// Checks that a server which was started with `--kv-paged` pages its cache. One that runs unpaged could reach the
+/// goals and keep the guarantees of a paged cache, and nothing would be learned.
 ///
 /// # Errors
 ///

@@ -134,8 +134,8 @@ impl ModelKind {
         matches!(self, ModelKind::Lfm2Window | ModelKind::Mamba2) || self.state_kib().is_some()
     }
 
-    /// Size of the states of a sequence in KiB, rounded up, if snapshots of them are taken: those of convolutions and of
-    /// recurrences in all layers.
+    /// Size of the states of a sequence in KiB, rounded up, if snapshots of them are taken: those of convolutions and
+    /// of recurrences in all layers.
     pub fn state_kib(self) -> Option<u64> {
         match self {
             ModelKind::Qwen35 => Some(420),

@@ -369,9 +369,9 @@ impl ServerPlan {
         self
     }
 
-    /// Whether clients can use another model. Adapters are for one model, and encoders for some; the trained model drafts
-    /// for itself, and draft models that read hidden states are for one model; the bounds on times and drafts were
-    /// observed with the trained one. Requests to an unpaged server differ if the model has more than a KV cache.
+    /// Whether clients can use another model. Adapters are for one model, and encoders for some; the trained model
+    /// drafts for itself, and draft models that read hidden states are for one model; the bounds on times and drafts
+    /// were observed with the trained one. Requests to an unpaged server differ if the model has more than a KV cache.
     pub fn allows(&self, model: ModelKind) -> bool {
         match self.theme {
             Theme::Adapters => model == ModelKind::Llama,
@@ -396,8 +396,8 @@ impl ServerPlan {
         self
     }
 
-    /// Returns the same plan with the model and the drafts that a round suggests: `pass` counts how often all themes have
-    /// come before the theme with this index. `chosen`: this model instead, if the theme allows it.
+    /// Returns the same plan with the model and the drafts that a round suggests: `pass` counts how often all themes
+    /// have come before the theme with this index. `chosen`: this model instead, if the theme allows it.
     #[must_use]
     pub fn with_suggested(self, pass: usize, index: usize, chosen: Option<ModelKind>) -> ServerPlan {
         let hidden =

@@ -105,8 +105,8 @@ fn drafts_by_sequence(candidates: &[Candidate]) -> BTreeMap<u32, Vec<&str>> {
 /// Number of choices of a request.
 const CHOICES: usize = 3;
 
-/// Each choice continues the drafts of the prompt that they share: equal choices have equal drafts. Their texts would be
-/// equal without that, and without any draft.
+/// Each choice continues the drafts of the prompt that they share: equal choices have equal drafts. Their texts would
+/// be equal without that, and without any draft.
 pub fn of_choices(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for drafting in Drafting::ALL {
         let server =

@@ -110,8 +110,8 @@ const QUESTION: usize = 20;
 const MOST_COMPUTED: u64 = 64;
 
 /// Another question about the same image does not compute it again: its tokens are found in the cache, and its encoder
-/// is not run. With a recurrent state the first question saves the state behind the image. Answers are those of a server
-/// without a cache.
+/// is not run. With a recurrent state the first question saves the state behind the image. Answers are those of a
+/// server without a cache.
 pub fn image_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     const EXACT: [&str; 2] = ["-fa", "off"];
     for model in [Model::Seeing, Model::SeeingInPlace, Model::SeeingRecurrent] {

@@ -39,8 +39,8 @@ fn snapshots(server: &Server) -> Result<Value> {
         .ok_or_else(|| Error::no(format!("/props has no kv_snapshots: {props}")))
 }
 
-/// Every kind of memory that is paged, with each kind of state. Models with gated delta nets come twice, the second time
-/// with their states in place.
+/// Every kind of memory that is paged, with each kind of state. Models with gated delta nets come twice, the second
+/// time with their states in place.
 const MODELS: [(Model, Variables); 14] = [
     (Model::Trained, PLAIN),
     (Model::Random, PLAIN),
