@@ -237,10 +237,10 @@ struct espalier_pool_blocks {
 int32_t espalier_pool_match_prefix_groups(struct espalier_pool * pool, int32_t sequence, uint64_t tokens,
                                           struct espalier_pool_blocks * blocks, uint32_t * snapshot);
 
-/* Reports that a sequence has restored the snapshot that espalier_pool_match_prefix returned (1), or could not (0):
- * then the snapshot is removed, and the caller frees its bytes and removes everything from the sequence. INVALID: no
- * sequence is restoring it. */
-int32_t espalier_pool_restored(struct espalier_pool * pool, uint32_t snapshot, int32_t is_restored);
+/* Reports that the sequence has restored the snapshot that espalier_pool_match_prefix returned for it (1), or could not
+ * (0): then the snapshot is removed, and the caller frees its bytes and removes everything from the sequence. INVALID:
+ * the sequence is not restoring it. */
+int32_t espalier_pool_restored(struct espalier_pool * pool, int32_t sequence, uint32_t snapshot, int32_t is_restored);
 
 /* Caches each block of the sequence that is full and not cached yet; the KV of the first token_count of `tokens`
  * (prompt, then accepted output) must be in the sequence's cells. `blocks` (space for `capacity`) gets the first cells

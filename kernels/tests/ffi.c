@@ -73,8 +73,8 @@ static void print_pool_refusals(void) {
            (int) espalier_pool_match_prefix(pool, 0, 12, numbers, 3, &count, NULL));
     printf("pool.match_without_request %d\n",
            (int) espalier_pool_match_prefix(pool, 0, 12, numbers, 3, &count, &snapshot));
-    printf("pool.null_restored %d\n", (int) espalier_pool_restored(NULL, 1, 1));
-    printf("pool.restored_unknown %d\n", (int) espalier_pool_restored(pool, 1, 1));
+    printf("pool.null_restored %d\n", (int) espalier_pool_restored(NULL, 1, 1, 1));
+    printf("pool.restored_unknown %d\n", (int) espalier_pool_restored(pool, 1, 1, 1));
     printf("pool.null_next_stop %d\n", (int) espalier_pool_next_stop(NULL, 0, 0, &stop));
     printf("pool.next_stop_null %d\n", (int) espalier_pool_next_stop(pool, 0, 0, NULL));
     printf("pool.null_snapshot_begin %d\n",
@@ -233,7 +233,7 @@ static uint32_t print_snapshot(const char * name, struct espalier_pool * pool, c
     uint32_t evicted[2] = { 77, 77 }, snapshot = 77;
     size_t count = 0, i;
     printf("%s %d", name,
-           (int) espalier_pool_snapshot_begin(pool, 0, tokens, token_count, 100, ESPALIER_POOL_REASON_BRANCH, &snapshot,
+           (int) espalier_pool_snapshot_begin(pool, 0, tokens, token_count, 100, ESPALIER_POOL_REASON_AWAITED, &snapshot,
                                               evicted, capacity, &count));
     printf(" id %u evicted", (unsigned) snapshot);
     for (i = 0; i < count; i++) {
@@ -284,7 +284,8 @@ static void print_snapshot_calls(void) {
     printf("snapshot.end_second %d\n", (int) espalier_pool_snapshot_end(pool, snapshot, 1));
     print_match("snapshot.match_1", pool, 1);
     print_snapshot_statistics("snapshot.statistics", pool);
-    printf("snapshot.restored %d\n", (int) espalier_pool_restored(pool, snapshot, 1));
+    printf("snapshot.restored_by_another %d\n", (int) espalier_pool_restored(pool, 0, snapshot, 1));
+    printf("snapshot.restored %d\n", (int) espalier_pool_restored(pool, 1, snapshot, 1));
     print_snapshot_statistics("snapshot.statistics_restored", pool);
     espalier_pool_clear(pool);
     print_snapshot_statistics("snapshot.statistics_cleared", pool);

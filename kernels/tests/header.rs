@@ -183,6 +183,7 @@ fn the_pool_keeps_snapshots_in_their_budget() {
         ("match_1", "0 0 4"),
         ("match_1_snapshot", "2"),
         ("statistics", "0 1 100 0 1 1"),
+        ("restored_by_another", "3"),
         ("restored", "0"),
         ("statistics_restored", "0 1 100 1 1 1"),
         ("statistics_cleared", "0 0 0 1 1 1"),

@@ -106,11 +106,12 @@ pub unsafe extern "C" fn espalier_pool_snapshot_end(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_restored(
     pool: *mut SharedPool,
+    sequence: i32,
     snapshot: u32,
     is_restored: i32,
 ) -> i32 {
     let answer = |_: &SharedPool, pool: &mut Pool| {
-        Ok(pool.restored(SnapshotId(snapshot), is_restored != 0).map(|()| PoolStatus::Ok)?)
+        Ok(pool.restored(sequence, SnapshotId(snapshot), is_restored != 0).map(|()| PoolStatus::Ok)?)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }

@@ -146,13 +146,21 @@ impl Pool {
         before.into_iter().for_each(|before| self.snapshots.unpin(before));
     }
 
-    /// Records that a sequence has restored the snapshot of [`Pool::match_up_to`]. If it could not, the snapshot
-    /// is removed, and the caller frees its bytes, removes everything from the sequence and computes the prompt.
+    /// Records that a sequence has restored the snapshot of [`Pool::match_up_to`]. If it could not, the snapshot is
+    /// removed, and the caller frees its bytes, removes everything from the sequence and computes the prompt. So does the
+    /// caller of another sequence that was going to restore it.
     ///
-    /// [`Refusal::Invalid`]: no sequence is restoring it.
-    pub fn restored(&mut self, snapshot: SnapshotId, is_restored: bool) -> Result<(), Refusal> {
-        let mut requests = self.requests.iter_mut().flatten();
-        let request = requests.find(|request| request.restoring == Some(snapshot)).ok_or(Refusal::Invalid)?;
+    /// [`Refusal::Invalid`]: the sequence is not restoring it.
+    pub fn restored(
+        &mut self,
+        sequence: i32,
+        snapshot: SnapshotId,
+        is_restored: bool,
+    ) -> Result<(), Refusal> {
+        let sequence = self.sequence(sequence)?;
+        let request = self.requests[sequence.0 as usize].as_mut();
+        let request =
+            request.filter(|request| request.restoring == Some(snapshot)).ok_or(Refusal::Invalid)?;
         request.restoring = None;
         self.snapshots.unpin(snapshot);
         match is_restored {

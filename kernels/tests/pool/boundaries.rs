@@ -34,7 +34,7 @@ fn cells_are_matched_only_with_a_snapshot() {
     let prefix_match = match_prefix(&mut pool, 1);
     assert_eq!((numbers(&prefix_match.blocks), prefix_match.snapshot), (vec![1, 2], Some(snapshot)));
     // Nothing more is matched, so there is nothing to restore either.
-    assert_eq!(pool.restored(snapshot, true), Ok(()));
+    assert_eq!(pool.restored(1, snapshot, true), Ok(()));
     let prefix_match = match_prefix(&mut pool, 1);
     assert_eq!((prefix_match.blocks, prefix_match.snapshot), (vec![], None));
 }

@@ -208,10 +208,8 @@ impl Model {
 
     fn restore(&mut self, sequence: i32, is_restored: bool) -> Result<(), Refusal> {
         let Some(snapshot) = self.readers[sequence as usize].restoring else { return Ok(()) };
-        // If several are restoring it, the pool cannot tell which of them reports it: it is the first.
-        let first = self.readers.iter_mut().find(|reader| reader.restoring == Some(snapshot));
-        first.expect("there is at least this one").restoring = None;
-        self.pool.restored(snapshot, is_restored)?;
+        self.pool.restored(sequence, snapshot, is_restored)?;
+        self.reader(sequence).restoring = None;
         if !is_restored {
             self.states.remove(&snapshot);
         }

@@ -327,13 +327,13 @@ fn a_snapshot_is_pinned_until_it_is_restored() {
         begin(&mut pool, sequence, &prompt[..17], RequestKeys::default());
         assert_eq!(match_prefix(&mut pool, sequence).snapshot, Some(snapshot));
     }
-    for pins in [2, 1] {
+    for (sequence, pins) in [(1, 2), (2, 1)] {
         assert_eq!(pool.snapshots().pins(snapshot), pins);
         let refused = pool.begin_snapshot(0, &prompt[..32], SNAPSHOT_BYTES, Reason::Branch);
         assert_eq!(refused, Err(NoSnapshot::Short));
-        assert_eq!(pool.restored(snapshot, true), Ok(()));
+        assert_eq!(pool.restored(sequence, snapshot, true), Ok(()));
+        assert_eq!(pool.restored(sequence, snapshot, true), Err(Refusal::Invalid));
     }
-    assert_eq!(pool.restored(snapshot, true), Err(Refusal::Invalid));
     assert_eq!(pool.statistics().snapshot_hits, 2);
     assert_eq!(save(&mut pool, 0, &prompt[..32], Reason::Branch).1, [snapshot]);
     assert_eq!(pool.statistics().evicted_snapshots, 1);
@@ -365,7 +365,7 @@ fn a_request_that_ends_does_not_pin() {
     assert_eq!(match_prefix(&mut pool, 1).snapshot, Some(snapshot));
     finish(&mut pool, 1);
     assert_eq!(pool.snapshots().pins(snapshot), 0);
-    assert_eq!(pool.restored(snapshot, true), Err(Refusal::Invalid));
+    assert_eq!(pool.restored(1, snapshot, true), Err(Refusal::Invalid));
     // Nor does one that is matched again: it has one pin.
     begin(&mut pool, 1, &prompt, RequestKeys::default());
     assert_eq!(match_prefix(&mut pool, 1).snapshot, Some(snapshot));
@@ -383,10 +383,13 @@ fn a_snapshot_that_could_not_be_restored_is_removed() {
         begin(&mut pool, sequence, &prompt, RequestKeys::default());
         assert_eq!(match_prefix(&mut pool, sequence).snapshot, Some(snapshot));
     }
-    for _ in 1..3 {
-        assert_eq!(pool.restored(snapshot, false), Ok(()));
+    // The second one fails first, and the first one is still restoring it.
+    for sequence in [2, 1] {
+        assert_eq!(pool.restored(sequence, snapshot, false), Ok(()));
+        assert_eq!(pool.restored(sequence, snapshot, false), Err(Refusal::Invalid));
         assert_eq!((pool.statistics().snapshots, pool.statistics().snapshot_hits), (0, 0));
     }
+    assert_eq!([-1, 8].map(|sequence| pool.restored(sequence, snapshot, true)), [Err(Refusal::Invalid); 2]);
     for sequence in 1..3 {
         assert_eq!(pool.remove(sequence, 0, -1), Ok(()));
         assert_eq!(match_prefix(&mut pool, sequence).blocks, []);

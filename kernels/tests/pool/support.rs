@@ -58,7 +58,7 @@ pub fn match_and_restore(pool: &mut Pool, sequence: i32) -> usize {
     let prefix_match = match_prefix(pool, sequence);
     assert_eq!(prefix_match.snapshot.is_some(), !prefix_match.blocks.is_empty());
     if let Some(snapshot) = prefix_match.snapshot {
-        assert_eq!(pool.restored(snapshot, true), Ok(()));
+        assert_eq!(pool.restored(sequence, snapshot, true), Ok(()));
     }
     prefix_match.blocks.len()
 }

@@ -350,7 +350,7 @@ impl SimulatedServer {
         assert_eq!(prefix_match.snapshot.is_some(), self.has_state && tokens > 0);
         if let Some(snapshot) = prefix_match.snapshot {
             assert_eq!(self.states[&snapshot], run.text[..tokens], "{snapshot:?} is of something else");
-            assert_eq!(self.pool.restored(snapshot, true), Ok(()));
+            assert_eq!(self.pool.restored(slot as i32, snapshot, true), Ok(()));
         }
         self.found += tokens;
         self.remove_from(slot, tokens);

@@ -337,7 +337,7 @@ private:
 bool espalier_kv::restore(llama_seq_id seq_id, uint32_t snapshot, llama_pos last) {
     const espalier_stopwatch stopwatch(counts->microseconds);
     const bool is_restored = snapshots.put(snapshot, seq_id, last);
-    functions.restored(pool.get(), snapshot, is_restored);
+    functions.restored(pool.get(), seq_id, snapshot, is_restored);
     if (is_restored) {
         return true;
     }
