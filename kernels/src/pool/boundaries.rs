@@ -343,7 +343,8 @@ impl Pool {
             requests.filter_map(|(_, other)| other.as_ref()).filter(|other| !other.has_begun_to_compute);
         waiting.filter_map(move |other| {
             let common = request.common_blocks(other).min(request.full_blocks()).min(other.last_boundary());
-            (common > other.matched).then_some(common)
+            // Inside of an image, it is the last boundary before that.
+            (other.matched + 1..=common).rev().find(|blocks| !request.cuts_extra(*blocks))
         })
     }
 

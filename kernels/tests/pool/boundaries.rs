@@ -342,6 +342,17 @@ fn a_boundary_is_never_inside_of_an_image() {
     save(&mut pool, 0, &prompt[..64], Reason::PromptEnd);
 }
 
+#[test]
+fn a_request_that_waits_for_a_prompt_that_ends_with_an_image_is_awaited_before_it() {
+    let mut pool = pool_with_states(20, 8);
+    let prompt = tokens(1, 70);
+    let keys = with_extras(&[(40, 30, "image")]);
+    (0..2).for_each(|sequence| begin(&mut pool, sequence, &prompt, keys.clone()));
+    assert_eq!(match_prefix(&mut pool, 0).next, Next::Compute);
+    assert_eq!(match_prefix(&mut pool, 1).next, Next::Wait);
+    assert_eq!(stops(&pool, 0), [(2, Reason::Awaited)]);
+}
+
 /// Prompts of one tenant do not change the stops of another one.
 #[test]
 fn another_salt_adds_no_stop() {
