@@ -465,9 +465,16 @@ fn refuse_windows(pool: &Pool) -> Result<(), PoolStatus> {
 ///
 /// `blocks` is null or points to a `struct espalier_pool_blocks` for each group.
 unsafe fn check_groups(blocks: *const PoolBlocks) -> Result<(), PoolStatus> {
-    // SAFETY: per this function's contract `blocks` is null or points to that many structs.
-    let blocks = unsafe { slice(blocks, Group::ALL.len())? };
-    blocks.iter().try_for_each(|blocks| check_output(blocks.first_cells, blocks.capacity))
+    check_output(blocks.cast_mut(), Group::ALL.len())?;
+    Group::ALL.into_iter().try_for_each(|group| {
+        // SAFETY: `blocks` is not null, so per this function's contract it points to a struct for each group. The
+        // caller need not have initialised `count`, so there is no reference to the struct.
+        let (first_cells, capacity) = unsafe {
+            let blocks = blocks.add(group as usize);
+            ((*blocks).first_cells, (*blocks).capacity)
+        };
+        check_output(first_cells, capacity)
+    })
 }
 
 /// # Safety
@@ -503,15 +510,11 @@ unsafe fn copied_extra(extra: &PoolExtra) -> Result<Extra, PoolStatus> {
 unsafe fn write_groups(shared: &SharedPool, found: &Groups<Vec<BlockId>>, output: *mut PoolBlocks) {
     for group in Group::ALL {
         // SAFETY: per this function's contract `output` points to a struct for each group, and its pointer has the
-        // space that is written.
+        // space that is written. There is no reference to the struct, whose `count` need not be initialised.
         unsafe {
-            let blocks = &mut *output.add(group as usize);
-            write_blocks(
-                &shared.first_cells(&found[group]),
-                blocks.first_cells,
-                blocks.capacity,
-                &mut blocks.count,
-            );
+            let blocks = output.add(group as usize);
+            let first_cells = shared.first_cells(&found[group]);
+            write_blocks(&first_cells, (*blocks).first_cells, (*blocks).capacity, &raw mut (*blocks).count);
         }
     }
 }

@@ -110,3 +110,40 @@ fn use_for_a_while(shared: &SharedPool, sequence: i32) {
         }
     }
 }
+
+/// Under Miri a reference to such a struct is an error.
+#[test]
+fn the_count_of_blocks_need_not_be_initialised() {
+    let pool = pool();
+    let mut cells = [77; 8];
+    let mut blocks = [const { std::mem::MaybeUninit::<PoolBlocks>::uninit() }; 2];
+    let mut snapshot = 77;
+    let tokens = [1, 2, 3, 4, 5];
+    let request = PoolRequest {
+        tokens: tokens.as_ptr(),
+        token_count: tokens.len(),
+        held_count: 0,
+        salt: std::ptr::null(),
+        salt_length: 0,
+        adapters: std::ptr::null(),
+        adapters_length: 0,
+        extras: std::ptr::null(),
+        extra_count: 0,
+        system_length: 0,
+    };
+    // SAFETY: the pool is live until it is freed, at the end; each struct has space for four integers.
+    unsafe {
+        for (group, one) in blocks.iter_mut().enumerate() {
+            let one = one.as_mut_ptr();
+            (&raw mut (*one).first_cells).write(cells.as_mut_ptr().add(4 * group));
+            (&raw mut (*one).capacity).write(4);
+        }
+        let first = blocks.as_mut_ptr().cast::<PoolBlocks>();
+        assert_eq!(espalier_pool_begin(pool, 0, &request), 0);
+        assert_eq!(espalier_pool_match_prefix_groups(pool, 0, 5, first, &mut snapshot), 0);
+        assert_eq!(((*first).count, (*first.add(1)).count, snapshot), (0, 0, 0));
+        assert_eq!(espalier_pool_match_prefix_groups(pool, 0, 5, std::ptr::null_mut(), &mut snapshot), 3);
+        espalier_pool_free(pool);
+    }
+    assert_eq!(cells, [77; 8]);
+}
