@@ -112,7 +112,7 @@ struct espalier_pool_options {
     uint32_t window;         /* a token attends to itself and the window - 1 tokens before it; 0 exactly if `parts` has
                               * no window */
     uint32_t window_block_count; /* blocks of the group WINDOW: at least sequence_count * (window / block_size, rounded
-                                  * up, + 2), which is what the sequences hold between two batches, and fewer than 2^31
+                                  * up, + 3), which is what the sequences hold between two batches, and fewer than 2^31
                                   * cells in all. The caller adds the tokens of one batch, and what is to be kept of
                                   * ended sequences. 0 exactly if `parts` has no window */
     uint32_t closes_blocks; /* 1: a block ends where an extra of a request ends, and the token after it begins a block,

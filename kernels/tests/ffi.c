@@ -356,7 +356,7 @@ static void print_groups(const char * name, int32_t status, const struct espalie
 static void print_window_calls(void) {
     static const int32_t tokens[14] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
     const struct espalier_pool_options options = {
-        8, BLOCK_SIZE, SEQUENCE_COUNT, 16, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 9, 0
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 16, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 12, 0
     };
     struct espalier_pool_request request;
     struct espalier_pool_statistics s;

@@ -212,7 +212,7 @@ fn the_pool_shares_the_blocks_of_a_window() {
         ("match_1_snapshot", "0"),
         ("share", "0"),
         ("remove", "0"),
-        ("statistics", "0 9 2 2 4"),
+        ("statistics", "0 12 2 2 4"),
     ];
     for (name, value) in expected {
         assert_eq!(printed[&format!("window.{name}")], value, "{name}");

@@ -42,9 +42,10 @@ impl PoolOptions {
     pub const STATE: u32 = 4;
 
     /// Returns the number of blocks of the layers with a window that a sequence holds between two batches, and to
-    /// compute one more token: the window need not begin with a block, and the newest block is partly filled.
+    /// compute one more token: the window need not begin with a block, the newest block is partly filled, and so is that
+    /// of another sequence beside it, if this one is a further choice.
     pub fn window_blocks(&self) -> u64 {
-        u64::from(self.window.div_ceil(self.block_size)) + 2
+        u64::from(self.window.div_ceil(self.block_size)) + 3
     }
 
     /// Returns whether all fields are in range.

@@ -102,11 +102,13 @@ impl Pool {
         self.window_before_boundary(request, blocks).rev().find(is_missing)
     }
 
-    /// Adds the cached blocks of the window before this boundary to the sequence. Returns them without those that it
-    /// had.
+    /// Adds the cached blocks of the window before this boundary to the sequence, and releases those of an earlier match
+    /// behind it. Returns the added ones, without those that it had.
     pub(super) fn match_window(&mut self, sequence: SequenceId, blocks: usize) -> Vec<BlockId> {
         let layout = &self.layouts[sequence.0 as usize];
         let indexes = self.window_before(layout, layout.first_token(blocks));
+        let behind = self.tables[Group::Window][sequence.0 as usize].remove(0..indexes.start as u32);
+        self.blocks.release(Group::Window, &behind);
         indexes.filter_map(|index| self.match_window_block(sequence, index)).collect()
     }
 

@@ -99,8 +99,8 @@ fn test_swa_shared_prefix_reuse_under_zero_retention() {
 /// However long a prompt is, it needs the blocks of a window and of a batch.
 #[test]
 fn test_can_fit_full_sequence_swa_cap_admits_long_prompt() {
-    // Each of eight sequences has four blocks.
-    let mut pool = pool_with_window(101, WINDOW, 32);
+    // Each of eight sequences has five blocks.
+    let mut pool = pool_with_window(101, WINDOW, 40);
     let prompt = tokens(1, 1600);
     begin(&mut pool, 0, &prompt, RequestKeys::default());
     let request = Request {

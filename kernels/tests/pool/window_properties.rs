@@ -100,7 +100,7 @@ struct Model {
 
 impl Model {
     fn new(window: u32, spare_blocks: u32) -> Model {
-        let sequence_blocks = window.div_ceil(BLOCK_SIZE as u32) + 2;
+        let sequence_blocks = window.div_ceil(BLOCK_SIZE as u32) + 3;
         let options = PoolOptions {
             block_count: BLOCK_COUNT,
             block_size: BLOCK_SIZE as u32,
@@ -244,7 +244,9 @@ impl Model {
         known.cells[Group::Window].retain(|position, _| *position as u64 >= first);
         known.rest = computed;
         let table = self.pool.table_in(Group::Window, sequence).expect("the sequence is known");
-        assert!((table.len() as u64) < self.options.window_blocks(), "{sequence} holds more than its window");
+        let held: usize = table.entries().map(|(_, entry)| entry.blocks().count()).sum();
+        // One more is for the next token.
+        assert!((held as u64) < self.options.window_blocks(), "{sequence} holds more than its window");
     }
 
     fn cache(&mut self, sequence: i32) {
@@ -275,11 +277,9 @@ impl Model {
 
     fn share(&mut self, from: i32, to: i32) {
         let target = &self.sequences[to as usize];
-        if from == to
-            || target.has_request
-            || target.computed > 0
-            || self.sequences[from as usize].computed == 0
-        {
+        let is_unused = !target.has_request && target.computed == 0;
+        // A choice has no further choices, nor has one that went on beside others.
+        if from == to || !is_unused || self.sequences[from as usize].computed == 0 || !self.is_plain(from) {
             return;
         }
         for group in Group::ALL {
@@ -291,6 +291,14 @@ impl Model {
         let prompt_length = computed;
         *self.sequence(to) =
             Sequence { text, prompt_length, computed, rest: computed, cells, ..Sequence::default() };
+    }
+
+    /// Whether the sequence has one block at each index.
+    fn is_plain(&self, sequence: i32) -> bool {
+        Group::ALL.into_iter().all(|group| {
+            let table = self.pool.table_in(group, sequence).expect("the sequence is known");
+            table.entries().all(|(_, entry)| entry.earlier.is_empty())
+        })
     }
 
     fn finish(&mut self, sequence: i32, is_cached: bool) {

@@ -28,13 +28,13 @@ fn groups_have_the_values_of_the_abi() {
 
 #[test]
 fn options_of_windows_out_of_range_are_refused() {
-    let good = options_with_window(10, 32, 32);
+    let good = options_with_window(10, 32, 40);
     let refused = [
         PoolOptions { parts: PoolOptions::CELLS, ..good },
         PoolOptions { window: 0, ..good },
         PoolOptions { window_block_count: 0, ..good },
-        // Four blocks for each of eight sequences.
-        PoolOptions { window_block_count: 31, ..good },
+        // Five blocks for each of eight sequences.
+        PoolOptions { window_block_count: 39, ..good },
         PoolOptions { window: 33, ..good },
         PoolOptions { window_block_count: 1 << 27, ..good },
         PoolOptions { window: u32::MAX, ..good },
@@ -42,7 +42,7 @@ fn options_of_windows_out_of_range_are_refused() {
     for options in refused {
         assert!(matches!(Pool::new(options), Err(Refusal::Invalid)), "{options:?}");
     }
-    assert_eq!(good.window_blocks(), 4);
+    assert_eq!(good.window_blocks(), 5);
     assert!(Pool::new(good).is_ok());
 }
 
@@ -166,6 +166,40 @@ fn a_waiting_request_is_matched_behind_the_window() {
     assert_eq!(window_indexes(&pool, 1), [1, 2]);
 }
 
+/// A further choice writes beside the partly filled block of the first one, which it reads.
+#[test]
+fn a_further_choice_holds_one_block_more() {
+    let mut pool = pool_with_window(40, 16, 40);
+    let prompt = tokens(1, 40);
+    begin(&mut pool, 0, &prompt, RequestKeys::default());
+    compute_in_batches(&mut pool, 0, &prompt, 0, 40);
+    for group in Group::ALL {
+        assert_eq!(pool.share_in(group, 0, 1, 0, -1), Ok(()));
+        assert!(reserve_in(&mut pool, group, 1, 40..49).is_ok());
+    }
+    let table = pool.table_in(Group::Window, 1).expect("the sequence is known");
+    let held: usize = table.entries().map(|(_, entry)| entry.blocks().count()).sum();
+    let options = options_with_window(40, 16, 40);
+    assert_eq!((held, options.window_blocks()), (4, 4));
+}
+
+/// A request that waited has the window of its first match, and not that of the second one too.
+#[test]
+fn a_later_match_releases_the_window_of_an_earlier_one() {
+    let mut pool = pool_with_windows();
+    let prompt = tokens(1, 200);
+    begin(&mut pool, 0, &prompt, RequestKeys::default());
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    assert_eq!(match_prefix(&mut pool, 0).next, Next::Compute);
+    compute(&mut pool, 0, &prompt, 0..48);
+    let prefix_match = match_prefix(&mut pool, 1);
+    assert_eq!((prefix_match.blocks.len(), prefix_match.next), (3, Next::Wait));
+    assert_eq!(window_indexes(&pool, 1), [1, 2]);
+    compute(&mut pool, 0, &prompt, 48..160);
+    assert_eq!(match_prefix(&mut pool, 1).blocks.len(), 7);
+    assert_eq!(window_indexes(&pool, 1), [8, 9]);
+}
+
 /// The offer is where the window is, and what was offered is matched.
 #[test]
 fn the_deepest_boundary_with_a_window_is_offered_and_matched() {
@@ -240,10 +274,10 @@ fn a_sequence_that_removed_all_it_computed_may_match_again_in_any_order_of_group
 
 #[test]
 fn a_refused_reservation_in_one_group_changes_nothing() {
-    let mut pool = pool_with_window(40, 32, 32);
-    assert_eq!(reserve_in(&mut pool, Group::Window, 0, 0..33 * BLOCK_SIZE), Err(Refusal::Short));
+    let mut pool = pool_with_window(50, 32, 40);
+    assert_eq!(reserve_in(&mut pool, Group::Window, 0, 0..41 * BLOCK_SIZE), Err(Refusal::Short));
     assert_eq!((pool.statistics().window_blocks_used, pool.statistics().refused_reserves), (0, 1));
-    assert_eq!(reserve_in(&mut pool, Group::Full, 0, 0..33 * BLOCK_SIZE).map(|fresh| fresh.len()), Ok(33));
+    assert_eq!(reserve_in(&mut pool, Group::Full, 0, 0..41 * BLOCK_SIZE).map(|fresh| fresh.len()), Ok(41));
     assert_eq!(pool.statistics().window_blocks_used, 0);
 }
 

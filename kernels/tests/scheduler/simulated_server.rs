@@ -121,7 +121,7 @@ impl SimulatedServer {
             ..PoolOptions::default()
         };
         let window_block_count =
-            slots as u32 * (options.window_blocks() as u32 + 1) + tokens.div_ceil(BLOCK) as u32;
+            slots as u32 * options.window_blocks() as u32 + tokens.div_ceil(BLOCK) as u32;
         Self::of(PoolOptions { window_block_count, ..options })
     }
 
