@@ -1,4 +1,7 @@
 use super::*;
+use crate::ffi::snapshots::{
+    espalier_pool_restored, espalier_pool_snapshot_begin, espalier_pool_snapshot_end,
+};
 
 fn pool() -> *mut SharedPool {
     let options = PoolOptions {
@@ -17,6 +20,21 @@ fn reserve(pool: *mut SharedPool, position: i32) -> (i32, u32) {
     // SAFETY: the pool is live, and each pointer has space for one value.
     let status = unsafe { espalier_pool_reserve(pool, &0, &position, 1, &mut cell, &mut fresh, &mut count) };
     (status, cell)
+}
+
+fn request_of(tokens: &[i32]) -> PoolRequest {
+    PoolRequest {
+        tokens: tokens.as_ptr(),
+        token_count: tokens.len(),
+        held_count: 0,
+        salt: std::ptr::null(),
+        salt_length: 0,
+        adapters: std::ptr::null(),
+        adapters_length: 0,
+        extras: std::ptr::null(),
+        extra_count: 0,
+        system_length: 0,
+    }
 }
 
 fn fail_inside(pool: *mut SharedPool) {
@@ -51,22 +69,89 @@ fn a_pool_that_failed_inside_refuses_everything_until_it_is_cleared() {
     unsafe { espalier_pool_free(pool) };
 }
 
+/// Nine tokens: two blocks, and one more.
+const TOKENS: [i32; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+/// Begins a request of sequence 0, and computes and caches it.
+fn compute(pool: *mut SharedPool) {
+    let (mut blocks, mut count) = ([77; 2], 0);
+    // SAFETY: the pool is live; every buffer is as large as its length says.
+    unsafe {
+        assert_eq!(espalier_pool_begin(pool, 0, &request_of(&TOKENS)), 0);
+        (0..9).for_each(|position| assert_eq!(reserve(pool, position).0, 0));
+        let to = blocks.as_mut_ptr();
+        assert_eq!(espalier_pool_cache_blocks(pool, 0, TOKENS.as_ptr(), 9, to, 2, &mut count), 0);
+    }
+}
+
+/// Begins a snapshot after the first tokens of sequence 0. Returns its id.
+fn begin_snapshot(pool: *mut SharedPool, tokens: usize) -> u32 {
+    let (mut snapshot, mut evicted, mut count) = (77, [77; 4], 0);
+    let to = evicted.as_mut_ptr();
+    // SAFETY: the pool is live; every buffer is as large as its length says.
+    let status = unsafe {
+        espalier_pool_snapshot_begin(
+            pool,
+            0,
+            TOKENS.as_ptr(),
+            tokens,
+            100,
+            1,
+            &mut snapshot,
+            to,
+            4,
+            &mut count,
+        )
+    };
+    assert_eq!((status, count), (0, 0));
+    snapshot
+}
+
+/// One snapshot is being restored and one is being written when the pool fails.
+#[test]
+fn no_snapshot_is_left_after_a_failure() {
+    let options = PoolOptions {
+        block_count: 8,
+        block_size: 4,
+        sequence_count: 2,
+        parts: PoolOptions::CELLS | PoolOptions::STATE,
+        snapshot_bytes: 300,
+        ..PoolOptions::default()
+    };
+    let mut statistics = Statistics::default();
+    let (mut block, mut count, mut matched) = (77, 0, 77);
+    // SAFETY: the options are valid, and the pool is live until it is freed, at the end; every buffer is as large as
+    // its length says.
+    unsafe {
+        let pool = espalier_pool_new(&options);
+        compute(pool);
+        let first = begin_snapshot(pool, 4);
+        assert_eq!(espalier_pool_snapshot_end(pool, first, 1), 0);
+        assert_eq!(espalier_pool_begin(pool, 1, &request_of(&TOKENS)), 0);
+        let status = espalier_pool_match_prefix(pool, 1, 9, &mut block, 1, &mut count, &mut matched);
+        assert_eq!((status, count, matched), (0, 1, first));
+        let second = begin_snapshot(pool, 8);
+        fail_inside(pool);
+        assert_eq!(espalier_pool_snapshot_end(pool, second, 1), 3);
+        assert_eq!(espalier_pool_restored(pool, 1, first, 1), 3);
+
+        espalier_pool_clear(pool);
+        assert_eq!(espalier_pool_statistics(pool, &mut statistics), 0);
+        assert_eq!((statistics.snapshots, statistics.snapshot_bytes), (0, 0));
+        assert_eq!(espalier_pool_snapshot_end(pool, second, 1), 3);
+        assert_eq!(espalier_pool_restored(pool, 1, first, 1), 3);
+        compute(pool);
+        let third = begin_snapshot(pool, 4);
+        assert!(third != first && third != second, "an id is used again");
+        espalier_pool_free(pool);
+    }
+}
+
 #[test]
 fn results_are_truncated_to_the_capacity_and_counted_in_full() {
     let pool = pool();
     let tokens = [1, 2, 3, 4, 5, 6, 7, 8];
-    let request = PoolRequest {
-        tokens: tokens.as_ptr(),
-        token_count: tokens.len(),
-        held_count: 0,
-        salt: std::ptr::null(),
-        salt_length: 0,
-        adapters: std::ptr::null(),
-        adapters_length: 0,
-        extras: std::ptr::null(),
-        extra_count: 0,
-        system_length: 0,
-    };
+    let request = request_of(&tokens);
     let (mut blocks, mut count) = ([77, 77], 0);
     // SAFETY: the pool is live until it is freed, at the end; every buffer is as large as its length says.
     unsafe {
@@ -119,18 +204,7 @@ fn the_count_of_blocks_need_not_be_initialised() {
     let mut blocks = [const { std::mem::MaybeUninit::<PoolBlocks>::uninit() }; 2];
     let mut snapshot = 77;
     let tokens = [1, 2, 3, 4, 5];
-    let request = PoolRequest {
-        tokens: tokens.as_ptr(),
-        token_count: tokens.len(),
-        held_count: 0,
-        salt: std::ptr::null(),
-        salt_length: 0,
-        adapters: std::ptr::null(),
-        adapters_length: 0,
-        extras: std::ptr::null(),
-        extra_count: 0,
-        system_length: 0,
-    };
+    let request = request_of(&tokens);
     // SAFETY: the pool is live until it is freed, at the end; each struct has space for four integers.
     unsafe {
         for (group, one) in blocks.iter_mut().enumerate() {
