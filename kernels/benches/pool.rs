@@ -140,7 +140,7 @@ fn cache_a_prompt(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The first stop of one of 255 requests that have the first half of 512 blocks in common. The goal is 50 us.
+/// The first stop of one of 255 requests that have the first half of 512 blocks in common.
 fn next_stop(criterion: &mut Criterion) {
     let options = PoolOptions {
         block_count: 8192,

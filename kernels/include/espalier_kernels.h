@@ -79,7 +79,8 @@ void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
  * If some layers have a sliding window, their tokens have cells of their own, of which a sequence has the last ones
  * only: the layers are in two groups, each with blocks, block tables and a free list of its own, and cells are counted
  * from 0 in each. A prompt can be matched at a boundary only if the blocks of the window before it are cached too.
- * Functions without a group are of the group FULL; the scheduler counts its blocks only.
+ * Functions without a group are of the group FULL; the scheduler counts its blocks only. The shim does not use groups
+ * yet: it has one pool for all layers.
  *
  * After an internal failure the pool's tables cannot be trusted: every function returns INVALID (and next_event 0),
  * until espalier_pool_clear() rebuilds them. */
@@ -538,7 +539,7 @@ int32_t espalier_gdn_is_supported(const struct espalier_gdn * problem);
  * number of threads, nor on other sequences, nor on the number of tokens in a call. */
 int32_t espalier_gdn_compute(const struct espalier_gdn * problem, uint32_t thread, uint32_t threads);
 
-/* The convolution before the recurrence, with its activation, for each channel:
+/* The convolution before the recurrence, with its activation, for each channel. No graph uses it yet.
  *
  *     out[t] = silu(sum of kernel[i] * x[t - taps + 1 + i] over the taps)
  *

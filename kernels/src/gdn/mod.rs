@@ -1,13 +1,12 @@
 //! Gated delta nets on the CPU: the recurrence of a layer and the convolution before it, in place in their caches.
 //!
-//! Upstream's graph gathers the states of a batch, computes on a copy, and copies the results back: about twelve passes
-//! over states that are 64 KiB for each head. Here each state is read from and written to its cell, in two passes of
-//! which one hits the L1 cache. The cells that a batch moves are part of the computation, because a cell is overwritten
-//! while another sequence may begin with its state.
+//! Upstream's graph gathers the states of a batch, computes on a copy, and copies the results back. Here each state is
+//! read from and written to its cell. The cells that a batch moves are part of the computation, because a cell is
+//! overwritten while another sequence may begin with its state.
 //!
 //! * [`batch`]: the sequences of a batch and their cells. [`moves`]: the order of the copies between cells.
 //! * [`problem`]: the inputs of the recurrence, and its division among threads. [`recurrence`]: its arithmetic.
-//! * [`convolution`]: the convolution before it, with its activation, in place in the cache too.
+//! * [`convolution`]: the convolution before it, with its activation, in place in the cache too. No graph uses it yet.
 //!
 //! Sums are in f32. The result depends neither on the number of threads, nor on the other sequences of a batch, nor on
 //! the batches that the tokens of a sequence are divided into: prompts and drafts have the results of single tokens.
