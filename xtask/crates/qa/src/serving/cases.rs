@@ -40,6 +40,11 @@ impl Model {
         }
     }
 
+    /// Whether sequences have a recurrent state.
+    pub fn has_state(self) -> bool {
+        self == Model::Random(Architecture::Qwen35)
+    }
+
     /// Returns the largest number of tokens of all prompts that are computed a second time in a pool that is large
     /// enough; `None`: that is not bounded.
     ///
@@ -48,10 +53,10 @@ impl Model {
     /// to be waited for, once more at most for the next one, and of the first of two prompts with one shared block,
     /// which takes the snapshot there. One request at a time waits for none, and learns late where prompts branch.
     pub fn computed_again(self, case: &Case) -> Option<u64> {
-        match self {
-            Model::Random(Architecture::Qwen35) if case.parallel == "1" => None,
-            Model::Random(Architecture::Qwen35) => Some(6 * BLOCK as u64),
-            _ => Some(0),
+        match (self.has_state(), case.parallel) {
+            (true, "1") => None,
+            (true, _) => Some(6 * BLOCK as u64),
+            (false, _) => Some(0),
         }
     }
 }
@@ -119,6 +124,13 @@ pub fn unshared_tokens() -> u64 {
         blocks.extend((1..=prompt.len() / BLOCK).map(|count| prompt[..count * BLOCK].to_vec()));
     }
     u64::try_from(computed).unwrap_or(u64::MAX)
+}
+
+/// Returns the largest number of tokens of all prompts that are computed when they are sent once more: of each prompt
+/// the last block. With a recurrent state a few compute more, and most less: there is no snapshot at the end of a short
+/// one.
+pub fn tokens_computed_when_sent_again() -> u64 {
+    (prompts().len() * BLOCK) as u64
 }
 
 /// Tokens per block.

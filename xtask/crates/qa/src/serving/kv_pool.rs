@@ -114,6 +114,11 @@ pub fn must_be_paged(server: &Server) -> Result<()> {
     }
 }
 
+/// Whether a server with these arguments has to page its cache: buffers of their own for each sequence cannot be paged.
+pub fn should_be_paged(arguments: &[&str]) -> bool {
+    arguments.contains(&"--kv-paged") && !arguments.contains(&"--no-kv-unified")
+}
+
 /// Words of the log of a server that was started with `--kv-paged` and cannot page its cache.
 const UNPAGED: &str = "runs unpaged, because";
 
@@ -184,6 +189,12 @@ mod tests {
         said.as_object_mut().unwrap().remove("queried_tokens");
         let pool = Pool::parse(&said).unwrap();
         assert!(pool.hits().unwrap_err().to_string().contains("`hit_tokens`"));
+    }
+
+    #[test]
+    fn a_server_has_to_be_paged_if_its_arguments_say_so_and_it_can() {
+        assert!(should_be_paged(&["-np", "1", "--kv-paged"]));
+        assert!(!should_be_paged(&["-np", "1"]) && !should_be_paged(&["--kv-paged", "--no-kv-unified"]));
     }
 
     #[test]

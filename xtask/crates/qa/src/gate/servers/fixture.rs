@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{ALONE, Compared, ServerGate, Setup, pool_is_held, run_of};
 use crate::serving::asking::pool_at_rest;
 use crate::serving::cases;
+use crate::serving::kv_pool;
 use crate::serving::overload::tally::Tally;
 use crate::serving::reference::Reference;
 use crate::serving::switches;
@@ -59,7 +60,16 @@ impl<'a> Fixture<'a> {
     pub fn ours(&self, arguments: &[&str]) -> Result<Server> {
         let run = run_of(&self.gate.ours, &self.setup).args(&self.arguments).args(arguments);
         let run = self.feature.into_iter().fold(run, |run, feature| run.env(switches::ENABLE, feature));
-        Server::start(run, &self.gate.log())
+        let server = Server::start(run, &self.gate.log())?;
+        if kv_pool::should_be_paged(arguments) {
+            kv_pool::must_be_paged(&server)?;
+        }
+        Ok(server)
+    }
+
+    /// Whether the sequences of the model have a recurrent state.
+    pub fn has_state(&self) -> bool {
+        self.setup.model.has_state()
     }
 
     /// Creates a folder of this name for files of the servers.

@@ -29,9 +29,16 @@ pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     };
     let tally = crowd.visit(&server, |_| ())?;
     fixture.count(&tally);
-    let evicted = Pool::of_server(&server)?.evicted_blocks;
+    let pool = Pool::of_server(&server)?;
+    let (evicted, found) = (pool.evicted_blocks, pool.hits()?.hit_tokens);
     fixture.must(evicted > 0 && tally.left > 0, || {
         format!("no overload: {evicted} blocks evicted, {} clients gone", tally.left)
     });
+    fixture.must(found > 0, || "no token was found in the cache".to_string());
+    if fixture.has_state() {
+        let snapshots = server.get("/props")?.1["kv_snapshots"].take();
+        let is_restored = snapshots["hits"].as_u64() > Some(0);
+        fixture.must(is_restored, || format!("no state was restored: {snapshots}"));
+    }
     fixture.must_be_at_rest(server)
 }

@@ -256,7 +256,7 @@ impl<'a> PromiseFixture<'a> {
     /// Like [`PromiseFixture::serve`], with additional environment variables.
     pub fn serve_with(&self, model: Model, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Server> {
         let server = self.start(model, arguments, variables)?;
-        if should_be_paged(arguments) {
+        if kv_pool::should_be_paged(arguments) {
             kv_pool::must_be_paged(&server)?;
         }
         Ok(server)
@@ -413,11 +413,6 @@ impl<'a> PromiseFixture<'a> {
     }
 }
 
-/// Whether a server with these arguments has to page its cache: buffers of their own for each sequence cannot be paged.
-fn should_be_paged(arguments: &[&str]) -> bool {
-    arguments.contains(&"--kv-paged") && !arguments.contains(&"--no-kv-unified")
-}
-
 /// Cuts a long line: an answer may be very long.
 fn shorten(line: &str) -> String {
     match line.char_indices().nth(400) {
@@ -429,12 +424,6 @@ fn shorten(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_has_to_be_paged_if_its_arguments_say_so_and_it_can() {
-        assert!(should_be_paged(&["-np", "1", "--kv-paged"]));
-        assert!(!should_be_paged(&["-np", "1"]) && !should_be_paged(&["--kv-paged", "--no-kv-unified"]));
-    }
 
     #[test]
     fn long_lines_are_cut_between_letters() {

@@ -94,43 +94,70 @@ fn hit_is_exact_with(fixture: &mut PromiseFixture<'_>, model: Model, variables: 
     Ok(expected.1[PARTS[1]].clone())
 }
 
+/// Tokens that requests share, and tokens of their own.
+const SHARED: usize = 16 * BLOCK;
+const OWN: usize = 30;
+
+/// Returns a request that shares its prefix with those of the same family.
+fn request_of(family: u64, number: u64, own: usize) -> Value {
+    let shared = cases::numbered_prompt(family, SHARED);
+    plain(&[shared, cases::numbered_prompt(100 * family + number, own)].concat(), 1)
+}
+
 /// Requests that arrive while another one computes their common prefix wait, and continue with its state where they
-/// diverge: the prefix is computed once.
+/// diverge: the prefix is computed once. So it is if its blocks are cached without a state there.
 pub fn waits_for_a_boundary(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    const SHARED: usize = 16 * BLOCK;
     let arguments = ["-np", "3", "-c", AMPLE_CELLS, "-b", "16", "-ub", "16", "--kv-paged", "--metrics"];
     let server = fixture.serve(Model::Recurrent, &arguments)?;
+    for (what, is_cached) in [("cold", false), ("cached blocks", true)] {
+        let met = prefix_is_computed_once(fixture, &server, what, is_cached)?;
+        fixture.arose(met, || format!("{what}: no two requests waited"));
+    }
+    let taken = metric(&server, "kv_snapshots_total{reason=\"awaited\"}")?;
+    fixture.must(taken > 0.0, || "no snapshot is counted as awaited".to_string());
+    Ok(())
+}
+
+/// Returns whether the others waited. `is_cached`: another request has left the blocks of the prefix, and its state
+/// behind them.
+fn prefix_is_computed_once(
+    fixture: &mut PromiseFixture<'_>,
+    server: &Server,
+    what: &str,
+    is_cached: bool,
+) -> Result<bool> {
     for volley in 1..=TRIES {
-        let before = metric(&server, "prefix_cache_inflight_waits_total")?;
-        let request = |own: u64| {
-            let shared = cases::numbered_prompt(volley, SHARED);
-            plain(&[shared, cases::numbered_prompt(100 * volley + own, 30)].concat(), 1)
-        };
-        let (first, others) = std::thread::scope(|threads| {
-            let send = |own: u64| {
-                let request = request(own);
-                let server = &server;
-                threads.spawn(move || ask(server, &request))
-            };
-            let first = send(1);
-            std::thread::sleep(MOMENT / 5);
-            let others = [send(2), send(3)];
-            (result_of(first), others.map(result_of))
-        });
-        let waits = metric(&server, "prefix_cache_inflight_waits_total")? - before;
+        let family = volley + if is_cached { TRIES } else { 0 };
+        if is_cached {
+            ask(server, &request_of(family, 9, 2 * BLOCK))?;
+        }
+        let before = metric(server, "prefix_cache_inflight_waits_total")?;
+        let (first, others) = send_three(server, family);
+        let (first, others) = (first?, others.into_iter().collect::<Result<Vec<_>>>()?);
+        let waits = metric(server, "prefix_cache_inflight_waits_total")? - before;
         if waits < 2.0 {
             continue; // the first one was over before the others arrived
         }
-        fixture.must_have_found("the first", &first?, 0);
+        fixture.must_have_found(&format!("{what}: the first"), &first, 0);
         for other in others {
-            fixture.must_have_found("one that waited", &other?, SHARED);
+            fixture.must_have_found(&format!("{what}: one that waited"), &other, SHARED);
         }
-        let taken = metric(&server, "kv_snapshots_total{reason=\"awaited\"}")?;
-        fixture.must(taken > 0.0, || "no snapshot is counted as awaited".to_string());
-        return Ok(());
+        return Ok(true);
     }
-    fixture.arose(false, || "no two requests waited".to_string());
-    Ok(())
+    Ok(false)
+}
+
+type Asked = Result<(u16, Value)>;
+
+/// Sends a request of a family, and two others while it is computed.
+fn send_three(server: &Server, family: u64) -> (Asked, [Asked; 2]) {
+    std::thread::scope(|threads| {
+        let send = |number: u64| threads.spawn(move || ask(server, &request_of(family, number, OWN)));
+        let first = send(1);
+        std::thread::sleep(MOMENT / 5);
+        let others = [send(2), send(3)];
+        (result_of(first), others.map(result_of))
+    })
 }
 
 /// The next turn of a conversation computes at most one block of the turns before it, with and without drafts, which
