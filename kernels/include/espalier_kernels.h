@@ -386,7 +386,7 @@ struct espalier_pool_statistics {
     uint64_t snapshots;        /* that exist */
     uint64_t snapshot_bytes;   /* of all of them */
     uint64_t snapshot_hits;    /* restored */
-    uint64_t evicted_snapshots; /* removed for another one */
+    uint64_t evicted_snapshots; /* removed for another one, except tails that a later one replaced */
     uint64_t refused_snapshots; /* calls of espalier_pool_snapshot_begin that returned SHORT */
     uint64_t window_block_count; /* of the group WINDOW, and the next three */
     uint64_t window_blocks_used;

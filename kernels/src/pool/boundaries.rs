@@ -11,7 +11,7 @@
 //! its tenant: the prompts of one tenant do not change the stops of another one.
 //!
 //! A stop costs a batch and a copy of the state. So there are none one block after another one, except where a system
-//! prompt ends: a waiting request loses at most the block between them.
+//! prompt or the last image ends: a waiting request loses at most the block between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

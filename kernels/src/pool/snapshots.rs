@@ -147,7 +147,7 @@ pub struct Counters {
     pub written: u64,
     /// Number of snapshots that were restored.
     pub hits: u64,
-    /// Number of snapshots that were evicted for another one.
+    /// Number of snapshots that were evicted when another one was taken, without replaced tails.
     pub evicted: u64,
     /// Number of snapshots that did not get the bytes they need.
     pub refused: u64,

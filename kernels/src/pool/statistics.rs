@@ -30,7 +30,7 @@ pub struct Statistics {
     pub snapshot_bytes: u64,
     /// Number of snapshots that were restored.
     pub snapshot_hits: u64,
-    /// Number of snapshots that were evicted for another one.
+    /// Number of snapshots that were evicted when another one was taken, without replaced tails.
     pub evicted_snapshots: u64,
     /// Number of snapshots that were not taken because the budget had no bytes left for them.
     pub refused_snapshots: u64,
