@@ -267,7 +267,7 @@ impl Pool {
     ) -> Result<(), Refusal> {
         let sequence = self.sequence(sequence)?;
         let blocks = self.layouts[sequence.0 as usize].needed_blocks(held as u64);
-        let holds_it = self.tables[Group::Full][sequence.0 as usize].len() == blocks
+        let holds_it = self.tables[Group::Full][sequence.0 as usize].ends_with(0..blocks as u32)
             && self.holds_window(sequence, held as u64);
         if !holds_it || held > prompt.len() || !keys.are_valid() {
             return Err(Refusal::Invalid);

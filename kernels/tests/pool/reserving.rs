@@ -111,3 +111,16 @@ fn a_pool_of_single_cells_works() {
     begin(&mut pool, 1, &[1, 2, 3], RequestKeys::default());
     assert_eq!(numbers(&match_prefix(&mut pool, 1).blocks), [1, 2]);
 }
+
+/// As many blocks as the tokens need, but not at their indexes: the tokens lie elsewhere.
+#[test]
+fn a_sequence_without_its_first_block_is_not_resumed() {
+    let mut pool = pool_of_ten();
+    let prompt = tokens(1, 3 * BLOCK_SIZE);
+    assert_eq!(reserve(&mut pool, 0, BLOCK_SIZE..3 * BLOCK_SIZE), Ok(vec![1, 2]));
+    let resume = |pool: &mut Pool| pool.resume(0, 2 * BLOCK_SIZE, &prompt, RequestKeys::default());
+    assert_eq!(resume(&mut pool), Err(Refusal::Invalid));
+    assert_eq!(pool.remove(0, 0, -1), Ok(()));
+    assert_eq!(reserve(&mut pool, 0, 0..2 * BLOCK_SIZE).map(|fresh| fresh.len()), Ok(2));
+    assert_eq!(resume(&mut pool), Ok(()));
+}
