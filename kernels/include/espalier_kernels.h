@@ -300,6 +300,16 @@ int32_t espalier_pool_snapshot_begin(struct espalier_pool * pool, int32_t sequen
  * not being written. */
 int32_t espalier_pool_snapshot_end(struct espalier_pool * pool, uint32_t snapshot, int32_t is_written);
 
+/* Ends the request of the sequence, whose output is not finite, and removes from the cache what it may have computed
+ * wrongly: the blocks that it has cached, in a pool with a state also those that it matched, and the snapshots that it
+ * has taken or restored. The sequence still holds its blocks. `blocks` (space for `capacity`) gets the first cells of
+ * the blocks that are not cached any more, and `block_count` their number, even if that is more than `capacity`.
+ * `snapshots` gets the ids of the snapshots, whose bytes the caller frees, and `snapshot_count` their number;
+ * `snapshot_capacity` has to be at least the number of snapshots that exist. INVALID: the sequence has no request. */
+int32_t espalier_pool_distrust(struct espalier_pool * pool, int32_t sequence, uint32_t * blocks, size_t capacity,
+                               size_t * block_count, uint32_t * snapshots, size_t snapshot_capacity,
+                               size_t * snapshot_count);
+
 /* Ends the request of the sequence, if it has one; none of its blocks is in flight any more. The
  * sequence keeps its blocks until they are removed. */
 int32_t espalier_pool_end(struct espalier_pool * pool, int32_t sequence);

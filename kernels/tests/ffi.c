@@ -87,6 +87,10 @@ static void print_pool_refusals(void) {
                                               3, &count));
     printf("pool.null_snapshot_end %d\n", (int) espalier_pool_snapshot_end(NULL, 1, 1));
     printf("pool.snapshot_end_unknown %d\n", (int) espalier_pool_snapshot_end(pool, 1, 1));
+    printf("pool.null_distrust %d\n",
+           (int) espalier_pool_distrust(NULL, 0, numbers, 3, &count, &snapshot, 1, &count));
+    printf("pool.distrust_without_request %d\n",
+           (int) espalier_pool_distrust(pool, 0, numbers, 3, &count, &snapshot, 1, &count));
     printf("pool.snapshot_after_refusals %u\n", (unsigned) snapshot);
     printf("pool.null_cache %d\n",
            (int) espalier_pool_cache_blocks(NULL, 0, positions, 3, numbers, 3, &count));
@@ -251,6 +255,15 @@ static void print_snapshot_statistics(const char * name, const struct espalier_p
     printf(" %u %u\n", (unsigned) s.evicted_snapshots, (unsigned) s.refused_snapshots);
 }
 
+static void print_distrust(const char * name, struct espalier_pool * pool, int32_t sequence, size_t capacity) {
+    uint32_t blocks[2] = { 77, 77 }, snapshots[1] = { 77 };
+    size_t count = 77, snapshot_count = 77;
+    printf("%s %d", name,
+           (int) espalier_pool_distrust(pool, sequence, blocks, 2, &count, snapshots, capacity, &snapshot_count));
+    printf(" blocks %u: %u %u", (unsigned) count, (unsigned) blocks[0], (unsigned) blocks[1]);
+    printf(" snapshots %u: %u\n", (unsigned) snapshot_count, (unsigned) snapshots[0]);
+}
+
 static void print_snapshot_calls(void) {
     static const int32_t tokens[12] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
     const struct espalier_pool_options options = {
@@ -287,6 +300,9 @@ static void print_snapshot_calls(void) {
     printf("snapshot.restored_by_another %d\n", (int) espalier_pool_restored(pool, 0, snapshot, 1));
     printf("snapshot.restored %d\n", (int) espalier_pool_restored(pool, 1, snapshot, 1));
     print_snapshot_statistics("snapshot.statistics_restored", pool);
+    print_distrust("snapshot.distrust_without_space", pool, 1, 0);
+    print_distrust("snapshot.distrust", pool, 1, 1);
+    print_snapshot_statistics("snapshot.statistics_distrusted", pool);
     espalier_pool_clear(pool);
     print_snapshot_statistics("snapshot.statistics_cleared", pool);
     espalier_pool_free(pool);

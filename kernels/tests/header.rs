@@ -148,7 +148,7 @@ fn the_pool_refuses_what_makes_no_sense() {
     let printed = run_ffi_program(&[]).values;
     let invalid = (PoolStatus::Invalid as i32).to_string();
     let refused = printed.iter().filter(|(_, value)| **value == invalid);
-    assert_eq!(refused.filter(|(name, _)| name.starts_with("pool.")).count(), 27);
+    assert_eq!(refused.filter(|(name, _)| name.starts_with("pool.")).count(), 29);
     for (name, value) in [("new_odd", "1"), ("new_null", "1"), ("null_event", "0"), ("short_reserve", "1")] {
         assert_eq!(printed[&format!("pool.{name}")], value, "{name}");
     }
@@ -186,6 +186,9 @@ fn the_pool_keeps_snapshots_in_their_budget() {
         ("restored_by_another", "3"),
         ("restored", "0"),
         ("statistics_restored", "0 1 100 1 1 1"),
+        ("distrust_without_space", "3 blocks 77: 77 77 snapshots 77: 77"),
+        ("distrust", "0 blocks 2: 0 4 snapshots 1: 2"),
+        ("statistics_distrusted", "0 0 0 1 1 1"),
         ("statistics_cleared", "0 0 0 1 1 1"),
     ];
     for (name, value) in expected {

@@ -455,7 +455,7 @@ pub unsafe extern "C" fn espalier_pool_next_event(pool: *mut SharedPool, event: 
 }
 
 /// Refuses a pool that has more blocks to return than the caller has asked for: their cells would be lost.
-fn refuse_windows(pool: &Pool) -> Result<(), PoolStatus> {
+pub(super) fn refuse_windows(pool: &Pool) -> Result<(), PoolStatus> {
     if pool.has_window() { Err(PoolStatus::Invalid) } else { Ok(()) }
 }
 

@@ -1,6 +1,8 @@
 //! The C ABI of snapshots of states, and of the stops at which they are taken.
 
-use crate::ffi::shared_pool::{PoolStatus, SharedPool, check_output, slice, with_pool, write};
+use crate::ffi::pool::refuse_windows;
+use crate::ffi::shared_pool::{PoolStatus, SharedPool, check_output, slice, with_pool, write, write_blocks};
+use crate::pool::groups::Group;
 use crate::pool::pool::Pool;
 use crate::pool::snapshots::{Reason, SnapshotId};
 
@@ -112,6 +114,45 @@ pub unsafe extern "C" fn espalier_pool_restored(
 ) -> i32 {
     let answer = |_: &SharedPool, pool: &mut Pool| {
         Ok(pool.restored(sequence, SnapshotId(snapshot), is_restored != 0).map(|()| PoolStatus::Ok)?)
+    };
+    // SAFETY: per this function's contract `pool` is null or points to a live pool.
+    unsafe { with_pool(pool, answer) }
+}
+
+/// See [`Pool::distrust`].
+///
+/// # Safety
+///
+/// `pool` is null or points to a live pool. `blocks` points to space for `capacity` integers, `snapshots` to space for
+/// `snapshot_capacity` integers, `block_count` and `snapshot_count` to space for one. Null is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn espalier_pool_distrust(
+    pool: *mut SharedPool,
+    sequence: i32,
+    blocks: *mut u32,
+    capacity: usize,
+    block_count: *mut usize,
+    snapshots: *mut u32,
+    snapshot_capacity: usize,
+    snapshot_count: *mut usize,
+) -> i32 {
+    // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
+    // they are written.
+    let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
+        check_output(blocks, capacity)?;
+        check_output(block_count, 1)?;
+        check_output(snapshots, snapshot_capacity)?;
+        check_output(snapshot_count, 1)?;
+        refuse_windows(pool)?;
+        // Bytes of a snapshot that the caller does not get to know of would never be freed.
+        if snapshot_capacity < pool.snapshots().len() {
+            return Err(PoolStatus::Invalid);
+        }
+        let distrusted = pool.distrust(sequence)?;
+        write_blocks(&shared.first_cells(&distrusted.blocks[Group::Full]), blocks, capacity, block_count);
+        let ids: Vec<u32> = distrusted.snapshots.iter().map(|id| id.0).collect();
+        write_blocks(&ids, snapshots, snapshot_capacity, snapshot_count);
+        Ok(PoolStatus::Ok)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }

@@ -145,6 +145,12 @@ impl BlockPool {
         Some(block)
     }
 
+    /// Removes the content of a block that is held: no request can match it any more. Returns false if it had none.
+    pub fn uncache(&mut self, group: Group, block: BlockId) -> bool {
+        debug_assert!(self.holders(group, block) > 0, "a free block is counted as evictable");
+        self.evict(group, block)
+    }
+
     /// Removes the block's content. Returns false if it had none.
     fn evict(&mut self, group: Group, block: BlockId) -> bool {
         let Some(content) = self.block_mut(group, block).content.take() else {

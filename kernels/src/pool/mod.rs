@@ -14,6 +14,7 @@
 //! * [`boundaries`]: the boundaries at which a prompt can be matched, and those at which a snapshot is worth its bytes
 //! * [`windows`]: sliding windows: the blocks that a sequence still needs, and those that are kept behind it
 //! * [`capacity`]: the scheduler's view of the pool
+//! * [`distrust`]: removes what a request computed whose output is not finite
 //! * [`events`], [`statistics`]: events, counters and gauges
 
 pub mod block;
@@ -21,6 +22,7 @@ pub mod block_pool;
 pub mod boundaries;
 pub mod capacity;
 pub mod contents;
+pub mod distrust;
 pub mod events;
 pub mod extra_keys;
 pub mod free_queue;

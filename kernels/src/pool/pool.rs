@@ -442,7 +442,7 @@ impl Pool {
         Ok(())
     }
 
-    fn end_request(&mut self, sequence: SequenceId) {
+    pub(super) fn end_request(&mut self, sequence: SequenceId) {
         if let Some(request) = self.requests[sequence.0 as usize].take() {
             request.restoring.into_iter().for_each(|snapshot| self.snapshots.unpin(snapshot));
             request.end(sequence, &mut self.blocks.contents);

@@ -7,6 +7,7 @@ mod boundaries;
 mod collisions;
 mod contents;
 mod copies;
+mod distrust;
 mod layouts;
 mod parity_events;
 mod parity_groups;

@@ -1,0 +1,98 @@
+//! Blocks and snapshots of a request whose output is not finite.
+
+use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::groups::Group;
+use espalier_kernels::pool::pool::{Next, Pool, Refusal};
+use espalier_kernels::pool::snapshots::Reason;
+
+use crate::support::*;
+
+/// Returns the blocks and the snapshots that are removed from the cache, as integers.
+fn distrust(pool: &mut Pool, sequence: i32) -> (Vec<u32>, Vec<u32>) {
+    let distrusted = pool.distrust(sequence).expect("the sequence has a request");
+    let snapshots = distrusted.snapshots.iter().map(|snapshot| snapshot.0).collect();
+    (numbers(&distrusted.blocks[Group::Full]), snapshots)
+}
+
+#[test]
+fn its_blocks_and_snapshots_are_not_matched_any_more() {
+    let mut pool = pool_with_states(20, 4);
+    let prompt = tokens(1, 3 * BLOCK_SIZE + 1);
+    prefill(&mut pool, 0, &prompt);
+    save(&mut pool, 0, &prompt[..2 * BLOCK_SIZE], Reason::Branch);
+    assert_eq!(distrust(&mut pool, 0), (vec![1, 2, 3], vec![1]));
+    assert_eq!((pool.snapshots().used(), held(&pool, 0)), (0, vec![1, 2, 3, 4]));
+    assert_eq!(pool.distrust(0), Err(Refusal::Invalid), "its request has ended");
+    finish(&mut pool, 0);
+    let now = pool.statistics();
+    assert_eq!((now.blocks_used, now.blocks_evictable, now.blocks_empty), (0, 0, 20));
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    assert_eq!(match_prefix(&mut pool, 1).blocks, []);
+}
+
+/// The state that it restored may be the cause, and the blocks before that state were computed together with it.
+#[test]
+fn with_a_state_so_is_what_it_matched() {
+    let mut pool = pool_with_states(20, 4);
+    let prompt = tokens(1, 2 * BLOCK_SIZE + 1);
+    prefill(&mut pool, 0, &prompt);
+    save(&mut pool, 0, &prompt[..2 * BLOCK_SIZE], Reason::PromptEnd);
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    assert_eq!(match_and_restore(&mut pool, 1), 2);
+    assert_eq!(distrust(&mut pool, 1), (vec![1, 2], vec![1]));
+    // Another sequence that holds the blocks keeps them.
+    finish(&mut pool, 1);
+    assert_eq!((held(&pool, 0), holders(&pool, &[1, 2])), (vec![1, 2, 3], vec![1, 1]));
+    finish(&mut pool, 0);
+    assert_eq!(pool.statistics().blocks_empty, 20);
+}
+
+#[test]
+fn without_a_state_matched_blocks_stay_cached() {
+    let mut pool = pool_of_ten();
+    let shared = tokens(1, BLOCK_SIZE);
+    prefill(&mut pool, 0, &joined(&[&shared, &tokens(2, BLOCK_SIZE)]));
+    prefill(&mut pool, 1, &joined(&[&shared, &tokens(3, BLOCK_SIZE + 1)]));
+    assert_eq!(distrust(&mut pool, 1), (vec![3], vec![]));
+    begin(&mut pool, 2, &joined(&[&shared, &tokens(3, BLOCK_SIZE + 1)]), RequestKeys::default());
+    assert_eq!(numbers(&match_prefix(&mut pool, 2).blocks), [1]);
+}
+
+/// A snapshot that was evicted meanwhile is not reported again: its bytes are free.
+#[test]
+fn snapshots_that_are_gone_are_not_reported() {
+    let mut pool = pool_with_states(20, 1);
+    let prompt = tokens(1, 2 * BLOCK_SIZE + 1);
+    prefill(&mut pool, 0, &prompt);
+    save(&mut pool, 0, &prompt[..BLOCK_SIZE], Reason::Branch);
+    save(&mut pool, 0, &prompt[..2 * BLOCK_SIZE], Reason::PromptEnd);
+    assert_eq!(distrust(&mut pool, 0), (vec![1, 2], vec![2]));
+}
+
+/// A request that was removed and matched again has restored the same snapshot twice.
+#[test]
+fn a_snapshot_is_reported_once() {
+    let mut pool = pool_with_states(20, 4);
+    let prompt = tokens(1, 2 * BLOCK_SIZE + 1);
+    prefill(&mut pool, 0, &prompt);
+    save(&mut pool, 0, &prompt[..2 * BLOCK_SIZE], Reason::PromptEnd);
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    assert_eq!(match_and_restore(&mut pool, 1), 2);
+    assert_eq!(pool.remove(1, 0, -1), Ok(()));
+    assert_eq!(match_and_restore(&mut pool, 1), 2);
+    assert_eq!(distrust(&mut pool, 1), (vec![1, 2], vec![1]));
+}
+
+#[test]
+fn waiting_requests_continue() {
+    let mut pool = pool_of_ten();
+    let prompt = tokens(1, 2 * BLOCK_SIZE + 1);
+    begin(&mut pool, 0, &prompt, RequestKeys::default());
+    match_prefix(&mut pool, 0);
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    let before = (match_prefix(&mut pool, 1).next, pool.blocks().changes());
+    assert_eq!(before.0, Next::Wait);
+    assert_eq!(distrust(&mut pool, 0), (vec![], vec![]));
+    assert!(pool.blocks().changes() > before.1);
+    assert_eq!(match_prefix(&mut pool, 1).next, Next::Compute);
+}
