@@ -408,6 +408,19 @@ void espalier_kv::end(llama_seq_id seq_id) {
     sequences[seq_id].begun = false;
 }
 
+void espalier_kv::distrust(llama_seq_id seq_id) {
+    std::vector<uint32_t> removed(snapshots.count() + 1);
+    size_t n_blocks  = 0;
+    size_t n_removed = 0;
+    sequences[seq_id].begun = false;
+    if (functions.distrust(pool.get(), seq_id, blocks.data(), blocks.size(), &n_blocks, removed.data(), removed.size(), &n_removed) != ESPALIER_POOL_OK) {
+        return; // it had no request, so it has cached nothing
+    }
+    evict_cells(cells_of(n_blocks));
+    std::for_each(blocks.begin(), blocks.begin() + n_blocks, [&](uint32_t first_cell) { rows.drop(first_cell / block_size); });
+    std::for_each(removed.begin(), removed.begin() + n_removed, [&](uint32_t id) { snapshots.drop(id); });
+}
+
 //
 // Drafts
 //

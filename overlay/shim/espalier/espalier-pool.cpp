@@ -21,6 +21,7 @@ const espalier_pool_functions * espalier_pool_get_functions() {
         espalier_pool_snapshot_begin,
         espalier_pool_snapshot_end,
         espalier_pool_restored,
+        espalier_pool_distrust,
         espalier_schedule_order,
         espalier_sha256,
     };

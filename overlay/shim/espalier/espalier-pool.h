@@ -27,6 +27,7 @@ struct espalier_pool_functions {
     decltype(&::espalier_pool_snapshot_begin) snapshot_begin;
     decltype(&::espalier_pool_snapshot_end)   snapshot_end;
     decltype(&::espalier_pool_restored)       restored;
+    decltype(&::espalier_pool_distrust)       distrust;
     decltype(&::espalier_schedule_order)      order;
     decltype(&::espalier_sha256)              sha256;
 };

@@ -66,6 +66,13 @@ struct espalier_server {
     // decoding slots.
     template <typename server_t> static int32_t limit_prompts(const server_t & server, int32_t n_batch);
 
+    // For a slot whose batch has failed: what its memory has is unknown, so nothing of it is cached or retained when the
+    // slot is released.
+    static void forget(server_slot & slot);
+
+    // For a slot whose output is not finite: what it has cached is not used again. Call it before its cells are freed.
+    static void distrust(server_slot & slot);
+
     template <typename server_t> static void note_token(server_t & server, server_slot & slot);
 
     // The idle slot whose retained sequence shares the longest prefix with the task's prompt, among the sequences of

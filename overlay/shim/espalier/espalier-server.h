@@ -195,6 +195,18 @@ inline void espalier_server::prepare_media(server_slot & slot) {
     }
 }
 
+inline void espalier_server::forget(server_slot & slot) {
+    if (slot.paged.kv) {
+        slot.prompt_clear();
+    }
+}
+
+inline void espalier_server::distrust(server_slot & slot) {
+    if (slot.paged.kv) {
+        slot.paged.kv->distrust(slot.id);
+    }
+}
+
 template <typename server_t>
 bool espalier_server::compute_media(server_t & server, server_slot & slot) {
     const auto & preempted = std::as_const(slot.paged.now.preempted);

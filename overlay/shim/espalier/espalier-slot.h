@@ -115,7 +115,9 @@ struct espalier_slot {
             kv->cache_blocks(id, { &tokens[0], n_computed, tokens.pos_next(n_computed) - 1 }, now.t_last_token != 0);
         }
         kv->end(id);
-        const bool is_whole = n_computed > 0 && n_computed == (size_t) prompt.n_tokens();
+        // More than the tokens is in the memory if an image failed half-way: nothing can continue from that.
+        const bool is_exact = kv->last_position(id) < tokens.pos_next();
+        const bool is_whole = is_exact && n_computed > 0 && n_computed == (size_t) prompt.n_tokens();
         if (now.is_admitted && retains && now.is_shared && is_whole) {
             retain(mem, id, prompt, now.owner);
         } else if (!retained) {
