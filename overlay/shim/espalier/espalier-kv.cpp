@@ -1,5 +1,7 @@
 #include "espalier-kv.h"
 
+#include "log.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -231,7 +233,10 @@ void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq
     if (!kv.knows(seq_id_src) || !kv.knows(seq_id_dst)) {
         return;
     }
-    kv.functions.share(kv.pool.get(), seq_id_src, seq_id_dst, p0, p1);
+    if (kv.functions.share(kv.pool.get(), seq_id_src, seq_id_dst, p0, p1) != ESPALIER_POOL_OK) {
+        // The memory refuses to overwrite cells that are in use, so this costs requests, never answers.
+        LOG_ERR("espalier: sequence %d has cells of sequence %d, whose blocks it could not share\n", seq_id_dst, seq_id_src);
+    }
     if (seq_id_src != seq_id_dst) {
         kv.sequences[seq_id_dst].blocks.add(kv.sequences[seq_id_src].blocks);
         kv.copy_row(seq_id_src, seq_id_dst);

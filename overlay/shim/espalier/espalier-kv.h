@@ -119,7 +119,7 @@ public:
     void end(llama_seq_id seq_id);
 
     // Ends the prompt, whose output is not finite, before the cells of the sequence are freed: what it may have computed
-    // wrongly is not used again. That are the blocks that it has cached and the states that it has saved or restored.
+    // wrongly is not used again: the blocks that it has cached, and the states that it has saved or restored.
     void distrust(llama_seq_id seq_id);
 
     // Position of the last token whose KV is in the memory; -1: there is none.
@@ -145,6 +145,9 @@ public:
 
     // Number of blocks that n_tokens take.
     static uint64_t n_blocks(size_t n_tokens);
+
+    // Bytes at most of the hidden states that are kept for a pool of n_tokens, if they have n_embd values each.
+    static int64_t bytes_of_rows(size_t n_tokens, int64_t n_embd) { return (int64_t) (n_tokens / block_size * sizeof(float)) * n_embd; }
 
     struct espalier_pool_statistics statistics() const;
 

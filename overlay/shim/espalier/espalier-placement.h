@@ -22,16 +22,29 @@ inline espalier_draft_traits espalier_describe_drafts(const common_params & para
     return traits;
 }
 
+// The metadata of a model's file; null if it cannot be read, as that of a model that is not downloaded yet.
+inline gguf_context_ptr espalier_read_metadata(const std::string & path) {
+    const gguf_init_params options = { /* .no_alloc = */ true, /* .ctx = */ nullptr };
+    return gguf_context_ptr(path.empty() ? nullptr : gguf_init_from_file(path.c_str(), options));
+}
+
+// The architecture of a model; empty: unknown.
+inline std::string espalier_architecture(const gguf_context * file) {
+    const int64_t key = file ? gguf_find_key(file, "general.architecture") : -1;
+    return key >= 0 && gguf_get_kv_type(file, key) == GGUF_TYPE_STRING ? gguf_get_val_str(file, key) : "";
+}
+
+// Number of values in a hidden state of the model; 0: unknown.
+inline int64_t espalier_width_of_model(const std::string & path) {
+    const gguf_context_ptr file = espalier_read_metadata(path);
+    const std::string name = espalier_architecture(file.get()) + ".embedding_length";
+    const int64_t key = file ? gguf_find_key(file.get(), name.c_str()) : -1;
+    return key >= 0 && gguf_get_kv_type(file.get(), key) == GGUF_TYPE_UINT32 ? gguf_get_val_u32(file.get(), key) : 0;
+}
+
 // Whether the draft model has no cells of its own, but reads those of the target where stock would have placed them.
 inline bool espalier_drafts_from_cells_of_target(const common_params & params) {
-    const std::string & path = params.speculative.draft.mparams.path;
-    if (path.empty()) {
-        return false;
-    }
-    const gguf_init_params options = { /* .no_alloc = */ true, /* .ctx = */ nullptr };
-    const gguf_context_ptr file(gguf_init_from_file(path.c_str(), options));
-    const int64_t key = file ? gguf_find_key(file.get(), "general.architecture") : -1;
-    return key >= 0 && gguf_get_kv_type(file.get(), key) == GGUF_TYPE_STRING && std::string("gemma4-assistant") == gguf_get_val_str(file.get(), key);
+    return espalier_architecture(espalier_read_metadata(params.speculative.draft.mparams.path).get()) == "gemma4-assistant";
 }
 
 // The reason why a server with these drafts runs unpaged, as the end of a sentence; empty: it need not.

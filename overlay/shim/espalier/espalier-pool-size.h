@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "espalier-kv.h"
+#include "espalier-placement.h"
 #include "espalier.h"
 
 #include "common.h"
@@ -36,6 +38,17 @@ inline int64_t espalier_free_of_host(int64_t otherwise) {
     return otherwise;
 }
 
+// The same without a limit on other systems than Linux: what ggml reports for the CPU there.
+inline int64_t espalier_free_of_cpu() {
+    const ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    size_t free  = 0;
+    size_t total = 0;
+    if (cpu != nullptr) {
+        ggml_backend_dev_memory(cpu, &free, &total);
+    }
+    return espalier_free_of_host((int64_t) free);
+}
+
 // Memory in bytes of each device; the last entry is the host's.
 struct espalier_memory {
     std::vector<int64_t> used;
@@ -60,9 +73,20 @@ inline espalier_memory espalier_measure(const common_params & params, uint32_t n
     return memory;
 }
 
-// Includes the draft model, whose context has the same size.
+// Bytes of the hidden states that drafts continue from, one for each block of a pool of n_ctx tokens (espalier-drafts.h).
+// 0: these drafts need none, or the width of the model is unknown.
+inline int64_t espalier_bytes_of_rows(const common_params & params, uint32_t n_ctx) {
+    if (!espalier_describe_drafts(params).has_rows) {
+        return 0;
+    }
+    const std::string & draft_model = params.speculative.draft.mparams.path;
+    return espalier_kv::bytes_of_rows(n_ctx, espalier_width_of_model(draft_model.empty() ? params.model.path : draft_model));
+}
+
+// Includes the draft model, whose context has the same size, and the hidden states that are kept for it.
 inline espalier_memory espalier_measure_all(const common_params & params, uint32_t n_ctx) {
     espalier_memory memory = espalier_measure(params, n_ctx);
+    memory.used.back() += espalier_bytes_of_rows(params, n_ctx == 0 ? memory.n_ctx_train : n_ctx);
     if (params.speculative.has_dft()) {
         const espalier_memory draft = espalier_measure(common_base_params_to_speculative(params), n_ctx == 0 ? memory.n_ctx_train : n_ctx);
         memory.used.back() += draft.used.back();
@@ -103,7 +127,7 @@ inline espalier_pool_size espalier_size_pool(const common_params & params) {
 // Bytes for snapshots of states: those that were given, or 16 snapshots and 2 more for each slot, but at most an eighth
 // of free memory. 0: there is no state, or not even one snapshot fits. `given` is negative if it was not given.
 inline uint64_t espalier_snapshot_budget(int64_t given, uint64_t bytes_of_one, uint32_t n_slots) {
-    const uint64_t useful = std::min<uint64_t>(bytes_of_one * (16 + 2*uint64_t(n_slots)), espalier_free_of_host(INT64_MAX) / 8);
+    const uint64_t useful = std::min<uint64_t>(bytes_of_one * (16 + 2*uint64_t(n_slots)), espalier_free_of_cpu() / 8);
     const uint64_t budget = given >= 0 ? (uint64_t) given : useful;
     return bytes_of_one > 0 && budget >= bytes_of_one ? budget : 0;
 }

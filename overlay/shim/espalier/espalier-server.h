@@ -76,10 +76,12 @@ void espalier_server::open_pool(server_t & server) {
     }
     if (!paged.kv) {
         SRV_WRN("--kv-paged: the KV cache runs unpaged, because %s\n", why_not.c_str());
+        report_window(server);
         return;
     }
     paged.considered = {};
     report_snapshots(server, bytes_of_one);
+    report_rows(server);
     set_up_slots(server);
     if (server.params_base.ctx_shift) {
         SRV_WRN("%s", "--context-shift is not supported by a paged KV cache, disabling\n");
@@ -100,6 +102,11 @@ template <typename server_t>
 std::string espalier_server::refuse_drafts(const server_t & server) {
     if (server.ctx_dft && server.mctx && mtmd_decode_use_mrope(server.mctx)) {
         return "the tokens of an image share a position (M-RoPE), which the draft model's do not";
+    }
+    // Upstream restores both at a rejected draft if the model has such a state, and none of them if it has not.
+    const auto has_full = [](common_context_seq_rm_type type) { return type == COMMON_CONTEXT_SEQ_RM_TYPE_FULL; };
+    if (server.ctx_dft && has_full(server.ctx_dft_seq_rm_type) && !has_full(server.ctx_tgt_seq_rm_type)) {
+        return "the draft model has a recurrent state that is not rolled back together with this model";
     }
     return server.ctx_dft ? espalier_refuse_drafts(server.params_base) : "";
 }
@@ -150,6 +157,24 @@ void espalier_server::report_snapshots(const server_t & server, uint64_t bytes_o
     }
 }
 
+// The size of a cache is decided before it is known whether it can be paged.
+template <typename server_t>
+void espalier_server::report_window(const server_t & server) {
+    const llama_memory_t mem = llama_get_memory(server.ctx_tgt);
+    const bool has_window = llama_memory_get_kind(mem) == LLAMA_MEMORY_KIND_SLIDING_WINDOW;
+    if (has_window && !(llama_memory_get_parts(mem) & LLAMA_MEMORY_PART_WINDOW) && !server.params_base.swa_full) {
+        SRV_WRN("%s", "--kv-paged: the layers with a sliding window have a cache of the full size; without --kv-paged it is smaller\n");
+    }
+}
+
+template <typename server_t>
+void espalier_server::report_rows(const server_t & server) {
+    if (server.ctx_dft && espalier_describe_drafts(server.params_base).has_rows) {
+        const int64_t bytes = espalier_kv::bytes_of_rows(llama_n_ctx(server.ctx_tgt), llama_model_n_embd(llama_get_model(server.ctx_dft)));
+        SRV_INF("--kv-paged: the hidden states from which drafts continue take up to %.2f MiB of host memory, one for each block\n", bytes / (1024.0 * 1024.0));
+    }
+}
+
 template <typename server_t>
 void espalier_server::destroy(server_t & server) {
     for (auto & slot : server.slots) {
@@ -196,7 +221,7 @@ inline void espalier_server::prepare_media(server_slot & slot) {
 }
 
 inline void espalier_server::forget(server_slot & slot) {
-    if (slot.paged.kv) {
+    if (slot.paged.now.is_admitted) { // one that waits has computed nothing, and may have a retained sequence
         slot.prompt_clear();
     }
 }

@@ -72,8 +72,8 @@ inline size_t espalier_server::count_system_tokens(const server_task & task) {
     return first == spans.end() ? 0 : first->pos;
 }
 
-// The position of the last of the first n_tokens, which are text and whole images; -1: there is none. The tokens of an
-// image have the position of its first one with M-RoPE.
+// The position of the last of the first n_tokens, which are text and whole images; -1: there is none. With M-RoPE that of
+// an image depends on the model: often all of its tokens have the position of its first one.
 inline llama_pos espalier_server::last_position(const server_slot & slot, const server_tokens & tokens, size_t n_tokens) {
     const llama_pos next = n_tokens == tokens.size() ? tokens.pos_next() : tokens.pos_next(n_tokens);
     if (n_tokens == 0 || tokens[n_tokens - 1] != LLAMA_TOKEN_NULL || !mtmd_decode_use_mrope(slot.mctx)) {
@@ -82,7 +82,8 @@ inline llama_pos espalier_server::last_position(const server_slot & slot, const 
     for (const auto & one : find_media(tokens)) {
         const mtmd_input_chunk * chunk = tokens.find_chunk(one.first).get();
         if (one.first + one.n_tokens == n_tokens && mtmd_input_chunk_get_type(chunk) == MTMD_INPUT_CHUNK_TYPE_IMAGE) {
-            return next - mtmd_input_chunk_get_n_pos(chunk);
+            const llama_pos first = next - mtmd_input_chunk_get_n_pos(chunk);
+            return (llama_pos) mtmd_image_tokens_get_decoder_pos(mtmd_input_chunk_get_tokens_image(chunk), first, one.n_tokens - 1).t;
         }
     }
     return next - 1;
