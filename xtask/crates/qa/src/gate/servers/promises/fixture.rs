@@ -116,6 +116,11 @@ impl Drafting {
     /// One with an encoder for images, which the draft model cannot follow.
     pub const SEEING: Drafting =
         Drafting { model: Model::Seeing, kind: "draft-eagle3", file: Some("eagle3.gguf") };
+
+    /// One with a recurrent state of the draft model, which is not rolled back beside a target without one.
+    pub const fn with_a_state(model: Model) -> Drafting {
+        Drafting { model, kind: "draft-simple", file: Some("recurrent.gguf") }
+    }
 }
 
 /// Result of checking one promise.

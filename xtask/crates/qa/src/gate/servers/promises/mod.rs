@@ -10,6 +10,7 @@ mod asking;
 mod asleep;
 mod capacity;
 mod configured;
+mod draft_memory;
 mod draft_models;
 mod drafts;
 mod fairness;
@@ -64,6 +65,7 @@ pub const PROMISES: &[Promise] = &[
     promise("token-by-token", slots_of_others::reading_token_by_token),
     promise("unpaged-slots-of-others", slots_of_others::unpaged_slots_of_others),
     promise("values-that-overflow", overflow::stays_in_its_request),
+    promise("overflow-is-not-cached", overflow::leaves_nothing_cached),
     promise("slots-shown-to-others", slots_of_others::slots_shown_to_others),
     promise("choice-of-slot", slots_of_others::choice_of_slot),
     promise("escaped-salt", tenants::escaped_salt),
@@ -108,6 +110,8 @@ pub const PROMISES: &[Promise] = &[
     promise("control-of-others", others::control),
     promise("drafts-of-others", drafts::of_others),
     promise("drafts-without-sharing", drafts::without_sharing),
+    promise("drafts-with-a-state", draft_memory::with_a_state),
+    promise("drafts-report-their-memory", draft_memory::is_reported),
     promise("drafts-after-a-hit", draft_models::after_a_hit),
     promise("drafts-of-choices", draft_models::of_choices),
     promise("drafts-in-a-small-pool", draft_models::in_a_small_pool),
@@ -117,6 +121,7 @@ pub const PROMISES: &[Promise] = &[
     promise("children-refuse-without-a-key", tenants::children_refuse_without_a_key),
     promise("left-while-waiting", capacity::left_while_waiting),
     promise("second-turn", retained::second_turn),
+    promise("restored-out-of-order", retained::restored_out_of_order),
     promise("retained-whole-or-nothing", retained::whole_or_nothing),
     promise("window-of-a-slot-file", retained::window_of_a_slot_file),
     promise("hit-is-exact", snapshots::hit_is_exact),

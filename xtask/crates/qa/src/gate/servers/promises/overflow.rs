@@ -5,10 +5,11 @@ use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
-use super::asking::{ask_as, scaled};
+use super::asking::{ask, ask_as, metric, scaled};
 use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, BOB, KEYS};
 use crate::serving::cases;
+use crate::serving::kv_pool::Pool;
 use crate::serving::reference::Reference;
 
 /// Model, flash attention, and kind of KV cache.
@@ -73,6 +74,31 @@ fn answers_are_right(
     for _ in 0..SLOTS {
         let (status, body) = ask_as(server, BOB, request)?;
         fixture.hold(&format!("{what}: bob"), &expected, reference.tolerance, (status, &body));
+    }
+    Ok(())
+}
+
+/// No prompt continues from what a request computed whose output is not finite, also not from its first batches: none of
+/// its blocks stays cached, and no snapshot that was taken before any output was looked at.
+pub fn leaves_nothing_cached(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const ARGUMENTS: [&str; 10] =
+        ["-np", "1", "-c", "4096", "-b", "64", "-ub", "64", "--kv-paged", "--metrics"];
+    for model in [Model::Overflowing, Model::RecurrentOverflowing] {
+        let server = fixture.serve(model, &ARGUMENTS)?;
+        let (status, body) = ask(&server, &request(1, LONGER, 1000.0))?;
+        fixture.must(status == 500 && body.to_string().contains("not finite"), || {
+            format!("{model:?}: the request returned {status} instead of 500: {body}")
+        });
+        let props = server.get("/props")?.1;
+        let blocks = Pool::of_props(&props)?.blocks_retained;
+        let snapshots = props["kv_snapshots"]["count"].as_u64().unwrap_or_default();
+        fixture.must(blocks == 0 && snapshots == 0, || {
+            format!("{model:?}: {blocks} blocks and {snapshots} snapshots stay cached")
+        });
+        if model == Model::RecurrentOverflowing {
+            let taken = metric(&server, "kv_snapshots_total{reason=\"prompt_end\"}")?;
+            fixture.must(taken > 0.0, || "no snapshot was taken".to_string());
+        }
     }
     Ok(())
 }

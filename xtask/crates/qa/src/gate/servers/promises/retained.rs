@@ -132,6 +132,25 @@ pub fn whole_or_nothing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A sequence whose blocks do not lie in the order of its tokens continues from its file as it was saved. With M-RoPE
+/// the index of a token, by which it is placed, is not in the file.
+pub fn restored_out_of_order(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    for model in [Model::Recurrent, Model::SeeingInPlace] {
+        let mut reference = fixture.reference(model, &EXACT)?;
+        let server = keeping(fixture, model, &["-np", "1", "-c", "1024", "-fa", "off"])?;
+        let turns = cases::numbered_prompt(1, PROMPT + 20);
+        // Its blocks are freed from the last one on, and are allocated next in that order.
+        ask(&server, &with(plain(&cases::numbered_prompt(2, PROMPT), 1), "cache_prompt", false))?;
+        ask(&server, &plain(&turns[..PROMPT], 1))?;
+        for action in ["save", "erase", "restore"] {
+            act(fixture, &server, action)?;
+        }
+        let what = format!("{model:?}, from its file");
+        held_and_found(fixture, &mut reference, &server, &what, &cases::request(&turns), PROMPT)?;
+    }
+    Ok(())
+}
+
 /// A slot file has the cells of layers with a sliding window for its last window only. The restored sequence continues
 /// at its end; a prompt that leaves it before that is answered from cached blocks, which have all cells.
 pub fn window_of_a_slot_file(fixture: &mut PromiseFixture<'_>) -> Result<()> {
