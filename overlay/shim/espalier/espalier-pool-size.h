@@ -100,7 +100,7 @@ inline espalier_memory espalier_measure_all(const common_params & params, uint32
 inline espalier_pool_size espalier_size_pool(const common_params & params) {
     const espalier_memory full = espalier_measure_all(params, 0);
     const uint32_t        most = full.n_ctx_train;
-    if (params.fit_params_min_ctx == UINT32_MAX) { // -c 0
+    if ((uint32_t) params.fit_params_min_ctx == UINT32_MAX) { // -c 0
         return { most, "the training context of the model (-c 0)" };
     }
     const auto left = [&](const espalier_memory & memory, size_t i) {
