@@ -1,6 +1,6 @@
 //! The sequences of a batch, and their cells in the cache of a layer.
 
-use super::moves::{self, Move};
+use super::moves::{self, Copied, Move};
 
 /// The sequences of a batch. The cache of a layer has `snapshots` planes of `cells` cells, each with the state of a
 /// sequence.
@@ -51,7 +51,26 @@ impl Batch {
         }
         // SAFETY: per this function's contract there are as many.
         let sources = unsafe { std::slice::from_raw_parts(self.sources, self.moved as usize) };
-        moves::in_order(sources, self.first as usize, self.cells as usize * self.snapshots as usize)
+        let count = self.cells as usize * self.snapshots as usize;
+        let is_cell = |source: &i32| usize::try_from(*source).is_ok_and(|source| source < count);
+        if !sources.iter().all(is_cell) {
+            return None;
+        }
+        let copied: Vec<Copied> =
+            sources.iter().enumerate().flat_map(|(i, source)| self.copied(i, *source as usize)).collect();
+        Some(moves::in_order(&copied))
+    }
+
+    /// Returns the cells that get states because cell `first + i` gets that of `source`. The snapshots of an idle
+    /// sequence move with it: an earlier part of the same batch may have computed them, and the rollback that needs
+    /// them comes after it.
+    fn copied(&self, i: usize, source: usize) -> Vec<Copied> {
+        let (cells, planes) = (self.cells as usize, self.snapshots as usize);
+        let (plane, cell) = (source / cells, source % cells);
+        let moved = if i < self.seqs as usize { 1 } else { planes };
+        // A rollback to `source` is applied by the move; snapshots before the last one do not exist.
+        let of = |back: usize| (plane + back).min(planes - 1) * cells + cell;
+        (0..moved).map(|back| (self.cell(i, back), of(back))).collect()
     }
 
     /// Returns the cell of a sequence in a plane.
@@ -65,5 +84,47 @@ impl Batch {
     pub fn snapshot(&self, token: usize) -> Option<usize> {
         let back = self.tokens as usize - 1 - token;
         (1..self.snapshots as usize).contains(&back).then_some(back)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::moves::Place;
+    use super::*;
+
+    fn batch(sources: &[i32], seqs: u32) -> Batch {
+        let moved = sources.len() as u32;
+        Batch { sources: sources.as_ptr(), tokens: 2, seqs, first: 1, moved, cells: 4, snapshots: 3 }
+    }
+
+    fn pairs(sources: &[i32], seqs: u32) -> Option<Vec<(Place, Place)>> {
+        // SAFETY: the batch has as many sources.
+        let moves = unsafe { batch(sources, seqs).moves() };
+        moves.map(|moves| moves.iter().map(|one| (one.from, one.to)).collect())
+    }
+
+    #[test]
+    fn a_source_that_is_not_a_cell_is_refused() {
+        assert_eq!(pairs(&[1, -1], 2), None);
+        assert_eq!(pairs(&[1, 12], 2), None);
+        assert_eq!(pairs(&[1, 2], 2), Some(vec![]));
+    }
+
+    #[test]
+    fn snapshots_move_with_an_idle_sequence_only() {
+        let cell = Place::Cell;
+        assert_eq!(pairs(&[3], 1), Some(vec![(cell(3), cell(1))]));
+        let mut moved = pairs(&[1, 3], 1).unwrap();
+        moved.sort_by_key(|(from, _)| format!("{from:?}"));
+        assert_eq!(moved, [(cell(11), cell(10)), (cell(3), cell(2)), (cell(7), cell(6))]);
+    }
+
+    #[test]
+    fn a_pending_rollback_is_applied_by_the_move() {
+        let cell = Place::Cell;
+        // Cell 2 begins with its state of the token before its last one, which is in plane 1.
+        let mut moved = pairs(&[1, 6], 1).unwrap();
+        moved.sort_by_key(|(from, _)| format!("{from:?}"));
+        assert_eq!(moved, [(cell(10), cell(6)), (cell(6), cell(2))]);
     }
 }

@@ -261,6 +261,7 @@ unsafe fn by_rows(from: *const f32, count: usize, channels: usize, to: &mut Rows
 
 #[cfg(test)]
 mod tests {
+    use super::super::oracle::copied_with_snapshots;
     use super::*;
     use crate::attention::guarded::Guarded;
     use crate::attention::testing::{Random, cases};
@@ -380,9 +381,8 @@ mod tests {
             let (sizes, batch, kept) = (self.sizes, self.sizes.batch, self.sizes.kept());
             let (channels, tokens) = (sizes.channels as usize, batch.tokens as usize);
             let (mut states, cell) = (self.states.clone(), channels * kept);
-            for (i, source) in self.sources.iter().enumerate() {
-                let from = &self.states[*source as usize * cell..][..cell];
-                states[batch.cell(i, 0) * cell..][..cell].copy_from_slice(from);
+            for (to, source) in copied_with_snapshots(&batch, &self.sources) {
+                states[to * cell..][..cell].copy_from_slice(&self.states[source * cell..][..cell]);
             }
             for (seq, channel) in self.all_channels() {
                 let inputs = self.inputs(seq, channel);

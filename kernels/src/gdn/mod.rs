@@ -84,10 +84,30 @@ impl Work for Items<'_> {
 }
 
 #[cfg(test)]
+mod oracle {
+    use super::batch::Batch;
+
+    /// Returns the cells that get the state of another, in any order: those of the sequences in the first plane, idle
+    /// ones in each plane, as far as it has a source.
+    pub fn copied_with_snapshots(batch: &Batch, sources: &[i32]) -> Vec<(usize, usize)> {
+        let (cells, planes) = (batch.cells as usize, batch.snapshots as usize);
+        let mut copied = Vec::new();
+        for (i, source) in sources.iter().map(|source| *source as usize).enumerate() {
+            for plane in (0..planes).filter(|plane| *plane == 0 || i >= batch.seqs as usize) {
+                let from = (source / cells + plane).min(planes - 1);
+                copied.push((plane * cells + batch.first as usize + i, from * cells + source % cells));
+            }
+        }
+        copied
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::ops::Range;
 
     use super::batch::Batch;
+    use super::oracle::copied_with_snapshots;
     use super::problem::Item;
     use super::*;
     use crate::attention::guarded::Guarded;
@@ -270,10 +290,8 @@ mod tests {
             let exact = |value: &f32| Expected { value: f64::from(*value), bound: 0.0 };
             let before: Vec<Expected> = self.states.iter().map(exact).collect();
             let (mut states, length) = (before.clone(), self.rows_of_cell());
-            for (i, source) in self.sources.iter().enumerate() {
-                let cell = sizes.batch.first as usize + i;
-                states[cell * length..][..length]
-                    .copy_from_slice(&before[*source as usize * length..][..length]);
+            for (cell, source) in copied_with_snapshots(&sizes.batch, &self.sources) {
+                states[cell * length..][..length].copy_from_slice(&before[source * length..][..length]);
             }
             let outs =
                 sizes.batch.seqs as usize * sizes.batch.tokens as usize * (sizes.heads * sizes.size) as usize;

@@ -4,6 +4,8 @@
 //! while others may still be read, so every cell has to be read by all before it gets its new state. Where cells
 //! exchange their states in a cycle, one of them is copied to a spare place first.
 
+use std::collections::BTreeMap;
+
 /// A place that a state is copied from or to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -22,22 +24,18 @@ pub struct Move {
     pub to: Place,
 }
 
-/// Returns the copies, to be made in this order, that give each cell `first + i` the state that the cell `sources[i]`
-/// has before them. None if a source is not one of `cells` cells.
+/// A cell that gets the state of another one: its index, and that of its source.
+pub type Copied = (usize, usize);
+
+/// Returns the copies, to be made in this order, that give each cell the state that its source has before them. No cell
+/// is the first of two pairs.
 #[must_use]
-pub fn in_order(sources: &[i32], first: usize, cells: usize) -> Option<Vec<Move>> {
-    let is_cell = |source: &i32| usize::try_from(*source).is_ok_and(|source| source < cells);
-    if !sources.iter().all(is_cell) {
-        return None;
-    }
-    let keeps = |(i, source): (usize, &i32)| *source as usize == first + i;
-    if sources.iter().enumerate().all(keeps) {
-        return Some(Vec::new());
-    }
-    let mut pending = Pending::new(sources, first);
+pub fn in_order(copied: &[Copied]) -> Vec<Move> {
+    let copied: Vec<Copied> = copied.iter().copied().filter(|(cell, source)| cell != source).collect();
+    let mut pending = Pending::new(&copied);
     pending.move_chains();
     pending.move_cycles();
-    Some(pending.moves)
+    pending.moves
 }
 
 /// Carries copies out on a part of each state: the `length` floats that `part` returns for a cell.
@@ -60,10 +58,10 @@ pub unsafe fn carry_out(moves: &[Move], length: usize, part: impl Fn(usize) -> *
     }
 }
 
-/// Cells that have not got their new states. Indexes are relative to the first cell.
+/// Cells that have not got their new states. Indexes are those of `copied`.
 struct Pending<'a> {
-    sources: &'a [i32],
-    first: usize,
+    copied: &'a [Copied],
+    index_of: BTreeMap<usize, usize>,
     is_pending: Vec<bool>,
     /// Number of pending cells that read this one.
     readers: Vec<usize>,
@@ -71,12 +69,11 @@ struct Pending<'a> {
 }
 
 impl Pending<'_> {
-    fn new(sources: &[i32], first: usize) -> Pending<'_> {
-        let is_pending =
-            sources.iter().enumerate().map(|(i, source)| *source as usize != first + i).collect();
-        let readers = vec![0; sources.len()];
-        let mut pending = Pending { sources, first, is_pending, readers, moves: Vec::new() };
-        for i in 0..sources.len() {
+    fn new(copied: &[Copied]) -> Pending<'_> {
+        let index_of = copied.iter().enumerate().map(|(i, (cell, _))| (*cell, i)).collect();
+        let (is_pending, readers) = (vec![true; copied.len()], vec![0; copied.len()]);
+        let mut pending = Pending { copied, index_of, is_pending, readers, moves: Vec::new() };
+        for i in 0..copied.len() {
             if let Some(read) = pending.read_by(i) {
                 pending.readers[read] += 1;
             }
@@ -85,19 +82,19 @@ impl Pending<'_> {
     }
 
     fn source(&self, i: usize) -> usize {
-        self.sources[i] as usize
+        self.copied[i].1
     }
 
-    /// Returns which of these cells a pending cell reads, if it does not read one outside of them.
+    /// Returns which of these cells a pending cell reads, if it does not read one that keeps its state.
     fn read_by(&self, i: usize) -> Option<usize> {
-        let read = self.source(i).checked_sub(self.first)?;
-        (self.is_pending[i] && read < self.sources.len()).then_some(read)
+        let read = self.index_of.get(&self.source(i)).copied();
+        read.filter(|_| self.is_pending[i])
     }
 
     /// Moves all cells that are not in a cycle: whenever no pending cell reads one, it is overwritten.
     fn move_chains(&mut self) {
         let is_free = |i: &usize| self.is_pending[*i] && self.readers[*i] == 0;
-        let mut free: Vec<usize> = (0..self.sources.len()).filter(is_free).collect();
+        let mut free: Vec<usize> = (0..self.copied.len()).filter(is_free).collect();
         while let Some(i) = free.pop() {
             let read = self.read_by(i);
             self.make(i, Place::Cell(self.source(i)));
@@ -112,11 +109,11 @@ impl Pending<'_> {
 
     /// Moves the rest: each of these cells is read by exactly one other.
     fn move_cycles(&mut self) {
-        for start in 0..self.sources.len() {
+        for start in 0..self.copied.len() {
             if !self.is_pending[start] {
                 continue;
             }
-            self.moves.push(Move { from: Place::Cell(self.first + start), to: Place::Spare });
+            self.moves.push(Move { from: Place::Cell(self.copied[start].0), to: Place::Spare });
             let mut i = start;
             while let Some(read) = self.read_by(i) {
                 let from = if read == start { Place::Spare } else { Place::Cell(self.source(i)) };
@@ -127,7 +124,7 @@ impl Pending<'_> {
     }
 
     fn make(&mut self, i: usize, from: Place) {
-        self.moves.push(Move { from, to: Place::Cell(self.first + i) });
+        self.moves.push(Move { from, to: Place::Cell(self.copied[i].0) });
         self.is_pending[i] = false;
     }
 }
@@ -138,10 +135,10 @@ mod tests {
     use crate::attention::testing::Random;
 
     /// Carries the copies out on cells whose states are two floats: their index, twice.
-    fn moved(sources: &[i32], first: usize, cells: usize) -> Vec<usize> {
+    fn moved(copied: &[Copied], cells: usize) -> Vec<usize> {
         let mut states: Vec<f32> = (0..2 * cells).map(|i| (i / 2) as f32).collect();
         let states_of = states.as_mut_ptr();
-        let moves = in_order(sources, first, cells).unwrap();
+        let moves = in_order(copied);
         assert!(moves.iter().all(|one| one.from != one.to));
         // SAFETY: each cell has two floats.
         unsafe { carry_out(&moves, 2, |cell| states_of.wrapping_add(2 * cell)) };
@@ -149,47 +146,39 @@ mod tests {
         states.chunks_exact(2).map(|state| state[0] as usize).collect()
     }
 
-    fn gathered(sources: &[i32], first: usize, cells: usize) -> Vec<usize> {
-        let source = |cell: usize| cell.checked_sub(first).and_then(|i| sources.get(i));
-        (0..cells).map(|cell| source(cell).map_or(cell, |source| *source as usize)).collect()
+    fn gathered(copied: &[Copied], cells: usize) -> Vec<usize> {
+        let source =
+            |cell: usize| copied.iter().find(|(to, _)| *to == cell).map_or(cell, |(_, source)| *source);
+        (0..cells).map(source).collect()
     }
 
     #[test]
     fn each_cell_gets_the_state_that_its_source_had() {
         let mut random = Random(1);
         for _ in 0..20_000 {
-            let (first, count) = (random.below(4), random.below(9));
-            let cells = first + count + random.below(4) + 1;
-            // Many sources in the range make chains and cycles.
-            let sources: Vec<i32> = (0..count)
-                .map(|_| if random.below(4) > 0 { first + random.below(count) } else { random.below(cells) })
-                .map(|source| source as i32)
-                .collect();
-            assert_eq!(
-                moved(&sources, first, cells),
-                gathered(&sources, first, cells),
-                "{first} {sources:?}"
-            );
+            let (first, count, stride) = (random.below(4), random.below(9), 1 + random.below(2));
+            let cells = first + stride * count + random.below(4) + 1;
+            // Many sources among the cells make chains and cycles.
+            let source = |random: &mut Random| match random.below(4) {
+                0 => random.below(cells),
+                _ => first + stride * random.below(count),
+            };
+            let copied: Vec<Copied> = (0..count).map(|i| (first + stride * i, source(&mut random))).collect();
+            assert_eq!(moved(&copied, cells), gathered(&copied, cells), "{copied:?}");
         }
     }
 
     #[test]
     fn cells_that_keep_their_states_are_not_copied() {
-        assert_eq!(in_order(&[], 3, 4), Some(Vec::new()));
-        assert_eq!(in_order(&[3, 4, 5], 3, 6), Some(Vec::new()));
+        assert_eq!(in_order(&[]), []);
+        assert_eq!(in_order(&[(3, 3), (4, 4), (5, 5)]), []);
         let copy = Move { from: Place::Cell(1), to: Place::Cell(4) };
-        assert_eq!(in_order(&[3, 1, 5], 3, 6), Some(vec![copy]));
+        assert_eq!(in_order(&[(3, 3), (4, 1), (5, 5)]), [copy]);
     }
 
     #[test]
     fn an_exchange_needs_one_copy_more() {
-        assert_eq!(in_order(&[4, 3], 3, 6).map(|moves| moves.len()), Some(3));
-        assert_eq!(moved(&[1, 2, 0, 4, 3], 0, 5), [1, 2, 0, 4, 3]);
-    }
-
-    #[test]
-    fn a_source_that_is_not_a_cell_is_refused() {
-        assert_eq!(in_order(&[0, -1], 0, 2), None);
-        assert_eq!(in_order(&[0, 2], 0, 2), None);
+        assert_eq!(in_order(&[(3, 4), (4, 3)]).len(), 3);
+        assert_eq!(moved(&[(0, 1), (1, 2), (2, 0), (3, 4), (4, 3)], 5), [1, 2, 0, 4, 3]);
     }
 }
