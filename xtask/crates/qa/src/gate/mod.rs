@@ -392,7 +392,7 @@ mod tests {
             assert!(expected.contains(&event), "{event:?}");
         }
         let budgets =
-            move |budget| servers.iter().filter(move |plan| plan.takes_snapshots() && plan.snapshots == budget);
+            |budget| servers.iter().filter(move |plan| plan.takes_snapshots() && plan.snapshots == budget);
         assert_eq!([None, Some(1), Some(3)].map(|budget| budgets(budget).count()), [1, 2, 1]);
     }
 }
