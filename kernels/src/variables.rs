@@ -17,7 +17,7 @@ const OURS: [&str; 6] = [
 
 /// Variables with that prefix that the build tool, its tests or upstream's tests read: who starts the server from
 /// there has not misspelt anything.
-const OF_THE_TOOL: [&str; 21] = [
+const OF_THE_TOOL: [&str; 22] = [
     "ESPALIER_CALLED_AS",
     "ESPALIER_CASES",
     "ESPALIER_CODEBOOKS",
@@ -32,6 +32,7 @@ const OF_THE_TOOL: [&str; 21] = [
     "ESPALIER_MERGE_PAIRS",
     "ESPALIER_MERGE_TRIPLES",
     "ESPALIER_ORACLE_MUTATIONS",
+    "ESPALIER_OWN_MOVES",
     "ESPALIER_PAGE_NOTICES",
     "ESPALIER_PAGE_VERSION",
     "ESPALIER_REFERENCE",

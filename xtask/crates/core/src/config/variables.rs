@@ -7,7 +7,7 @@ use crate::nearest::nearest;
 const PREFIX: &str = "ESPALIER_";
 
 /// Every known variable, with its reader and purpose.
-pub const KNOWN: [(&str, &str); 27] = [
+pub const KNOWN: [(&str, &str); 28] = [
     ("ESPALIER_CALLED_AS", "espalier-qa: the program that started it"),
     ("ESPALIER_ENABLE", "the server: features to switch on"),
     ("ESPALIER_DISABLE", "the server: features to switch off"),
@@ -35,6 +35,7 @@ pub const KNOWN: [(&str, &str); 27] = [
     ("ESPALIER_SERIES", "tests: series to compare"),
     ("ESPALIER_MERGE_TRIPLES", "tests: merges to compare"),
     ("ESPALIER_ORACLE_MUTATIONS", "tests: mutated patches to compare"),
+    ("ESPALIER_OWN_MOVES", "tests: variants to name in a move of this repository's pin"),
 ];
 
 /// Returns a warning for each of `names`, the environment's variables, that resembles a known variable but is not one.

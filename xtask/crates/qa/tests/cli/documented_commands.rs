@@ -8,8 +8,8 @@ use clap::Parser;
 use espalier_qa::cli::All;
 use xtask::cli::Cli;
 
-use super::support::files;
 use super::support::own_copy::OwnCopy;
+use super::support::{self, files};
 
 /// The way in which the documented commands of one name are checked.
 pub(super) enum How {
@@ -73,6 +73,14 @@ const OF_THE_READER: [&str; 11] = [
     "paged-b11549",
     "b11549",
 ];
+
+/// Number of the variants of [`MOVED`] that are named in a move of the pin, and the environment variable that sets
+/// another one. Each move takes all series on the pin with it, whichever variant is named.
+const MOVES: usize = 1;
+const MORE: &str = "ESPALIER_OWN_MOVES";
+
+/// The default variant first, which a page moves; one beside it; and one without patches of its own.
+const MOVED: [&str; 3] = ["paged", "upstream-fixes", "stock"];
 
 /// Folders with pages for readers. Records under docs/measurements name commands too, which are not run here; reports
 /// under docs/syncs have those of their day.
@@ -311,35 +319,47 @@ fn at_present_pin(words: Vec<String>, more: &[&str]) -> Vec<String> {
     words
 }
 
-/// Moving to the present pin changes nothing in any series.
+/// Whether it moves the pin of this repository: [`this_repository_can_move_its_own_pin`] runs it.
+fn moves_the_pin(words: &[String]) -> bool {
+    let has = |word: &str| words.iter().any(|one| one == word);
+    name(words) == "rebase" && has("--to") && !has("--dry-run") && is_for_anybody(words)
+}
+
+/// Commands that several pages show are run once: they change nothing, which is checked after each.
 #[test]
 fn documented_commands_run_on_this_repository() {
     let copy = OwnCopy::new();
-    let mut ran = Vec::new();
+    let mut ran: Vec<Vec<String>> = Vec::new();
     for (page, words) in documented() {
         let Some((_, Runs(more))) = HOW.iter().find(|(known, _)| *known == name(&words)) else { continue };
-        if !is_for_anybody(&words) {
+        if !is_for_anybody(&words) || moves_the_pin(&words) {
             continue;
         }
         let words = at_present_pin(words, more);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let said = copy.run(&words);
+        if ran.contains(&words) {
+            continue;
+        }
+        let said = copy.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(said.code, Some(0), "{page}: cargo xtask {}\n{said}", words.join(" "));
         assert_eq!(copy.kept(), "", "{page}: cargo xtask {}\n{said}", words.join(" "));
-        ran.push(words[0].to_string());
+        ran.push(words);
     }
     for command in ["bisect", "edit", "lint", "newest", "prove", "rebase", "status", "sync"] {
-        assert!(ran.iter().any(|name| name == command), "`{command}` was not run: {ran:?}");
+        assert!(ran.iter().any(|words| words[0] == command), "`{command}` was not run: {ran:?}");
     }
 }
 
-/// Runs up to the first build, which is not tried here: every series is staged on the pin, none is skipped.
+/// The documented move, to the present pin, which changes nothing in any series. Runs up to the first build, which is
+/// not tried here: every series is staged on the pin, none is skipped.
 #[test]
 fn this_repository_can_move_its_own_pin() {
     let copy = OwnCopy::new();
-    for variant in ["paged", "upstream-fixes", "stock"] {
-        let said =
-            copy.run(&["--json", "rebase", "--to", &OwnCopy::pin(), "--variant", variant]).success().json();
+    let shown = documented().into_iter().map(|(_, words)| words).find(|words| moves_the_pin(words));
+    let shown = shown.expect("a page shows how to move the pin");
+    for variant in MOVED.into_iter().take(support::count(MORE, MOVES)) {
+        let words = at_present_pin(shown.clone(), &["--json", "--variant", variant]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = copy.run(&words).success().json();
         assert_eq!(said["written"], true, "{said}");
         let patches = said["patches"].as_array().unwrap();
         // The siblings of generations stay.

@@ -68,7 +68,7 @@ fn the_campaigns_set_variables_that_tests_read() {
     let text = workflow("campaigns.yml");
     let keys = text.lines().filter_map(|line| Some(line.trim().split_once(": ")?.0));
     let set: Vec<&str> = keys.filter(|key| key.starts_with("ESPALIER_")).collect();
-    assert_eq!(set.len(), 9, "{set:?}");
+    assert_eq!(set.len(), 10, "{set:?}");
     for name in set {
         let known = variables::KNOWN.iter().find(|(known, _)| *known == name);
         assert!(known.is_some_and(|(_, purpose)| purpose.starts_with("tests: ")), "{name}");
