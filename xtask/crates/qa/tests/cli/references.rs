@@ -1,6 +1,9 @@
 //! Values that `--to` and `--tip` accept: short ids, ancestors, and nothing that git could interpret otherwise.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+
+use espalier_series::{ObjectId, ObjectKind};
 
 use super::support::{
     Output, Project, Source, files, git,
@@ -63,12 +66,14 @@ impl ReferenceFixture {
         git::git(&self.upstream, &["rev-parse", &format!("{revision}^{{commit}}")])
     }
 
-    /// Returns the commit that `rebase --to REFERENCE` would move to, in a clone that has fetched nothing yet.
+    /// Returns the commit that `rebase --to REFERENCE` would move to. Nothing is fetched yet, as in a fresh clone.
     fn goes_to(&self, reference: &str) -> String {
-        let name: String = reference.chars().filter(char::is_ascii_alphanumeric).collect();
-        let clone = self.project.fresh_clone(&format!("clone-{name}-{}", reference.len()));
-        let json = clone.run(&["--json", "rebase", "--dry-run", "--to", reference]).success().json();
-        assert_eq!(clone.scratch(), [""; 0]);
+        let generated = self.project.path("target");
+        if generated.exists() {
+            std::fs::remove_dir_all(generated).unwrap();
+        }
+        let json = self.project.run(&["--json", "rebase", "--dry-run", "--to", reference]).success().json();
+        assert_eq!(self.project.scratch(), [""; 0]);
         json["to"]["name"].as_str().unwrap().to_string()
     }
 }
@@ -144,21 +149,25 @@ fn a_tag_of_hexadecimal_digits_is_a_tag() {
     }
 }
 
-/// Creates commits until two of their ids share a prefix.
+/// Creates two commits whose ids share a prefix, which is returned. The ids are computed here until two of them do: git
+/// starts a process for each commit, and hundreds are tried.
 fn twins(fixture: &ReferenceFixture) -> String {
-    let tree = git::tree_of(&fixture.upstream, "main");
-    let mut seen = std::collections::HashMap::new();
-    for number in 0.. {
+    const WHO: &str = "Test Person <test@espalier.invalid> 1577934245 +0000";
+    let (tree, parent) = (git::tree_of(&fixture.upstream, "main"), fixture.id("main"));
+    let id = |number: usize| {
+        let head = format!("tree {tree}\nparent {parent}\nauthor {WHO}\ncommitter {WHO}\n");
+        ObjectId::of(ObjectKind::Commit, format!("{head}\nTwin {number}\n").as_bytes()).to_string()
+    };
+    let mut seen = HashMap::new();
+    let same = |number: usize| Some((seen.insert(id(number)[..4].to_string(), number)?, number));
+    let (left, right) = (0..).find_map(same).unwrap();
+    for (branch, number) in [("left", left), ("right", right)] {
         let message = format!("Twin {number}");
-        let id = git::git(&fixture.upstream, &["commit-tree", "-p", "main", "-m", &message, &tree]);
-        if let Some(other) = seen.insert(id[..4].to_string(), id.clone()) {
-            let other: &String = &other;
-            git::git(&fixture.upstream, &["branch", "left", other]);
-            git::git(&fixture.upstream, &["branch", "right", &id]);
-            return id[..4].to_string();
-        }
+        let made = git::git(&fixture.upstream, &["commit-tree", "-p", "main", "-m", &message, &tree]);
+        assert_eq!(made, id(number), "git writes another commit");
+        git::git(&fixture.upstream, &["branch", branch, &made]);
     }
-    unreachable!()
+    id(left)[..4].to_string()
 }
 
 #[test]
@@ -187,8 +196,7 @@ fn references_that_no_source_has() {
     }
 }
 
-fn refused(arguments: &[&str]) -> Output {
-    let project = Project::with_sources(&[Source::Path(Upstream::shared().repository())]);
+fn refused(project: &Project, arguments: &[&str]) -> Output {
     let output = project.run(arguments).code(2);
     assert!(!project.beside("x").exists() && !project.path("x").exists(), "{output}");
     output
@@ -196,7 +204,8 @@ fn refused(arguments: &[&str]) -> Output {
 
 #[test]
 fn names_that_git_could_misread_are_refused() {
-    insta::assert_snapshot!(refused(&["rebase", "--to=--upload-pack=touch x"]), @"
+    let project = Project::with_sources(&[Source::Path(Upstream::shared().repository())]);
+    insta::assert_snapshot!(refused(&project, &["rebase", "--to=--upload-pack=touch x"]), @"
     exit: 2
     -- stdout --
 
@@ -212,7 +221,7 @@ fn names_that_git_could_misread_are_refused() {
             ["status --tip", "newest --tip", "bisect --tip", "rebase --to", "sync --to", "canary --tip"]
         {
             let (command, flag) = command.split_once(' ').unwrap();
-            refused(&[command, &format!("{flag}={reference}")])
+            refused(&project, &[command, &format!("{flag}={reference}")])
                 .says(&["is not a tag, a branch or a commit id"]);
         }
     }

@@ -1,9 +1,8 @@
 //! The content of a folder: names, contents, times.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::SystemTime;
 
 /// Returns every file and link below `folder`, relative to it, sorted; an empty list if the folder does not exist.
@@ -61,15 +60,13 @@ pub fn edit(path: &Path, from: &str, to: &str) {
 }
 
 /// Writes an executable shell script. A child writes it: a program that another test starts at that moment would
-/// inherit this process's descriptor, and a script that is open for writing cannot be executed ("Text file busy").
+/// inherit this process's descriptor, and a script that is open for writing cannot be executed ("Text file busy"). It is
+/// one process, because some projects consist of ten scripts.
 pub fn write_script(path: &Path, commands: &str) {
+    const WRITE: &str = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && exec chmod 755 "$0""#;
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
-    let mut child = shell.spawn().unwrap();
-    let script = format!("#!/bin/sh\n{commands}\n");
-    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success(), "{} was not written", path.display());
+    let status = Command::new("/bin/sh").args(["-c", WRITE]).arg(path).arg(commands).status().unwrap();
+    assert!(status.success(), "{} was not written", path.display());
 }
 
 /// Copies a folder, preserving modes and links.
