@@ -129,9 +129,16 @@ fn without_code(text: &str) -> String {
 
 /// What differs from the table, with every line of a word that is used more often.
 fn changed(entries: &[Entry<'_>], texts: &BTreeMap<String, String>) -> String {
+    let phrases = Phrases::new(entries);
+    let mut uses: Vec<Vec<String>> = vec![Vec::new(); entries.len()];
+    for (file, text) in texts {
+        // Only ASCII, so that a use is at the same place in both texts.
+        for (number, at) in phrases.uses(&text.to_ascii_lowercase()) {
+            uses[number].push(shown(file, text, at));
+        }
+    }
     let mut report = String::new();
-    for entry in entries {
-        let uses: Vec<String> = texts.iter().flat_map(|(file, text)| uses_in(file, text, entry)).collect();
+    for (entry, uses) in entries.iter().zip(&uses) {
         if uses.len() > entry.left {
             let Entry { left, phrase, instead, .. } = entry;
             writeln!(
@@ -150,27 +157,56 @@ fn changed(entries: &[Entry<'_>], texts: &BTreeMap<String, String>) -> String {
     report
 }
 
-/// One entry for each use, so that a line with two counts twice.
-fn uses_in(file: &str, text: &str, entry: &Entry<'_>) -> Vec<String> {
-    let lines = text.lines().enumerate();
-    lines
-        .flat_map(|(number, line)| {
-            let shown = format!("{file}:{}: {}", number + 1, line.trim());
-            vec![shown; uses(&line.to_lowercase(), entry)]
-        })
-        .collect()
+/// The line with the place `at`.
+fn shown(file: &str, text: &str, at: usize) -> String {
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let line = text[start..].lines().next().unwrap_or_default();
+    format!("{file}:{}: {}", 1 + text[..at].matches('\n').count(), line.trim())
 }
 
-/// The number of times that the phrase stands in `line` as words of their own; `_` belongs to a word, except in entries
-/// for identifiers.
-fn uses(line: &str, entry: &Entry<'_>) -> usize {
+/// The phrases of all entries, to find them in one pass over a text: this test reads all texts of the repository, and is
+/// compiled without optimization.
+struct Phrases<'a> {
+    entries: &'a [Entry<'a>],
+    /// The numbers of the entries whose phrases begin with these two bytes.
+    by_start: Vec<Vec<usize>>,
+}
+
+impl<'a> Phrases<'a> {
+    fn new(entries: &'a [Entry<'a>]) -> Phrases<'a> {
+        let mut by_start = vec![Vec::new(); 1 << 16];
+        for (number, entry) in entries.iter().enumerate() {
+            by_start[start_of(entry.phrase.as_bytes())].push(number);
+        }
+        Phrases { entries, by_start }
+    }
+
+    /// Returns the uses of each phrase in `text`: the number of the entry, and the place.
+    fn uses(&self, text: &str) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        for (at, start) in text.as_bytes().windows(2).enumerate() {
+            for number in &self.by_start[start_of(start)] {
+                if is_use(text, at, &self.entries[*number]) {
+                    found.push((*number, at));
+                }
+            }
+        }
+        found
+    }
+}
+
+fn start_of(bytes: &[u8]) -> usize {
+    (usize::from(bytes[0]) << 8) | usize::from(bytes[1])
+}
+
+/// Whether the phrase stands at this place of `text` as words of their own; `_` belongs to a word, except in entries for
+/// identifiers.
+fn is_use(text: &str, at: usize, entry: &Entry<'_>) -> bool {
     let Entry { phrase, in_identifiers, .. } = *entry;
     let is_word =
         |one: Option<char>| one.is_some_and(|one| one.is_alphanumeric() || one == '_' && !in_identifiers);
+    let Some(rest) = text[at..].strip_prefix(phrase) else { return false };
     let (starts, ends) = (is_word(phrase.chars().next()), is_word(phrase.chars().next_back()));
-    let stands_alone = |&(at, _): &(usize, &str)| {
-        let (before, after) = (line[..at].chars().next_back(), line[at + phrase.len()..].chars().next());
-        !(starts && is_word(before) || ends && is_word(after))
-    };
-    line.match_indices(phrase).filter(stands_alone).count()
+    let (before, after) = (text[..at].chars().next_back(), rest.chars().next());
+    !(starts && is_word(before) || ends && is_word(after))
 }
