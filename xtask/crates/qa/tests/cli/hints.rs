@@ -1,7 +1,8 @@
 //! Every command in the tool's hints is run, to check that it works.
 //!
 //! A scenario runs one command. Each command among its hints is run by a shell, unchanged, in its own copy of the
-//! scenario: in a fresh clone if the hint is for anyone, in the same folder if it is about the files there.
+//! scenario: in a fresh clone if the hint is for anyone, in the same folder, as the scenario left it, if it is about the
+//! files there.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,8 @@ use std::sync::{LazyLock, OnceLock};
 
 use makers::{ABOUT, GREETING_GOES, project_by_git};
 
-use super::support::upstream::{TAG, Upstream};
+use super::support::saved::Saved;
+use super::support::upstream::{TAG, Upstream, made_once};
 use super::support::{Output, Project, files, git, program_path};
 
 mod generation_cases;
@@ -79,12 +81,17 @@ fn command_in(case: &str, hint: &str) -> Option<String> {
     Some(format!("cargo xtask {begin} --{flags}"))
 }
 
-fn shell(folder: &Path, project: &Project, command: &str) -> Output {
-    let shims = project.beside("shims");
+/// Returns the folder of a `cargo` that runs the tool, and of an editor, written once for all tests.
+fn shims() -> PathBuf {
     let cargo = format!("shift\nexec '{}' \"$@\"", env!("CARGO_BIN_EXE_espalier-qa"));
-    for (name, commands) in [("cargo", cargo.as_str()), ("editor", "echo More > \"$1\"")] {
-        files::write_script(&shims.join(name), commands);
-    }
+    let scripts = [("cargo", cargo.as_str()), ("editor", "echo More > \"$1\"")];
+    made_once("shims", &scripts.map(|(_, commands)| commands), |folder| {
+        scripts.iter().for_each(|(name, commands)| files::write_script(&folder.join(name), commands));
+    })
+}
+
+fn shell(folder: &Path, project: &Project, command: &str) -> Output {
+    let shims = shims();
     let editor = shims.join("editor");
     let path = program_path::with_build_tools();
     let folders = std::iter::once(shims).chain(std::env::split_paths(&path));
@@ -103,6 +110,10 @@ fn shell(folder: &Path, project: &Project, command: &str) -> Output {
 
 fn run(case: &HintCase, project: &Project) -> Output {
     shell(project.root(), project, &format!("cargo xtask {}", case.command))
+}
+
+fn run_with_root(case: &HintCase, project: &Project) -> Output {
+    shell(project.root(), project, &format!("cargo xtask --root . {}", case.command))
 }
 
 /// Fills in a source that has the pin, and replaces a check that takes hours by its dry run.
@@ -134,39 +145,55 @@ fn filled_in(command: &str) -> String {
     if command.starts_with("cargo xtask sync") { command + " --dry-run" } else { command }
 }
 
-/// Returns a project after the scenario's command, and its output.
+/// Returns a project after the scenario's command, and its output. First the command is run with `--root .`, for the test
+/// that reads the output of that, and the project is put back: most projects take longer to make than to copy.
 fn played(case: &HintCase) -> (Project, Output) {
     let project = (case.make)();
+    if WITH_ROOT[place_of(case)].get().is_none() {
+        let made = Saved::of(&project);
+        said_with_root(case, || run_with_root(case, &project));
+        made.restore();
+    }
     let said = run(case, &project);
     (project, said)
+}
+
+/// One output for each scenario.
+type Outputs = LazyLock<Vec<OnceLock<Output>>>;
+
+static SAID: Outputs = LazyLock::new(|| cases().map(|_| OnceLock::new()).collect());
+static WITH_ROOT: Outputs = LazyLock::new(|| cases().map(|_| OnceLock::new()).collect());
+
+fn place_of(case: &HintCase) -> usize {
+    cases().position(|other| other.name == case.name).unwrap()
 }
 
 /// Returns the output of a scenario, cached for both tests that use it. Tests start in the order of their names:
 /// `sources_covered` comes after those that play the scenarios to follow their hints.
 fn said_in(case: &HintCase, play: impl FnOnce() -> Output) -> &'static Output {
-    static SAID: LazyLock<Vec<OnceLock<Output>>> =
-        LazyLock::new(|| cases().map(|_| OnceLock::new()).collect());
-    let at = cases().position(|other| other.name == case.name).unwrap();
-    SAID[at].get_or_init(play)
+    SAID[place_of(case)].get_or_init(play)
+}
+
+/// Returns its output with `--root .`, cached in the same way.
+fn said_with_root(case: &HintCase, play: impl FnOnce() -> Output) -> &'static Output {
+    WITH_ROOT[place_of(case)].get_or_init(play)
 }
 
 /// Runs the commands of `case`; returns each with its output.
 fn followed(case: &HintCase) -> Vec<(String, Output)> {
-    let mut stage = played(case);
-    let count = commands(case.command, said_in(case, || stage.1.clone())).len();
+    let (project, said) = played(case);
+    let count = commands(case.command, said_in(case, || said.clone())).len();
+    // A hint that is run in the same folder may change it, so the others find it as it was.
+    let as_left = (count > 1 && case.place == Place::Here).then(|| Saved::of(&project));
     let follow = |number: usize| {
-        // If hints are run in the same folder, the previous one may have changed it, so the scenario is repeated.
-        if number > 0 && case.place == Place::Here {
-            stage = played(case);
-        }
-        let (project, said) = &stage;
-        let command = commands(case.command, said).swap_remove(number);
+        as_left.iter().filter(|_| number > 0).for_each(Saved::restore);
+        let command = commands(case.command, &said).swap_remove(number);
         let folder: PathBuf = match case.place {
             _ if command.starts_with("git rev-parse") => Upstream::shared().repository(),
             Place::Here => project.root().to_path_buf(),
             Place::Clone => project.fresh_clone(&format!("clone {number}")).root().to_path_buf(),
         };
-        let output = shell(&folder, project, &filled_in(&command));
+        let output = shell(&folder, &project, &filled_in(&command));
         (command, output)
     };
     (0..count).map(follow).collect()
@@ -241,8 +268,7 @@ fn every_printed_command_keeps_the_root_that_was_named() {
     let mut lost = Vec::new();
     let mut seen = 0;
     for case in cases() {
-        let project = (case.make)();
-        let said = shell(project.root(), &project, &format!("cargo xtask --root . {}", case.command));
+        let said = said_with_root(case, || run_with_root(case, &(case.make)()));
         for line in format!("{}\n{}", said.stdout, said.stderr).lines() {
             for part in line.split("cargo xtask ").skip(1) {
                 let command = part.split(['`', '#']).next().unwrap_or_default();

@@ -22,6 +22,7 @@ pub mod program_path;
 pub mod project;
 pub mod random;
 pub mod registries;
+pub mod saved;
 pub mod sdist;
 pub mod sealing;
 pub mod stacked;

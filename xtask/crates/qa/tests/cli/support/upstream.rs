@@ -212,7 +212,8 @@ impl Upstream {
 
     /// Returns the tree of the tag.
     pub fn tree(&self) -> String {
-        git::tree_of(&self.repository(), TAG)
+        static TREE: OnceLock<String> = OnceLock::new();
+        TREE.get_or_init(|| git::tree_of(&self.repository(), TAG)).clone()
     }
 }
 
