@@ -58,7 +58,7 @@ fn read_list(context: &Context, pin: &Name) -> Result<Suites> {
     Suites::parse(SourceText { name: verdict::LIST, text: &text }, OnPin { pins: &pins, pin })
 }
 
-/// Number of times a test with differing outcomes is rerun, alone, on each side.
+/// Maximum number of times a test with differing outcomes is rerun, alone, on each side.
 const AGAIN: usize = 3;
 
 /// Maximum number of differing tests that are rerun; more cannot be flakiness.
@@ -211,16 +211,15 @@ impl<'a> SuiteGate<'a> {
 
     /// Reruns a test with differing outcomes alone, on both sides; returns whether the difference is flaky.
     fn is_luck(&self, difference: &Difference, stock: &dyn Suite, ours: &dyn Suite) -> Result<bool> {
-        let Difference { test, .. } = difference;
-        if difference.stock == Outcome::Absent {
+        let Difference { test, stock: first, .. } = difference;
+        if *first == Outcome::Absent {
             return Ok(false); // stock has no such test to run
         }
-        self.context.ui.status("Running", format!("{test} alone, {AGAIN} times on each side"));
-        let alone = |suite: &dyn Suite| -> Result<Vec<Outcome>> {
-            (0..AGAIN).map(|_| Ok(suite.alone(test)?.remove(test).unwrap_or(Outcome::Absent))).collect()
+        self.context.ui.status("Running", format!("{test} alone, up to {AGAIN} times on each side"));
+        let alone = |suite: &dyn Suite| -> Result<Outcome> {
+            Ok(suite.alone(test)?.remove(test).unwrap_or(Outcome::Absent))
         };
-        let stock = [vec![difference.stock.clone()], alone(stock)?].concat();
-        Ok(verdict::is_luck(&stock, &alone(ours)?))
+        verdict::is_luck(first.clone(), AGAIN, || alone(stock), || alone(ours))
     }
 }
 

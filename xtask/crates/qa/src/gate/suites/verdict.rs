@@ -1,5 +1,6 @@
 //! PURE: differences between two runs of a suite, and which of them were expected.
 
+use espalier_core::error::Result;
 use serde_json::{Value, json};
 
 use super::outcome::{Outcome, Outcomes};
@@ -108,9 +109,30 @@ fn vanished(differences: &[Difference], listed: &[Expected]) -> Vec<String> {
     tests.filter(|(test, _)| !differs(test)).map(|(test, reason)| format!("{test} ({reason})")).collect()
 }
 
-/// Whether a difference is flaky: run alone, ours always ended like some run of stock.
-pub fn is_luck(stock: &[Outcome], ours_alone: &[Outcome]) -> bool {
-    !ours_alone.is_empty() && ours_alone.iter().all(|outcome| stock.contains(outcome))
+/// Whether a difference is flaky: run alone `times` times, ours always ended like some run of stock, which ended as
+/// `stock` in the first run and is run alone as often. Stock is run only for an outcome that it has not had yet, and
+/// nothing after one that it never had.
+///
+/// # Errors
+///
+/// A run failed to start, or its report cannot be read.
+pub fn is_luck(
+    stock: Outcome,
+    times: usize,
+    mut stock_alone: impl FnMut() -> Result<Outcome>,
+    mut ours_alone: impl FnMut() -> Result<Outcome>,
+) -> Result<bool> {
+    let mut seen = vec![stock];
+    for _ in 0..times {
+        let ours = ours_alone()?;
+        while !seen.contains(&ours) && seen.len() <= times {
+            seen.push(stock_alone()?);
+        }
+        if !seen.contains(&ours) {
+            return Ok(false);
+        }
+    }
+    Ok(times > 0)
 }
 
 impl Difference {
@@ -297,12 +319,24 @@ mod tests {
         assert!(!hold("s", &Outcomes::new(), &Outcomes::new(), Allowed::default()).is_good());
     }
 
+    /// Returns whether it is luck, and the numbers of runs alone on stock and on ours. `stock` begins with the outcome of
+    /// the first run.
+    fn luck(stock: &[Outcome], ours: &[Outcome]) -> (bool, usize, usize) {
+        let (mut on_stock, mut on_ours) = (stock[1..].iter(), ours.iter());
+        let next = |outcomes: &mut std::slice::Iter<'_, Outcome>| Ok(outcomes.next().unwrap().clone());
+        let (stock_alone, ours_alone) = (|| next(&mut on_stock), || next(&mut on_ours));
+        let is_luck = is_luck(stock[0].clone(), ours.len(), stock_alone, ours_alone).unwrap();
+        (is_luck, stock.len() - 1 - on_stock.len(), ours.len() - on_ours.len())
+    }
+
     #[test]
     fn it_is_luck_only_if_ours_alone_never_did_what_stock_never_does() {
-        let (passed, failed) = (Outcome::Passed, failed("x"));
-        assert!(is_luck(std::slice::from_ref(&passed), &[passed.clone(), passed.clone()]));
-        assert!(is_luck(&[passed.clone(), failed.clone()], &[failed.clone(), passed.clone()]));
-        assert!(!is_luck(std::slice::from_ref(&passed), &[passed.clone(), failed]));
-        assert!(!is_luck(&[passed], &[]));
+        let (passed, failed) = (|| Outcome::Passed, || failed("x"));
+        assert_eq!(luck(&[passed()], &[passed(), passed(), passed()]), (true, 0, 3));
+        let once = [passed(), passed(), failed()];
+        assert_eq!(luck(&once, &[failed(), passed(), failed()]), (true, 2, 3));
+        let never = [passed(), passed(), passed(), passed()];
+        assert_eq!(luck(&never, &[passed(), failed(), passed()]), (false, 3, 2));
+        assert_eq!(luck(&[passed()], &[]), (false, 0, 0));
     }
 }
