@@ -174,7 +174,8 @@ fn served(project: &Project, from: &str, to: &str) -> Output {
 
 #[test]
 fn a_server_that_ends_a_test_otherwise_is_seen() {
-    let said = served(&suites(), "key*) echo 401", "completion1) echo 500;; key*) echo 200");
+    let faults = "completion1) echo 500;; key) echo 200;; key1) echo 401";
+    let said = served(&suites(), "key*) echo 401", faults);
     let line = r#"assert said == status, f"assert {said} == {status}""#;
     let key = format!(
         "unit/test_basic.py::test_incorrect_api_key: passed on stock, failed (utils.py: {line}: assert 200 == 401)"
@@ -182,13 +183,11 @@ fn a_server_that_ends_a_test_otherwise_is_seen() {
     let completion = format!(
         "unit/test_basic.py::test_completion: passed on stock, failed (utils.py: {line}: assert 500 == 200)"
     );
-    assert!(!said.stderr.contains(&format!("server tests: {completion}")), "{said}");
-    let reasons = [
-        "3 differences",
-        &format!("server tests: {key}"),
-        &format!("server tests, paged: {key}"),
-        &format!("server tests, paged: {completion}"),
-    ];
+    for other in [format!("server tests: {completion}"), format!("server tests, paged: {key}")] {
+        assert!(!said.stderr.contains(&other), "{said}");
+    }
+    let reasons =
+        ["2 differences", &format!("server tests: {key}"), &format!("server tests, paged: {completion}")];
     red(said, &reasons);
 }
 

@@ -1,10 +1,10 @@
 //! A project on whose builds and packages upstream's own tests can run: shell scripts as test programs and as the
-//! server, and a small pytest with three tests. CMake and Ninja are scripts too.
+//! server, and a small pytest with three tests. CMake and Ninja are scripts too, and one starts Python.
 
 use std::path::PathBuf;
 
 use super::gating::{add_generation, gated};
-use super::{Output, Project, files};
+use super::{Output, Project, files, program_path};
 
 /// Start of every test program and of the server: `once NAME` fails on its first call and never again.
 const ONCE: &str = "once() { [ -e \"$0.$1\" ] && return 1; : >\"$0.$1\"; }";
@@ -39,6 +39,7 @@ pub fn suites() -> Project {
     write_packages(&project);
     files::write_script(&project.beside("bin/cmake"), CMAKE);
     files::write_script(&project.beside("bin/ninja"), NINJA);
+    write_python(&project);
     for variant in ["stock", "paged"] {
         write_build(&project, variant);
     }
@@ -80,6 +81,22 @@ for last; do :; done
 const NINJA: &str = "[ \"$1\" = --version ] && { echo 1.13.0; exit; }
 grep -q LLAMA_BUILD_TESTS:BOOL=ON \"$2/CMakeCache.txt\"";
 
+/// Ends as the small pytest would where a part has no test: all tests are in the first part, if they are in one file.
+/// Python is started for each part of each server otherwise, which takes most of the time of these tests.
+const PYTHON: &str = r#"for last; do :; done
+has_several() { [ $# -gt 1 ]; }
+case "$ESPALIER_SUITE_PART" in
+    '' | 1/*) ;;
+    *) has_several "$last"/test_*.py || exit 5 ;;
+esac"#;
+
+/// Writes the script that starts this machine's Python, without the packages of the machine.
+fn write_python(project: &Project) {
+    let python = program_path::find(&program_path::of_this_machine(), "python3").unwrap();
+    let start = format!("{PYTHON}\nexec '{}' -S \"$@\"", python.display());
+    files::write_script(&project.beside("bin/python3"), &start);
+}
+
 /// Writes the folder of Python packages for this list and this machine's Python, with the small pytest in it.
 fn write_packages(project: &Project) {
     let version = std::process::Command::new("python3").arg("--version").output().unwrap().stdout;
@@ -111,9 +128,9 @@ pub fn gate_suites_of(project: &Project, variant: &str) -> Output {
     with_scripts(project, &["gate", "--only", "suites", "--variant", variant])
 }
 
-/// Runs the tool with the scripts in place of CMake and Ninja.
+/// Runs the tool with the scripts in place of CMake, Ninja and Python.
 pub fn with_scripts(project: &Project, arguments: &[&str]) -> Output {
-    let path = super::program_path::of_this_machine();
+    let path = program_path::of_this_machine();
     let folders: Vec<PathBuf> =
         std::iter::once(project.beside("bin")).chain(std::env::split_paths(&path)).collect();
     project.run_with_path(arguments, std::env::join_paths(folders).unwrap())
