@@ -1,10 +1,11 @@
 //! `cargo xtask X | head -1`, for every command: a closed pipe causes no message, and has no other effect.
 
+use std::ffi::{OsStr, OsString};
 use std::process::Stdio;
 
 use clap::CommandFactory;
 
-use super::support::{Output, Project, files, upstream::moved};
+use super::support::{Output, Project, files, program_path, upstream::moved};
 
 /// A call of every command in a small project that can be repeated with the same outcome.
 const CALLS: &str = "\
@@ -53,21 +54,37 @@ fn closed() -> Stdio {
     writer.into()
 }
 
-fn run(project: &Project, call: &[&str], stdout: Option<Stdio>, stderr: Option<Stdio>) -> Output {
-    let mut command = project.command(call);
+/// Returns the PATH of this machine, preceded by a `python3` that has pip and answers at once: on a machine without CMake
+/// and Ninja, each of the eight runs of `doctor` asks it twice.
+fn path_with_quick_python(project: &Project) -> OsString {
+    files::write_script(&project.beside("quick/python3"), "echo pip 24.0");
+    let machine = program_path::of_this_machine();
+    let folders = std::iter::once(project.beside("quick")).chain(std::env::split_paths(&machine));
+    std::env::join_paths(folders).unwrap()
+}
+
+/// Runs a call of the project, with the PATH before it.
+fn run(
+    project: &Project,
+    (path, call): (&OsStr, &[&str]),
+    stdout: Option<Stdio>,
+    stderr: Option<Stdio>,
+) -> Output {
+    let mut command = project.command_with_path(call, path);
     command.stdout(stdout.unwrap_or_else(Stdio::piped)).stderr(stderr.unwrap_or_else(Stdio::piped));
     project.output(&command.spawn().unwrap().wait_with_output().unwrap())
 }
 
 /// Asserts the exit code, and the same text on the other stream, with standard output, standard error or both closed.
-fn assert_ends_quietly(project: &Project, call: &[&str]) {
-    let whole = run(project, call, None, None);
+fn assert_ends_quietly(project: &Project, path: &OsStr, call: &[&str]) {
+    let run = |stdout, stderr| run(project, (path, call), stdout, stderr);
+    let whole = run(None, None);
     let code = if whole.stdout.is_empty() { whole.code } else { Some(141) };
-    let no_answer = run(project, call, Some(closed()), None);
+    let no_answer = run(Some(closed()), None);
     assert_eq!((no_answer.code, &no_answer.stderr), (code, &whole.stderr), "{call:?} | head: {whole}");
-    let no_talk = run(project, call, None, Some(closed()));
+    let no_talk = run(None, Some(closed()));
     assert_eq!((no_talk.code, &no_talk.stdout), (whole.code, &whole.stdout), "{call:?} 2>&-: {whole}");
-    let nothing = run(project, call, Some(closed()), Some(closed()));
+    let nothing = run(Some(closed()), Some(closed()));
     assert_eq!(nothing.code, code, "{call:?}: {whole}");
 }
 
@@ -86,24 +103,24 @@ fn every_command_is_called_here() {
 fn every_command_ends_quietly_in_front_of_head() {
     let project = Project::new();
     let upstream = moved(&project, &[("Say hi", "src/greet.c", "return \"hello\";", "return \"hi\";")]);
-    let upstream = upstream.to_str().unwrap();
+    let (upstream, path) = (upstream.to_str().unwrap(), path_with_quick_python(&project));
     for prepared in ["fetch", "apply", "lock", "edit"] {
         project.run(&[prepared]).success();
     }
     for call in CALLS.lines() {
         let words: Vec<&str> =
             call.split(' ').map(|word| if word == "UPSTREAM" { upstream } else { word }).collect();
-        assert_ends_quietly(&project, &words);
-        assert_ends_quietly(&project, &[&["--json"], &words[..]].concat());
+        assert_ends_quietly(&project, &path, &words);
+        assert_ends_quietly(&project, &path, &[&["--json"], &words[..]].concat());
     }
 }
 
 #[test]
 fn help_ends_quietly_too() {
-    let project = Project::new();
+    let (project, path) = (Project::new(), program_path::of_this_machine());
     for call in [&["--help"][..], &["rebase", "--help"], &["no-such-command"]] {
-        let whole = run(&project, call, None, None);
-        let no_answer = run(&project, call, Some(closed()), None);
+        let whole = run(&project, (&path, call), None, None);
+        let no_answer = run(&project, (&path, call), Some(closed()), None);
         assert_eq!((no_answer.code, &no_answer.stderr), (whole.code, &whole.stderr), "{call:?}");
     }
 }
