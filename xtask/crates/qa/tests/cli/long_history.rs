@@ -1,6 +1,6 @@
-//! A series of 120 patches and 1,000 upstream commits: the page of `status`, and the memory of the commands that walk
-//! the history, have limits that do not depend on its length. With ten times as many commits, which takes long and
-//! which `campaigns.yml` runs every week:
+//! A series of 120 patches and 400 upstream commits: the page of `status`, and the memory of the commands that walk the
+//! history, have limits that do not depend on its length. With 25 times as many commits, which takes long and which
+//! `campaigns.yml` runs every week:
 //! `ESPALIER_LONG_HISTORY=10000 cargo test -p espalier-qa --test cli long_history -- --nocapture`.
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use espalier_qa::bench::made_history::{self, Size};
 use super::support::{self, Output, Project};
 
 /// Number of upstream commits since the pin, and the environment variable that sets another one.
-const COMMITS: usize = 1_000;
+const COMMITS: usize = 400;
 const MORE: &str = "ESPALIER_LONG_HISTORY";
 const PATCHES: usize = 120;
 const PAGE_BYTES: usize = 1_000_000;
