@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use espalier_core::random::Random;
 use espalier_core::sys::git::history::{self, Comparisons};
-use espalier_core::sys::git::store::Store;
+use espalier_core::sys::git::store::{Store, commit_text};
 use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_patches::taken;
-use espalier_series::{ObjectId, Origin, Patch, PatchClass, Replay, Step, TreeNames};
+use espalier_series::{ObjectId, ObjectKind, Origin, Patch, PatchClass, Replay, Step, TreeNames};
 use tempfile::TempDir;
 
 use super::support;
@@ -112,7 +112,9 @@ impl ForkHistory {
         let mut stream = Vec::new();
         made_up::add_commit(&mut stream, "upstream", Some(&self.tip), subject.trim_end(), &files);
         made_up::import(&self.repo, &stream);
-        self.tip = made_up::git(&self.repo, &["rev-parse", "upstream"]).1.trim_end().to_string();
+        // As git would read it, without another process.
+        let tip = std::fs::read_to_string(self.repo.join("refs/heads/upstream")).unwrap();
+        self.tip = tip.trim_end().to_string();
     }
 
     fn files(&self, tree: ObjectId) -> Files {
@@ -171,8 +173,9 @@ impl ForkHistory {
                 let ours = made_up::tree_after(&self.store, before, step);
                 assert_eq!(ours, tree, "{name}: {:?}", step.replayed);
                 tally.same += 1;
-                let commit = ["commit-tree", "-p", head, "-m", "Next", &tree.to_string()];
-                return Some(made_up::git(&self.repo, &commit).1.trim_end().to_string());
+                let commit = commit_text(tree, Some(head.parse().unwrap()), "Next\n");
+                let commit = self.store.write(ObjectKind::Commit, commit.as_bytes()).unwrap();
+                return Some(commit.to_string());
             }
         }
         None
