@@ -14,8 +14,14 @@ fn servers_that_answer_alike_pass() {
 
 #[test]
 fn an_answer_that_is_not_stocks_is_seen() {
-    red("answers", "", "another token", "trained f16, off: request 0 differs from stock's answer");
-    red("answers", "", "a wrong token", "trained f16, 1 sequence: request 0: token 3 is not stock's");
+    // The first is not in paged answers, the second only in those.
+    let said = gate_servers(&fakes("", "another token, a wrong token"), "answers").code(1);
+    for reason in [
+        "trained f16, off: request 0 differs from stock's answer",
+        "trained f16, 1 sequence: request 0: token 3 is not stock's",
+    ] {
+        assert!(said.stderr.contains(reason), "{reason}: {said}");
+    }
 }
 
 #[test]

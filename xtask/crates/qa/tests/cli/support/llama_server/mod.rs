@@ -35,6 +35,25 @@ pub fn package(project: &Project, variant: &str, broken: &str) {
 }
 
 #[test]
+fn every_fault_that_the_fake_looks_for_is_listed() {
+    let sources = [
+        include_str!("config.rs"),
+        include_str!("engine.rs"),
+        include_str!("mod.rs"),
+        include_str!("request.rs"),
+        include_str!("server.rs"),
+        include_str!("slots.rs"),
+        include_str!("text.rs"),
+    ];
+    let calls = |call: &'static str| sources.iter().flat_map(move |source| source.split(call).skip(1));
+    let asked = calls(".is_broken(\"").chain(calls(".breaks(\"")).filter_map(|rest| rest.split('"').next());
+    let asked: Vec<&str> = asked.collect();
+    assert!(asked.len() > 40, "the sources are not read as they are written: {asked:?}");
+    let unknown: Vec<&&str> = asked.iter().filter(|fault| !FAULTS.contains(fault)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
 #[ignore = "the fake server itself, which the gate starts"]
 fn serve() {
     let Ok(arguments) = std::env::var("FAKE_ARGUMENTS") else { return };
