@@ -14,7 +14,7 @@ use super::support::history::{History, PIN};
 use super::support::{self, Project, files, git};
 
 /// Number of synthetic histories, and the environment variable that sets another one.
-const HISTORIES: usize = 25;
+const HISTORIES: usize = 12;
 const MORE: &str = "ESPALIER_HISTORIES";
 const STEPS: usize = 40;
 /// Indices, in the series of every synthetic history, of the patches of the file that only planted commits touch.
