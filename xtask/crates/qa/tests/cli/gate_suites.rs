@@ -2,13 +2,14 @@
 //! other. Each fails the gate for its own reason.
 
 use super::support::suites::{
-    gate_suites, gate_suites_of, suites, suites_on_generation, write_program, write_server,
+    gate_suites, gate_suites_of, suites, suites_of_programs, suites_on_generation, write_program,
+    write_server,
 };
 use super::support::{Output, Project, files};
 
 /// Runs the gate on a project whose variant's test programs run other commands.
 fn broken(programs: &[(&str, &str)]) -> Output {
-    let project = suites();
+    let project = suites_of_programs();
     for (program, commands) in programs {
         write_program(&project, "paged", program, commands);
     }
@@ -64,7 +65,7 @@ fn stock_compiles_what_has_cases_with_ours_and_what_did_not_pass_on_ours_afterwa
     let configured = |said: &Output, variant: &str| {
         said.stderr.matches(&format!("Configuring {variant}-cpu-native with upstream's tests")).count()
     };
-    let project = suites();
+    let project = suites_of_programs();
     let said = gate_suites(&project).success();
     assert_eq!((configured(&said, "paged"), configured(&said, "stock")), (1, 1), "{said}");
     let ours = command(&project, "tests-paged-cpu-native");
@@ -80,7 +81,7 @@ fn stock_compiles_what_has_cases_with_ours_and_what_did_not_pass_on_ours_afterwa
 
 #[test]
 fn the_tests_of_both_sides_are_compiled_at_the_same_level() {
-    let project = suites();
+    let project = suites_of_programs();
     gate_suites(&project).success();
     for variant in ["stock", "paged"] {
         let file = format!("target/espalier/build/{variant}-cpu-native/espalier-compared.cmake");
@@ -101,7 +102,7 @@ fn without_kernels_no_server_is_paged() {
 
 #[test]
 fn a_cache_that_says_more_than_ninja_knows_is_not_believed() {
-    let project = suites();
+    let project = suites_of_programs();
     let cache = "target/espalier/build/stock-cpu-native/CMakeCache.txt";
     project.write(cache, "LLAMA_BUILD_TESTS:BOOL=ON\n");
     gate_suites(&project).success().says(&["Configuring stock-cpu-native with upstream's tests"]);
@@ -110,7 +111,7 @@ fn a_cache_that_says_more_than_ninja_knows_is_not_believed() {
 #[test]
 fn a_feature_is_on_in_ours_and_off_in_stock() {
     let asks = |variant: &str, commands: &str, enable: &str| {
-        let project = suites();
+        let project = suites_of_programs();
         project.edit(
             "ci/suites/suites.toml",
             "target = \"test-alloc\"\n",
@@ -143,7 +144,7 @@ fn a_program_that_fails_crashes_or_says_less_is_seen() {
 
 #[test]
 fn a_run_whose_arguments_name_no_case_any_more_is_seen() {
-    let project = suites();
+    let project = suites_of_programs();
     for variant in ["stock", "paged"] {
         write_program(&project, variant, "test-backend-ops", "exit 0");
         let path = format!("target/espalier/build/{variant}-cpu-native/bin/test-backend-ops");
@@ -160,7 +161,7 @@ fn one_failure_is_luck_and_a_repeated_one_is_not() {
     red(broken(&[("test-alloc", again)]), &["programs: test-alloc: passed on stock, failed (exit"]);
     let many = "once failed && passed=0 || passed=1\nfor n in 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 \
                 22; do say n=$n $passed 'ERR'; done";
-    let project = suites();
+    let project = suites_of_programs();
     write_program(&project, "stock", "test-backend-ops", &many.replace("once failed", "false"));
     write_program(&project, "paged", "test-backend-ops", many);
     red(gate_suites(&project), &["21 differences"]);

@@ -90,11 +90,35 @@ case "$ESPALIER_SUITE_PART" in
     *) has_several "$last"/test_*.py || exit 5 ;;
 esac"#;
 
+/// Reports what the three tests of the server end like on this project.
+const REPORTED: &str = r#"say() { echo "{\"test\": \"unit/test_basic.py::test_$1\", \"outcome\": \"$2\", \"how\": $3}"; }
+{
+    say completion passed null
+    say incorrect_api_key passed null
+    case "$LLAMA_ARG_KV_PAGED" in
+        1) say props failed '"assert 400 == 200"' ;;
+        *) say props passed null ;;
+    esac
+} >"$ESPALIER_SUITE_REPORT""#;
+
+/// Creates the same project for tests of the programs: the tests of the server end as they do there, and are not run.
+pub fn suites_of_programs() -> Project {
+    let project = suites();
+    let python = format!("[ \"$1\" = --version ] && exec {} --version\n{PYTHON}\n{REPORTED}", python());
+    files::write_script(&project.beside("bin/python3"), &python);
+    project
+}
+
 /// Writes the script that starts this machine's Python, without the packages of the machine.
 fn write_python(project: &Project) {
-    let python = program_path::find(&program_path::of_this_machine(), "python3").unwrap();
-    let start = format!("{PYTHON}\nexec '{}' -S \"$@\"", python.display());
+    let start = format!("{PYTHON}\nexec {} -S \"$@\"", python());
     files::write_script(&project.beside("bin/python3"), &start);
+}
+
+/// Returns the path of this machine's Python, quoted.
+fn python() -> String {
+    let python = program_path::find(&program_path::of_this_machine(), "python3").unwrap();
+    format!("'{}'", python.display())
 }
 
 /// Writes the folder of Python packages for this list and this machine's Python, with the small pytest in it.
