@@ -167,11 +167,12 @@ pub fn turns_of_a_state(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let asked = cases::numbered_prompt(1, 20).repeat(5);
     let kinds: [(&str, &[&str]); 2] = [("alone", &[]), ("with drafts", &["--spec-type", "ngram-mod"])];
     for (what, options) in kinds {
-        let arguments = [&["-np", "1", "-c", "4096", "--kv-paged"], options].concat();
+        let arguments = [&["-np", "1", "-c", "1024", "--kv-paged"], options].concat();
         let server = fixture.serve(Model::Recurrent, &arguments)?;
         if !options.is_empty() {
-            // Drafts are taken from what the server has answered; this leaves no cached blocks.
-            ask(&server, &with(plain(&asked, ANSWER), "cache_prompt", false))?;
+            // Drafts are taken from an earlier answer, whose blocks another prompt evicts.
+            ask(&server, &plain(&asked, ANSWER))?;
+            ask(&server, &plain(&cases::numbered_prompt(3, 1000), 1))?;
         }
         let (status, first) = ask(&server, &plain(&asked, ANSWER))?;
         let said: Vec<u32> = serde_json::from_value(first["tokens"].clone()).unwrap_or_default();
