@@ -140,25 +140,23 @@ void espalier_pool_free(struct espalier_pool * pool);
  * write to (matched, shared, cached) goes to a new block. fresh_blocks (space for `count`) gets the first cells of the
  * blocks that were allocated: the old content of their cells is obsolete. A position that occurs twice in a sequence is
  * refused as invalid, since both tokens would get one cell. */
-int32_t espalier_pool_reserve(struct espalier_pool * pool, const int32_t * sequences,
-                              const int32_t * positions, size_t count, uint32_t * cells,
-                              uint32_t * fresh_blocks, size_t * fresh_count);
+int32_t espalier_pool_reserve(struct espalier_pool * pool, const int32_t * sequences, const int32_t * positions,
+                              size_t count, uint32_t * cells, uint32_t * fresh_blocks, size_t * fresh_count);
 
 /* The same for the tokens' cells in one group (enum espalier_pool_group). A token needs cells in each group. INVALID:
  * also a group that the pool does not have; here and in the functions below. */
 int32_t espalier_pool_reserve_in(struct espalier_pool * pool, uint32_t group, const int32_t * sequences,
-                                 const int32_t * positions, size_t count, uint32_t * cells,
-                                 uint32_t * fresh_blocks, size_t * fresh_count);
+                                 const int32_t * positions, size_t count, uint32_t * cells, uint32_t * fresh_blocks,
+                                 size_t * fresh_count);
 
 /* Adds to `to`, besides the blocks it has, every block of `from` with a position in [p0, p1). It
  * never writes to a block that it did not allocate itself. As in llama.cpp a negative p0 is the
  * beginning and a negative p1 (or INT32_MAX) the end; here and in espalier_pool_remove. */
-int32_t espalier_pool_share(struct espalier_pool * pool, int32_t from, int32_t to, int32_t p0,
-                            int32_t p1);
+int32_t espalier_pool_share(struct espalier_pool * pool, int32_t from, int32_t to, int32_t p0, int32_t p1);
 
 /* The same for the blocks of one group. */
-int32_t espalier_pool_share_in(struct espalier_pool * pool, uint32_t group, int32_t from, int32_t to,
-                               int32_t p0, int32_t p1);
+int32_t espalier_pool_share_in(struct espalier_pool * pool, uint32_t group, int32_t from, int32_t to, int32_t p0,
+                               int32_t p1);
 
 /* Removes the positions in [p0, p1) from the sequence. Blocks that lie entirely in that range are
  * released. A block that lies in it partly stays; the sequence appends to it only if no other
@@ -167,8 +165,7 @@ int32_t espalier_pool_share_in(struct espalier_pool * pool, uint32_t group, int3
 int32_t espalier_pool_remove(struct espalier_pool * pool, int32_t sequence, int32_t p0, int32_t p1);
 
 /* The same for the blocks of one group. The caller removes the same positions from each group. */
-int32_t espalier_pool_remove_in(struct espalier_pool * pool, uint32_t group, int32_t sequence, int32_t p0,
-                                int32_t p1);
+int32_t espalier_pool_remove_in(struct espalier_pool * pool, uint32_t group, int32_t sequence, int32_t p0, int32_t p1);
 
 /* Releases the blocks of the group WINDOW that lie before the window of the last boundary of the sequence's first
  * `computed` tokens, which are all computed and cached. Called between two batches, never while one is placed or
@@ -222,9 +219,8 @@ int32_t espalier_pool_begin(struct espalier_pool * pool, int32_t sequence,
  *
  * If a sequence has a state, the blocks end where a snapshot of it exists, and `snapshot` gets its id: restore it, then
  * call espalier_pool_restored(); it is not evicted before that. 0: no block was added, or there is no state. */
-int32_t espalier_pool_match_prefix(struct espalier_pool * pool, int32_t sequence, uint64_t tokens,
-                                   uint32_t * blocks, size_t capacity, size_t * block_count,
-                                   uint32_t * snapshot);
+int32_t espalier_pool_match_prefix(struct espalier_pool * pool, int32_t sequence, uint64_t tokens, uint32_t * blocks,
+                                   size_t capacity, size_t * block_count, uint32_t * snapshot);
 
 /* Space for blocks that a function returns. */
 struct espalier_pool_blocks {
@@ -249,8 +245,7 @@ int32_t espalier_pool_restored(struct espalier_pool * pool, int32_t sequence, ui
  * that cannot be cached is left out: the sequence did not allocate it itself, or holds several blocks for the same
  * positions. INVALID: the tokens are not the request's, or the sequence does not hold them. */
 int32_t espalier_pool_cache_blocks(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
-                                   size_t token_count, uint32_t * blocks, size_t capacity,
-                                   size_t * block_count);
+                                   size_t token_count, uint32_t * blocks, size_t capacity, size_t * block_count);
 
 /* espalier_pool_cache_blocks for a pool with windows, which that refuses as invalid: blocks[0] gets the blocks of the
  * group FULL, blocks[1] those of the group WINDOW. */
@@ -260,8 +255,8 @@ int32_t espalier_pool_cache_block_groups(struct espalier_pool * pool, int32_t se
 /* Writes the tokens of the block in which this token of the sequence lies, or is going to lie: the index of the first
  * one, and one past the last one that it has space for. After n tokens a sequence is at a boundary if the block of
  * token n begins with it. INVALID: an unknown sequence, or a token that no sequence can have. */
-int32_t espalier_pool_block_of(const struct espalier_pool * pool, int32_t sequence, uint64_t token,
-                               uint64_t * first, uint64_t * end);
+int32_t espalier_pool_block_of(const struct espalier_pool * pool, int32_t sequence, uint64_t token, uint64_t * first,
+                               uint64_t * end);
 
 /* Reason for a snapshot. */
 enum espalier_pool_reason {
@@ -292,9 +287,8 @@ int32_t espalier_pool_next_stop(const struct espalier_pool * pool, int32_t seque
  * one before it in the same answer, unless that one was hit. EXISTS: there is one of this content; SHORT: the budget is
  * too small, or the others are being restored; INVALID: also tokens that end within a block or an image. */
 int32_t espalier_pool_snapshot_begin(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
-                                     size_t token_count, uint64_t bytes, uint32_t reason,
-                                     uint32_t * snapshot, uint32_t * evicted, size_t capacity,
-                                     size_t * evicted_count);
+                                     size_t token_count, uint64_t bytes, uint32_t reason, uint32_t * snapshot,
+                                     uint32_t * evicted, size_t capacity, size_t * evicted_count);
 
 /* Ends a snapshot: it was written (1) and can be matched from here on, or it was not (0) and is removed. INVALID: it is
  * not being written. */
@@ -337,8 +331,7 @@ struct espalier_schedule_place {
 
 /* Writes the indexes of the places in the order of the queue to `indexes` (space for `count`); equal
  * places keep their order. INVALID: NULL; nothing was written. */
-int32_t espalier_schedule_order(const struct espalier_schedule_place * places, size_t count,
-                                uint32_t * indexes);
+int32_t espalier_schedule_order(const struct espalier_schedule_place * places, size_t count, uint32_t * indexes);
 
 /* A request as the server describes it. `priority`, `arrival` and `sequence` are its place. */
 struct espalier_schedule_request {
@@ -377,10 +370,9 @@ enum espalier_schedule_wait {
  * sequences of idle slots, in the order in which they are evicted. try_waiting is 0 if no block was freed and no
  * request arrived since the waiting requests were last considered. `waits` (space for request_count) gets the reason
  * why each request waits: enum espalier_schedule_wait. */
-int32_t espalier_pool_schedule(const struct espalier_pool * pool,
-                               const struct espalier_schedule_request * requests, size_t request_count,
-                               const int32_t * retained, size_t retained_count, int32_t try_waiting,
-                               uint32_t * waits, struct espalier_schedule_step * step);
+int32_t espalier_pool_schedule(const struct espalier_pool * pool, const struct espalier_schedule_request * requests,
+                               size_t request_count, const int32_t * retained, size_t retained_count,
+                               int32_t try_waiting, uint32_t * waits, struct espalier_schedule_step * step);
 
 struct espalier_pool_statistics {
     uint64_t block_count;      /* of the group FULL, and the next four */
@@ -405,8 +397,7 @@ struct espalier_pool_statistics {
 };
 
 /* A snapshot of counters and gauges. Counters are not reset by espalier_pool_clear. */
-int32_t espalier_pool_statistics(const struct espalier_pool * pool,
-                                 struct espalier_pool_statistics * statistics);
+int32_t espalier_pool_statistics(const struct espalier_pool * pool, struct espalier_pool_statistics * statistics);
 
 enum espalier_pool_event_kind {
     ESPALIER_POOL_EVENT_STORED  = 0, /* a block was cached */

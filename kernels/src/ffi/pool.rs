@@ -1,7 +1,7 @@
 //! The C ABI of the block pool. That of snapshots is in [`crate::ffi::snapshots`].
 
 use crate::ffi::guarded;
-use crate::ffi::shared_pool::{write, write_blocks};
+use crate::ffi::shared_pool::{refuse_windows, write, write_blocks};
 use crate::pool::block::BlockId;
 use crate::pool::events::Event;
 use crate::pool::extra_keys::{Extra, RequestKeys};
@@ -452,11 +452,6 @@ pub unsafe extern "C" fn espalier_pool_next_event(pool: *mut SharedPool, event: 
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     let status = unsafe { with_pool(pool, answer) };
     i32::from(status == PoolStatus::Ok as i32)
-}
-
-/// Refuses a pool that has more blocks to return than the caller has asked for: their cells would be lost.
-pub(super) fn refuse_windows(pool: &Pool) -> Result<(), PoolStatus> {
-    if pool.has_window() { Err(PoolStatus::Invalid) } else { Ok(()) }
 }
 
 /// Refuses null in place of the blocks of all groups, or of the space for one of them.

@@ -160,3 +160,8 @@ pub(super) unsafe fn write_blocks(first_cells: &[u32], output: *mut u32, capacit
         count.write(first_cells.len());
     }
 }
+
+/// Refuses a pool that has more blocks to return than the caller has asked for: their cells would be lost.
+pub(super) fn refuse_windows(pool: &Pool) -> Result<(), PoolStatus> {
+    if pool.has_window() { Err(PoolStatus::Invalid) } else { Ok(()) }
+}

@@ -1,7 +1,8 @@
 //! The C ABI of snapshots of states, and of the stops at which they are taken.
 
-use crate::ffi::pool::refuse_windows;
-use crate::ffi::shared_pool::{PoolStatus, SharedPool, check_output, slice, with_pool, write, write_blocks};
+use crate::ffi::shared_pool::{
+    PoolStatus, SharedPool, check_output, refuse_windows, slice, with_pool, write, write_blocks,
+};
 use crate::pool::groups::Group;
 use crate::pool::pool::Pool;
 use crate::pool::snapshots::{Reason, SnapshotId};

@@ -17,6 +17,30 @@ pub struct Model {
     pub weights: WeightType,
     /// Whether every expert is used for each token; otherwise a router chooses some, if there are any.
     pub all_experts: bool,
+    /// What it is compared with.
+    pub features: Features,
+}
+
+/// Features of our build with which a model is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Features {
+    /// With none, and with each.
+    All,
+    /// With none only: a feature that rounds differently may make a router choose other experts.
+    Off,
+    /// With each, but not with none.
+    On,
+}
+
+impl Features {
+    /// Whether a feature, or none, is among them.
+    pub fn contain(self, enabled: Option<&str>) -> bool {
+        match self {
+            Features::All => true,
+            Features::Off => enabled.is_none(),
+            Features::On => enabled.is_some(),
+        }
+    }
 }
 
 /// Architectures that are compared: one for each kind of layer that a patch or a kernel touches.
@@ -46,11 +70,11 @@ pub fn models(named: &[String]) -> Result<Vec<Model>> {
     Ok(all().into_iter().filter(is_named).collect())
 }
 
-/// Returns all models.
+/// Returns all models; one with experts twice, since no bound holds for logits that follow from other experts.
 pub fn all() -> Vec<Model> {
     let with = |architecture: Architecture| {
         let weights = [WeightType::F16, WeightType::Q8_0, WeightType::Q4_0];
-        weights.map(|weights| Model { architecture, weights, all_experts: false })
+        weights.into_iter().flat_map(move |weights| Model::all_of(architecture, weights))
     };
     COMPARED.into_iter().flat_map(with).collect()
 }
@@ -71,10 +95,20 @@ pub struct Case {
 }
 
 impl Model {
+    fn all_of(architecture: Architecture, weights: WeightType) -> Vec<Model> {
+        let with = |all_experts, features| Model { architecture, weights, all_experts, features };
+        if architecture.has_experts() {
+            vec![with(false, Features::Off), with(true, Features::On)]
+        } else {
+            vec![with(false, Features::All)]
+        }
+    }
+
     /// Returns the model to compare two builds on. Where their kernels round differently, a router may choose other
     /// experts, and the logits that follow from that have no bound: all experts are used then.
     pub fn comparable_with(self, kernels: Kernels) -> Model {
-        Model { all_experts: self.architecture.has_experts() && !kernels.are_the_same(), ..self }
+        let must_be_all = self.architecture.has_experts() && !kernels.are_the_same();
+        Model { all_experts: self.all_experts || must_be_all, ..self }
     }
 
     /// Returns the content of its file.
@@ -151,6 +185,7 @@ mod tests {
         let (with_experts, others): (Vec<Model>, Vec<Model>) =
             models.partition(|model| model.architecture.has_experts());
         assert!(others.iter().all(|model| !model.all_experts), "{others:?}");
+        assert!(others.iter().all(|model| model.features == Features::All), "{others:?}");
         (with_experts.into_iter().map(Model::name).collect(), others.len())
     }
 
@@ -158,7 +193,8 @@ mod tests {
     fn experts_are_chosen_where_both_builds_have_the_same_kernels() {
         let names = ["qwen35moe f16", "qwen35moe q8_0", "qwen35moe q4_0"];
         let names = [names, ["qwen3next f16", "qwen3next q8_0", "qwen3next q4_0"]].concat();
-        let expected = (names.into_iter().map(str::to_string).collect::<Vec<String>>(), 12);
+        let off_and_on = |name: &str| [name.to_string(), format!("{name} all-experts")];
+        let expected = (names.into_iter().flat_map(off_and_on).collect::<Vec<String>>(), 12);
         assert_eq!(compared_on(&[], &[]), expected);
         assert_eq!(compared_on(&["CPU_REPACK"], &["CPU_REPACK"]), expected);
         assert_eq!(compared_on(&["AMX", "CPU_REPACK"], &["AMX", "CPU_REPACK"]), expected);
@@ -168,15 +204,27 @@ mod tests {
     fn all_experts_are_used_where_one_build_has_amx() {
         for (reference, variant) in [(["CPU_REPACK"], ["AMX"]), (["AMX"], ["CPU_REPACK"])] {
             let (with_experts, others) = compared_on(&reference, &variant);
-            assert_eq!((with_experts.len(), others), (6, 12));
+            assert_eq!((with_experts.len(), others), (12, 12));
             assert!(with_experts.iter().all(|name| name.ends_with(" all-experts")), "{with_experts:?}");
+        }
+    }
+
+    #[test]
+    fn each_model_is_compared_with_all_features_off_and_on() {
+        for architecture in COMPARED {
+            let of: Vec<Model> =
+                all().into_iter().filter(|model| model.architecture == architecture).collect();
+            for enabled in [None, Some("a")] {
+                let compared = of.iter().filter(|model| model.features.contain(enabled));
+                assert_eq!(compared.count(), 3, "{} {enabled:?}", architecture.name());
+            }
         }
     }
 
     #[test]
     fn a_model_with_all_experts_is_written_with_all_of_them() {
         let (architecture, weights) = (Architecture::Qwen3Next, WeightType::F16);
-        let model = Model { architecture, weights, all_experts: false };
+        let model = Model { architecture, weights, all_experts: false, features: Features::Off };
         let used = |model: Model| model.spec().experts.used;
         assert_eq!((used(model), used(Model { all_experts: true, ..model })), (2, 4));
     }
