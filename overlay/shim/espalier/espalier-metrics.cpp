@@ -155,7 +155,7 @@ std::string espalier_metrics::pool_to_metrics() const {
 
 std::string espalier_metrics::snapshots_to_metrics(const struct espalier_pool_statistics & now) const {
     const struct { const char * name; const char * type; const char * help; std::string value; } metrics[] = {
-        { "kv_snapshot_count", "gauge",
+        { "kv_snapshots_held", "gauge",
           "Snapshots of states that exist", std::to_string(now.snapshots) },
         { "kv_snapshot_bytes", "gauge",
           "Memory of all snapshots of states", std::to_string(now.snapshot_bytes) },

@@ -19,7 +19,7 @@ fn broken(numerics: &str, function: &str, body: &str) -> (Output, String) {
 #[test]
 fn equal_logits_pass() {
     let said = gate(&gated()).success();
-    assert!(said.stdout.contains("logits: 9 of 54 cases, off and on, all bytes equal"), "{said}");
+    assert!(said.stdout.contains("logits: 9 of 72 cases, off and on, all bytes equal"), "{said}");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_choice_of_experts_is_compared_where_both_builds_have_the_same_kernels() {
 fn all_experts_are_used_where_one_build_has_amx_and_the_bound_stays() {
     for (variant, text) in [("paged", "paged uses AMX and stock does not"), ("stock", "stock uses AMX")] {
         let said = gate_with_amx(&[variant], ANOTHER_CHOICE).success();
-        assert!(said.stdout.contains("logits: 9 of 54 cases") && said.stdout.contains(text), "{said}");
+        assert!(said.stdout.contains("logits: 18 of 72 cases") && said.stdout.contains(text), "{said}");
     }
     let moves = "run.experts_used == 4 && i == 3 ? 1.0f : 0.0f";
     let said = gate_with_amx(&["paged"], moves).code(1);

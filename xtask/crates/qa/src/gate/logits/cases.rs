@@ -17,7 +17,7 @@ pub struct Model {
     pub weights: WeightType,
     /// Whether every expert is used for each token; otherwise a router chooses some, if there are any.
     pub all_experts: bool,
-    /// What it is compared with.
+    /// Features of our build that it is compared with.
     pub features: Features,
 }
 
