@@ -302,9 +302,9 @@ fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
 /// one snapshot, one for three, and one for as many as are useful.
 const SEEDS: [u64; 10] = [17, 50, 213, 151, 120, 9, 12, 13, 14, 15];
 
-/// Compares the servers' answers on one core, while attention (if wanted) and the fuzzer of servers keep another busy:
-/// each of them mostly computes with one thread. Whichever core is free first gets the fuzzer of requests: its time
-/// limits are many times what its families take.
+/// Compares the servers' answers on one core, while attention (if wanted), the fuzzer of servers and the promises keep
+/// another busy: each of them mostly computes with one thread. Whichever core is free first gets the fuzzer of requests:
+/// its time limits are many times what its families take.
 fn compare_servers_and_more(
     context: &Context,
     sides: &Sides<'_>,
@@ -313,24 +313,29 @@ fn compare_servers_and_more(
 ) -> Result<Vec<Outcome>> {
     let server = || context.layout.server(sides.variant, DEFAULT_FLAVOR);
     let is_whole = chosen.checks.is_empty();
+    let (promises, others): (Vec<_>, Vec<_>) = servers::CHECKS.iter().partition(|check| check.is_promises());
+    let (first, second): (&[_], &[_]) = if is_whole { (&others, &promises) } else { (chosen.checks, &[]) };
     let requests_are_due = AtomicBool::new(is_whole);
     let fuzz_requests = || match requests_are_due.swap(false, Ordering::Relaxed) {
         true => fuzz::requests::find_for_gate(context, server()),
         false => Ok(Vec::new()),
     };
+    let answers = |checks| compare_answers(context, sides, Chosen { checks, ..chosen });
     let (compared, beside) = std::thread::scope(|threads| {
         let beside = threads.spawn(|| {
             let attention = with_attention.then(|| attention::compare(context, sides)).transpose()?;
             let seeds = if is_whole { &SEEDS[..] } else { &[] };
             let found = fuzz::find_with_seeds(context, server(), seeds)?;
-            Ok((attention, [found, fuzz_requests()?].concat()))
+            let kept = if is_whole { answers(second)? } else { servers::Compared::default() };
+            Ok((attention, kept, [found, fuzz_requests()?].concat()))
         });
-        let compared = compare_answers(context, sides, chosen);
+        let compared = answers(first);
         let compared = compared.and_then(|compared| Ok((compared, fuzz_requests()?)));
         (compared, result_of(beside))
     });
-    let (attention, found) = beside?;
+    let (attention, kept, found) = beside?;
     let (mut compared, found_by_requests) = compared?;
+    compared.add(kept);
     compared.failures.extend(found.into_iter().chain(found_by_requests));
     if is_whole {
         compared.failures.extend(inputs::unlisted(&context.layout, sides.variant)?);

@@ -27,6 +27,16 @@ impl Compared {
         Rounding { same: self.same, others: self.ties }.is_too_much(self.stock)
     }
 
+    /// Adds the results of other checks.
+    pub fn add(&mut self, other: Compared) {
+        self.same += other.same;
+        self.ties += other.ties;
+        self.stock.same += other.stock.same;
+        self.stock.others += other.stock.others;
+        self.failures.extend(other.failures);
+        self.not_reproduced.extend(other.not_reproduced);
+    }
+
     /// Records a part that ended in an error as a failure, so that it does not hide the next part.
     ///
     /// # Errors

@@ -94,6 +94,13 @@ pub struct Check {
     work: Work,
 }
 
+impl Check {
+    /// Whether it checks the promises, which takes as long as all others together.
+    pub fn is_promises(&self) -> bool {
+        self.name == "promises"
+    }
+}
+
 /// The work of a check.
 enum Work {
     /// Starts its own servers.

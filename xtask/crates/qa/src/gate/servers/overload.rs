@@ -10,7 +10,7 @@ use crate::serving::overload::crowd::Crowd;
 use crate::serving::overload::traffic;
 
 /// Total number of requests of all clients.
-const VISITS: u64 = 250;
+const VISITS: u64 = 120;
 
 /// Checks that every answer matches stock's, that no blocks stay in use, and that the load was an overload.
 pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
