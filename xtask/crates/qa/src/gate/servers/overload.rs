@@ -12,9 +12,10 @@ use crate::serving::overload::traffic;
 /// Total number of requests of all clients.
 const VISITS: u64 = 120;
 
-/// Checks that every answer matches stock's, that no blocks stay in use, and that the load was an overload.
+/// Checks that every answer matches stock's, that no blocks stay in use, and that the load was an overload. Most of the
+/// time is stock's, which answers one prompt after the other: every second prompt is enough here.
 pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
-    let prompts = traffic::prompts();
+    let prompts: Vec<_> = traffic::prompts().into_iter().step_by(2).collect();
     let stock = fixture.expect_each(&traffic::longest_requests(&prompts))?;
     let known = fixture.reference().clear(prompts.into_iter().zip(stock).collect());
     let cells = traffic::CELLS.to_string();
