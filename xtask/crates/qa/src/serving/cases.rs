@@ -55,9 +55,20 @@ impl Model {
     pub fn computed_again(self, case: &Case) -> Option<u64> {
         match (self.has_state(), case.parallel) {
             (true, "1") => None,
-            (true, _) => Some(6 * BLOCK as u64),
+            (true, _) => Some(16 * BLOCK as u64),
             (false, _) => Some(0),
         }
+    }
+
+    /// Returns the largest number of tokens of all prompts that are computed when they are sent once more: of each
+    /// prompt the last block; `None`: that is not bounded.
+    ///
+    /// With a recurrent state a few compute more, and most less: there is no snapshot at the end of a short one. With a
+    /// few slots there is memory for fewer snapshots than these prompts leave, and the order in which the requests
+    /// arrive decides which ones are evicted.
+    pub fn computed_when_sent_again(self, case: &Case) -> Option<u64> {
+        let are_enough = !self.has_state() || case.parallel == "16";
+        are_enough.then(|| (prompts().len() * BLOCK) as u64)
     }
 }
 
@@ -124,13 +135,6 @@ pub fn unshared_tokens() -> u64 {
         blocks.extend((1..=prompt.len() / BLOCK).map(|count| prompt[..count * BLOCK].to_vec()));
     }
     u64::try_from(computed).unwrap_or(u64::MAX)
-}
-
-/// Returns the largest number of tokens of all prompts that are computed when they are sent once more: of each prompt
-/// the last block. With a recurrent state a few compute more, and most less: there is no snapshot at the end of a short
-/// one.
-pub fn tokens_computed_when_sent_again() -> u64 {
-    (prompts().len() * BLOCK) as u64
 }
 
 /// Tokens per block.

@@ -205,7 +205,7 @@ impl ServerGate<'_> {
             let answers = server.post_at_once("/completion", &requests())?.answers;
             let most = match volley {
                 0 => setup.model.computed_again(case).map(|again| cases::unshared_tokens() + again),
-                _ => Some(cases::tokens_computed_when_sent_again()),
+                _ => setup.model.computed_when_sent_again(case),
             };
             if let Some(most) = most.filter(|_| case.cells == cases::AMPLE_CELLS) {
                 let wrong = sharing::computed_more(&answers, most);
