@@ -55,7 +55,7 @@ impl Model {
     pub fn computed_again(self, case: &Case) -> Option<u64> {
         match (self.has_state(), case.parallel) {
             (true, "1") => None,
-            (true, _) => Some(16 * BLOCK as u64),
+            (true, _) => Some(6 * BLOCK as u64),
             (false, _) => Some(0),
         }
     }
