@@ -6,6 +6,7 @@ Loaded with `-p local_model` and this folder on PYTHONPATH, so that nothing is c
   about upstream's models fail, on stock as on ours, and outcomes are all that is compared;
 * gives every server a port of its own, which no other program gets while the test runs;
 * runs one part of the files, if ESPALIER_SUITE_PART names one: each file is in one of the parts;
+* reports the tests that ESPALIER_SUITE_SETTLED lists without running them;
 * skips the tests that need a model with a projector;
 * lets tests run in any folder, so that what they write is not written into upstream's tree;
 * writes a line of JSON for each test to ESPALIER_SUITE_REPORT: what became of it, and how it failed.
@@ -23,6 +24,8 @@ MODEL = os.environ["ESPALIER_SUITE_MODEL"]
 REPORT = os.environ["ESPALIER_SUITE_REPORT"]
 # Such as "2/4".
 PART = os.environ.get("ESPALIER_SUITE_PART")
+# A list of names in JSON.
+SETTLED = os.environ.get("ESPALIER_SUITE_SETTLED")
 # Tests that need a model with a projector. The local one has none, so each fails before it gets to what it tests: with
 # 500 on stock and with 400 on ours. `test_media_limits.py` has tests of media, with an encoder that it generates.
 NEED_PROJECTOR = re.compile(
@@ -89,7 +92,19 @@ def pytest_collection_modifyitems(config, items):
         part, parts = map(int, PART.split("/"))
         mine = files_of_part(part - 1, parts, items)
         items[:] = [item for item in items if file_of(item) in mine]
+    leave_out_settled(items)
     skip_without_projector(items)
+
+
+def leave_out_settled(items):
+    if not SETTLED:
+        return
+    with open(SETTLED, encoding="utf-8") as file:
+        settled = set(json.load(file))
+    for item in items:
+        if item.nodeid in settled:
+            report_line({"test": item.nodeid, "outcome": "not run", "how": None})
+    items[:] = [item for item in items if item.nodeid not in settled]
 
 
 def skip_without_projector(items):
@@ -123,7 +138,10 @@ def pytest_runtest_setup(item):
 
 
 def pytest_runtest_logreport(report):
-    line = {"test": report.nodeid, "outcome": report.outcome, "how": how_it_failed(report)}
+    report_line({"test": report.nodeid, "outcome": report.outcome, "how": how_it_failed(report)})
+
+
+def report_line(line):
     with open(REPORT, "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 

@@ -33,6 +33,7 @@ use self::logits::Claim;
 use self::names::Named;
 use self::servers::promises::{self, Checked, Promise};
 use self::servers::{Chosen, Claimed, Off, Servers};
+use self::suites::UseOfRecord;
 use crate::fuzz;
 use crate::serving::inputs;
 use crate::serving::probe::{self, Probe};
@@ -61,6 +62,9 @@ pub struct Options {
     /// Ask every chat and long prompt, for long answers; with `--only weights`.
     #[arg(long)]
     pub full: bool,
+    /// Write the outcomes of stock's test cases to `ci/suites/cases.json`; with `--only suites`.
+    #[arg(long)]
+    pub record_cases: bool,
     /// List the names that `--check` and `--promise` take.
     #[arg(long)]
     pub list: bool,
@@ -133,8 +137,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let (pin, claims) = (&variant.pin, &claims[..]);
     let sides = Sides { reference: &reference.name, variant: &variant.name, pin, claims, has_kernels };
     let chosen = Chosen { checks: &named.checks, models: &options.models };
-    let size = if options.full { weights::Size::Full } else { weights::Size::Short };
-    compare_chosen(context, &sides, &parts, (chosen, size))
+    compare_chosen(context, &sides, &parts, chosen, Extent::of(options))
 }
 
 /// Returns the requested parts, or all that apply to `variant`; an error if a requested part does not apply.
@@ -172,15 +175,16 @@ fn refuse_misplaced(options: &Options) -> Result<()> {
 /// parts.
 type Limited = (&'static str, Vec<String>, &'static [Part]);
 
-fn limited(options: &Options) -> [Limited; 5] {
-    let Options { models, checks, promises, program, full, .. } = options;
+fn limited(options: &Options) -> [Limited; 6] {
+    let Options { models, checks, promises, program, full, record_cases, .. } = options;
     let words = |flag: &str, values: &[String]| -> Vec<String> {
         values.iter().map(|value| flag_with(flag, value)).collect()
     };
-    let full = full.then(|| "--full".to_string()).into_iter().collect();
+    let switch = |flag: &str, is_on: bool| is_on.then(|| flag.to_string()).into_iter().collect();
     let program: Vec<String> = program.iter().map(|path| path.display().to_string()).collect();
     [
-        ("--full", full, &[Part::Weights]),
+        ("--full", switch("--full", *full), &[Part::Weights]),
+        ("--record-cases", switch("--record-cases", *record_cases), &[Part::Suites]),
         ("--check", words("--check", checks), &[Part::Servers]),
         ("--model", words("--model", models), &[Part::Logits, Part::Servers]),
         ("--promise", words("--promise", promises), &[Part::Promises]),
@@ -231,14 +235,30 @@ pub fn claims(context: &Context, pins: &Pins, variant: &Variant) -> Result<Vec<C
 /// Compares two builds by the names of their folders. The canary's folders have names that `pins.toml` does not know,
 /// so no suite can be built for them.
 pub fn compare(context: &Context, sides: &Sides<'_>, parts: &[Part]) -> Result<Outcome> {
-    compare_chosen(context, sides, parts, (Chosen::default(), weights::Size::default()))
+    compare_chosen(context, sides, parts, Chosen::default(), Extent::of(&Options::default()))
+}
+
+/// Amount of work of the parts that can do more.
+#[derive(Clone, Copy)]
+struct Extent {
+    weights: weights::Size,
+    cases: UseOfRecord,
+}
+
+impl Extent {
+    fn of(options: &Options) -> Extent {
+        let weights = if options.full { weights::Size::Full } else { weights::Size::Short };
+        let cases = if options.record_cases { UseOfRecord::Record } else { UseOfRecord::Compare };
+        Extent { weights, cases }
+    }
 }
 
 fn compare_chosen(
     context: &Context,
     sides: &Sides<'_>,
     parts: &[Part],
-    (chosen, size): (Chosen<'_>, weights::Size),
+    chosen: Chosen<'_>,
+    extent: Extent,
 ) -> Result<Outcome> {
     let Sides { reference, variant, .. } = *sides;
     let mut text = vec![format!("{variant} against {reference}:")];
@@ -257,8 +277,8 @@ fn compare_chosen(
                 return Err(Error::usage("`promises` runs with `servers`, or alone")
                     .hint("cargo xtask gate --only promises"));
             }
-            Part::Weights => vec![weights::compare(context, sides, size)?],
-            Part::Suites => vec![compare_suites(context, sides)?],
+            Part::Weights => vec![weights::compare(context, sides, extent.weights)?],
+            Part::Suites => vec![compare_suites(context, sides, extent.cases)?],
         };
         for outcome in outcomes {
             text.push(outcome.text);
@@ -291,8 +311,8 @@ fn hold_to_promises(
     Ok(promises::outcome(&promises::look(context, checked, promises)?))
 }
 
-fn compare_suites(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
-    let compared = suites::compare(context, sides)?;
+fn compare_suites(context: &Context, sides: &Sides<'_>, use_of: UseOfRecord) -> Result<Outcome> {
+    let compared = suites::compare(context, sides, use_of)?;
     Ok(Outcome::ok(compared.summary(), json!({ "suites": compared.to_json() })))
 }
 

@@ -3,12 +3,14 @@
 //! Tests need not pass: many require models from the network, and fail with a tiny one. Outcomes on ours must match
 //! those on stock; allowed differences are listed with a reason.
 
+mod cases;
 pub mod declared;
 mod outcome;
 mod programs;
 mod server_tests;
 mod verdict;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use espalier_core::config::flavors::DEFAULT_FLAVOR;
@@ -21,6 +23,7 @@ use espalier_core::sys::machine::threads::{at_once, few_at_once};
 use espalier_core::sys::machine::{disk, load, tools};
 use espalier_core::sys::project::run_lock::{self, Access};
 use espalier_dist::build::{Build, Options};
+use espalier_patches::stack::Stack;
 use serde_json::{Value, json};
 
 use self::outcome::{Outcome, Outcomes};
@@ -36,10 +39,11 @@ pub struct Compared(Vec<Held>);
 
 /// Runs every suite on both variants; continues after a difference and returns an error at the end. Without the kernels
 /// the paged server tests are skipped.
-pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Compared> {
+pub fn compare(context: &Context, sides: &Sides<'_>, use_of: UseOfRecord) -> Result<Compared> {
     let Sides { reference, variant, pin, has_kernels, .. } = *sides;
     let suites = read_list(context, pin)?;
-    let gate = SuiteGate::prepare(context, &suites)?;
+    let record = StockCases::read(context, sides, use_of)?;
+    let gate = SuiteGate::prepare(context, &suites, record)?;
     let mut held = vec![gate.compare_programs(reference, (variant, has_kernels))?];
     held.extend(gate.compare_servers(reference, variant, has_kernels)?);
     let compared = Compared(held);
@@ -64,44 +68,119 @@ const AGAIN: usize = 3;
 /// Maximum number of differing tests that are rerun; more cannot be flakiness.
 const TOO_MANY_FOR_LUCK: usize = 20;
 
+/// Use of the recorded cases of stock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UseOfRecord {
+    /// What ends on ours as recorded is not run on stock.
+    Compare,
+    /// Everything with cases is run on stock and recorded.
+    Record,
+}
+
+/// The recorded cases of the stock side.
+struct StockCases {
+    /// Git tree of the sources, if they are upstream's own: cases are recorded for no other.
+    tree: Option<String>,
+    record: cases::Record,
+    use_of: UseOfRecord,
+}
+
+impl StockCases {
+    fn read(context: &Context, sides: &Sides<'_>, use_of: UseOfRecord) -> Result<StockCases> {
+        let pins = context.pins()?;
+        let reference = pins.variant(Some(sides.reference))?;
+        let is_upstream = Stack::read(&context.layout, &pins, reference)?.files.is_empty();
+        let tree = is_upstream.then(|| pins.pin_of(reference).tree.to_string());
+        let text = disk::read_if_there(&context.layout.root().join(cases::RECORD))?;
+        let record = text.map(|text| cases::read(&espalier_series::lossy(&text))).transpose()?;
+        Ok(StockCases { tree, record: record.unwrap_or_default(), use_of })
+    }
+
+    /// Returns the recorded cases of a program.
+    fn of(&self, program: &Program) -> Option<&cases::Recorded> {
+        let programs = self.tree.as_ref().filter(|_| self.use_of == UseOfRecord::Compare);
+        programs.and_then(|tree| self.record.get(tree)?.get(&program.name()))
+    }
+
+    /// Records the cases of stock among `outcomes`.
+    fn keep(&self, context: &Context, programs: &[Program], outcomes: &Outcomes) -> Result<()> {
+        let (Some(tree), UseOfRecord::Record) = (&self.tree, self.use_of) else { return Ok(()) };
+        let recorded = |program: &Program| {
+            let cases = cases::of(&program.name(), outcomes, |_| false);
+            (program.name(), cases.record(disk::sha256))
+        };
+        let with_cases = programs.iter().filter(|program| program.cases);
+        let mut record = self.record.clone();
+        record.insert(tree.clone(), with_cases.map(recorded).collect());
+        context.ui.status("Recording", format!("the cases of stock in {}", cases::RECORD));
+        disk::write_atomically(&context.layout.root().join(cases::RECORD), cases::render(&record).as_bytes())
+    }
+}
+
 struct SuiteGate<'a> {
     context: &'a Context,
     suites: &'a Suites,
+    record: StockCases,
     packages: PathBuf,
 }
 
 impl<'a> SuiteGate<'a> {
-    fn prepare(context: &'a Context, suites: &'a Suites) -> Result<SuiteGate<'a>> {
+    fn prepare(context: &'a Context, suites: &'a Suites, record: StockCases) -> Result<SuiteGate<'a>> {
         // Without it the tests fail alike on both sides.
         context.file_of_espalier(SMOKE_MODEL)?;
         let _lock = run_lock::take(&context.layout, &context.ui, Access::Build)?;
         let requirements = context.layout.suites().join("requirements.txt");
         let packages = tools::python_packages(&requirements, &context.layout, context.offline, &context.ui)?;
-        Ok(SuiteGate { context, suites, packages })
+        Ok(SuiteGate { context, suites, record, packages })
     }
 
-    /// Compares the test programs. What passes on ours needs no comparison, except that a program with cases runs on
-    /// stock too: ours may report fewer of them.
+    /// Compares the test programs. What passes on ours needs no comparison; but a program with cases may report fewer of
+    /// them on ours, so they have to be those that are recorded of stock, or it is run there too.
     fn compare_programs(&self, reference: &str, (variant, has_features): (&str, bool)) -> Result<Held> {
         let all = &self.suites.programs[..];
-        let with_cases: Vec<Program> = all.iter().filter(|program| program.cases).cloned().collect();
+        let is_unknown = |program: &&Program| program.cases && self.record.of(program).is_none();
         // These run on stock whatever the outcomes on ours. The longest source file is among theirs, and keeps only one
         // core busy at the end.
-        let mut folders = self.compile(vec![(variant, all), (reference, &with_cases[..])])?.into_iter();
-        let (on_ours, on_stock) = (folders.next().unwrap_or_default(), folders.next().unwrap_or_default());
+        let unknown: Vec<Program> = all.iter().filter(is_unknown).cloned().collect();
+        let sides = [(variant, all), (reference, &unknown[..])];
+        let sides = sides.into_iter().filter(|(_, programs)| !programs.is_empty()).collect();
+        let mut folders = self.compile(sides)?.into_iter();
+        let (on_ours, on_stock) = (folders.next().unwrap_or_default(), folders.next());
         let ours = self.programs(variant, has_features, (on_ours, all.to_vec()));
         let outcomes = self.run("programs on ours", &ours)?;
-        let (passed, due) = programs::without_comparison(all, &outcomes);
-        if due.iter().any(|program| !program.cases) {
-            self.compile(vec![(reference, &due[..])])?;
-        }
-        let stock = self.programs(reference, false, (on_stock, due));
-        let expected = self.run("programs on stock", &stock)?;
-        let outcomes: Outcomes = outcomes.into_iter().filter(|(test, _)| !passed.contains(test)).collect();
         let own_cases: &[String] = if has_features { &self.suites.own_cases } else { &[] };
+        let is_own = |test: &str| own_cases.iter().any(|part| test.contains(part));
+        let is_recorded = |program: &Program| {
+            let cases = cases::of(&program.name(), &outcomes, is_own).record(disk::sha256);
+            self.record.of(program) == Some(&cases)
+        };
+        let (passed, due) = programs::without_comparison(all, &outcomes, is_recorded);
+        let on_stock = on_stock.filter(|_| due.iter().all(|program| is_unknown(&program)));
+        let stock = self.stock_programs(reference, due, on_stock)?;
+        let expected = self.run("programs on stock", &stock)?;
+        self.record.keep(self.context, &stock.programs, &expected)?;
+        let is_of_passed = |test: &str| passed.contains(test.split(programs::CASE).next().unwrap_or(test));
+        let is_settled = |test: &str| is_of_passed(test) && !is_own(test);
+        let (settled, outcomes): (Outcomes, Outcomes) =
+            outcomes.into_iter().partition(|(test, _)| is_settled(test));
         let allowed = Allowed { own_cases, ..Allowed::default() };
         let held = self.hold("programs", (&stock, &expected), (&ours, &outcomes), allowed)?;
-        Ok(Held { silent: stock.silent(&expected), not_compared: passed.len(), ..held })
+        Ok(Held { silent: stock.silent(&expected), not_compared: settled.len(), ..held })
+    }
+
+    /// Returns the programs that are due on stock, and compiles them unless they are in the folder `compiled`.
+    fn stock_programs(
+        &self,
+        reference: &str,
+        due: Vec<Program>,
+        compiled: Option<PathBuf>,
+    ) -> Result<Programs> {
+        let folder = match compiled {
+            Some(folder) => Some(folder),
+            None if due.is_empty() => None,
+            None => self.compile(vec![(reference, &due[..])])?.into_iter().next(),
+        };
+        Ok(self.programs(reference, false, (folder.unwrap_or_default(), due)))
     }
 
     fn programs(
@@ -133,7 +212,8 @@ impl<'a> SuiteGate<'a> {
         })
     }
 
-    /// Compares the server tests.
+    /// Compares the server tests. Stock runs those that did not pass on ours, in every mode, and those whose outcomes
+    /// should differ.
     fn compare_servers(&self, reference: &str, variant: &str, has_pool: bool) -> Result<Vec<Held>> {
         let stock = self.server_tests(reference, false);
         let ours = [("server tests", false, &[][..]), ("server tests, paged", true, &self.suites.paged[..])];
@@ -142,10 +222,11 @@ impl<'a> SuiteGate<'a> {
             .filter(|(_, paged, _)| has_pool || !paged)
             .map(|(side, paged, listed)| OursOf { side, listed, suite: self.server_tests(variant, paged) })
             .collect();
-        let mut runs = vec![("server tests on stock".to_string(), &stock)];
-        runs.extend(ours.iter().map(|ours| (format!("{} on ours", ours.side), &ours.suite)));
-        let mut outcomes = self.run_in_parts(&runs)?.into_iter();
-        let expected = outcomes.next().unwrap_or_default();
+        let runs: Vec<_> = ours.iter().map(|ours| (format!("{} on ours", ours.side), &ours.suite)).collect();
+        let outcomes = self.run_in_parts(&runs, &BTreeSet::new())?;
+        let settled = settled(&outcomes, &self.suites.paged);
+        let on_stock = self.run_in_parts(&[("server tests on stock".to_string(), &stock)], &settled)?;
+        let expected = on_stock.into_iter().next().unwrap_or_default();
         let own_tests = self.own_tests(variant)?;
         let hold = |(ours, outcomes): (&OursOf<'_>, Outcomes)| {
             let allowed = Allowed { listed: ours.listed, own_cases: &own_tests };
@@ -154,14 +235,17 @@ impl<'a> SuiteGate<'a> {
         ours.iter().zip(outcomes).map(hold).collect()
     }
 
-    /// Runs server tests in parts, two for each core at the same time: each keeps half a core busy. Those on stock, the
-    /// first run, are the shortest, and are begun last.
-    fn run_in_parts(&self, runs: &[(String, &ServerSuite<'_>)]) -> Result<Vec<Outcomes>> {
-        let parts = (0..runs.len()).rev().flat_map(|run| (0..PARTS).map(move |part| (run, part))).collect();
+    /// Runs server tests in parts, two for each core at the same time: each keeps half a core busy.
+    fn run_in_parts(
+        &self,
+        runs: &[(String, &ServerSuite<'_>)],
+        settled: &BTreeSet<String>,
+    ) -> Result<Vec<Outcomes>> {
+        let parts = (0..runs.len()).flat_map(|run| (0..PARTS).map(move |part| (run, part))).collect();
         let done = few_at_once(2 * load::cores(), parts, |(run, part)| {
             let (what, suite) = &runs[run];
             self.context.ui.status("Running", format!("upstream's {what}, part {} of {PARTS}", part + 1));
-            Ok((run, suite.part(part)?))
+            Ok((run, suite.part(part, settled)?))
         })?;
         let mut all = vec![Outcomes::new(); runs.len()];
         for (run, outcomes) in done {
@@ -194,7 +278,9 @@ impl<'a> SuiteGate<'a> {
     }
 
     fn run(&self, what: &str, programs: &Programs) -> Result<Outcomes> {
-        self.context.ui.status("Running", format!("upstream's {what}"));
+        if !programs.programs.is_empty() {
+            self.context.ui.status("Running", format!("upstream's {what}"));
+        }
         programs.all()
     }
 
@@ -221,6 +307,16 @@ impl<'a> SuiteGate<'a> {
         };
         verdict::is_luck(first.clone(), AGAIN, || alone(stock), || alone(ours))
     }
+}
+
+/// Returns the tests that passed in each of these runs, unless a difference from stock is listed for them.
+fn settled(runs: &[Outcomes], listed: &[Expected]) -> BTreeSet<String> {
+    let Some((first, others)) = runs.split_first() else { return BTreeSet::new() };
+    let has_passed = |run: &Outcomes, test: &String| run.get(test) == Some(&Outcome::Passed);
+    let is_listed = |test: &String| listed.iter().any(|one| one.tests.contains(test));
+    let passed = first.keys().filter(|test| has_passed(first, test));
+    let passed = passed.filter(|test| others.iter().all(|run| has_passed(run, test)));
+    passed.filter(|test| !is_listed(test)).cloned().collect()
 }
 
 /// Tests that can be run again one by one.

@@ -18,9 +18,14 @@ pub enum Outcome {
     Failed(String),
     /// The program crashed, or was killed after a timeout.
     Crashed(String),
+    /// It exists and was not run on this side, because it passed on every other.
+    NotRun,
     /// It was not reported.
     Absent,
 }
+
+/// Word for a test that was collected and not run, in reports too.
+const NOT_RUN: &str = "not run";
 
 /// Outcomes by the name of the test.
 pub type Outcomes = BTreeMap<String, Outcome>;
@@ -33,6 +38,7 @@ impl Outcome {
             Outcome::Skipped => "skipped",
             Outcome::Failed(_) => "failed",
             Outcome::Crashed(_) => "crashed",
+            Outcome::NotRun => NOT_RUN,
             Outcome::Absent => "absent",
         }
     }
@@ -74,6 +80,7 @@ pub fn read_server_tests(report: &str) -> Result<Outcomes> {
         let outcome = match line.outcome.as_str() {
             "passed" => Outcome::Passed,
             "skipped" => Outcome::Skipped,
+            NOT_RUN => Outcome::NotRun,
             _ => Outcome::Failed(line.how.unwrap_or_default()),
         };
         let known = outcomes.entry(line.test).or_insert(Outcome::Passed);
@@ -123,11 +130,13 @@ mod tests {
 {"test": "b", "outcome": "failed", "how": "b.py:3: assert 400 == 200"}
 {"test": "b", "outcome": "failed", "how": "utils.py:9: TimeoutError"}
 {"test": "c", "outcome": "skipped", "how": null}
-{"test": "a", "outcome": "failed", "how": "utils.py:9: TimeoutError"}"#;
+{"test": "a", "outcome": "failed", "how": "utils.py:9: TimeoutError"}
+{"test": "d", "outcome": "not run", "how": null}"#;
         let outcomes = read_server_tests(report).unwrap();
         assert_eq!(outcomes["a"], Outcome::Failed("utils.py:9: TimeoutError".to_string()));
         assert_eq!(outcomes["b"], Outcome::Failed("b.py:3: assert 400 == 200".to_string()));
         assert_eq!(outcomes["c"], Outcome::Skipped);
+        assert_eq!(outcomes["d"], Outcome::NotRun);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Upstream's server tests, with the packaged server of a variant and the local model.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::ours;
 use espalier_core::sys::machine::process::{self, Run};
 use espalier_core::sys::net::server::without_user_config;
+use serde_json::json;
 
 use super::Suite;
 use super::outcome::{self, Outcomes};
@@ -53,31 +55,42 @@ pub const PARTS: usize = 4;
 /// Variable with the part, as `1/4`: the plugin selects its files.
 const PART: &str = "ESPALIER_SUITE_PART";
 
+/// Variable with the path of the names of tests that are reported and not run, as a list in JSON.
+const SETTLED: &str = "ESPALIER_SUITE_SETTLED";
+
 impl Suite for ServerSuite<'_> {
     fn alone(&self, test: &str) -> Result<Outcomes> {
-        self.run(&[test.to_string()], &self.work.join("alone"), None)
+        self.run(&[test.to_string()], &self.work.join("alone"), None, &BTreeSet::new())
     }
 }
 
 impl ServerSuite<'_> {
-    /// Runs the tests of one of [`PARTS`] parts, counted from 0.
-    pub fn part(&self, part: usize) -> Result<Outcomes> {
+    /// Runs the tests of one of [`PARTS`] parts, counted from 0, but for those that are `settled`.
+    pub fn part(&self, part: usize, settled: &BTreeSet<String>) -> Result<Outcomes> {
         let number = part + 1;
         let work = self.work.join(format!("part-{number}"));
-        self.run(&self.tests.run, &work, Some(format!("{number}/{PARTS}")))
+        self.run(&self.tests.run, &work, Some(format!("{number}/{PARTS}")), settled)
     }
 
-    fn run(&self, tests: &[String], work: &Path, part: Option<String>) -> Result<Outcomes> {
+    fn run(
+        &self,
+        tests: &[String],
+        work: &Path,
+        part: Option<String>,
+        settled: &BTreeSet<String>,
+    ) -> Result<Outcomes> {
         // As deep as upstream's test folder: the tests name files relative to it.
         let folder = work.join("tools/server/tests");
         ours::remove_folder(work)?;
         disk::create_folder(&folder.join("tmp"))?;
-        let report = work.join("report.jsonl");
+        let (report, names) = (work.join("report.jsonl"), work.join("settled.json"));
+        disk::write_atomically(&names, json!(settled).to_string().as_bytes())?;
         let run = self.environment(self.pytest(tests), work, &report)?.current_folder(&folder);
         let run = match part {
             Some(part) => run.env(PART, part),
             None => run.without_env(PART),
-        };
+        }
+        .env(SETTLED, &names);
         let words = run.words();
         let ended = run.finish_within(LIMIT)?;
         disk::write_atomically(&work.join("pytest.log"), ended.said.as_bytes())?;

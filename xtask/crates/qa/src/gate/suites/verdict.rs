@@ -22,7 +22,7 @@ pub struct Difference {
 pub struct Held {
     /// Name of the suite, and the mode of our run.
     pub side: String,
-    /// Number of tests on stock.
+    /// Number of tests that were run on stock.
     pub tests: usize,
     /// Number of tests that passed on stock.
     pub passed: usize,
@@ -53,7 +53,7 @@ pub fn differences(stock: &Outcomes, ours: &Outcomes) -> Vec<Difference> {
         stock: outcome(stock, test),
         ours: outcome(ours, test),
     });
-    both.filter(|both| both.stock != both.ours).collect()
+    both.filter(|both| both.stock != both.ours && !both.is_settled()).collect()
 }
 
 /// Allowed differences.
@@ -79,12 +79,13 @@ pub fn hold(side: &str, stock: &Outcomes, ours: &Outcomes, allowed: Allowed<'_>)
     let unseen = own_cases.iter().filter(is_unseen).cloned().collect();
     let (expected, unexpected) =
         differences.into_iter().partition(|difference| listed.iter().any(|one| expects(one, difference)));
-    let passed = stock.values().filter(|outcome| **outcome == Outcome::Passed).count();
+    let count = |wanted: &Outcome| stock.values().filter(|outcome| *outcome == wanted).count();
+    let (passed, not_compared) = (count(&Outcome::Passed), count(&Outcome::NotRun));
     Held {
         side: side.to_string(),
-        tests: stock.len(),
+        tests: stock.len() - not_compared,
         passed,
-        not_compared: 0,
+        not_compared,
         own: own.len(),
         expected,
         flaky: Vec::new(),
@@ -136,6 +137,11 @@ pub fn is_luck(
 }
 
 impl Difference {
+    /// Whether ours passed, so that stock was not run.
+    fn is_settled(&self) -> bool {
+        (&self.stock, &self.ours) == (&Outcome::NotRun, &Outcome::Passed)
+    }
+
     /// One-line form.
     pub fn line(&self) -> String {
         format!("{}: {} on stock, {} on ours", self.test, self.stock, self.ours)
@@ -268,6 +274,17 @@ mod tests {
                 "d: absent on stock, skipped on ours"
             ]
         );
+    }
+
+    #[test]
+    fn what_passed_on_ours_needs_no_outcome_on_stock() {
+        let stock = outcomes(&[("a", Outcome::NotRun), ("b", failed("1"))]);
+        let held = |ours: &[(&str, Outcome)]| hold("s", &stock, &outcomes(ours), Allowed::default());
+        let both = held(&[("a", Outcome::Passed), ("b", failed("1"))]);
+        assert!(both.is_good());
+        assert_eq!((both.tests, both.passed, both.not_compared), (1, 0, 1));
+        assert!(!held(&[("a", failed("1")), ("b", failed("1"))]).is_good());
+        assert!(!held(&[("b", failed("1"))]).is_good(), "ours has no such test");
     }
 
     #[test]
