@@ -9,7 +9,7 @@ Loaded with `-p local_model` and this folder on PYTHONPATH, so that nothing is c
 * reports the tests that ESPALIER_SUITE_SETTLED lists without running them;
 * skips the tests that need a model with a projector;
 * lets tests run in any folder, so that what they write is not written into upstream's tree;
-* writes a line of JSON for each test to ESPALIER_SUITE_REPORT: what became of it, and how it failed.
+* writes a line of JSON for each test to ESPALIER_SUITE_REPORT: what became of it, how it failed, and how long it took.
 """
 
 import collections
@@ -113,16 +113,29 @@ def skip_without_projector(items):
             item.add_marker("skip")
 
 
+# Seconds that a test takes, and a file whose tests take longer, mostly because they wait. They only balance the parts.
+SECONDS_OF_A_TEST = 0.3
+SECONDS_OF_A_FILE = {
+    "unit/test_limits.py": 45,
+    "unit/test_media_limits.py": 80,
+    "unit/test_shutdown.py": 27,
+    "unit/test_sleep.py": 29,
+}
+
+
 def files_of_part(part, parts, items):
-    """Each file, those with the most tests first, goes to the part that has the fewest tests so far."""
-    tests = collections.Counter({file_of(item): 0 for item in items})
-    # Slow ones are collected, and not run.
-    tests.update(file_of(item) for item in items if not item.get_closest_marker("slow"))
-    counts = [0] * parts
+    """Each file, the longest first, goes to the part that takes the least time so far: the first part has the longest."""
+    seconds = collections.Counter({file_of(item): 0 for item in items})
+    for item in items:
+        # Slow ones are collected, and not run.
+        if not item.get_closest_marker("slow"):
+            seconds[file_of(item)] += SECONDS_OF_A_TEST
+    seconds.update({file: SECONDS_OF_A_FILE[file] for file in seconds if file in SECONDS_OF_A_FILE})
+    totals = [0] * parts
     mine = set()
-    for file in sorted(tests, key=lambda file: (-tests[file], file)):
-        smallest = counts.index(min(counts))
-        counts[smallest] += tests[file]
+    for file in sorted(seconds, key=lambda file: (-seconds[file], file)):
+        smallest = totals.index(min(totals))
+        totals[smallest] += seconds[file]
         if smallest == part:
             mine.add(file)
     return mine
@@ -138,7 +151,8 @@ def pytest_runtest_setup(item):
 
 
 def pytest_runtest_logreport(report):
-    report_line({"test": report.nodeid, "outcome": report.outcome, "how": how_it_failed(report)})
+    seconds = round(getattr(report, "duration", 0), 2)
+    report_line({"test": report.nodeid, "outcome": report.outcome, "how": how_it_failed(report), "seconds": seconds})
 
 
 def report_line(line):

@@ -285,6 +285,24 @@ fn a_variant_on_a_generation_has_the_own_tests_of_the_one_that_it_is_like() {
 }
 
 #[test]
+fn an_own_test_that_fails_once_is_luck_and_one_that_fails_again_is_not() {
+    let commands = |more: &str| format!("case \"$1\" in key) echo 401;; more) {more};; *) echo 200;; esac");
+    let gate = |more: &str| {
+        let project = suites();
+        add_own_test(&project, "paged", "");
+        let props = "case \"$1$LLAMA_ARG_KV_PAGED\" in props1) echo 400; exit;; esac";
+        write_server(&project, "paged", &format!("{props}\n{}", commands(more)));
+        gate_suites(&project)
+    };
+    let said = gate("once failed && echo 500 || echo 200").success();
+    assert!(said.stdout.contains(", 1 by luck, 0 own cases passed"), "{said}");
+    red(
+        gate("once first && echo 500 || { once second && echo 200 || echo 500; }"),
+        &["unit/test_basic.py::test_more: absent on stock, failed (utils.py: "],
+    );
+}
+
+#[test]
 fn an_entry_for_another_pin_is_neither_used_nor_missed() {
     let project = suites_on_generation();
     add_own_test(&project, "paged-next", "pin = \"next\"\n");

@@ -50,7 +50,7 @@ const PROXIES: [(&str, &str); 6] = [
 
 /// Number of parts in which the tests of one server are run, each by a pytest of its own, which collects all tests in a
 /// second or two.
-pub const PARTS: usize = 4;
+pub const PARTS: usize = 6;
 
 /// Variable with the part, as `1/4`: the plugin selects its files.
 const PART: &str = "ESPALIER_SUITE_PART";
