@@ -396,7 +396,7 @@ struct espalier_pool_statistics {
     uint64_t window_blocks_used_peak;
 };
 
-/* A snapshot of counters and gauges. Counters are not reset by espalier_pool_clear. */
+/* The counters and gauges as they are now. Counters are not reset by espalier_pool_clear. */
 int32_t espalier_pool_statistics(const struct espalier_pool * pool, struct espalier_pool_statistics * statistics);
 
 enum espalier_pool_event_kind {
@@ -482,8 +482,8 @@ void espalier_attention_merge(const struct espalier_attention * problem, uint32_
 
 /* ---- Gated delta nets ---------------------------------------------------------------------- */
 
-/* The sequences of a batch, in the cache of a layer: `snapshots` planes of `cells` cells, each with the state of a
- * sequence. Sequence s has the cell first + s. */
+/* The sequences of a batch, in the cache of a layer: planes of `cells` cells, each with a state of a sequence; that of
+ * sequence s is in the cell first + s. The planes after the first have rollback states, for rejected drafts. */
 struct espalier_gdn_batch {
     const int32_t * sources; /* for each of the cells first .. first + moved - 1: index, over all planes, of the cell
                               * whose state it gets before the first token; NULL if all keep theirs */
@@ -492,7 +492,7 @@ struct espalier_gdn_batch {
     uint32_t first; /* the cell of the first sequence */
     uint32_t moved; /* number of cells that get the state of a source: of the sequences, and idle ones after them */
     uint32_t cells; /* number of cells in a plane */
-    uint32_t snapshots; /* number of planes; plane n gets the state n tokens before the last one */
+    uint32_t planes; /* number of planes; plane n gets the state n tokens before the last one */
 };
 
 /* The recurrence of a layer, for each sequence and head one token after the other:

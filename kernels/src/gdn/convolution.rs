@@ -184,7 +184,7 @@ impl Part<'_> {
             for token in 0..tokens {
                 self.take_token::<S>(seq, token);
             }
-            for plane in 0..batch.snapshots as usize {
+            for plane in 0..batch.planes as usize {
                 self.keep(seq, tokens.saturating_sub(plane), batch.cell(seq, plane));
             }
         }
@@ -261,7 +261,7 @@ unsafe fn by_rows(from: *const f32, count: usize, channels: usize, to: &mut Rows
 
 #[cfg(test)]
 mod tests {
-    use super::super::oracle::copied_with_snapshots;
+    use super::super::oracle::copied_with_rollback_states;
     use super::*;
     use crate::attention::guarded::Guarded;
     use crate::attention::testing::{Random, cases};
@@ -283,7 +283,7 @@ mod tests {
     }
 
     const ONE: Batch =
-        Batch { sources: std::ptr::null(), tokens: 1, seqs: 1, first: 0, moved: 1, cells: 1, snapshots: 1 };
+        Batch { sources: std::ptr::null(), tokens: 1, seqs: 1, first: 0, moved: 1, cells: 1, planes: 1 };
 
     const NONE: Convolution = Convolution {
         x: std::ptr::null(),
@@ -306,7 +306,7 @@ mod tests {
             first,
             moved,
             cells: first + moved + random.one_of(&[0, 1]),
-            snapshots: random.one_of(&[1, 1, 2, 4]),
+            planes: random.one_of(&[1, 1, 2, 4]),
             ..ONE
         };
         Convolution {
@@ -320,7 +320,7 @@ mod tests {
     impl Case {
         fn new(sizes: Convolution, random: &mut Random) -> Case {
             let (batch, channels) = (sizes.batch, sizes.channels as usize);
-            let cells = (batch.cells * batch.snapshots) as usize;
+            let cells = (batch.cells * batch.planes) as usize;
             let sources = (0..batch.moved).map(|_| random.below(cells) as i32).collect();
             let mut normal = |count: usize| (0..count).map(|_| random.normal()).collect::<Vec<f32>>();
             Case {
@@ -381,12 +381,12 @@ mod tests {
             let (sizes, batch, kept) = (self.sizes, self.sizes.batch, self.sizes.kept());
             let (channels, tokens) = (sizes.channels as usize, batch.tokens as usize);
             let (mut states, cell) = (self.states.clone(), channels * kept);
-            for (to, source) in copied_with_snapshots(&batch, &self.sources) {
+            for (to, source) in copied_with_rollback_states(&batch, &self.sources) {
                 states[to * cell..][..cell].copy_from_slice(&self.states[source * cell..][..cell]);
             }
             for (seq, channel) in self.all_channels() {
                 let inputs = self.inputs(seq, channel);
-                for plane in 0..batch.snapshots as usize {
+                for plane in 0..batch.planes as usize {
                     let to = (batch.cell(seq, plane) * channels + channel) * kept;
                     let from = &inputs[tokens.saturating_sub(plane)..][..kept];
                     states[to..][..kept].copy_from_slice(from);

@@ -89,8 +89,8 @@ mod oracle {
 
     /// Returns the cells that get the state of another, in any order: those of the sequences in the first plane, idle
     /// ones in each plane, as far as it has a source.
-    pub fn copied_with_snapshots(batch: &Batch, sources: &[i32]) -> Vec<(usize, usize)> {
-        let (cells, planes) = (batch.cells as usize, batch.snapshots as usize);
+    pub fn copied_with_rollback_states(batch: &Batch, sources: &[i32]) -> Vec<(usize, usize)> {
+        let (cells, planes) = (batch.cells as usize, batch.planes as usize);
         let mut copied = Vec::new();
         for (i, source) in sources.iter().map(|source| *source as usize).enumerate() {
             for plane in (0..planes).filter(|plane| *plane == 0 || i >= batch.seqs as usize) {
@@ -107,7 +107,7 @@ mod tests {
     use std::ops::Range;
 
     use super::batch::Batch;
-    use super::oracle::copied_with_snapshots;
+    use super::oracle::copied_with_rollback_states;
     use super::problem::Item;
     use super::*;
     use crate::attention::guarded::Guarded;
@@ -153,7 +153,7 @@ mod tests {
                 first,
                 moved,
                 cells: first + moved + random.one_of(&[0, 1]),
-                snapshots: random.one_of(&[1, 1, 2, 4]),
+                planes: random.one_of(&[1, 1, 2, 4]),
                 ..ONE
             },
             ..NONE
@@ -162,7 +162,7 @@ mod tests {
 
     /// A sequence of one token.
     const ONE: Batch =
-        Batch { sources: std::ptr::null(), tokens: 1, seqs: 1, first: 0, moved: 1, cells: 1, snapshots: 1 };
+        Batch { sources: std::ptr::null(), tokens: 1, seqs: 1, first: 0, moved: 1, cells: 1, planes: 1 };
 
     const NONE: Problem = Problem {
         q: std::ptr::null(),
@@ -203,7 +203,7 @@ mod tests {
             }
             let gate = normal(positions * sizes.gate_size as usize).iter().map(|x| -x.abs()).collect();
             let beta = normal(positions).iter().map(|x| 1.0 / (1.0 + (-x).exp())).collect();
-            let cells = (sizes.batch.cells * sizes.batch.snapshots) as usize;
+            let cells = (sizes.batch.cells * sizes.batch.planes) as usize;
             let states = normal(cells * sizes.heads as usize * size * size);
             Case { sizes, qkv, gate, beta, states, sources: sources(&sizes, random) }
         }
@@ -290,7 +290,7 @@ mod tests {
             let exact = |value: &f32| Expected { value: f64::from(*value), bound: 0.0 };
             let before: Vec<Expected> = self.states.iter().map(exact).collect();
             let (mut states, length) = (before.clone(), self.rows_of_cell());
-            for (cell, source) in copied_with_snapshots(&sizes.batch, &self.sources) {
+            for (cell, source) in copied_with_rollback_states(&sizes.batch, &self.sources) {
                 states[cell * length..][..length].copy_from_slice(&before[source * length..][..length]);
             }
             let outs =
@@ -333,7 +333,7 @@ mod tests {
                 out[position * size + row] =
                     Expected { value: scale * product(&state, q), bound: scale * bound };
                 let back = tokens - 1 - token;
-                if back < sizes.batch.snapshots as usize {
+                if back < sizes.batch.planes as usize {
                     let to = &mut states[place(back)..][..size];
                     to.iter_mut().zip(&state).for_each(|(to, value)| *to = Expected { value: *value, bound });
                 }
@@ -359,8 +359,8 @@ mod tests {
         state.iter().zip(with).map(|(a, b)| a * f64::from(*b)).sum()
     }
 
-    fn without_snapshots(sizes: Problem) -> Problem {
-        Problem { batch: Batch { snapshots: 1, ..sizes.batch }, ..sizes }
+    fn without_rollback_states(sizes: Problem) -> Problem {
+        Problem { batch: Batch { planes: 1, ..sizes.batch }, ..sizes }
     }
 
     /// Returns the cells themselves, other ones of any plane, or an exchange of them.
@@ -369,7 +369,7 @@ mod tests {
         let (kind, turn) = (random.below(3), random.below(moved));
         let source = |i: usize| match kind {
             0 => first + i,
-            1 => random.below((sizes.batch.cells * sizes.batch.snapshots) as usize),
+            1 => random.below((sizes.batch.cells * sizes.batch.planes) as usize),
             _ => first + (i + turn) % moved,
         };
         (0..moved).map(source).map(|cell| cell as i32).collect()
@@ -438,7 +438,7 @@ mod tests {
     fn a_sequence_has_the_same_bits_alone() {
         for seed in 0..20 {
             let mut random = Random(2000 + seed);
-            let case = Case::new(without_snapshots(sizes(&mut random)), &mut random);
+            let case = Case::new(without_rollback_states(sizes(&mut random)), &mut random);
             let (tokens, cell) = (case.sizes.batch.tokens as usize, case.rows_of_cell());
             for isa in Isa::here() {
                 let all = case.run(isa, 2);
@@ -457,7 +457,7 @@ mod tests {
     fn a_prompt_has_the_same_bits_token_by_token() {
         for seed in 0..20 {
             let mut random = Random(3000 + seed);
-            let several = Case::new(without_snapshots(sizes(&mut random)), &mut random);
+            let several = Case::new(without_rollback_states(sizes(&mut random)), &mut random);
             let case = several.part(0..1, 0..several.sizes.batch.tokens as usize);
             for isa in Isa::here() {
                 let all = case.run(isa, 2);
@@ -481,7 +481,7 @@ mod tests {
     fn a_source_that_is_not_a_cell_is_refused_before_anything_is_written() {
         let mut random = Random(4);
         for source in [-1, 6] {
-            let sizes = Problem { batch: Batch { cells: 3, snapshots: 2, ..ONE }, ..NONE };
+            let sizes = Problem { batch: Batch { cells: 3, planes: 2, ..ONE }, ..NONE };
             let case = Case { sources: vec![source], ..Case::new(sizes, &mut random) };
             let (found, is_computed) = case.try_run(Isa::chosen(), 2);
             assert!(!is_computed && found.states == case.states && found.out.iter().all(|one| one.is_nan()));
@@ -503,7 +503,7 @@ mod tests {
             of(Batch { seqs: 0, ..ONE }),
             of(Batch { seqs: 2, cells: 2, ..ONE }),
             of(Batch { first: 1, ..ONE }),
-            of(Batch { snapshots: 0, ..ONE }),
+            of(Batch { planes: 0, ..ONE }),
         ];
         for other in others {
             assert!(!other.is_supported(), "{other:?}");

@@ -135,7 +135,7 @@ pub unsafe fn advance<S: Simd, const BY_KEY: bool>(
                 unsafe {
                     let rows = problem.rows(problem.batch.cell(seq, 0), &block);
                     take_token::<S, BY_KEY>(rows, &block, problem.size as usize, token);
-                    if let Some(plane) = problem.batch.snapshot(number) {
+                    if let Some(plane) = problem.batch.rollback_plane(number) {
                         let to = problem.rows(problem.batch.cell(seq, plane), &block);
                         to.copy_from_nonoverlapping(rows, problem.length(&block));
                     }
