@@ -2,9 +2,9 @@
 
 use super::moves::{self, Copied, Move};
 
-/// The sequences of a batch. The cache of a layer has planes of `cells` cells, each with a state of a sequence. The first
-/// plane has the states after the last tokens, the others rollback states: a sequence continues from one of them if its
-/// last tokens were drafts that are rejected.
+/// The sequences of a batch. The cache of a layer has planes of `cells` cells, each with a state of a sequence. The
+/// first plane has the states after the last tokens, the others rollback states: a sequence continues from one of them
+/// if its last tokens were drafts that are rejected.
 ///
 /// The layout is `struct espalier_gdn_batch` of the C header.
 #[derive(Clone, Copy, Debug)]

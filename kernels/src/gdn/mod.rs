@@ -4,9 +4,14 @@
 //! read from and written to its cell. The cells that a batch moves are part of the computation, because a cell is
 //! overwritten while another sequence may begin with its state.
 //!
+//! * [`StateOperation`]: what the recurrence and the convolution have in common, and [`compute`], their entry.
 //! * [`batch`]: the sequences of a batch and their cells. [`moves`]: the order of the copies between cells.
 //! * [`problem`]: the inputs of the recurrence, and its division among threads. [`recurrence`]: its arithmetic.
-//! * [`convolution`]: the convolution before it, with its activation, in place in the cache too. No graph uses it yet.
+//! * [`convolution`]: the convolution before it, with its activation.
+//!
+//! The server uses the recurrence, if `gdn-recurrence` is on and all devices are CPUs. **No graph uses the convolution
+//! yet**: only tests call it. Missing are an operation of ggml that calls it and the call in the models' graphs, whose
+//! `build_conv_state` is upstream's.
 //!
 //! Sums are in f32. The result depends neither on the number of threads, nor on the other sequences of a batch, nor on
 //! the batches that the tokens of a sequence are divided into: prompts and drafts have the results of single tokens.
@@ -20,21 +25,38 @@ pub mod recurrence;
 use crate::share::Share;
 use crate::simd::isa::Isa;
 use crate::simd::{Simd, Work};
+use batch::Batch;
 use moves::Move;
-use problem::Problem;
-use recurrence::Scratch;
 
-/// Computes a thread's share. Returns false, and writes nothing, if the problem is not supported or a source is not a
+/// An operation of a layer on the states of a batch, in place in their cache.
+pub trait StateOperation {
+    /// Returns the sequences, and their cells.
+    fn batch(&self) -> &Batch;
+
+    /// Returns whether the kernel supports the sizes.
+    fn is_supported(&self) -> bool;
+
+    /// Carries out the copies between cells that precede the first token, and computes all tokens: a thread's share.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`. The sizes are supported, and the pointers are valid for them; the
+    /// output and the cache do not overlap the other tensors. Each place of a copy is a cell of the cache. No two
+    /// threads have the same share.
+    unsafe fn compute_share<S: Simd>(&self, share: Share, moves: &[Move]);
+}
+
+/// Computes a thread's share. Returns false, and writes nothing, if the sizes are not supported or a source is not a
 /// cell of the cache; that is the same for all threads.
 ///
 /// # Safety
 ///
-/// The problem's pointers are valid for the sizes beside them; the output and the cache do not overlap the other
+/// The operation's pointers are valid for the sizes beside them; the output and the cache do not overlap the other
 /// tensors. No two threads have the same share.
 #[must_use]
-pub unsafe fn compute(problem: &Problem, share: Share) -> bool {
+pub unsafe fn compute<O: StateOperation>(operation: &O, share: Share) -> bool {
     // SAFETY: as per this function's contract.
-    unsafe { compute_on(Isa::chosen(), problem, share) }
+    unsafe { compute_on(Isa::chosen(), operation, share) }
 }
 
 /// The same on an instruction set.
@@ -42,44 +64,31 @@ pub unsafe fn compute(problem: &Problem, share: Share) -> bool {
 /// # Safety
 ///
 /// As [`compute`].
-unsafe fn compute_on(isa: Isa, problem: &Problem, share: Share) -> bool {
-    if !problem.is_supported() {
+unsafe fn compute_on<O: StateOperation>(isa: Isa, operation: &O, share: Share) -> bool {
+    if !operation.is_supported() {
         return false;
     }
     // SAFETY: per this function's contract the sources are valid.
-    let Some(moves) = (unsafe { problem.batch.moves() }) else { return false };
-    isa.run(Items { problem, share, moves: &moves });
+    let Some(moves) = (unsafe { operation.batch().moves() }) else { return false };
+    isa.run(OneThread { operation, share, moves: &moves });
     true
 }
 
-struct Items<'a> {
-    problem: &'a Problem,
+/// The work of one thread. [`compute_on`] has checked the sizes and the sources.
+struct OneThread<'a, O> {
+    operation: &'a O,
     share: Share,
     moves: &'a [Move],
 }
 
-impl Work for Items<'_> {
+impl<O: StateOperation> Work for OneThread<'_, O> {
     type Output = ();
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Items { problem, share, moves } = self;
-        let mut scratch = Scratch::new(problem);
-        for item in share.of(problem.items()).map(|number| problem.item(number)) {
-            // SAFETY: only this thread uses the item's rows, so threads do not wait for each other. The problem is
-            // supported and its pointers are valid, `Isa::run` has checked the instruction set, and each place is a
-            // cell of the cache.
-            unsafe {
-                moves::carry_out(moves, problem.length(&item), |cell| problem.rows(cell, &item));
-                for seq in 0..problem.batch.seqs as usize {
-                    if problem.decays_by_key() {
-                        recurrence::advance::<S, true>(problem, &item, seq, &mut scratch);
-                    } else {
-                        recurrence::advance::<S, false>(problem, &item, seq, &mut scratch);
-                    }
-                }
-            }
-        }
+        // SAFETY: `Isa::run` has checked the instruction set, and `compute_on`, whose caller guarantees the rest, the
+        // sizes and the sources.
+        unsafe { self.operation.compute_share::<S>(self.share, self.moves) };
     }
 }
 
@@ -106,9 +115,8 @@ mod oracle {
 mod tests {
     use std::ops::Range;
 
-    use super::batch::Batch;
     use super::oracle::copied_with_rollback_states;
-    use super::problem::Item;
+    use super::problem::{Item, Problem};
     use super::*;
     use crate::attention::guarded::Guarded;
     use crate::attention::testing::{Random, cases};
