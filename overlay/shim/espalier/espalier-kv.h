@@ -56,7 +56,7 @@ struct espalier_kv_text {
 
 struct espalier_kv_options {
     uint32_t        n_seq;          // number of sequences; their ids are 0 .. n_seq - 1
-    uint64_t        snapshot_bytes; // for snapshots of states at most; 0: none are taken
+    uint64_t        snapshot_bytes; // maximum memory of snapshots; 0: none are taken
     bool            has_media;      // prompts can have images and audio
     espalier_drafts drafts;
 };
