@@ -100,9 +100,9 @@ pub fn leaves_nothing_cached(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the request before this one held the blocks of its whole prompt, and a snapshot if the model has a state;
-/// and that a request of that length leaves its full blocks in the cache if its output is finite. Without that, an empty
-/// cache would prove nothing.
+/// Checks that the request before this one held the blocks of its whole prompt, and a snapshot if the model has a
+/// state; and that a request of that length leaves its full blocks in the cache if its output is finite. Without that,
+/// an empty cache would prove nothing.
 fn there_was_something_to_forget(
     fixture: &mut PromiseFixture<'_>,
     model: Model,
