@@ -93,7 +93,7 @@ impl Tensors {
                 first: 0,
                 moved: shape.seqs as u32,
                 cells: shape.seqs as u32,
-                snapshots: 1,
+                planes: 1,
             },
             q_head: row,
             q_token: of_keys,

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a value or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 10u
+#define ESPALIER_KERNELS_ABI_VERSION 11u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -79,8 +79,8 @@ void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
  * If some layers have a sliding window, their tokens have cells of their own, of which a sequence has the last ones
  * only: the layers are in two groups, each with blocks, block tables and a free list of its own, and cells are counted
  * from 0 in each. A prompt can be matched at a boundary only if the blocks of the window before it are cached too.
- * Functions without a group are of the group FULL; the scheduler counts its blocks only. The shim does not use groups
- * yet: it has one pool for all layers.
+ * The scheduler counts the blocks of the group FULL only. The shim does not use windows yet: in its pool all layers are
+ * in that group.
  *
  * After an internal failure the pool's tables cannot be trusted: every function returns INVALID (and next_event 0),
  * until espalier_pool_clear() rebuilds them. */
@@ -135,37 +135,27 @@ struct espalier_pool * espalier_pool_new(const struct espalier_pool_options * op
 /* NULL is allowed. The pool must not be used afterwards. */
 void espalier_pool_free(struct espalier_pool * pool);
 
-/* Allocates cells for tokens: token i of `sequences[i]` at `positions[i]` gets cell cells[i]. Allocates the blocks that
- * are missing, all or none. Calling it again returns the same cells. A position in a block that the sequence may not
- * write to (matched, shared, cached) goes to a new block. fresh_blocks (space for `count`) gets the first cells of the
- * blocks that were allocated: the old content of their cells is obsolete. A position that occurs twice in a sequence is
- * refused as invalid, since both tokens would get one cell. */
-int32_t espalier_pool_reserve(struct espalier_pool * pool, const int32_t * sequences, const int32_t * positions,
-                              size_t count, uint32_t * cells, uint32_t * fresh_blocks, size_t * fresh_count);
+/* Allocates cells in a group (enum espalier_pool_group) for tokens, which need cells in each group: token i of
+ * `sequences[i]` at `positions[i]` gets cell cells[i]. Allocates the blocks that are missing, all or none. Calling it
+ * again returns the same cells. A position in a block that the sequence may not write to (matched, shared, cached) goes
+ * to a new block. fresh_blocks (space for `count`) gets the first cells of the blocks that were allocated: the old
+ * content of their cells is obsolete. INVALID: also a position that occurs twice in a sequence, since both tokens would
+ * get one cell; and a group that the pool does not have, here and in the functions below. */
+int32_t espalier_pool_reserve(struct espalier_pool * pool, uint32_t group, const int32_t * sequences,
+                              const int32_t * positions, size_t count, uint32_t * cells, uint32_t * fresh_blocks,
+                              size_t * fresh_count);
 
-/* The same for the tokens' cells in one group (enum espalier_pool_group). A token needs cells in each group. INVALID:
- * also a group that the pool does not have; here and in the functions below. */
-int32_t espalier_pool_reserve_in(struct espalier_pool * pool, uint32_t group, const int32_t * sequences,
-                                 const int32_t * positions, size_t count, uint32_t * cells, uint32_t * fresh_blocks,
-                                 size_t * fresh_count);
+/* Adds to `to`, besides the blocks it has in the group, every block of `from` with a position in [p0, p1). It never
+ * writes to a block that it did not allocate itself. As in llama.cpp a negative p0 is the beginning and a negative p1
+ * (or INT32_MAX) the end; here and in espalier_pool_remove. */
+int32_t espalier_pool_share(struct espalier_pool * pool, uint32_t group, int32_t from, int32_t to, int32_t p0,
+                            int32_t p1);
 
-/* Adds to `to`, besides the blocks it has, every block of `from` with a position in [p0, p1). It
- * never writes to a block that it did not allocate itself. As in llama.cpp a negative p0 is the
- * beginning and a negative p1 (or INT32_MAX) the end; here and in espalier_pool_remove. */
-int32_t espalier_pool_share(struct espalier_pool * pool, int32_t from, int32_t to, int32_t p0, int32_t p1);
-
-/* The same for the blocks of one group. */
-int32_t espalier_pool_share_in(struct espalier_pool * pool, uint32_t group, int32_t from, int32_t to, int32_t p0,
-                               int32_t p1);
-
-/* Removes the positions in [p0, p1) from the sequence. Blocks that lie entirely in that range are
- * released. A block that lies in it partly stays; the sequence appends to it only if no other
- * sequence holds it and it was never cached, else the next position there goes to a new block. The
- * output of a request from p0 on may differ afterwards from the cached one; its prompt may not. */
-int32_t espalier_pool_remove(struct espalier_pool * pool, int32_t sequence, int32_t p0, int32_t p1);
-
-/* The same for the blocks of one group. The caller removes the same positions from each group. */
-int32_t espalier_pool_remove_in(struct espalier_pool * pool, uint32_t group, int32_t sequence, int32_t p0, int32_t p1);
+/* Removes the positions in [p0, p1) of a group from the sequence; the caller removes them from each group. Blocks that
+ * lie entirely in that range are released. A block that lies in it partly stays; the sequence appends to it only if no
+ * other sequence holds it and it was never cached, else the next position there goes to a new block. The output of a
+ * request from p0 on may differ afterwards from the cached one; its prompt may not. */
+int32_t espalier_pool_remove(struct espalier_pool * pool, uint32_t group, int32_t sequence, int32_t p0, int32_t p1);
 
 /* Releases the blocks of the group WINDOW that lie before the window of the last boundary of the sequence's first
  * `computed` tokens, which are all computed and cached. Called between two batches, never while one is placed or
@@ -208,31 +198,25 @@ struct espalier_pool_request {
 int32_t espalier_pool_begin(struct espalier_pool * pool, int32_t sequence,
                             const struct espalier_pool_request * request);
 
-/* Adds the cached blocks that come next in the request's prompt, as far as there are any, to the sequence (a
- * prefix-cache hit), but none beyond the block in which the first `tokens` of the prompt end: those that
- * espalier_pool_schedule offered, or UINT64_MAX. At least one token of the prompt is left to be computed. `blocks`
- * (space for `capacity`) gets their first cells, and `block_count` their number, even if that is more than `capacity`.
- * The tokens of each are compared, not only the hash. May be called repeatedly while the sequence has only matched
- * blocks. WAIT: the next block is in flight in another sequence, call again when it is cached; OK: the sequence
- * computes the rest, and other sequences that need the same blocks get WAIT. The sequence may have matched blocks in
- * both cases.
- *
- * If a sequence has a state, the blocks end where a snapshot of it exists, and `snapshot` gets its id: restore it, then
- * call espalier_pool_restored(); it is not evicted before that. 0: no block was added, or there is no state. */
-int32_t espalier_pool_match_prefix(struct espalier_pool * pool, int32_t sequence, uint64_t tokens, uint32_t * blocks,
-                                   size_t capacity, size_t * block_count, uint32_t * snapshot);
-
-/* Space for blocks that a function returns. */
+/* Space for the blocks of one group that a function returns. `blocks` in the functions below has one for each group, in
+ * the order of enum espalier_pool_group; in a pool without windows the second one gets no blocks. */
 struct espalier_pool_blocks {
-    uint32_t * first_cells; /* space for `capacity`; gets the first cell of each block */
+    uint32_t * first_cells; /* space for `capacity`, NULL only if that is 0; gets the first cell of each block */
     size_t     capacity;
     size_t     count;       /* gets the number of blocks, even if that is more than `capacity` */
 };
 
-/* espalier_pool_match_prefix for a pool with windows, which that refuses as invalid: blocks[0] gets the blocks of the
- * group FULL, blocks[1] those of the group WINDOW. */
-int32_t espalier_pool_match_prefix_groups(struct espalier_pool * pool, int32_t sequence, uint64_t tokens,
-                                          struct espalier_pool_blocks * blocks, uint32_t * snapshot);
+/* Adds the cached blocks that come next in the request's prompt, as far as there are any, to the sequence (a
+ * prefix-cache hit), but none beyond the block in which the first `tokens` of the prompt end: those that
+ * espalier_pool_schedule offered, or UINT64_MAX. At least one token of the prompt is left to be computed. The tokens of
+ * each block are compared, not only the hash. May be called repeatedly while the sequence has only matched blocks.
+ * WAIT: the next block is in flight in another sequence, call again when it is cached; OK: the sequence computes the
+ * rest, and other sequences that need the same blocks get WAIT. The sequence may have matched blocks in both cases.
+ *
+ * If a sequence has a state, the blocks end where a snapshot of it exists, and `snapshot` gets its id: restore it, then
+ * call espalier_pool_restored(); it is not evicted before that. 0: no block was added, or there is no state. */
+int32_t espalier_pool_match_prefix(struct espalier_pool * pool, int32_t sequence, uint64_t tokens,
+                                   struct espalier_pool_blocks * blocks, uint32_t * snapshot);
 
 /* Reports that the sequence has restored the snapshot that espalier_pool_match_prefix returned for it (1), or could not
  * (0): then the snapshot is removed, and the caller frees its bytes and removes everything from the sequence. INVALID:
@@ -240,17 +224,11 @@ int32_t espalier_pool_match_prefix_groups(struct espalier_pool * pool, int32_t s
 int32_t espalier_pool_restored(struct espalier_pool * pool, int32_t sequence, uint32_t snapshot, int32_t is_restored);
 
 /* Caches each block of the sequence that is full and not cached yet; the KV of the first token_count of `tokens`
- * (prompt, then accepted output) must be in the sequence's cells. `blocks` (space for `capacity`) gets the first cells
- * of the blocks that this call cached, and `block_count` their number, even if that is more than `capacity`. A block
+ * (prompt, then accepted output) must be in the sequence's cells. `blocks` gets those that this call cached. A block
  * that cannot be cached is left out: the sequence did not allocate it itself, or holds several blocks for the same
  * positions. INVALID: the tokens are not the request's, or the sequence does not hold them. */
 int32_t espalier_pool_cache_blocks(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
-                                   size_t token_count, uint32_t * blocks, size_t capacity, size_t * block_count);
-
-/* espalier_pool_cache_blocks for a pool with windows, which that refuses as invalid: blocks[0] gets the blocks of the
- * group FULL, blocks[1] those of the group WINDOW. */
-int32_t espalier_pool_cache_block_groups(struct espalier_pool * pool, int32_t sequence, const int32_t * tokens,
-                                         size_t token_count, struct espalier_pool_blocks * blocks);
+                                   size_t token_count, struct espalier_pool_blocks * blocks);
 
 /* Writes the tokens of the block in which this token of the sequence lies, or is going to lie: the index of the first
  * one, and one past the last one that it has space for. After n tokens a sequence is at a boundary if the block of
@@ -296,13 +274,11 @@ int32_t espalier_pool_snapshot_end(struct espalier_pool * pool, uint32_t snapsho
 
 /* Ends the request of the sequence, whose output is not finite, and removes from the cache what it may have computed
  * wrongly: the blocks that it has cached, in a pool with a state also those that it matched, and the snapshots that it
- * has taken or restored. The sequence still holds its blocks. `blocks` (space for `capacity`) gets the first cells of
- * the blocks that are not cached any more, and `block_count` their number, even if that is more than `capacity`.
+ * has taken or restored. The sequence still holds its blocks. `blocks` gets those that are not cached any more.
  * `snapshots` gets the ids of the snapshots, whose bytes the caller frees, and `snapshot_count` their number;
- * `snapshot_capacity` has to be at least the number of snapshots that exist. INVALID: the sequence has no request. */
-int32_t espalier_pool_distrust(struct espalier_pool * pool, int32_t sequence, uint32_t * blocks, size_t capacity,
-                               size_t * block_count, uint32_t * snapshots, size_t snapshot_capacity,
-                               size_t * snapshot_count);
+ * `capacity` has to be at least the number of snapshots that exist. INVALID: the sequence has no request. */
+int32_t espalier_pool_distrust(struct espalier_pool * pool, int32_t sequence, struct espalier_pool_blocks * blocks,
+                               uint32_t * snapshots, size_t capacity, size_t * snapshot_count);
 
 /* Ends the request of the sequence, if it has one; none of its blocks is in flight any more. The
  * sequence keeps its blocks until they are removed. */
@@ -396,7 +372,7 @@ struct espalier_pool_statistics {
     uint64_t window_blocks_used_peak;
 };
 
-/* A snapshot of counters and gauges. Counters are not reset by espalier_pool_clear. */
+/* The counters and gauges as they are now. Counters are not reset by espalier_pool_clear. */
 int32_t espalier_pool_statistics(const struct espalier_pool * pool, struct espalier_pool_statistics * statistics);
 
 enum espalier_pool_event_kind {
@@ -477,13 +453,15 @@ size_t espalier_attention_work_size(const struct espalier_attention * problem, u
 
 /* Each of `threads` threads calls compute with its index and the same `work` memory, and merge once
  * all have returned. The result does not depend on the number of threads. */
-void espalier_attention_compute(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * work);
-void espalier_attention_merge(const struct espalier_attention * problem, uint32_t thread, uint32_t threads, void * work);
+void espalier_attention_compute(const struct espalier_attention * problem, uint32_t thread, uint32_t threads,
+                                void * work);
+void espalier_attention_merge(const struct espalier_attention * problem, uint32_t thread, uint32_t threads,
+                              void * work);
 
 /* ---- Gated delta nets ---------------------------------------------------------------------- */
 
-/* The sequences of a batch, in the cache of a layer: `snapshots` planes of `cells` cells, each with the state of a
- * sequence. Sequence s has the cell first + s. */
+/* The sequences of a batch, in the cache of a layer: planes of `cells` cells, each with a state of a sequence; that of
+ * sequence s is in the cell first + s. The planes after the first have rollback states, for rejected drafts. */
 struct espalier_gdn_batch {
     const int32_t * sources; /* for each of the cells first .. first + moved - 1: index, over all planes, of the cell
                               * whose state it gets before the first token; NULL if all keep theirs */
@@ -492,7 +470,7 @@ struct espalier_gdn_batch {
     uint32_t first; /* the cell of the first sequence */
     uint32_t moved; /* number of cells that get the state of a source: of the sequences, and idle ones after them */
     uint32_t cells; /* number of cells in a plane */
-    uint32_t snapshots; /* number of planes; plane n gets the state n tokens before the last one */
+    uint32_t planes; /* number of planes; plane n gets the state n tokens before the last one */
 };
 
 /* The recurrence of a layer, for each sequence and head one token after the other:
@@ -540,7 +518,7 @@ int32_t espalier_gdn_is_supported(const struct espalier_gdn * problem);
  * number of threads, nor on other sequences, nor on the number of tokens in a call. */
 int32_t espalier_gdn_compute(const struct espalier_gdn * problem, uint32_t thread, uint32_t threads);
 
-/* The convolution before the recurrence, with its activation, for each channel. No graph uses it yet.
+/* The convolution before the recurrence, with its activation, for each channel. No graph calls it yet.
  *
  *     out[t] = silu(sum of kernel[i] * x[t - taps + 1 + i] over the taps)
  *

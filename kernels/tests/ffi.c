@@ -30,6 +30,9 @@ static void print_calls(void) {
 
 enum { BLOCK_SIZE = 4, PROMPT_LENGTH = 10, SEQUENCE_COUNT = 3 };
 
+/* The group of all layers, if a pool has no windows. */
+#define FULL ESPALIER_POOL_GROUP_FULL
+
 static void print_pool_refusals(void) {
     const struct espalier_pool_options odd = { 8, 3, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0 };
     const struct espalier_pool_options good = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0 };
@@ -39,6 +42,7 @@ static void print_pool_refusals(void) {
     const int32_t positions[3] = { 0, 4, 8 };
     const int32_t nowhere[1] = { -1 };
     uint32_t numbers[3];
+    struct espalier_pool_blocks blocks[2] = { { numbers, 3, 77 }, { NULL, 0, 77 } };
     size_t count = 77;
     uint32_t snapshot = 77;
     struct espalier_pool_stop stop;
@@ -49,30 +53,28 @@ static void print_pool_refusals(void) {
     espalier_pool_free(NULL);
     espalier_pool_clear(NULL);
     printf("pool.null_reserve %d\n",
-           (int) espalier_pool_reserve(NULL, sequences, positions, 3, numbers, numbers, &count));
+           (int) espalier_pool_reserve(NULL, FULL, sequences, positions, 3, numbers, numbers, &count));
     printf("pool.null_cells %d\n",
-           (int) espalier_pool_reserve(pool, sequences, positions, 3, NULL, numbers, &count));
+           (int) espalier_pool_reserve(pool, FULL, sequences, positions, 3, NULL, numbers, &count));
     printf("pool.null_fresh %d\n",
-           (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, NULL, &count));
+           (int) espalier_pool_reserve(pool, FULL, sequences, positions, 3, numbers, NULL, &count));
     printf("pool.null_count %d\n",
-           (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, numbers, NULL));
+           (int) espalier_pool_reserve(pool, FULL, sequences, positions, 3, numbers, numbers, NULL));
     printf("pool.null_positions %d\n",
-           (int) espalier_pool_reserve(pool, sequences, NULL, 3, numbers, numbers, &count));
+           (int) espalier_pool_reserve(pool, FULL, sequences, NULL, 3, numbers, numbers, &count));
     printf("pool.negative_position %d\n",
-           (int) espalier_pool_reserve(pool, sequences, nowhere, 1, numbers, numbers, &count));
+           (int) espalier_pool_reserve(pool, FULL, sequences, nowhere, 1, numbers, numbers, &count));
     printf("pool.short_reserve %d\n",
-           (int) espalier_pool_reserve(pool, sequences, positions, 3, numbers, numbers, &count));
+           (int) espalier_pool_reserve(pool, FULL, sequences, positions, 3, numbers, numbers, &count));
     printf("pool.count_after_refusals %zu\n", count);
-    printf("pool.unknown_sequence %d\n", (int) espalier_pool_remove(pool, SEQUENCE_COUNT, 0, -1));
-    printf("pool.null_share %d\n", (int) espalier_pool_share(NULL, 0, 1, 0, -1));
-    printf("pool.null_remove %d\n", (int) espalier_pool_remove(NULL, 0, 0, -1));
+    printf("pool.unknown_sequence %d\n", (int) espalier_pool_remove(pool, FULL, SEQUENCE_COUNT, 0, -1));
+    printf("pool.null_share %d\n", (int) espalier_pool_share(NULL, FULL, 0, 1, 0, -1));
+    printf("pool.null_remove %d\n", (int) espalier_pool_remove(NULL, FULL, 0, 0, -1));
     printf("pool.null_begin %d\n", (int) espalier_pool_begin(NULL, 0, NULL));
     printf("pool.null_request %d\n", (int) espalier_pool_begin(pool, 0, NULL));
-    printf("pool.null_match %d\n", (int) espalier_pool_match_prefix(NULL, 0, 12, numbers, 3, &count, &snapshot));
-    printf("pool.match_null_snapshot %d\n",
-           (int) espalier_pool_match_prefix(pool, 0, 12, numbers, 3, &count, NULL));
-    printf("pool.match_without_request %d\n",
-           (int) espalier_pool_match_prefix(pool, 0, 12, numbers, 3, &count, &snapshot));
+    printf("pool.null_match %d\n", (int) espalier_pool_match_prefix(NULL, 0, 12, blocks, &snapshot));
+    printf("pool.match_null_snapshot %d\n", (int) espalier_pool_match_prefix(pool, 0, 12, blocks, NULL));
+    printf("pool.match_without_request %d\n", (int) espalier_pool_match_prefix(pool, 0, 12, blocks, &snapshot));
     printf("pool.null_restored %d\n", (int) espalier_pool_restored(NULL, 1, 1, 1));
     printf("pool.restored_unknown %d\n", (int) espalier_pool_restored(pool, 1, 1, 1));
     printf("pool.null_next_stop %d\n", (int) espalier_pool_next_stop(NULL, 0, 0, &stop));
@@ -87,15 +89,12 @@ static void print_pool_refusals(void) {
                                               3, &count));
     printf("pool.null_snapshot_end %d\n", (int) espalier_pool_snapshot_end(NULL, 1, 1));
     printf("pool.snapshot_end_unknown %d\n", (int) espalier_pool_snapshot_end(pool, 1, 1));
-    printf("pool.null_distrust %d\n",
-           (int) espalier_pool_distrust(NULL, 0, numbers, 3, &count, &snapshot, 1, &count));
-    printf("pool.distrust_without_request %d\n",
-           (int) espalier_pool_distrust(pool, 0, numbers, 3, &count, &snapshot, 1, &count));
+    printf("pool.null_distrust %d\n", (int) espalier_pool_distrust(NULL, 0, blocks, &snapshot, 1, &count));
+    printf("pool.distrust_without_request %d\n", (int) espalier_pool_distrust(pool, 0, blocks, &snapshot, 1, &count));
     printf("pool.snapshot_after_refusals %u\n", (unsigned) snapshot);
-    printf("pool.null_cache %d\n",
-           (int) espalier_pool_cache_blocks(NULL, 0, positions, 3, numbers, 3, &count));
-    printf("pool.cache_without_request %d\n",
-           (int) espalier_pool_cache_blocks(pool, 0, positions, 3, numbers, 3, &count));
+    printf("pool.null_cache %d\n", (int) espalier_pool_cache_blocks(NULL, 0, positions, 3, blocks));
+    printf("pool.cache_without_request %d\n", (int) espalier_pool_cache_blocks(pool, 0, positions, 3, blocks));
+    printf("pool.blocks_after_refusals %u\n", (unsigned) blocks[0].count);
     printf("pool.null_end %d\n", (int) espalier_pool_end(NULL, 0));
     printf("pool.null_statistics %d\n", (int) espalier_pool_statistics(pool, NULL));
     printf("pool.null_event %d\n", (int) espalier_pool_next_event(pool, NULL));
@@ -112,7 +111,7 @@ static void print_reserve(const char * name, struct espalier_pool * pool, int32_
         positions[i] = first + (int32_t) i;
     }
     printf("%s %d", name,
-           (int) espalier_pool_reserve(pool, sequences, positions, count, cells, fresh, &fresh_count));
+           (int) espalier_pool_reserve(pool, FULL, sequences, positions, count, cells, fresh, &fresh_count));
     for (i = 0; i < count; i++) {
         printf(" %u", (unsigned) cells[i]);
     }
@@ -133,22 +132,19 @@ static void print_blocks(const char * name, int32_t status, const uint32_t * blo
 }
 
 static void print_match(const char * name, struct espalier_pool * pool, int32_t sequence) {
-    uint32_t blocks[PROMPT_LENGTH];
-    size_t count = 0;
-    uint32_t snapshot = 77;
-    const int32_t status =
-        espalier_pool_match_prefix(pool, sequence, UINT64_MAX, blocks, PROMPT_LENGTH, &count, &snapshot);
-    print_blocks(name, status, blocks, count);
+    uint32_t cells[PROMPT_LENGTH], snapshot = 77;
+    struct espalier_pool_blocks blocks[2] = { { cells, PROMPT_LENGTH, 0 }, { NULL, 0, 0 } };
+    const int32_t status = espalier_pool_match_prefix(pool, sequence, UINT64_MAX, blocks, &snapshot);
+    print_blocks(name, status, cells, blocks[0].count);
     printf("%s_snapshot %u\n", name, (unsigned) snapshot);
 }
 
 static void print_cache(const char * name, struct espalier_pool * pool, int32_t sequence,
                         const int32_t * tokens, size_t token_count) {
-    uint32_t blocks[PROMPT_LENGTH];
-    size_t count = 0;
-    const int32_t status =
-        espalier_pool_cache_blocks(pool, sequence, tokens, token_count, blocks, PROMPT_LENGTH, &count);
-    print_blocks(name, status, blocks, count);
+    uint32_t cells[PROMPT_LENGTH];
+    struct espalier_pool_blocks blocks[2] = { { cells, PROMPT_LENGTH, 0 }, { NULL, 0, 0 } };
+    const int32_t status = espalier_pool_cache_blocks(pool, sequence, tokens, token_count, blocks);
+    print_blocks(name, status, cells, blocks[0].count);
 }
 
 static void print_statistics(const char * name, struct espalier_pool * pool) {
@@ -184,7 +180,7 @@ static void print_pool_calls(void) {
     const struct espalier_pool_extra extra = { 2, 4, image, sizeof(image) };
     struct espalier_pool_request request;
     struct espalier_pool * pool = espalier_pool_new(&options);
-    size_t count = 0;
+    struct espalier_pool_blocks nowhere[2] = { { NULL, 0, 77 }, { NULL, 0, 77 } };
 
     memset(&request, 0, sizeof(request));
     request.tokens = tokens;
@@ -205,16 +201,16 @@ static void print_pool_calls(void) {
     print_cache("pool.cache_0", pool, 0, tokens, PROMPT_LENGTH);
     print_match("pool.match_1_hits", pool, 1);
     print_reserve("pool.reserve_1", pool, 1, 8, 2);
-    printf("pool.share_1_2 %d\n", (int) espalier_pool_share(pool, 1, 2, 0, 10));
+    printf("pool.share_1_2 %d\n", (int) espalier_pool_share(pool, FULL, 1, 2, 0, 10));
     print_reserve("pool.reserve_2", pool, 2, 10, 1);
     print_reserve("pool.reserve_0_output", pool, 0, 10, 2);
     print_cache("pool.cache_0_output", pool, 0, tokens, 12);
-    printf("pool.cache_without_capacity %d\n", (int) espalier_pool_cache_blocks(pool, 0, tokens, 12, NULL, 0, &count));
+    printf("pool.cache_without_capacity %d\n", (int) espalier_pool_cache_blocks(pool, 0, tokens, 12, nowhere));
     printf("pool.end_0 %d\n", (int) espalier_pool_end(pool, 0));
     print_statistics("pool.statistics", pool);
-    printf("pool.remove_0 %d\n", (int) espalier_pool_remove(pool, 0, 0, -1));
-    printf("pool.remove_1 %d\n", (int) espalier_pool_remove(pool, 1, -1, INT32_MAX));
-    printf("pool.remove_2 %d\n", (int) espalier_pool_remove(pool, 2, 0, 12));
+    printf("pool.remove_0 %d\n", (int) espalier_pool_remove(pool, FULL, 0, 0, -1));
+    printf("pool.remove_1 %d\n", (int) espalier_pool_remove(pool, FULL, 1, -1, INT32_MAX));
+    printf("pool.remove_2 %d\n", (int) espalier_pool_remove(pool, FULL, 2, 0, 12));
     print_statistics("pool.statistics_removed", pool);
     print_events("pool.events", pool);
     print_reserve("pool.reserve_after_removal", pool, 1, 0, 1);
@@ -256,11 +252,12 @@ static void print_snapshot_statistics(const char * name, const struct espalier_p
 }
 
 static void print_distrust(const char * name, struct espalier_pool * pool, int32_t sequence, size_t capacity) {
-    uint32_t blocks[2] = { 77, 77 }, snapshots[1] = { 77 };
-    size_t count = 77, snapshot_count = 77;
+    uint32_t cells[2] = { 77, 77 }, snapshots[1] = { 77 };
+    struct espalier_pool_blocks blocks[2] = { { cells, 2, 77 }, { NULL, 0, 77 } };
+    size_t snapshot_count = 77;
     printf("%s %d", name,
-           (int) espalier_pool_distrust(pool, sequence, blocks, 2, &count, snapshots, capacity, &snapshot_count));
-    printf(" blocks %u: %u %u", (unsigned) count, (unsigned) blocks[0], (unsigned) blocks[1]);
+           (int) espalier_pool_distrust(pool, sequence, blocks, snapshots, capacity, &snapshot_count));
+    printf(" blocks %u: %u %u", (unsigned) blocks[0].count, (unsigned) cells[0], (unsigned) cells[1]);
     printf(" snapshots %u: %u\n", (unsigned) snapshot_count, (unsigned) snapshots[0]);
 }
 
@@ -323,19 +320,15 @@ static void print_window_refusals(struct espalier_pool * pool) {
 
     printf("window.new_without_blocks %d\n", espalier_pool_new(&without_blocks) == NULL);
     printf("window.unknown_group_reserve %d\n",
-           (int) espalier_pool_reserve_in(pool, 2, &number, &number, 1, cells, cells, &count));
-    printf("window.unknown_group_share %d\n", (int) espalier_pool_share_in(pool, 2, 0, 1, 0, -1));
-    printf("window.unknown_group_remove %d\n", (int) espalier_pool_remove_in(pool, 2, 0, 0, -1));
+           (int) espalier_pool_reserve(pool, 2, &number, &number, 1, cells, cells, &count));
+    printf("window.unknown_group_share %d\n", (int) espalier_pool_share(pool, 2, 0, 1, 0, -1));
+    printf("window.unknown_group_remove %d\n", (int) espalier_pool_remove(pool, 2, 0, 0, -1));
     printf("window.null_slide %d\n", (int) espalier_pool_slide(pool, 0, 0, NULL));
     printf("window.slide_of_unknown_sequence %d\n", (int) espalier_pool_slide(pool, SEQUENCE_COUNT, 0, &first));
-    printf("window.match_of_one_group %d\n",
-           (int) espalier_pool_match_prefix(pool, 0, UINT64_MAX, cells, 2, &count, &snapshot));
-    printf("window.cache_of_one_group %d\n",
-           (int) espalier_pool_cache_blocks(pool, 0, &number, 1, cells, 2, &count));
-    printf("window.match_null %d\n", (int) espalier_pool_match_prefix_groups(pool, 0, UINT64_MAX, NULL, &snapshot));
-    printf("window.match_null_cells %d\n",
-           (int) espalier_pool_match_prefix_groups(pool, 0, UINT64_MAX, blocks, &snapshot));
-    printf("window.cache_null_cells %d\n", (int) espalier_pool_cache_block_groups(pool, 0, &number, 1, blocks));
+    printf("window.match_null %d\n", (int) espalier_pool_match_prefix(pool, 0, UINT64_MAX, NULL, &snapshot));
+    printf("window.match_null_cells %d\n", (int) espalier_pool_match_prefix(pool, 0, UINT64_MAX, blocks, &snapshot));
+    printf("window.cache_null_cells %d\n", (int) espalier_pool_cache_blocks(pool, 0, &number, 1, blocks));
+    printf("window.distrust_null_cells %d\n", (int) espalier_pool_distrust(pool, 0, blocks, &snapshot, 1, &count));
     printf("window.unchanged %u %u %u %u\n", (unsigned) count, (unsigned) first, (unsigned) snapshot,
            (unsigned) blocks[1].count);
 }
@@ -350,7 +343,7 @@ static void print_window_reserve(const char * name, struct espalier_pool * pool,
         positions[i] = first + (int32_t) i;
     }
     printf("%s %d", name,
-           (int) espalier_pool_reserve_in(pool, group, sequences, positions, count, cells, fresh, &fresh_count));
+           (int) espalier_pool_reserve(pool, group, sequences, positions, count, cells, fresh, &fresh_count));
     for (i = 0; i < fresh_count; i++) {
         printf(" %u", (unsigned) fresh[i]);
     }
@@ -388,11 +381,11 @@ static void print_window_calls(void) {
     request.tokens = tokens;
     request.token_count = 14;
     espalier_pool_begin(pool, 0, &request);
-    status = espalier_pool_match_prefix_groups(pool, 0, UINT64_MAX, blocks, &snapshot);
+    status = espalier_pool_match_prefix(pool, 0, UINT64_MAX, blocks, &snapshot);
     print_groups("window.match_0", status, blocks);
     print_window_reserve("window.reserve_full", pool, ESPALIER_POOL_GROUP_FULL, 0, 0, 14);
     print_window_reserve("window.reserve_window", pool, ESPALIER_POOL_GROUP_WINDOW, 0, 0, 14);
-    status = espalier_pool_cache_block_groups(pool, 0, tokens, 14, blocks);
+    status = espalier_pool_cache_blocks(pool, 0, tokens, 14, blocks);
     print_groups("window.cache_0", status, blocks);
     printf("window.events");
     while (espalier_pool_next_event(pool, &event)) {
@@ -402,11 +395,11 @@ static void print_window_calls(void) {
     status = espalier_pool_slide(pool, 0, 14, &first);
     printf("window.slide %d first %u\n", (int) status, (unsigned) first);
     espalier_pool_begin(pool, 1, &request);
-    status = espalier_pool_match_prefix_groups(pool, 1, UINT64_MAX, blocks, &snapshot);
+    status = espalier_pool_match_prefix(pool, 1, UINT64_MAX, blocks, &snapshot);
     print_groups("window.match_1", status, blocks);
     printf("window.match_1_snapshot %u\n", (unsigned) snapshot);
-    printf("window.share %d\n", (int) espalier_pool_share_in(pool, ESPALIER_POOL_GROUP_WINDOW, 0, 2, 0, -1));
-    printf("window.remove %d\n", (int) espalier_pool_remove_in(pool, ESPALIER_POOL_GROUP_WINDOW, 0, 0, -1));
+    printf("window.share %d\n", (int) espalier_pool_share(pool, ESPALIER_POOL_GROUP_WINDOW, 0, 2, 0, -1));
+    printf("window.remove %d\n", (int) espalier_pool_remove(pool, ESPALIER_POOL_GROUP_WINDOW, 0, 0, -1));
     memset(&s, 0xff, sizeof(s));
     printf("window.statistics %d", (int) espalier_pool_statistics(pool, &s));
     printf(" %u %u", (unsigned) s.window_block_count, (unsigned) s.window_blocks_used);
@@ -515,7 +508,7 @@ static void print_scheduler_calls(void) {
     print_schedule_refusals(pool);
     printf("scheduler.held %u\n", (unsigned) espalier_pool_held(pool, 0));
     printf("scheduler.held_null %u\n", (unsigned) espalier_pool_held(NULL, 0));
-    espalier_pool_remove(pool, 0, -1, -1);
+    espalier_pool_remove(pool, FULL, 0, -1, -1);
     printf("scheduler.changes_freed %u\n", (unsigned) espalier_pool_changes(pool));
     espalier_pool_free(pool);
 

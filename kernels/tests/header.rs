@@ -156,6 +156,7 @@ fn the_pool_refuses_what_makes_no_sense() {
     // No output was written either.
     assert_eq!(printed["pool.count_after_refusals"], "77");
     assert_eq!(printed["pool.snapshot_after_refusals"], "77");
+    assert_eq!(printed["pool.blocks_after_refusals"], "77");
 }
 
 /// A state is saved after one block, then after two, in a budget for one snapshot, and matched by another request.
@@ -201,7 +202,7 @@ fn the_pool_keeps_snapshots_in_their_budget() {
 fn the_pool_shares_the_blocks_of_a_window() {
     let printed = run_ffi_program(&[]).values;
     let refused = printed.iter().filter(|(name, value)| name.starts_with("window.") && **value == "3");
-    assert_eq!(refused.count(), 10);
+    assert_eq!(refused.count(), 9);
     let expected = [
         ("new_without_blocks", "1"),
         ("unchanged", "77 77 77 77"),

@@ -12,12 +12,12 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
 use espalier_core::called::{Called, Program, TakesVariant};
 use espalier_core::config::layout::Layout;
-use espalier_core::config::variables::misspelt;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::project::{door, root};
 use espalier_core::ui::{self, Talk, Ui};
 use espalier_dist::{build, doctor, image, matrix, release, toolchain, verify};
+use espalier_names::variables::misspelt;
 use espalier_patches::{
     apply, bisect, edit, export, import, lint, lock, new, newest, prove, rebase, status, trailers,
 };

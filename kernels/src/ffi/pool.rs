@@ -1,15 +1,14 @@
 //! The C ABI of the block pool. That of snapshots is in [`crate::ffi::snapshots`].
 
 use crate::ffi::guarded;
-use crate::ffi::shared_pool::{refuse_windows, write, write_blocks};
-use crate::pool::block::BlockId;
+use crate::ffi::shared_pool::{check_groups, write, write_counted, write_groups};
 use crate::pool::events::Event;
 use crate::pool::extra_keys::{Extra, RequestKeys};
 use crate::pool::groups::{Group, Groups};
 use crate::pool::pool::{Pool, PoolOptions};
 use crate::pool::statistics::Statistics;
 
-pub use crate::ffi::shared_pool::{PoolStatus, SharedPool};
+pub use crate::ffi::shared_pool::{PoolBlocks, PoolStatus, SharedPool};
 pub(crate) use crate::ffi::shared_pool::{check_output, slice, with_pool};
 
 /// Everything that decides whether two prompts have the same KV. The layout is `struct espalier_pool_request`.
@@ -52,18 +51,6 @@ pub struct PoolExtra {
     pub key_length: usize,
 }
 
-/// Space for blocks that a function returns. The layout is `struct espalier_pool_blocks`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct PoolBlocks {
-    /// Space for `capacity` integers; gets the first cells of the blocks.
-    pub first_cells: *mut u32,
-    /// Number of integers that there is space for.
-    pub capacity: usize,
-    /// Gets the number of blocks, even if that is more than `capacity`.
-    pub count: usize,
-}
-
 /// Creates a pool. Returns NULL if `options` is null or out of range, or if there is not enough memory.
 ///
 /// # Safety
@@ -95,7 +82,7 @@ pub unsafe extern "C" fn espalier_pool_free(pool: *mut SharedPool) {
     });
 }
 
-/// See [`Pool::reserve`].
+/// See [`Pool::reserve_in`].
 ///
 /// # Safety
 ///
@@ -103,28 +90,6 @@ pub unsafe extern "C" fn espalier_pool_free(pool: *mut SharedPool) {
 /// `fresh_blocks` to space for as many, `fresh_count` to space for one. Null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_reserve(
-    pool: *mut SharedPool,
-    sequences: *const i32,
-    positions: *const i32,
-    count: usize,
-    cells: *mut u32,
-    fresh_blocks: *mut u32,
-    fresh_count: *mut usize,
-) -> i32 {
-    let group = Group::Full as u32;
-    // SAFETY: both functions have the same contract.
-    unsafe {
-        espalier_pool_reserve_in(pool, group, sequences, positions, count, cells, fresh_blocks, fresh_count)
-    }
-}
-
-/// See [`Pool::reserve_in`].
-///
-/// # Safety
-///
-/// As for [`espalier_pool_reserve`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_reserve_in(
     pool: *mut SharedPool,
     group: u32,
     sequences: *const i32,
@@ -140,31 +105,14 @@ pub unsafe extern "C" fn espalier_pool_reserve_in(
         check_output(cells, count)?;
         check_output(fresh_blocks, count)?;
         check_output(fresh_count, 1)?;
-        let group = Group::from_number(group).ok_or(PoolStatus::Invalid)?;
-        let reservation = pool.reserve_in(group, slice(sequences, count)?, slice(positions, count)?)?;
+        let (sequences, positions) = (slice(sequences, count)?, slice(positions, count)?);
+        let reservation = pool.reserve_in(group_of(group)?, sequences, positions)?;
         write(&reservation.cells, cells, count);
-        write_blocks(&shared.first_cells(&reservation.fresh_blocks), fresh_blocks, count, fresh_count);
+        write_counted(&shared.first_cells(&reservation.fresh_blocks), fresh_blocks, count, fresh_count);
         Ok(PoolStatus::Ok)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
-}
-
-/// See [`Pool::share`].
-///
-/// # Safety
-///
-/// `pool` is null or points to a live pool.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_share(
-    pool: *mut SharedPool,
-    from: i32,
-    to: i32,
-    p0: i32,
-    p1: i32,
-) -> i32 {
-    // SAFETY: both functions have the same contract.
-    unsafe { espalier_pool_share_in(pool, Group::Full as u32, from, to, p0, p1) }
 }
 
 /// See [`Pool::share_in`].
@@ -173,7 +121,7 @@ pub unsafe extern "C" fn espalier_pool_share(
 ///
 /// `pool` is null or points to a live pool.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_share_in(
+pub unsafe extern "C" fn espalier_pool_share(
     pool: *mut SharedPool,
     group: u32,
     from: i32,
@@ -182,22 +130,10 @@ pub unsafe extern "C" fn espalier_pool_share_in(
     p1: i32,
 ) -> i32 {
     let answer = |_: &SharedPool, pool: &mut Pool| {
-        let group = Group::from_number(group).ok_or(PoolStatus::Invalid)?;
-        Ok(pool.share_in(group, from, to, p0, p1).map(|()| PoolStatus::Ok)?)
+        Ok(pool.share_in(group_of(group)?, from, to, p0, p1).map(|()| PoolStatus::Ok)?)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
-}
-
-/// See [`Pool::remove`].
-///
-/// # Safety
-///
-/// `pool` is null or points to a live pool.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_remove(pool: *mut SharedPool, sequence: i32, p0: i32, p1: i32) -> i32 {
-    // SAFETY: both functions have the same contract.
-    unsafe { espalier_pool_remove_in(pool, Group::Full as u32, sequence, p0, p1) }
 }
 
 /// See [`Pool::remove_in`].
@@ -206,7 +142,7 @@ pub unsafe extern "C" fn espalier_pool_remove(pool: *mut SharedPool, sequence: i
 ///
 /// `pool` is null or points to a live pool.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_remove_in(
+pub unsafe extern "C" fn espalier_pool_remove(
     pool: *mut SharedPool,
     group: u32,
     sequence: i32,
@@ -214,11 +150,15 @@ pub unsafe extern "C" fn espalier_pool_remove_in(
     p1: i32,
 ) -> i32 {
     let answer = |_: &SharedPool, pool: &mut Pool| {
-        let group = Group::from_number(group).ok_or(PoolStatus::Invalid)?;
-        Ok(pool.remove_in(group, sequence, p0, p1).map(|()| PoolStatus::Ok)?)
+        Ok(pool.remove_in(group_of(group)?, sequence, p0, p1).map(|()| PoolStatus::Ok)?)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe { with_pool(pool, answer) }
+}
+
+/// Returns the group with this value of `enum espalier_pool_group`.
+fn group_of(number: u32) -> Result<Group, PoolStatus> {
+    Group::from_number(number).ok_or(PoolStatus::Invalid)
 }
 
 /// See [`Pool::slide`].
@@ -290,42 +230,10 @@ pub unsafe extern "C" fn espalier_pool_begin(
 ///
 /// # Safety
 ///
-/// `pool` is null or points to a live pool. `blocks` points to space for `capacity` integers, `block_count` and
-/// `snapshot` to space for one. Null is refused.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_match_prefix(
-    pool: *mut SharedPool,
-    sequence: i32,
-    tokens: u64,
-    blocks: *mut u32,
-    capacity: usize,
-    block_count: *mut usize,
-    snapshot: *mut u32,
-) -> i32 {
-    // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
-    // they are written.
-    let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
-        check_output(blocks, capacity)?;
-        check_output(block_count, 1)?;
-        check_output(snapshot, 1)?;
-        refuse_windows(pool)?;
-        let prefix_match = pool.match_up_to(sequence, tokens)?;
-        snapshot.write(prefix_match.snapshot.map_or(0, |snapshot| snapshot.0));
-        write_blocks(&shared.first_cells(&prefix_match.blocks), blocks, capacity, block_count);
-        Ok(PoolStatus::from(prefix_match.next))
-    };
-    // SAFETY: per this function's contract `pool` is null or points to a live pool.
-    unsafe { with_pool(pool, answer) }
-}
-
-/// See [`Pool::match_up_to`]. Returns the blocks of all groups.
-///
-/// # Safety
-///
 /// `pool` is null or points to a live pool. `blocks` points to a `struct espalier_pool_blocks` for each group, whose
 /// pointers are valid for the capacities beside them, `snapshot` to space for one integer. Null is refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_match_prefix_groups(
+pub unsafe extern "C" fn espalier_pool_match_prefix(
     pool: *mut SharedPool,
     sequence: i32,
     tokens: u64,
@@ -346,36 +254,6 @@ pub unsafe extern "C" fn espalier_pool_match_prefix_groups(
     unsafe { with_pool(pool, answer) }
 }
 
-/// See [`Pool::cache`].
-///
-/// # Safety
-///
-/// `pool` is null or points to a live pool. `tokens` points to `token_count` integers, `blocks` to space for `capacity`
-/// integers, `block_count` to space for one. Null is refused.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_cache_blocks(
-    pool: *mut SharedPool,
-    sequence: i32,
-    tokens: *const i32,
-    token_count: usize,
-    blocks: *mut u32,
-    capacity: usize,
-    block_count: *mut usize,
-) -> i32 {
-    // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
-    // they are written.
-    let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
-        check_output(blocks, capacity)?;
-        check_output(block_count, 1)?;
-        refuse_windows(pool)?;
-        let cached = pool.cache(sequence, slice(tokens, token_count)?)?;
-        write_blocks(&shared.first_cells(&cached), blocks, capacity, block_count);
-        Ok(PoolStatus::Ok)
-    };
-    // SAFETY: per this function's contract `pool` is null or points to a live pool.
-    unsafe { with_pool(pool, answer) }
-}
-
 /// See [`Pool::cache_in_groups`].
 ///
 /// # Safety
@@ -384,7 +262,7 @@ pub unsafe extern "C" fn espalier_pool_cache_blocks(
 /// `struct espalier_pool_blocks` for each group, whose pointers are valid for the capacities beside them. Null is
 /// refused.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_pool_cache_block_groups(
+pub unsafe extern "C" fn espalier_pool_cache_blocks(
     pool: *mut SharedPool,
     sequence: i32,
     tokens: *const i32,
@@ -454,24 +332,6 @@ pub unsafe extern "C" fn espalier_pool_next_event(pool: *mut SharedPool, event: 
     i32::from(status == PoolStatus::Ok as i32)
 }
 
-/// Refuses null in place of the blocks of all groups, or of the space for one of them.
-///
-/// # Safety
-///
-/// `blocks` is null or points to a `struct espalier_pool_blocks` for each group.
-unsafe fn check_groups(blocks: *const PoolBlocks) -> Result<(), PoolStatus> {
-    check_output(blocks.cast_mut(), Group::ALL.len())?;
-    Group::ALL.into_iter().try_for_each(|group| {
-        // SAFETY: `blocks` is not null, so per this function's contract it points to a struct for each group. The
-        // caller need not have initialised `count`, so there is no reference to the struct.
-        let (first_cells, capacity) = unsafe {
-            let blocks = blocks.add(group as usize);
-            ((*blocks).first_cells, (*blocks).capacity)
-        };
-        check_output(first_cells, capacity)
-    })
-}
-
 /// # Safety
 ///
 /// The pointers in `request` are valid for the lengths beside them.
@@ -494,24 +354,6 @@ unsafe fn copied_extra(extra: &PoolExtra) -> Result<Extra, PoolStatus> {
     // SAFETY: per this function's contract the key is valid for its length.
     let key = unsafe { slice(extra.key, extra.key_length)? }.to_vec();
     Ok(Extra { first: extra.first, length: extra.length, key })
-}
-
-/// Writes the blocks of each group.
-///
-/// # Safety
-///
-/// `output` points to a `struct espalier_pool_blocks` for each group, whose pointers are valid for the capacities
-/// beside them.
-unsafe fn write_groups(shared: &SharedPool, found: &Groups<Vec<BlockId>>, output: *mut PoolBlocks) {
-    for group in Group::ALL {
-        // SAFETY: per this function's contract `output` points to a struct for each group, and its pointer has the
-        // space that is written. There is no reference to the struct, whose `count` need not be initialised.
-        unsafe {
-            let blocks = output.add(group as usize);
-            let first_cells = shared.first_cells(&found[group]);
-            write_blocks(&first_cells, (*blocks).first_cells, (*blocks).capacity, &raw mut (*blocks).count);
-        }
-    }
 }
 
 #[cfg(test)]

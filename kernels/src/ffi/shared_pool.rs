@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::ffi::guarded;
 use crate::pool::block::BlockId;
+use crate::pool::groups::{Group, Groups};
 use crate::pool::pool::{Next, Pool, PoolOptions, Refusal};
 use crate::pool::snapshots::NoSnapshot;
 use crate::report;
@@ -148,20 +149,67 @@ pub(super) unsafe fn write(numbers: &[u32], output: *mut u32, capacity: usize) {
     }
 }
 
-/// Writes at most `capacity` blocks, and their full number to `count`.
+/// Writes at most `capacity` integers, and their full number to `count`.
 ///
 /// # Safety
 ///
 /// As for [`write`], and `count` points to space for one integer.
-pub(super) unsafe fn write_blocks(first_cells: &[u32], output: *mut u32, capacity: usize, count: *mut usize) {
+pub(super) unsafe fn write_counted(numbers: &[u32], output: *mut u32, capacity: usize, count: *mut usize) {
     // SAFETY: per this function's contract both pointers have the space that is written.
     unsafe {
-        write(first_cells, output, capacity);
-        count.write(first_cells.len());
+        write(numbers, output, capacity);
+        count.write(numbers.len());
     }
 }
 
-/// Refuses a pool that has more blocks to return than the caller has asked for: their cells would be lost.
-pub(super) fn refuse_windows(pool: &Pool) -> Result<(), PoolStatus> {
-    if pool.has_window() { Err(PoolStatus::Invalid) } else { Ok(()) }
+/// Space for the blocks of one group that a function returns. The layout is `struct espalier_pool_blocks`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PoolBlocks {
+    /// Space for `capacity` integers; gets the first cells of the blocks.
+    pub first_cells: *mut u32,
+    /// Number of integers that there is space for.
+    pub capacity: usize,
+    /// Gets the number of blocks, even if that is more than `capacity`.
+    pub count: usize,
+}
+
+/// Refuses null in place of the blocks of all groups, or of the space for one of them.
+///
+/// # Safety
+///
+/// `blocks` is null or points to a `struct espalier_pool_blocks` for each group.
+pub(super) unsafe fn check_groups(blocks: *const PoolBlocks) -> Result<(), PoolStatus> {
+    check_output(blocks.cast_mut(), Group::ALL.len())?;
+    Group::ALL.into_iter().try_for_each(|group| {
+        // SAFETY: `blocks` is not null, so per this function's contract it points to a struct for each group. The
+        // caller need not have initialised `count`, so there is no reference to the struct.
+        let (first_cells, capacity) = unsafe {
+            let blocks = blocks.add(group as usize);
+            ((*blocks).first_cells, (*blocks).capacity)
+        };
+        check_output(first_cells, capacity)
+    })
+}
+
+/// Writes the blocks of each group.
+///
+/// # Safety
+///
+/// `output` points to a `struct espalier_pool_blocks` for each group, whose pointers are valid for the capacities
+/// beside them.
+pub(super) unsafe fn write_groups(
+    shared: &SharedPool,
+    found: &Groups<Vec<BlockId>>,
+    output: *mut PoolBlocks,
+) {
+    for group in Group::ALL {
+        // SAFETY: per this function's contract `output` points to a struct for each group, and its pointer has the
+        // space that is written. There is no reference to the struct, whose `count` need not be initialised.
+        unsafe {
+            let blocks = output.add(group as usize);
+            let first_cells = shared.first_cells(&found[group]);
+            write_counted(&first_cells, (*blocks).first_cells, (*blocks).capacity, &raw mut (*blocks).count);
+        }
+    }
 }

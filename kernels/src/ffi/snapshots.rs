@@ -1,9 +1,9 @@
 //! The C ABI of snapshots of states, and of the stops at which they are taken.
 
 use crate::ffi::shared_pool::{
-    PoolStatus, SharedPool, check_output, refuse_windows, slice, with_pool, write, write_blocks,
+    PoolBlocks, PoolStatus, SharedPool, check_groups, check_output, slice, with_pool, write, write_counted,
+    write_groups,
 };
-use crate::pool::groups::Group;
 use crate::pool::pool::Pool;
 use crate::pool::snapshots::{Reason, SnapshotId};
 
@@ -124,35 +124,32 @@ pub unsafe extern "C" fn espalier_pool_restored(
 ///
 /// # Safety
 ///
-/// `pool` is null or points to a live pool. `blocks` points to space for `capacity` integers, `snapshots` to space for
-/// `snapshot_capacity` integers, `block_count` and `snapshot_count` to space for one. Null is refused.
+/// `pool` is null or points to a live pool. `blocks` points to a `struct espalier_pool_blocks` for each group, whose
+/// pointers are valid for the capacities beside them, `snapshots` to space for `capacity` integers, `snapshot_count` to
+/// space for one. Null is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn espalier_pool_distrust(
     pool: *mut SharedPool,
     sequence: i32,
-    blocks: *mut u32,
-    capacity: usize,
-    block_count: *mut usize,
+    blocks: *mut PoolBlocks,
     snapshots: *mut u32,
-    snapshot_capacity: usize,
+    capacity: usize,
     snapshot_count: *mut usize,
 ) -> i32 {
     // SAFETY: per this function's contract the pointers are valid for these lengths; they are checked for null before
     // they are written.
     let answer = |shared: &SharedPool, pool: &mut Pool| unsafe {
-        check_output(blocks, capacity)?;
-        check_output(block_count, 1)?;
-        check_output(snapshots, snapshot_capacity)?;
+        check_groups(blocks)?;
+        check_output(snapshots, capacity)?;
         check_output(snapshot_count, 1)?;
-        refuse_windows(pool)?;
         // Bytes of a snapshot that the caller does not get to know of would never be freed.
-        if snapshot_capacity < pool.snapshots().len() {
+        if capacity < pool.snapshots().len() {
             return Err(PoolStatus::Invalid);
         }
         let distrusted = pool.distrust(sequence)?;
-        write_blocks(&shared.first_cells(&distrusted.blocks[Group::Full]), blocks, capacity, block_count);
+        write_groups(shared, &distrusted.blocks, blocks);
         let ids: Vec<u32> = distrusted.snapshots.iter().map(|id| id.0).collect();
-        write_blocks(&ids, snapshots, snapshot_capacity, snapshot_count);
+        write_counted(&ids, snapshots, capacity, snapshot_count);
         Ok(PoolStatus::Ok)
     };
     // SAFETY: per this function's contract `pool` is null or points to a live pool.

@@ -2,8 +2,9 @@
 
 use super::moves::{self, Copied, Move};
 
-/// The sequences of a batch. The cache of a layer has `snapshots` planes of `cells` cells, each with the state of a
-/// sequence.
+/// The sequences of a batch. The cache of a layer has planes of `cells` cells, each with a state of a sequence. The
+/// first plane has the states after the last tokens, the others rollback states: a sequence continues from one of them
+/// if its last tokens were drafts that are rejected.
 ///
 /// The layout is `struct espalier_gdn_batch` of the C header.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +24,9 @@ pub struct Batch {
     pub moved: u32,
     /// Number of cells in a plane.
     pub cells: u32,
-    /// Number of planes. Plane `n` gets the state of each sequence `n` tokens before its last one.
-    pub snapshots: u32,
+    /// Number of planes. Plane `n` gets the state of each sequence `n` tokens before its last one: a rollback state if
+    /// `n` is not 0.
+    pub planes: u32,
 }
 
 impl Batch {
@@ -34,7 +36,7 @@ impl Batch {
         let last = u64::from(self.first) + u64::from(self.moved);
         self.tokens > 0
             && self.seqs > 0
-            && self.snapshots > 0
+            && self.planes > 0
             && self.seqs <= self.moved
             && last <= u64::from(self.cells)
     }
@@ -51,7 +53,7 @@ impl Batch {
         }
         // SAFETY: per this function's contract there are as many.
         let sources = unsafe { std::slice::from_raw_parts(self.sources, self.moved as usize) };
-        let count = self.cells as usize * self.snapshots as usize;
+        let count = self.cells as usize * self.planes as usize;
         let is_cell = |source: &i32| usize::try_from(*source).is_ok_and(|source| source < count);
         if !sources.iter().all(is_cell) {
             return None;
@@ -61,14 +63,14 @@ impl Batch {
         Some(moves::in_order(&copied))
     }
 
-    /// Returns the cells that get states because cell `first + i` gets that of `source`. The snapshots of an idle
+    /// Returns the cells that get states because cell `first + i` gets that of `source`. The rollback states of an idle
     /// sequence move with it: an earlier part of the same batch may have computed them, and the rollback that needs
     /// them comes after it.
     fn copied(&self, i: usize, source: usize) -> Vec<Copied> {
-        let (cells, planes) = (self.cells as usize, self.snapshots as usize);
+        let (cells, planes) = (self.cells as usize, self.planes as usize);
         let (plane, cell) = (source / cells, source % cells);
         let moved = if i < self.seqs as usize { 1 } else { planes };
-        // A rollback to `source` is applied by the move; snapshots before the last one do not exist.
+        // A rollback to `source` is applied by the move; the last plane has the oldest state there is.
         let of = |back: usize| (plane + back).min(planes - 1) * cells + cell;
         (0..moved).map(|back| (self.cell(i, back), of(back))).collect()
     }
@@ -79,11 +81,11 @@ impl Batch {
         plane * self.cells as usize + self.first as usize + seq
     }
 
-    /// Returns the plane besides the first one that gets the state after this token, if one does.
+    /// Returns the plane of rollback states that gets the state after this token, if one does.
     #[must_use]
-    pub fn snapshot(&self, token: usize) -> Option<usize> {
+    pub fn rollback_plane(&self, token: usize) -> Option<usize> {
         let back = self.tokens as usize - 1 - token;
-        (1..self.snapshots as usize).contains(&back).then_some(back)
+        (1..self.planes as usize).contains(&back).then_some(back)
     }
 }
 
@@ -94,7 +96,7 @@ mod tests {
 
     fn batch(sources: &[i32], seqs: u32) -> Batch {
         let moved = sources.len() as u32;
-        Batch { sources: sources.as_ptr(), tokens: 2, seqs, first: 1, moved, cells: 4, snapshots: 3 }
+        Batch { sources: sources.as_ptr(), tokens: 2, seqs, first: 1, moved, cells: 4, planes: 3 }
     }
 
     fn pairs(sources: &[i32], seqs: u32) -> Option<Vec<(Place, Place)>> {
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_move_with_an_idle_sequence_only() {
+    fn rollback_states_move_with_an_idle_sequence_only() {
         let cell = Place::Cell;
         assert_eq!(pairs(&[3], 1), Some(vec![(cell(3), cell(1))]));
         let mut moved = pairs(&[1, 3], 1).unwrap();

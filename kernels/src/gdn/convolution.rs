@@ -2,16 +2,17 @@
 //! which keeps the inputs of the tokens before a batch.
 //!
 //! Upstream's graph gathers the states, concatenates them with the transposed inputs, copies the end of that back, and
-//! passes over the result for the convolution and again for the activation.
+//! passes over the result for the convolution and again for the activation. The server still does that: only tests call
+//! this kernel.
 
 use std::ffi::c_void;
 
+use super::StateOperation;
 use super::batch::Batch;
 use super::moves::{self, Move};
 use crate::share::Share;
 use crate::simd::exp::sigmoid;
-use crate::simd::isa::Isa;
-use crate::simd::{MOST_LANES, Simd, Work};
+use crate::simd::{MOST_LANES, Simd};
 
 /// The convolution of one layer: `out[t] = silu(sum(kernel[i] * x[t - taps + 1 + i]))` for each channel, where `x` has
 /// the inputs of the batch and before them those in the sequence's cell.
@@ -51,15 +52,6 @@ const CHANNELS: usize = 64;
 type Rows<const COUNT: usize> = [[f32; CHANNELS]; COUNT];
 
 impl Convolution {
-    /// Returns whether the kernel supports these sizes.
-    #[must_use]
-    pub fn is_supported(&self) -> bool {
-        self.channels > 0
-            && (self.channels as usize).is_multiple_of(MOST_LANES)
-            && (2..=MOST_TAPS).contains(&(self.taps as usize))
-            && self.batch.is_supported()
-    }
-
     /// Returns the number of inputs that a cell has for each channel.
     fn kept(&self) -> usize {
         self.taps as usize - 1
@@ -87,56 +79,30 @@ impl Convolution {
     }
 }
 
-/// Computes a thread's share. Returns false, and writes nothing, if the problem is not supported or a source is not a
-/// cell of the cache; that is the same for all threads.
-///
-/// # Safety
-///
-/// The problem's pointers are valid for the sizes beside them; the output and the cache do not overlap the other
-/// tensors. No two threads have the same share.
-#[must_use]
-pub unsafe fn convolve(problem: &Convolution, share: Share) -> bool {
-    // SAFETY: as per this function's contract.
-    unsafe { convolve_on(Isa::chosen(), problem, share) }
-}
-
-/// The same on an instruction set.
-///
-/// # Safety
-///
-/// As [`convolve`].
-unsafe fn convolve_on(isa: Isa, problem: &Convolution, share: Share) -> bool {
-    if !problem.is_supported() {
-        return false;
+impl StateOperation for Convolution {
+    fn batch(&self) -> &Batch {
+        &self.batch
     }
-    // SAFETY: per this function's contract the sources are valid.
-    let Some(moves) = (unsafe { problem.batch.moves() }) else { return false };
-    isa.run(Items { problem, share, moves: &moves });
-    true
-}
 
-struct Items<'a> {
-    problem: &'a Convolution,
-    share: Share,
-    moves: &'a [Move],
-}
-
-impl Work for Items<'_> {
-    type Output = ();
+    fn is_supported(&self) -> bool {
+        self.channels > 0
+            && (self.channels as usize).is_multiple_of(MOST_LANES)
+            && (2..=MOST_TAPS).contains(&(self.taps as usize))
+            && self.batch.is_supported()
+    }
 
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
-        let Items { problem, share, moves } = self;
-        let all = problem.channels as usize;
+    unsafe fn compute_share<S: Simd>(&self, share: Share, moves: &[Move]) {
+        let all = self.channels as usize;
         for number in share.of(all.div_ceil(CHANNELS)) {
             let first = number * CHANNELS;
             let channels = CHANNELS.min(all - first);
-            // SAFETY: the channels belong to this thread. The problem is supported and its pointers are valid,
-            // `Isa::run` has checked the instruction set, and each place is a cell of the cache.
+            // SAFETY: per this function's contract the processor has `S`, the sizes are supported, the pointers are
+            // valid, and each place is a cell. The channels belong to this thread.
             unsafe {
-                moves::carry_out(moves, channels * problem.kept(), |cell| problem.state(cell, first));
-                let mut part = Part::new(problem, first, channels);
-                for seq in 0..problem.batch.seqs as usize {
+                moves::carry_out(moves, channels * self.kept(), |cell| self.state(cell, first));
+                let mut part = Part::new(self, first, channels);
+                for seq in 0..self.batch.seqs as usize {
                     part.take_sequence::<S>(seq);
                 }
             }
@@ -184,7 +150,7 @@ impl Part<'_> {
             for token in 0..tokens {
                 self.take_token::<S>(seq, token);
             }
-            for plane in 0..batch.snapshots as usize {
+            for plane in 0..batch.planes as usize {
                 self.keep(seq, tokens.saturating_sub(plane), batch.cell(seq, plane));
             }
         }
@@ -261,10 +227,12 @@ unsafe fn by_rows(from: *const f32, count: usize, channels: usize, to: &mut Rows
 
 #[cfg(test)]
 mod tests {
-    use super::super::oracle::copied_with_snapshots;
+    use super::super::compute_on;
+    use super::super::oracle::copied_with_rollback_states;
     use super::*;
     use crate::attention::guarded::Guarded;
     use crate::attention::testing::{Random, cases};
+    use crate::simd::isa::Isa;
 
     /// A problem with its memory.
     struct Case {
@@ -283,7 +251,7 @@ mod tests {
     }
 
     const ONE: Batch =
-        Batch { sources: std::ptr::null(), tokens: 1, seqs: 1, first: 0, moved: 1, cells: 1, snapshots: 1 };
+        Batch { sources: std::ptr::null(), tokens: 1, seqs: 1, first: 0, moved: 1, cells: 1, planes: 1 };
 
     const NONE: Convolution = Convolution {
         x: std::ptr::null(),
@@ -306,7 +274,7 @@ mod tests {
             first,
             moved,
             cells: first + moved + random.one_of(&[0, 1]),
-            snapshots: random.one_of(&[1, 1, 2, 4]),
+            planes: random.one_of(&[1, 1, 2, 4]),
             ..ONE
         };
         Convolution {
@@ -320,7 +288,7 @@ mod tests {
     impl Case {
         fn new(sizes: Convolution, random: &mut Random) -> Case {
             let (batch, channels) = (sizes.batch, sizes.channels as usize);
-            let cells = (batch.cells * batch.snapshots) as usize;
+            let cells = (batch.cells * batch.planes) as usize;
             let sources = (0..batch.moved).map(|_| random.below(cells) as i32).collect();
             let mut normal = |count: usize| (0..count).map(|_| random.normal()).collect::<Vec<f32>>();
             Case {
@@ -360,7 +328,7 @@ mod tests {
                 ..sizes
             };
             // SAFETY: the memory is as long as the sizes say.
-            let compute = |thread| unsafe { convolve_on(isa, &problem, Share { thread, threads }) };
+            let compute = |thread| unsafe { compute_on(isa, &problem, Share { thread, threads }) };
             // One after the other: threads share no channel.
             let is_computed = (0..threads).all(compute);
             (Found { out: out.to_vec(), states: states.to_vec() }, is_computed)
@@ -381,12 +349,12 @@ mod tests {
             let (sizes, batch, kept) = (self.sizes, self.sizes.batch, self.sizes.kept());
             let (channels, tokens) = (sizes.channels as usize, batch.tokens as usize);
             let (mut states, cell) = (self.states.clone(), channels * kept);
-            for (to, source) in copied_with_snapshots(&batch, &self.sources) {
+            for (to, source) in copied_with_rollback_states(&batch, &self.sources) {
                 states[to * cell..][..cell].copy_from_slice(&self.states[source * cell..][..cell]);
             }
             for (seq, channel) in self.all_channels() {
                 let inputs = self.inputs(seq, channel);
-                for plane in 0..batch.snapshots as usize {
+                for plane in 0..batch.planes as usize {
                     let to = (batch.cell(seq, plane) * channels + channel) * kept;
                     let from = &inputs[tokens.saturating_sub(plane)..][..kept];
                     states[to..][..kept].copy_from_slice(from);

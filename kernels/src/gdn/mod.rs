@@ -4,9 +4,14 @@
 //! read from and written to its cell. The cells that a batch moves are part of the computation, because a cell is
 //! overwritten while another sequence may begin with its state.
 //!
+//! * [`StateOperation`]: what the recurrence and the convolution have in common, and [`compute`], their entry.
 //! * [`batch`]: the sequences of a batch and their cells. [`moves`]: the order of the copies between cells.
 //! * [`problem`]: the inputs of the recurrence, and its division among threads. [`recurrence`]: its arithmetic.
-//! * [`convolution`]: the convolution before it, with its activation, in place in the cache too. No graph uses it yet.
+//! * [`convolution`]: the convolution before it, with its activation.
+//!
+//! The server uses the recurrence, if `gdn-recurrence` is on and all devices are CPUs. **No graph uses the convolution
+//! yet**: only tests call it. Missing are an operation of ggml that calls it and the call in the models' graphs, whose
+//! `build_conv_state` is upstream's.
 //!
 //! Sums are in f32. The result depends neither on the number of threads, nor on the other sequences of a batch, nor on
 //! the batches that the tokens of a sequence are divided into: prompts and drafts have the results of single tokens.
@@ -20,21 +25,38 @@ pub mod recurrence;
 use crate::share::Share;
 use crate::simd::isa::Isa;
 use crate::simd::{Simd, Work};
+use batch::Batch;
 use moves::Move;
-use problem::Problem;
-use recurrence::Scratch;
 
-/// Computes a thread's share. Returns false, and writes nothing, if the problem is not supported or a source is not a
+/// An operation of a layer on the states of a batch, in place in their cache.
+pub trait StateOperation {
+    /// Returns the sequences, and their cells.
+    fn batch(&self) -> &Batch;
+
+    /// Returns whether the kernel supports the sizes.
+    fn is_supported(&self) -> bool;
+
+    /// Carries out the copies between cells that precede the first token, and computes all tokens: a thread's share.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instruction set `S`. The sizes are supported, and the pointers are valid for them; the
+    /// output and the cache do not overlap the other tensors. Each place of a copy is a cell of the cache. No two
+    /// threads have the same share.
+    unsafe fn compute_share<S: Simd>(&self, share: Share, moves: &[Move]);
+}
+
+/// Computes a thread's share. Returns false, and writes nothing, if the sizes are not supported or a source is not a
 /// cell of the cache; that is the same for all threads.
 ///
 /// # Safety
 ///
-/// The problem's pointers are valid for the sizes beside them; the output and the cache do not overlap the other
+/// The operation's pointers are valid for the sizes beside them; the output and the cache do not overlap the other
 /// tensors. No two threads have the same share.
 #[must_use]
-pub unsafe fn compute(problem: &Problem, share: Share) -> bool {
+pub unsafe fn compute<O: StateOperation>(operation: &O, share: Share) -> bool {
     // SAFETY: as per this function's contract.
-    unsafe { compute_on(Isa::chosen(), problem, share) }
+    unsafe { compute_on(Isa::chosen(), operation, share) }
 }
 
 /// The same on an instruction set.
@@ -42,44 +64,31 @@ pub unsafe fn compute(problem: &Problem, share: Share) -> bool {
 /// # Safety
 ///
 /// As [`compute`].
-unsafe fn compute_on(isa: Isa, problem: &Problem, share: Share) -> bool {
-    if !problem.is_supported() {
+unsafe fn compute_on<O: StateOperation>(isa: Isa, operation: &O, share: Share) -> bool {
+    if !operation.is_supported() {
         return false;
     }
     // SAFETY: per this function's contract the sources are valid.
-    let Some(moves) = (unsafe { problem.batch.moves() }) else { return false };
-    isa.run(Items { problem, share, moves: &moves });
+    let Some(moves) = (unsafe { operation.batch().moves() }) else { return false };
+    isa.run(OneThread { operation, share, moves: &moves });
     true
 }
 
-struct Items<'a> {
-    problem: &'a Problem,
+/// The work of one thread. [`compute_on`] has checked the sizes and the sources.
+struct OneThread<'a, O> {
+    operation: &'a O,
     share: Share,
     moves: &'a [Move],
 }
 
-impl Work for Items<'_> {
+impl<O: StateOperation> Work for OneThread<'_, O> {
     type Output = ();
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Items { problem, share, moves } = self;
-        let mut scratch = Scratch::new(problem);
-        for item in share.of(problem.items()).map(|number| problem.item(number)) {
-            // SAFETY: only this thread uses the item's rows, so threads do not wait for each other. The problem is
-            // supported and its pointers are valid, `Isa::run` has checked the instruction set, and each place is a
-            // cell of the cache.
-            unsafe {
-                moves::carry_out(moves, problem.length(&item), |cell| problem.rows(cell, &item));
-                for seq in 0..problem.batch.seqs as usize {
-                    if problem.decays_by_key() {
-                        recurrence::advance::<S, true>(problem, &item, seq, &mut scratch);
-                    } else {
-                        recurrence::advance::<S, false>(problem, &item, seq, &mut scratch);
-                    }
-                }
-            }
-        }
+        // SAFETY: `Isa::run` has checked the instruction set, and `compute_on`, whose caller guarantees the rest, the
+        // sizes and the sources.
+        unsafe { self.operation.compute_share::<S>(self.share, self.moves) };
     }
 }
 
@@ -89,8 +98,8 @@ mod oracle {
 
     /// Returns the cells that get the state of another, in any order: those of the sequences in the first plane, idle
     /// ones in each plane, as far as it has a source.
-    pub fn copied_with_snapshots(batch: &Batch, sources: &[i32]) -> Vec<(usize, usize)> {
-        let (cells, planes) = (batch.cells as usize, batch.snapshots as usize);
+    pub fn copied_with_rollback_states(batch: &Batch, sources: &[i32]) -> Vec<(usize, usize)> {
+        let (cells, planes) = (batch.cells as usize, batch.planes as usize);
         let mut copied = Vec::new();
         for (i, source) in sources.iter().map(|source| *source as usize).enumerate() {
             for plane in (0..planes).filter(|plane| *plane == 0 || i >= batch.seqs as usize) {
@@ -106,9 +115,8 @@ mod oracle {
 mod tests {
     use std::ops::Range;
 
-    use super::batch::Batch;
-    use super::oracle::copied_with_snapshots;
-    use super::problem::Item;
+    use super::oracle::copied_with_rollback_states;
+    use super::problem::{Item, Problem};
     use super::*;
     use crate::attention::guarded::Guarded;
     use crate::attention::testing::{Random, cases};
@@ -153,7 +161,7 @@ mod tests {
                 first,
                 moved,
                 cells: first + moved + random.one_of(&[0, 1]),
-                snapshots: random.one_of(&[1, 1, 2, 4]),
+                planes: random.one_of(&[1, 1, 2, 4]),
                 ..ONE
             },
             ..NONE
@@ -162,7 +170,7 @@ mod tests {
 
     /// A sequence of one token.
     const ONE: Batch =
-        Batch { sources: std::ptr::null(), tokens: 1, seqs: 1, first: 0, moved: 1, cells: 1, snapshots: 1 };
+        Batch { sources: std::ptr::null(), tokens: 1, seqs: 1, first: 0, moved: 1, cells: 1, planes: 1 };
 
     const NONE: Problem = Problem {
         q: std::ptr::null(),
@@ -203,7 +211,7 @@ mod tests {
             }
             let gate = normal(positions * sizes.gate_size as usize).iter().map(|x| -x.abs()).collect();
             let beta = normal(positions).iter().map(|x| 1.0 / (1.0 + (-x).exp())).collect();
-            let cells = (sizes.batch.cells * sizes.batch.snapshots) as usize;
+            let cells = (sizes.batch.cells * sizes.batch.planes) as usize;
             let states = normal(cells * sizes.heads as usize * size * size);
             Case { sizes, qkv, gate, beta, states, sources: sources(&sizes, random) }
         }
@@ -290,7 +298,7 @@ mod tests {
             let exact = |value: &f32| Expected { value: f64::from(*value), bound: 0.0 };
             let before: Vec<Expected> = self.states.iter().map(exact).collect();
             let (mut states, length) = (before.clone(), self.rows_of_cell());
-            for (cell, source) in copied_with_snapshots(&sizes.batch, &self.sources) {
+            for (cell, source) in copied_with_rollback_states(&sizes.batch, &self.sources) {
                 states[cell * length..][..length].copy_from_slice(&before[source * length..][..length]);
             }
             let outs =
@@ -333,7 +341,7 @@ mod tests {
                 out[position * size + row] =
                     Expected { value: scale * product(&state, q), bound: scale * bound };
                 let back = tokens - 1 - token;
-                if back < sizes.batch.snapshots as usize {
+                if back < sizes.batch.planes as usize {
                     let to = &mut states[place(back)..][..size];
                     to.iter_mut().zip(&state).for_each(|(to, value)| *to = Expected { value: *value, bound });
                 }
@@ -359,8 +367,8 @@ mod tests {
         state.iter().zip(with).map(|(a, b)| a * f64::from(*b)).sum()
     }
 
-    fn without_snapshots(sizes: Problem) -> Problem {
-        Problem { batch: Batch { snapshots: 1, ..sizes.batch }, ..sizes }
+    fn without_rollback_states(sizes: Problem) -> Problem {
+        Problem { batch: Batch { planes: 1, ..sizes.batch }, ..sizes }
     }
 
     /// Returns the cells themselves, other ones of any plane, or an exchange of them.
@@ -369,7 +377,7 @@ mod tests {
         let (kind, turn) = (random.below(3), random.below(moved));
         let source = |i: usize| match kind {
             0 => first + i,
-            1 => random.below((sizes.batch.cells * sizes.batch.snapshots) as usize),
+            1 => random.below((sizes.batch.cells * sizes.batch.planes) as usize),
             _ => first + (i + turn) % moved,
         };
         (0..moved).map(source).map(|cell| cell as i32).collect()
@@ -438,7 +446,7 @@ mod tests {
     fn a_sequence_has_the_same_bits_alone() {
         for seed in 0..20 {
             let mut random = Random(2000 + seed);
-            let case = Case::new(without_snapshots(sizes(&mut random)), &mut random);
+            let case = Case::new(without_rollback_states(sizes(&mut random)), &mut random);
             let (tokens, cell) = (case.sizes.batch.tokens as usize, case.rows_of_cell());
             for isa in Isa::here() {
                 let all = case.run(isa, 2);
@@ -457,7 +465,7 @@ mod tests {
     fn a_prompt_has_the_same_bits_token_by_token() {
         for seed in 0..20 {
             let mut random = Random(3000 + seed);
-            let several = Case::new(without_snapshots(sizes(&mut random)), &mut random);
+            let several = Case::new(without_rollback_states(sizes(&mut random)), &mut random);
             let case = several.part(0..1, 0..several.sizes.batch.tokens as usize);
             for isa in Isa::here() {
                 let all = case.run(isa, 2);
@@ -481,7 +489,7 @@ mod tests {
     fn a_source_that_is_not_a_cell_is_refused_before_anything_is_written() {
         let mut random = Random(4);
         for source in [-1, 6] {
-            let sizes = Problem { batch: Batch { cells: 3, snapshots: 2, ..ONE }, ..NONE };
+            let sizes = Problem { batch: Batch { cells: 3, planes: 2, ..ONE }, ..NONE };
             let case = Case { sources: vec![source], ..Case::new(sizes, &mut random) };
             let (found, is_computed) = case.try_run(Isa::chosen(), 2);
             assert!(!is_computed && found.states == case.states && found.out.iter().all(|one| one.is_nan()));
@@ -503,7 +511,7 @@ mod tests {
             of(Batch { seqs: 0, ..ONE }),
             of(Batch { seqs: 2, cells: 2, ..ONE }),
             of(Batch { first: 1, ..ONE }),
-            of(Batch { snapshots: 0, ..ONE }),
+            of(Batch { planes: 0, ..ONE }),
         ];
         for other in others {
             assert!(!other.is_supported(), "{other:?}");

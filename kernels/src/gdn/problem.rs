@@ -3,7 +3,6 @@
 use std::ffi::c_void;
 
 use super::batch::Batch;
-use crate::simd::MOST_LANES;
 
 /// The recurrence of one layer: for each sequence and head, one token after the other,
 ///
@@ -95,18 +94,6 @@ impl Item {
 }
 
 impl Problem {
-    /// Returns whether the kernel supports these sizes.
-    #[must_use]
-    pub fn is_supported(&self) -> bool {
-        self.heads > 0
-            && self.key_heads > 0
-            && self.heads.is_multiple_of(self.key_heads)
-            && (1..=SIZE_LIMIT).contains(&self.size)
-            && (self.size as usize).is_multiple_of(MOST_LANES)
-            && (self.gate_size == 1 || self.gate_size == self.size)
-            && self.batch.is_supported()
-    }
-
     /// Returns whether the decay is one of each key dimension (Kimi delta attention).
     #[must_use]
     pub fn decays_by_key(&self) -> bool {

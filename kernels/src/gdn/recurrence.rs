@@ -15,14 +15,54 @@
 
 use std::ops::Range;
 
-use super::problem::{Item, Problem};
-use crate::simd::Simd;
+use super::StateOperation;
+use super::batch::Batch;
+use super::moves::{self, Move};
+use super::problem::{Item, Problem, SIZE_LIMIT};
+use crate::share::Share;
+use crate::simd::{MOST_LANES, Simd};
 
 /// Number of rows that are computed at once.
 pub const AT_ONCE: usize = 4;
 
 /// Number of tokens that pass by a block of rows before the next block is read.
 const CHUNK: usize = 16;
+
+impl StateOperation for Problem {
+    fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    fn is_supported(&self) -> bool {
+        self.heads > 0
+            && self.key_heads > 0
+            && self.heads.is_multiple_of(self.key_heads)
+            && (1..=SIZE_LIMIT).contains(&self.size)
+            && (self.size as usize).is_multiple_of(MOST_LANES)
+            && (self.gate_size == 1 || self.gate_size == self.size)
+            && self.batch.is_supported()
+    }
+
+    #[inline(always)]
+    unsafe fn compute_share<S: Simd>(&self, share: Share, moves: &[Move]) {
+        let mut scratch = Scratch::new(self);
+        for item in share.of(self.items()).map(|number| self.item(number)) {
+            // SAFETY: per this function's contract the processor has `S`, the sizes are supported, the pointers are
+            // valid, and each place is a cell. Only this thread uses the item's rows, so threads do not wait for each
+            // other.
+            unsafe {
+                moves::carry_out(moves, self.length(&item), |cell| self.rows(cell, &item));
+                for seq in 0..self.batch.seqs as usize {
+                    if self.decays_by_key() {
+                        advance::<S, true>(self, &item, seq, &mut scratch);
+                    } else {
+                        advance::<S, false>(self, &item, seq, &mut scratch);
+                    }
+                }
+            }
+        }
+    }
+}
 
 /// The inputs and outputs of one token and head.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +175,7 @@ pub unsafe fn advance<S: Simd, const BY_KEY: bool>(
                 unsafe {
                     let rows = problem.rows(problem.batch.cell(seq, 0), &block);
                     take_token::<S, BY_KEY>(rows, &block, problem.size as usize, token);
-                    if let Some(plane) = problem.batch.snapshot(number) {
+                    if let Some(plane) = problem.batch.rollback_plane(number) {
                         let to = problem.rows(problem.batch.cell(seq, plane), &block);
                         to.copy_from_nonoverlapping(rows, problem.length(&block));
                     }

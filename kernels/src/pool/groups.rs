@@ -3,6 +3,8 @@
 //! The caches of the layers of a group are placed alike: a token has the same cell in each of them. Each group has
 //! cells, blocks, a free list and block tables of its own. Contents and requests belong to all groups: the tokens of a
 //! sequence do not depend on the layer.
+//!
+//! The server's pool has one group, [`Group::Full`]: see [`crate::pool::windows`].
 
 use std::ops::{Index, IndexMut};
 

@@ -1,6 +1,6 @@
 //! Counters and gauges of the pool.
 
-/// A snapshot. The layout is `struct espalier_pool_statistics` of the C header.
+/// Their present values. The layout is `struct espalier_pool_statistics` of the C header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Statistics {

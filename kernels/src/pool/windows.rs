@@ -9,6 +9,10 @@
 //! sequence releases while it advances, only those before a boundary at which another prompt is expected to continue
 //! are kept: before a stop (`boundaries.rs`) or the last boundary of the prompt. The others are allocated next, so that
 //! a long prompt does not evict what is used. They can be matched until then.
+//!
+//! **The server does not use windows yet**: it gives these layers a cell for every token, as the others, so its pool
+//! has the group [`Group::Full`] only. Tests are the only callers of [`Pool::slide`]. The parts that the shim lacks are
+//! listed in docs/design/paged-kv.md.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -58,7 +58,7 @@ static void print_gdn(void) {
     problem.size = 16;
     problem.gate_size = problem.heads = problem.key_heads = 1;
     problem.batch.cells = 2;
-    problem.batch.tokens = problem.batch.seqs = problem.batch.moved = problem.batch.snapshots = 1;
+    problem.batch.tokens = problem.batch.seqs = problem.batch.moved = problem.batch.planes = 1;
     printf("gdn.is_supported %d\n", (int) espalier_gdn_is_supported(&problem));
     printf("gdn.computed %d\n", (int) espalier_gdn_compute(&problem, 0, 1));
     printf("gdn.out %.4g %.4g\n", out[0], out[15]);
@@ -88,7 +88,7 @@ static void print_gdn_convolution(void) {
     problem.out = out;
     problem.channels = 16;
     problem.taps = 2;
-    problem.batch.cells = problem.batch.moved = problem.batch.snapshots = 1;
+    problem.batch.cells = problem.batch.moved = problem.batch.planes = 1;
     problem.batch.tokens = problem.batch.seqs = 1;
     printf("gdn_conv.is_supported %d\n", (int) espalier_gdn_convolution_is_supported(&problem));
     printf("gdn_conv.computed %d\n", (int) espalier_gdn_convolution_compute(&problem, 0, 1));

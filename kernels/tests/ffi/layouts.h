@@ -175,7 +175,7 @@ static void print_gdn_layout(void) {
     LAYOUT(gdn_batch, first);
     LAYOUT(gdn_batch, moved);
     LAYOUT(gdn_batch, cells);
-    LAYOUT(gdn_batch, snapshots);
+    LAYOUT(gdn_batch, planes);
     printf("size.gdn %zu\n", sizeof(struct espalier_gdn));
     LAYOUT(gdn, q);
     LAYOUT(gdn, k);

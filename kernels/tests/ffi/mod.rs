@@ -240,7 +240,7 @@ fn numbers_and_layouts_of_gated_delta_nets_agree() {
         ("offset.gdn_batch.first", offset_of!(Batch, first)),
         ("offset.gdn_batch.moved", offset_of!(Batch, moved)),
         ("offset.gdn_batch.cells", offset_of!(Batch, cells)),
-        ("offset.gdn_batch.snapshots", offset_of!(Batch, snapshots)),
+        ("offset.gdn_batch.planes", offset_of!(Batch, planes)),
         ("size.gdn", size_of::<Gdn>()),
         ("offset.gdn.q", offset_of!(Gdn, q)),
         ("offset.gdn.k", offset_of!(Gdn, k)),

@@ -10,13 +10,13 @@ static espalier_gdn_batch batch_of(const ggml_tensor * node) {
 
     espalier_gdn_batch batch = {};
 
-    batch.sources   = (const int32_t *) sources->data;
-    batch.moved     = (uint32_t) sources->ne[0];
-    batch.tokens    = (uint32_t) v->ne[2];
-    batch.seqs      = (uint32_t) v->ne[3];
-    batch.first     = (uint32_t) node->op_params[ESPALIER_PARAM_GDN_FIRST];
-    batch.cells     = (uint32_t) node->op_params[ESPALIER_PARAM_GDN_CELLS];
-    batch.snapshots = (uint32_t) node->op_params[ESPALIER_PARAM_GDN_PLANES];
+    batch.sources = (const int32_t *) sources->data;
+    batch.moved   = (uint32_t) sources->ne[0];
+    batch.tokens  = (uint32_t) v->ne[2];
+    batch.seqs    = (uint32_t) v->ne[3];
+    batch.first   = (uint32_t) node->op_params[ESPALIER_PARAM_GDN_FIRST];
+    batch.cells   = (uint32_t) node->op_params[ESPALIER_PARAM_GDN_CELLS];
+    batch.planes  = (uint32_t) node->op_params[ESPALIER_PARAM_GDN_PLANES];
 
     return batch;
 }

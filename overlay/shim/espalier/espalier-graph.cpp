@@ -100,12 +100,12 @@ static bool may_be_in_place(const espalier_gdn_cells & cells, int64_t size, int6
     problem.gate_size = 1;
     problem.heads     = (uint32_t) n_heads;
     problem.key_heads = 1; // the heads of every model are a multiple of its key heads
-    problem.batch.tokens    = 1;
-    problem.batch.seqs      = (uint32_t) n_seqs;
-    problem.batch.first     = cells.first;
-    problem.batch.moved     = (uint32_t) cells.sources->ne[0];
-    problem.batch.cells     = cells.n_cells;
-    problem.batch.snapshots = cells.n_planes;
+    problem.batch.tokens = 1;
+    problem.batch.seqs   = (uint32_t) n_seqs;
+    problem.batch.first  = cells.first;
+    problem.batch.moved  = (uint32_t) cells.sources->ne[0];
+    problem.batch.cells  = cells.n_cells;
+    problem.batch.planes = cells.n_planes;
 
     return only_cpu && kernel && kernel->is_supported(&problem) && has_plain_states(cells, size * size * n_heads);
 }

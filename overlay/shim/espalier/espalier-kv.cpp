@@ -160,6 +160,13 @@ void espalier_kv::evict_cells(const std::vector<uint32_t> & of) {
     }
 }
 
+espalier_kv::group_blocks espalier_kv::space_for_blocks() {
+    group_blocks space = {};
+    space[group].first_cells = blocks.data();
+    space[group].capacity    = blocks.size();
+    return space;
+}
+
 const std::vector<uint32_t> & espalier_kv::cells_of(size_t n) {
     cells.clear();
     for (size_t i = 0; i < n; i++) {
@@ -179,7 +186,7 @@ bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const
 
     std::vector<uint32_t> fresh(n);
     size_t                n_fresh = 0;
-    if (kv.functions.reserve(kv.pool.get(), seq_ids, pos, n, cells, fresh.data(), &n_fresh) != ESPALIER_POOL_OK) {
+    if (kv.functions.reserve(kv.pool.get(), group, seq_ids, pos, n, cells, fresh.data(), &n_fresh) != ESPALIER_POOL_OK) {
         return false;
     }
     for (size_t i = 0; i < n; i++) {
@@ -216,7 +223,7 @@ void espalier_kv::remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos 
     if (!knows(seq_id)) {
         return;
     }
-    functions.remove(pool.get(), seq_id, p0, p1);
+    functions.remove(pool.get(), group, seq_id, p0, p1);
     auto & sequence = sequences[seq_id];
     sequence.n_settled = std::min(sequence.n_settled, (size_t) std::max(p0, 0));
     sequence.blocks.remove(p0, p1);
@@ -233,7 +240,7 @@ void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq
     if (!kv.knows(seq_id_src) || !kv.knows(seq_id_dst)) {
         return;
     }
-    if (kv.functions.share(kv.pool.get(), seq_id_src, seq_id_dst, p0, p1) != ESPALIER_POOL_OK) {
+    if (kv.functions.share(kv.pool.get(), group, seq_id_src, seq_id_dst, p0, p1) != ESPALIER_POOL_OK) {
         // The memory refuses to overwrite cells that are in use, so this costs requests, never answers.
         LOG_ERR("espalier: sequence %d has cells of sequence %d, whose blocks it could not share\n", seq_id_dst, seq_id_src);
     }
@@ -306,12 +313,12 @@ bool espalier_kv::match_prefix(llama_seq_id seq_id, size_t n_tokens, llama_pos l
     if (!sequence.begun) {
         return true; // nothing was offered
     }
-    size_t   n_blocks = 0;
+    auto     matched  = space_for_blocks();
     uint32_t snapshot = 0;
-    if (functions.match_prefix(pool.get(), seq_id, n_tokens, blocks.data(), blocks.size(), &n_blocks, &snapshot) == ESPALIER_POOL_INVALID) {
+    if (functions.match_prefix(pool.get(), seq_id, n_tokens, matched.data(), &snapshot) == ESPALIER_POOL_INVALID) {
         return false;
     }
-    const size_t n_matched = add_cells(seq_id, cells_of(n_blocks));
+    const size_t n_matched = add_cells(seq_id, cells_of(matched[group].count));
     sequence.n_settled = n_matched;
     if (snapshot != 0 && !restore(seq_id, snapshot, last)) {
         return false;
@@ -361,9 +368,9 @@ void espalier_kv::cache_blocks(llama_seq_id seq_id, const espalier_kv_text & tex
     if (n_whole <= sequence.n_settled) {
         return;
     }
-    size_t n_cached = 0;
-    functions.cache_blocks(pool.get(), seq_id, text.tokens, n_whole, blocks.data(), blocks.size(), &n_cached);
-    cache_cells(cells_of(n_cached));
+    auto cached = space_for_blocks();
+    functions.cache_blocks(pool.get(), seq_id, text.tokens, n_whole, cached.data());
+    cache_cells(cells_of(cached[group].count));
     keep_rows(seq_id, sequence.n_settled, n_whole);
     sequence.n_settled = n_whole;
     if (takes_snapshots() && n_whole == text.n_tokens) {
@@ -415,14 +422,14 @@ void espalier_kv::end(llama_seq_id seq_id) {
 
 void espalier_kv::distrust(llama_seq_id seq_id) {
     std::vector<uint32_t> removed(snapshots.count() + 1);
-    size_t n_blocks  = 0;
+    auto   uncached  = space_for_blocks();
     size_t n_removed = 0;
     sequences[seq_id].begun = false;
-    if (functions.distrust(pool.get(), seq_id, blocks.data(), blocks.size(), &n_blocks, removed.data(), removed.size(), &n_removed) != ESPALIER_POOL_OK) {
+    if (functions.distrust(pool.get(), seq_id, uncached.data(), removed.data(), removed.size(), &n_removed) != ESPALIER_POOL_OK) {
         return; // it had no request, so it has cached nothing
     }
-    evict_cells(cells_of(n_blocks));
-    std::for_each(blocks.begin(), blocks.begin() + n_blocks, [&](uint32_t first_cell) { rows.drop(first_cell / block_size); });
+    evict_cells(cells_of(uncached[group].count));
+    std::for_each(blocks.begin(), blocks.begin() + uncached[group].count, [&](uint32_t first_cell) { rows.drop(first_cell / block_size); });
     std::for_each(removed.begin(), removed.begin() + n_removed, [&](uint32_t id) { snapshots.drop(id); });
 }
 

@@ -29,6 +29,7 @@
 
 #include "llama.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -55,7 +56,7 @@ struct espalier_kv_text {
 
 struct espalier_kv_options {
     uint32_t        n_seq;          // number of sequences; their ids are 0 .. n_seq - 1
-    uint64_t        snapshot_bytes; // for snapshots of states at most; 0: none are taken
+    uint64_t        snapshot_bytes; // maximum memory of snapshots; 0: none are taken
     bool            has_media;      // prompts can have images and audio
     espalier_drafts drafts;
 };
@@ -218,6 +219,16 @@ private:
     bool knows(llama_seq_id seq_id) const { return seq_id >= 0 && (size_t) seq_id < sequences.size(); }
 
     void remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos p1);
+
+    // The layers of all memories are in this group. The pool has another one for layers with a sliding window, which
+    // nothing uses here: unsupported_reason() refuses a memory with such a part.
+    static const uint32_t group = ESPALIER_POOL_GROUP_FULL;
+
+    // Space for the blocks of each group of the pool.
+    using group_blocks = std::array<espalier_pool_blocks, 2>;
+
+    // `blocks`, as space for the blocks of `group`.
+    group_blocks space_for_blocks();
 
     // The cells of the first n blocks in `blocks`.
     const std::vector<uint32_t> & cells_of(size_t n);

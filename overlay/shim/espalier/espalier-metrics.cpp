@@ -156,23 +156,23 @@ std::string espalier_metrics::pool_to_metrics() const {
 std::string espalier_metrics::snapshots_to_metrics(const struct espalier_pool_statistics & now) const {
     const struct { const char * name; const char * type; const char * help; std::string value; } metrics[] = {
         { "kv_snapshots_held", "gauge",
-          "Snapshots of states that exist", std::to_string(now.snapshots) },
+          "Snapshots of recurrent states that exist", std::to_string(now.snapshots) },
         { "kv_snapshot_bytes", "gauge",
-          "Memory of all snapshots of states", std::to_string(now.snapshot_bytes) },
+          "Memory of all snapshots of recurrent states", std::to_string(now.snapshot_bytes) },
         { "kv_snapshot_budget_bytes", "gauge",
-          "Largest memory of all snapshots of states (--kv-snapshots)", std::to_string(snapshot_budget) },
+          "Maximum memory of all snapshots of recurrent states (--kv-snapshots)", std::to_string(snapshot_budget) },
         { "kv_snapshot_hits_total", "counter",
-          "Snapshots of states that were restored for a prompt", std::to_string(now.snapshot_hits) },
+          "Snapshots of recurrent states that were restored for a prompt", std::to_string(now.snapshot_hits) },
         { "kv_snapshot_evictions_total", "counter",
-          "Snapshots of states that were removed for another one", std::to_string(now.evicted_snapshots) },
+          "Snapshots of recurrent states that were removed for another one, or because their blocks were evicted", std::to_string(now.evicted_snapshots) },
         { "kv_snapshot_refusals_total", "counter",
-          "Snapshots of states that were not taken because the budget is too small or all others were in use", std::to_string(now.refused_snapshots) },
+          "Snapshots of recurrent states that were not taken, because the budget is too small or no other one may be evicted", std::to_string(now.refused_snapshots) },
         { "kv_snapshot_restore_failures_total", "counter",
-          "Snapshots of states that could not be restored; the prompt was computed", std::to_string(snapshots->restore_failures) },
+          "Snapshots of recurrent states that could not be restored; the prompt was computed", std::to_string(snapshots->restore_failures) },
         { "kv_snapshot_save_failures_total", "counter",
-          "Snapshots of states that could not be saved, for example because memory could not be allocated", std::to_string(snapshots->save_failures) },
+          "Snapshots of recurrent states that could not be saved, for example because memory could not be allocated", std::to_string(snapshots->save_failures) },
         { "kv_snapshot_seconds_total", "counter",
-          "Time spent saving and restoring states", seconds((double) snapshots->microseconds) },
+          "Time spent saving and restoring recurrent states", seconds((double) snapshots->microseconds) },
     };
     std::string text;
     for (const auto & metric : metrics) {
@@ -180,7 +180,7 @@ std::string espalier_metrics::snapshots_to_metrics(const struct espalier_pool_st
         text += head(name, metric.type, metric.help) + name + " " + metric.value + "\n";
     }
     const std::string name = "llamacpp:kv_snapshots_total";
-    text += head(name, "counter", "Snapshots of states that were taken, by reason");
+    text += head(name, "counter", "Snapshots of recurrent states that were taken, by reason");
     for (size_t i = 0; i < snapshots->taken.size(); i++) {
         text += name + "{reason=\"" + espalier_snapshot_counts::reasons[i] + "\"} " + std::to_string(snapshots->taken[i]) + "\n";
     }

@@ -194,13 +194,13 @@ private:
 
     // The state in which the scheduler last considered the waiting requests. While it is unchanged, they need not be
     // considered again.
-    struct snapshot {
+    struct scheduler_state {
         uint64_t n_changes = 0;
         std::vector<std::array<int, 4>> slots;
 
-        bool operator==(const snapshot & other) const { return n_changes == other.n_changes && slots == other.slots; }
+        bool operator==(const scheduler_state & other) const { return n_changes == other.n_changes && slots == other.slots; }
     };
-    snapshot considered;
+    scheduler_state considered;
 
     // For --max-queued: the ids of the requests that were considered and not admitted, because no slot or not enough
     // blocks were free.
@@ -236,7 +236,7 @@ private:
     static int count_drafts(const server_slot & slot);
     template <typename server_t> static void schedule(server_t & server);
     template <typename server_t> static void choose_batch_key(server_t & server);
-    template <typename server_t> static snapshot look(server_t & server);
+    template <typename server_t> static scheduler_state look(server_t & server);
 
     template <typename server_t> static void carry_out(server_t & server, const scheduler_input & input, const espalier_schedule_step & step);
     template <typename server_t> static void admit(server_t & server, server_slot & slot, size_t n_tokens);

@@ -147,13 +147,13 @@ void espalier_server::report_snapshots(const server_t & server, uint64_t bytes_o
     const espalier_kv & kv = *server.espalier.kv;
     const auto mib = [](uint64_t bytes) { return bytes / (1024.0 * 1024.0); };
     if (kv.takes_snapshots()) {
-        SRV_INF("--kv-snapshots: prompts share blocks where one of %d snapshots of the model's state is, %.2f MiB each, %.2f MiB in all\n",
+        SRV_INF("--kv-snapshots: prefix caching with up to %d snapshots of the recurrent state, %.2f MiB each, %.2f MiB in all\n",
                 (int) (kv.bytes_for_snapshots() / bytes_of_one), mib(bytes_of_one), mib(kv.bytes_for_snapshots()));
     } else if (kv.has_state()) {
-        SRV_WRN("--kv-paged: prompts share no blocks: the model has a state for each sequence, and there is no memory for a snapshot of it (%.2f MiB, see --kv-snapshots)\n",
+        SRV_WRN("--kv-snapshots: prefix caching is off: a snapshot of the recurrent state takes %.2f MiB, and the memory for snapshots is smaller\n",
                 mib(bytes_of_one));
     } else if (server.params_base.kv_snapshots >= 0) {
-        SRV_INF("%s", "--kv-snapshots has no effect: the model has no state for each sequence\n");
+        SRV_INF("%s", "--kv-snapshots has no effect: the model has no recurrent state\n");
     }
 }
 

@@ -148,7 +148,7 @@ void espalier_server::schedule(server_t & server) {
     std::vector<uint32_t> why;
     while (true) {
         const scheduler_input input    = make_scheduler_input(server);
-        const snapshot        now      = look(server);
+        const scheduler_state now      = look(server);
         const bool            consider = !(now == paged.considered);
         espalier_schedule_step step = {};
         if (!paged.kv->schedule(input.requests, input.retained, consider, why, step)) {
@@ -240,8 +240,8 @@ void espalier_server::prepare_requests(server_t & server) {
 // The state on which scheduling depends: the change counter of the pool, and the state of the slots, which the pool
 // does not have.
 template <typename server_t>
-espalier_server::snapshot espalier_server::look(server_t & server) {
-    snapshot now;
+espalier_server::scheduler_state espalier_server::look(server_t & server) {
+    scheduler_state now;
     now.n_changes = server.espalier.kv->n_changes();
     for (const server_slot & slot : server.slots) {
         now.slots.push_back({ slot.task ? slot.task->id : -1, slot.state, slot.paged.now.is_admitted, slot.paged.retained != nullptr });

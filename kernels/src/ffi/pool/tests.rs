@@ -15,11 +15,21 @@ fn pool() -> *mut SharedPool {
     unsafe { espalier_pool_new(&options) }
 }
 
+/// The group of all layers, since these pools have no windows.
+const FULL: u32 = Group::Full as u32;
+
 fn reserve(pool: *mut SharedPool, position: i32) -> (i32, u32) {
     let (mut cell, mut fresh, mut count) = (77, 0, 0);
     // SAFETY: the pool is live, and each pointer has space for one value.
-    let status = unsafe { espalier_pool_reserve(pool, &0, &position, 1, &mut cell, &mut fresh, &mut count) };
+    let status =
+        unsafe { espalier_pool_reserve(pool, FULL, &0, &position, 1, &mut cell, &mut fresh, &mut count) };
     (status, cell)
+}
+
+/// Space for blocks in both groups, the second of which gets none.
+fn space_in(cells: &mut [u32]) -> [PoolBlocks; 2] {
+    let none = PoolBlocks { first_cells: std::ptr::null_mut(), capacity: 0, count: 77 };
+    [PoolBlocks { first_cells: cells.as_mut_ptr(), capacity: cells.len(), count: 77 }, none]
 }
 
 fn request_of(tokens: &[i32]) -> PoolRequest {
@@ -55,7 +65,7 @@ fn a_pool_that_failed_inside_refuses_everything_until_it_is_cleared() {
     unsafe {
         assert_eq!(espalier_pool_statistics(pool, &mut statistics), 3);
         assert_eq!(statistics.block_count, 77);
-        assert_eq!(espalier_pool_remove(pool, 0, 0, -1), 3);
+        assert_eq!(espalier_pool_remove(pool, FULL, 0, 0, -1), 3);
         assert_eq!(espalier_pool_next_event(pool, &mut event), 0);
 
         espalier_pool_clear(pool);
@@ -74,13 +84,13 @@ const TOKENS: [i32; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
 /// Begins a request of sequence 0, and computes and caches it.
 fn compute(pool: *mut SharedPool) {
-    let (mut blocks, mut count) = ([77; 2], 0);
+    let mut cells = [77; 2];
+    let mut blocks = space_in(&mut cells);
     // SAFETY: the pool is live; every buffer is as large as its length says.
     unsafe {
         assert_eq!(espalier_pool_begin(pool, 0, &request_of(&TOKENS)), 0);
         (0..9).for_each(|position| assert_eq!(reserve(pool, position).0, 0));
-        let to = blocks.as_mut_ptr();
-        assert_eq!(espalier_pool_cache_blocks(pool, 0, TOKENS.as_ptr(), 9, to, 2, &mut count), 0);
+        assert_eq!(espalier_pool_cache_blocks(pool, 0, TOKENS.as_ptr(), 9, blocks.as_mut_ptr()), 0);
     }
 }
 
@@ -119,7 +129,8 @@ fn no_snapshot_is_left_after_a_failure() {
         ..PoolOptions::default()
     };
     let mut statistics = Statistics::default();
-    let (mut block, mut count, mut matched) = (77, 0, 77);
+    let (mut cells, mut matched) = ([77], 77);
+    let mut blocks = space_in(&mut cells);
     // SAFETY: the options are valid, and the pool is live until it is freed, at the end; every buffer is as large as
     // its length says.
     unsafe {
@@ -128,8 +139,8 @@ fn no_snapshot_is_left_after_a_failure() {
         let first = begin_snapshot(pool, 4);
         assert_eq!(espalier_pool_snapshot_end(pool, first, 1), 0);
         assert_eq!(espalier_pool_begin(pool, 1, &request_of(&TOKENS)), 0);
-        let status = espalier_pool_match_prefix(pool, 1, 9, &mut block, 1, &mut count, &mut matched);
-        assert_eq!((status, count, matched), (0, 1, first));
+        let status = espalier_pool_match_prefix(pool, 1, 9, blocks.as_mut_ptr(), &mut matched);
+        assert_eq!((status, blocks[0].count, matched), (0, 1, first));
         let second = begin_snapshot(pool, 8);
         fail_inside(pool);
         assert_eq!(espalier_pool_snapshot_end(pool, second, 1), 3);
@@ -152,14 +163,14 @@ fn results_are_truncated_to_the_capacity_and_counted_in_full() {
     let pool = pool();
     let tokens = [1, 2, 3, 4, 5, 6, 7, 8];
     let request = request_of(&tokens);
-    let (mut blocks, mut count) = ([77, 77], 0);
+    let mut cells = [77, 77];
+    let mut blocks = space_in(&mut cells[..1]);
     // SAFETY: the pool is live until it is freed, at the end; every buffer is as large as its length says.
     unsafe {
         assert_eq!(espalier_pool_begin(pool, 0, &request), 0);
         (0..8).for_each(|position| assert_eq!(reserve(pool, position).0, 0));
-        let status =
-            espalier_pool_cache_blocks(pool, 0, tokens.as_ptr(), 8, blocks.as_mut_ptr(), 1, &mut count);
-        assert_eq!((status, count, blocks), (0, 2, [0, 77]));
+        let status = espalier_pool_cache_blocks(pool, 0, tokens.as_ptr(), 8, blocks.as_mut_ptr());
+        assert_eq!((status, blocks.map(|one| one.count), cells), (0, [2, 0], [0, 77]));
         let missing = PoolRequest { salt_length: 1, ..request };
         assert_eq!(espalier_pool_begin(pool, 1, &missing), 3);
         espalier_pool_free(pool);
@@ -188,10 +199,10 @@ fn use_for_a_while(shared: &SharedPool, sequence: i32) {
         // SAFETY: the pool is live, and each buffer has space for 32 values.
         unsafe {
             let (from, at) = (sequences.as_ptr(), positions.as_ptr());
-            let status =
-                espalier_pool_reserve(pool, from, at, 32, cells.as_mut_ptr(), fresh.as_mut_ptr(), &mut count);
+            let (to, fresh) = (cells.as_mut_ptr(), fresh.as_mut_ptr());
+            let status = espalier_pool_reserve(pool, FULL, from, at, 32, to, fresh, &mut count);
             assert_eq!((status, count), (0, 8));
-            assert_eq!(espalier_pool_remove(pool, sequence, 0, -1), 0);
+            assert_eq!(espalier_pool_remove(pool, FULL, sequence, 0, -1), 0);
         }
     }
 }
@@ -214,9 +225,9 @@ fn the_count_of_blocks_need_not_be_initialised() {
         }
         let first = blocks.as_mut_ptr().cast::<PoolBlocks>();
         assert_eq!(espalier_pool_begin(pool, 0, &request), 0);
-        assert_eq!(espalier_pool_match_prefix_groups(pool, 0, 5, first, &mut snapshot), 0);
+        assert_eq!(espalier_pool_match_prefix(pool, 0, 5, first, &mut snapshot), 0);
         assert_eq!(((*first).count, (*first.add(1)).count, snapshot), (0, 0, 0));
-        assert_eq!(espalier_pool_match_prefix_groups(pool, 0, 5, std::ptr::null_mut(), &mut snapshot), 3);
+        assert_eq!(espalier_pool_match_prefix(pool, 0, 5, std::ptr::null_mut(), &mut snapshot), 3);
         espalier_pool_free(pool);
     }
     assert_eq!(cells, [77; 8]);

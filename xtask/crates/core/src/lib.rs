@@ -11,7 +11,6 @@ pub mod context;
 pub mod day;
 pub mod error;
 pub mod http;
-pub mod nearest;
 pub mod next_command;
 pub mod plan;
 pub mod random;

@@ -17,5 +17,4 @@ pub mod reference;
 pub mod region;
 pub mod snippet;
 pub mod toolchains;
-pub mod variables;
 pub mod words;

@@ -3,8 +3,8 @@
 
 use espalier_core::context::Outcome;
 use espalier_core::error::{Error, Result};
-use espalier_core::nearest::meant;
 use espalier_core::ui;
+use espalier_names::nearest::meant;
 use serde_json::json;
 
 use super::Options;

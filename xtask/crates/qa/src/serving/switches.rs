@@ -1,6 +1,7 @@
-//! Environment variables that enable and disable our features.
+//! Environment variables that enable and disable our features, and those of our options.
 
 use espalier_core::sys::machine::process::Run;
+use espalier_names::variables::{KNOWN, Reader, Variable};
 
 /// Names of the features to enable.
 pub const ENABLE: &str = "ESPALIER_ENABLE";
@@ -20,9 +21,6 @@ pub const ATTENTION: &str = "attention";
 /// Enables a server's paged KV cache, as `--kv-paged` does.
 pub const PAGED: &str = "LLAMA_ARG_KV_PAGED";
 
-/// Former name of the variable of `--kv-paged`.
-pub const PAGED_BEFORE: &str = "LLAMA_KV_PAGED";
-
 /// Number of layers at each end of a model whose V stays at q8_0 in a cache of our types.
 pub const EDGE_LAYERS: &str = "ESPALIER_KV_EDGE_LAYERS";
 
@@ -32,13 +30,40 @@ pub const RECENT: &str = "ESPALIER_KV_RECENT";
 /// Attention sinks: number of first tokens of a sequence that are read in f16.
 pub const SINKS: &str = "ESPALIER_KV_SINKS";
 
-/// Removes the user's own switches, which would turn one side of a comparison into the other.
+/// Removes the user's own switches and options, which would turn one side of a comparison into the other. A comparison
+/// sets its own ones afterwards.
 pub fn without_features(run: Run) -> Run {
-    [ENABLE, DISABLE, PAGED, PAGED_BEFORE, EDGE_LAYERS, RECENT, SINKS].into_iter().fold(run, Run::without_env)
+    selecting().fold(run, Run::without_env)
+}
+
+/// Returns every variable that selects a feature, or sets an option that upstream does not have. `ESPALIER_ISA` is not
+/// one of them: a user sets it for all servers under test.
+fn selecting() -> impl Iterator<Item = &'static str> {
+    let is_of_user = |known: &&Variable| {
+        matches!(known.reader, Reader::Server | Reader::ServerOption | Reader::FormerOption)
+    };
+    KNOWN.iter().filter(is_of_user).map(|known| known.name)
 }
 
 /// As [`without_features`], with this feature enabled, if any.
 pub fn with_feature(run: Run, feature: Option<&str>) -> Run {
     let run = without_features(run);
     feature.into_iter().fold(run, |run, feature| run.env(ENABLE, feature))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_under_test_gets_no_option_of_the_user() {
+        let removed: Vec<&str> = selecting().collect();
+        for name in [ENABLE, DISABLE, PAGED, EDGE_LAYERS, RECENT, SINKS] {
+            assert!(removed.contains(&name), "{name}");
+        }
+        for known in KNOWN.iter().filter(|known| known.option().is_some()) {
+            assert!(removed.contains(&known.name), "{}", known.name);
+        }
+        assert!(!removed.contains(&"ESPALIER_ISA"));
+    }
 }

@@ -17,6 +17,7 @@ const CARGO: Paths = &["Cargo.toml", "Cargo.lock", ".cargo"];
 /// The crates of the program that builds and ships.
 const BASE: Paths = &[
     "series",
+    "kernels/names",
     "xtask/src",
     "xtask/Cargo.toml",
     "xtask/crates/core",
@@ -81,21 +82,30 @@ const fn part(name: &'static str, package: &'static str, reads: &'static [Paths]
 }
 
 /// All tests. End-to-end tests that read files of the repository besides the tool's sources are in [`REPOSITORY`].
-pub const PARTS: [Part; 9] = [
+pub const PARTS: [Part; 10] = [
     part("unit-kernels", "espalier-kernels", &[CARGO, &["kernels", "docs/design/kv-parity.md"]]),
     part("unit-health", "espalier-health", &[CARGO, &["health"]]),
     part("unit-modelgen", "espalier-modelgen", &[CARGO, &["xtask/crates/modelgen"]]),
     part("unit-series", "espalier-series", &[CARGO, &["series"]]),
-    // One of its tests looks for the variables that all sources read.
-    part("unit-core", "espalier-core", &[CARGO, ALL_CRATES, &["overlay", ".gitattributes"]]),
+    // Two of its tests look for the variables that all sources read, and for the options that patches add.
+    part("unit-names", "espalier-names", &[CARGO, ALL_CRATES, &["overlay", "patches"]]),
+    part(
+        "unit-core",
+        "espalier-core",
+        &[CARGO, &["series", "kernels/names", "xtask/crates/core", "pins.toml", ".gitattributes"]],
+    ),
     part(
         "unit-patches",
         "espalier-patches",
-        &[CARGO, &["series", "xtask/crates/core", "xtask/crates/patches"]],
+        &[CARGO, &["series", "kernels/names", "xtask/crates/core", "xtask/crates/patches"]],
     ),
     part("unit-dist", "espalier-dist", &[CARGO, INCLUDED, BASE, &["ci"]]),
     part("unit-xtask", "xtask", &[CARGO, BASE]),
-    part("unit-qa", "espalier-qa", &[CARGO, INCLUDED, RECORDS, &["xtask", "series", "pins.toml", "ci"]]),
+    part(
+        "unit-qa",
+        "espalier-qa",
+        &[CARGO, INCLUDED, RECORDS, &["xtask", "series", "kernels/names", "pins.toml", "ci"]],
+    ),
 ];
 
 /// Those of the tool's tests that read the repository; any changed file may be an input of one of them.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use clap::Parser;
-use espalier_core::config::variables;
+use espalier_names::variables::{Reader, read_by};
 use espalier_qa::cli::All;
 use xtask::cli::Cli;
 use xtask::cmd::workflows::rules as workflow_rules;
@@ -70,8 +70,7 @@ fn the_campaigns_set_variables_that_tests_read() {
     let set: Vec<&str> = keys.filter(|key| key.starts_with("ESPALIER_")).collect();
     assert_eq!(set.len(), 10, "{set:?}");
     for name in set {
-        let known = variables::KNOWN.iter().find(|(known, _)| *known == name);
-        assert!(known.is_some_and(|(_, purpose)| purpose.starts_with("tests: ")), "{name}");
+        assert!(read_by(Reader::Tests).any(|known| known.name == name), "{name}");
     }
 }
 

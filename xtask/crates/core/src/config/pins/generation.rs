@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use espalier_names::nearest::meant;
 use toml::Spanned;
 
 use super::read::{RawPin, RawVariant, Reader};
 use super::{Pin, Pins, Variant};
 use crate::config::name::Name;
 use crate::error::{Error, Result};
-use crate::nearest::meant;
 
 /// A variant on a generation.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@ use espalier_core::error::Result;
 use espalier_core::http::Request;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::net::server::Server;
+use espalier_names::variables::{Reader, Variable, read_by};
 use serde_json::{Value, json};
 
 use super::asking::{ask, plain, with};
@@ -60,19 +61,17 @@ pub fn variables_of_options(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The options whose variables had another name before: `LLAMA_` in place of `LLAMA_ARG_`.
-const RENAMED: [&str; 4] = ["--kv-paged", "--prefill-budget", "--max-queued", "--allow-priority"];
-
-fn old_name(option: &str) -> String {
-    variable_name(option).replace("LLAMA_ARG_", "LLAMA_")
+/// Returns the earlier names of variables: they begin with `LLAMA_` in place of `LLAMA_ARG_`.
+fn earlier() -> impl Iterator<Item = &'static str> {
+    read_by(Reader::FormerOption).map(|known| known.name)
 }
 
 /// An earlier name has the effect of the present one, in the environment and as a key of a preset or of `config.ini`.
 pub fn earlier_names(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    for option in RENAMED {
+    for old in earlier() {
         // The option itself refuses the value, so it was passed on.
-        let (old, new) = (old_name(option), variable_name(option));
-        let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&old, "banana")]);
+        let new = old.replace("LLAMA_", "LLAMA_ARG_");
+        let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(old, "banana")]);
         fixture.must(started.is_err(), || format!("{old}=banana: the server starts"));
         drop(started);
         let said = fixture.said()?;
@@ -86,17 +85,15 @@ pub fn earlier_names(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 
 /// The earlier names with values that each option takes, as lines of an INI file.
 fn lines_of_earlier_names() -> String {
-    let line = |option: &str| {
-        format!("{} = {}\n", old_name(option), if option == "--max-queued" { "7" } else { "1" })
-    };
-    RENAMED.iter().map(|option| line(option)).collect()
+    let value = |old: &str| if old == "LLAMA_MAX_QUEUED" { "7" } else { "1" };
+    earlier().map(|old| format!("{old} = {}\n", value(old))).collect()
 }
 
 /// Checks that the log warns once of each earlier name.
 fn must_have_warned(fixture: &mut PromiseFixture<'_>, what: &str) -> Result<()> {
     let said = fixture.said()?;
-    for option in RENAMED {
-        let warning = format!("{} is deprecated", old_name(option));
+    for old in earlier() {
+        let warning = format!("{old} is deprecated");
         fixture.must(said.contains(&warning), || format!("{what}: the log does not say \"{warning}\""));
     }
     Ok(())
@@ -164,37 +161,38 @@ pub fn misspelt_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 /// A value that cannot be parsed ends the start with an error that names the variable, the value and the expected
 /// values.
 pub fn values_of_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    let is_flag = |option: &str| ["--allow-priority", "--kv-paged"].contains(&option);
-    let mut cases = Vec::new();
-    for option in OPTIONS {
-        match option {
-            "--kv-quality" => cases.push((option, "banana", "safe, balanced or small")),
-            "--kv-snapshots" => cases.push((option, "12abc", "a size in MiB")),
-            _ if is_flag(option) => cases.push((option, "banana", "expected one of on")),
-            _ => {
-                cases.push((option, "abc", "expected an integer"));
-                cases.push((option, "12abc", "expected an integer"));
-            }
-        }
-    }
-    for (option, value, expected) in cases {
-        let name = variable_name(option);
-        let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)]);
+    let cases = options().flat_map(|variable| {
+        let refused = refused_values(variable.name).iter().copied();
+        refused.map(move |(value, expected)| (variable.name, value, expected))
+    });
+    for (name, value, expected) in cases {
+        let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(name, value)]);
         fixture.must(started.is_err(), || format!("{name}={value}: the server starts"));
         drop(started);
         let said = fixture.said()?;
-        let names_value = option == "--kv-quality" || said.contains(&format!("\"{value}\""));
-        fixture.must(said.contains(&name) && names_value && said.contains(expected), || {
+        let names_value = name == "LLAMA_ARG_KV_QUALITY" || said.contains(&format!("\"{value}\""));
+        fixture.must(said.contains(name) && names_value && said.contains(expected), || {
             format!("{name}={value}: it says {}", said.lines().last().unwrap_or_default())
         });
     }
-    for (option, value) in [("--kv-paged", "off"), ("--kv-paged", ""), ("--max-queued", "0")] {
-        let name = variable_name(option);
-        let server = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(&name, value)])?;
+    for (name, value) in
+        [("LLAMA_ARG_KV_PAGED", "off"), ("LLAMA_ARG_KV_PAGED", ""), ("LLAMA_ARG_MAX_QUEUED", "0")]
+    {
+        let server = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(name, value)])?;
         let paged = props(&server)?.get("kv_pool").is_some();
         fixture.must(!paged, || format!("{name}={value}: the cache is paged"));
     }
     Ok(())
+}
+
+/// Returns values that the option of a variable refuses, and what the error has to contain.
+fn refused_values(variable: &str) -> &'static [(&'static str, &'static str)] {
+    match variable {
+        "LLAMA_ARG_ALLOW_PRIORITY" | "LLAMA_ARG_KV_PAGED" => &[("banana", "expected one of on")],
+        "LLAMA_ARG_KV_QUALITY" => &[("banana", "safe, balanced or small")],
+        "LLAMA_ARG_KV_SNAPSHOTS" => &[("12abc", "a size in MiB")],
+        _ => &[("abc", "expected an integer"), ("12abc", "expected an integer")],
+    }
 }
 
 /// A switch has the value that `config.ini` sets, not only its presence.
@@ -211,34 +209,22 @@ pub fn switches_in_config(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The options of the server that upstream does not have.
-const OPTIONS: [&str; 10] = [
-    "--allow-priority",
-    "--kv-edge-layers",
-    "--kv-paged",
-    "--kv-quality",
-    "--kv-recent",
-    "--kv-sinks",
-    "--kv-snapshots",
-    "--max-queued",
-    "--prefill-budget",
-    "--shutdown-timeout",
-];
+/// Returns the variables of the options that upstream does not have.
+fn options() -> impl Iterator<Item = &'static Variable> {
+    read_by(Reader::ServerOption)
+}
 
 /// `--help` names `LLAMA_ARG_<FLAG>` for each of the options.
 pub fn variables_in_help(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let help = fixture.help()?;
-    for option in OPTIONS {
-        let (documented, expected) = (variable_of(&help, option), variable_name(option));
-        fixture.must(documented == Some(&expected), || {
+    for variable in options() {
+        let option = variable.option().unwrap_or_default();
+        let (documented, expected) = (variable_of(&help, &option), variable.name);
+        fixture.must(documented == Some(expected), || {
             format!("`--help` documents {documented:?} for {option}, instead of {expected}")
         });
     }
     Ok(())
-}
-
-fn variable_name(option: &str) -> String {
-    format!("LLAMA_ARG_{}", option.trim_start_matches('-').replace('-', "_").to_uppercase())
 }
 
 /// Returns the environment variable that `--help` documents for an option. An entry begins with a dash at the start of
@@ -312,8 +298,7 @@ mod tests {
         let found =
             ["--first", "--second", "--third", "--fourth", "--fifth"].map(|option| variable_of(help, option));
         assert_eq!(found, [Some("FIRST"), Some("SECOND"), None, Some("FOURTH"), None]);
-        assert_eq!(variable_name("--kv-paged"), "LLAMA_ARG_KV_PAGED");
-        assert_eq!(old_name("--kv-paged"), "LLAMA_KV_PAGED");
-        assert_eq!(lines_of_earlier_names().lines().count(), RENAMED.len());
+        assert_eq!(earlier().count(), 4);
+        assert!(lines_of_earlier_names().contains("LLAMA_KV_PAGED = 1\n"), "{}", lines_of_earlier_names());
     }
 }

@@ -126,7 +126,7 @@ pub fn whole_or_nothing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         held_and_found(fixture, &mut reference, &server, what, &request, found)?;
     }
     let said = fixture.said()?;
-    for words in ["prompts share blocks where one of", "context checkpoints disabled"] {
+    for words in ["prefix caching with up to", "context checkpoints disabled"] {
         fixture.must(said.contains(words), || format!("the server did not report `{words}`"));
     }
     Ok(())

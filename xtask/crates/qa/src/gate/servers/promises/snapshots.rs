@@ -268,7 +268,7 @@ fn hold(
 /// Without memory for a snapshot, nothing is shared, and the log says so. A model without a state needs none.
 pub fn none_says_so(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for (model, found, words) in [
-        (Model::Recurrent, 0, "prompts share no blocks"),
+        (Model::Recurrent, 0, "prefix caching is off"),
         (Model::Random, PROMPT - 1, "--kv-snapshots has no effect"),
     ] {
         let arguments = ["-np", "1", "-c", "4096", "--kv-paged", "--kv-snapshots", "0", "-lv", "4"];
