@@ -29,6 +29,7 @@ use super::requests::Request;
 use super::sequences::BlockTable;
 use super::snapshots::{SnapshotId, Snapshots};
 use super::statistics::Statistics;
+use crate::scheduler::RequestSize;
 
 pub use super::options::PoolOptions;
 
@@ -239,8 +240,8 @@ impl Pool {
         self.blocks.reset();
     }
 
-    /// Starts a request: the sequence, which must hold nothing, begins to compute this prompt. An earlier request of
-    /// the sequence ends.
+    /// Starts a request: the sequence, which must hold nothing, begins to compute this prompt, and one token after it.
+    /// An earlier request of the sequence ends.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one that holds something, or extras that overlap
     /// or are not sorted.
@@ -256,14 +257,29 @@ impl Pool {
     /// the rest. No cached blocks are matched; other requests can match the blocks that it computes from there on. An
     /// earlier request of the sequence ends.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, with the window before the next
-    /// token, or extras that overlap or are not sorted.
+    /// [`Refusal::Invalid`]: as for [`Pool::begin_of_size`].
     pub fn resume(
         &mut self,
         sequence: i32,
         held: usize,
         prompt: &[i32],
         keys: RequestKeys,
+    ) -> Result<(), Refusal> {
+        let size = RequestSize { end: prompt.len() as u64 + 1, further_choices: 0 };
+        self.begin_of_size(sequence, held, prompt, keys, size)
+    }
+
+    /// The same for a request of this size. If it would not fit into the pool with closed blocks, it gets full ones.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, with the window before the next
+    /// token, or extras that overlap or are not sorted.
+    pub fn begin_of_size(
+        &mut self,
+        sequence: i32,
+        held: usize,
+        prompt: &[i32],
+        keys: RequestKeys,
+        size: RequestSize,
     ) -> Result<(), Refusal> {
         let sequence = self.sequence(sequence)?;
         let blocks = self.layouts[sequence.0 as usize].needed_blocks(held as u64);
@@ -273,7 +289,7 @@ impl Pool {
             return Err(Refusal::Invalid);
         }
         self.end_request(sequence);
-        let layout = self.layout_for(sequence, held as u64, &keys);
+        let layout = self.layout_for(sequence, held as u64, &keys, size);
         self.layouts[sequence.0 as usize] = layout.clone();
         let mut request = Request::resuming(held, prompt, keys, layout, &mut self.blocks.contents);
         if held > 0 {
@@ -283,12 +299,15 @@ impl Pool {
         Ok(())
     }
 
-    /// Returns the layout for a request of a sequence that holds this number of tokens. If they lie in other blocks
-    /// than those of the request would, as after a restore from a file, the sequence keeps its layout: then it shares
-    /// nothing behind the first block that differs.
-    fn layout_for(&self, sequence: SequenceId, held: u64, keys: &RequestKeys) -> Layout {
-        let size = self.block_size();
-        let wanted = if self.closes_blocks { Layout::closed(size, keys) } else { Layout::plain(size) };
+    /// Returns the layout for a request of a sequence that holds this number of tokens: blocks are closed only if the
+    /// request fits into the pool with them. If the tokens lie in other blocks than those of the request would, as
+    /// after a restore from a file, the sequence keeps its layout: then it shares nothing behind the first block that
+    /// differs.
+    fn layout_for(&self, sequence: SequenceId, held: u64, keys: &RequestKeys, size: RequestSize) -> Layout {
+        let plain = Layout::plain(self.block_size());
+        let block_count = u64::from(self.blocks.block_count(Group::Full));
+        let closed = self.closes_blocks.then(|| Layout::closed(self.block_size(), keys));
+        let wanted = closed.filter(|closed| closed.blocks_for(size) <= block_count).unwrap_or(plain);
         let present = &self.layouts[sequence.0 as usize];
         if wanted.agrees_with(present, held) { wanted } else { present.until(held) }
     }

@@ -289,6 +289,8 @@ void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) 
     request.extras          = prompt.media.data();
     request.extra_count     = prompt.media.size();
     request.system_length   = prompt.n_system;
+    request.end             = prompt.end;
+    request.further_choices = prompt.further_choices;
     sequence.begun     = functions.begin(pool.get(), seq_id, &request) == ESPALIER_POOL_OK;
     sequence.n_settled = block_of(seq_id, prompt.n_held).first;
 }

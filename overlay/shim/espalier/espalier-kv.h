@@ -15,7 +15,7 @@
 //
 // Tokens are counted by their index in the sequence, which is not their position in the model if the tokens of an image
 // share one (M-RoPE). The block of a token depends on the images before it: if prompts can have some, a block ends where
-// one of them ends.
+// one of them ends, as long as the request fits into the pool like that.
 //
 // Not thread-safe: only the thread that decodes uses it. The pool itself may be queried from any thread.
 
@@ -45,6 +45,8 @@ struct espalier_kv_prompt {
     const std::string & adapters; // LoRA adapters with their scales; empty: none
     const std::vector<espalier_pool_extra> & media; // images and audio in it, by position
     size_t              n_system; // tokens of its system prompt, which other prompts are expected to begin with; 0: unknown
+    uint64_t            end;      // one past the last position that it needs blocks for when it is admitted, and
+    uint64_t            further_choices; // further choices (`n`), each in a block of its own: as schedule() gets them
 };
 
 // Tokens of a sequence whose KV is computed. Borrowed for the duration of the call.
