@@ -197,8 +197,8 @@ struct espalier_pool_request {
                                       * blocks for these when some are closed, none is closed */
 };
 
-/* Starts a request: the sequence, which must hold held_count tokens and nothing else, begins to
- * compute this prompt. Copies what it needs. An earlier request of the sequence ends. */
+/* Starts a request of the sequence, which must hold held_count tokens and nothing else. It waits: nothing of it is in
+ * flight before espalier_pool_match_prefix(). Copies what it needs. An earlier request of the sequence ends. */
 int32_t espalier_pool_begin(struct espalier_pool * pool, int32_t sequence,
                             const struct espalier_pool_request * request);
 
@@ -215,7 +215,8 @@ struct espalier_pool_blocks {
  * espalier_pool_schedule offered, or UINT64_MAX. At least one token of the prompt is left to be computed. The tokens of
  * each block are compared, not only the hash. May be called repeatedly while the sequence has only matched blocks.
  * WAIT: the next block is in flight in another sequence, call again when it is cached; OK: the sequence computes the
- * rest, and other sequences that need the same blocks get WAIT. The sequence may have matched blocks in both cases.
+ * rest, and other sequences that need the same blocks get WAIT. The sequence may have matched blocks in both cases. A
+ * request with held_count tokens gets no blocks, and OK.
  *
  * If a sequence has a state, the blocks end where a snapshot of it exists, and `snapshot` gets its id: restore it, then
  * call espalier_pool_restored(); it is not evicted before that. 0: no block was added, or there is no state. */

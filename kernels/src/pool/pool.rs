@@ -200,6 +200,7 @@ impl Pool {
             self.reservation.cells.push(block.first_cell(self.block_size()) + offset);
             if let Some(request) = &mut self.requests[place.0.0 as usize] {
                 request.has_begun_to_compute = true;
+                request.waits_to_resume = false;
             }
         }
         Ok(())
@@ -254,8 +255,8 @@ impl Pool {
     }
 
     /// Resumes a sequence that holds the KV of the first `held` tokens of this prompt and nothing else, and computes
-    /// the rest. No cached blocks are matched; other requests can match the blocks that it computes from there on. An
-    /// earlier request of the sequence ends.
+    /// the rest, which is in flight from now on. No cached blocks are matched; other requests can match the blocks that
+    /// it computes from there on. An earlier request of the sequence ends.
     ///
     /// [`Refusal::Invalid`]: as for [`Pool::begin_of_size`].
     pub fn resume(
@@ -266,10 +267,14 @@ impl Pool {
         keys: RequestKeys,
     ) -> Result<(), Refusal> {
         let size = RequestSize { end: prompt.len() as u64 + 1, further_choices: 0 };
-        self.begin_of_size(sequence, held, prompt, keys, size)
+        self.begin_of_size(sequence, held, prompt, keys, size)?;
+        self.start_resumed(self.sequence(sequence)?);
+        Ok(())
     }
 
-    /// The same for a request of this size. If it would not fit into the pool with closed blocks, it gets full ones.
+    /// Starts a request of this size, for a sequence that holds the KV of the first `held` tokens of the prompt and
+    /// nothing else. It waits: until [`Pool::match_prefix`] is called for it, none of its blocks is in flight. If it
+    /// would not fit into the pool with closed blocks, it gets full ones.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, with the window before the next
     /// token, or extras that overlap or are not sorted.
@@ -291,12 +296,19 @@ impl Pool {
         self.end_request(sequence);
         let layout = self.layout_for(sequence, held as u64, &keys, size);
         self.layouts[sequence.0 as usize] = layout.clone();
-        let mut request = Request::resuming(held, prompt, keys, layout, &mut self.blocks.contents);
-        if held > 0 {
-            request.mark_rest_in_flight(sequence, &mut self.blocks.contents);
-        }
+        let request = Request::resuming(held, prompt, keys, layout, &mut self.blocks.contents);
         self.requests[sequence.0 as usize] = Some(request);
         Ok(())
+    }
+
+    /// Starts to compute a request that continues from held tokens. Returns false for one that does not, or that has
+    /// started.
+    fn start_resumed(&mut self, sequence: SequenceId) -> bool {
+        let request = self.requests[sequence.0 as usize].as_mut();
+        let Some(request) = request.filter(|request| request.waits_to_resume) else { return false };
+        request.waits_to_resume = false;
+        request.mark_rest_in_flight(sequence, &mut self.blocks.contents);
+        true
     }
 
     /// Returns the layout for a request of a sequence that holds this number of tokens: blocks are closed only if the
@@ -324,10 +336,10 @@ impl Pool {
 
     /// Matches the cached blocks that come next in the prompt, adds them to the sequence, and returns its next step. If
     /// the pool has a state, the blocks end where a snapshot exists; if it has windows, where the blocks of the window
-    /// are cached too.
+    /// are cached too. A request that continues from held tokens matches nothing, and computes the rest.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one without a request, or one that holds anything but matched blocks
-    /// and the window before their end.
+    /// and the window before their end, and has started.
     pub fn match_prefix(&mut self, sequence: i32) -> Result<PrefixMatch, Refusal> {
         self.match_up_to(sequence, u64::MAX)
     }
@@ -337,6 +349,10 @@ impl Pool {
     /// [`Refusal::Invalid`]: as for [`Pool::match_prefix`].
     pub fn match_up_to(&mut self, sequence: i32, tokens: u64) -> Result<PrefixMatch, Refusal> {
         let sequence = self.sequence(sequence)?;
+        if self.start_resumed(sequence) {
+            let (blocks, window_blocks) = (Vec::new(), Vec::new());
+            return Ok(PrefixMatch { blocks, window_blocks, snapshot: None, next: Next::Compute });
+        }
         let held = self.tables[Group::Full][sequence.0 as usize].len();
         let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
         let window_is_held = self.holds_window(sequence, request.layout().first_token(held));

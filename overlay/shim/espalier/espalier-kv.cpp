@@ -333,6 +333,15 @@ bool espalier_kv::match_prefix(llama_seq_id seq_id, size_t n_tokens, llama_pos l
     return true;
 }
 
+void espalier_kv::resume(llama_seq_id seq_id, size_t n_tokens) {
+    if (sequences[seq_id].begun) {
+        auto     none     = space_for_blocks();
+        uint32_t snapshot = 0;
+        functions.match_prefix(pool.get(), seq_id, 0, none.data(), &snapshot);
+    }
+    continue_drafts(seq_id, n_tokens);
+}
+
 // Adds the duration of its scope to a counter.
 class espalier_stopwatch {
 public:

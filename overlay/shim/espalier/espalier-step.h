@@ -124,8 +124,9 @@ void espalier_server::prepare_request(const server_t & server, server_slot & slo
             retained.reset();
         }
     }
-    if (now.is_shared && !retained) {
-        begin(server, slot, media, 0);
+    // Of a sequence of uncertain origin nothing is shared.
+    if (now.is_shared && (!retained || retained->owner().is_certain)) {
+        begin(server, slot, media, retained ? retained->tokens().size() : 0);
     }
 }
 
@@ -350,10 +351,7 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
         now.owner          = slot.paged.retained->owner();
         slot.prompt.tokens = slot.paged.retained->take();
         slot.paged.retained.reset();
-        if (now.owner.is_certain) {
-            begin(server, slot, find_media(tokens_of(slot)), n_tokens);
-        }
-        slot.paged.kv->continue_drafts(slot.id, n_tokens);
+        slot.paged.kv->resume(slot.id, n_tokens);
     } else {
         if (!slot.paged.kv->match_prefix(slot.id, n_tokens, last_position(slot, tokens_of(slot), n_tokens))) {
             SLT_WRN(slot, "the state after %zu tokens could not be restored, computing them again\n", n_tokens);
