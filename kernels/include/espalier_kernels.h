@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a value or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 11u
+#define ESPALIER_KERNELS_ABI_VERSION 12u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -118,7 +118,8 @@ struct espalier_pool_options {
                                   * ended sequences. 0 exactly if `parts` has no window */
     uint32_t closes_blocks; /* 1: a block ends where an extra of a request ends, and the token after it begins a block,
                              * so that a prompt can be matched there; positions are indexes of tokens. A window with the
-                             * end of an extra in it takes one more block. 0: blocks are always filled */
+                             * end of an extra in it takes one more block. A request that does not fit into the pool
+                             * like that fills its blocks. 0: blocks are always filled */
 };
 
 enum espalier_pool_status {
@@ -191,10 +192,13 @@ struct espalier_pool_request {
     size_t          extra_count;
     size_t          system_length;   /* tokens before the first message of a user, which other prompts
                                       * are expected to begin with; 0: unknown */
+    uint64_t        end;             /* one past the last position that it needs blocks for when it is admitted, and */
+    uint64_t        further_choices; /* its further choices, as in espalier_schedule_request: if the pool has too few
+                                      * blocks for these when some are closed, none is closed */
 };
 
-/* Starts a request: the sequence, which must hold held_count tokens and nothing else, begins to
- * compute this prompt. Copies what it needs. An earlier request of the sequence ends. */
+/* Starts a request of the sequence, which must hold held_count tokens and nothing else. It waits: nothing of it is in
+ * flight before espalier_pool_match_prefix(). Copies what it needs. An earlier request of the sequence ends. */
 int32_t espalier_pool_begin(struct espalier_pool * pool, int32_t sequence,
                             const struct espalier_pool_request * request);
 
@@ -211,7 +215,8 @@ struct espalier_pool_blocks {
  * espalier_pool_schedule offered, or UINT64_MAX. At least one token of the prompt is left to be computed. The tokens of
  * each block are compared, not only the hash. May be called repeatedly while the sequence has only matched blocks.
  * WAIT: the next block is in flight in another sequence, call again when it is cached; OK: the sequence computes the
- * rest, and other sequences that need the same blocks get WAIT. The sequence may have matched blocks in both cases.
+ * rest, and other sequences that need the same blocks get WAIT. The sequence may have matched blocks in both cases. A
+ * request with held_count tokens gets no blocks, and OK.
  *
  * If a sequence has a state, the blocks end where a snapshot of it exists, and `snapshot` gets its id: restore it, then
  * call espalier_pool_restored(); it is not evicted before that. 0: no block was added, or there is no state. */
@@ -331,6 +336,7 @@ enum espalier_schedule_action {
 
 struct espalier_schedule_step {
     uint64_t tokens; /* ADMIT: number of positions of its prompt that the request has afterwards */
+    uint64_t blocks; /* REFUSE: number of blocks that it needs */
     uint32_t action; /* enum espalier_schedule_action */
     uint32_t index;  /* index of the request; EVICT: of the retained sequence in `retained` */
 };

@@ -447,7 +447,7 @@ static void print_layout_calls(void) {
 static void print_schedule(const char * name, const struct espalier_pool * pool,
                            const struct espalier_schedule_request * requests, int32_t try_waiting) {
     uint32_t waits[2] = { 77, 77 };
-    struct espalier_schedule_step step = { 77, 77, 77 };
+    struct espalier_schedule_step step = { 77, 77, 77, 77 };
     const int32_t status = espalier_pool_schedule(pool, requests, 2, NULL, 0, try_waiting, waits, &step);
     printf("%s %d action %u index %u", name, (int) status, (unsigned) step.action, (unsigned) step.index);
     printf(" tokens %u waits %u %u\n", (unsigned) step.tokens, (unsigned) waits[0], (unsigned) waits[1]);

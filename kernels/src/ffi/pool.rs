@@ -7,6 +7,7 @@ use crate::pool::extra_keys::{Extra, RequestKeys};
 use crate::pool::groups::{Group, Groups};
 use crate::pool::pool::{Pool, PoolOptions};
 use crate::pool::statistics::Statistics;
+use crate::scheduler::RequestSize;
 
 pub use crate::ffi::shared_pool::{PoolBlocks, PoolStatus, SharedPool};
 pub(crate) use crate::ffi::shared_pool::{check_output, slice, with_pool};
@@ -35,6 +36,10 @@ pub struct PoolRequest {
     pub extra_count: usize,
     /// Number of tokens of the system prompt at its beginning; 0: unknown.
     pub system_length: usize,
+    /// One past the last position that it needs blocks for when it is admitted.
+    pub end: u64,
+    /// Number of further choices (`n`) that continue where its prompt ends.
+    pub further_choices: u64,
 }
 
 /// An input besides the tokens that KV depends on. The layout is `struct espalier_pool_extra`.
@@ -199,7 +204,7 @@ pub unsafe extern "C" fn espalier_pool_clear(pool: *mut SharedPool) {
     });
 }
 
-/// See [`Pool::begin`] and [`Pool::resume`].
+/// See [`Pool::begin_of_size`].
 ///
 /// # Safety
 ///
@@ -218,7 +223,8 @@ pub unsafe extern "C" fn espalier_pool_begin(
             let request = request.as_ref().ok_or(PoolStatus::Invalid)?;
             (request, slice(request.tokens, request.token_count)?, request_keys(request)?)
         };
-        pool.resume(sequence, request.held_count, tokens, keys)?;
+        let size = RequestSize { end: request.end, further_choices: request.further_choices };
+        pool.begin_of_size(sequence, request.held_count, tokens, keys, size)?;
         pool.set_system_length(sequence, request.system_length)?;
         Ok(PoolStatus::Ok)
     };

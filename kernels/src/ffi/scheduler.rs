@@ -48,6 +48,8 @@ pub enum ScheduleAction {
 pub struct ScheduleStep {
     /// Number of positions that an admitted request has afterwards.
     pub tokens: u64,
+    /// Number of blocks that a refused request needs.
+    pub blocks: u64,
     /// `enum espalier_schedule_action`.
     pub action: u32,
     /// Index of the request, or of the retained sequence.
@@ -56,17 +58,20 @@ pub struct ScheduleStep {
 
 impl From<Action> for ScheduleStep {
     fn from(action: Action) -> ScheduleStep {
-        let step = |action, index: usize, tokens| ScheduleStep {
-            tokens,
+        let step = |action, index: usize| ScheduleStep {
+            tokens: 0,
+            blocks: 0,
             action: action as u32,
             index: index as u32,
         };
         match action {
-            Action::Nothing => step(ScheduleAction::Nothing, 0, 0),
-            Action::Admit { index, tokens } => step(ScheduleAction::Admit, index, tokens),
-            Action::Preempt { index } => step(ScheduleAction::Preempt, index, 0),
-            Action::Refuse { index } => step(ScheduleAction::Refuse, index, 0),
-            Action::Evict { index } => step(ScheduleAction::Evict, index, 0),
+            Action::Nothing => step(ScheduleAction::Nothing, 0),
+            Action::Admit { index, tokens } => ScheduleStep { tokens, ..step(ScheduleAction::Admit, index) },
+            Action::Preempt { index } => step(ScheduleAction::Preempt, index),
+            Action::Refuse { index, blocks } => {
+                ScheduleStep { blocks, ..step(ScheduleAction::Refuse, index) }
+            }
+            Action::Evict { index } => step(ScheduleAction::Evict, index),
         }
     }
 }

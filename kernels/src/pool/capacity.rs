@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::groups::Group;
 use super::pool::Pool;
 use super::requests::Request;
-use crate::scheduler::{Capacity, Offer};
+use crate::scheduler::{Capacity, Offer, RequestSize};
 
 impl Pool {
     /// Returns a counter that increases whenever a waiting request may be able to continue: a block became free or was
@@ -40,8 +40,8 @@ impl Capacity for Pool {
         u64::from(self.blocks().block_size())
     }
 
-    fn needed(&self, sequence: i32, end: u64) -> u64 {
-        self.layout(sequence).map_or(0, |layout| layout.needed_blocks(end) as u64)
+    fn needed(&self, sequence: i32, size: RequestSize) -> u64 {
+        self.layout(sequence).map_or(0, |layout| layout.blocks_for(size))
     }
 
     fn missing(&self, sequence: i32, positions: Range<u64>) -> u64 {
@@ -63,10 +63,11 @@ impl Capacity for Pool {
     }
 
     /// The matched blocks may end inside of an image, which is computed as a whole: then the part of it in the last
-    /// block takes one more block. If the pool has no such block, no blocks are matched. Cached blocks behind the last
-    /// boundary that can be matched are computed again, in blocks of the sequence.
+    /// block takes one more block. Cached blocks behind the last boundary that can be matched are computed again, in
+    /// blocks of the sequence.
     fn offer(&self, sequence: i32, end: u64) -> Offer {
-        let nothing = Offer { tokens: 0, blocks: self.needed(sequence, end), waits_for: None };
+        let blocks = self.layout(sequence).map_or(0, |layout| layout.needed_blocks(end) as u64);
+        let nothing = Offer { tokens: 0, blocks, waits_for: None };
         let Some(request) = self.request(sequence) else { return nothing };
         let Ok(known) = self.sequence(sequence) else { return nothing };
         let layout = request.layout();
@@ -74,15 +75,10 @@ impl Capacity for Pool {
         let waits_for = self.find_in_flight(known, request, matchable);
         let tokens = request.end_before_cut_extra(layout.first_token(matchable));
         let free = self.free_among_first(request, layout.needed_blocks(tokens));
-        let offer = Offer {
+        Offer {
             tokens,
             blocks: free + nothing.blocks - layout.complete_blocks(tokens) as u64,
             waits_for: waits_for.map(|other| other.0.cast_signed()),
-        };
-        if offer.blocks > self.block_count() {
-            Offer { waits_for: offer.waits_for, ..nothing }
-        } else {
-            offer
         }
     }
 }

@@ -3,7 +3,8 @@
 //! Without images and the like, a block has `block_size` tokens. If blocks are closed, one ends where such an input
 //! ends, however many tokens it has, and the token after it begins the next block. So there is a boundary behind every
 //! image, where a prompt with the same image and another question can be matched, at the price of the cells that are
-//! left in the closed block.
+//! left in the closed block. A request that would not fit into the pool at this price gets full blocks: it shares only
+//! those before the end of its first image, and is answered.
 //!
 //! Tokens are counted by their index in the sequence, which is not their position if the tokens of an image share one.
 //! The layouts of two prompts agree as far as their tokens and inputs do, and so do their blocks.
@@ -11,6 +12,7 @@
 use std::ops::Range;
 
 use super::extra_keys::RequestKeys;
+use crate::scheduler::RequestSize;
 
 /// Blocks of `block_size` tokens from one token on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +94,11 @@ impl Layout {
     pub fn needed_blocks(&self, tokens: u64) -> usize {
         let (block, offset) = self.place(tokens);
         block as usize + usize::from(offset > 0)
+    }
+
+    /// Returns the number of blocks that a request of this size needs.
+    pub fn blocks_for(&self, size: RequestSize) -> u64 {
+        size.with_positions_in(self.needed_blocks(size.end) as u64)
     }
 
     /// Returns the last boundary within this number of tokens, in tokens.

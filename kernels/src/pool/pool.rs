@@ -29,6 +29,7 @@ use super::requests::Request;
 use super::sequences::BlockTable;
 use super::snapshots::{SnapshotId, Snapshots};
 use super::statistics::Statistics;
+use crate::scheduler::RequestSize;
 
 pub use super::options::PoolOptions;
 
@@ -199,6 +200,7 @@ impl Pool {
             self.reservation.cells.push(block.first_cell(self.block_size()) + offset);
             if let Some(request) = &mut self.requests[place.0.0 as usize] {
                 request.has_begun_to_compute = true;
+                request.waits_to_resume = false;
             }
         }
         Ok(())
@@ -239,8 +241,8 @@ impl Pool {
         self.blocks.reset();
     }
 
-    /// Starts a request: the sequence, which must hold nothing, begins to compute this prompt. An earlier request of
-    /// the sequence ends.
+    /// Starts a request: the sequence, which must hold nothing, begins to compute this prompt, and one token after it.
+    /// An earlier request of the sequence ends.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one that holds something, or extras that overlap
     /// or are not sorted.
@@ -253,17 +255,36 @@ impl Pool {
     }
 
     /// Resumes a sequence that holds the KV of the first `held` tokens of this prompt and nothing else, and computes
-    /// the rest. No cached blocks are matched; other requests can match the blocks that it computes from there on. An
-    /// earlier request of the sequence ends.
+    /// the rest, which is in flight from now on. No cached blocks are matched; other requests can match the blocks that
+    /// it computes from there on. An earlier request of the sequence ends.
     ///
-    /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, with the window before the next
-    /// token, or extras that overlap or are not sorted.
+    /// [`Refusal::Invalid`]: as for [`Pool::begin_of_size`].
     pub fn resume(
         &mut self,
         sequence: i32,
         held: usize,
         prompt: &[i32],
         keys: RequestKeys,
+    ) -> Result<(), Refusal> {
+        let size = RequestSize { end: prompt.len() as u64 + 1, further_choices: 0 };
+        self.begin_of_size(sequence, held, prompt, keys, size)?;
+        self.start_resumed(self.sequence(sequence)?);
+        Ok(())
+    }
+
+    /// Starts a request of this size, for a sequence that holds the KV of the first `held` tokens of the prompt and
+    /// nothing else. It waits: until [`Pool::match_prefix`] is called for it, none of its blocks is in flight. If it
+    /// would not fit into the pool with closed blocks, it gets full ones.
+    ///
+    /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, with the window before the next
+    /// token, or extras that overlap or are not sorted.
+    pub fn begin_of_size(
+        &mut self,
+        sequence: i32,
+        held: usize,
+        prompt: &[i32],
+        keys: RequestKeys,
+        size: RequestSize,
     ) -> Result<(), Refusal> {
         let sequence = self.sequence(sequence)?;
         let blocks = self.layouts[sequence.0 as usize].needed_blocks(held as u64);
@@ -273,22 +294,32 @@ impl Pool {
             return Err(Refusal::Invalid);
         }
         self.end_request(sequence);
-        let layout = self.layout_for(sequence, held as u64, &keys);
+        let layout = self.layout_for(sequence, held as u64, &keys, size);
         self.layouts[sequence.0 as usize] = layout.clone();
-        let mut request = Request::resuming(held, prompt, keys, layout, &mut self.blocks.contents);
-        if held > 0 {
-            request.mark_rest_in_flight(sequence, &mut self.blocks.contents);
-        }
+        let request = Request::resuming(held, prompt, keys, layout, &mut self.blocks.contents);
         self.requests[sequence.0 as usize] = Some(request);
         Ok(())
     }
 
-    /// Returns the layout for a request of a sequence that holds this number of tokens. If they lie in other blocks
-    /// than those of the request would, as after a restore from a file, the sequence keeps its layout: then it shares
-    /// nothing behind the first block that differs.
-    fn layout_for(&self, sequence: SequenceId, held: u64, keys: &RequestKeys) -> Layout {
-        let size = self.block_size();
-        let wanted = if self.closes_blocks { Layout::closed(size, keys) } else { Layout::plain(size) };
+    /// Starts to compute a request that continues from held tokens. Returns false for one that does not, or that has
+    /// started.
+    fn start_resumed(&mut self, sequence: SequenceId) -> bool {
+        let request = self.requests[sequence.0 as usize].as_mut();
+        let Some(request) = request.filter(|request| request.waits_to_resume) else { return false };
+        request.waits_to_resume = false;
+        request.mark_rest_in_flight(sequence, &mut self.blocks.contents);
+        true
+    }
+
+    /// Returns the layout for a request of a sequence that holds this number of tokens: blocks are closed only if the
+    /// request fits into the pool with them. If the tokens lie in other blocks than those of the request would, as
+    /// after a restore from a file, the sequence keeps its layout: then it shares nothing behind the first block that
+    /// differs.
+    fn layout_for(&self, sequence: SequenceId, held: u64, keys: &RequestKeys, size: RequestSize) -> Layout {
+        let plain = Layout::plain(self.block_size());
+        let block_count = u64::from(self.blocks.block_count(Group::Full));
+        let closed = self.closes_blocks.then(|| Layout::closed(self.block_size(), keys));
+        let wanted = closed.filter(|closed| closed.blocks_for(size) <= block_count).unwrap_or(plain);
         let present = &self.layouts[sequence.0 as usize];
         if wanted.agrees_with(present, held) { wanted } else { present.until(held) }
     }
@@ -305,10 +336,10 @@ impl Pool {
 
     /// Matches the cached blocks that come next in the prompt, adds them to the sequence, and returns its next step. If
     /// the pool has a state, the blocks end where a snapshot exists; if it has windows, where the blocks of the window
-    /// are cached too.
+    /// are cached too. A request that continues from held tokens matches nothing, and computes the rest.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one without a request, or one that holds anything but matched blocks
-    /// and the window before their end.
+    /// and the window before their end, and has started.
     pub fn match_prefix(&mut self, sequence: i32) -> Result<PrefixMatch, Refusal> {
         self.match_up_to(sequence, u64::MAX)
     }
@@ -318,6 +349,10 @@ impl Pool {
     /// [`Refusal::Invalid`]: as for [`Pool::match_prefix`].
     pub fn match_up_to(&mut self, sequence: i32, tokens: u64) -> Result<PrefixMatch, Refusal> {
         let sequence = self.sequence(sequence)?;
+        if self.start_resumed(sequence) {
+            let (blocks, window_blocks) = (Vec::new(), Vec::new());
+            return Ok(PrefixMatch { blocks, window_blocks, snapshot: None, next: Next::Compute });
+        }
         let held = self.tables[Group::Full][sequence.0 as usize].len();
         let request = self.requests[sequence.0 as usize].as_ref().ok_or(Refusal::Invalid)?;
         let window_is_held = self.holds_window(sequence, request.layout().first_token(held));

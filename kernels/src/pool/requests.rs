@@ -27,6 +27,9 @@ pub struct Request {
     pub cached: usize,
     /// Whether the sequence holds, or held since it was last empty, blocks that it did not match.
     pub has_begun_to_compute: bool,
+    /// Whether the sequence holds tokens that the request continues from, and the request is still waiting: none of its
+    /// blocks is in flight.
+    pub waits_to_resume: bool,
     /// Whether the request may have blocks in flight.
     pub has_in_flight: bool,
     /// Number of tokens of the system prompt at the beginning; 0: unknown.
@@ -65,6 +68,7 @@ impl Request {
             settled,
             cached: 0,
             has_begun_to_compute: held > 0,
+            waits_to_resume: held > 0,
             has_in_flight: false,
             system_length: 0,
             restoring: None,

@@ -122,6 +122,7 @@ impl Pool {
         if span.touched.is_empty() {
             return;
         }
+        request.waits_to_resume = false; // the tokens that it was going to continue from
         if group == Group::Full {
             request.forget_from(span.touched.start as usize, &mut self.blocks.contents);
         }

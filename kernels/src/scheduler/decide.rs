@@ -23,6 +23,7 @@ struct SchedulerState<'a, R> {
 
 enum Answer {
     Fits { tokens: u64 },
+    FitsWithoutRetained { index: usize },
     Never,
     Waits(Wait),
 }
@@ -39,7 +40,12 @@ impl<R: Capacity> SchedulerState<'_, R> {
 
     /// Returns the number of blocks that it needs when it is alone.
     fn whole(&self, request: &Request) -> u64 {
-        self.pool.needed(request.sequence, request.end) + request.further_choices
+        self.pool.needed(request.sequence, request.size())
+    }
+
+    /// Returns whether it fits alone once it begins again, whatever its layout is now.
+    fn fits_in_full_blocks(&self, request: &Request) -> bool {
+        request.size().in_full_blocks(self.pool.block_size()) <= self.pool.block_count()
     }
 
     fn evict_retained(&self) -> Option<Action> {
@@ -55,14 +61,17 @@ impl<R: Capacity> SchedulerState<'_, R> {
             let alike = holders().filter(move |(_, request)| request.preemptible == preemptible);
             alike.max_by_key(|(_, request)| Place::from(*request))
         };
-        let fits_alone = |request: &Request| self.whole(request) <= self.pool.block_count();
         self.evict_retained().unwrap_or_else(|| match (last(true), last(false)) {
-            (Some((index, request)), _) if holders().count() > 1 || fits_alone(request) => {
+            (Some((index, request)), _) if holders().count() > 1 || self.fits_in_full_blocks(request) => {
                 Action::Preempt { index }
             }
-            (Some((index, _)), _) | (None, Some((index, _))) => Action::Refuse { index },
+            (Some((index, request)), _) | (None, Some((index, request))) => self.refuse(index, request),
             (None, None) => Action::Nothing,
         })
+    }
+
+    fn refuse(&self, index: usize, request: &Request) -> Action {
+        Action::Refuse { index, blocks: self.whole(request) }
     }
 
     /// Considers the waiting requests in their order, until one is admitted or does not fit.
@@ -78,7 +87,12 @@ impl<R: Capacity> SchedulerState<'_, R> {
                 Answer::Fits { tokens } => {
                     return Decision { action: Action::Admit { index, tokens }, waits };
                 }
-                Answer::Never => return Decision { action: Action::Refuse { index }, waits },
+                Answer::FitsWithoutRetained { index } => {
+                    return Decision { action: Action::Evict { index }, waits };
+                }
+                Answer::Never => {
+                    return Decision { action: self.refuse(index, &self.requests[index]), waits };
+                }
                 Answer::Waits(reason) => reason,
             };
             if reason == Wait::Blocks
@@ -99,20 +113,26 @@ impl<R: Capacity> SchedulerState<'_, R> {
     }
 
     fn consider(&self, request: &Request, left: u64) -> Answer {
-        if self.whole(request) > self.pool.block_count() {
-            return Answer::Never;
+        let whole = self.whole(request);
+        if whole > self.pool.block_count() {
+            // What it retained may lie in blocks that are not full.
+            let own = self.retained.iter().position(|sequence| *sequence == request.sequence);
+            return own.map_or(Answer::Never, |index| Answer::FitsWithoutRetained { index });
         }
         let (tokens, blocks) = if request.first > 0 {
-            (request.first, self.pool.missing(request.sequence, request.first..request.end))
+            let missing = self.pool.missing(request.sequence, request.first..request.end);
+            (request.first, request.size().with_positions_in(missing))
         } else {
             let offer = self.pool.offer(request.sequence, request.end);
             let is_running = |sequence| self.running().any(|(_, other)| other.sequence == sequence);
             if offer.waits_for.is_some_and(is_running) {
                 return Answer::Waits(Wait::Prefix);
             }
-            (offer.tokens, offer.blocks)
+            // A match can take more blocks than the pool has: then nothing is matched.
+            let blocks = request.size().with_positions_in(offer.blocks);
+            if blocks <= self.pool.block_count() { (offer.tokens, blocks) } else { (0, whole) }
         };
-        match blocks + request.further_choices <= left {
+        match blocks <= left {
             true => Answer::Fits { tokens },
             false => Answer::Waits(Wait::Blocks),
         }

@@ -12,7 +12,9 @@
 //! 3. **The last in that order is preempted**, and retained sequences of idle slots are evicted before any request
 //!    waits.
 //! 4. **A waiting request holds no blocks** that others could use, except a retained sequence, which is evicted first.
-//!    So when no request runs, the whole pool is free, and the queue head fits or is refused.
+//!    So when no request runs, the whole pool is free, and the queue head fits or is refused. It is refused only if its
+//!    tokens do not fit in full blocks: cells that its layout leaves empty are given up before that, by evicting its
+//!    retained sequence or by preempting it, since a request that begins again gets a layout that fits.
 //! 5. **A request awaits an in-flight prefix only while its owner runs.** The owner holds its blocks and is computed in
 //!    one of the next steps, so this wait ends.
 //!
@@ -41,6 +43,28 @@ pub enum Stage {
     Runs = 1,
 }
 
+/// The size of a request: it can run if the pool has blocks for that. The pool chooses the layout of its tokens by the
+/// same numbers, so a request is refused only if no layout is small enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestSize {
+    /// One past the last position that it needs blocks for now.
+    pub end: u64,
+    /// Number of further choices (`n`) that continue where its prompt ends, each in a block of its own.
+    pub further_choices: u64,
+}
+
+impl RequestSize {
+    /// Returns the number of blocks that it needs if its positions take this number of blocks.
+    pub fn with_positions_in(self, blocks: u64) -> u64 {
+        blocks.saturating_add(self.further_choices)
+    }
+
+    /// Returns the number of blocks that it needs at least: all of them are filled.
+    pub fn in_full_blocks(self, block_size: u64) -> u64 {
+        self.with_positions_in(self.end.div_ceil(block_size))
+    }
+}
+
 /// A request as the scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -60,6 +84,13 @@ pub struct Request {
     pub end: u64,
     /// Number of further choices (`n`) that continue where its prompt ends, each in a block of its own.
     pub further_choices: u64,
+}
+
+impl Request {
+    /// Returns its size.
+    pub fn size(&self) -> RequestSize {
+        RequestSize { end: self.end, further_choices: self.further_choices }
+    }
 }
 
 /// Reason why a request waits. The values are those of `enum espalier_schedule_wait`.
@@ -95,6 +126,8 @@ pub enum Action {
     Refuse {
         /// Index of the request.
         index: usize,
+        /// Number of blocks that it needs.
+        blocks: u64,
     },
     /// Evict this retained sequence.
     Evict {
@@ -118,6 +151,7 @@ pub struct Offer {
     /// Positions of its prompt with cached KV.
     pub tokens: u64,
     /// Blocks that would no longer be free: those that it matches and no other sequence holds, and those for the rest.
+    /// They can be more than it needs without a match, if the matched blocks end inside of an image.
     pub blocks: u64,
     /// The sequence that computes the next block, if it is in flight.
     pub waits_for: Option<i32>,
@@ -134,9 +168,9 @@ pub trait Capacity {
     /// Number of positions in a block.
     fn block_size(&self) -> u64;
 
-    /// Number of blocks that the sequence needs for its positions below `end`.
-    fn needed(&self, _sequence: i32, end: u64) -> u64 {
-        end.div_ceil(self.block_size())
+    /// Number of blocks that a request of this size needs in the sequence.
+    fn needed(&self, _sequence: i32, size: RequestSize) -> u64 {
+        size.in_full_blocks(self.block_size())
     }
 
     /// Number of blocks that the sequence has to allocate to write at these positions.

@@ -37,6 +37,8 @@ static void print_pool_layout(void) {
     LAYOUT(pool_request, extras);
     LAYOUT(pool_request, extra_count);
     LAYOUT(pool_request, system_length);
+    LAYOUT(pool_request, end);
+    LAYOUT(pool_request, further_choices);
     printf("size.pool_blocks %zu\n", sizeof(struct espalier_pool_blocks));
     LAYOUT(pool_blocks, first_cells);
     LAYOUT(pool_blocks, capacity);
@@ -112,6 +114,7 @@ static void print_scheduler_layout(void) {
     LAYOUT(schedule_request, preemptible);
     printf("size.schedule_step %zu\n", sizeof(struct espalier_schedule_step));
     LAYOUT(schedule_step, tokens);
+    LAYOUT(schedule_step, blocks);
     LAYOUT(schedule_step, action);
     LAYOUT(schedule_step, index);
     printf("constant.schedule_waits %d\n", (int) ESPALIER_SCHEDULE_WAITS);

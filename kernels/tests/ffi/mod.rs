@@ -99,6 +99,8 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("offset.pool_request.extras", offset_of!(PoolRequest, extras)),
         ("offset.pool_request.extra_count", offset_of!(PoolRequest, extra_count)),
         ("offset.pool_request.system_length", offset_of!(PoolRequest, system_length)),
+        ("offset.pool_request.end", offset_of!(PoolRequest, end)),
+        ("offset.pool_request.further_choices", offset_of!(PoolRequest, further_choices)),
         ("offset.pool_stop.tokens", offset_of!(PoolStop, tokens)),
         ("offset.pool_stop.reason", offset_of!(PoolStop, reason)),
         ("offset.pool_statistics.block_count", offset_of!(Statistics, block_count)),
@@ -168,6 +170,7 @@ fn numbers_and_layouts_of_the_scheduler_agree() {
         ("offset.schedule_request.stage", offset_of!(ScheduleRequest, stage)),
         ("offset.schedule_request.preemptible", offset_of!(ScheduleRequest, preemptible)),
         ("offset.schedule_step.tokens", offset_of!(ScheduleStep, tokens)),
+        ("offset.schedule_step.blocks", offset_of!(ScheduleStep, blocks)),
         ("offset.schedule_step.action", offset_of!(ScheduleStep, action)),
         ("offset.schedule_step.index", offset_of!(ScheduleStep, index)),
     ];

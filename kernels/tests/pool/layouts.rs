@@ -6,7 +6,7 @@ use espalier_kernels::pool::layout::Layout;
 use espalier_kernels::pool::pool::{Pool, PoolOptions, Refusal};
 use espalier_kernels::pool::sequences::BlockSpan;
 use espalier_kernels::pool::snapshots::Reason;
-use espalier_kernels::scheduler::Capacity;
+use espalier_kernels::scheduler::{Action, Capacity, Request, RequestSize, Stage, decide};
 use proptest::prelude::*;
 
 use crate::support::*;
@@ -68,7 +68,9 @@ fn a_closed_block_is_not_written_behind_its_end() {
         events(&mut pool).iter().map(|event| (event.block_index, event.token_count)).collect();
     assert_eq!(stored, [(0, 16), (1, 9)]);
     // Counted by the scheduler.
-    assert_eq!((pool.needed(0, 25), pool.needed(0, 26), pool.needed(0, 42)), (2, 3, 4));
+    let needed = |end| pool.needed(0, RequestSize { end, further_choices: 0 });
+    assert_eq!((needed(25), needed(26), needed(42)), (2, 3, 4));
+    assert_eq!(pool.needed(0, RequestSize { end: 42, further_choices: 2 }), 6);
     assert_eq!(pool.missing(0, 41..42), 1);
 }
 
@@ -139,6 +141,74 @@ fn a_sequence_in_another_layout_keeps_it() {
     assert_eq!(pool.end(2), Ok(()));
     assert_eq!(pool.resume(2, 50, &prompt, keys.clone()), Ok(()));
     assert_eq!(pool.layout(2), Some(&Layout::closed(16, &keys)));
+}
+
+/// An image that ends with the ninth token of the second block: with a closed block 6 blocks have 89 tokens, else 96.
+#[test]
+fn a_request_that_does_not_fit_with_closed_blocks_gets_full_ones() {
+    let closes = |end: u64, further_choices: u64| {
+        let mut pool = closing(options(6));
+        let size = RequestSize { end, further_choices };
+        let prompt = tokens(1, end as usize - 1);
+        assert_eq!(pool.begin_of_size(0, 0, &prompt, with_image("a"), size), Ok(()));
+        // The scheduler counts in that layout, so it refuses only what does not fit in full blocks either.
+        assert_eq!(pool.needed(0, size) <= 6, size.in_full_blocks(16) <= 6);
+        pool.layout(0) == Some(&Layout::closed(16, &with_image("a")))
+    };
+    assert!(closes(89, 0) && closes(73, 1) && closes(41, 3));
+    let larger = [(90, 0), (96, 0), (97, 0), (74, 1), (42, 3), (80, 6)];
+    assert!(larger.into_iter().all(|(end, further_choices)| !closes(end, further_choices)));
+}
+
+/// It has grown since it began: it is preempted and goes on in full blocks.
+#[test]
+fn a_request_that_outgrows_its_closed_blocks_goes_on_in_full_ones() {
+    let mut pool = closing(options(6));
+    let text = tokens(1, 96);
+    begin(&mut pool, 0, &text[..60], with_image("a"));
+    assert_eq!(match_prefix(&mut pool, 0).blocks, []);
+    assert_eq!(reserve(&mut pool, 0, 0..89).map(|fresh| fresh.len()), Ok(6));
+    assert!(pool.cache(0, &text[..89]).is_ok());
+    let grown = Request { stage: Stage::Runs, ..waiting(89, 90) };
+    assert_eq!(decide(&pool, &[grown], &[], true).action, Action::Preempt { index: 0 });
+    finish(&mut pool, 0);
+    assert_eq!(pool.begin_of_size(0, 0, &text[..89], with_image("a"), grown.size()), Ok(()));
+    // The first block is the same in both layouts. But the image begins in it, so a seventh one would be needed.
+    assert_eq!((pool.offer(0, 90).tokens, pool.offer(0, 90).blocks), (5, 7));
+    let admitted = Action::Admit { index: 0, tokens: 0 };
+    assert_eq!(decide(&pool, &[waiting(0, 90)], &[], true).action, admitted);
+    assert_eq!(reserve(&mut pool, 0, 0..96).map(|fresh| fresh.len()), Ok(6));
+}
+
+/// Returns the waiting request of sequence 0, which holds this number of tokens.
+fn waiting(first: u64, end: u64) -> Request {
+    Request {
+        arrival: 0,
+        priority: 0,
+        sequence: 0,
+        stage: Stage::Waits,
+        preemptible: true,
+        first,
+        end,
+        further_choices: 0,
+    }
+}
+
+/// The part that it retained lies in a closed block, with which the rest does not fit.
+#[test]
+fn a_retained_sequence_in_closed_blocks_is_evicted_for_a_request_that_fits_without_it() {
+    let mut pool = closing(options(6));
+    let prompt = tokens(1, 95);
+    let size = waiting(60, 96).size();
+    begin(&mut pool, 0, &prompt[..60], with_image("a"));
+    assert_eq!(reserve(&mut pool, 0, 0..60).map(|fresh| fresh.len()), Ok(5));
+    assert_eq!(pool.end(0), Ok(()));
+    assert_eq!(pool.begin_of_size(0, 60, &prompt, with_image("a"), size), Ok(()));
+    assert_eq!(pool.needed(0, size), 7);
+    assert_eq!(decide(&pool, &[waiting(60, 96)], &[0], true).action, Action::Evict { index: 0 });
+    assert_eq!(pool.remove(0, 0, -1), Ok(()));
+    assert_eq!(pool.begin_of_size(0, 0, &prompt, with_image("a"), size), Ok(()));
+    assert_eq!(pool.needed(0, size), 6);
 }
 
 #[test]

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use espalier_kernels::pool::block::BlockId;
 use espalier_kernels::pool::contents::ContentId;
-use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::hash::{BlockHash, sha256};
+use espalier_kernels::pool::layout::Layout;
 use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, PrefixMatch, Refusal};
 use espalier_kernels::pool::snapshots::{NoSnapshot, Reason, SnapshotId};
 use espalier_kernels::pool::statistics::Statistics;
@@ -62,7 +63,7 @@ struct Model {
 }
 
 impl Model {
-    fn new(collide: bool, has_state: bool) -> Model {
+    fn new(collide: bool, has_state: bool, closes_blocks: bool) -> Model {
         let options = PoolOptions {
             block_count: BLOCK_COUNT,
             block_size: BLOCK_SIZE as u32,
@@ -71,6 +72,7 @@ impl Model {
             parts: PoolOptions::CELLS | if has_state { PoolOptions::STATE } else { 0 },
             snapshot_interval: 2 * BLOCK_SIZE as u32,
             snapshot_bytes: BUDGET,
+            closes_blocks: u32::from(closes_blocks),
             ..PoolOptions::default()
         };
         let hash = if collide { always_the_same } else { sha256 };
@@ -90,6 +92,10 @@ impl Model {
         &mut self.readers[sequence as usize]
     }
 
+    fn layout(&self, sequence: i32) -> Layout {
+        self.pool.layout(sequence).expect("the sequence exists").clone()
+    }
+
     fn run(&mut self, step: &Step) {
         let before = self.snapshot();
         let done = self.try_step(step);
@@ -101,7 +107,9 @@ impl Model {
 
     fn try_step(&mut self, step: &Step) -> Result<(), Refusal> {
         match step {
-            Step::Begin { sequence, blocks, tail, salted } => self.begin(*sequence, blocks, *tail, *salted),
+            Step::Begin { sequence, blocks, image, tail, salted } => {
+                self.begin(*sequence, blocks, *image, *tail, *salted)
+            }
             Step::Match { sequence } => self.match_prefix(*sequence).map(drop),
             Step::Compute { sequence, count, token } => self.compute(*sequence, *count, *token),
             Step::Reserve { sequence, position, count } => {
@@ -131,11 +139,23 @@ impl Model {
         }
     }
 
-    fn begin(&mut self, sequence: i32, blocks: &[i32], tail: usize, salted: bool) -> Result<(), Refusal> {
+    /// An image has tokens of its own, so that the origin of a cell tells whether it is of one.
+    fn begin(
+        &mut self,
+        sequence: i32,
+        blocks: &[i32],
+        image: usize,
+        tail: usize,
+        salted: bool,
+    ) -> Result<(), Refusal> {
         let mut prompt: Vec<i32> = blocks.iter().flat_map(|token| [*token; BLOCK_SIZE]).collect();
+        let extra = Extra { first: prompt.len() as u32 / 2, length: image as u32, key: b"image".to_vec() };
+        let first = extra.first as usize;
+        prompt.splice(first..first, vec![5; image]);
         prompt.extend(vec![0; tail]);
         let salt = if salted { b"salt".to_vec() } else { Vec::new() };
-        self.pool.begin(sequence, &prompt, RequestKeys { salt, ..RequestKeys::default() })?;
+        let extras = if image > 0 { vec![extra] } else { Vec::new() };
+        self.pool.begin(sequence, &prompt, RequestKeys { salt, extras, ..RequestKeys::default() })?;
         let text = [&[i32::from(salted)][..], &prompt].concat();
         *self.reader(sequence) = Reader { text: Some(text), ..Reader::default() };
         Ok(())
@@ -146,36 +166,38 @@ impl Model {
         let first = held(&self.pool, sequence).len();
         let prefix_match = self.pool.match_prefix(sequence)?;
         let text = self.readers[sequence as usize].text.clone().expect("a request was begun");
-        self.check_state(first + prefix_match.blocks.len(), &prefix_match, &text);
+        let layout = self.layout(sequence);
+        let matched = layout.first_token(first + prefix_match.blocks.len()) as usize;
+        self.check_state(matched, &prefix_match, &text);
         if prefix_match.snapshot.is_some() {
             self.reader(sequence).restoring = prefix_match.snapshot;
         }
         for (index, block) in (first..).zip(&prefix_match.blocks) {
-            for offset in 0..BLOCK_SIZE {
-                let position = index * BLOCK_SIZE + offset;
-                let cell = block.first_cell(BLOCK_SIZE as u32) + offset as u32;
-                assert_eq!(self.origins[&cell], text[..position + 2], "cell {cell} holds something else");
+            let (start, end) = (layout.first_token(index), layout.first_token(index + 1));
+            for position in start..end {
+                let cell = block.first_cell(BLOCK_SIZE as u32) + (position - start) as u32;
+                let origin = &text[..position as usize + 2];
+                assert_eq!(self.origins[&cell], origin, "cell {cell} holds something else");
                 self.reader(sequence).cells.insert((position as i32, cell));
             }
         }
-        let all = held(&self.pool, sequence).len() * BLOCK_SIZE;
-        assert!(all == 0 || all < text.len() - 1, "no token is left to be computed");
+        assert!(matched == 0 || matched < text.len() - 1, "no token is left to be computed");
         self.reader(sequence).answer = Some(prefix_match.next);
         Ok(prefix_match.next)
     }
 
     /// Blocks come with the state after exactly their tokens, if the pool has one, and a state never comes alone.
-    fn check_state(&self, blocks: usize, prefix_match: &PrefixMatch, text: &[i32]) {
+    fn check_state(&self, matched: usize, prefix_match: &PrefixMatch, text: &[i32]) {
         let expects_state = self.has_state && !prefix_match.blocks.is_empty();
         assert_eq!(prefix_match.snapshot.is_some(), expects_state);
         if let Some(snapshot) = prefix_match.snapshot {
             let (_, origin) = &self.states[&snapshot];
-            assert_eq!(*origin, text[..blocks * BLOCK_SIZE + 1], "{snapshot:?} is of something else");
+            assert_eq!(*origin, text[..=matched], "{snapshot:?} is of something else");
         }
     }
 
     fn save(&mut self, sequence: i32, blocks: usize, bytes: u64, reason: Reason, is_written: bool) {
-        let count = blocks * BLOCK_SIZE;
+        let count = self.layout(sequence).first_token(blocks) as usize;
         let text = self.readers[sequence as usize].text.clone().unwrap_or(vec![0]);
         if self.true_length(sequence) < count || self.cache(sequence, usize::MAX).is_err() {
             return;
@@ -184,7 +206,9 @@ impl Model {
         match self.pool.begin_snapshot(sequence, &text[1..=count], bytes, reason) {
             Err(refusal) => {
                 assert_eq!(self.snapshot(), before, "{refusal:?} changed something");
-                assert_eq!(refusal == NoSnapshot::NotAtBoundary, self.has_state && blocks == 0);
+                let cuts = self.pool.request(sequence).is_some_and(|request| request.cuts_extra(blocks));
+                let is_no_boundary = self.has_state && (blocks == 0 || cuts);
+                assert_eq!(refusal == NoSnapshot::NotAtBoundary, is_no_boundary);
             }
             Ok(grant) => {
                 for evicted in &grant.evicted {
@@ -254,7 +278,7 @@ impl Model {
 
     fn write(&mut self, sequence: i32, position: i32, cell: u32) {
         let block = BlockId(cell / BLOCK_SIZE as u32 + 1);
-        assert_eq!(cell % BLOCK_SIZE as u32, position as u32 % BLOCK_SIZE as u32);
+        assert_eq!(cell % BLOCK_SIZE as u32, self.layout(sequence).place(position as u64).1);
         if self.readers[sequence as usize].cells.contains(&(position, cell)) {
             // Reserved again without a removal: the cell is not rewritten.
             return;
@@ -398,8 +422,9 @@ impl Model {
                 let request = self.pool.request(sequence).expect("a sequence without a request has no stop");
                 assert!(self.has_state && stop.tokens > computed);
                 assert!(stop.tokens as usize <= request.prompt_length());
-                let blocks = stop.tokens as usize / BLOCK_SIZE;
-                assert_eq!(blocks * BLOCK_SIZE, stop.tokens as usize);
+                let blocks = request.layout().complete_blocks(stop.tokens);
+                assert_eq!(request.layout().first_token(blocks), stop.tokens);
+                assert!(!request.cuts_extra(blocks));
                 let content = request.content(blocks - 1).expect("the block is full");
                 assert_eq!(self.pool.blocks().contents.snapshot(content), None);
                 computed = stop.tokens;
@@ -547,8 +572,9 @@ proptest! {
         steps in prop::collection::vec(any_step(), 1..80),
         collide in any::<bool>(),
         has_state in any::<bool>(),
+        closes_blocks in any::<bool>(),
     ) {
-        let mut model = Model::new(collide, has_state);
+        let mut model = Model::new(collide, has_state, closes_blocks);
         steps.iter().for_each(|step| model.run(step));
         model.run_to_the_end();
         model.check_that_nothing_is_left();

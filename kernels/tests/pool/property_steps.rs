@@ -7,10 +7,12 @@ use crate::properties::{BLOCK_SIZE, SEQUENCES};
 
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A prompt of blocks that are much alike, and a tail.
+    /// A prompt of blocks that are much alike, and a tail. In the middle of the blocks is an image of this number of
+    /// tokens; 0: there is none.
     Begin {
         sequence: i32,
         blocks: Vec<i32>,
+        image: usize,
         tail: usize,
         salted: bool,
     },
@@ -74,8 +76,16 @@ pub fn any_step() -> impl Strategy<Value = Step> {
     let sequence = || 0..SEQUENCES;
     let position = || -1..24i32;
     prop_oneof![
-        4 => (sequence(), prop::collection::vec(0..2i32, 0..5), 0..BLOCK_SIZE, prop::bool::weighted(0.2))
-            .prop_map(|(sequence, blocks, tail, salted)| Step::Begin { sequence, blocks, tail, salted }),
+        4 => (
+            sequence(),
+            prop::collection::vec(0..2i32, 0..5),
+            prop_oneof![Just(0usize), 1..BLOCK_SIZE + 3],
+            0..BLOCK_SIZE,
+            prop::bool::weighted(0.2),
+        )
+            .prop_map(|(sequence, blocks, image, tail, salted)| {
+                Step::Begin { sequence, blocks, image, tail, salted }
+            }),
         6 => sequence().prop_map(|sequence| Step::Match { sequence }),
         6 => (sequence(), 1..12usize, 0..2i32)
             .prop_map(|(sequence, count, token)| Step::Compute { sequence, count, token }),

@@ -1,7 +1,8 @@
 //! Waits for in-flight blocks.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
-use espalier_kernels::pool::pool::{Next, Pool};
+use espalier_kernels::pool::pool::{Next, Pool, Refusal};
+use espalier_kernels::scheduler::{Capacity, RequestSize};
 
 use crate::support::*;
 
@@ -26,6 +27,29 @@ fn blocks_are_matched_as_they_are_cached() {
     assert!(pool.cache(0, &prompt).is_ok());
     let prefix_match = match_prefix(&mut pool, 1);
     assert_eq!((numbers(&prefix_match.blocks), prefix_match.next), (vec![2], Next::Compute));
+}
+
+/// Its blocks are in flight once it is admitted: before that no request waits for it.
+#[test]
+fn a_sequence_that_waits_to_resume_has_nothing_in_flight() {
+    let mut pool = pool_of_ten();
+    let prompt = tokens(1, 4 * BLOCK_SIZE);
+    let size = RequestSize { end: prompt.len() as u64 + 1, further_choices: 0 };
+    prefill(&mut pool, 0, &prompt[..BLOCK_SIZE + 1]);
+    assert_eq!(pool.end(0), Ok(()));
+    let begin_again =
+        |pool: &mut Pool| pool.begin_of_size(0, BLOCK_SIZE + 1, &prompt, RequestKeys::default(), size);
+    assert_eq!(begin_again(&mut pool), Ok(()));
+    begin(&mut pool, 1, &prompt, RequestKeys::default());
+    assert_eq!(pool.offer(1, size.end).waits_for, None);
+    let started = match_prefix(&mut pool, 0);
+    assert_eq!((started.blocks, started.next), (vec![], Next::Compute));
+    assert_eq!(pool.offer(1, size.end).waits_for, Some(0));
+    assert_eq!(pool.match_prefix(0), Err(Refusal::Invalid), "it has started");
+    // If it is evicted while it waits, it begins like any other.
+    assert_eq!(begin_again(&mut pool), Ok(()));
+    assert_eq!(pool.remove(0, 0, -1), Ok(()));
+    assert_eq!(match_prefix(&mut pool, 0).blocks.len(), 1);
 }
 
 #[test]

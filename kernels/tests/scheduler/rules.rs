@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use espalier_kernels::scheduler::{Action, Capacity, Offer, Place, Request, Stage, Wait, decide, order};
+use espalier_kernels::scheduler::{
+    Action, Capacity, Offer, Place, Request, RequestSize, Stage, Wait, decide, order,
+};
 
 /// Blocks of ten positions; a sequence holds the number of blocks in `held`, and no blocks are shared.
 #[derive(Default)]
 struct MockPool {
     block_count: u64,
     held: BTreeMap<i32, u64>,
+    /// Blocks that each sequence needs besides, because some of its blocks are closed.
+    closed: u64,
     offers: BTreeMap<i32, Offer>,
 }
 
@@ -31,6 +35,9 @@ impl Capacity for MockPool {
     }
     fn held_alone(&self, sequence: i32) -> u64 {
         self.held(sequence)
+    }
+    fn needed(&self, _: i32, size: RequestSize) -> u64 {
+        size.in_full_blocks(10) + self.closed
     }
     fn offer(&self, sequence: i32, end: u64) -> Offer {
         let nothing = Offer { blocks: end.div_ceil(10), ..Offer::default() };
@@ -152,7 +159,7 @@ fn further_choices_need_a_block_each() {
     let pool = mock_pool(4, &[]);
     let family = |further_choices| Request { further_choices, ..waits(0, 20) };
     assert_eq!(action(&pool, &[family(2)], &[]), Action::Admit { index: 0, tokens: 0 });
-    assert_eq!(action(&pool, &[family(3)], &[]), Action::Refuse { index: 0 });
+    assert_eq!(action(&pool, &[family(3)], &[]), Action::Refuse { index: 0, blocks: 5 });
 }
 
 #[test]
@@ -174,10 +181,41 @@ fn the_last_request_is_preempted() {
 #[test]
 fn a_request_that_outgrows_the_pool_alone_is_refused() {
     let pool = mock_pool(4, &[(0, 4)]);
-    assert_eq!(action(&pool, &[runs(0, 50)], &[]), Action::Refuse { index: 0 });
+    assert_eq!(action(&pool, &[runs(0, 50)], &[]), Action::Refuse { index: 0, blocks: 5 });
     let family = [runs(0, 40), runs(1, 30)].map(|one| Request { preemptible: false, ..one });
     let pool = mock_pool(4, &[(0, 2), (1, 2)]);
-    assert_eq!(action(&pool, &family, &[]), Action::Refuse { index: 1 });
+    assert_eq!(action(&pool, &family, &[]), Action::Refuse { index: 1, blocks: 3 });
+}
+
+/// Its tokens fit into four full blocks, and some of its blocks are closed: it begins again in full ones.
+#[test]
+fn a_request_that_outgrows_the_pool_with_closed_blocks_is_preempted() {
+    let pool = MockPool { closed: 1, ..mock_pool(4, &[(0, 4)]) };
+    assert_eq!(action(&pool, &[runs(0, 41)], &[]), Action::Refuse { index: 0, blocks: 6 });
+    let fits = Request { further_choices: 1, ..runs(0, 30) };
+    assert_eq!(action(&pool, &[fits], &[]), Action::Preempt { index: 0 });
+    let cannot = Request { preemptible: false, ..fits };
+    assert_eq!(action(&pool, &[cannot], &[]), Action::Refuse { index: 0, blocks: 5 });
+}
+
+/// Its matched blocks end inside of an image, of which a part would take a block more.
+#[test]
+fn a_match_that_takes_more_blocks_than_the_pool_has_is_left_out() {
+    let mut pool = mock_pool(4, &[]);
+    pool.offers.insert(0, Offer { tokens: 5, blocks: 4, waits_for: None });
+    assert_eq!(action(&pool, &[waits(0, 30)], &[]), Action::Admit { index: 0, tokens: 5 });
+    let choices = Request { further_choices: 1, ..waits(0, 30) };
+    assert_eq!(action(&pool, &[choices], &[]), Action::Admit { index: 0, tokens: 0 });
+}
+
+/// The retained sequence is in closed blocks, so that the rest does not fit behind it.
+#[test]
+fn a_retained_sequence_is_evicted_if_its_request_fits_without_it() {
+    let pool = MockPool { closed: 1, ..mock_pool(4, &[(1, 3), (2, 1)]) };
+    let resumed = Request { first: 25, ..waits(1, 40) };
+    assert_eq!(action(&pool, &[resumed], &[2, 1]), Action::Evict { index: 1 });
+    let begins = Request { first: 0, ..resumed };
+    assert_eq!(action(&pool, &[begins], &[2]), Action::Refuse { index: 0, blocks: 5 });
 }
 
 #[test]

@@ -4,13 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::pool::{Pool, PoolOptions};
 use espalier_kernels::pool::snapshots::{Reason, SnapshotId};
-use espalier_kernels::scheduler::{Action, Request, Stage, Wait, decide};
+use espalier_kernels::scheduler::{Action, Request, RequestSize, Stage, Wait, decide};
 
 pub const BLOCK: usize = 4;
+
+/// Number of images that a prompt has at most.
+pub const MOST_IMAGES: usize = 3;
 
 /// The request of a client.
 #[derive(Clone, Debug)]
@@ -20,6 +23,8 @@ pub struct Job {
     /// Prompts of a family share a prefix.
     pub family: i32,
     pub prompt: usize,
+    /// Number of images in it; of a prompt that is too short for all, the first ones.
+    pub images: usize,
     pub answer: usize,
     pub choices: usize,
     /// Only jobs with one batch key are computed in one step.
@@ -32,10 +37,25 @@ pub struct Job {
 }
 
 /// Returns the maximum number of blocks that a job ever needs at once: its prompt with a block for each further choice,
-/// or one choice to its end. Choices that do not fit together preempt each other.
+/// or one choice to its end. Choices that do not fit together preempt each other. Blocks that are closed do not count:
+/// without them it is answered too.
 pub fn whole(job: &Job) -> usize {
     let begin = (job.prompt + 1).div_ceil(BLOCK) + job.choices - 1;
     begin.max((job.prompt + job.answer).div_ceil(BLOCK))
+}
+
+/// Returns the images of a job: those of a family are the same, at the same places.
+fn keys(job: &Job) -> RequestKeys {
+    let extra = |number: usize| Extra {
+        first: (job.family as usize + 13 * number) as u32,
+        length: 7,
+        key: vec![job.family as u8, number as u8],
+    };
+    let is_in_prompt = |extra: &Extra| extra.first as usize + extra.length as usize <= job.prompt;
+    RequestKeys {
+        extras: (0..job.images).map(extra).filter(is_in_prompt).collect(),
+        ..RequestKeys::default()
+    }
 }
 
 struct Run {
@@ -72,6 +92,7 @@ impl Run {
 
 /// The simulated server.
 pub struct SimulatedServer {
+    options: PoolOptions,
     pool: Pool,
     slots: Vec<Option<Run>>,
     retained: BTreeMap<usize, usize>,
@@ -125,8 +146,17 @@ impl SimulatedServer {
         Self::of(PoolOptions { window_block_count, ..options })
     }
 
+    /// The same server with `closes`: a block is closed where an image ends. In the layers with a window each image
+    /// of a slot may take one more block then.
+    pub fn closing_blocks(self, closes: bool) -> SimulatedServer {
+        let more = if self.pool.has_window() { MOST_IMAGES as u32 * self.options.sequence_count } else { 0 };
+        let window_block_count = self.options.window_block_count + more;
+        Self::of(PoolOptions { closes_blocks: u32::from(closes), window_block_count, ..self.options })
+    }
+
     fn of(options: PoolOptions) -> SimulatedServer {
         SimulatedServer {
+            options,
             pool: Pool::new(options).expect("the options are in range"),
             slots: (0..options.sequence_count).map(|_| None).collect(),
             retained: BTreeMap::new(),
@@ -282,8 +312,9 @@ impl SimulatedServer {
             // A choice that has not begun is counted in `further_choices` of its first one.
             let Some(run) = run.as_mut().filter(|run| !run.awaits_first_choice) else { continue };
             if !run.begun && run.stage == Stage::Waits {
-                let keys = RequestKeys::default();
-                assert_eq!(self.pool.begin(slot as i32, &run.text, keys), Ok(()));
+                let size = RequestSize { end: run.end() as u64, further_choices: run.children.len() as u64 };
+                let begun = self.pool.begin_of_size(slot as i32, 0, &run.text, keys(&run.job), size);
+                assert_eq!(begun, Ok(()));
                 run.begun = true;
             }
             places.push(slot);
@@ -317,7 +348,9 @@ impl SimulatedServer {
                 }
                 Action::Preempt { index } => self.preempt(places[index]),
                 Action::Evict { index } => self.evict_retained(retained[index] as usize),
-                Action::Refuse { index } => panic!("refused, though it fits alone: {:?}", requests[index]),
+                Action::Refuse { index, .. } => {
+                    panic!("refused, though it fits alone: {:?}", requests[index])
+                }
             }
         }
         panic!("the scheduler does not come to an end");
@@ -346,7 +379,8 @@ impl SimulatedServer {
         let run = self.slots[slot].as_ref().expect("it is in a slot");
         let prefix_match =
             self.pool.match_up_to(slot as i32, tokens as u64).expect("it has computed nothing");
-        assert_eq!(prefix_match.blocks.len(), tokens.div_ceil(BLOCK));
+        let layout = self.pool.layout(slot as i32).expect("the sequence exists");
+        assert_eq!(prefix_match.blocks.len(), layout.needed_blocks(tokens as u64));
         assert_eq!(prefix_match.snapshot.is_some(), self.has_state && tokens > 0);
         if let Some(snapshot) = prefix_match.snapshot {
             assert_eq!(self.states[&snapshot], run.text[..tokens], "{snapshot:?} is of something else");

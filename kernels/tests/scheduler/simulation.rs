@@ -2,17 +2,17 @@
 
 use proptest::prelude::*;
 
-use crate::simulated_server::{Job, SimulatedServer, whole};
+use crate::simulated_server::{Job, MOST_IMAGES, SimulatedServer, whole};
 
 fn any_job() -> impl Strategy<Value = Job> {
     let choices = prop_oneof![8 => Just(1usize), 1 => 2..4usize];
     let patience = prop_oneof![4 => Just(None), 1 => (0..40usize).prop_map(Some)];
-    let sizes = (1..60usize, 1..40usize, choices);
+    let sizes = (1..60usize, 0..=MOST_IMAGES, 1..40usize, choices);
     let manners = (0..3u32, prop_oneof![6 => Just(0i32), 1 => -1..2i32], any::<bool>(), patience);
     (0..30usize, 1..4i32, sizes, manners).prop_map(|(comes, family, sizes, manners)| {
-        let (prompt, answer, choices) = sizes;
+        let (prompt, images, answer, choices) = sizes;
         let (batch_key, priority, keeps, patience) = manners;
-        Job { comes, family, prompt, answer, choices, batch_key, priority, keeps, patience }
+        Job { comes, family, prompt, images, answer, choices, batch_key, priority, keeps, patience }
     })
 }
 
@@ -41,9 +41,11 @@ proptest! {
         blocks in 4..24usize,
         slots in 1..6usize,
         tokens in 1..40usize,
+        closes in any::<bool>(),
         jobs in prop::collection::vec(any_job(), 1..14),
     ) {
-        run(SimulatedServer::new(blocks, slots), blocks, slots, tokens, jobs);
+        let server = SimulatedServer::new(blocks, slots).closing_blocks(closes);
+        run(server, blocks, slots, tokens, jobs);
     }
 
     /// Every state that is restored was saved after the very tokens that the cells are of.
@@ -52,10 +54,12 @@ proptest! {
         blocks in 4..24usize,
         slots in 1..6usize,
         tokens in 1..40usize,
+        closes in any::<bool>(),
         snapshots in 0..5u64,
         jobs in prop::collection::vec(any_job(), 1..14),
     ) {
-        run(SimulatedServer::with_states(blocks, slots, snapshots), blocks, slots, tokens, jobs);
+        let server = SimulatedServer::with_states(blocks, slots, snapshots).closing_blocks(closes);
+        run(server, blocks, slots, tokens, jobs);
     }
 }
 
@@ -68,10 +72,12 @@ proptest! {
         blocks in 4..24usize,
         slots in 1..6usize,
         tokens in 1..40usize,
+        closes in any::<bool>(),
         window in 1..30u32,
         jobs in prop::collection::vec(any_job(), 1..14),
     ) {
-        run(SimulatedServer::with_windows(blocks, slots, window, tokens), blocks, slots, tokens, jobs);
+        let server = SimulatedServer::with_windows(blocks, slots, window, tokens).closing_blocks(closes);
+        run(server, blocks, slots, tokens, jobs);
     }
 }
 
@@ -81,6 +87,7 @@ fn prompt(comes: usize, family: i32) -> Job {
         comes,
         family,
         prompt: 25,
+        images: 0,
         answer: 1,
         choices: 1,
         batch_key: 0,
@@ -98,6 +105,34 @@ fn answered(mut server: SimulatedServer, jobs: Vec<Job>) -> SimulatedServer {
         server.run_step(100);
     }
     server
+}
+
+/// A job with an image that ends with the first token of its third block: closed there, the sixteen blocks of a pool
+/// have 61 tokens.
+fn with_image(prompt: usize, answer: usize) -> Job {
+    Job { family: 2, prompt, images: 1, answer, ..self::prompt(0, 2) }
+}
+
+/// Only if no block is closed.
+#[test]
+fn a_prompt_with_an_image_that_fits_is_answered() {
+    let server = answered(SimulatedServer::new(16, 1).closing_blocks(true), vec![with_image(62, 1)]);
+    assert_eq!((server.answered, server.computed), (vec![0], 63));
+}
+
+/// It begins in closed blocks. When these are all there are it is preempted, computed again in full ones, and goes on.
+#[test]
+fn an_answer_about_an_image_fills_the_pool() {
+    let server = answered(SimulatedServer::new(16, 1).closing_blocks(true), vec![with_image(20, 44)]);
+    assert_eq!((server.answered, server.computed), (vec![0], 61 + 64));
+}
+
+/// Each choice takes a block more.
+#[test]
+fn choices_about_an_image_are_answered_if_they_fit() {
+    let job = Job { choices: 4, ..with_image(51, 1) };
+    let server = answered(SimulatedServer::new(16, 4).closing_blocks(true), vec![job]);
+    assert_eq!(server.answered.len(), 4);
 }
 
 /// The first one stops where the others can match what it computes, and they wait for it.
@@ -153,6 +188,7 @@ fn a_large_prompt_waits_only_for_requests_that_were_running() {
         comes,
         family: comes as i32 + 10,
         prompt: 8,
+        images: 0,
         answer: 12,
         choices: 1,
         batch_key: 0,
@@ -180,6 +216,7 @@ fn batch_keys_take_turns() {
         comes,
         family: comes as i32 + 10,
         prompt: 4,
+        images: 0,
         answer: 2,
         choices: 1,
         batch_key,

@@ -289,6 +289,8 @@ void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) 
     request.extras          = prompt.media.data();
     request.extra_count     = prompt.media.size();
     request.system_length   = prompt.n_system;
+    request.end             = prompt.end;
+    request.further_choices = prompt.further_choices;
     sequence.begun     = functions.begin(pool.get(), seq_id, &request) == ESPALIER_POOL_OK;
     sequence.n_settled = block_of(seq_id, prompt.n_held).first;
 }
@@ -329,6 +331,15 @@ bool espalier_kv::match_prefix(llama_seq_id seq_id, size_t n_tokens, llama_pos l
     }
     continue_drafts(seq_id, n_tokens);
     return true;
+}
+
+void espalier_kv::resume(llama_seq_id seq_id, size_t n_tokens) {
+    if (sequences[seq_id].begun) {
+        auto     none     = space_for_blocks();
+        uint32_t snapshot = 0;
+        functions.match_prefix(pool.get(), seq_id, 0, none.data(), &snapshot);
+    }
+    continue_drafts(seq_id, n_tokens);
 }
 
 // Adds the duration of its scope to a counter.

@@ -15,7 +15,7 @@
 //
 // Tokens are counted by their index in the sequence, which is not their position in the model if the tokens of an image
 // share one (M-RoPE). The block of a token depends on the images before it: if prompts can have some, a block ends where
-// one of them ends.
+// one of them ends, as long as the request fits into the pool like that.
 //
 // Not thread-safe: only the thread that decodes uses it. The pool itself may be queried from any thread.
 
@@ -45,6 +45,8 @@ struct espalier_kv_prompt {
     const std::string & adapters; // LoRA adapters with their scales; empty: none
     const std::vector<espalier_pool_extra> & media; // images and audio in it, by position
     size_t              n_system; // tokens of its system prompt, which other prompts are expected to begin with; 0: unknown
+    uint64_t            end;      // one past the last position that it needs blocks for when it is admitted, and
+    uint64_t            further_choices; // further choices (`n`), each in a block of its own: as schedule() gets them
 };
 
 // Tokens of a sequence whose KV is computed. Borrowed for the duration of the call.
@@ -91,9 +93,9 @@ public:
     // Whether snapshots are taken of the sequence, whose drafts then have to end where its blocks end.
     bool takes_snapshots(llama_seq_id seq_id) const { return takes_snapshots() && sequences[seq_id].begun; }
 
-    // Starts a prompt that others may share: from here on the sequence can match cached blocks and cache its own. It
-    // must hold n_held tokens and nothing else. Has no effect if nothing is shared, or if the sequence lacks cells of
-    // these tokens.
+    // Begins a prompt that others may share, for which the sequence must hold n_held tokens and nothing else. It waits
+    // until match_prefix(), or resume() if there are such tokens; from then on the sequence can cache its blocks. Has
+    // no effect if nothing is shared, or if the sequence lacks cells of these tokens.
     void begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt);
 
     // Adds the cached blocks with the first n_tokens of the sequence's prompt to it (a prefix-cache hit), as
@@ -105,8 +107,8 @@ public:
     // of an answer (is_answer), also saves the state of the sequence, which holds exactly these tokens.
     void cache_blocks(llama_seq_id seq_id, const espalier_kv_text & text, bool is_answer);
 
-    // The sequence, which holds its first n_tokens, is continued: passes the draft model the hidden state after them.
-    void continue_drafts(llama_seq_id seq_id, size_t n_tokens);
+    // Continues a sequence that holds the first n_tokens of its prompt: the rest of that becomes in-flight blocks.
+    void resume(llama_seq_id seq_id, size_t n_tokens);
 
     // The tokens of the block in which this token of the sequence lies: the first one, and the end.
     std::pair<size_t, size_t> block_of(llama_seq_id seq_id, size_t token) const;
@@ -190,6 +192,9 @@ private:
     // Tokens of which the draft model has all that it ever gets, SIZE_MAX without one. It has fewer than the target if
     // it failed in the middle of a batch.
     size_t n_in_drafts(llama_seq_id seq_id) const;
+
+    // The sequence, which holds its first n_tokens, is continued: passes the draft model the hidden state after them.
+    void continue_drafts(llama_seq_id seq_id, size_t n_tokens);
 
     std::vector<float> find_row(llama_seq_id seq_id, size_t n_tokens) const;
 

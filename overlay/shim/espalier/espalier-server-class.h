@@ -224,10 +224,10 @@ private:
     template <typename server_t> static void cache_full_blocks(server_t & server);
     static void cache_computed_blocks(const server_slot & slot);
     template <typename server_t> static void prepare_requests(server_t & server);
-    static void prepare_request(const espalier_adapters & adapters, server_slot & slot);
+    template <typename server_t> static void prepare_request(const server_t & server, server_slot & slot);
     static bool is_shared(const server_slot & slot, const std::vector<media_in_prompt> & media);
     static size_t count_system_tokens(const server_task & task);
-    static void begin(server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held);
+    template <typename server_t> static void begin(const server_t & server, server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held);
 
     template <typename server_t> static scheduler_input make_scheduler_input(server_t & server);
     template <typename server_t> static espalier_schedule_request describe(const server_t & server, const server_slot & slot);
@@ -241,7 +241,7 @@ private:
     template <typename server_t> static void carry_out(server_t & server, const scheduler_input & input, const espalier_schedule_step & step);
     template <typename server_t> static void admit(server_t & server, server_slot & slot, size_t n_tokens);
     template <typename server_t> static void preempt(server_t & server, server_slot & slot);
-    template <typename server_t> static void refuse(server_t & server, server_slot & slot);
+    template <typename server_t> static void refuse(server_t & server, server_slot & slot, uint64_t n_needed);
     template <typename server_t> static void fail(server_t & server);
     template <typename server_t> static void note_waiting(server_t & server, const scheduler_input & input, const std::vector<uint32_t> & waits);
 

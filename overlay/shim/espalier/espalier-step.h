@@ -89,7 +89,8 @@ inline llama_pos espalier_server::last_position(const server_slot & slot, const 
     return next - 1;
 }
 
-inline void espalier_server::begin(server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held) {
+template <typename server_t>
+void espalier_server::begin(const server_t & server, server_slot & slot, const std::vector<media_in_prompt> & media, size_t n_held) {
     std::vector<espalier_pool_extra> extras;
     for (const auto & one : media) {
         extras.push_back({ (uint32_t) one.first, (uint32_t) one.n_tokens, (const uint8_t *) one.key.data(), one.key.size() });
@@ -97,11 +98,13 @@ inline void espalier_server::begin(server_slot & slot, const std::vector<media_i
     const auto &      tokens = tokens_of(slot);
     const auto &      owner  = slot.paged.now.owner;
     const std::string scope  = owner.scope();
-    slot.paged.kv->begin(slot.id, { &tokens[0], tokens.size(), n_held, scope, owner.adapters, extras, count_system_tokens(*slot.task) });
+    slot.paged.kv->begin(slot.id, { &tokens[0], tokens.size(), n_held, scope, owner.adapters, extras, count_system_tokens(*slot.task),
+            end_of(slot), count_further_choices(server, slot) });
 }
 
 // Runs once each time a request starts to wait: does all copying, hashing and comparing for it.
-inline void espalier_server::prepare_request(const espalier_adapters & adapters, server_slot & slot) {
+template <typename server_t>
+void espalier_server::prepare_request(const server_t & server, server_slot & slot) {
     const auto & tokens = tokens_of(slot);
     const auto   media  = find_media(tokens);
     auto &       now    = slot.paged.now;
@@ -109,7 +112,7 @@ inline void espalier_server::prepare_request(const espalier_adapters & adapters,
     const auto & params = slot.task->params;
     now.is_prepared = true;
     now.is_shared   = is_shared(slot, media);
-    now.owner       = { params.kv_tenant, params.kv_salt, adapters.key(slot.lora) };
+    now.owner       = { params.kv_tenant, params.kv_salt, server.espalier.adapters->key(slot.lora) };
     if (retained) {
         const size_t n_common = std::min(retained->tokens().get_common_prefix(tokens), tokens.size() - 1);
         // Continue from the retained sequence if it covers at least half of the prompt, which is more than cached
@@ -121,8 +124,9 @@ inline void espalier_server::prepare_request(const espalier_adapters & adapters,
             retained.reset();
         }
     }
-    if (now.is_shared && !retained) {
-        begin(slot, media, 0);
+    // Of a sequence of uncertain origin nothing is shared.
+    if (now.is_shared && (!retained || retained->owner().is_certain)) {
+        begin(server, slot, media, retained ? retained->tokens().size() : 0);
     }
 }
 
@@ -232,7 +236,7 @@ void espalier_server::prepare_requests(server_t & server) {
             now.is_admitted   = true;
             now.last_step     = server.espalier.n_steps;
         } else if (waits(slot) && !slot.paged.now.is_prepared) {
-            prepare_request(*server.espalier.adapters, slot);
+            prepare_request(server, slot);
         }
     }
 }
@@ -328,7 +332,7 @@ void espalier_server::carry_out(server_t & server, const scheduler_input & input
             preempt(server, *input.slots[step.index]);
             break;
         case ESPALIER_SCHEDULE_REFUSE:
-            refuse(server, *input.slots[step.index]);
+            refuse(server, *input.slots[step.index], step.blocks);
             break;
         case ESPALIER_SCHEDULE_EVICT:
             input.retained_slots[step.index]->paged.evict_retained();
@@ -347,10 +351,7 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
         now.owner          = slot.paged.retained->owner();
         slot.prompt.tokens = slot.paged.retained->take();
         slot.paged.retained.reset();
-        if (now.owner.is_certain) {
-            begin(slot, find_media(tokens_of(slot)), n_tokens);
-        }
-        slot.paged.kv->continue_drafts(slot.id, n_tokens);
+        slot.paged.kv->resume(slot.id, n_tokens);
     } else {
         if (!slot.paged.kv->match_prefix(slot.id, n_tokens, last_position(slot, tokens_of(slot), n_tokens))) {
             SLT_WRN(slot, "the state after %zu tokens could not be restored, computing them again\n", n_tokens);
@@ -389,7 +390,7 @@ void espalier_server::preempt(server_t & server, server_slot & slot) {
 }
 
 template <typename server_t>
-void espalier_server::refuse(server_t & server, server_slot & slot) {
+void espalier_server::refuse(server_t & server, server_slot & slot, uint64_t n_needed) {
     const int n_blocks = slot.paged.kv->statistics().block_count;
     const int n_choices = 1 + count_further_choices(server, slot);
     server.espalier.metrics->refusals++;
@@ -400,7 +401,7 @@ void espalier_server::refuse(server_t & server, server_slot & slot) {
         // No later try can succeed.
         server.send_error(slot, string_format("the request needs %d KV blocks for the %d tokens of its prompt and %d answers, and the pool has %d in all; "
                 "ask for fewer answers (\"n\") or with a shorter prompt, or start the server with a larger -c",
-                (int) espalier_kv::n_blocks(end_of(slot)) + n_choices - 1, slot.task->n_tokens(), n_choices, n_blocks), ERROR_TYPE_INVALID_REQUEST);
+                (int) n_needed, slot.task->n_tokens(), n_choices, n_blocks), ERROR_TYPE_INVALID_REQUEST);
     }
     slot.release();
 }

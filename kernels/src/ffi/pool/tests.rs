@@ -44,6 +44,8 @@ fn request_of(tokens: &[i32]) -> PoolRequest {
         extras: std::ptr::null(),
         extra_count: 0,
         system_length: 0,
+        end: tokens.len() as u64 + 1,
+        further_choices: 0,
     }
 }
 

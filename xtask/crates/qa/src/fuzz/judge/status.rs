@@ -75,13 +75,12 @@ fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16
     }
 }
 
-/// An upper bound: it assumes that no two choices share the block in which the prompt ends. A block ends where an image
-/// ends, so the tokens behind it may take one block more.
+/// An upper bound: it assumes that no two choices share the block in which the prompt ends. Images take no more blocks
+/// than their tokens: no block is closed behind one for a request that would not fit.
 fn may_outgrow(server: &ServerPlan, generate: &Generate, prompt: usize) -> bool {
-    let images = generate.prompt.images.len();
-    let full = prompt / BLOCK;
-    let own = (prompt + generate.predict + 1).div_ceil(BLOCK) - full + usize::from(images > 0);
-    server.is_paged() && generate.choices > 1 && full + images + generate.choices * own > server.blocks
+    let shared = prompt / BLOCK;
+    let own = (prompt + generate.predict + 1).div_ceil(BLOCK) - shared;
+    server.is_paged() && generate.choices > 1 && shared + generate.choices * own > server.blocks
 }
 
 fn of_mistake(mistake: Mistake) -> u16 {
@@ -161,7 +160,7 @@ mod tests {
         assert_eq!(judged(&server, choices(640, 4), 400), 1, "10 blocks and 4");
         let mut with_images = Generate { choices: 4, predict: 20, ..samples::generate() };
         with_images.prompt = Prompt { kept: 512, images: vec![1, 2], ..with_images.prompt };
-        assert_eq!(judged(&server, What::Generate(with_images), 400), 0, "11 blocks, two more, and 8");
+        assert_eq!(judged(&server, What::Generate(with_images), 400), 1, "11 blocks and 4");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::meanwhile::meanwhile;
 use super::tenants::MOMENT;
 use crate::gate::servers::fixture::times_said;
 use crate::gate::servers::media;
-use crate::serving::cases;
+use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::Pool;
 
 /// Number of attempts to reproduce a situation on a busy machine.
@@ -60,16 +60,21 @@ fn blocks_are(server: &Server, wanted: u64) -> Result<bool> {
     Ok(false)
 }
 
-/// Length of a prompt with an image, in tokens: fourteen full blocks but for one token. The request shares nothing, so
-/// no block is closed behind the image.
-const LONG: usize = 14 * 64 - 1;
+/// Size of the context in two promises, in tokens: a pool of 16 blocks.
+const CONTEXT: usize = 16 * BLOCK;
+
+/// Length of a prompt up to the end of its image, in tokens.
+const WITH_IMAGE: usize = BEFORE + 100;
+
+/// Length of a prompt with an image, in tokens: three blocks with the one that is closed behind the image, and eleven
+/// full ones but for one token.
+const LONG: usize = WITH_IMAGE + 11 * BLOCK - 1;
 
 /// A request with an image that has grown to within a block of the pool's size, and is preempted there, resumes.
 pub fn resumes_near_the_context(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    let server = fixture.serve(Model::Seeing, &["-np", "2", "-c", "1024", "--kv-paged"])?;
+    let server = fixture.serve(Model::Seeing, &["-np", "2", "-c", &CONTEXT.to_string(), "--kv-paged"])?;
     let marker = media::marker(&server)?;
-    let asked = with(request(&marker, &[1], LONG - BEFORE - 100, 90), "return_tokens", true);
-    let asked = with(with(asked, "cache_prompt", false), "id_slot", 1);
+    let asked = with(request(&marker, &[1], LONG - WITH_IMAGE, 90), "id_slot", 1);
     let mut preempted = false;
     for number in 0..TRIES as u64 {
         let (status, body) = beside_two_neighbours(&server, number, &asked)?;
@@ -83,6 +88,26 @@ pub fn resumes_near_the_context(fixture: &mut PromiseFixture<'_>) -> Result<()> 
         }
     }
     fixture.arose(preempted, || "it was not preempted".to_string());
+    Ok(())
+}
+
+/// A request with an image that fits into the context is answered, also if it would not fit with a block that is closed
+/// behind the image: a prompt of nearly the context's length, and an answer that ends with the context, 52 tokens after
+/// the last one that closed blocks have space for.
+pub fn fills_the_context(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Seeing, &["-np", "1", "-c", &CONTEXT.to_string(), "--kv-paged"])?;
+    let marker = media::marker(&server)?;
+    let (status, body) = ask(&server, &request(&marker, &[1], CONTEXT - WITH_IMAGE - 44, 4))?;
+    fixture.must(status == 200 && body["tokens_predicted"] == 4, || {
+        format!("a prompt that fits returned {status}: {body}")
+    });
+    let endless = with(request(&marker, &[2], 700, 0), "n_predict", -1);
+    let (status, body) = ask(&server, &endless)?;
+    let length = ["tokens_evaluated", "tokens_predicted"].map(|name| body[name].as_u64().unwrap_or(0));
+    let is_whole = body["stop_type"] == "limit" && length.iter().sum::<u64>() + 1 >= CONTEXT as u64;
+    fixture.must(status == 200 && is_whole, || {
+        format!("an answer that ends with the context returned {status}, {length:?} tokens: {body}")
+    });
     Ok(())
 }
 

@@ -132,6 +132,7 @@ pub const PROMISES: &[Promise] = &[
     promise("eviction-of-either-half", snapshots::eviction_of_either_half),
     promise("no-snapshots-says-so", snapshots::none_says_so),
     promise("image-near-the-context", images::resumes_near_the_context),
+    promise("image-fills-the-context", images::fills_the_context),
     promise("image-once", images::image_once),
     promise("drafts-beside-images", images::drafts_and_images),
     promise("one-request-counts-once", admission::one_request_counts_once),
