@@ -180,7 +180,7 @@ impl Pool {
     /// Begins a snapshot of the sequence's state after `tokens`, the first ones of its prompt and output, whose blocks
     /// were passed to [`Pool::cache`]. The caller frees the evicted snapshots, saves the state and calls
     /// [`Pool::end_snapshot`]. A tail replaces the tail before it in the same answer, unless that one was hit. A
-    /// snapshot that a waiting request can match is evicted only for another one that is awaited.
+    /// snapshot that a waiting request can match is not replaced, and evicted only for another one that is awaited.
     pub fn begin_snapshot(
         &mut self,
         sequence: i32,
@@ -208,7 +208,8 @@ impl Pool {
 
     fn demand(&self, sequence: i32, bytes: u64, reason: Reason) -> Demand {
         let tail = self.request(sequence).filter(|_| reason == Reason::Tail).and_then(|request| request.tail);
-        let replaced = tail.filter(|tail| self.snapshots.is_unused_tail(*tail));
+        let is_awaited = |tail: SnapshotId| self.awaited_snapshots().any(|awaited| awaited == tail);
+        let replaced = tail.filter(|tail| self.snapshots.is_unused_tail(*tail) && !is_awaited(*tail));
         let kept = match reason {
             _ if self.snapshots.has_space_for(bytes) => BTreeSet::new(),
             Reason::Awaited => BTreeSet::new(),
