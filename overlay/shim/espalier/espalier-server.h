@@ -138,6 +138,7 @@ void espalier_server::set_up_slots(server_t & server) {
         slot.paged.most_drafts    = n_batch / n_slots - 1;
         slot.paged.drafts_at_once = computes_all ? common_speculative_n_max(server.spec.get()) : 0;
         slot.paged.n_ctx          = slot.n_ctx;
+        slot.paged.all            = &server.slots;
         slot.paged.retains          = !server.params_base.slot_save_path.empty(); // a retained sequence is what can be saved
     }
 }
@@ -223,6 +224,14 @@ inline void espalier_server::prepare_media(server_slot & slot) {
 inline void espalier_server::forget(server_slot & slot) {
     if (slot.paged.now.is_admitted) { // one that waits has computed nothing, and may have a retained sequence
         slot.prompt_clear();
+    }
+    if (!slot.paged.kv || !slot.paged.kv->has_state()) {
+        return;
+    }
+    // Before a batch is computed, the memory assigns states to other cells; the graph then moves them. If it was not
+    // run, the cell of an idle sequence has the state of another one, maybe another tenant's.
+    for (server_slot & other : *slot.paged.all) {
+        other.paged.evict_retained();
     }
 }
 

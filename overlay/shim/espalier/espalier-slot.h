@@ -16,6 +16,9 @@
 #include <climits>
 #include <memory>
 #include <utility>
+#include <vector>
+
+struct server_slot;
 
 // A retained sequence: tokens, their cells and their owner. The destructor frees the cells.
 class espalier_retained_sequence {
@@ -78,6 +81,7 @@ struct espalier_slot {
     int  most_drafts = INT_MAX; // limit of draft tokens, so that the tokens and drafts of all slots fit into one batch
     int  drafts_at_once = 0;    // draft tokens that the draft model computes however few are wanted; 0: no more than those
     int  n_ctx = INT_MAX;       // tokens of a sequence at most
+    std::vector<server_slot> * all = nullptr; // the slots of the server, with this one; null if the KV cache is not paged
 
     std::unique_ptr<espalier_retained_sequence> retained;
 
