@@ -228,6 +228,7 @@ void espalier_kv::remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos 
     sequence.n_settled = std::min(sequence.n_settled, (size_t) std::max(p0, 0));
     sequence.blocks.remove(p0, p1);
     if (p0 <= 0) {
+        sequence.lacks_drafts = false;
         continue_drafts(seq_id, 0);
     } else {
         cut_drafts(seq_id, p0);
@@ -274,8 +275,11 @@ void espalier_kv::on_clear(void * user_data) {
 void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) {
     auto & sequence = sequences[seq_id];
     sequence.begun = false;
+    // A slot file has nothing of the draft model. What that computes from here on misses the tokens before, and so does
+    // all that follows until the sequence is removed.
+    sequence.lacks_drafts = sequence.lacks_drafts || n_in_drafts(seq_id) < prompt.n_held;
     // The block in which a sequence continues would be cached with cells that it does not have.
-    if (!shares() || (prompt.n_held > 0 && !has_all_cells(seq_id))) {
+    if (!shares() || (prompt.n_held > 0 && (sequence.lacks_drafts || !has_all_cells(seq_id)))) {
         return;
     }
     espalier_pool_request request = {};

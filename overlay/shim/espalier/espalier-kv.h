@@ -93,7 +93,7 @@ public:
 
     // Starts a prompt that others may share: from here on the sequence can match cached blocks and cache its own. It
     // must hold n_held tokens and nothing else. Has no effect if nothing is shared, or if the sequence lacks cells of
-    // these tokens.
+    // these tokens, in the model or in its draft model.
     void begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt);
 
     // Adds the cached blocks with the first n_tokens of the sequence's prompt to it (a prefix-cache hit), as
@@ -165,6 +165,7 @@ private:
     struct sequence {
         bool   begun     = false;
         size_t n_settled = 0;        // tokens whose blocks cache_blocks() need not consider again
+        bool   lacks_drafts = false; // the draft model lacks tokens in the middle of it
         espalier_block_marks blocks; // those in which it may have cells; extra ones only cost time
     };
 

@@ -113,6 +113,7 @@ pub const PROMISES: &[Promise] = &[
     promise("drafts-with-a-state", draft_memory::with_a_state),
     promise("drafts-report-their-memory", draft_memory::is_reported),
     promise("drafts-after-a-hit", draft_models::after_a_hit),
+    promise("drafts-of-a-restored-slot", draft_models::of_a_restored_slot),
     promise("drafts-of-choices", draft_models::of_choices),
     promise("drafts-in-a-small-pool", draft_models::in_a_small_pool),
     promise("routes-by-role", routes::by_role),
