@@ -142,7 +142,6 @@ impl Pool {
     pub(super) fn begin_restoring(&mut self, sequence: SequenceId, snapshot: SnapshotId) {
         let Some(request) = &mut self.requests[sequence.0 as usize] else { return };
         let before = request.restoring.replace(snapshot);
-        request.snapshots.push(snapshot);
         self.snapshots.pin(snapshot);
         before.into_iter().for_each(|before| self.snapshots.unpin(before));
     }
@@ -202,7 +201,6 @@ impl Pool {
         let id = self.snapshots.begin(content, bytes, reason);
         self.blocks.contents.add_snapshot(content, id);
         self.note_tail(sequence, id, reason);
-        self.note_snapshot(sequence, id);
         Ok(Grant { id, evicted })
     }
 

@@ -424,12 +424,12 @@ void espalier_kv::end(llama_seq_id seq_id) {
     sequences[seq_id].begun = false;
 }
 
-void espalier_kv::distrust(llama_seq_id seq_id) {
+void espalier_kv::distrust(llama_seq_id seq_id, size_t n_matched) {
     std::vector<uint32_t> removed(snapshots.count() + 1);
     auto   uncached  = space_for_blocks();
     size_t n_removed = 0;
     sequences[seq_id].begun = false;
-    if (functions.distrust(pool.get(), seq_id, uncached.data(), removed.data(), removed.size(), &n_removed) != ESPALIER_POOL_OK) {
+    if (functions.distrust(pool.get(), seq_id, n_matched, uncached.data(), removed.data(), removed.size(), &n_removed) != ESPALIER_POOL_OK) {
         return; // it had no request, so it has cached nothing
     }
     evict_cells(cells_of(uncached[group].count));

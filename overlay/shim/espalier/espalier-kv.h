@@ -120,8 +120,9 @@ public:
     void end(llama_seq_id seq_id);
 
     // Ends the prompt, whose output is not finite, before the cells of the sequence are freed: what it may have computed
-    // wrongly is not used again: the blocks that it has cached, and the states that it has saved or restored.
-    void distrust(llama_seq_id seq_id);
+    // wrongly is not used again, also from before it was preempted: its blocks behind the first n_matched tokens, which
+    // it has not computed, and the states that it has saved or restored.
+    void distrust(llama_seq_id seq_id, size_t n_matched);
 
     // Position of the last token whose KV is in the memory; -1: there is none.
     llama_pos last_position(llama_seq_id seq_id) const { return llama_memory_seq_pos_max(mems[0], seq_id); }

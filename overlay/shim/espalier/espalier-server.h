@@ -237,7 +237,7 @@ inline void espalier_server::forget(server_slot & slot) {
 
 inline void espalier_server::distrust(server_slot & slot) {
     if (slot.paged.kv) {
-        slot.paged.kv->distrust(slot.id);
+        slot.paged.kv->distrust(slot.id, slot.paged.now.n_matched);
     }
 }
 

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -93,6 +94,7 @@ struct espalier_slot {
         bool awaits_parent = false; // it continues from its parent's prompt when that is computed
         bool is_considered = false; // considered by the scheduler once; it may stay in the queue
         bool was_admitted = false;  // at least once: a preempted request counts once in the metrics
+        size_t n_matched  = SIZE_MAX; // tokens that it had at the admission with the fewest: it has computed all others
         espalier_owner owner;
         server_tokens  preempted;   // its tokens when it was preempted while decoding
         bool is_in_step  = false;   // this step is for its batch key
