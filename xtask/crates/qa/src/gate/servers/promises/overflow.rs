@@ -14,12 +14,13 @@ use crate::serving::kv_pool::Pool;
 use crate::serving::reference::Reference;
 
 /// Model, flash attention, and kind of KV cache.
-const SERVERS: [(Model, &str, &str); 7] = [
+const SERVERS: [(Model, &str, &str); 8] = [
     (Model::Overflowing, "off", "--kv-paged"),
     (Model::Overflowing, "on", "--kv-paged"),
     (Model::Overflowing, "off", "--kv-unified"),
     (Model::Overflowing, "on", "--kv-unified"),
     (Model::Overflowing, "off", "--no-kv-unified"),
+    (Model::RecurrentOverflowing, "on", "--kv-paged"),
     (Model::RecurrentOverflowing, "on", "--kv-unified"),
     (Model::RecurrentOverflowing, "off", "--no-kv-unified"),
 ];
