@@ -10,6 +10,7 @@
 #include "espalier-step.h"
 #include "espalier-tenancy.h"
 
+#include <cinttypes>
 #include <type_traits>
 #include <utility>
 
@@ -148,8 +149,8 @@ void espalier_server::report_snapshots(const server_t & server, uint64_t bytes_o
     const espalier_kv & kv = *server.espalier.kv;
     const auto mib = [](uint64_t bytes) { return bytes / (1024.0 * 1024.0); };
     if (kv.takes_snapshots()) {
-        SRV_INF("--kv-snapshots: prefix caching with up to %d snapshots of the recurrent state, %.2f MiB each, %.2f MiB in all\n",
-                (int) (kv.bytes_for_snapshots() / bytes_of_one), mib(bytes_of_one), mib(kv.bytes_for_snapshots()));
+        SRV_INF("--kv-snapshots: prefix caching with up to %" PRIu64 " snapshots of the recurrent state, %.2f MiB each, %.2f MiB in all\n",
+                kv.bytes_for_snapshots() / bytes_of_one, mib(bytes_of_one), mib(kv.bytes_for_snapshots()));
     } else if (kv.has_state()) {
         SRV_WRN("--kv-snapshots: prefix caching is off: a snapshot of the recurrent state takes %.2f MiB, and the memory for snapshots is smaller\n",
                 mib(bytes_of_one));
