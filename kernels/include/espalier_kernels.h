@@ -278,12 +278,14 @@ int32_t espalier_pool_snapshot_begin(struct espalier_pool * pool, int32_t sequen
 int32_t espalier_pool_snapshot_end(struct espalier_pool * pool, uint32_t snapshot, int32_t is_written);
 
 /* Ends the request of the sequence, whose output is not finite, and removes from the cache what it may have computed
- * wrongly: the blocks that it has cached, in a pool with a state also those that it matched, and the snapshots that it
- * has taken or restored. The sequence still holds its blocks. `blocks` gets those that are not cached any more.
- * `snapshots` gets the ids of the snapshots, whose bytes the caller frees, and `snapshot_count` their number;
- * `capacity` has to be at least the number of snapshots that exist. INVALID: the sequence has no request. */
-int32_t espalier_pool_distrust(struct espalier_pool * pool, int32_t sequence, struct espalier_pool_blocks * blocks,
-                               uint32_t * snapshots, size_t capacity, size_t * snapshot_count);
+ * wrongly: all blocks with the contents of its tokens behind the first `matched`, which it has not computed, also not
+ * before it was preempted; in a pool with a state all blocks with contents of its tokens, and the snapshots of states
+ * after them. The sequence still holds its blocks. `blocks` gets those that are not cached any more. `snapshots` gets
+ * the ids of the snapshots, whose bytes the caller frees, and `snapshot_count` their number; `capacity` has to be at
+ * least the number of snapshots that exist. INVALID: the sequence has no request. */
+int32_t espalier_pool_distrust(struct espalier_pool * pool, int32_t sequence, uint64_t matched,
+                               struct espalier_pool_blocks * blocks, uint32_t * snapshots, size_t capacity,
+                               size_t * snapshot_count);
 
 /* Ends the request of the sequence, if it has one; none of its blocks is in flight any more. The
  * sequence keeps its blocks until they are removed. */

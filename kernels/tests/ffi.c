@@ -89,8 +89,9 @@ static void print_pool_refusals(void) {
                                               3, &count));
     printf("pool.null_snapshot_end %d\n", (int) espalier_pool_snapshot_end(NULL, 1, 1));
     printf("pool.snapshot_end_unknown %d\n", (int) espalier_pool_snapshot_end(pool, 1, 1));
-    printf("pool.null_distrust %d\n", (int) espalier_pool_distrust(NULL, 0, blocks, &snapshot, 1, &count));
-    printf("pool.distrust_without_request %d\n", (int) espalier_pool_distrust(pool, 0, blocks, &snapshot, 1, &count));
+    printf("pool.null_distrust %d\n", (int) espalier_pool_distrust(NULL, 0, 0, blocks, &snapshot, 1, &count));
+    printf("pool.distrust_without_request %d\n",
+           (int) espalier_pool_distrust(pool, 0, 0, blocks, &snapshot, 1, &count));
     printf("pool.snapshot_after_refusals %u\n", (unsigned) snapshot);
     printf("pool.null_cache %d\n", (int) espalier_pool_cache_blocks(NULL, 0, positions, 3, blocks));
     printf("pool.cache_without_request %d\n", (int) espalier_pool_cache_blocks(pool, 0, positions, 3, blocks));
@@ -256,7 +257,7 @@ static void print_distrust(const char * name, struct espalier_pool * pool, int32
     struct espalier_pool_blocks blocks[2] = { { cells, 2, 77 }, { NULL, 0, 77 } };
     size_t snapshot_count = 77;
     printf("%s %d", name,
-           (int) espalier_pool_distrust(pool, sequence, blocks, snapshots, capacity, &snapshot_count));
+           (int) espalier_pool_distrust(pool, sequence, 0, blocks, snapshots, capacity, &snapshot_count));
     printf(" blocks %u: %u %u", (unsigned) blocks[0].count, (unsigned) cells[0], (unsigned) cells[1]);
     printf(" snapshots %u: %u\n", (unsigned) snapshot_count, (unsigned) snapshots[0]);
 }

@@ -131,6 +131,7 @@ pub unsafe extern "C" fn espalier_pool_restored(
 pub unsafe extern "C" fn espalier_pool_distrust(
     pool: *mut SharedPool,
     sequence: i32,
+    matched: u64,
     blocks: *mut PoolBlocks,
     snapshots: *mut u32,
     capacity: usize,
@@ -146,7 +147,7 @@ pub unsafe extern "C" fn espalier_pool_distrust(
         if capacity < pool.snapshots().len() {
             return Err(PoolStatus::Invalid);
         }
-        let distrusted = pool.distrust(sequence)?;
+        let distrusted = pool.distrust(sequence, matched)?;
         write_groups(shared, &distrusted.blocks, blocks);
         let ids: Vec<u32> = distrusted.snapshots.iter().map(|id| id.0).collect();
         write_counted(&ids, snapshots, capacity, snapshot_count);

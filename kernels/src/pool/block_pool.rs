@@ -145,10 +145,17 @@ impl BlockPool {
         Some(block)
     }
 
-    /// Removes the content of a block that is held: no request can match it any more. Returns false if it had none.
+    /// Removes the content of a block: no request can match it any more. A free one is allocated next. Returns false if
+    /// it had none.
     pub fn uncache(&mut self, group: Group, block: BlockId) -> bool {
-        debug_assert!(self.holders(group, block) > 0, "a free block is counted as evictable");
-        self.evict(group, block)
+        if !self.evict(group, block) {
+            return false;
+        }
+        if self.groups[group].free.remove(block) {
+            self.groups[group].evictable -= 1;
+            self.groups[group].free.push_front(block);
+        }
+        true
     }
 
     /// Removes the block's content. Returns false if it had none.

@@ -117,21 +117,50 @@ impl Pool {
     /// Returns another sequence that computes a block of the request's prompt: the first one that is not cached, or a
     /// cached one behind the first `matchable` blocks, which the request can match now. In a pool with a state or
     /// windows, cells alone cannot be matched: a sequence that computes them again adds the state or window. `None`
-    /// also if the request could match nothing once the block is computed.
+    /// also if no state is going to be saved that the request could match.
     pub(super) fn find_in_flight(
         &self,
         sequence: SequenceId,
         request: &Request,
         matchable: usize,
     ) -> Option<SequenceId> {
-        if self.has_state() && !self.takes_snapshots() {
-            return None;
+        if self.has_state() {
+            return self.find_saving(sequence, request, matchable);
         }
         let blocks = matchable..=self.cached_end(request);
         blocks.filter_map(|index| request.matchable(index)).find_map(|content| {
             // A mark of its own on an earlier block must not hide another sequence's on a later one.
             self.blocks.contents.in_flight_for(content).filter(|other| *other != sequence)
         })
+    }
+
+    /// Returns another sequence that computes and reaches a boundary of the request behind the first `matchable` blocks
+    /// at which there is going to be a snapshot. Not only the one that has the blocks in flight: if the budget is for
+    /// few snapshots, that one may save nothing for this request, and another one, which did not wait either, may.
+    fn find_saving(&self, sequence: SequenceId, request: &Request, matchable: usize) -> Option<SequenceId> {
+        let cached = self.cached_end(request);
+        let next = request.matchable(cached).and_then(|content| self.blocks.contents.in_flight_for(content));
+        let end = if next.is_some_and(|other| other != sequence) { request.last_boundary() } else { cached };
+        let others = (0..).map(SequenceId).zip(&self.requests).filter(|(other, _)| *other != sequence);
+        let mut live = others.filter_map(|(other, computing)| Some((other, computing.as_ref()?)));
+        let saving = live.find(|(other, computing)| {
+            let last = end.min(request.common_blocks(computing));
+            computing.has_in_flight && self.reaches_snapshot(*other, computing, matchable..last)
+        });
+        saving.map(|(other, _)| other)
+    }
+
+    /// Returns whether the sequence is going to compute the blocks before a snapshot, behind the first of these blocks
+    /// and not behind the last one: one that exists, or one that it takes itself.
+    fn reaches_snapshot(&self, sequence: SequenceId, request: &Request, blocks: Range<usize>) -> bool {
+        let first = blocks.start.max(request.matched).max(request.settled);
+        if first >= blocks.end {
+            return false;
+        }
+        let has_snapshot = |boundary: usize| self.snapshot_at(request, boundary).is_some();
+        let next = || self.next_stop(sequence.0.cast_signed(), request.layout().first_token(first));
+        let is_next = |stop: Stop| request.layout().complete_blocks(stop.tokens) <= blocks.end;
+        (first + 1..=blocks.end).any(has_snapshot) || next().is_some_and(is_next)
     }
 
     fn takes_snapshots(&self) -> bool {
@@ -142,7 +171,6 @@ impl Pool {
     pub(super) fn begin_restoring(&mut self, sequence: SequenceId, snapshot: SnapshotId) {
         let Some(request) = &mut self.requests[sequence.0 as usize] else { return };
         let before = request.restoring.replace(snapshot);
-        request.snapshots.push(snapshot);
         self.snapshots.pin(snapshot);
         before.into_iter().for_each(|before| self.snapshots.unpin(before));
     }
@@ -180,7 +208,7 @@ impl Pool {
     /// Begins a snapshot of the sequence's state after `tokens`, the first ones of its prompt and output, whose blocks
     /// were passed to [`Pool::cache`]. The caller frees the evicted snapshots, saves the state and calls
     /// [`Pool::end_snapshot`]. A tail replaces the tail before it in the same answer, unless that one was hit. A
-    /// snapshot that a waiting request can match is evicted only for another one that is awaited.
+    /// snapshot that a waiting request can match is not replaced, and evicted only for another one that is awaited.
     pub fn begin_snapshot(
         &mut self,
         sequence: i32,
@@ -202,13 +230,13 @@ impl Pool {
         let id = self.snapshots.begin(content, bytes, reason);
         self.blocks.contents.add_snapshot(content, id);
         self.note_tail(sequence, id, reason);
-        self.note_snapshot(sequence, id);
         Ok(Grant { id, evicted })
     }
 
     fn demand(&self, sequence: i32, bytes: u64, reason: Reason) -> Demand {
         let tail = self.request(sequence).filter(|_| reason == Reason::Tail).and_then(|request| request.tail);
-        let replaced = tail.filter(|tail| self.snapshots.is_unused_tail(*tail));
+        let is_awaited = |tail: SnapshotId| self.awaited_snapshots().any(|awaited| awaited == tail);
+        let replaced = tail.filter(|tail| self.snapshots.is_unused_tail(*tail) && !is_awaited(*tail));
         let kept = match reason {
             _ if self.snapshots.has_space_for(bytes) => BTreeSet::new(),
             Reason::Awaited => BTreeSet::new(),

@@ -57,7 +57,7 @@ pub enum Next {
     /// It computes the rest of its prompt; the full blocks of it are in flight.
     Compute,
     /// Another sequence is computing the next block, or one that is cached and cannot be matched without its state or
-    /// window: call again once that block is computed.
+    /// window: call again once that block is computed. In a pool with a state, only for a snapshot further on.
     Wait,
 }
 

@@ -38,8 +38,6 @@ pub struct Request {
     pub restoring: Option<SnapshotId>,
     /// The snapshot of its answer that was taken last.
     pub tail: Option<SnapshotId>,
-    /// All snapshots that it has taken, or was going to restore; some may not exist any more.
-    pub snapshots: Vec<SnapshotId>,
 }
 
 impl Request {
@@ -73,7 +71,6 @@ impl Request {
             system_length: 0,
             restoring: None,
             tail: None,
-            snapshots: Vec::new(),
         };
         request.refer_to_full_blocks(contents);
         request

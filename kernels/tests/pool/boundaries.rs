@@ -202,6 +202,47 @@ fn waiting_requests_get_as_many_stops_as_there_is_memory_for() {
     assert_eq!(stops(&pool, 0), [awaited(3), (6, Reason::Branch), end]);
 }
 
+/// It would find no state where it diverges. One that diverges there too finds the one that it saves.
+#[test]
+fn a_request_whose_stop_was_dropped_does_not_wait() {
+    let mut pool = pool_with_states(60, 1);
+    prefill(&mut pool, 7, &tokens(9, 17));
+    save(&mut pool, 7, &tokens(9, 16), Reason::Branch);
+    let prompt = tokens(1, 150);
+    let leaving = |blocks: usize, kind: i32| joined(&[&prompt[..blocks * BLOCK_SIZE], &tokens(kind, 20)]);
+    begin(&mut pool, 0, &prompt, RequestKeys::default());
+    begin(&mut pool, 1, &leaving(5, 2), RequestKeys::default());
+    begin(&mut pool, 2, &leaving(9, 3), RequestKeys::default());
+    assert_eq!(match_prefix(&mut pool, 0).next, Next::Compute);
+    assert_eq!(stops(&pool, 0), [(9, Reason::Awaited)]);
+    assert_eq!((pool.offer(1, 101).waits_for, pool.offer(2, 165).waits_for), (None, Some(0)));
+    assert_eq!(match_prefix(&mut pool, 2).next, Next::Wait);
+    assert_eq!(match_prefix(&mut pool, 1).next, Next::Compute);
+    begin(&mut pool, 3, &leaving(5, 4), RequestKeys::default());
+    assert_eq!((stops(&pool, 1), pool.offer(3, 101).waits_for), (vec![(5, Reason::Awaited)], Some(1)));
+    assert_eq!(match_prefix(&mut pool, 3).next, Next::Wait);
+    compute_with_stops(&mut pool, 1, &leaving(5, 2), 0);
+    assert_eq!(match_prefix(&mut pool, 3).blocks.len(), 5);
+}
+
+/// Its cells are gone, and another request computes them again.
+#[test]
+fn a_snapshot_without_its_cells_is_awaited() {
+    let mut pool = pool_with_states(20, 8);
+    let prompt = tokens(1, 40);
+    prefill(&mut pool, 0, &prompt);
+    save(&mut pool, 0, &prompt[..32], Reason::Branch);
+    finish(&mut pool, 0);
+    evict_all(&mut pool, 0);
+    (0..2).for_each(|sequence| begin(&mut pool, sequence, &prompt, RequestKeys::default()));
+    assert_eq!(match_prefix(&mut pool, 0).next, Next::Compute);
+    assert_eq!(stops(&pool, 0), []);
+    assert_eq!(match_prefix(&mut pool, 1).next, Next::Wait);
+    assert!(reserve(&mut pool, 0, 0..40).is_ok());
+    assert!(pool.cache(0, &prompt).is_ok());
+    assert_eq!(match_prefix(&mut pool, 1).blocks.len(), 2);
+}
+
 #[test]
 fn a_request_that_computes_is_not_awaited() {
     let mut pool = pool_with_states(20, 8);

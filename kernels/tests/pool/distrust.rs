@@ -7,9 +7,14 @@ use espalier_kernels::pool::snapshots::Reason;
 
 use crate::support::*;
 
-/// Returns the blocks and the snapshots that are removed from the cache, as integers.
+/// Returns the blocks and the snapshots that are removed from the cache, as integers. The request was not preempted.
 fn distrust(pool: &mut Pool, sequence: i32) -> (Vec<u32>, Vec<u32>) {
-    let distrusted = pool.distrust(sequence).expect("the sequence has a request");
+    distrust_behind(pool, sequence, u64::MAX)
+}
+
+/// The same for a request that had only this number of tokens when it was admitted for the first time.
+fn distrust_behind(pool: &mut Pool, sequence: i32, matched: u64) -> (Vec<u32>, Vec<u32>) {
+    let distrusted = pool.distrust(sequence, matched).expect("the sequence has a request");
     let snapshots = distrusted.snapshots.iter().map(|snapshot| snapshot.0).collect();
     (numbers(&distrusted.blocks[Group::Full]), snapshots)
 }
@@ -22,7 +27,7 @@ fn its_blocks_and_snapshots_are_not_matched_any_more() {
     save(&mut pool, 0, &prompt[..2 * BLOCK_SIZE], Reason::Branch);
     assert_eq!(distrust(&mut pool, 0), (vec![1, 2, 3], vec![1]));
     assert_eq!((pool.snapshots().used(), held(&pool, 0)), (0, vec![1, 2, 3, 4]));
-    assert_eq!(pool.distrust(0), Err(Refusal::Invalid), "its request has ended");
+    assert_eq!(pool.distrust(0, 0), Err(Refusal::Invalid), "its request has ended");
     finish(&mut pool, 0);
     let now = pool.statistics();
     assert_eq!((now.blocks_used, now.blocks_evictable, now.blocks_empty), (0, 0, 20));
@@ -81,6 +86,55 @@ fn a_snapshot_is_reported_once() {
     assert_eq!(pool.remove(1, 0, -1), Ok(()));
     assert_eq!(match_and_restore(&mut pool, 1), 2);
     assert_eq!(distrust(&mut pool, 1), (vec![1, 2], vec![1]));
+}
+
+/// Admitted again, it matches the blocks that it has computed itself.
+#[test]
+fn blocks_from_before_a_preemption_are_removed_too() {
+    let mut pool = pool_of_ten();
+    let shared = tokens(1, BLOCK_SIZE);
+    let prompt = joined(&[&shared, &tokens(2, 2 * BLOCK_SIZE + 1)]);
+    prefill(&mut pool, 0, &joined(&[&shared, &[9]]));
+    assert_eq!(prefill(&mut pool, 1, &prompt), (1, vec![1, 3, 4, 5]));
+    finish(&mut pool, 1);
+    assert_eq!(prefill(&mut pool, 1, &prompt), (3, vec![1, 3, 4, 5]));
+    assert_eq!(distrust_behind(&mut pool, 1, BLOCK_SIZE as u64), (vec![3, 4], vec![]));
+    finish(&mut pool, 1);
+    begin(&mut pool, 2, &prompt, RequestKeys::default());
+    assert_eq!(numbers(&match_prefix(&mut pool, 2).blocks), [1]);
+}
+
+/// Without a snapshot it computes its first blocks again, and the copies from before the preemption are cached.
+#[test]
+fn copies_that_are_not_held_are_removed_too() {
+    let mut pool = pool_with_states(20, 4);
+    let prompt = tokens(1, 2 * BLOCK_SIZE + 1);
+    prefill(&mut pool, 0, &prompt);
+    finish(&mut pool, 0);
+    assert_eq!(prefill(&mut pool, 0, &prompt), (0, vec![3, 4, 5]));
+    assert_eq!(distrust(&mut pool, 0), (vec![1, 3, 2, 4], vec![]));
+    let now = pool.statistics();
+    assert_eq!((now.blocks_used, now.blocks_evictable, now.blocks_empty), (3, 0, 17));
+    // They are allocated next, as all blocks without a content.
+    assert_eq!(free_order(&pool)[..3], [2, 1, 6]);
+    finish(&mut pool, 0);
+    assert_eq!(pool.statistics().blocks_empty, 20);
+}
+
+/// It restores the last one of those that it has taken.
+#[test]
+fn snapshots_from_before_a_preemption_are_removed_too() {
+    let mut pool = pool_with_states(20, 4);
+    let prompt = tokens(1, 2 * BLOCK_SIZE + 1);
+    prefill(&mut pool, 0, &prompt);
+    for blocks in 1..3 {
+        save(&mut pool, 0, &prompt[..blocks * BLOCK_SIZE], Reason::Branch);
+    }
+    finish(&mut pool, 0);
+    begin(&mut pool, 0, &prompt, RequestKeys::default());
+    assert_eq!(match_and_restore(&mut pool, 0), 2);
+    assert_eq!(distrust(&mut pool, 0), (vec![1, 2], vec![1, 2]));
+    assert_eq!(pool.snapshots().used(), 0);
 }
 
 #[test]

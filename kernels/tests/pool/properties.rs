@@ -121,6 +121,7 @@ impl Model {
             Step::Remove { sequence, first, end } => self.remove(*sequence, *first, *end),
             Step::RemoveAll { sequence } => self.remove(*sequence, 0, -1),
             Step::End { sequence } => self.end(*sequence),
+            Step::Distrust { sequence } => self.distrust(*sequence),
             Step::Snapshot { sequence, blocks, bytes, reason, is_written } => {
                 self.save(*sequence, *blocks, *bytes, Reason::ALL[*reason], *is_written);
                 Ok(())
@@ -338,6 +339,20 @@ impl Model {
         self.pool.request(sequence).map_or(0, |request| request.prompt_length())
     }
 
+    /// Nothing that the request may have computed stays in the cache, whoever cached it.
+    fn distrust(&mut self, sequence: i32) -> Result<(), Refusal> {
+        let request = self.pool.request(sequence);
+        let contents: Vec<ContentId> =
+            (0..).map_while(|index| request.and_then(|request| request.content(index))).collect();
+        let distrusted = self.pool.distrust(sequence, 0)?;
+        assert!(distrusted.snapshots.iter().all(|snapshot| self.states.remove(snapshot).is_some()));
+        for content in contents {
+            assert!(self.pool.blocks().contents.blocks(Group::Full, content).is_empty());
+            assert_eq!(self.pool.blocks().contents.snapshot(content), None);
+        }
+        self.end(sequence)
+    }
+
     fn end(&mut self, sequence: i32) -> Result<(), Refusal> {
         self.pool.end(sequence)?;
         let reader = self.reader(sequence);
@@ -466,7 +481,8 @@ impl Model {
             let before = self.contents.get(block);
             assert!(before.is_none_or(|before| before == content), "{block:?} was cached again");
         }
-        let may_lose = matches!(step, Step::Compute { .. } | Step::Reserve { .. } | Step::Clear);
+        let may_lose =
+            matches!(step, Step::Compute { .. } | Step::Reserve { .. } | Step::Distrust { .. } | Step::Clear);
         assert!(may_lose || self.contents.keys().all(|block| now.contains_key(block)));
         let free: Vec<u32> = free_order(&self.pool);
         let evictable = now.keys().filter(|block| free.contains(&block.0)).count();

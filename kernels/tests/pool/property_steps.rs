@@ -52,6 +52,10 @@ pub enum Step {
     End {
         sequence: i32,
     },
+    /// Ends the request, whose output is not finite.
+    Distrust {
+        sequence: i32,
+    },
     /// Caches what was computed and saves the state after some blocks of it. `is_written`: saving it succeeds.
     Snapshot {
         sequence: i32,
@@ -98,6 +102,7 @@ pub fn any_step() -> impl Strategy<Value = Step> {
             .prop_map(|(sequence, first, end)| Step::Remove { sequence, first, end }),
         3 => sequence().prop_map(|sequence| Step::RemoveAll { sequence }),
         2 => sequence().prop_map(|sequence| Step::End { sequence }),
+        1 => sequence().prop_map(|sequence| Step::Distrust { sequence }),
         5 => (sequence(), 0..6usize, 1..5u64, 0..Reason::ALL.len(), prop::bool::weighted(0.8)).prop_map(
             |(sequence, blocks, bytes, reason, is_written)| Step::Snapshot {
                 sequence, blocks, bytes, reason, is_written,

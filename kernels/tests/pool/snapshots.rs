@@ -319,6 +319,27 @@ fn a_tail_replaces_the_one_before_it_in_the_same_answer() {
     assert_eq!(save(&mut pool, 3, &tokens(3, 16), Reason::Tail).1, []);
 }
 
+/// The request waits for free blocks while the answer goes on. Otherwise it would compute that answer again.
+#[test]
+fn a_tail_that_a_waiting_request_can_match_is_not_replaced() {
+    for budget in [1, 10] {
+        let (mut pool, prompt) = pool_with_prompt(1, budget);
+        let text = joined(&[&prompt, &tokens(2, 100)]);
+        assert!(reserve(&mut pool, 0, 17..117).is_ok());
+        assert!(pool.cache(0, &text[..2 * BLOCK_SIZE]).is_ok());
+        let (first, _) = save(&mut pool, 0, &text[..2 * BLOCK_SIZE], Reason::Tail);
+        begin(&mut pool, 1, &joined(&[&text[..2 * BLOCK_SIZE], &[1]]), RequestKeys::default());
+        assert!(pool.cache(0, &text[..3 * BLOCK_SIZE]).is_ok());
+        let second = pool.begin_snapshot(0, &text[..3 * BLOCK_SIZE], SNAPSHOT_BYTES, Reason::Tail);
+        match budget {
+            1 => assert_eq!(second, Err(NoSnapshot::Short)),
+            _ => assert_eq!(second.expect("there are enough bytes").evicted, []),
+        }
+        assert!(pool.snapshots().is_ready(first), "a budget for {budget}");
+        assert_eq!(match_and_restore(&mut pool, 1), 2);
+    }
+}
+
 #[test]
 fn a_snapshot_is_pinned_until_it_is_restored() {
     let (mut pool, prompt) = pool_with_prompt(2, 1);

@@ -228,6 +228,7 @@ void espalier_kv::remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos 
     sequence.n_settled = std::min(sequence.n_settled, (size_t) std::max(p0, 0));
     sequence.blocks.remove(p0, p1);
     if (p0 <= 0) {
+        sequence.lacks_drafts = false;
         continue_drafts(seq_id, 0);
     } else {
         cut_drafts(seq_id, p0);
@@ -274,8 +275,11 @@ void espalier_kv::on_clear(void * user_data) {
 void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) {
     auto & sequence = sequences[seq_id];
     sequence.begun = false;
+    // A slot file has nothing of the draft model. What that computes from here on misses the tokens before, and so does
+    // all that follows until the sequence is removed.
+    sequence.lacks_drafts = sequence.lacks_drafts || n_in_drafts(seq_id) < prompt.n_held;
     // The block in which a sequence continues would be cached with cells that it does not have.
-    if (!shares() || (prompt.n_held > 0 && !has_all_cells(seq_id))) {
+    if (!shares() || (prompt.n_held > 0 && (sequence.lacks_drafts || !has_all_cells(seq_id)))) {
         return;
     }
     espalier_pool_request request = {};
@@ -431,12 +435,12 @@ void espalier_kv::end(llama_seq_id seq_id) {
     sequences[seq_id].begun = false;
 }
 
-void espalier_kv::distrust(llama_seq_id seq_id) {
+void espalier_kv::distrust(llama_seq_id seq_id, size_t n_matched) {
     std::vector<uint32_t> removed(snapshots.count() + 1);
     auto   uncached  = space_for_blocks();
     size_t n_removed = 0;
     sequences[seq_id].begun = false;
-    if (functions.distrust(pool.get(), seq_id, uncached.data(), removed.data(), removed.size(), &n_removed) != ESPALIER_POOL_OK) {
+    if (functions.distrust(pool.get(), seq_id, n_matched, uncached.data(), removed.data(), removed.size(), &n_removed) != ESPALIER_POOL_OK) {
         return; // it had no request, so it has cached nothing
     }
     evict_cells(cells_of(uncached[group].count));

@@ -95,7 +95,8 @@ public:
 
     // Begins a prompt that others may share, for which the sequence must hold n_held tokens and nothing else. It waits
     // until match_prefix(), or resume() if there are such tokens; from then on the sequence can cache its blocks. Has
-    // no effect if nothing is shared, or if the sequence lacks cells of these tokens.
+    // no effect if nothing is shared, or if the sequence lacks cells of these tokens, in the model or in its draft
+    // model.
     void begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt);
 
     // Adds the cached blocks with the first n_tokens of the sequence's prompt to it (a prefix-cache hit), as
@@ -122,8 +123,9 @@ public:
     void end(llama_seq_id seq_id);
 
     // Ends the prompt, whose output is not finite, before the cells of the sequence are freed: what it may have computed
-    // wrongly is not used again: the blocks that it has cached, and the states that it has saved or restored.
-    void distrust(llama_seq_id seq_id);
+    // wrongly is not used again, also from before it was preempted: its blocks behind the first n_matched tokens, which
+    // it has not computed, and the states that it has saved or restored.
+    void distrust(llama_seq_id seq_id, size_t n_matched);
 
     // Position of the last token whose KV is in the memory; -1: there is none.
     llama_pos last_position(llama_seq_id seq_id) const { return llama_memory_seq_pos_max(mems[0], seq_id); }
@@ -167,6 +169,7 @@ private:
     struct sequence {
         bool   begun     = false;
         size_t n_settled = 0;        // tokens whose blocks cache_blocks() need not consider again
+        bool   lacks_drafts = false; // the draft model lacks tokens in the middle of it
         espalier_block_marks blocks; // those in which it may have cells; extra ones only cost time
     };
 

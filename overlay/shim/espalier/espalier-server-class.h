@@ -67,7 +67,8 @@ struct espalier_server {
     template <typename server_t> static int32_t limit_prompts(const server_t & server, int32_t n_batch);
 
     // For a slot whose batch has failed: what its memory has is unknown, so nothing of it is cached or retained when the
-    // slot is released.
+    // slot is released. If sequences have a state, no slot retains one any more, since the batch may have moved those of
+    // all others.
     static void forget(server_slot & slot);
 
     // For a slot whose output is not finite: what it has cached is not used again. Call it before its cells are freed.

@@ -10,6 +10,7 @@
 #include "espalier-step.h"
 #include "espalier-tenancy.h"
 
+#include <cinttypes>
 #include <type_traits>
 #include <utility>
 
@@ -138,6 +139,7 @@ void espalier_server::set_up_slots(server_t & server) {
         slot.paged.most_drafts    = n_batch / n_slots - 1;
         slot.paged.drafts_at_once = computes_all ? common_speculative_n_max(server.spec.get()) : 0;
         slot.paged.n_ctx          = slot.n_ctx;
+        slot.paged.all            = &server.slots;
         slot.paged.retains          = !server.params_base.slot_save_path.empty(); // a retained sequence is what can be saved
     }
 }
@@ -147,8 +149,8 @@ void espalier_server::report_snapshots(const server_t & server, uint64_t bytes_o
     const espalier_kv & kv = *server.espalier.kv;
     const auto mib = [](uint64_t bytes) { return bytes / (1024.0 * 1024.0); };
     if (kv.takes_snapshots()) {
-        SRV_INF("--kv-snapshots: prefix caching with up to %d snapshots of the recurrent state, %.2f MiB each, %.2f MiB in all\n",
-                (int) (kv.bytes_for_snapshots() / bytes_of_one), mib(bytes_of_one), mib(kv.bytes_for_snapshots()));
+        SRV_INF("--kv-snapshots: prefix caching with up to %" PRIu64 " snapshots of the recurrent state, %.2f MiB each, %.2f MiB in all\n",
+                kv.bytes_for_snapshots() / bytes_of_one, mib(bytes_of_one), mib(kv.bytes_for_snapshots()));
     } else if (kv.has_state()) {
         SRV_WRN("--kv-snapshots: prefix caching is off: a snapshot of the recurrent state takes %.2f MiB, and the memory for snapshots is smaller\n",
                 mib(bytes_of_one));
@@ -224,11 +226,19 @@ inline void espalier_server::forget(server_slot & slot) {
     if (slot.paged.now.is_admitted) { // one that waits has computed nothing, and may have a retained sequence
         slot.prompt_clear();
     }
+    if (!slot.paged.kv || !slot.paged.kv->has_state()) {
+        return;
+    }
+    // Before a batch is computed, the memory assigns states to other cells; the graph then moves them. If it was not
+    // run, the cell of an idle sequence has the state of another one, maybe another tenant's.
+    for (server_slot & other : *slot.paged.all) {
+        other.paged.evict_retained();
+    }
 }
 
 inline void espalier_server::distrust(server_slot & slot) {
     if (slot.paged.kv) {
-        slot.paged.kv->distrust(slot.id);
+        slot.paged.kv->distrust(slot.id, slot.paged.now.n_matched);
     }
 }
 

@@ -14,8 +14,12 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
+
+struct server_slot;
 
 // A retained sequence: tokens, their cells and their owner. The destructor frees the cells.
 class espalier_retained_sequence {
@@ -78,6 +82,7 @@ struct espalier_slot {
     int  most_drafts = INT_MAX; // limit of draft tokens, so that the tokens and drafts of all slots fit into one batch
     int  drafts_at_once = 0;    // draft tokens that the draft model computes however few are wanted; 0: no more than those
     int  n_ctx = INT_MAX;       // tokens of a sequence at most
+    std::vector<server_slot> * all = nullptr; // the slots of the server, with this one; null if the KV cache is not paged
 
     std::unique_ptr<espalier_retained_sequence> retained;
 
@@ -89,6 +94,7 @@ struct espalier_slot {
         bool awaits_parent = false; // it continues from its parent's prompt when that is computed
         bool is_considered = false; // considered by the scheduler once; it may stay in the queue
         bool was_admitted = false;  // at least once: a preempted request counts once in the metrics
+        size_t n_matched  = SIZE_MAX; // tokens that it had at the admission with the fewest: it has computed all others
         espalier_owner owner;
         server_tokens  preempted;   // its tokens when it was preempted while decoding
         bool is_in_step  = false;   // this step is for its batch key

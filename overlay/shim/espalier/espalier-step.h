@@ -365,6 +365,7 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
         slot.stats.n_prompt_cached    = std::min<uint64_t>(slot.stats.n_prompt_cached, n_tokens);
         slot.stats.n_prompt_processed = n_tokens - slot.stats.n_prompt_cached;
     }
+    now.n_matched = std::min(now.n_matched, n_tokens);
     const bool is_first = !std::exchange(now.was_admitted, true);
     note_admitted(server, slot.task->params.id_request);
     if (is_first && now.is_shared) { // other requests do not look up cached blocks

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::asking::{ask, plain, post};
+use super::asking::{ask, plain, post, with};
 use super::fixture::{Drafting, IN_PLACE, PLAIN, PromiseFixture};
 use super::tenants::MOMENT;
 use crate::serving::cases::{self, BLOCK};
@@ -49,6 +49,33 @@ pub fn after_a_hit(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             )
         });
         fixture.must(answer.1["tokens"] == expected.1["tokens"], || format!("{what}: the answers differ"));
+    }
+    Ok(())
+}
+
+/// A slot file has nothing of the draft model, which misses the restored tokens from there on. So other requests find
+/// the blocks that were computed before the slot was saved, and none of those that a restored slot adds.
+pub fn of_a_restored_slot(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    // Less than the saved tokens, so that the slot continues them, and long enough for a snapshot at their end.
+    const MORE: usize = 300;
+    let saved = cases::numbered_prompt(1, BLOCKS * BLOCK + 17);
+    let next = [&saved[..], &cases::numbered_prompt(2, MORE)].concat();
+    let in_slot = |prompt: &[u32], slot: u64| with(plain(prompt, 1), "id_slot", slot);
+    for drafting in Drafting::ALL {
+        let saves = fixture.empty_folder("slots")?;
+        let arguments = ["-np", "2", "-c", "4096", "--kv-paged", "--slot-save-path", &saves];
+        let server = fixture.serve_drafting(drafting, &arguments)?;
+        ask(&server, &in_slot(&saved, 0))?;
+        for action in ["save", "erase", "restore"] {
+            let route = format!("/slots/0?action={action}");
+            let answer = post(&server, &route, &json!({ "filename": "file" }))?;
+            fixture.must_return(&format!("{drafting:?}, {action}"), &answer, 200);
+        }
+        for (what, slot, found) in [("the restored slot", 0, saved.len()), ("another one", 1, BLOCKS * BLOCK)]
+        {
+            let answer = ask(&server, &in_slot(&next, slot))?;
+            fixture.must_have_found(&format!("{drafting:?}, {what}"), &answer, found);
+        }
     }
     Ok(())
 }

@@ -2,10 +2,11 @@
 //! changes no answer of another tenant.
 
 use espalier_core::error::Result;
+use espalier_core::sys::machine::threads::result_of;
 use espalier_core::sys::net::server::Server;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::asking::{ask, ask_as, metric, scaled};
+use super::asking::{ask, ask_as, metric, plain, post, scaled, with};
 use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, BOB, KEYS, MOMENT};
 use crate::serving::asking::pool_at_rest;
@@ -14,12 +15,13 @@ use crate::serving::kv_pool::Pool;
 use crate::serving::reference::Reference;
 
 /// Model, flash attention, and kind of KV cache.
-const SERVERS: [(Model, &str, &str); 7] = [
+const SERVERS: [(Model, &str, &str); 8] = [
     (Model::Overflowing, "off", "--kv-paged"),
     (Model::Overflowing, "on", "--kv-paged"),
     (Model::Overflowing, "off", "--kv-unified"),
     (Model::Overflowing, "on", "--kv-unified"),
     (Model::Overflowing, "off", "--no-kv-unified"),
+    (Model::RecurrentOverflowing, "on", "--kv-paged"),
     (Model::RecurrentOverflowing, "on", "--kv-unified"),
     (Model::RecurrentOverflowing, "off", "--no-kv-unified"),
 ];
@@ -88,16 +90,97 @@ pub fn leaves_nothing_cached(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for model in [Model::Overflowing, Model::RecurrentOverflowing] {
         let server = fixture.serve(model, &ARGUMENTS)?;
         let (status, body) = ask(&server, &request(1, LONGER, 1000.0))?;
-        fixture.must(status == 500 && body.to_string().contains("not finite"), || {
-            format!("{model:?}: the request returned {status} instead of 500: {body}")
-        });
-        let cached = cached_after_a_moment(&server)?;
-        fixture.must(cached == (0, 0), || {
-            format!("{model:?}: {} blocks and {} snapshots stay held or cached", cached.0, cached.1)
-        });
+        is_forgotten(fixture, model, &server, (status, &body))?;
         there_was_something_to_forget(fixture, model, &server)?;
     }
     Ok(())
+}
+
+/// Checks that this is the answer of a request whose output is not finite, and that nothing is held or cached.
+fn is_forgotten(
+    fixture: &mut PromiseFixture<'_>,
+    model: Model,
+    server: &Server,
+    (status, body): (u16, &Value),
+) -> Result<()> {
+    fixture.must(status == 500 && body.to_string().contains("not finite"), || {
+        format!("{model:?}: the request returned {status} instead of 500: {body}")
+    });
+    let cached = cached_after_a_moment(server)?;
+    fixture.must(cached == (0, 0), || {
+        format!("{model:?}: {} blocks and {} snapshots stay held or cached", cached.0, cached.1)
+    });
+    Ok(())
+}
+
+/// Returns a request with finite output that uses the same server and leaves nothing in its cache.
+fn unshared(length: usize, predict: usize) -> Value {
+    let request = scaled(plain(&cases::numbered_prompt(2, length), predict), &[0.0]);
+    with(request, "cache_prompt", false)
+}
+
+/// A request that was preempted while its prompt was computed has left blocks in the cache, which it matches or computes
+/// again. If its output is not finite, none of them stays.
+pub fn leaves_nothing_before_a_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    // The pool has sixteen blocks. A prompt is computed so slowly that a request beside it needs one more meanwhile.
+    const ARGUMENTS: [&str; 11] =
+        ["-np", "2", "-c", "1024", "-b", "64", "-ub", "64", "--prefill-budget", "6", "--kv-paged"];
+    // It has nine blocks until it has generated 63 tokens; the prompt takes the other seven.
+    const GROWING: usize = 8 * BLOCK + 1;
+    const OVERFLOWING: usize = 7 * BLOCK - 1;
+    for model in [Model::Overflowing, Model::RecurrentOverflowing] {
+        let server = fixture.serve(model, &ARGUMENTS)?;
+        let overflowing = scaled(plain(&cases::numbered_prompt(1, OVERFLOWING), 1), &[1000.0]);
+        let (grown, overflowed) = std::thread::scope(|threads| {
+            let growing = threads.spawn(|| ask(&server, &unshared(GROWING, 150)));
+            std::thread::sleep(MOMENT / 5);
+            let overflowed = ask(&server, &overflowing);
+            (result_of(growing), overflowed)
+        });
+        fixture.must_return(&format!("{model:?}: the request that grows"), &grown?, 200);
+        let (status, body) = overflowed?;
+        is_forgotten(fixture, model, &server, (status, &body))?;
+        let said = server.said()?;
+        let is_of_a_prompt = |line: &str| line.contains("preempted with") && line.contains("prompt tokens");
+        fixture.arose(said.lines().any(is_of_a_prompt), || format!("{model:?}: no prompt was preempted"));
+    }
+    Ok(())
+}
+
+/// The state that a request restored may be the cause, and the blocks before it are of the same origin. The client of
+/// the request that saved it had left before any output was looked at, so it is cached.
+pub fn leaves_no_restored_state(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const MODEL: Model = Model::RecurrentOverflowing;
+    // One token of a prompt in a step: a server notices a closed connection once in a second.
+    const ARGUMENTS: [&str; 7] = ["-np", "2", "-c", "8192", "--prefill-budget", "1", "--kv-paged"];
+    // The state is saved where the first block ends, in the system prompt.
+    const SYSTEM: usize = BLOCK + 20;
+    const REST: usize = 2000;
+    const DELIMITER: &str = "<user>";
+    let server = fixture.serve(MODEL, &ARGUMENTS)?;
+    let user = post(&server, "/tokenize", &json!({ "content": DELIMITER, "parse_special": true }))?.1;
+    let user: Vec<u32> = serde_json::from_value(user["tokens"].clone()).unwrap_or_default();
+    fixture.must(!user.is_empty(), || "the delimiter has no tokens".to_string());
+    let (system, rest) = (cases::numbered_prompt(1, SYSTEM), cases::numbered_prompt(3, REST));
+    let delimiters = json!([{ "role": "user", "delimiter": DELIMITER }]);
+    let request = with(plain(&[system, user, rest].concat(), 1), "message_delimiters", delimiters);
+    let request = scaled(request, &[1000.0]);
+    let beside = std::thread::scope(|threads| {
+        let growing = threads.spawn(|| ask(&server, &unshared(20, REST)));
+        std::thread::sleep(MOMENT / 5);
+        server.post_and_leave("/completion", &request, MOMENT)?;
+        result_of(growing)
+    })?;
+    fixture.must_return("the request beside it", &beside, 200);
+    pool_at_rest(&server)?;
+    let saved = server.get("/props")?.1["kv_snapshots"]["count"].as_u64().unwrap_or_default();
+    if !fixture.arose(saved > 0, || "no state was saved before the request ended".to_string()) {
+        return Ok(());
+    }
+    let (status, body) = ask(&server, &request)?;
+    let hits = server.get("/props")?.1["kv_snapshots"]["hits"].as_u64().unwrap_or_default();
+    fixture.must(hits > 0, || "the state that was saved is not restored".to_string());
+    is_forgotten(fixture, MODEL, &server, (status, &body))
 }
 
 /// Checks that the request before this one held the blocks of its whole prompt, and a snapshot if the model has a

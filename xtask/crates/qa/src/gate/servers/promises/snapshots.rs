@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::asking::{ask, metric, plain, post, with};
 use super::fixture::{IN_PLACE, Model, PLAIN, PromiseFixture, Variables};
 use super::tenants::MOMENT;
+use crate::serving::asking::pool_at_rest;
 use crate::serving::cases::{self, AMPLE_CELLS, BLOCK};
 use crate::serving::reference::Reference;
 
@@ -232,7 +233,7 @@ pub fn in_budget(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A snapshot whose blocks were evicted is not used.
+/// A snapshot whose blocks were evicted is not used, and is removed with the next one that is taken.
 pub fn eviction_of_either_half(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let mut reference = fixture.reference(Model::Recurrent, &EXACT)?;
     let arguments = ["-np", "1", "-c", "1024", "-fa", "off", "--kv-paged"];
@@ -245,6 +246,29 @@ pub fn eviction_of_either_half(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     fixture.must(is_one_gone, || format!("not only the snapshot without its blocks was removed: {now}"));
     for (what, number, found) in [("with its blocks", 4, PROMPT - 1), ("without its blocks", 1, 0)] {
         hold(fixture, &mut reference, &server, what, number, found)?;
+    }
+    drop(server);
+    only_the_blocks_are_evicted(fixture, &mut reference, &arguments)
+}
+
+/// A request that shares nothing takes no snapshot: the one whose blocks it evicts is still there when its prompt is
+/// sent again.
+fn only_the_blocks_are_evicted(
+    fixture: &mut PromiseFixture<'_>,
+    reference: &mut Reference,
+    arguments: &[&str],
+) -> Result<()> {
+    let server = fixture.serve(Model::Recurrent, arguments)?;
+    ask(&server, &plain(&prompt(1), 1))?;
+    let all_blocks = cases::numbered_prompt(2, 15 * BLOCK + 10);
+    let answer = ask(&server, &with(plain(&all_blocks, 1), "cache_prompt", false))?;
+    fixture.must_return("a prompt that takes all blocks", &answer, 200);
+    let (blocks, now) = (pool_at_rest(&server)?.blocks_retained, snapshots(&server)?);
+    fixture.must(blocks == 0 && now["count"] == 1, || {
+        format!("not only the blocks of the prompt were evicted: {blocks} are cached, and of snapshots {now}")
+    });
+    for (what, found) in [("a snapshot without blocks", 0), ("with blocks again", PROMPT - 1)] {
+        hold(fixture, reference, &server, what, 1, found)?;
     }
     Ok(())
 }
