@@ -329,7 +329,8 @@ static void print_window_refusals(struct espalier_pool * pool) {
     printf("window.match_null %d\n", (int) espalier_pool_match_prefix(pool, 0, UINT64_MAX, NULL, &snapshot));
     printf("window.match_null_cells %d\n", (int) espalier_pool_match_prefix(pool, 0, UINT64_MAX, blocks, &snapshot));
     printf("window.cache_null_cells %d\n", (int) espalier_pool_cache_blocks(pool, 0, &number, 1, blocks));
-    printf("window.distrust_null_cells %d\n", (int) espalier_pool_distrust(pool, 0, blocks, &snapshot, 1, &count));
+    printf("window.distrust_null_cells %d\n",
+           (int) espalier_pool_distrust(pool, 0, UINT64_MAX, blocks, &snapshot, 1, &count));
     printf("window.unchanged %u %u %u %u\n", (unsigned) count, (unsigned) first, (unsigned) snapshot,
            (unsigned) blocks[1].count);
 }

@@ -81,6 +81,7 @@ pub const KNOWN: &[Variable] = &[
     variable(UpstreamTests, "ESPALIER_SUITE_MODEL", "the tiny local model"),
     variable(UpstreamTests, "ESPALIER_SUITE_PART", "those of one part"),
     variable(UpstreamTests, "ESPALIER_SUITE_REPORT", "the file of the outcomes"),
+    variable(UpstreamTests, "ESPALIER_SUITE_SETTLED", "the tests that are reported and not run"),
 ];
 
 const fn variable(reader: Reader, name: &'static str, purpose: &'static str) -> Variable {
