@@ -92,10 +92,19 @@ impl Head {
     }
 }
 
-/// Returns the command to type for a run with these arguments.
+/// Returns the command to type for a run with these arguments, in whichever folder the project is.
 fn command(words: impl Iterator<Item = String>) -> String {
-    let words: Vec<String> = words.skip_while(|word| word != "bench").map(|word| quoted(&word)).collect();
-    if words.is_empty() { String::new() } else { format!("cargo xtask {}", words.join(" ")) }
+    const ROOT: &str = "--root";
+    let (mut typed, mut words) = (Vec::new(), words.skip_while(|word| word != "bench"));
+    while let Some(word) = words.next() {
+        match word.strip_prefix(ROOT) {
+            // Its value is the next word.
+            Some("") => drop(words.next()),
+            Some(value) if value.starts_with('=') => {}
+            _ => typed.push(quoted(&word)),
+        }
+    }
+    if typed.is_empty() { String::new() } else { format!("cargo xtask {}", typed.join(" ")) }
 }
 
 /// The result of a bench.
@@ -239,6 +248,8 @@ pub(super) mod tests {
     fn the_command_is_what_was_typed() {
         let words = |words: &str| command(words.split(' ').map(String::from));
         assert_eq!(words("espalier-qa --root x bench burst --record"), "cargo xtask bench burst --record");
+        let moved = words("espalier-qa bench burst --root /x --rounds 3 --root=/x");
+        assert_eq!(moved, "cargo xtask bench burst --rounds 3", "the folder of one machine is not recorded");
         assert_eq!(words("espalier-qa test"), "");
     }
 }
