@@ -194,6 +194,11 @@ impl<'a> Replay<'a> {
         Ok(verdict)
     }
 
+    /// Returns the new tree, as it is after the patches so far.
+    pub fn tree(&self) -> &dyn Tree {
+        &self.new
+    }
+
     /// Returns the content of a blob that either tree has or had.
     ///
     /// # Errors

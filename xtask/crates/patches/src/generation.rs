@@ -1,6 +1,8 @@
 //! A series on a generation: patches are replayed from the pin that they were made for, and siblings take the place of
 //! those that cannot be, or that have to do something else there.
 
+pub mod locked;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +19,7 @@ use espalier_series::{
     exact_patch,
 };
 
+use self::locked::LockedSeries;
 use super::range;
 use crate::report::replay::describe_conflict;
 use crate::stack::{Generation, Sibling, Stack};
@@ -43,6 +46,9 @@ pub enum Placed {
         /// Whether the replay of the patch itself would give the same tree.
         is_same: bool,
     },
+    /// Its sibling is not exact any more, and merges with what the earlier patches are now: the sibling, exact there.
+    /// A rebase writes it; every other command refuses the old one.
+    Refreshed(Patch),
     /// Its sibling is exact, and was made for another version of the patch: a person has to look at both.
     Behind,
     /// A person has to decide.
@@ -60,7 +66,7 @@ impl Placed {
         match self {
             Placed::Waits { class, .. } => *class != PatchClass::Blocked,
             Placed::Behind => true,
-            Placed::Replayed(_) | Placed::Replaced { .. } => false,
+            Placed::Replayed(_) | Placed::Replaced { .. } | Placed::Refreshed(_) => false,
         }
     }
 
@@ -94,7 +100,18 @@ pub fn placed<'s>(store: &Store, stack: &'s Stack) -> Result<Cow<'s, Stack>> {
 pub fn place<'s>(
     store: &Store,
     tree: ObjectId,
+    generation: (&'s Generation, &str),
+) -> Result<Vec<GenerationPatch<'s>>> {
+    place_as_rebase(store, tree, generation, None)
+}
+
+/// As [`place`], and siblings that are not exact any more are refreshed as a rebase does it; `locked` is the
+/// generation as it was locked.
+pub fn place_as_rebase<'s>(
+    store: &Store,
+    tree: ObjectId,
     (generation, name): (&'s Generation, &str),
+    locked: Option<&LockedSeries>,
 ) -> Result<Vec<GenerationPatch<'s>>> {
     let Generation { base, files, patches, siblings } = generation;
     let base_tree = StoreTree::new(store, base.tree)?;
@@ -106,6 +123,8 @@ pub fn place<'s>(
     let mut placing = Placing {
         replay: Replay::new(&origin, &new_tree, names, &nothing),
         failed: FailedPatches::default(),
+        store,
+        locked,
     };
     let mut placed = Vec::with_capacity(patches.len());
     for (at, ((file, patch), sibling)) in files.iter().zip(patches).zip(siblings).enumerate() {
@@ -148,6 +167,8 @@ pub fn not_exact(error: ReplayError, file: &PatchFile) -> Error {
 struct Placing<'r> {
     replay: Replay<'r>,
     failed: FailedPatches,
+    store: &'r Store,
+    locked: Option<&'r LockedSeries>,
 }
 
 impl Placing<'_> {
@@ -176,12 +197,26 @@ impl Placing<'_> {
                     false => Placed::Replaced { is_same },
                 })
             }
-            Verdict::Drifted(drift) => {
-                let why = vec![drift.to_string()];
-                Ok(self.fails(patch, drift.class, why))
-            }
+            Verdict::Drifted(drift) => match self.refresh(sibling)? {
+                Some(_) if sibling.behind.is_some() => Ok(Placed::Behind),
+                Some(refreshed) => Ok(Placed::Refreshed(refreshed)),
+                None => {
+                    let why = vec![drift.to_string()];
+                    Ok(self.fails(patch, drift.class, why))
+                }
+            },
             Verdict::Replayed(step) => Ok(self.fails(patch, step.replayed.class(), Vec::new())),
         }
+    }
+
+    /// Applies a sibling that is not exact any more, merged with what the earlier patches are now, and returns it;
+    /// `None` if that needs a decision, or if it is not known what the sibling was made for.
+    fn refresh(&mut self, sibling: &Sibling) -> Result<Option<Patch>> {
+        let Some(locked) = self.locked else { return Ok(None) };
+        let merged = locked.merge(self.store, sibling, self.replay.tree(), &[])?;
+        let Some(patch) = merged.and_then(|merged| merged.patch) else { return Ok(None) };
+        let is_exact = matches!(self.replay.apply_instead(&patch)?, Verdict::Exact(_));
+        Ok(is_exact.then_some(patch))
     }
 
     /// Returns the result of a patch that changes nothing here, which may block later ones.
@@ -206,10 +241,10 @@ fn refuse_waiting(stack: &Stack, placed: &[GenerationPatch<'_>]) -> Result<()> {
     // A blocked one is never alone.
     let needs = files(|result| result.waits() && !matches!(result, Placed::Behind));
     let behind = files(|result| matches!(result, Placed::Behind));
-    let error = match (needs.is_empty(), behind.first()) {
-        (true, None) => return Ok(()),
+    let error = match (needs.is_empty(), behind.is_empty()) {
+        (true, true) => return Ok(()),
         (false, _) => needs_siblings(stack, &needs, placed),
-        (true, Some(first)) => stale_siblings(stack, (&behind, first), placed.len()),
+        (true, false) => stale_siblings(stack, &behind, placed.len()),
     };
     let undecided = placed.iter().filter(|patch| !patch.result.is_blocked());
     Err(undecided.filter_map(describe_waiting).fold(error, Error::detail))
@@ -227,26 +262,38 @@ fn needs_siblings(stack: &Stack, files: &[&PatchFile], placed: &[GenerationPatch
         short_name(&pin.revision.to_string()),
         listed(files),
     );
+    let command = rebase_command(&variant.name);
+    // One that is there is not exact any more.
+    let is_there =
+        |patch: &GenerationPatch<'_>| patch.sibling.is_some() && matches!(patch.result, Placed::Waits { .. });
+    if placed.iter().any(is_there) {
+        return Error::no(what).hint(format!(
+            "refresh or make them: {command}    # it refreshes the siblings that merge, and stops at the others"
+        ));
+    }
     let then = if blocked.is_empty() { "" } else { ", and where one that depends on them needs a decision" };
-    Error::no(what).hint(format!(
-        "make them: cargo xtask rebase --variant {}    # it stops at each of these patches{then}",
-        variant.name
-    ))
+    Error::no(what).hint(format!("make them: {command}    # it stops at each of these patches{then}"))
 }
 
 /// Returns the error for a generation with siblings that were made for other versions of the patches `files`.
-fn stale_siblings(stack: &Stack, (files, first): (&[&PatchFile], &PatchFile), of: usize) -> Error {
-    let Stack { variant, pin, generation, .. } = stack;
+fn stale_siblings(stack: &Stack, files: &[&PatchFile], of: usize) -> Error {
+    let Stack { variant, pin, .. } = stack;
     let what = format!(
         "the generation {} is stale: {} of {of} patches have changed since their siblings were made: {}",
         pin.name,
         files.len(),
         listed(files),
     );
-    let all = generation.as_ref().map(|generation| generation.files.as_slice()).unwrap_or_default();
-    let command = edit_command(&variant.name, all, &first.file);
-    Error::no(what)
-        .hint(format!("bring the changes to the siblings: {command}    # it stops at each of these patches"))
+    Error::no(what).hint(format!(
+        "bring the changes to the siblings: {}    # it stops at each of these patches, and refreshes other siblings",
+        rebase_command(&variant.name)
+    ))
+}
+
+/// Returns the command that brings all siblings on the generation of `variant` up to date: it refreshes those that
+/// merge, and stops at the others, and at each that is behind its patch.
+pub fn rebase_command(variant: &str) -> String {
+    next_command("rebase", &[("--variant", Some(variant))])
 }
 
 /// Returns the names of the first files, and the number of the others.
@@ -289,7 +336,7 @@ pub fn describe_waiting(patch: &GenerationPatch<'_>) -> Option<String> {
             Some(format!("{file}: {}{exact}{}", class.describe(), lines.collect::<String>()))
         }
         Placed::Behind => Some(format!("{file}: it was made for another version of {}", patch.file.file)),
-        Placed::Replayed(_) | Placed::Replaced { .. } => None,
+        Placed::Replayed(_) | Placed::Replaced { .. } | Placed::Refreshed(_) => None,
     }
 }
 

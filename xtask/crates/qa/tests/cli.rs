@@ -112,6 +112,7 @@ mod cli {
     mod series_oracle;
     mod shared_series;
     mod siblings;
+    mod siblings_refreshed;
     mod smoke_operations;
     mod smoke_rpc;
     mod source_sizes;

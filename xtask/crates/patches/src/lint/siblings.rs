@@ -11,7 +11,7 @@ use espalier_core::sys::project::inputs::PatchFile;
 use espalier_series::{Finding, LintRule};
 
 use super::reported::{Reported, reported};
-use crate::generation::{Placed, edit_command, place};
+use crate::generation::{Placed, place, rebase_command};
 use crate::stack::{Generation, Stack};
 
 /// Returns the finding for a sibling of a generation that the pin of `variant` does not have.
@@ -75,7 +75,7 @@ pub fn behind(context: &Context, pins: &Pins) -> Vec<Reported> {
             continue;
         };
         for (patch, sibling) in generation.behind() {
-            let command = edit_command(&variant.name, &generation.files, &patch.file);
+            let command = rebase_command(&variant.name);
             let message = format!("{} has changed since the sibling was made for it", patch.name());
             let hint = format!("bring the change to it, or keep it as it is: {command}");
             found

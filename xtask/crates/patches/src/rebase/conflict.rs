@@ -99,7 +99,7 @@ fn show(
         }
         conflict_tree::prepare(repo, stop.head, stop.tree, &files)?;
     }
-    repo.tag_sibling(stop.sibling.as_ref().map(|sibling| sibling.tree), stop.head)?;
+    repo.tag_sibling(stop.sibling.as_ref().and_then(|sibling| sibling.tree), stop.head)?;
     repo.tag_automatic(automatic_tree(repo, stop)?, stop.head)
 }
 
@@ -222,6 +222,9 @@ fn sentence(
     let (file, upstream, tip) = (here.file, &stack.pin.upstream, &tip.name);
     let sibling = package.and_then(|package| package.sibling.as_ref());
     let why = match (sibling, replayed.conflicts().all(is_to_edit)) {
+        (Some(sibling), _) if sibling.outdated => {
+            format!("{} does not merge with the earlier patches as they are now", sibling.file)
+        }
         (Some(sibling), _) => {
             format!("the change of {file} does not merge with {} automatically", sibling.file)
         }

@@ -15,7 +15,8 @@ use espalier_core::sys::project::stage::Stage;
 use espalier_core::sys::upstream::tip::Tip;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series::{
-    ObjectId, PLACEHOLDER, Patch, PatchClass, Replay, TreeChange, Verdict, dropped_sibling, is_same_change,
+    ObjectId, PLACEHOLDER, Patch, PatchClass, Replay, TreeChange, Verdict, change_text, dropped_sibling,
+    is_same_change,
 };
 use serde_json::json;
 
@@ -24,8 +25,9 @@ use super::in_memory::empty_report;
 use super::new_series::{check_trees, formatted, locked, prove_replayed};
 use super::steps::names;
 use super::target::{PinMove, SeriesMove, Target, onto};
+use crate::generation::locked::{LockedSeries, Now};
 use crate::generation::{
-    GenerationPatch, Placed, describe_blocked, describe_waiting, gives_by_itself, place,
+    GenerationPatch, Placed, describe_blocked, describe_waiting, gives_by_itself, place_as_rebase,
 };
 use crate::rebase::state::{Choices, DonePatch, RebaseState, SeriesState};
 use crate::report::proof::ProvenSeries;
@@ -90,18 +92,53 @@ pub fn load_if_needed<'a>(
                 Placed::Waits { .. } | Placed::Behind | Placed::Replaced { is_same: true }
             )
         };
-        if !placed_patches(store, &stack)?.iter().all(is_settled) {
+        if !placed_patches(store, &stack, None)?.iter().all(is_settled) {
             return Ok(Some(target));
         }
     }
     Ok(None)
 }
 
-fn placed_patches<'s>(store: &Store, stack: &'s Stack) -> Result<Vec<GenerationPatch<'s>>> {
+fn placed_patches<'s>(
+    store: &Store,
+    stack: &'s Stack,
+    locked: Option<&LockedSeries>,
+) -> Result<Vec<GenerationPatch<'s>>> {
+    let Stack { pin, .. } = stack;
     match &stack.generation {
-        Some(generation) => place(store, stack.pin.tree, (generation, &stack.pin.revision.to_string())),
+        Some(generation) => place_as_rebase(store, pin.tree, (generation, &pin.revision.to_string()), locked),
         None => Ok(Vec::new()),
     }
+}
+
+/// Returns the series as it was locked on the generation on which `series_move` replays it.
+pub fn locked_series(series_move: &SeriesMove<'_>, store: &Store) -> Option<LockedSeries> {
+    let SeriesMove { context, pins, stack, home, siblings, .. } = series_move;
+    let files = stack.files.iter().chain(siblings.iter().flatten().map(|sibling| &sibling.file));
+    let now = Now {
+        layout: &context.layout,
+        pins,
+        generation: pins.pins.get(home)?,
+        base: &stack.pin,
+        folders: pins.patch_folders(&stack.variant),
+        files: files.collect(),
+    };
+    LockedSeries::read(store, &now)
+}
+
+/// As [`locked_series`], for the stack of a variant on the generation.
+fn locked_stack(context: &Context, pins: &Pins, store: &Store, stack: &Stack) -> Option<LockedSeries> {
+    let generation = stack.generation.as_ref()?;
+    let siblings = generation.siblings.iter().flatten().map(|sibling| &sibling.file);
+    let now = Now {
+        layout: &context.layout,
+        pins,
+        generation: &stack.pin,
+        base: &generation.base,
+        folders: pins.patch_folders(&stack.variant),
+        files: generation.files.iter().chain(siblings).collect(),
+    };
+    LockedSeries::read(store, &now)
 }
 
 /// Reports how the patches of `variant` are on its generation; exits with 4 if any of them waits for a person, and is not
@@ -114,14 +151,20 @@ pub fn dry_run(
 ) -> Result<Outcome> {
     let stack = Stack::read(&context.layout, pins, variant)?;
     stack.fetch(context, store)?;
-    let placed = placed_patches(store, &stack)?;
+    let locked = locked_stack(context, pins, store, &stack);
+    let placed = placed_patches(store, &stack, locked.as_ref())?;
     let is_open = |patch: &&GenerationPatch<'_>| decided(patch, choices).is_none();
     let waiting: Vec<String> = placed.iter().filter(is_open).filter_map(describe_waiting).collect();
     let count = |is_so: fn(&Placed) -> bool| placed.iter().filter(|patch| is_so(&patch.result)).count();
     let alone = count(|result| matches!(result, Placed::Replayed(_)));
     let replaced = count(|result| matches!(result, Placed::Replaced { .. }));
+    let refreshed = match count(|result| matches!(result, Placed::Refreshed(_))) {
+        0 => String::new(),
+        count => format!(", {count} by siblings that are refreshed"),
+    };
     let mut lines = vec![format!(
-        "{}: {alone} of {} patches apply to {} {} by themselves, {replaced} are replaced by siblings, {} wait{}",
+        "{}: {alone} of {} patches apply to {} {} by themselves, {replaced} are replaced by siblings{refreshed}, {} \
+         wait{}",
         variant.name,
         placed.len(),
         stack.pin.upstream,
@@ -132,8 +175,11 @@ pub fn dry_run(
     lines.extend(describe_decided(&placed, choices));
     lines.extend(waiting.iter().map(|text| format!("  {}", text.replace('\n', "\n  "))));
     let flags = choices.flags();
-    let next = (!waiting.is_empty()).then(|| format!("cargo xtask rebase --variant {}{flags}", variant.name));
-    lines.extend(next.iter().map(|next| format!("next: {next}    # it stops at each that needs a decision")));
+    let has_work = !(waiting.is_empty() && refreshed.is_empty());
+    let next = has_work.then(|| format!("cargo xtask rebase --variant {}{flags}", variant.name));
+    let effect =
+        if waiting.is_empty() { "refreshes siblings" } else { "stops at each that needs a decision" };
+    lines.extend(next.iter().map(|next| format!("next: {next}    # it {effect}")));
     let patches: Vec<_> = placed.iter().map(|patch| patch_json(patch, choices)).collect();
     let json = json!({
         "variant": variant.name, "generation": stack.pin.name, "patches": patches, "next": next, "written": false
@@ -169,6 +215,7 @@ fn patch_json(patch: &GenerationPatch<'_>, choices: Choices) -> serde_json::Valu
             "dropped"
         }
         Placed::Replaced { .. } => "replaced",
+        Placed::Refreshed(_) => "refreshed",
         Placed::Waits { .. } if patch.result.is_blocked() => "blocked",
         Placed::Waits { .. } | Placed::Behind => "waits",
     };
@@ -338,9 +385,12 @@ fn moves(series_move: &SeriesMove<'_>, state: &SeriesState, new: &[New], choices
     let own = stack.own_files().iter().zip(stack.own_patches());
     let rows = own.zip(state.done.iter().skip(stack.parents)).zip(new).enumerate();
     let moves = rows.map(|(at, (((file, old), done), new))| {
-        // A sibling that was there differs from its patch as before.
-        let is_known =
-            new.sibling.is_some() && series_move.sibling(stack.parents + at) == new.sibling.as_ref();
+        // A sibling that was there differs from its patch as before, also with other blobs and line numbers.
+        let is_same = |there: &Sibling, new: &Sibling| {
+            there == new || change_text(&there.patch) == change_text(&new.patch)
+        };
+        let there = series_move.sibling(stack.parents + at);
+        let is_known = there.zip(new.sibling.as_ref()).is_some_and(|(there, new)| is_same(there, new));
         let (fate, range_diff) = settled(old, new.patch.as_ref(), choices.no_range_diff || is_known);
         let now = new.sibling.as_ref().map_or(file, |sibling| &sibling.file);
         let fate = if new.patch.is_none() { Fate::Dropped } else { fate };

@@ -1,6 +1,8 @@
-//! The stop at a patch that has a sibling on the generation: the work starts from the sibling, and the change that the
-//! patch has got since then is merged into it.
+//! A patch that has a sibling on the generation. The sibling is applied in its place, merged with what earlier patches
+//! have become since. At a stop the work starts from the sibling, and the change that the patch has got since then is
+//! merged into it.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use espalier_core::config::lock::LockedSibling;
@@ -17,9 +19,11 @@ use espalier_series::{
     hunks_between, parse,
 };
 
+use super::on_generation::locked_series;
 use super::stop::{Stop, StopSibling};
 use super::target::SeriesMove;
 use crate::apply::{change_tree, trees_after};
+use crate::generation::locked::{LockedSeries, MergedSibling};
 use crate::range;
 use crate::report::conflict::{ChangeSince, PackagedSibling};
 use crate::report::range_diff::range_diff;
@@ -33,26 +37,107 @@ pub struct Before<'b, 'r, 's> {
     pub head: ObjectId,
     /// Functions that a person has taken as the same.
     pub same: &'b [SameFunction],
+    /// The generation as it was locked, once a sibling has needed it.
+    pub locked: &'b OnceCell<Option<LockedSeries>>,
+    /// Whether the user asked to stop at the patch.
+    pub may_edit: bool,
 }
 
-/// Stops at the patch at `at` with its sibling in the work tree; `None` if it has none, one that drops it, or one that
-/// is not exact any more.
-pub fn stop(
+/// The result for a patch that may have a sibling.
+pub enum AtSibling {
+    /// It has none that can be used: the patch itself is replayed.
+    Unused,
+    /// Its sibling takes its place.
+    Applied(Box<AppliedSibling>),
+    /// A person works on the sibling.
+    Stopped(Box<Stop>),
+}
+
+/// A sibling that is exact on the tree that it meets.
+pub struct AppliedSibling {
+    /// The sibling, as it is exact.
+    pub patch: Patch,
+    /// Its changes.
+    pub changes: Vec<TreeChange>,
+    /// Whether it was merged with what the earlier patches are now.
+    pub is_merged: bool,
+}
+
+/// Applies the sibling of the patch at `at`, or stops with it in the work tree. One that is not exact any more is
+/// merged with what the earlier patches are now, and that merge is in the work tree if it needs a decision. A sibling
+/// is not used if it is not known what it was made for, and at a stop not if it drops the patch.
+pub fn apply(
+    series_move: &SeriesMove<'_>,
+    store: &Store,
+    mut before: Before<'_, '_, '_>,
+    at: usize,
+) -> Result<AtSibling> {
+    let there = series_move.sibling(at).zip(series_move.stack.patches.get(at));
+    let Some((sibling, patch)) =
+        there.filter(|(sibling, _)| !(before.may_edit && sibling.patch.is_dropped()))
+    else {
+        return Ok(AtSibling::Unused);
+    };
+    if let Some(applied) = exact(&mut before, &sibling.patch, false)? {
+        return at_applied(series_move, store, before, (at, sibling, patch), applied);
+    }
+    let locked = before.locked.get_or_init(|| locked_series(series_move, store));
+    let merged = match locked {
+        Some(locked) => locked.merge(store, sibling, before.replay.tree(), before.same)?,
+        None => None,
+    };
+    match merged {
+        None => Ok(AtSibling::Unused),
+        Some(MergedSibling { step, patch: None }) => {
+            let stop = stop_in_merge(series_move, store, before, (sibling, patch), step)?;
+            Ok(AtSibling::Stopped(Box::new(stop)))
+        }
+        Some(MergedSibling { patch: Some(merged), .. }) => match exact(&mut before, &merged, true)? {
+            Some(applied) => at_applied(series_move, store, before, (at, sibling, patch), applied),
+            None => Ok(AtSibling::Unused),
+        },
+    }
+}
+
+/// Applies a sibling, or one that was merged; `None` if it is not exact.
+fn exact(before: &mut Before<'_, '_, '_>, patch: &Patch, is_merged: bool) -> Result<Option<AppliedSibling>> {
+    Ok(match before.replay.apply_instead(patch)? {
+        Verdict::Exact(changes) => Some(AppliedSibling { patch: patch.clone(), changes, is_merged }),
+        Verdict::Drifted(_) | Verdict::Replayed(_) => None,
+    })
+}
+
+/// Stops with an applied sibling if the user asked for it.
+fn at_applied(
     series_move: &SeriesMove<'_>,
     store: &Store,
     before: Before<'_, '_, '_>,
-    at: usize,
-) -> Result<Option<Stop>> {
-    let Before { replay, tree, head, same } = before;
-    let sibling = series_move.sibling(at).filter(|sibling| !sibling.patch.is_dropped());
-    let Some((sibling, patch)) = sibling.zip(series_move.stack.patches.get(at)) else { return Ok(None) };
-    let Verdict::Exact(changes) = replay.apply_instead(&sibling.patch)? else { return Ok(None) };
-    let mut files = files_of(&changes, &StoreTree::new(store, tree.write()?)?)?;
-    change_tree(store, tree, &changes)?;
+    which: (usize, &Sibling, &Patch),
+    applied: AppliedSibling,
+) -> Result<AtSibling> {
+    if !before.may_edit {
+        return Ok(AtSibling::Applied(Box::new(applied)));
+    }
+    let stop = stop_to_edit(series_move, store, before, which, &applied.changes)?;
+    Ok(AtSibling::Stopped(Box::new(stop)))
+}
+
+/// Stops with the sibling in the work tree, as `changes` make it, and with the change of its patch merged into it.
+fn stop_to_edit(
+    series_move: &SeriesMove<'_>,
+    store: &Store,
+    before: Before<'_, '_, '_>,
+    (at, sibling, patch): (usize, &Sibling, &Patch),
+    changes: &[TreeChange],
+) -> Result<Stop> {
+    let Before { replay, tree, head, same, .. } = before;
+    let mut files = files_of(changes, &StoreTree::new(store, tree.write()?)?)?;
+    change_tree(store, tree, changes)?;
     let with_sibling = tree.write()?;
     let carried = carry(series_move, (store, with_sibling), (at, sibling), same)?;
     let mut packaged = PackagedSibling {
         file: sibling.file.file.clone(),
+        outdated: false,
         change: ChangeSince::None,
         difference: carried.old.as_ref().and_then(|old| range_diff(old, patch)),
     };
@@ -69,8 +154,41 @@ pub fn stop(
     // On disk, because git shows them in the work tree.
     [with_sibling, tree].into_iter().try_for_each(|tree| store.write_tree(tree))?;
     let stop = Stop::new(Replayed { patch: patch.name.clone(), files }, replay, (head, tree), true);
-    let paths = patch.files.iter().flat_map(|file| file.paths()).cloned().collect();
-    Ok(Some(Stop { sibling: Some(StopSibling { packaged, tree: with_sibling, paths }), ..stop }))
+    Ok(Stop {
+        sibling: Some(StopSibling { packaged, tree: Some(with_sibling), paths: paths(patch) }),
+        ..stop
+    })
+}
+
+/// Stops with the merge of the sibling and of what the earlier patches are now in the work tree.
+fn stop_in_merge(
+    series_move: &SeriesMove<'_>,
+    store: &Store,
+    before: Before<'_, '_, '_>,
+    (sibling, patch): (&Sibling, &Patch),
+    step: Step,
+) -> Result<Stop> {
+    let Before { replay, tree, head, may_edit, .. } = before;
+    let old = sibling.behind.as_ref().and_then(|record| earlier_version(series_move, record));
+    let packaged = PackagedSibling {
+        file: sibling.file.file.clone(),
+        outdated: true,
+        change: if sibling.behind.is_some() { ChangeSince::ByHand } else { ChangeSince::None },
+        difference: old.as_ref().and_then(|old| range_diff(old, patch)),
+    };
+    change_tree(store, tree, &step.changes)?;
+    let tree = tree.write()?;
+    store.write_tree(tree)?;
+    // Without a conflict, the earlier patches have a part of the sibling: what is left is to be edited.
+    let may_edit = may_edit || !step.replayed.has_conflict();
+    let replayed = Replayed { patch: patch.name.clone(), files: step.replayed.files };
+    let stop = Stop::new(replayed, replay, (head, tree), may_edit);
+    Ok(Stop { sibling: Some(StopSibling { packaged, tree: None, paths: paths(patch) }), ..stop })
+}
+
+/// Returns the paths of a patch.
+fn paths(patch: &Patch) -> Vec<RepoPath> {
+    patch.files.iter().flat_map(|file| file.paths()).cloned().collect()
 }
 
 /// Returns the files that `changes` write or delete, as files of a patch that is exact on the tree `before`.

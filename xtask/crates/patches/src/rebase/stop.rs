@@ -28,8 +28,8 @@ pub struct Stop {
 pub struct StopSibling {
     /// Its description, with the change that the patch has got since.
     pub packaged: PackagedSibling,
-    /// The tree with the sibling, before that change.
-    pub tree: ObjectId,
+    /// The tree with the sibling, before that change; `None` if the sibling itself is merged, with conflicts.
+    pub tree: Option<ObjectId>,
     /// The paths of the patch, which may be edited whether or not the sibling has them.
     pub paths: Vec<RepoPath>,
 }

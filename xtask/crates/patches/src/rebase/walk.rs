@@ -1,5 +1,6 @@
 //! Replaying patch by patch into the repository of a rebase, until the end or a conflict.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use espalier_core::error::{Error, Kind, Result};
@@ -8,17 +9,18 @@ use espalier_core::sys::git::tree::GitTree;
 use espalier_core::sys::project::inputs::PatchFile;
 use espalier_core::sys::work_trees::rebase_repo::RebaseRepo;
 use espalier_series::ObjectId;
-use espalier_series::{Patch, Replay, Replayed, SameFunction, Step, Verdict};
+use espalier_series::{Patch, Replay, Replayed, SameFunction, Step};
 
 use super::Choices;
 use super::ahead::Ahead;
 use super::package::{self, Stopped};
 use super::place::Place;
-use super::sibling_stop::{self, Before};
+use super::sibling_stop::{self, AppliedSibling, AtSibling, Before};
 use super::steps::{Decision, Shared, decide, names, notes, shared, step};
 use super::stop::Stop;
 use super::target::{SeriesMove, Target, read_upstream};
 use crate::apply::change_tree;
+use crate::generation::locked::LockedSeries;
 use crate::range;
 use crate::rebase::state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_taken};
 use crate::report::rebase::Fate;
@@ -129,13 +131,12 @@ pub fn stop_again(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) 
     let decisions = Decisions { choices: state.choices, edit: &state.edit, same };
     with_replay(here.series_move, repo, (&mut series, same), |_, Start { mut replay, mut tree, head }| {
         let may_edit = decisions.may_edit(here.file);
-        let before = Before { replay: &mut replay, tree: &mut tree, head, same };
-        let at_sibling = match may_edit {
-            true => sibling_stop::stop(here.series_move, &repo.store, before, here.at)?,
-            false => None,
-        };
-        if let Some(stop) = at_sibling {
-            return Ok(stop);
+        let locked = OnceCell::new();
+        let before = Before { replay: &mut replay, tree: &mut tree, head, same, locked: &locked, may_edit };
+        match sibling_stop::apply(here.series_move, &repo.store, before, here.at)? {
+            AtSibling::Stopped(stop) => return Ok(*stop),
+            AtSibling::Applied(_) => return Err(merges_now(here.file)),
+            AtSibling::Unused => {}
         }
         let step = step(here.series_move, &mut replay, here.at)?;
         change_tree(&repo.store, &mut tree, &step.changes)?;
@@ -144,6 +145,13 @@ pub fn stop_again(here: &Place<'_, '_>, repo: &RebaseRepo, state: &RebaseState) 
         repo.store.write_tree(tree)?;
         Ok(Stop::new(replayed, &replay, (head, tree), may_edit))
     })
+}
+
+/// Returns the error for a stop at a sibling that has become one without a conflict.
+fn merges_now(file: &str) -> Error {
+    let what = format!("the sibling of {file} merges by itself now: the lock or the history has changed");
+    Error::new(Kind::Conflict, what)
+        .hint("cargo xtask rebase --abort    # nothing in your project has changed")
 }
 
 /// The decisions of the user for the rest of a rebase.
@@ -203,16 +211,18 @@ fn go_on_with_series(
 ) -> Result<Option<Stop>> {
     with_replay(series_move, repo, (state, decisions.same), |state, Start { mut replay, tree, head }| {
         let (store, behind, choices) = (&repo.store, state.position(), decisions.choices);
-        let mut walk = Walk { series_move, repo, state, choices, tree, head, refused };
+        let locked = OnceCell::new();
+        let mut walk = Walk { series_move, repo, state, choices, tree, head, refused, locked };
         let files = series_move.stack.patches.iter().zip(&series_move.stack.files).enumerate().skip(behind);
         for (at, (patch, file)) in files {
             let may_edit = at >= walk.state.parents && decisions.may_edit(&file.file);
             let stops = may_edit && walk.refused.is_empty();
-            if stops && let Some(stop) = walk.stop_at_sibling(at, &mut replay, decisions.same)? {
-                return described(series_move, &mut replay, (at, &walk.state.done), stop).map(Some);
-            }
-            if !stops && walk.take_sibling(at, &file.file, &mut replay)? {
-                continue;
+            match walk.at_sibling(at, &file.file, &mut replay, (stops, decisions.same))? {
+                AtSibling::Stopped(stop) if walk.refused.is_empty() => {
+                    return described(series_move, &mut replay, (at, &walk.state.done), *stop).map(Some);
+                }
+                AtSibling::Stopped(_) | AtSibling::Applied(_) => continue,
+                AtSibling::Unused => {}
             }
             let step = step(series_move, &mut replay, at)?;
             change_tree(store, &mut walk.tree, &step.changes)?;
@@ -266,6 +276,8 @@ struct Walk<'w> {
     tree: GitTree<'w>,
     head: ObjectId,
     refused: &'w mut Vec<Refused>,
+    /// The generation as it was locked, once a sibling has needed it.
+    locked: OnceCell<Option<LockedSeries>>,
 }
 
 /// A patch that is upstreamed, completely or in part, and for which no flag was given.
@@ -313,46 +325,52 @@ impl Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// Stops at the patch at `at` with its sibling, if it has one that is exact here and does not drop it.
-    fn stop_at_sibling(
+    /// Takes the sibling of the patch at `at`, if it has one that can be used, or stops with it; `stops` tells whether
+    /// the user asked for that.
+    fn at_sibling(
         &mut self,
         at: usize,
+        file: &str,
         replay: &mut Replay<'_>,
-        same: &[SameFunction],
-    ) -> Result<Option<Stop>> {
-        let before = Before { replay, tree: &mut self.tree, head: self.head, same };
-        let stop = sibling_stop::stop(self.series_move, &self.repo.store, before, at)?;
-        let sibling = self.series_move.sibling(at).filter(|sibling| !sibling.patch.is_dropped());
-        if let Some(sibling) = sibling.filter(|_| stop.is_none()) {
-            self.warn_of_inexact(&sibling.file.file);
-        }
-        Ok(stop)
-    }
-
-    fn warn_of_inexact(&self, sibling: &str) {
-        let what = format!("{sibling} is not exact any more; its patch is replayed instead");
-        self.series_move.context.ui.warn(what);
-    }
-
-    /// Takes the sibling of the patch at `at`, if it has one and that is exact here.
-    fn take_sibling(&mut self, at: usize, file: &str, replay: &mut Replay<'_>) -> Result<bool> {
-        let Some(sibling) = self.series_move.sibling(at) else { return Ok(false) };
+        (stops, same): (bool, &[SameFunction]),
+    ) -> Result<AtSibling> {
+        let (series_move, head, locked) = (self.series_move, self.head, &self.locked);
+        let before = Before { replay, tree: &mut self.tree, head, same, locked, may_edit: stops };
+        let found = sibling_stop::apply(series_move, &self.repo.store, before, at)?;
+        let Some(sibling) = series_move.sibling(at) else { return Ok(found) };
         let name = &sibling.file.file;
-        let Verdict::Exact(changes) = replay.apply_instead(&sibling.patch)? else {
-            self.warn_of_inexact(name);
-            return Ok(false);
-        };
-        change_tree(&self.repo.store, &mut self.tree, &changes)?;
+        match &found {
+            AtSibling::Applied(applied) => self.take_sibling(file, name, applied)?,
+            AtSibling::Unused if !sibling.patch.is_dropped() => {
+                let what = format!("{name} is not exact any more; its patch is replayed instead");
+                series_move.context.ui.warn(what);
+            }
+            AtSibling::Unused | AtSibling::Stopped(_) => {}
+        }
+        Ok(found)
+    }
+
+    /// Records the sibling `name` in the place of the patch `file`.
+    fn take_sibling(&mut self, file: &str, name: &str, applied: &AppliedSibling) -> Result<()> {
+        change_tree(&self.repo.store, &mut self.tree, &applied.changes)?;
         if !self.refused.is_empty() {
-            return Ok(true);
+            return Ok(());
         }
-        if !sibling.patch.is_dropped() {
-            self.head = self.repo.commit_patch(&sibling.patch, self.tree.write()?, self.head)?;
+        let is_dropped = applied.patch.is_dropped();
+        if !is_dropped {
+            self.head = self.repo.commit_patch(&applied.patch, self.tree.write()?, self.head)?;
         }
-        let commit = (!sibling.patch.is_dropped()).then(|| self.head.to_string());
-        let (file, notes) = (file.to_string(), vec![format!("as in {name}")]);
+        let note = match applied.is_merged {
+            true => {
+                self.series_move.context.ui.status("Refreshing", name);
+                format!("as in {name}, refreshed: merged with what earlier patches have become")
+            }
+            false => format!("as in {name}"),
+        };
+        let commit = (!is_dropped).then(|| self.head.to_string());
+        let (file, notes) = (file.to_string(), vec![note]);
         self.state.done.push(DonePatch { file, commit, by_hand: false, notes, counter_in_doubt: false });
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -57,6 +57,9 @@ pub enum StopKind {
 pub struct PackagedSibling {
     /// File relative to the root.
     pub file: String,
+    /// Whether it is not exact any more, because earlier patches have changed: the work tree has it merged with those.
+    /// Base, ours and theirs of a conflict are the tree that it was made for, the present tree, and the sibling.
+    pub outdated: bool,
     /// The change that the patch has got since the sibling was made for it.
     pub change: ChangeSince,
     /// That change as a difference of the hunks, without line numbers; `None` if there is none, or if it is not known.
@@ -79,6 +82,16 @@ impl PackagedSibling {
     /// Describes the content of the work tree; `patch` is the file of the patch.
     pub fn describe(&self, patch: &str) -> String {
         let since = format!("{patch} has changed since the sibling was made for it");
+        if self.outdated {
+            let merged =
+                "earlier patches have changed: the work tree has the sibling, merged with what they are now";
+            return match self.change {
+                ChangeSince::None => merged.to_string(),
+                ChangeSince::Merged | ChangeSince::ByHand => {
+                    format!("{merged}; {since}: carry that change over by hand")
+                }
+            };
+        }
         match self.change {
             ChangeSince::None => "the work tree has the sibling; its patch has not changed since".to_string(),
             ChangeSince::Merged => {

@@ -35,13 +35,18 @@ pub fn readme(package: &ConflictPackage) -> String {
     text += &purpose(patch);
     text += &format!("Work tree: {}\n", rebase.work);
     text += "All of it as data: conflict.json; docs/reference/conflict-json.md of Espalier has every key\n";
-    let ours = if sibling.is_some() { "the sibling" } else { "upstream" };
+    let ours = match sibling {
+        Some(sibling) if sibling.outdated => "the present tree",
+        Some(_) => "the sibling",
+        None => "upstream",
+    };
     for (at, hunk) in hunks.iter().enumerate() {
         text += &describe(hunk, ours);
         text += &upstream_change(hunk, hunks.get(..at).unwrap_or_default());
     }
     text += &match sibling {
         Some(_) if hunks.is_empty() => String::new(),
+        Some(sibling) if sibling.outdated => LEGEND_OF_OUTDATED.to_string(),
         Some(_) => LEGEND_OF_SIBLING.to_string(),
         None => legend(hunks),
     };
@@ -57,6 +62,9 @@ fn reason(package: &ConflictPackage) -> String {
     let ConflictPackage { patch, upstream, .. } = package;
     let to = package.to.as_ref().map(|to| to.name.as_str()).unwrap_or_default();
     match (&package.sibling, package.kind) {
+        (Some(sibling), StopKind::Conflict) if sibling.outdated => {
+            format!("{} does not merge with the earlier patches as they are now.", sibling.file)
+        }
         (Some(sibling), StopKind::Conflict) => {
             format!("The change of {} does not merge with {} automatically.", patch.file, sibling.file)
         }
@@ -106,6 +114,10 @@ fn indented(lines: &str) -> String {
 /// The sides of a conflict with a sibling.
 const LEGEND_OF_SIBLING: &str = "  base: the patch as it was when the sibling was made for it; ours: the sibling;\n  \
      theirs: the patch as it is; function-*: the function around each\n";
+
+/// The same if the sibling itself is merged.
+const LEGEND_OF_OUTDATED: &str = "  base: the tree that the sibling was made for; ours: the present tree;\n  \
+     theirs: the sibling; function-*: the function around each\n";
 
 /// Every file with a conflict, and whether it is resolved already.
 fn files(package: &ConflictPackage) -> String {

@@ -53,9 +53,13 @@ pub fn describe_conflict(conflict: &FileConflict) -> String {
     }
 }
 
-/// Describes a conflict of a sibling with the change that its patch has got since.
-pub fn describe_in_sibling(conflict: &FileConflict) -> String {
+/// Describes a conflict of a sibling with the change that its patch has got since, or, if it is `outdated`, with the
+/// changes of earlier patches.
+pub fn describe_in_sibling(conflict: &FileConflict, outdated: bool) -> String {
     match conflict.reason {
+        ConflictReason::SameLines if outdated => {
+            format!("{}: earlier patches have changed the same lines as the sibling", conflict.path)
+        }
         ConflictReason::SameLines => {
             format!("{}: the sibling has other lines where the patch has changed", conflict.path)
         }

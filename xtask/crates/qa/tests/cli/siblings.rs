@@ -8,7 +8,7 @@ use super::support::{files, git};
 
 const PATCH: &str = "patches/paged/0001-greet-more-warmly.patch";
 const SIBLING: &str = "patches/paged/0001-greet-more-warmly@v2.patch";
-const EDIT: &str = "cargo xtask rebase --variant paged-v2 --edit 0001";
+const REBASE: &str = "cargo xtask rebase --variant paged-v2    # it stops at each of these patches";
 
 /// Returns the entry of `paged-v2` in the lock.
 fn locked(generations: &Generations) -> String {
@@ -34,7 +34,7 @@ fn a_change_at_the_pin_is_not_locked_with_the_old_sibling() {
         "paged-v2 stays as it was locked: the generation v2 is stale: 1 of 3 patches have changed since their siblings \
          were made: 0001-greet-more-warmly.patch",
         &format!("{SIBLING}: it was made for another version of {PATCH}"),
-        &format!("next: bring the changes to the siblings: {EDIT}"),
+        &format!("next: bring the changes to the siblings: {REBASE}"),
     ]);
     assert_eq!(locked(&generations), before);
     // The generation without siblings has followed.
@@ -46,18 +46,22 @@ fn a_change_at_the_pin_is_not_locked_with_the_old_sibling() {
         &["status", "--variant", "paged-v2"],
         &["prove", "--generation", "v2"],
     ] {
-        generations.project.run(command).code(1).says(&["the generation v2 is stale", EDIT]);
+        generations.project.run(command).code(1).says(&["the generation v2 is stale", REBASE]);
     }
-    generations.project.run_build(&["build", "--variant", "paged-v2"]).code(1).says(&[EDIT]);
+    generations.project.run_build(&["build", "--variant", "paged-v2"]).code(1).says(&[REBASE]);
     let said = generations.project.run(&["lint"]).code(1);
     let finding = format!(
         "{SIBLING}:1: 0001-greet-more-warmly.patch has changed since the sibling was made for it [sibling-behind-patch]"
     );
-    assert!(said.stdout.contains(&finding) && said.stdout.contains(EDIT), "{said}");
+    assert!(
+        said.stdout.contains(&finding)
+            && said.stdout.contains("as it is: cargo xtask rebase --variant paged-v2"),
+        "{said}"
+    );
     let said = generations.rebase("v2", &["--dry-run"]).code(4);
     assert!(said.stdout.contains("1 wait") && said.stdout.contains("made for another version"), "{said}");
     // Writing the lock on request does not lose the record either.
-    generations.project.run(&["lock"]).code(1).says(&["paged-v2 stays as it was locked", EDIT]);
+    generations.project.run(&["lock"]).code(1).says(&["paged-v2 stays as it was locked", REBASE]);
     assert_eq!(locked(&generations), before);
     generations.project.run(&["lock", "--check"]).code(1);
 }
@@ -71,7 +75,10 @@ fn a_move_of_the_pin_does_not_lock_the_old_sibling_either() {
     let before = locked(&generations);
     let from = generations.upstream.to_str().unwrap();
     let said = generations.project.run(&["rebase", "--to", "v1.1", "--from", from]).success();
-    assert!(said.stderr.contains("paged-v2 stays as it was locked") && said.stderr.contains(EDIT), "{said}");
+    assert!(
+        said.stderr.contains("paged-v2 stays as it was locked") && said.stderr.contains(REBASE),
+        "{said}"
+    );
     assert_eq!(locked(&generations), before);
 }
 
@@ -215,7 +222,7 @@ fn a_dropped_patch_that_changed_stays_dropped_on_request() {
     let before = generations.project.read(&path);
     let change =
         |folder: &std::path::Path| files::edit(&folder.join("src/count.c"), "not letters", "nor letters");
-    generations.change_patch(2, change).says(&["the generation v2 is stale", "--edit 0002"]);
+    generations.change_patch(2, change).says(&["the generation v2 is stale", REBASE]);
     generations.rebase("v2", &["--edit", "2"]).code(4).says(&[&format!("{path} drops it here: ")]);
     generations.rebase("v2", &["--skip"]).success();
     assert_eq!(generations.project.read(&path), before);

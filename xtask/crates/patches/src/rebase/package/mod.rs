@@ -38,8 +38,8 @@ pub struct Stopped<'s> {
     pub at: usize,
     /// The result.
     pub replayed: &'s Replayed,
-    /// The sibling of the patch, if the change of the patch since then is merged into it. Base, ours and theirs of a
-    /// conflict are the patch as it was, the sibling, and the patch as it is.
+    /// The sibling of the patch, if the work starts from it. Base, ours and theirs of a conflict are the patch as it was,
+    /// the sibling, and the patch as it is; of an outdated one they are what `PackagedSibling::outdated` says.
     pub sibling: Option<&'s PackagedSibling>,
     /// The results of the earlier patches, if the rebase is not only tried.
     pub done: &'s [DonePatch],
@@ -129,8 +129,8 @@ fn packaged_file(
 
 /// Describes a file with a conflict, and what both sides did beside it; `own` are its hunks.
 fn description(stopped: &Stopped<'_>, conflict: &FileConflict, own: &[&PackagedHunk]) -> String {
-    if stopped.sibling.is_some() {
-        return describe_in_sibling(conflict);
+    if let Some(sibling) = stopped.sibling {
+        return describe_in_sibling(conflict, sibling.outdated);
     }
     let description = by_earlier(own).map(|patches| describe_by_earlier(conflict, &patches));
     description.unwrap_or_else(|| describe_conflict(conflict)) + &beside(stopped, conflict)

@@ -25,7 +25,7 @@ pub const CASES: &[HintCase] = &[
         make: || Generations::with_stale_sibling(name("everyone")).project,
         command: "apply --check --variant paged-v2",
         place: Place::Here,
-        hints: &[("cargo xtask rebase --variant paged-v2 --edit 0001", 4)],
+        hints: &[("cargo xtask rebase --variant paged-v2", 4)],
     },
     HintCase {
         name: "a sibling into which the change of its patch is merged",
