@@ -123,8 +123,8 @@ impl LockedSeries {
         let origin = range::origin(store, &patches, &tree)?;
         let nothing = BTreeSet::new();
         let replay = Replay::new(&origin, onto, NAMES, &nothing);
-        let replay = replay.with_upstream(&tree).with_same_functions(same);
-        let step = match replay.try_step(at) {
+        let mut replay = replay.with_upstream(&tree).with_same_functions(same);
+        let step = match replay.step(at) {
             Ok(step) => step,
             Err(ReplayError::Tree(error)) => return Err(error.into()),
             Err(ReplayError::NotExact | ReplayError::NoSuchPatch) => return Ok(None),

@@ -71,7 +71,7 @@ const TOO_MANY_FOR_LUCK: usize = 20;
 /// Use of the recorded cases of stock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseOfRecord {
-    /// What ends on ours as recorded is not run on stock.
+    /// A program whose cases end on ours as recorded is not run on stock.
     Compare,
     /// Everything with cases is run on stock and recorded.
     Record,
