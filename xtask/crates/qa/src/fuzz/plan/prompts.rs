@@ -45,6 +45,8 @@ impl Prompt {
             false => Vec::new(),
         };
         let most = server.cells() - 2 - images.len() * IMAGE;
+        // With random weights a token is a byte, and an image must fit beside waiting requests.
+        let most = if server.vision { most / 2 } else { most };
         let length = draw_length(dice, server.theme, most);
         let whole = dice.chance(40);
         let kept = if whole { length } else { draw_length(dice, server.theme, length).min(length) };
@@ -75,13 +77,11 @@ impl Prompt {
         [words(self.family, 0, self.kept), words(self.own, 1, self.rest)].concat().join(" ")
     }
 
-    /// Returns the text with `marker` for each image. Both parts have as many bytes as the prompt has tokens, so with
-    /// random weights, where a token is a byte, the longest ones fill the context.
+    /// Returns the text with `marker` for each image.
     pub fn text_with_images(&self, server: &ServerPlan, marker: &str) -> String {
         let first = Prompt { rest: 0, images: Vec::new(), ..self.clone() }.text(server);
         let rest = Prompt { kept: 0, images: Vec::new(), ..self.clone() }.text(server);
-        let (kept, own) = (self.kept, self.rest);
-        format!("{first:x<kept$} {} {rest:x<own$}", marker.repeat(self.images.len()))
+        format!("{first} {} {rest}", marker.repeat(self.images.len()))
     }
 }
 

@@ -66,7 +66,6 @@ pub const PROMISES: &[Promise] = &[
     promise("unpaged-slots-of-others", slots_of_others::unpaged_slots_of_others),
     promise("values-that-overflow", overflow::stays_in_its_request),
     promise("overflow-is-not-cached", overflow::leaves_nothing_cached),
-    promise("overflow-after-a-preemption", overflow::leaves_nothing_before_a_preemption),
     promise("overflow-of-a-restored-state", overflow::leaves_no_restored_state),
     promise("slots-shown-to-others", slots_of_others::slots_shown_to_others),
     promise("choice-of-slot", slots_of_others::choice_of_slot),

@@ -119,34 +119,6 @@ fn unshared(length: usize, predict: usize) -> Value {
     with(request, "cache_prompt", false)
 }
 
-/// A request that was preempted while its prompt was computed has left blocks in the cache, which it matches or computes
-/// again. If its output is not finite, none of them stays.
-pub fn leaves_nothing_before_a_preemption(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    // The pool has sixteen blocks. A prompt is computed so slowly that a request beside it needs one more meanwhile.
-    const ARGUMENTS: [&str; 11] =
-        ["-np", "2", "-c", "1024", "-b", "64", "-ub", "64", "--prefill-budget", "6", "--kv-paged"];
-    // It has nine blocks until it has generated 63 tokens; the prompt takes the other seven.
-    const GROWING: usize = 8 * BLOCK + 1;
-    const OVERFLOWING: usize = 7 * BLOCK - 1;
-    for model in [Model::Overflowing, Model::RecurrentOverflowing] {
-        let server = fixture.serve(model, &ARGUMENTS)?;
-        let overflowing = scaled(plain(&cases::numbered_prompt(1, OVERFLOWING), 1), &[1000.0]);
-        let (grown, overflowed) = std::thread::scope(|threads| {
-            let growing = threads.spawn(|| ask(&server, &unshared(GROWING, 150)));
-            std::thread::sleep(MOMENT / 5);
-            let overflowed = ask(&server, &overflowing);
-            (result_of(growing), overflowed)
-        });
-        fixture.must_return(&format!("{model:?}: the request that grows"), &grown?, 200);
-        let (status, body) = overflowed?;
-        is_forgotten(fixture, model, &server, (status, &body))?;
-        let said = server.said()?;
-        let is_of_a_prompt = |line: &str| line.contains("preempted with") && line.contains("prompt tokens");
-        fixture.arose(said.lines().any(is_of_a_prompt), || format!("{model:?}: no prompt was preempted"));
-    }
-    Ok(())
-}
-
 /// The state that a request restored may be the cause, and the blocks before it are of the same origin. The client of
 /// the request that saved it had left before any output was looked at, so it is cached.
 pub fn leaves_no_restored_state(fixture: &mut PromiseFixture<'_>) -> Result<()> {
