@@ -146,7 +146,7 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=24, help="most tokens of an answer")
     parser.add_argument("--systems", type=int, default=6, help="number of system prompts")
     parser.add_argument("--clients", type=int, default=6)
-    parser.add_argument("--bound", type=float, default=0.05, help="largest difference of log probabilities")
+    parser.add_argument("--bound", type=float, default=0.1, help="largest difference of log probabilities")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("arguments", nargs="*", help="arguments of the server, after --")
     options = parser.parse_args()
