@@ -66,11 +66,11 @@ def conversation(number: int, options) -> list[tuple[dict, dict]]:
     """Holds a conversation; returns each request with its answer."""
     dice = random.Random(f"{options.seed} {number}")
     topic = number % options.systems
-    system = words(random.Random(f"{options.seed} system {topic}"), 30 + 50 * topic)
+    system = words(random.Random(f"{options.seed} system {topic}"), 20 + 20 * topic)
     messages = [{"role": "system", "content": system}]
     held = []
     for _ in range(options.turns):
-        messages.append({"role": "user", "content": words(dice, dice.choice([3, 10, 60]))})
+        messages.append({"role": "user", "content": words(dice, dice.choice([3, 10, 40]))})
         body = {
             "messages": list(messages), "max_tokens": dice.randint(4, options.tokens), "temperature": 0, "seed": 1,
             "logprobs": True, "top_logprobs": 2, "cache_prompt": True,
