@@ -191,18 +191,25 @@ pub fn turns_of_a_state(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 
 /// A conversation finds the system prompt of the one before it, which ends where the first message of a user begins.
 pub fn system_prompt_of_a_state(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    const SYSTEM: usize = 3 * BLOCK + 20;
-    const DELIMITER: &str = "<user>";
-    let server = fixture.serve(Model::Recurrent, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
-    let user = post(&server, "/tokenize", &json!({ "content": DELIMITER, "parse_special": true }))?.1;
-    let user: Vec<u32> = serde_json::from_value(user["tokens"].clone()).unwrap_or_default();
-    fixture.must(!user.is_empty(), || "the delimiter has no tokens".to_string());
-    for (number, found) in [(2, 0), (3, SYSTEM / BLOCK * BLOCK)] {
-        let message = cases::numbered_prompt(number, 30);
-        let prompt = [&cases::numbered_prompt(1, SYSTEM)[..], &user, &message].concat();
-        let delimiters = json!([{ "role": "user", "delimiter": DELIMITER }]);
-        let answer = ask(&server, &with(plain(&prompt, 1), "message_delimiters", delimiters))?;
-        fixture.must_have_found(&format!("conversation {number}"), &answer, found);
+    const USER: &str = "<|im_start|>user";
+    let template = ["-np", "1", "-c", "4096", "--kv-paged", "--metrics", "--chat-template", "chatml"];
+    let server = fixture.serve(Model::Recurrent, &template)?;
+    let system = "system words and more ".repeat(10);
+    let chat = |user: &str| {
+        json!({ "max_tokens": 1, "messages": [
+            { "role": "system", "content": system },
+            { "role": "user", "content": user },
+        ] })
+    };
+    let prompt = post(&server, "/apply-template", &chat("any"))?.1;
+    let before_user = prompt["prompt"].as_str().and_then(|prompt| Some(prompt.split_once(USER)?.0));
+    let body = json!({ "content": before_user, "parse_special": true, "add_special": true });
+    let tokens = post(&server, "/tokenize", &body)?.1["tokens"].as_array().map_or(0, Vec::len);
+    let shared = tokens / BLOCK * BLOCK;
+    fixture.must(shared >= 2 * BLOCK, || format!("a system prompt of {tokens} tokens"));
+    for (user, found) in [("hello there friend", 0), ("another question", shared)] {
+        let answer = post(&server, "/v1/chat/completions", &chat(user))?;
+        fixture.must_have_found(&format!("a conversation that begins with `{user}`"), &answer, found);
     }
     let taken = metric(&server, "kv_snapshots_total{reason=\"system_prompt\"}")?;
     fixture.must(taken == 1.0, || format!("{taken} snapshots of a system prompt are counted"));
