@@ -87,14 +87,19 @@ def cached_tokens(answer: dict) -> int:
     return (answer["usage"].get("prompt_tokens_details") or {}).get("cached_tokens") or 0
 
 
+def name_of(token: dict) -> int | bytes:
+    """What identifies a token. Its bytes do not where it begins or ends inside of a character."""
+    return token.get("id", bytes(token["bytes"]))
+
+
 def difference(cached: dict, alone: dict, bound: float) -> tuple[str | None, float]:
     """How two answers differ beyond ties, if they do, and the largest difference of a log probability."""
     ours, expected = ([*answer["choices"][0]["logprobs"]["content"]] for answer in (cached, alone))
     largest = 0.0
     for at, (one, other) in enumerate(zip(ours, expected)):
-        if one["bytes"] != other["bytes"]:
-            tops = {bytes(top["bytes"]): top["logprob"] for top in other["top_logprobs"]}
-            gap = other["logprob"] - tops.get(bytes(one["bytes"]), float("-inf"))
+        if name_of(one) != name_of(other):
+            tops = {name_of(top): top["logprob"] for top in other["top_logprobs"]}
+            gap = other["logprob"] - tops.get(name_of(one), float("-inf"))
             if gap <= bound:
                 return None, max(largest, gap)
             return f"token {at} is {one['token']!r} instead of {other['token']!r}, which leads by {gap:.4f}", largest
