@@ -69,12 +69,12 @@ def cached_tokens(answer: dict) -> int:
 
 
 def name_of(token: dict) -> int | bytes:
-    """What identifies a token. Its bytes do not where it begins or ends inside of a character."""
-    return token.get("id", bytes(token["bytes"]))
+    """Returns the id of a token, or its bytes, which are not those of one token inside of a character."""
+    return token["id"] if "id" in token else bytes(token["bytes"])
 
 
 def difference(cached: dict, alone: dict, bound: float) -> tuple[str | None, float]:
-    """How two answers differ beyond ties, if they do, and the largest difference of a log probability."""
+    """Returns the difference of two answers beyond ties, if any, and the largest one of a log probability."""
     ours, expected = ([*answer["choices"][0]["logprobs"]["content"]] for answer in (cached, alone))
     largest = 0.0
     for at, (one, other) in enumerate(zip(ours, expected)):

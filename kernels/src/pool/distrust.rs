@@ -21,8 +21,8 @@ pub struct Distrusted {
 
 impl Pool {
     /// Ends the request of the sequence, which still holds its blocks, and removes from the cache all blocks with
-    /// contents of its tokens behind the first `matched` ones, whoever cached them. Those it has not computed, also not
-    /// before it was preempted. If the pool has a state, the blocks that it matched are removed too, which may come
+    /// contents of its tokens behind the first `matched` ones, whoever cached them: the request did not compute the
+    /// first `matched` tokens, not even before a preemption. If the pool has a state, the blocks that it matched are removed too, which may come
     /// from the sequence whose state it restored, and the snapshots of states after any of its blocks.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, or one without a request.

@@ -160,7 +160,7 @@ fn a_request_that_does_not_fit_with_closed_blocks_gets_full_ones() {
     assert!(larger.into_iter().all(|(end, further_choices)| !closes(end, further_choices)));
 }
 
-/// It has grown since it began: it is preempted and goes on in full blocks.
+/// It has grown since it began: it is preempted and continues in full blocks.
 #[test]
 fn a_request_that_outgrows_its_closed_blocks_goes_on_in_full_ones() {
     let mut pool = closing(options(6));

@@ -120,7 +120,7 @@ fn a_prompt_with_an_image_that_fits_is_answered() {
     assert_eq!((server.answered, server.computed), (vec![0], 63));
 }
 
-/// It begins in closed blocks. When these are all there are it is preempted, computed again in full ones, and goes on.
+/// It begins in closed blocks. When these are all there are it is preempted, computed again in full ones, and continues.
 #[test]
 fn an_answer_about_an_image_fills_the_pool() {
     let server = answered(SimulatedServer::new(16, 1).closing_blocks(true), vec![with_image(20, 44)]);

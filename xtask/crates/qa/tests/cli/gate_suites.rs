@@ -61,6 +61,10 @@ fn cases_that_are_recorded_of_stock_are_not_run_there_again() {
         write_program(&project, "paged", "test-backend-ops", commands);
         red(gate_suites(&project), &["programs: test-backend-ops attention: ATTENTION(n=2)", says]);
     }
+    // Nothing is recorded of a run that does not hold.
+    write_program(&project, "paged", "test-backend-ops", "say n=2 0 'ERR = 0.5'\nsay n=3 1");
+    with_scripts(&project, &["gate", "--only", "suites", "--record-cases"]).code(1);
+    assert_eq!(project.read(record), recorded);
     project.write(record, "{}}");
     gate_suites(&project).code(2).says(&[
         "invalid `ci/suites/cases.json`",
@@ -93,8 +97,12 @@ fn the_tests_of_a_server_are_run_in_parts_and_none_is_lost() {
     for run in ["stock-server", "paged-server", "paged-server-paged"] {
         let report = |part| project.read(&format!("target/espalier/suites/{run}/part-{part}/report.jsonl"));
         let counts = [1, 2, 3, 4].map(|part| report(part).lines().count());
-        // A file is in one part, with all its tests.
+        // A file is in one part, with all its tests. The others have none, and no report.
         assert_eq!(counts, [3, 1, 1, 1], "{run}");
+        for part in [5, 6] {
+            let path = format!("target/espalier/suites/{run}/part-{part}/report.jsonl");
+            assert!(!project.path(&path).exists(), "{run}");
+        }
     }
 }
 

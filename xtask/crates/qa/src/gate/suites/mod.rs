@@ -91,6 +91,11 @@ impl StockCases {
         let reference = pins.variant(Some(sides.reference))?;
         let is_upstream = Stack::read(&context.layout, &pins, reference)?.files.is_empty();
         let tree = is_upstream.then(|| pins.pin_of(reference).tree.to_string());
+        if tree.is_none() && use_of == UseOfRecord::Record {
+            let what =
+                format!("`{}` has patches, and cases are recorded for upstream's own trees", reference.name);
+            return Err(Error::usage(what).hint("gate a variant whose `gate` has no patches"));
+        }
         let text = disk::read_if_there(&context.layout.root().join(cases::RECORD))?;
         let record = text.map(|text| cases::read(&espalier_series::lossy(&text))).transpose()?;
         Ok(StockCases { tree, record: record.unwrap_or_default(), use_of })
@@ -102,7 +107,7 @@ impl StockCases {
         programs.and_then(|tree| self.record.get(tree)?.get(&program.name()))
     }
 
-    /// Records the cases of stock among `outcomes`.
+    /// Records the cases of stock among `outcomes`, if that is wanted.
     fn keep(&self, context: &Context, programs: &[Program], outcomes: &Outcomes) -> Result<()> {
         let (Some(tree), UseOfRecord::Record) = (&self.tree, self.use_of) else { return Ok(()) };
         let recorded = |program: &Program| {
@@ -110,7 +115,9 @@ impl StockCases {
             (program.name(), cases.record(disk::sha256))
         };
         let with_cases = programs.iter().filter(|program| program.cases);
+        let pins = context.pins()?;
         let mut record = self.record.clone();
+        record.retain(|tree, _| pins.pins.values().any(|pin| pin.tree.to_string() == *tree));
         record.insert(tree.clone(), with_cases.map(recorded).collect());
         context.ui.status("Recording", format!("the cases of stock in {}", cases::RECORD));
         disk::write_atomically(&context.layout.root().join(cases::RECORD), cases::render(&record).as_bytes())
@@ -158,14 +165,17 @@ impl<'a> SuiteGate<'a> {
         let on_stock = on_stock.filter(|_| due.iter().all(|program| is_unknown(&program)));
         let stock = self.stock_programs(reference, due, on_stock)?;
         let expected = self.run("programs on stock", &stock)?;
-        self.record.keep(self.context, &stock.programs, &expected)?;
         let is_of_passed = |test: &str| passed.contains(test.split(programs::CASE).next().unwrap_or(test));
         let is_settled = |test: &str| is_of_passed(test) && !is_own(test);
         let (settled, outcomes): (Outcomes, Outcomes) =
             outcomes.into_iter().partition(|(test, _)| is_settled(test));
         let allowed = Allowed { own_cases, ..Allowed::default() };
         let held = self.hold("programs", (&stock, &expected), (&ours, &outcomes), allowed)?;
-        Ok(Held { silent: stock.silent(&expected), not_compared: settled.len(), ..held })
+        let held = Held { silent: stock.silent(&expected), not_compared: settled.len(), ..held };
+        if held.is_good() {
+            self.record.keep(self.context, &stock.programs, &expected)?;
+        }
+        Ok(held)
     }
 
     /// Returns the programs that are due on stock, and compiles them unless they are in the folder `compiled`.
