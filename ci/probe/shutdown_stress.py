@@ -106,9 +106,9 @@ def waits_of(port: int) -> set[str]:
 
 
 def must_be_an_end(process: subprocess.Popen, state: str) -> None:
-    """An exit, not a crash. A signal that arrives before the server handles signals ends it."""
-    early = [-signal.SIGINT, -signal.SIGTERM] if state == "loading" else []
-    if process.returncode not in [0, 1, *early]:
+    """An exit, not a crash. While loading, a signal ends the server at once, whether it has a handler yet or not."""
+    signals = [signal.SIGINT, signal.SIGTERM] if state == "loading" else []
+    if process.returncode not in [0, 1, *(-one for one in signals), *(128 + one for one in signals)]:
         raise Crashed(f"it ended with {process.returncode} while {state}")
 
 
