@@ -19,7 +19,7 @@ use espalier_series::{
     exact_patch,
 };
 
-use self::locked::LockedSeries;
+use self::locked::{LockedSeries, RefreshedSibling};
 use super::range;
 use crate::report::replay::describe_conflict;
 use crate::stack::{Generation, Sibling, Stack};
@@ -213,10 +213,10 @@ impl Placing<'_> {
     /// `None` if that needs a decision, or if it is not known what the sibling was made for.
     fn refresh(&mut self, sibling: &Sibling) -> Result<Option<Patch>> {
         let Some(locked) = self.locked else { return Ok(None) };
-        let merged = locked.merge(self.store, sibling, self.replay.tree(), &[])?;
-        let Some(patch) = merged.and_then(|merged| merged.patch) else { return Ok(None) };
-        let is_exact = matches!(self.replay.apply_instead(&patch)?, Verdict::Exact(_));
-        Ok(is_exact.then_some(patch))
+        Ok(match locked.refresh(self.store, sibling, &mut self.replay, &[])? {
+            Some(RefreshedSibling::Applied { patch, .. }) => Some(patch),
+            Some(RefreshedSibling::Undecided(_)) | None => None,
+        })
     }
 
     /// Returns the result of a patch that changes nothing here, which may block later ones.

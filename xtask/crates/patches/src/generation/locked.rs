@@ -14,7 +14,8 @@ use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::inputs::PatchFile;
 use espalier_series::{
-    ObjectId, Patch, Replay, ReplayError, SameFunction, Step, Tree, TreeNames, exact_patch,
+    ObjectId, Patch, Replay, ReplayError, SameFunction, Step, Tree, TreeChange, TreeNames, Verdict,
+    exact_patch,
 };
 
 use super::{Placed, place};
@@ -51,12 +52,25 @@ pub struct LockedSeries {
     siblings: Vec<Option<PatchFile>>,
 }
 
+/// A sibling, merged with what the earlier patches are now.
+pub enum RefreshedSibling {
+    /// The merge needs no decision, and was applied.
+    Applied {
+        /// The sibling, exact on the tree that it met.
+        patch: Patch,
+        /// Its changes.
+        changes: Vec<TreeChange>,
+    },
+    /// The merge needs a decision; nothing was applied.
+    Undecided(Step),
+}
+
 /// A sibling, merged onto another tree than the one that it was made for.
-pub struct MergedSibling {
+struct MergedSibling {
     /// The merge.
-    pub step: Step,
+    step: Step,
     /// The sibling, exact on that tree; `None` if the merge needs a decision.
-    pub patch: Option<Patch>,
+    patch: Option<Patch>,
 }
 
 /// A patch of a locked series: its file, its digest, and the sibling that took its place.
@@ -102,14 +116,31 @@ impl LockedSeries {
         Some(series)
     }
 
-    /// Merges `sibling` from the tree that it was made for onto the tree `onto`, by the same rules as a patch on
-    /// another upstream tree; `None` if it is not exact on the locked series, so that there is no base to merge from.
-    /// `same` are functions that a person has taken as the same.
+    /// Applies `sibling`, which is not exact any more, to the tree of `replay` in the place of its patch, merged with
+    /// what the earlier patches are now. `None` if there is no base to merge from, or if the merge is not exact. `same`
+    /// are functions that a person has taken as the same.
     ///
     /// # Errors
     ///
     /// When a tree cannot be read.
-    pub fn merge(
+    pub fn refresh(
+        &self,
+        store: &Store,
+        sibling: &Sibling,
+        replay: &mut Replay<'_>,
+        same: &[SameFunction],
+    ) -> Result<Option<RefreshedSibling>> {
+        let Some(merged) = self.merge(store, sibling, replay.tree(), same)? else { return Ok(None) };
+        let Some(patch) = merged.patch else { return Ok(Some(RefreshedSibling::Undecided(merged.step))) };
+        Ok(match replay.apply_instead(&patch)? {
+            Verdict::Exact(changes) => Some(RefreshedSibling::Applied { patch, changes }),
+            Verdict::Drifted(_) | Verdict::Replayed(_) => None,
+        })
+    }
+
+    /// Merges `sibling` from the tree that it was made for onto the tree `onto`, by the same rules as a patch on
+    /// another upstream tree; `None` if it is not exact on the locked series, so that there is no base to merge from.
+    fn merge(
         &self,
         store: &Store,
         sibling: &Sibling,

@@ -23,7 +23,7 @@ use super::on_generation::locked_series;
 use super::stop::{Stop, StopSibling};
 use super::target::SeriesMove;
 use crate::apply::{change_tree, trees_after};
-use crate::generation::locked::{LockedSeries, MergedSibling};
+use crate::generation::locked::{LockedSeries, RefreshedSibling};
 use crate::range;
 use crate::report::conflict::{ChangeSince, PackagedSibling};
 use crate::report::range_diff::range_diff;
@@ -69,7 +69,7 @@ pub struct AppliedSibling {
 pub fn apply(
     series_move: &SeriesMove<'_>,
     store: &Store,
-    mut before: Before<'_, '_, '_>,
+    before: Before<'_, '_, '_>,
     at: usize,
 ) -> Result<AtSibling> {
     let there = series_move.sibling(at).zip(series_move.stack.patches.get(at));
@@ -78,33 +78,26 @@ pub fn apply(
     else {
         return Ok(AtSibling::Unused);
     };
-    if let Some(applied) = exact(&mut before, &sibling.patch, false)? {
+    if let Verdict::Exact(changes) = before.replay.apply_instead(&sibling.patch)? {
+        let applied = AppliedSibling { patch: sibling.patch.clone(), changes, is_merged: false };
         return at_applied(series_move, store, before, (at, sibling, patch), applied);
     }
     let locked = before.locked.get_or_init(|| locked_series(series_move, store));
-    let merged = match locked {
-        Some(locked) => locked.merge(store, sibling, before.replay.tree(), before.same)?,
+    let refreshed = match locked {
+        Some(locked) => locked.refresh(store, sibling, before.replay, before.same)?,
         None => None,
     };
-    match merged {
+    match refreshed {
         None => Ok(AtSibling::Unused),
-        Some(MergedSibling { step, patch: None }) => {
+        Some(RefreshedSibling::Undecided(step)) => {
             let stop = stop_in_merge(series_move, store, before, (sibling, patch), step)?;
             Ok(AtSibling::Stopped(Box::new(stop)))
         }
-        Some(MergedSibling { patch: Some(merged), .. }) => match exact(&mut before, &merged, true)? {
-            Some(applied) => at_applied(series_move, store, before, (at, sibling, patch), applied),
-            None => Ok(AtSibling::Unused),
-        },
+        Some(RefreshedSibling::Applied { patch: merged, changes }) => {
+            let applied = AppliedSibling { patch: merged, changes, is_merged: true };
+            at_applied(series_move, store, before, (at, sibling, patch), applied)
+        }
     }
-}
-
-/// Applies a sibling, or one that was merged; `None` if it is not exact.
-fn exact(before: &mut Before<'_, '_, '_>, patch: &Patch, is_merged: bool) -> Result<Option<AppliedSibling>> {
-    Ok(match before.replay.apply_instead(patch)? {
-        Verdict::Exact(changes) => Some(AppliedSibling { patch: patch.clone(), changes, is_merged }),
-        Verdict::Drifted(_) | Verdict::Replayed(_) => None,
-    })
 }
 
 /// Stops with an applied sibling if the user asked for it.
