@@ -165,10 +165,16 @@ impl<'a> Replay<'a> {
     /// When a tree cannot be read, the patch is not exact on its own tree, or it does not exist.
     pub fn step(&mut self, at: usize) -> Result<Step, ReplayError> {
         let step = self.try_step(at)?;
+        self.apply_step(&step);
+        Ok(step)
+    }
+
+    /// Applies the changes of `step` to the new tree unless there is a conflict. It was made for that tree as it is now:
+    /// by [`Replay::try_step`], or by another replay onto [`Replay::tree`].
+    pub fn apply_step(&mut self, step: &Step) {
         if !step.replayed.has_conflict() {
             self.new.add(&step.changes);
         }
-        Ok(step)
     }
 
     /// As [`Replay::step`], without a change to the new tree.

@@ -170,6 +170,8 @@ fn stop_in_merge(
         difference: old.as_ref().and_then(|old| range_diff(old, patch)),
     };
     change_tree(store, tree, &step.changes)?;
+    // Later patches are judged on it: after a refused patch the rebase does not stop here.
+    replay.apply_step(&step);
     let tree = tree.write()?;
     store.write_tree(tree)?;
     // Without a conflict, the earlier patches have a part of the sibling: what is left is to be edited.

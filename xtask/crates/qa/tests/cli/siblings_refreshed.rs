@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::support::editing::commit_project;
-use super::support::generations::Generations;
+use super::support::editing::{commit_project, edit_folder};
+use super::support::generations::{Generations, name, ring_otherwise};
 use super::support::moving::greet;
 use super::support::{files, git};
 
@@ -143,4 +143,34 @@ fn an_aborted_merge_of_a_sibling_changes_nothing() {
     assert_eq!(everything(&generations), before);
     assert!(!generations.work("v2").exists());
     generations.project.run(&["--locked", "apply", "--check", "--variant", "paged-v2"]).success();
+}
+
+/// The third patch names everyone, and the fourth the world again: without the third, upstream would seem to have the
+/// fourth.
+#[test]
+fn patches_after_a_sibling_that_merges_in_part_are_judged_with_it() {
+    let generations = Generations::with_siblings();
+    let project = &generations.project;
+    commit_project(project);
+    generations.change_patch(3, name("everyone"));
+    project.run(&["edit", "paged"]).success();
+    let folder = edit_folder(project, "paged");
+    files::edit(&folder.join("src/name.c"), "\"everyone\"", "\"world\"");
+    git::commit(&folder, "Greet the world");
+    project.run(&["export", "paged"]).success();
+    let continue_with_another_ring = || {
+        let work = generations.work("v2");
+        ring_otherwise(&work);
+        git::git(&work, &["add", "src/ring.c"]);
+        generations.rebase("v2", &["--continue", "--allow-edits"])
+    };
+    // The third sibling gets another ring, and then the first one gets it too, so that the third has it in part.
+    generations.rebase("v2", &[]).code(4).says(&[&format!("{LAST} waits to be edited")]);
+    continue_with_another_ring().success();
+    std::fs::remove_file(project.path("patches/paged/0002-say-what-is-counted@v2.patch")).unwrap();
+    generations.rebase("v2", &["--edit", "1"]).code(4).says(&[&format!("{FIRST} waits to be edited")]);
+    continue_with_another_ring()
+        .code(4)
+        .says(&["hello v2.0 has what 1 of ", "0002-say-what-is-counted.patch: upstreamed"])
+        .says_nothing_of("0004-greet-the-world");
 }
