@@ -15,29 +15,20 @@ Prints the counts and the largest difference. Exits with 1 if an answer differs,
 import argparse
 import collections
 import concurrent.futures
-import http.client
 import json
 import random
-import signal
-import subprocess
 import sys
-import tempfile
 
-from shutdown_stress import free_port, wait_until_ready
+from server import Server
 
 WORDS = "the a branch tree river stone walks under over before light cold seven letters answer question and because".split()
 
 
-def post(port: int, body: dict) -> dict:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
-    try:
-        connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        text = response.read().decode()
-    finally:
-        connection.close()
-    if response.status != 200:
-        raise SystemExit(f"status {response.status}: {text[:500]}")
+def post(server: Server, body: dict) -> dict:
+    status, answer = server.ask("POST", "/v1/chat/completions", body, timeout=300)
+    text = answer.decode()
+    if status != 200:
+        raise SystemExit(f"status {status}: {text[:500]}")
     return json.loads(text)
 
 
@@ -45,7 +36,7 @@ def words(dice: random.Random, count: int) -> str:
     return " ".join(dice.choice(WORDS) for _ in range(count))
 
 
-def conversation(number: int, options) -> list[tuple[dict, dict]]:
+def conversation(number: int, server: Server, options) -> list[tuple[dict, dict]]:
     """Holds a conversation; returns each request with its answer."""
     dice = random.Random(f"{options.seed} {number}")
     topic = number % options.systems
@@ -58,7 +49,7 @@ def conversation(number: int, options) -> list[tuple[dict, dict]]:
             "messages": list(messages), "max_tokens": dice.randint(4, options.tokens), "temperature": 0, "seed": 1,
             "logprobs": True, "top_logprobs": 5, "cache_prompt": True,
         }
-        answer = post(options.port, body)
+        answer = post(server, body)
         held.append((body, answer))
         messages.append({"role": "assistant", "content": answer["choices"][0]["message"]["content"]})
     return held
@@ -96,14 +87,14 @@ def difference(cached: dict, alone: dict, bound: float) -> tuple[str | None, flo
     return None, largest
 
 
-def judge(options) -> int:
+def judge(server: Server, options) -> int:
     with concurrent.futures.ThreadPoolExecutor(options.clients) as pool:
-        held = list(pool.map(lambda number: conversation(number, options), range(options.conversations)))
+        held = list(pool.map(lambda number: conversation(number, server, options), range(options.conversations)))
     pairs = [pair for turns in held for pair in turns]
     found = collections.Counter(answers=len(pairs), conversations=len(held))
     largest = 0.0
     for body, cached in pairs:
-        alone = post(options.port, body | {"cache_prompt": False})
+        alone = post(server, body | {"cache_prompt": False})
         how, apart = difference(cached, alone, options.bound)
         largest = max(largest, apart)
         found["cached"] += cached_tokens(cached)
@@ -135,17 +126,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("arguments", nargs="*", help="arguments of the server, after --")
     options = parser.parse_args()
-    options.port = free_port()
-    command = [options.server, "--model", options.model, "--port", str(options.port), "--no-ui", "--parallel", "4",
-               "--ctx-size", "16384", *options.arguments]
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            wait_until_ready(process, options.port)
-            return judge(options)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(timeout=30)
+    server = Server(options.server, ["--model", options.model, "--no-ui", "--parallel", "4", "--ctx-size", "16384",
+                                     *options.arguments])
+    try:
+        server.wait_until_ready()
+        return judge(server, options)
+    finally:
+        if not server.stop(seconds=30):
+            raise SystemExit("the server had not ended 30 s after SIGTERM")
 
 
 if __name__ == "__main__":

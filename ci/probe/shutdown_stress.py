@@ -20,11 +20,12 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
+
+from server import Server
 
 
 class Request(threading.Thread):
@@ -91,17 +92,14 @@ WAITS = {
 }
 
 
-def waits_of(port: int) -> set[str]:
+def waits_of(server: Server) -> set[str]:
     """What requests wait, or have waited, for; nothing if the server does not tell."""
-    # Briefly: the signal is to arrive while they wait.
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=0.5)
     try:
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
+        # Briefly: the signal is to arrive while they wait.
+        _, answer = server.ask("GET", "/metrics", timeout=0.5)
     except (OSError, http.client.HTTPException):
         return set()
-    finally:
-        connection.close()
+    text = answer.decode()
     return {name for name, metric in WAITS.items() if re.search(rf"^llamacpp:{metric} [1-9]", text, re.MULTILINE)}
 
 
@@ -121,53 +119,32 @@ def children_of(pid: int) -> list[str]:
         return children.read().split()
 
 
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return bound.getsockname()[1]
-
-
-def wait_until_ready(process: subprocess.Popen, port: int) -> None:
-    while process.poll() is None:
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            connection.request("GET", "/health")
-            if connection.getresponse().status == 200:
-                return
-        except OSError:
-            pass
-        time.sleep(0.01)
-    raise RuntimeError("the server ended while starting")
-
-
 def one_round(options) -> tuple[set[str], float, list[str]]:
     """What requests waited for, how long the exit took, and the outcomes of the requests."""
-    port = free_port()
     state = random.choices(["serving", "loading", "sleeping"], [8, 1, 1])[0]
     what = ["--models-dir", os.path.dirname(options.model)] if options.router else ["--model", options.model]
     cache = PAGED if options.kv_paged else UNPAGED
-    command = [options.server, *what, "--port", str(port), *cache, "--metrics", "--no-ui", "--slots",
-               "--shutdown-timeout", str(options.timeout)]
+    arguments = [*what, *cache, "--metrics", "--no-ui", "--slots", "--shutdown-timeout", str(options.timeout)]
     if state == "sleeping":
-        command += ["--sleep-idle-seconds", "1"]
-    with open(os.devnull, "w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        arguments += ["--sleep-idle-seconds", "1"]
+    server = Server(options.server, arguments)
+    process = server.process
     try:
         requests, waits = [], set()
         if state == "loading":
             time.sleep(random.uniform(0, 0.4))
         else:
-            wait_until_ready(process, port)
+            server.wait_until_ready()
             if state == "sleeping":
                 time.sleep(random.uniform(0.8, 2.5))
-            requests = [random_request(port, options) for _ in range(random.randint(0, 8))]
+            requests = [random_request(server.port, options) for _ in range(random.randint(0, 8))]
             for request in requests:
                 request.start()
             for request in requests:
                 request.sent.wait()
             time.sleep(random.uniform(0, 0.5))
             # A router has no such metrics, and a sleeping server without requests is not to be woken.
-            waits = waits_of(port) if requests and not options.router else set()
+            waits = waits_of(server) if requests and not options.router else set()
         children = children_of(process.pid)
         begin = time.monotonic()
         process.send_signal(random.choice([signal.SIGINT, signal.SIGTERM]))
@@ -181,9 +158,7 @@ def one_round(options) -> tuple[set[str], float, list[str]]:
             request.join(timeout=30)
         return waits, took, [request.outcome or "no answer: waiting" for request in requests]
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        server.kill()
 
 
 def main() -> int:

@@ -12,15 +12,12 @@ Exits with 1 if a copy got another answer, if the server ended, or if the intact
 
 import argparse
 import http.client
-import json
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 
-from shutdown_stress import free_port, wait_until_ready
+from server import Server
 
 KEY = "sweep-key"
 
@@ -35,41 +32,23 @@ MODES = {
 FILE = "file"
 
 
-class Server:
-    """A server with one slot, whose files are in `folder`."""
+def started(options, folder: str) -> Server:
+    """Returns a server with one slot, whose files are in `folder`."""
+    return Server(options.server, ["--model", options.model, "--parallel", "1", "--ctx-size", "512", "--no-ui",
+                                   "--slot-save-path", folder, *MODES[options.mode]])
 
-    def __init__(self, options, folder: str):
-        self.port = free_port()
-        command = [options.server, "--model", options.model, "--port", str(self.port), "--parallel", "1",
-                   "--ctx-size", "512", "--no-ui", "--slot-save-path", folder, *MODES[options.mode]]
-        self.log = open(os.path.join(folder, os.pardir, "server.log"), "wb")
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
 
-    def post(self, path: str, body: dict) -> tuple[int, str]:
-        """Returns the status and the body; the status is 0 if there is no answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
-        try:
-            connection.request("POST", path, json.dumps(body), headers)
-            response = connection.getresponse()
-            return response.status, response.read().decode(errors="replace")
-        except (OSError, http.client.HTTPException) as error:
-            return 0, repr(error)
-        finally:
-            connection.close()
+def post(server: Server, path: str, body: dict) -> tuple[int, str]:
+    """Returns the status and the body; the status is 0 if there is no answer."""
+    try:
+        status, answer = server.ask("POST", path, body, timeout=60, key=KEY)
+    except (OSError, http.client.HTTPException) as error:
+        return 0, repr(error)
+    return status, answer.decode(errors="replace")
 
-    def act(self, action: str) -> tuple[int, str]:
-        return self.post(f"/slots/0?action={action}", {"filename": FILE})
 
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        self.log.close()
+def act(server: Server, action: str) -> tuple[int, str]:
+    return post(server, f"/slots/0?action={action}", {"filename": FILE})
 
 
 def damaged_copies(content: bytes, every_bit: bool) -> Iterator[tuple[str, bytes]]:
@@ -91,8 +70,8 @@ def replace(path: str, content: bytes) -> None:
 
 def sweep(server: Server, path: str, options) -> list[str]:
     """Returns a line for each copy that was not refused, and for a server that ended."""
-    status, body = server.post("/completion", {"prompt": options.prompt, "n_predict": 1, "temperature": 0})
-    saved, said = server.act("save")
+    status, body = post(server, "/completion", {"prompt": options.prompt, "n_predict": 1, "temperature": 0})
+    saved, said = act(server, "save")
     if (status, saved) != (200, 200):
         return [f"nothing was saved: {status} {body}, {saved} {said}"]
     with open(path, "rb") as file:
@@ -101,14 +80,14 @@ def sweep(server: Server, path: str, options) -> list[str]:
     number = 0
     for number, (what, damaged) in enumerate(damaged_copies(content, options.every_bit), 1):
         replace(path, damaged)
-        status, body = server.act("restore")
+        status, body = act(server, "restore")
         if status != 400:
             wrong.append(f"{what}: {status} {body}")
         if server.process.poll() is not None:
             return [*wrong, f"{what}: the server ended with {server.process.returncode}"]
     print(f"{options.mode}: {number} damaged copies of {len(content)} bytes, {len(wrong)} not refused", flush=True)
     replace(path, content)
-    status, body = server.act("restore")
+    status, body = act(server, "restore")
     return wrong if status == 200 else [*wrong, f"the intact file: {status} {body}"]
 
 
@@ -121,14 +100,12 @@ def main() -> int:
     arguments.add_argument("--every-bit", action="store_true", help="flip each bit of each byte instead of one")
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        slots = os.path.join(folder, "slots")
-        os.mkdir(slots)
-        server = Server(options, slots)
+        server = started(options, folder)
         try:
-            wait_until_ready(server.process, server.port)
-            wrong = sweep(server, os.path.join(slots, FILE), options)
+            server.wait_until_ready()
+            wrong = sweep(server, os.path.join(folder, FILE), options)
         finally:
-            server.stop()
+            server.stop(seconds=20)
     for line in wrong[:20]:
         print(line)
     if len(wrong) > 20:

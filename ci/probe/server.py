@@ -1,0 +1,64 @@
+"""A llama-server that a script of this folder starts, asks and stops."""
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import time
+
+
+def free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return bound.getsockname()[1]
+
+
+class Server:
+    """A server on a free port of the loopback; its log is discarded."""
+
+    def __init__(self, program: str, arguments: list[str]):
+        self.port = free_port()
+        command = [program, "--port", str(self.port), *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def wait_until_ready(self) -> None:
+        while self.process.poll() is None:
+            try:
+                status, _ = self.ask("GET", "/health", timeout=5)
+                if status == 200:
+                    return
+            except (OSError, http.client.HTTPException):
+                pass
+            time.sleep(0.01)
+        raise RuntimeError("the server ended while starting")
+
+    def ask(
+        self, method: str, path: str, body: dict | None = None, *, timeout: float, key: str | None = None
+    ) -> tuple[int, bytes]:
+        """Returns the status and the body of the answer; `key` is an API key."""
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        if key is not None:
+            headers["Authorization"] = f"Bearer {key}"
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def stop(self, seconds: float) -> bool:
+        """Stops it with SIGTERM; kills it, and returns False, if it has not ended after `seconds`."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+        return True
+
+    def kill(self) -> None:
+        """Kills it, if it has not ended."""
+        self.process.kill()
+        self.process.wait()
