@@ -111,7 +111,8 @@ public:
         const bool has_record  = read_record(file, found.record);
         const bool has_trailer = read_trailer().rfind(trailer_mark(), 0) == 0;
         if (!has_record && !has_trailer) {
-            found.is = STOCK;
+            // No server saves less than that: it is what is left of a file of any kind.
+            found.is = n_file_bytes() < n_least ? DAMAGED : STOCK;
             return found;
         }
         const auto lines = found.record.lines();
@@ -195,9 +196,13 @@ private:
         return n == 0 || (bool) file.read((char *) to, n);
     }
 
+    // Upstream's magic, version and count, and the head of a record.
+    static constexpr size_t n_words_of_head = 3 + espalier_slot_record::n_head;
+    static constexpr size_t n_least = n_words_of_head * sizeof(llama_token);
+
     // Returns false if there is no record. The text of a truncated record is empty.
     static bool read_record(std::ifstream & file, espalier_slot_record & record) {
-        llama_token words[3 + espalier_slot_record::n_head] = {}; // upstream's magic, version and count come first
+        llama_token words[n_words_of_head] = {};
         if (!read_exactly(file, words, sizeof(words)) || memcmp(words + 3, espalier_slot_record::marks, sizeof(espalier_slot_record::marks)) != 0) {
             return false;
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::asking::{LIMIT, ask, plain, post, with};
 use super::fixture::{Model, PromiseFixture};
-use super::tenants::{ALICE, PROMPT, question};
+use super::tenants::{ALICE, BOB, PROMPT, question};
 use crate::serving::cases;
 
 /// Length of the saved prompt, in tokens: short, so that the file is small.
@@ -64,7 +64,9 @@ fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
 
 /// A flipped bit or a truncation is detected at any offset, before the slot is modified, by every kind of server.
 pub fn damaged(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    let modes: [&[&str]; 3] = [&["--kv-paged"], &[], &["--api-key", ALICE]];
+    let two_keys = format!("{ALICE},{BOB}");
+    let modes: [&[&str]; 4] =
+        [&["--kv-paged"], &[], &["--api-key", ALICE], &["--kv-paged", "--api-key", &two_keys]];
     modes.into_iter().try_for_each(|mode| damaged_with(fixture, mode))
 }
 
