@@ -70,8 +70,7 @@ impl Contents {
     /// Returns the content with these tokens and extra keys after `parent`, creating it if necessary, with one more
     /// reference, which [`Contents::release`] drops.
     pub fn refer(&mut self, parent: Option<ContentId>, tokens: &[i32], extra_keys: ExtraKeys) -> ContentId {
-        let parent_hash = parent.map(|parent| self.hash_of(parent));
-        let hash = (self.hash)(parent_hash.as_ref(), tokens, &extra_keys.encoded);
+        let hash = self.hash_after(parent, tokens, &extra_keys);
         let candidate = self.by_hash.get(&hash).copied();
         if let Some(known) = self.find_alike(candidate, parent, tokens, &extra_keys) {
             self.slot_mut(known).references += 1;
@@ -96,6 +95,22 @@ impl Contents {
             blocks: Groups::default(),
             in_flight_for: None,
         })
+    }
+
+    /// Returns the content with these tokens and extra keys after `parent`, if it is referenced.
+    pub fn find(
+        &self,
+        parent: Option<ContentId>,
+        tokens: &[i32],
+        extra_keys: &ExtraKeys,
+    ) -> Option<ContentId> {
+        let hash = self.hash_after(parent, tokens, extra_keys);
+        self.find_alike(self.by_hash.get(&hash).copied(), parent, tokens, extra_keys)
+    }
+
+    fn hash_after(&self, parent: Option<ContentId>, tokens: &[i32], extra_keys: &ExtraKeys) -> BlockHash {
+        let parent_hash = parent.map(|parent| self.hash_of(parent));
+        (self.hash)(parent_hash.as_ref(), tokens, &extra_keys.encoded)
     }
 
     fn find_alike(

@@ -116,6 +116,15 @@ impl Layout {
         Layout { block_size: self.block_size, segments: self.closed_before(tokens).to_vec() }
     }
 
+    /// Returns the layouts in which only the first of the closed blocks are closed, for each number of them: from none
+    /// to all.
+    pub fn partly_closed(&self) -> impl Iterator<Item = Layout> {
+        (0..=self.segments.len()).map(move |count| Layout {
+            block_size: self.block_size,
+            segments: self.segments[..count].to_vec(),
+        })
+    }
+
     fn closed_before(&self, tokens: u64) -> &[Segment] {
         let end = self.segments.partition_point(|segment| segment.first_token < tokens);
         &self.segments[..end]

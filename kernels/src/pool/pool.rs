@@ -89,7 +89,7 @@ pub struct Pool {
     /// Size of the sliding window in tokens; 0: there is none.
     window: u64,
     /// Whether a block is closed where an extra ends.
-    closes_blocks: bool,
+    pub(super) closes_blocks: bool,
     /// Distance in blocks of the snapshots at regular intervals; 0: none.
     snapshot_interval: usize,
     /// Reused allocation: the result of the last reserve.

@@ -1,7 +1,7 @@
 //! The request of a sequence: the state that prefix caching needs.
 
 use super::contents::{ContentId, Contents, SequenceId};
-use super::extra_keys::RequestKeys;
+use super::extra_keys::{ExtraKeys, RequestKeys};
 use super::layout::Layout;
 use super::snapshots::SnapshotId;
 
@@ -78,11 +78,29 @@ impl Request {
 
     fn refer_to_full_blocks(&mut self, contents: &mut Contents) {
         for index in self.contents.len()..self.layout.complete_blocks(self.tokens.len() as u64) {
-            let (start, end) = (self.layout.first_token(index), self.layout.first_token(index + 1));
-            let extra_keys = self.keys.of_block(start, (end - start) as u32);
-            let tokens = &self.tokens[start as usize..end as usize];
-            self.contents.push(contents.refer(self.contents.last().copied(), tokens, extra_keys));
+            let (tokens, extra_keys) = self.full_block(&self.layout, index);
+            let content = contents.refer(self.contents.last().copied(), tokens, extra_keys);
+            self.contents.push(content);
         }
+    }
+
+    /// Returns the tokens and the extra keys of the full block at this index of a layout.
+    fn full_block(&self, layout: &Layout, index: usize) -> (&[i32], ExtraKeys) {
+        let (start, end) = (layout.first_token(index), layout.first_token(index + 1));
+        let extra_keys = self.keys.of_block(start, (end - start) as u32);
+        (&self.tokens[start as usize..end as usize], extra_keys)
+    }
+
+    /// Returns the contents of the full blocks that its tokens have in another layout, up to the first one that is not
+    /// referenced: each references the one before it, so none behind that is referenced either.
+    pub fn contents_in(&self, layout: &Layout, contents: &Contents) -> Vec<ContentId> {
+        let mut last = None;
+        let find_next = |index: usize| {
+            let (tokens, extra_keys) = self.full_block(layout, index);
+            last = contents.find(last, tokens, &extra_keys);
+            last
+        };
+        (0..layout.complete_blocks(self.tokens.len() as u64)).map_while(find_next).collect()
     }
 
     /// Returns whether these tokens agree with the prompt and with cached output, as far as both go.
@@ -143,6 +161,11 @@ impl Request {
     /// Returns the number of full blocks of the prompt, with those that are closed.
     pub fn full_blocks(&self) -> usize {
         self.layout.complete_blocks(self.prompt_length as u64)
+    }
+
+    /// Returns the inputs besides the tokens.
+    pub fn keys(&self) -> &RequestKeys {
+        &self.keys
     }
 
     /// Returns the layout of the sequence, as far as its prompt is known.
