@@ -233,7 +233,7 @@ fn options_of_closed_blocks_out_of_range_are_refused() {
 
 /// A part of a prompt.
 #[derive(Clone, Debug)]
-enum Part {
+pub enum Part {
     Text {
         token: i32,
         length: usize,
@@ -245,7 +245,7 @@ enum Part {
     },
 }
 
-fn any_part() -> impl Strategy<Value = Part> {
+pub fn any_part() -> impl Strategy<Value = Part> {
     prop_oneof![
         (0..2i32, 1..7usize).prop_map(|(token, length)| Part::Text { token, length }),
         (0..2u8, 1..12usize).prop_map(|(key, length)| Part::Image { key, length }),
@@ -253,9 +253,9 @@ fn any_part() -> impl Strategy<Value = Part> {
 }
 
 /// A token, and for one of an image its key, its offset in the image, and the length of that.
-type Label = (i32, Option<(u8, usize, usize)>);
+pub type Label = (i32, Option<(u8, usize, usize)>);
 
-fn labels(parts: &[Part]) -> Vec<Label> {
+pub fn labels(parts: &[Part]) -> Vec<Label> {
     let labels_of = |part: &Part| -> Vec<Label> {
         match *part {
             Part::Text { token, length } => vec![(token, None); length],
@@ -267,7 +267,7 @@ fn labels(parts: &[Part]) -> Vec<Label> {
     parts.iter().flat_map(labels_of).collect()
 }
 
-fn keys(labels: &[Label]) -> RequestKeys {
+pub fn keys(labels: &[Label]) -> RequestKeys {
     let extra = |(first, label): (usize, &Label)| match label.1 {
         Some((key, 0, length)) => Some(Extra { first: first as u32, length: length as u32, key: vec![key] }),
         _ => None,
@@ -276,7 +276,7 @@ fn keys(labels: &[Label]) -> RequestKeys {
 }
 
 /// Returns the number of labels at the beginning that both have.
-fn common(one: &[Label], other: &[Label]) -> usize {
+pub fn common(one: &[Label], other: &[Label]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 

@@ -8,6 +8,7 @@ mod collisions;
 mod contents;
 mod copies;
 mod distrust;
+mod distrust_properties;
 mod layouts;
 mod parity_events;
 mod parity_groups;

@@ -18,7 +18,7 @@ use espalier_kernels::pool::statistics::Statistics;
 use proptest::prelude::*;
 
 use crate::property_steps::{Step, any_step};
-use crate::support::{evict_all, finish, free_order, held, reserve};
+use crate::support::{evict_all, finish, free_order, held, property_config, reserve};
 
 pub const BLOCK_SIZE: usize = 4;
 const BLOCK_COUNT: u32 = 9;
@@ -43,6 +43,9 @@ struct Reader {
     answer: Option<Next>,
     /// The snapshot that was matched and not restored yet.
     restoring: Option<SnapshotId>,
+    /// The blocks that its request allocated, and the snapshots that it saved or matched.
+    allocated: BTreeSet<BlockId>,
+    states: BTreeSet<SnapshotId>,
 }
 
 /// Free blocks, tables, contents of blocks, the number of contents, and the statistics.
@@ -170,9 +173,9 @@ impl Model {
         let layout = self.layout(sequence);
         let matched = layout.first_token(first + prefix_match.blocks.len()) as usize;
         self.check_state(matched, &prefix_match, &text);
-        if prefix_match.snapshot.is_some() {
-            self.reader(sequence).restoring = prefix_match.snapshot;
-        }
+        let reader = self.reader(sequence);
+        reader.restoring = prefix_match.snapshot.or(reader.restoring);
+        reader.states.extend(prefix_match.snapshot);
         for (index, block) in (first..).zip(&prefix_match.blocks) {
             let (start, end) = (layout.first_token(index), layout.first_token(index + 1));
             for position in start..end {
@@ -222,6 +225,7 @@ impl Model {
                 }
                 assert!(self.has_state && !self.states.contains_key(&grant.id));
                 self.states.insert(grant.id, (bytes, text[..=count].to_vec()));
+                self.reader(sequence).states.insert(grant.id);
                 self.check_snapshots();
                 assert_eq!(self.pool.end_snapshot(grant.id, is_written), Ok(()));
                 if !is_written {
@@ -267,6 +271,7 @@ impl Model {
         let reservation = self.pool.reserve(&vec![sequence; positions.len()], positions)?.clone();
         for block in &reservation.fresh_blocks {
             self.writers.insert(*block, sequence);
+            self.reader(sequence).allocated.insert(*block);
         }
         for (position, cell) in positions.iter().zip(&reservation.cells) {
             self.write(sequence, *position, *cell);
@@ -329,8 +334,13 @@ impl Model {
         let reader = self.reader(sequence);
         reader.cells.retain(|(position, _)| !in_range(*position));
         // The output from there on may differ: in this model it does.
-        if let Some(text) = reader.text.as_mut().filter(|_| end < 0 || end > first.max(0)) {
-            text.truncate(prompt_and_salt.max(first.max(0) as usize + 1));
+        let kept = prompt_and_salt.max(first.max(0) as usize + 1);
+        let is_empty = end >= 0 && end <= first.max(0);
+        if let Some(text) = reader.text.as_mut().filter(|text| !is_empty && text.len() > kept) {
+            text.truncate(kept);
+            // What was cached of that output is not the request's any more. A server removes only what is not cached.
+            reader.allocated.clear();
+            reader.states.clear();
         }
         Ok(())
     }
@@ -339,17 +349,15 @@ impl Model {
         self.pool.request(sequence).map_or(0, |request| request.prompt_length())
     }
 
-    /// Nothing that the request may have computed stays in the cache, whoever cached it.
+    /// Nothing that the request computed, saved or restored stays in the cache. `distrust_properties.rs` has more.
     fn distrust(&mut self, sequence: i32) -> Result<(), Refusal> {
-        let request = self.pool.request(sequence);
-        let contents: Vec<ContentId> =
-            (0..).map_while(|index| request.and_then(|request| request.content(index))).collect();
         let distrusted = self.pool.distrust(sequence, 0)?;
         assert!(distrusted.snapshots.iter().all(|snapshot| self.states.remove(snapshot).is_some()));
-        for content in contents {
-            assert!(self.pool.blocks().contents.blocks(Group::Full, content).is_empty());
-            assert_eq!(self.pool.blocks().contents.snapshot(content), None);
+        let reader = &self.readers[sequence as usize];
+        for block in reader.allocated.iter().filter(|block| self.writers[*block] == sequence) {
+            assert_eq!(self.pool.blocks().content(Group::Full, *block), None, "{block:?} stays cached");
         }
+        assert!(reader.states.iter().all(|snapshot| !self.states.contains_key(snapshot)));
         self.end(sequence)
     }
 
@@ -574,14 +582,8 @@ impl Model {
     }
 }
 
-/// `PROPTEST_CASES` overrides the number of cases; the default takes about two seconds.
-fn config() -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig { cases: cases.unwrap_or(1000), failure_persistence: None, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(property_config())]
 
     #[test]
     fn no_sequence_reads_kv_that_was_computed_from_other_tokens(

@@ -8,6 +8,7 @@ use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::hash::BlockHash;
 use espalier_kernels::pool::pool::{Pool, PoolOptions, PrefixMatch, Refusal};
 use espalier_kernels::pool::snapshots::{Reason, SnapshotId};
+use proptest::test_runner::Config;
 
 pub const BLOCK_SIZE: usize = 16;
 /// Size of every snapshot, in bytes.
@@ -277,6 +278,12 @@ pub fn hash(pool: &Pool, block: u32) -> Option<BlockHash> {
 
 pub fn holders(pool: &Pool, blocks: &[u32]) -> Vec<u32> {
     blocks.iter().map(|block| pool.blocks().holders(Group::Full, BlockId(*block))).collect()
+}
+
+/// `PROPTEST_CASES` overrides the number of cases; the default takes about two seconds for each property.
+pub fn property_config() -> Config {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    Config { cases: cases.unwrap_or(1000), failure_persistence: None, ..Config::default() }
 }
 
 pub fn events(pool: &mut Pool) -> Vec<Event> {
