@@ -441,7 +441,7 @@ void espalier_kv::distrust(llama_seq_id seq_id, size_t n_matched) {
     size_t n_removed = 0;
     sequences[seq_id].begun = false;
     if (functions.distrust(pool.get(), seq_id, n_matched, uncached.data(), removed.data(), removed.size(), &n_removed) != ESPALIER_POOL_OK) {
-        return; // it had no request, so it has cached nothing
+        return; // it has no request: it began none, or end() was called, and what it had cached before stays
     }
     evict_cells(cells_of(uncached[group].count));
     std::for_each(blocks.begin(), blocks.begin() + uncached[group].count, [&](uint32_t first_cell) { rows.drop(first_cell / block_size); });

@@ -124,7 +124,8 @@ public:
 
     // Ends the prompt, whose output is not finite, before the cells of the sequence are freed: what it may have computed
     // wrongly is not used again, also from before it was preempted: its blocks behind the first n_matched tokens, which
-    // it has not computed, and the states that it has saved or restored.
+    // it has not computed, and the states that it has saved or restored. Has no effect after end(), which is also called
+    // when the input of the sequence becomes embeddings.
     void distrust(llama_seq_id seq_id, size_t n_matched);
 
     // Position of the last token whose KV is in the memory; -1: there is none.
