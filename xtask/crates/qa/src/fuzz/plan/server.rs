@@ -382,8 +382,6 @@ impl ServerPlan {
                 Drafts::HIDDEN.contains(&(self.drafts, model))
             }
             Theme::Unpaged => model != ModelKind::Trained,
-            // Upstream's graph of LFM2 has no logits on a server of embeddings: a completion ends the process there.
-            Theme::Embeddings => !matches!(model, ModelKind::Lfm2 | ModelKind::Lfm2Window),
             _ => true,
         }
     }

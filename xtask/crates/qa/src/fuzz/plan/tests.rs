@@ -173,10 +173,9 @@ fn every_theme_comes_with_every_model_that_it_allows() {
         found.insert((format!("{:?}", server.theme), server.model.name()));
     }
     let of = |theme: Theme| found.iter().filter(|(name, _)| *name == format!("{theme:?}")).count();
-    for theme in [Theme::Pressure, Theme::Kept, Theme::Choices, Theme::Sleep] {
+    for theme in [Theme::Pressure, Theme::Kept, Theme::Embeddings, Theme::Choices, Theme::Sleep] {
         assert_eq!(of(theme), ModelKind::ALL.len(), "{theme:?}");
     }
-    assert_eq!(of(Theme::Embeddings), ModelKind::ALL.len() - 2, "without LFM2");
     assert_eq!(of(Theme::Unpaged), ModelKind::ROTATION.len());
     assert_eq!((of(Theme::Adapters), of(Theme::Clock), of(Theme::ForeignDrafts)), (1, 1, 1));
 }
