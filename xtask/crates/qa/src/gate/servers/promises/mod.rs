@@ -13,6 +13,7 @@ mod configured;
 mod draft_memory;
 mod draft_models;
 mod drafts;
+mod embeddings;
 mod fairness;
 mod fixture;
 mod images;
@@ -75,6 +76,7 @@ pub const PROMISES: &[Promise] = &[
     promise("last-block", capacity::last_block),
     promise("several-choices", capacity::several_choices),
     promise("resumed-from-half", capacity::going_on_from_half),
+    promise("completions-between-embeddings", embeddings::completions_between),
     promise("image-waits-for-blocks", images::waits_for_blocks),
     promise("drafts-after-a-restore", capacity::drafts_after_a_restore),
     promise("streams-of-preempted-prompts", streams::of_preempted_prompts),
