@@ -255,6 +255,7 @@ bool espalier_server::compute_media(server_t & server, server_slot & slot) {
         prepare_media(slot);
         server.queue_tasks.yield_to_queue([&]() { status = process_mtmd_chunk(slot, slot.mbatch, first, n_tokens); });
         if (status != 0) {
+            // Not a case for forget(): this batch has one sequence, so the memory has moved no state of another one.
             server.send_error(slot, "failed to process mtmd chunk", ERROR_TYPE_SERVER);
             slot.release();
             return false;
