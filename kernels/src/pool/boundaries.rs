@@ -192,6 +192,7 @@ impl Pool {
         let request =
             request.filter(|request| request.restoring == Some(snapshot)).ok_or(Refusal::Invalid)?;
         request.restoring = None;
+        request.restored = Some(snapshot).filter(|_| is_restored);
         self.snapshots.unpin(snapshot);
         match is_restored {
             true => self.snapshots.record_hit(snapshot),
@@ -270,6 +271,7 @@ impl Pool {
         let request = self.requests.get_mut(sequence as usize).and_then(Option::as_mut);
         if let Some(request) = request.filter(|_| reason == Reason::Tail) {
             request.tail = Some(id);
+            request.restored.take().into_iter().for_each(|before| self.snapshots.supersede(before));
         }
     }
 

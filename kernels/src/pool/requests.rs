@@ -36,6 +36,8 @@ pub struct Request {
     pub system_length: usize,
     /// The snapshot that was matched last and is not restored yet. The request has a pin on it.
     pub restoring: Option<SnapshotId>,
+    /// The snapshot that was restored last.
+    pub restored: Option<SnapshotId>,
     /// The snapshot of its answer that was taken last.
     pub tail: Option<SnapshotId>,
 }
@@ -70,6 +72,7 @@ impl Request {
             has_in_flight: false,
             system_length: 0,
             restoring: None,
+            restored: None,
             tail: None,
         };
         request.refer_to_full_blocks(contents);

@@ -3,7 +3,9 @@
 //! This is bookkeeping only: the caller holds the bytes, by [`SnapshotId`]. A snapshot is the state of a sequence after
 //! a verified [`ContentId`], so it belongs to every prompt that contains that content.
 //!
-//! The order of eviction is a segmented LRU. A new snapshot is on probation; its first hit protects it. Protected
+//! The order of eviction is a segmented LRU. A new snapshot is on probation; its first hit protects it. That of a tail
+//! does not: it is the next turn of the conversation, and once that turn has a tail of its own, the one before it is
+//! superseded and evicted first. Else the past turns of a few conversations would evict their last ones. Protected
 //! snapshots are evicted last, but take at most 4/5 of the budget: beyond that, the one whose last hit is the oldest
 //! goes back to probation, and so does one without a hit while four times as many were used as there are. So a run of
 //! prompts that are never used again does not evict what is used, and what was used once does not stay for ever, also
@@ -94,6 +96,8 @@ pub enum NoSnapshot {
 /// Segments in the order in which they are evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Segment {
+    /// A tail of an earlier turn of a conversation.
+    Superseded,
     /// Taken at an interval, never hit.
     Interval,
     /// New, or no longer protected.
@@ -283,7 +287,7 @@ impl Snapshots {
     /// and evicts only other guesses.
     fn is_worth_less(&self, id: SnapshotId, reason: Reason) -> bool {
         let segment = self.all.get(&id).map(|snapshot| snapshot.place.0);
-        reason != Reason::Interval || segment == Some(Segment::Interval)
+        reason != Reason::Interval || segment.is_some_and(|segment| segment <= Segment::Interval)
     }
 
     /// Begins to write a snapshot for which the victims were removed.
@@ -377,16 +381,34 @@ impl Snapshots {
         self.all.get_mut(&id).map(|snapshot| &mut snapshot.stage)
     }
 
-    /// Records that a ready snapshot was restored: it is protected from here on. Does nothing if it is gone.
+    /// Records that a ready snapshot was restored: it is protected from here on, but for the first hit of a tail. Does
+    /// nothing if it is gone.
     pub fn record_hit(&mut self, id: SnapshotId) {
         let Some(snapshot) = self.all.get_mut(&id) else { return };
         snapshot.hits += 1;
         self.counters.hits += 1;
-        self.move_to(id, Segment::Protected);
+        let segment = match self.is_tail_of_one(id) {
+            true => Segment::Probation,
+            false => Segment::Protected,
+        };
+        self.move_to(id, segment);
         while u128::from(self.protected) * 5 > u128::from(self.budget) * 4 {
             let Some((oldest, _)) = self.oldest_protected() else { return };
             self.move_to(oldest, Segment::Probation);
         }
+    }
+
+    /// Records that the conversation that continued from this tail has a later one: if nothing else did, it is evicted
+    /// first.
+    pub fn supersede(&mut self, id: SnapshotId) {
+        if self.is_ready(id) && self.is_tail_of_one(id) {
+            self.move_to(id, Segment::Superseded);
+        }
+    }
+
+    /// Returns whether the snapshot is the tail of an answer from which one request has continued.
+    fn is_tail_of_one(&self, id: SnapshotId) -> bool {
+        self.all.get(&id).is_some_and(|snapshot| snapshot.reason == Reason::Tail && snapshot.hits == 1)
     }
 
     /// Moves a ready snapshot to the end of a segment.

@@ -151,6 +151,56 @@ fn snapshots_whose_cells_are_gone_do_not_pile_up() {
     assert_eq!((pool.statistics().snapshots, pool.blocks().contents.len()), (1, 4));
 }
 
+/// A tail that two requests continue from is used more than once.
+#[test]
+fn a_tail_that_one_request_continued_from_is_evicted_first() {
+    let mut fixture = Fixture::new(3);
+    (0..2).for_each(|_| drop(fixture.add(Reason::Tail)));
+    fixture.add(Reason::Branch);
+    fixture.hit(2);
+    fixture.snapshots.supersede(SnapshotId(2));
+    assert_eq!(fixture.add(Reason::Tail), [2]);
+    // Not before the request has a tail of its own, and then only if no other one has continued from it.
+    fixture.hit(1);
+    assert_eq!(fixture.add(Reason::Tail), [3]);
+    fixture.hit(1);
+    fixture.snapshots.supersede(SnapshotId(1));
+    let evicted = [(); 3].map(|()| fixture.add(Reason::Tail));
+    assert_eq!(evicted, [[4], [5], [6]]);
+}
+
+/// Past turns are hit once each. If that protected them, they would evict the last turns.
+#[test]
+fn conversations_keep_their_last_turns() {
+    const USERS: i32 = 4;
+    let mut pool = pool_with_states(1000, 12);
+    let mut texts = [const { Vec::new() }; USERS as usize];
+    for turn in 0..10 {
+        for (user, text) in (0..).zip(&mut texts) {
+            let kind = 100 * user + 2 * turn;
+            let hits = pool_turn(&mut pool, user, text, kind);
+            assert_eq!(hits, (text.len() - TURN) / BLOCK_SIZE, "user {user}, turn {turn}");
+        }
+    }
+}
+
+/// Tokens of a message and its answer.
+const TURN: usize = 90 + 30;
+
+/// Computes a message and its answer, which are appended to the conversation. Returns the number of matched blocks.
+fn pool_turn(pool: &mut Pool, sequence: i32, text: &mut Vec<i32>, kind: i32) -> usize {
+    text.extend(tokens(kind, 90));
+    let hits = prefill_with_stops(pool, sequence, text);
+    let computed = text.len();
+    text.extend(tokens(kind + 1, 30));
+    assert!(reserve(pool, sequence, computed..text.len()).is_ok());
+    let end = text.len() / BLOCK_SIZE * BLOCK_SIZE;
+    assert!(pool.cache(sequence, &text[..end]).is_ok());
+    save(pool, sequence, &text[..end], Reason::Tail);
+    finish(pool, sequence);
+    hits
+}
+
 #[test]
 fn a_budget_for_one_is_a_plain_lru() {
     let mut fixture = Fixture::new(1);
