@@ -1,7 +1,7 @@
 //! Espalier's kernels: Rust behind a C ABI, linked into the patched llama.cpp.
 //!
-//! The C++ side sees only `include/espalier_kernels.h`, which [`ffi`] implements. Everything below it is ordinary Rust
-//! with ordinary tests:
+//! The C++ side sees only the headers in `include/`, which [`ffi`] implements. Everything below it is ordinary Rust with
+//! ordinary tests:
 //!
 //! * [`features`]: the switches. Every feature is off until `ESPALIER_ENABLE` names it.
 //! * [`variables`]: misspelt environment variables.
@@ -11,6 +11,7 @@
 //! * [`scheduler`]: admission, queueing and preemption of requests.
 //! * [`pool`]: the KV block pool: cells of each sequence's tokens, and prefix caching.
 //! * [`kv_quant`]: KV cache types below 4.5 bits.
+//! * [`kv_gather`]: the hint for sparse attention over a paged cache on accelerators.
 //! * [`attention`]: flash attention on the CPU.
 //! * [`share`]: division of a computation among threads.
 //! * [`simd`]: instruction sets, and operations on their vectors.
@@ -23,6 +24,7 @@ pub mod features;
 pub mod ffi;
 pub mod gdn;
 pub mod gdn_output;
+pub mod kv_gather;
 pub mod kv_quant;
 pub mod pool;
 mod report;

@@ -1,9 +1,10 @@
 /*
- * Compiled against the header and the static library by tests/header.rs. With the files in
+ * Compiled against the headers and the static library by tests/header.rs. With the files in
  * ffi/ it calls every function and prints what Rust has to agree with, as `name value` lines.
  */
 #include "espalier_kernels.h"
 #include "ffi/computations.h"
+#include "ffi/kv_gather.h"
 #include "ffi/layouts.h"
 
 #include <stdio.h>
@@ -554,6 +555,8 @@ int main(void) {
     print_attention_layout();
     print_attention();
     print_gdn_layout();
+    print_kv_gather_layout();
+    print_kv_gather();
     print_gdn();
     print_gdn_convolution();
     print_kv_types();

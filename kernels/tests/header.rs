@@ -27,19 +27,25 @@ use espalier_kernels::ffi::pool::PoolStatus;
 use espalier_kernels::kv_quant::{Block, DenseType, FIRST_NUMBER};
 use sha2::Digest;
 
-const HEADER: &str = include_str!("../include/espalier_kernels.h");
+const HEADER: &str =
+    concat!(include_str!("../include/espalier_kernels.h"), include_str!("../include/espalier_kv_gather.h"));
 const EXPORTS: &str = concat!(
     include_str!("../src/ffi/library.rs"),
     include_str!("../src/ffi/attention.rs"),
     include_str!("../src/ffi/boundaries.rs"),
     include_str!("../src/ffi/gdn.rs"),
+    include_str!("../src/ffi/kv_gather.rs"),
     include_str!("../src/ffi/kv_quant.rs"),
     include_str!("../src/ffi/pool.rs"),
     include_str!("../src/ffi/scheduler.rs"),
     include_str!("../src/ffi/snapshots.rs")
 );
-const PROGRAM: &str =
-    concat!(include_str!("ffi.c"), include_str!("ffi/computations.h"), include_str!("ffi/layouts.h"));
+const PROGRAM: &str = concat!(
+    include_str!("ffi.c"),
+    include_str!("ffi/computations.h"),
+    include_str!("ffi/kv_gather.h"),
+    include_str!("ffi/layouts.h")
+);
 
 #[test]
 fn header_declares_exactly_the_exports() {
@@ -140,6 +146,33 @@ fn the_scheduler_answers_one_action() {
     ];
     for (name, value) in expected {
         assert_eq!(printed[&format!("scheduler.{name}")], value, "{name}");
+    }
+}
+
+#[test]
+fn hints_follow_the_table_unless_they_are_checked() {
+    let (three_blocks, unknown) = ("192", u32::MAX.to_string());
+    let check = ("ESPALIER_KV_GATHER_CHECK", "1");
+    for (variables, is_check) in [(&[][..], false), (&[check], true)] {
+        let printed = run_ffi_program(variables).values;
+        let (checked, on_cpu) = if is_check { ("256", "1") } else { ("0", "0") };
+        let expected = [
+            ("cells", three_blocks),
+            ("cells_of_none", "0"),
+            ("cells_of_null", unknown.as_str()),
+            ("hint", "256"),
+            ("hint_small", checked),
+            ("taken", "1"),
+            ("taken_on_cpu", on_cpu),
+            ("taken_null", "0"),
+            ("taken_nameless", "0"),
+            ("backend", "1"),
+            ("backend_cpu", on_cpu),
+            ("backend_null", "0"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(printed[&format!("kv_gather.{name}")], value, "{variables:?}, {name}");
+        }
     }
 }
 
@@ -377,7 +410,10 @@ struct FfiRun {
 /// Runs the C program with these `ESPALIER_*` variables and no others.
 fn run_ffi_program(variables: &[(&str, &str)]) -> FfiRun {
     let mut command = Command::new(ffi_program());
-    command.env_remove("ESPALIER_ENABLE").env_remove("ESPALIER_DISABLE").envs(variables.iter().copied());
+    for known in ["ESPALIER_ENABLE", "ESPALIER_DISABLE", "ESPALIER_KV_GATHER_CHECK"] {
+        command.env_remove(known);
+    }
+    command.envs(variables.iter().copied());
     let output = command.output().expect("the compiled program starts");
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("the program prints ASCII");

@@ -42,6 +42,7 @@ pub const KNOWN: &[Variable] = &[
     variable(Server, "ESPALIER_ENABLE", "features to switch on"),
     variable(Server, "ESPALIER_DISABLE", "features to switch off"),
     variable(Server, "ESPALIER_KV_EDGE_LAYERS", "layers at both ends whose V stays at q8_0"),
+    variable(Server, "ESPALIER_KV_GATHER_CHECK", "--kv-gather: set hints for all backends, to check them"),
     variable(Server, "ESPALIER_KV_RECENT", "residual window: last tokens that are read in f16"),
     variable(Server, "ESPALIER_KV_SINKS", "attention sinks: first tokens that are read in f16"),
     variable(ServerOption, "LLAMA_ARG_ALLOW_PRIORITY", "requests may set a priority"),

@@ -1,8 +1,9 @@
 //! The C ABI: exactly the declarations of `include/espalier_kernels.h`. The block pool's part is in
 //! [`crate::ffi::pool`] and [`crate::ffi::boundaries`], the scheduler's in [`crate::ffi::scheduler`], attention's in
-//! [`crate::ffi::attention`], that of gated delta nets in [`crate::ffi::gdn`].
+//! [`crate::ffi::attention`], that of gated delta nets in [`crate::ffi::gdn`]. A second header,
+//! `include/espalier_kv_gather.h`, has the declarations of [`crate::ffi::kv_gather`].
 //!
-//! `tests/header.rs` checks that both agree: names, values and layouts.
+//! `tests/header.rs` checks that headers and exports agree: names, values and layouts.
 
 use std::ffi::c_char;
 

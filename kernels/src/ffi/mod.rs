@@ -4,6 +4,7 @@
 pub mod attention;
 pub mod boundaries;
 pub mod gdn;
+pub mod kv_gather;
 pub mod kv_quant;
 pub mod library;
 pub mod pool;

@@ -12,6 +12,7 @@ use espalier_kernels::gdn::batch::Batch;
 use espalier_kernels::gdn::convolution::Convolution;
 use espalier_kernels::gdn::problem::Problem as Gdn;
 use espalier_kernels::gdn_output::OutputFacts;
+use espalier_kernels::kv_gather::Node;
 use espalier_kernels::pool::events::{Event, EventKind};
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::pool::PoolOptions;
@@ -282,5 +283,27 @@ fn numbers_and_layouts_of_gated_delta_nets_agree() {
     }
     let is_layout = |name: &str| name.starts_with("offset.gdn") || name.starts_with("size.gdn");
     let compared = printed.keys().filter(|name| is_layout(name));
+    assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
+}
+
+#[test]
+fn the_layout_of_a_gathering_node_agrees() {
+    let printed = run_ffi_program(&[]).values;
+    let expected = [
+        ("size.kv_gather_node", size_of::<Node>()),
+        ("offset.kv_gather_node.key_type", offset_of!(Node, key_type)),
+        ("offset.kv_gather_node.value_type", offset_of!(Node, value_type)),
+        ("offset.kv_gather_node.key_size", offset_of!(Node, key_size)),
+        ("offset.kv_gather_node.value_size", offset_of!(Node, value_size)),
+        ("offset.kv_gather_node.heads", offset_of!(Node, heads)),
+        ("offset.kv_gather_node.kv_heads", offset_of!(Node, kv_heads)),
+        ("offset.kv_gather_node.tokens", offset_of!(Node, tokens)),
+        ("offset.kv_gather_node.cells", offset_of!(Node, cells)),
+        ("offset.kv_gather_node.is_biased", offset_of!(Node, is_biased)),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
+    }
+    let compared = printed.keys().filter(|name| name.contains("kv_gather_node"));
     assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
 }
