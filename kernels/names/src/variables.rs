@@ -47,6 +47,7 @@ pub const KNOWN: &[Variable] = &[
     variable(Server, "ESPALIER_KV_SINKS", "attention sinks: first tokens that are read in f16"),
     variable(ServerOption, "LLAMA_ARG_ALLOW_PRIORITY", "requests may set a priority"),
     variable(ServerOption, "LLAMA_ARG_KV_EDGE_LAYERS", "layers at both ends whose V stays at q8_0"),
+    variable(ServerOption, "LLAMA_ARG_KV_GATHER", "attention on a GPU reads only the cells of the step"),
     variable(ServerOption, "LLAMA_ARG_KV_PAGED", "paged KV cache"),
     variable(ServerOption, "LLAMA_ARG_KV_QUALITY", "types of the KV cache by name"),
     variable(ServerOption, "LLAMA_ARG_KV_RECENT", "residual window: last tokens that are read in f16"),

@@ -6,6 +6,7 @@
 
 #include "ggml-backend.h"
 
+#include <algorithm>
 #include <cstring>
 
 // ggml's plain CPU memory, the same mapped from a file, and the repacked form. Other CPU memory
@@ -74,6 +75,36 @@ ggml_tensor * espalier_flatten_gdn_output(ggml_context * ctx, const ggml_tensor 
     return ggml_reshape_2d(ctx, cur, cur->ne[0], cur->ne[1] * cur->ne[2]);
 }
 
+// The backend whose memory has the cells, which computes the node; "" if K is not read from a cache as it is.
+static const char * backend_of_cells(const ggml_tensor * k) {
+    const ggml_tensor * cache = k->view_src ? k->view_src : k;
+    ggml_backend_dev_t device = cache->buffer ? ggml_backend_buft_get_device(ggml_backend_buffer_get_type(cache->buffer)) : nullptr;
+    ggml_backend_reg_t reg    = device ? ggml_backend_dev_backend_reg(device) : nullptr;
+    return reg ? ggml_backend_reg_name(reg) : "";
+}
+
+static bool takes_kv_gather(const ggml_tensor * attention, int32_t hint) {
+    const ggml_tensor * q = attention->src[0];
+    const ggml_tensor * k = attention->src[1];
+    const ggml_tensor * v = attention->src[2];
+    float bias_and_softcap[2];
+    memcpy(bias_and_softcap, attention->op_params + 1, sizeof(bias_and_softcap));
+
+    espalier_kv_gather_node node = {};
+    node.key_type   = k->type;
+    node.value_type = v->type;
+    node.key_size   = (uint32_t) k->ne[0];
+    node.value_size = (uint32_t) v->ne[0];
+    node.heads      = (uint32_t) q->ne[2];
+    node.kv_heads   = (uint32_t) k->ne[2];
+    node.tokens     = (uint32_t) q->ne[1];
+    node.cells      = (uint32_t) k->ne[1];
+    node.is_biased  = bias_and_softcap[0] != 0.0f || bias_and_softcap[1] != 0.0f;
+
+    const espalier_kv_gather_functions * functions = espalier_kv_gather_get_functions();
+    return functions && functions->is_taken(backend_of_cells(k), &node, (uint32_t) hint);
+}
+
 void espalier_set_kv_blocks(ggml_tensor * attention, ggml_tensor * blocks) {
     const ggml_tensor * q = attention->src[0];
     const ggml_tensor * k = attention->src[1];
@@ -81,6 +112,48 @@ void espalier_set_kv_blocks(ggml_tensor * attention, ggml_tensor * blocks) {
     GGML_ASSERT(blocks->type == GGML_TYPE_I32 && blocks->ne[0] * 32 * ESPALIER_KV_BLOCK_SIZE >= k->ne[1]);
     GGML_ASSERT(blocks->ne[1] == q->ne[1] && q->ne[3] == 1);
     attention->src[ESPALIER_SRC_BLOCKS] = blocks;
+
+    const int32_t hint = espalier_get_kv_gather(blocks);
+    if (hint > 0 && takes_kv_gather(attention, hint)) {
+        ggml_flash_attn_ext_set_n_kv_max(attention, hint);
+    }
+}
+
+uint32_t espalier_cells_of_blocks(const std::vector<uint32_t> & blocks) {
+    const espalier_kv_gather_functions * functions = espalier_kv_gather_get_functions();
+    return functions ? functions->cells(blocks.data(), blocks.size()) : UINT32_MAX;
+}
+
+int32_t espalier_kv_gather_of_step(uint32_t n_cells, uint32_t n_kv, uint32_t n_tokens) {
+    const espalier_kv_gather_functions * functions = espalier_kv_gather_get_functions();
+    return functions ? (int32_t) functions->hint(n_cells, n_kv, n_tokens) : 0;
+}
+
+// An input has no operation, and so no parameters of one.
+void espalier_set_kv_gather(ggml_tensor * blocks, int32_t hint) {
+    GGML_ASSERT(blocks->op == GGML_OP_NONE);
+    blocks->op_params[0] = hint;
+}
+
+int32_t espalier_get_kv_gather(const ggml_tensor * blocks) {
+    return blocks->op_params[0];
+}
+
+static bool is_finite(ggml_fp16_t value) {
+    return (value & 0x7c00) != 0x7c00;
+}
+
+void espalier_check_kv_gather(const ggml_tensor * blocks, const ggml_tensor * mask) {
+    const int32_t hint = espalier_get_kv_gather(blocks);
+    if (hint == 0 || !mask || !mask->buffer) {
+        return;
+    }
+    GGML_ASSERT(mask->type == GGML_TYPE_F16 && ggml_is_contiguous(mask) && ggml_backend_buffer_is_host(mask->buffer));
+    const ggml_fp16_t * row = (const ggml_fp16_t *) mask->data;
+    for (int64_t i = 0; i < ggml_nrows(mask); i++) {
+        GGML_ASSERT(std::count_if(row, row + mask->ne[0], is_finite) <= hint && "--kv-gather: a token sees more cells than the hint says");
+        row += mask->ne[0];
+    }
 }
 
 // The tensors are f32, on a host, and of the sizes that the kernel assumes. All of this is constant in a context, so the

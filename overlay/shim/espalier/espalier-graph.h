@@ -4,6 +4,9 @@
 
 #include "ggml.h"
 
+#include <cstdint>
+#include <vector>
+
 // The activation that a gated delta net layer multiplies by its output projection.
 //
 // cur is contiguous, [value_dim, n_seq_tokens, n_seqs]. Returns cur itself, as stock llama.cpp uses
@@ -25,7 +28,25 @@ bool espalier_adapter_covers(const adapter_map & loras, ggml_tensor * weight) {
 // Adds the blocks of each token's sequence to a flash attention node: a bit for each block of ESPALIER_KV_BLOCK_SIZE
 // cells, I32 [number of blocks / 32, rounded up, n_tokens]. All cells of the other blocks are masked: our kernel skips
 // them, and every other implementation ignores this source and reads the mask.
+//
+// The tensor also has the hint of the step, as espalier_set_kv_gather() stored it. The node gets it if the backend of its
+// cache uses it and gains by it (espalier_kv_gather.h).
 void espalier_set_kv_blocks(ggml_tensor * attention, ggml_tensor * blocks);
+
+// An upper bound of the cells that a token sees: those of its sequence's blocks, a bit for each.
+uint32_t espalier_cells_of_blocks(const std::vector<uint32_t> & blocks);
+
+// The hint of a step whose n_tokens tokens see at most n_cells of the first n_kv cells each; 0: none. Equal arguments
+// give equal hints, so a graph whose tensor has another one than its next step cannot be reused.
+int32_t espalier_kv_gather_of_step(uint32_t n_cells, uint32_t n_kv, uint32_t n_tokens);
+
+// Stores the hint in the tensor of the blocks, and returns it.
+void    espalier_set_kv_gather(ggml_tensor * blocks, int32_t hint);
+int32_t espalier_get_kv_gather(const ggml_tensor * blocks);
+
+// Aborts if a row of the mask has more entries than the hint says: a backend would drop the last ones. The mask is on the
+// host, and filled; without a buffer no node uses it.
+void espalier_check_kv_gather(const ggml_tensor * blocks, const ggml_tensor * mask);
 
 // The recurrent states of a delta net layer in its cache, and the rows that a batch uses.
 struct espalier_gdn_cells {

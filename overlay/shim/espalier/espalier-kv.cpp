@@ -71,7 +71,7 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
         return nullptr;
     }
     std::unique_ptr<espalier_kv> kv(new espalier_kv(ctx, *functions, std::move(pool), std::move(options)));
-    const llama_memory_placement placement = { kv.get(), on_place, on_seq_rm, on_seq_cp, on_clear, on_mark_blocks };
+    const llama_memory_placement placement = { kv.get(), on_place, on_seq_rm, on_seq_cp, on_clear, on_mark_blocks, kv->gathers };
     if (!llama_memory_set_placement(mem, &placement)) {
         why_not = "the memory is not empty";
         return nullptr;
@@ -97,6 +97,7 @@ bool espalier_kv::follow(llama_context * ctx_dft, std::string & why_not) {
         [](void *, llama_seq_id, llama_seq_id, llama_pos, llama_pos) {},
         [](void *) {},
         on_mark_blocks,
+        gathers,
     };
     if (why_not.empty() && !llama_memory_set_placement(mem_dft, &placement)) {
         why_not = "has a memory that is not empty";
@@ -111,7 +112,7 @@ bool espalier_kv::follow(llama_context * ctx_dft, std::string & why_not) {
 }
 
 espalier_kv::espalier_kv(llama_context * ctx, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, espalier_kv_options options) :
-    mems({ llama_get_memory(ctx) }), snapshot_budget(options.snapshot_bytes), drafts(std::move(options.drafts)), functions(functions),
+    mems({ llama_get_memory(ctx) }), snapshot_budget(options.snapshot_bytes), gathers(options.gathers), drafts(std::move(options.drafts)), functions(functions),
     pool(std::move(pool)), sequences(options.n_seq), blocks(llama_memory_n_cells(mems[0]) / block_size) {
     snapshots.add(ctx);
 }

@@ -60,6 +60,7 @@ struct espalier_kv_options {
     uint32_t        n_seq;          // number of sequences; their ids are 0 .. n_seq - 1
     uint64_t        snapshot_bytes; // maximum memory of snapshots; 0: none are taken
     bool            has_media;      // prompts can have images and audio
+    bool            gathers;        // attention of small batches may read only the cells that they see
     espalier_drafts drafts;
 };
 
@@ -245,6 +246,7 @@ private:
     std::vector<llama_memory_t>     mems; // the model's, and the draft model's
     espalier_snapshots              snapshots;
     const uint64_t                  snapshot_budget; // bytes
+    const bool                      gathers;
     const espalier_drafts           drafts;
     espalier_draft_rows             rows;
     const espalier_pool_functions & functions;

@@ -72,7 +72,7 @@ void espalier_server::open_pool(server_t & server) {
     const uint64_t bytes_of_one = espalier_snapshots::bytes_of_one(server.ctx_tgt, server.ctx_dft);
     if (why_not.empty()) {
         const uint64_t budget = espalier_snapshot_budget(server.params_base.kv_snapshots, bytes_of_one, server.params_base.n_parallel);
-        espalier_kv_options options = { (uint32_t) server.params_base.n_parallel, budget, server.mctx != nullptr, find_drafts(server) };
+        espalier_kv_options options = { (uint32_t) server.params_base.n_parallel, budget, server.mctx != nullptr, gathers_cells(server), find_drafts(server) };
         paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, std::move(options), why_not);
     }
     if (!paged.kv) {
@@ -110,6 +110,21 @@ std::string espalier_server::refuse_drafts(const server_t & server) {
         return "the draft model has a recurrent state that is not rolled back together with this model";
     }
     return server.ctx_dft ? espalier_refuse_drafts(server.params_base) : "";
+}
+
+// Whether attention may gather the cells that a step sees: if a device has a backend that can.
+template <typename server_t>
+bool espalier_server::gathers_cells(const server_t & server) {
+    const espalier_kv_gather_functions * functions = espalier_kv_gather_get_functions();
+    bool has_backend = false;
+    for (size_t i = 0; functions && i < ggml_backend_dev_count(); i++) {
+        ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(ggml_backend_dev_get(i));
+        has_backend = has_backend || functions->has_backend(ggml_backend_reg_name(reg));
+    }
+    if (server.params_base.kv_gather && !has_backend) {
+        SRV_WRN("%s", "--kv-gather has no effect: no device has a backend that gathers cells\n");
+    }
+    return server.params_base.kv_gather && has_backend;
 }
 
 template <typename server_t>

@@ -75,3 +75,10 @@ const struct espalier_gdn_functions * espalier_gdn_get_functions(void) {
     static const espalier_gdn_functions functions = { espalier_gdn_is_supported, espalier_gdn_compute };
     return espalier_kernels_match() ? &functions : nullptr;
 }
+
+const struct espalier_kv_gather_functions * espalier_kv_gather_get_functions(void) {
+    static const espalier_kv_gather_functions functions = {
+        espalier_kv_gather_cells, espalier_kv_gather_hint, espalier_kv_gather_is_taken, espalier_kv_gather_has_backend,
+    };
+    return espalier_kernels_match() ? &functions : nullptr;
+}

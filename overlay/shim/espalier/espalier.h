@@ -9,6 +9,7 @@
 
 /* For its types. Its functions are linked into the espalier library only. */
 #include "espalier_kernels.h"
+#include "espalier_kv_gather.h"
 
 #include <stdbool.h>
 
@@ -66,6 +67,17 @@ struct espalier_gdn_functions {
 
 /* Returns NULL if the kernels are of another build than this header; then no problem is supported. */
 ESPALIER_API const struct espalier_gdn_functions * espalier_gdn_get_functions(void);
+
+/* The hint of sparse attention over a paged cache, in the same way: espalier_kv_gather.h documents the functions. */
+struct espalier_kv_gather_functions {
+    uint32_t (*cells)      (const uint32_t * blocks, size_t count);
+    uint32_t (*hint)       (uint32_t cells, uint32_t cache_cells, uint32_t tokens);
+    int32_t  (*is_taken)   (const char * backend, const struct espalier_kv_gather_node * node, uint32_t hint);
+    int32_t  (*has_backend)(const char * backend);
+};
+
+/* Returns NULL if the kernels are of another build than this header; then there are no hints. */
+ESPALIER_API const struct espalier_kv_gather_functions * espalier_kv_gather_get_functions(void);
 
 #ifdef __cplusplus
 }

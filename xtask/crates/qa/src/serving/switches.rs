@@ -21,6 +21,9 @@ pub const ATTENTION: &str = "attention";
 /// Enables a server's paged KV cache, as `--kv-paged` does.
 pub const PAGED: &str = "LLAMA_ARG_KV_PAGED";
 
+/// Sets the bound of `--kv-gather` for every backend, to check it where no backend gathers cells.
+pub const GATHER_CHECK: &str = "ESPALIER_KV_GATHER_CHECK";
+
 /// Number of layers at each end of a model whose V stays at q8_0 in a cache of our types.
 pub const EDGE_LAYERS: &str = "ESPALIER_KV_EDGE_LAYERS";
 
@@ -58,7 +61,7 @@ mod tests {
     #[test]
     fn a_server_under_test_gets_no_option_of_the_user() {
         let removed: Vec<&str> = selecting().collect();
-        for name in [ENABLE, DISABLE, PAGED, EDGE_LAYERS, RECENT, SINKS] {
+        for name in [ENABLE, DISABLE, PAGED, GATHER_CHECK, EDGE_LAYERS, RECENT, SINKS] {
             assert!(removed.contains(&name), "{name}");
         }
         for known in KNOWN.iter().filter(|known| known.option().is_some()) {

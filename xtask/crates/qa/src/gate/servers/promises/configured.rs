@@ -188,7 +188,9 @@ pub fn values_of_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 /// Returns values that the option of a variable refuses, and what the error has to contain.
 fn refused_values(variable: &str) -> &'static [(&'static str, &'static str)] {
     match variable {
-        "LLAMA_ARG_ALLOW_PRIORITY" | "LLAMA_ARG_KV_PAGED" => &[("banana", "expected one of on")],
+        "LLAMA_ARG_ALLOW_PRIORITY" | "LLAMA_ARG_KV_GATHER" | "LLAMA_ARG_KV_PAGED" => {
+            &[("banana", "expected one of on")]
+        }
         "LLAMA_ARG_KV_QUALITY" => &[("banana", "safe, balanced or small")],
         "LLAMA_ARG_KV_SNAPSHOTS" => &[("12abc", "a size in MiB")],
         _ => &[("abc", "expected an integer"), ("12abc", "expected an integer")],

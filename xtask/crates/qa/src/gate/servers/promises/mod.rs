@@ -16,6 +16,7 @@ mod drafts;
 mod embeddings;
 mod fairness;
 mod fixture;
+mod gather;
 mod images;
 mod leaks;
 mod meanwhile;
@@ -166,6 +167,7 @@ pub const PROMISES: &[Promise] = &[
     promise("variables-in-help", configured::variables_in_help),
     promise("cache-is-described", configured::cache_is_described),
     promise("cache-ram", configured::cache_ram_is_off),
+    promise("gathered-cells", gather::bounds_every_step),
 ];
 
 /// The server under test, and what it was built from.
