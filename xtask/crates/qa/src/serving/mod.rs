@@ -12,6 +12,7 @@ pub mod image;
 pub mod inputs;
 pub mod kv_pool;
 pub mod load;
+pub mod metrics;
 pub mod overload;
 pub mod probe;
 pub mod prompts;
