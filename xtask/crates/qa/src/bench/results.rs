@@ -81,6 +81,7 @@ const SECTIONS: [Section; BENCHES.len()] = [
             ("prefixes-plain", "Tokens computed for a prompt, full attention"),
             ("prefixes-window", "Tokens computed for a prompt, sliding windows"),
             ("prefixes-hybrid", "Tokens computed for a prompt, a recurrent state"),
+            ("prefixes-snapshots-hybrid", "Snapshots restored, for each size of `--kv-snapshots`"),
         ],
     },
     Section {
@@ -262,18 +263,24 @@ fn burst(run: &Burst) -> Rows {
 }
 
 fn prefixes(run: &Prefixes) -> Rows {
-    run.cases.iter().filter_map(|case| prefixes_case(run, case)).collect()
+    let of_case =
+        |case| servers_of(case, TestServer::Paged).filter_map(move |paged| prefixes_row(run, case, paged));
+    run.cases.iter().flat_map(of_case).collect()
 }
 
-fn prefixes_case(run: &Prefixes, case: &prefixes::Case) -> Option<Row> {
-    let prefixes::Workload { model, length, prompts, families, kv_snapshots, .. } = &run.workload;
-    let requests = |name| Some(&case.servers.iter().find(|one| one.name == name)?.in_turn);
-    let (stock, paged) = (requests(TestServer::Stock)?, requests(TestServer::Paged)?);
+fn servers_of(case: &prefixes::Case, name: TestServer) -> impl Iterator<Item = &prefixes::CaseServer> {
+    case.servers.iter().filter(move |one| one.name == name)
+}
+
+fn prefixes_row(run: &Prefixes, case: &prefixes::Case, server: &prefixes::CaseServer) -> Option<Row> {
+    let prefixes::Workload { model, length, prompts, families, .. } = &run.workload;
+    let (stock, paged) = (&servers_of(case, TestServer::Stock).next()?.in_turn, &server.in_turn);
     let computed = |of: &prefixes::Requests| of.computed_in(Part::Later, *families);
     let seconds = |of: &prefixes::Requests| of.seconds_in(Part::Later, *families);
     let families =
         if *families == 1 { String::new() } else { format!(" in {} families", grouped(*families)) };
-    let size = kv_snapshots.as_ref().map(|size| format!(", --kv-snapshots {size}")).unwrap_or_default();
+    let size =
+        server.kv_snapshots.as_ref().map(|size| format!(", --kv-snapshots {size}")).unwrap_or_default();
     let (shared, own) = (grouped(case.shared), grouped(length - case.shared));
     let (stock_computed, paged_computed) = (computed(stock)?, computed(paged)?);
     let (stock_seconds, paged_seconds) = (seconds(stock)?, seconds(paged)?);
@@ -288,14 +295,13 @@ fn prefixes_case(run: &Prefixes, case: &prefixes::Case) -> Option<Row> {
             whole(1e3 * paged_seconds),
             ratio(stock_seconds, paged_seconds),
         ),
-        options: options_of_prefixes(&run.workload, case.shared),
+        options: options_of_prefixes(&run.workload, case.shared, server.kv_snapshots.as_deref()),
     })
 }
 
-fn options_of_prefixes(workload: &prefixes::Workload, shared: usize) -> String {
-    let prefixes::Workload { model, length, prompts, families, clients, predict, kv_snapshots, .. } =
-        workload;
-    let size = kv_snapshots.as_ref().map(|size| format!(" --kv-snapshots {}", quoted(size)));
+fn options_of_prefixes(workload: &prefixes::Workload, shared: usize, size: Option<&str>) -> String {
+    let prefixes::Workload { model, length, prompts, families, clients, predict, .. } = workload;
+    let size = size.map(|size| format!(" --kv-snapshots {}", quoted(size)));
     format!(
         "--model {} --shared {shared} --length {length} --prompts {prompts} --families {families} --clients {clients} \
          --predict {predict}{}",

@@ -40,6 +40,38 @@ fn a_shared_prefix_is_computed_once() {
     assert_eq!(found["failures"], json!([]));
 }
 
+/// Families take turns, so that each has its own snapshots.
+#[test]
+fn our_server_runs_with_each_size_for_snapshots() {
+    let project = with_fakes("has our option");
+    let words = "prefixes --model hybrid --shared 200 --length 300 --prompts 6 --families 2 --clients 2";
+    let plot = project.path("hits.svg");
+    let more = ["--kv-snapshots", "0,8M", "--plot", plot.to_str().unwrap()];
+    let found = bench(&project, words, &[&more[..], &["--json"]].concat()).success().json();
+    let servers = &found["cases"][0]["servers"];
+    let in_turn = |server: usize| {
+        let Value::Object(requests) = &servers[server]["in_turn"] else { panic!("{found}") };
+        (
+            servers[server]["kv_snapshots"].clone(),
+            requests["computed"].clone(),
+            requests.get("snapshots").cloned(),
+        )
+    };
+    assert_eq!(in_turn(0), (json!(null), json!(vec![300; 6]), None));
+    assert_eq!(in_turn(1), (json!("0"), json!(vec![300; 6]), Some(json!({ "hits": 0, "bytes": 0 }))));
+    let (hits, computed) = (json!({ "hits": 4, "bytes": 4 << 20 }), json!([300, 300, 108, 108, 108, 108]));
+    assert_eq!(in_turn(2), (json!("8M"), computed, Some(hits)));
+    assert_eq!(servers[3], json!(null), "{found}");
+    // No goal is set for a size.
+    assert_eq!(found["failures"], json!([]));
+    let plot = std::fs::read_to_string(plot).unwrap();
+    // Of 1,800 tokens, the ideal computes 2 x 300 + 4 x 100.
+    for bar in ["0 hits, ideal / computed 56 %, 0.0 MiB held", "4 hits, ideal / computed 97 %, 4.0 MiB held"]
+    {
+        assert!(plot.contains(bar), "{bar}: {plot}");
+    }
+}
+
 #[test]
 fn a_cache_that_finds_nothing_fails() {
     let said = bench(&with_fakes("has our option, finds nothing"), PREFIXES, &[]).code(1);
@@ -80,6 +112,8 @@ fn impossible_workloads_are_refused_before_anything_is_measured() {
     let project = with_fakes("has our option");
     let said = project.run(&["bench", "prefixes", "--shared", "100,2200"]).code(2);
     assert!(said.stderr.contains("`--shared 2200` leaves no other token of a prompt of 2200"), "{said}");
+    let said = project.run(&["bench", "prefixes", "--kv-snapshots", "8M,16M"]).code(2);
+    assert!(said.stderr.contains("`--kv-snapshots` has an effect only on a model with"), "{said}");
     let said = project.run(&["bench", "turns", "--turns", "1"]).code(2);
     assert!(said.stderr.contains("`--turns` one from 2"), "{said}");
 }

@@ -3,16 +3,19 @@
 //!
 //! Each workload gets a fresh server twice: its prompts are sent one after the other, and by several clients at once.
 //! The ideal computes every shared token once; its time is that of prompts which have the unshared tokens only.
+//!
+//! With sizes for snapshots of recurrent states our server does this once with each of them, and reports its hits.
 
 mod record;
 
 use clap::Args;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
-use record::CaseServer;
+use espalier_core::sys::net::server::Server;
+use record::Snapshots;
 #[cfg(test)]
 pub(super) use record::tests::example;
-pub(super) use record::{Case, Part, Prefixes, Requests, percent};
+pub(super) use record::{Case, CaseServer, Part, Prefixes, Requests, percent};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,8 +24,8 @@ use crate::serving::TimedServing;
 use crate::serving::bench_fixture::BenchFixture;
 use crate::serving::bench_model::BenchModel;
 use crate::serving::load;
+use crate::serving::metrics::metric;
 use crate::serving::prompts::{Prompts, as_stream};
-use crate::serving::request_record::RequestRecord;
 use crate::serving::test_server::{TestServer, chosen_or};
 
 /// The requests.
@@ -49,9 +52,10 @@ pub struct Workload {
     /// Tokens to predict for each prompt.
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub predict: usize,
-    /// `--kv-snapshots` of our server; its default if not given.
-    #[arg(long, value_name = "SIZE")]
-    pub kv_snapshots: Option<String>,
+    /// `--kv-snapshots` of our server, which runs once with each of several sizes, separated by commas; its default if
+    /// not given.
+    #[arg(long, value_name = "SIZE", value_delimiter = ',')]
+    pub kv_snapshots: Option<Vec<String>>,
 }
 
 /// Options of `bench prefixes`.
@@ -80,7 +84,11 @@ const UNSHARED: usize = 5;
 impl Workload {
     /// Returns an error for values that no server supports.
     fn check(&self) -> Result<()> {
-        let Workload { shared, length, prompts, families, clients, predict, .. } = self;
+        let Workload { model, shared, length, prompts, families, clients, predict, kv_snapshots } = self;
+        if kv_snapshots.is_some() && *model != BenchModel::Hybrid {
+            let what = "`--kv-snapshots` has an effect only on a model with recurrent states";
+            return Err(Error::usage(what).hint("add `--model hybrid`"));
+        }
         if [prompts, families, clients, predict].contains(&&0) {
             let what = "`--prompts`, `--families`, `--clients` and `--predict` want a number from 1";
             return Err(Error::usage(what).hint("cargo xtask bench --help"));
@@ -130,9 +138,12 @@ impl Workload {
         Prompts { requests: self.clients + self.families, ..self.family(0, 0) }.cells()
     }
 
-    fn arguments(&self, test_server: TestServer) -> Vec<&str> {
-        let size = self.kv_snapshots.as_deref().filter(|_| test_server.is_ours());
-        size.into_iter().flat_map(|size| ["--kv-snapshots", size]).collect()
+    /// Returns the sizes for snapshots that a server runs with, one after the other; `None` is its default.
+    fn sizes(&self, test_server: TestServer) -> Vec<Option<&str>> {
+        match &self.kv_snapshots {
+            Some(sizes) if test_server.is_ours() => sizes.iter().map(|size| Some(size.as_str())).collect(),
+            _ => vec![None],
+        }
     }
 }
 
@@ -161,30 +172,45 @@ fn measure(
     shared: usize,
 ) -> Result<Case> {
     let bodies = workload.bodies(shared);
-    let ask_one = |name: &TestServer| -> Result<CaseServer> {
-        let in_turn = ask(fixture, workload, *name, 1, &bodies)?;
-        let at_once = ask(fixture, workload, *name, workload.clients, &bodies)?;
-        Ok(CaseServer { name: *name, in_turn: Requests::of(&in_turn), at_once: Requests::of(&at_once) })
+    let ask_one = |(name, size): (TestServer, Option<&str>)| -> Result<CaseServer> {
+        let ask = |clients| ask(fixture, workload, (name, size), clients, &bodies);
+        let (in_turn, at_once) = (ask(1)?, ask(workload.clients)?);
+        Ok(CaseServer { name, kv_snapshots: size.map(str::to_string), in_turn, at_once })
     };
-    let servers = test_servers.iter().map(ask_one).collect::<Result<Vec<_>>>()?;
-    let unshared = ask(fixture, workload, test_servers[0], 1, &workload.unshared_bodies(shared))?;
-    let unshared_first_token_seconds = Requests::of(&unshared).first_token_seconds;
-    Ok(Case { shared, unshared_first_token_seconds, servers })
+    let mut servers = Vec::new();
+    for name in test_servers {
+        for size in workload.sizes(*name) {
+            servers.push(ask_one((*name, size))?);
+        }
+    }
+    let unshared = ask(fixture, workload, (test_servers[0], None), 1, &workload.unshared_bodies(shared))?;
+    Ok(Case { shared, unshared_first_token_seconds: unshared.first_token_seconds, servers })
 }
 
 fn ask(
     fixture: &BenchFixture<'_>,
     workload: &Workload,
-    test_server: TestServer,
+    (test_server, size): (TestServer, Option<&str>),
     clients: usize,
     bodies: &[Value],
-) -> Result<Vec<RequestRecord>> {
-    let arguments = workload.arguments(test_server);
+) -> Result<Requests> {
+    let arguments = arguments(size);
     let mut server = fixture.server_with(test_server, workload.clients, workload.cells(), &arguments)?;
     let records = load::streams(&server, clients, bodies)
         .map_err(|error| error.detail(format!("server under test `{}`", test_server.name())))?;
+    let snapshots = size.map(|_| snapshots_of(&server)).transpose()?;
     server.still_runs()?;
-    Ok(records)
+    Ok(Requests { snapshots, ..Requests::of(&records) })
+}
+
+/// Returns the arguments of a server with this size for snapshots. A server without one gets none of our options.
+fn arguments(size: Option<&str>) -> Vec<&str> {
+    size.into_iter().flat_map(|size| ["--metrics", "--kv-snapshots", size]).collect()
+}
+
+fn snapshots_of(server: &Server) -> Result<Snapshots> {
+    let count = |name| metric(server, name).map(|count| count as u64);
+    Ok(Snapshots { hits: count("kv_snapshot_hits_total")?, bytes: count("kv_snapshot_bytes")? })
 }
 
 #[cfg(test)]
@@ -240,10 +266,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_our_server_gets_our_options() {
-        let workload = Workload { kv_snapshots: Some("64M".to_string()), ..workload() };
-        assert_eq!(workload.arguments(TestServer::Paged), ["--kv-snapshots", "64M"]);
-        assert!(workload.arguments(TestServer::Stock).is_empty());
+    fn only_our_server_runs_with_each_size() {
+        let kv_snapshots = Some(["16M", "64M"].map(String::from).to_vec());
+        let workload = Workload { kv_snapshots, ..workload() };
+        assert_eq!(workload.sizes(TestServer::Paged), [Some("16M"), Some("64M")]);
+        assert_eq!(workload.sizes(TestServer::Stock), [None]);
+        assert_eq!(arguments(Some("64M")), ["--metrics", "--kv-snapshots", "64M"]);
+        assert!(arguments(None).is_empty());
     }
 
     #[test]
@@ -252,6 +281,9 @@ pub(super) mod tests {
         let wrong = |workload: Workload| workload.check().unwrap_err().what;
         assert!(wrong(Workload { shared: vec![100, 300], ..workload() }).contains("`--shared 300`"));
         assert!(wrong(Workload { families: 0, ..workload() }).contains("`--families`"));
+        let sizes = Some(vec!["16M".to_string()]);
+        let plain = Workload { model: BenchModel::Plain, kv_snapshots: sizes, ..workload() };
+        assert!(wrong(plain).contains("only on a model with recurrent states"));
         // Nothing would be judged, which would count as good.
         assert!(wrong(Workload { prompts: 2, ..workload() }).contains("`--prompts 2`"));
         assert!(wrong(Workload { families: 2, ..workload() }).contains("`--prompts 4`"));

@@ -37,6 +37,9 @@ pub(in crate::bench) struct Case {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::bench) struct CaseServer {
     pub(in crate::bench) name: TestServer,
+    /// The size that it was given for snapshots of recurrent states.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::bench) kv_snapshots: Option<String>,
     /// Sent one after the other.
     pub(in crate::bench) in_turn: Requests,
     /// Sent by several clients.
@@ -50,6 +53,18 @@ pub(in crate::bench) struct Requests {
     pub(super) computed: Vec<u64>,
     /// Time to the first token of each answer.
     pub(super) first_token_seconds: Samples,
+    /// After the last request, if the server was given a size for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) snapshots: Option<Snapshots>,
+}
+
+/// Snapshots of recurrent states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Snapshots {
+    /// Number of times that one was restored for a prompt.
+    pub(super) hits: u64,
+    /// Memory of those that exist.
+    pub(super) bytes: u64,
 }
 
 /// Part of the requests: the first of each family, the second, and the later ones.
@@ -71,6 +86,7 @@ impl Requests {
         Requests {
             computed: records.iter().map(|record| record.timings.computed).collect(),
             first_token_seconds: Samples(records.iter().map(seconds).collect()),
+            snapshots: None,
         }
     }
 
@@ -88,6 +104,14 @@ impl Requests {
     /// Returns the median time to the first token; `None` if there is no such request.
     pub(in crate::bench) fn seconds_in(&self, part: Part, families: usize) -> Option<f64> {
         median_of(part.of(&self.first_token_seconds.0, families).to_vec())
+    }
+}
+
+impl CaseServer {
+    /// Returns the title for tables.
+    fn title(&self, clients: usize) -> String {
+        let size = self.kv_snapshots.as_ref().map(|size| format!(" --kv-snapshots {size}"));
+        self.name.title(clients) + &size.unwrap_or_default()
     }
 }
 
@@ -119,9 +143,8 @@ impl Prefixes {
 
     /// A server with a size of its own for snapshots may have to evict them: no goal is set for it.
     fn violations(&self) -> Vec<String> {
-        let cases = self.cases.iter().filter(|_| self.workload.kv_snapshots.is_none());
-        let all = cases.flat_map(|case| case.servers.iter().map(move |server| (case, server)));
-        let ours = all.filter(|(_, server)| server.name.is_ours());
+        let all = self.cases.iter().flat_map(|case| case.servers.iter().map(move |server| (case, server)));
+        let ours = all.filter(|(_, server)| server.name.is_ours() && server.kv_snapshots.is_none());
         ours.flat_map(|(case, server)| self.violations_of(case, server)).collect()
     }
 
@@ -171,10 +194,8 @@ impl Prefixes {
 
     fn conditions(&self, head: &Head) -> String {
         let (pin, threads, machine) = (&head.pin, head.threads(), head.machine());
-        let Workload { model, kv_snapshots, .. } = &self.workload;
-        let size = kv_snapshots.as_ref().map(|size| format!(", --kv-snapshots {size}")).unwrap_or_default();
-        let (model, cells) = (model.title_of_70_million(), self.workload.cells());
-        format!("llama.cpp {pin}, {model}, -c {cells}{size}, -t {threads}, {machine}")
+        let (model, cells) = (self.workload.model.title_of_70_million(), self.workload.cells());
+        format!("llama.cpp {pin}, {model}, -c {cells}, -t {threads}, {machine}")
     }
 
     fn in_turn(&self) -> Table {
@@ -195,7 +216,7 @@ impl Prefixes {
             let later = computed(Part::Later);
             format!(
                 "{name} | {} | {} | {} | {} | {} | {} | {}",
-                server.name.title(clients),
+                server.title(clients),
                 whole(computed(Part::First)),
                 whole(computed(Part::Second)),
                 whole(later),
@@ -226,7 +247,7 @@ impl Prefixes {
             let longest = times.extremes().map(|(_, longest)| longest);
             format!(
                 "{name} | {} | {total} | {} | {} | {}",
-                server.name.title(clients),
+                server.title(clients),
                 percent(ideal as f64, total as f64),
                 milliseconds(times.median()),
                 milliseconds(longest),
@@ -236,13 +257,77 @@ impl Prefixes {
         case.servers.iter().map(of_server).chain([of_ideal]).collect()
     }
 
+    /// Returns one row for each case and size.
+    fn snapshots(&self) -> Vec<String> {
+        let servers =
+            self.cases.iter().flat_map(|case| case.servers.iter().map(move |server| (case, server)));
+        let row = |(case, server): (&Case, &CaseServer)| {
+            let size = server.kv_snapshots.as_ref()?;
+            let cells = |requests: &Requests| {
+                let Snapshots { hits, bytes } = requests.snapshots?;
+                Some(format!("{hits} | {} | {}", self.part_of_ideal(case, requests), mebibytes(bytes)))
+            };
+            let (in_turn, at_once) = (cells(&server.in_turn)?, cells(&server.at_once)?);
+            Some(format!("{} | {size} | {in_turn} | {at_once}", case.name(self.workload.length)))
+        };
+        servers.filter_map(row).collect()
+    }
+
+    /// Returns the table of snapshots; empty if no size was given.
+    fn table_of_snapshots(&self) -> String {
+        let columns = "shared / unshared | size | hits | ideal / computed | MiB held | hits at once | \
+                       ideal / computed | MiB held";
+        match self.snapshots() {
+            rows if rows.is_empty() => String::new(),
+            rows => format!(
+                "\nsnapshots restored, for each size of --kv-snapshots\n\n{}",
+                Table::with_numbers(columns, 2..8, rows)
+            ),
+        }
+    }
+
+    /// Returns the share of the ideal in the tokens computed for all requests.
+    fn part_of_ideal(&self, case: &Case, requests: &Requests) -> String {
+        percent(self.ideal_total(case.shared) as f64, requests.total() as f64)
+    }
+
+    /// Returns one bar for each size: the hits of prompts that were sent one after the other.
+    fn bars_of_hits(&self, case: &Case) -> Vec<Bar> {
+        let bar = |server: &CaseServer| {
+            let (size, Snapshots { hits, bytes }) =
+                (server.kv_snapshots.as_ref()?, server.in_turn.snapshots?);
+            let part = self.part_of_ideal(case, &server.in_turn);
+            Some(Bar {
+                label: format!("{}, --kv-snapshots {size}", case.name(self.workload.length)),
+                value: hits as f64,
+                low: hits as f64,
+                high: hits as f64,
+                note: format!("{hits} hits, ideal / computed {part}, {} MiB held", mebibytes(bytes)),
+            })
+        };
+        case.servers.iter().filter_map(bar).collect()
+    }
+
+    /// Draws the hits against the size for snapshots.
+    fn plot_of_hits(&self, subtitle: String) -> Plot {
+        let Workload { model, prompts, families, .. } = self.workload;
+        let later = prompts.saturating_sub(2 * families);
+        let bars = Bars {
+            title: format!("Snapshots restored: {}", self.title()),
+            subtitle,
+            bars: self.cases.iter().flat_map(|case| self.bars_of_hits(case)).collect(),
+            line: Some((later as f64, format!("the {later} prompts from the third one on"))),
+        };
+        Plot { name: format!("prefixes-snapshots-{}", model.name()), svg: bars.svg() }
+    }
+
     fn bars(&self, case: &Case) -> Vec<Bar> {
         let Workload { length, families, clients, .. } = self.workload;
         let bar = |server: &CaseServer| {
             let value = server.in_turn.computed_in(Part::Later, families)?;
             let ideal = percent((length - case.shared) as f64, value);
             Some(Bar {
-                label: format!("{}, {}", case.name(length), server.name.title(clients)),
+                label: format!("{}, {}", case.name(length), server.title(clients)),
                 value,
                 low: value,
                 high: value,
@@ -266,6 +351,10 @@ fn milliseconds(seconds: Option<f64>) -> String {
     seconds.map_or_else(dash, |seconds| format!("{:.1}", 1e3 * seconds))
 }
 
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1024.0 / 1024.0)
+}
+
 fn dash() -> String {
     "-".to_string()
 }
@@ -279,28 +368,32 @@ impl BenchResult for Prefixes {
 
     fn tables(&self, head: &Head) -> String {
         format!(
-            "{}\n{}\n\nsent one after the other\n\n{}\nsent by {} clients at once\n\n{}",
+            "{}\n{}\n\nsent one after the other\n\n{}\nsent by {} clients at once\n\n{}{}",
             self.title(),
             self.conditions(head),
             self.in_turn(),
             self.workload.clients,
-            self.at_once()
+            self.at_once(),
+            self.table_of_snapshots()
         )
     }
 
-    /// Draws the tokens computed for a later request, sent after the others.
+    /// Draws the tokens computed for a later request, sent after the others; with sizes for snapshots, their hits.
     fn plot(&self, head: &Head) -> Option<Plot> {
         let Workload { model, families, kv_snapshots, .. } = &self.workload;
         let warning = if head.quiet == Some(false) { ", MACHINE NOT QUIET" } else { "" };
+        let subtitle = format!("shared / unshared tokens; {}{warning}", self.conditions(head));
+        if kv_snapshots.is_some() {
+            return Some(self.plot_of_hits(subtitle));
+        }
         let bars = Bars {
             title: format!("Tokens computed for a prompt from the third one on: {}", self.title()),
-            subtitle: format!("shared / unshared tokens; {}{warning}", self.conditions(head)),
+            subtitle,
             bars: self.cases.iter().flat_map(|case| self.bars(case)).collect(),
             line: None,
         };
         let families = if *families == 1 { String::new() } else { format!("-{families}-families") };
-        let size = kv_snapshots.as_ref().map(|size| format!("-{size}")).unwrap_or_default();
-        Some(Plot { name: format!("prefixes-{}{families}{size}", model.name()), svg: bars.svg() })
+        Some(Plot { name: format!("prefixes-{}{families}", model.name()), svg: bars.svg() })
     }
 
     fn failures(&self) -> &[String] {
@@ -335,6 +428,7 @@ pub(in crate::bench) mod tests {
     pub(in crate::bench) fn example(later: u64) -> Prefixes {
         let server = |name, in_turn: &[u64], at_once: &[u64]| CaseServer {
             name,
+            kv_snapshots: None,
             in_turn: requests(in_turn),
             at_once: requests(at_once),
         };
@@ -398,13 +492,50 @@ pub(in crate::bench) mod tests {
         );
     }
 
+    /// The same prompts, with two sizes for snapshots: nothing is found with the first one.
+    fn example_of_sizes() -> Prefixes {
+        let Prefixes { workload, test_servers, mut cases, .. } = example(108);
+        let found = cases[0].servers.pop().unwrap();
+        let with = |size: &str, hits: u64, server: CaseServer| {
+            let snapshots = Some(Snapshots { hits, bytes: hits << 20 });
+            CaseServer {
+                kv_snapshots: Some(size.to_string()),
+                in_turn: Requests { snapshots, ..server.in_turn },
+                at_once: Requests { snapshots, ..server.at_once },
+                ..server
+            }
+        };
+        let nothing = || requests(&[300, 300, 300, 300]);
+        let nothing = CaseServer { in_turn: nothing(), at_once: nothing(), ..found.clone() };
+        cases[0].servers.extend([with("0", 0, nothing), with("64M", 2, found)]);
+        let kv_snapshots = Some(["0", "64M"].map(String::from).to_vec());
+        Prefixes::judged(Workload { kv_snapshots, ..workload }, test_servers, cases)
+    }
+
     #[test]
     fn no_goal_is_set_for_a_size_of_snapshots() {
-        let Prefixes { workload, test_servers, cases, .. } = example(300);
-        let workload = Workload { kv_snapshots: Some("1M".to_string()), ..workload };
-        let prefixes = Prefixes::judged(workload, test_servers, cases);
-        assert!(prefixes.failures().is_empty());
-        assert_eq!(prefixes.plot(&head()).unwrap().name, "prefixes-hybrid-1M");
+        assert!(!example(300).failures().is_empty() && example_of_sizes().failures().is_empty());
+    }
+
+    #[test]
+    fn the_hits_of_each_size_are_shown() {
+        let text = Record { head: head(), result: example_of_sizes() }.text();
+        let (before, table) =
+            text.split_once("\nsnapshots restored, for each size of --kv-snapshots\n\n").unwrap();
+        assert!(
+            before.contains("| 200 / 100 | ours -np 2 --kv-paged --kv-snapshots 64M | 300 | 300 | 108 |")
+        );
+        insta::assert_snapshot!(table, @"
+        | shared / unshared | size | hits | ideal / computed | MiB held | hits at once | ideal / computed | MiB held |
+        |---|---|--:|--:|--:|--:|--:|--:|
+        | 200 / 100 | 0 | 0 | 50 % | 0.0 | 0 | 50 % | 0.0 |
+        | 200 / 100 | 64M | 2 | 74 % | 2.0 | 2 | 96 % | 2.0 |
+        ");
+        let plot = example_of_sizes().plot(&head()).unwrap();
+        assert_eq!(plot.name, "prefixes-snapshots-hybrid");
+        for note in ["200 / 100, --kv-snapshots 0<", "2 hits, ideal / computed 74 %, 2.0 MiB held"] {
+            assert!(plot.svg.contains(note), "{note}: {}", plot.svg);
+        }
     }
 
     #[test]
@@ -432,5 +563,12 @@ pub(in crate::bench) mod tests {
         assert_eq!((&run["model"], &run["shared"][0]), (&json!("hybrid"), &json!(200)));
         let read = Record::<Prefixes>::deserialize(&run).unwrap();
         assert_eq!(read.result.workload, workload());
+        let run = json!(Record { head: head(), result: example_of_sizes() });
+        assert_eq!(run["kv_snapshots"], json!(["0", "64M"]));
+        let read = Record::<Prefixes>::deserialize(&run).unwrap();
+        assert_eq!(
+            read.result.cases[0].servers[2].in_turn.snapshots,
+            Some(Snapshots { hits: 2, bytes: 2 << 20 })
+        );
     }
 }

@@ -115,6 +115,11 @@ impl Config {
         self.has("--kv-paged") && !self.cannot_be_paged
     }
 
+    /// Whether it has memory for snapshots; without them a model with recurrent states finds no prefix.
+    pub fn takes_snapshots(&self) -> bool {
+        self.value("--kv-snapshots") != Some("0")
+    }
+
     pub fn retains_sequences(&self) -> bool {
         self.has("--slot-save-path")
     }

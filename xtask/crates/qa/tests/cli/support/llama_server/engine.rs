@@ -20,6 +20,8 @@ pub struct Engine {
     /// Number of prompt tokens that were looked up, and of those found in the cache.
     pub queried: usize,
     pub hits: usize,
+    /// Number of requests that found a prefix, each by a snapshot if the model has recurrent states.
+    pub snapshot_hits: usize,
     /// Blocks that are never released.
     leaked: Held,
 }
@@ -54,6 +56,7 @@ impl Engine {
             arrived: 0,
             queried: 0,
             hits: 0,
+            snapshot_hits: 0,
             leaked: Held::default(),
         }
     }
@@ -167,7 +170,9 @@ impl Engine {
         {
             request.go_on_from(&retained.text, &mut self.pool);
         }
-        let finds = self.config.is_paged() && !self.config.is_broken("finds nothing");
+        let finds = self.config.is_paged()
+            && self.config.takes_snapshots()
+            && !self.config.is_broken("finds nothing");
         if request.cells.is_empty() && finds {
             self.match_blocks(request);
         }
@@ -181,6 +186,7 @@ impl Engine {
             };
             self.queried += request.text.len();
             self.hits += found;
+            self.snapshot_hits += usize::from(found > 0);
             request.found = Some(found);
         }
     }

@@ -59,6 +59,9 @@ impl Fake {
     pub fn reply(&self, mut stream: TcpStream) {
         let Some(asked) = http::read(&stream) else { return };
         let (path, action) = asked.path.split_once("?action=").unwrap_or((&asked.path, ""));
+        if path == "/metrics" && self.config.has("--metrics") {
+            return http::reply_text(&mut stream, 200, "Content-Type: text/plain\r\n", &self.metrics());
+        }
         let (status, body) = match path {
             "/health" => (200, json!({ "status": "ok" })),
             "/props" => (200, self.props()),
@@ -102,6 +105,13 @@ impl Fake {
             said[name] = hits.into();
         }
         said
+    }
+
+    /// Returns the metrics of snapshots. Each that was restored takes one mebibyte.
+    fn metrics(&self) -> String {
+        let hits = self.engine().snapshot_hits;
+        let bytes = hits << 20;
+        format!("llamacpp:kv_snapshot_bytes {bytes}\nllamacpp:kv_snapshot_hits_total {hits}\n")
     }
 
     fn set_own_scale(&self, body: &Value) -> Value {
