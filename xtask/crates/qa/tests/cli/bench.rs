@@ -1,5 +1,7 @@
 //! The server benches: a server that cannot be measured is reported before anything is measured.
 
+use serde_json::json;
+
 use super::support::{Project, files};
 
 fn with_servers(names: &[(&str, &str)]) -> Project {
@@ -8,16 +10,18 @@ fn with_servers(names: &[(&str, &str)]) -> Project {
         let server = project.path(&format!("target/espalier/dist/{package}/bin/llama-server"));
         files::write_script(&server, &format!("echo '{help}'"));
         let variant = package.trim_end_matches("-cpu-native");
-        project.write(&format!("target/espalier/dist/{package}/manifest.json"), manifest(variant));
+        write_manifest(&project, variant);
     }
     project
 }
 
-fn manifest(variant: &str) -> String {
-    format!(
-        "{{\"variant\":\"{variant}\",\"flavor\":\"cpu\",\"pin\":\"v1\",\"base_tree\":\"1\",\"tree\":\"2\",\"patches\":{{}},\
-         \"compiler\":\"\",\"flags\":{{}},\"files\":{{}},\"inputs\":\"\"}}"
-    )
+/// Writes the manifest of the variant's package, which benches read.
+pub(super) fn write_manifest(project: &Project, variant: &str) {
+    let manifest = json!({
+        "variant": variant, "flavor": "cpu-native", "pin": "v1", "base_tree": "1", "tree": "2", "patches": {},
+        "compiler": "", "flags": {}, "files": {}, "inputs": "",
+    });
+    project.write(&format!("target/espalier/dist/{variant}-cpu-native/manifest.json"), manifest.to_string());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::bench::write_manifest;
 use super::support::{Output, Project, llama_server};
 
 /// Creates a project with fake servers, ours with these faults.
@@ -9,12 +10,7 @@ fn with_fakes(ours: &str) -> Project {
     let project = Project::new();
     for (variant, faults) in [("stock", ""), ("paged", ours)] {
         llama_server::package(&project, variant, faults);
-        let manifest = json!({
-            "variant": variant, "flavor": "cpu-native", "pin": "v1", "base_tree": "1", "tree": "2", "patches": {},
-            "compiler": "", "flags": {}, "files": {}, "inputs": "",
-        });
-        project
-            .write(&format!("target/espalier/dist/{variant}-cpu-native/manifest.json"), manifest.to_string());
+        write_manifest(&project, variant);
     }
     project
 }
