@@ -9,6 +9,7 @@ mod cli {
     mod amx_check;
     mod apply;
     mod bench;
+    mod bench_decode;
     mod bench_quality;
     mod bench_servers;
     mod bisect;

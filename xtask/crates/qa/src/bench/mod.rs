@@ -5,7 +5,7 @@ mod attention;
 pub mod burst;
 pub mod capacity;
 mod criterion;
-mod decode;
+pub mod decode;
 pub mod fairness;
 pub mod history;
 pub mod kernels;
@@ -38,8 +38,8 @@ pub enum What {
     Status(Rounds),
     /// Time rebasing a series: ours in memory, `git merge-tree` and `git commit-tree` in a loop.
     Rebase(rebase::Options),
-    /// Time decoding several sequences: features on, stock, features off.
-    Decode(Rounds),
+    /// Measure decoding and prompts of gated delta nets: features on, stock, features off.
+    Decode(decode::Options),
     /// Send cold requests with one shared prefix, all at once, to stock servers and ours.
     Burst(burst::Options),
     /// Send prompts that share their first tokens, one after the other and several at once: tokens computed, time.
@@ -85,7 +85,7 @@ pub fn run(context: &Context, what: &What) -> Result<Outcome> {
         What::Apply(rounds) => apply::run(context, rounds.count()),
         What::Status(rounds) => status::run(context, rounds.count()),
         What::Rebase(options) => rebase::run(context, options),
-        What::Decode(rounds) => decode::run(context, rounds.count()),
+        What::Decode(options) => decode::run(context, options),
         What::Burst(options) => burst::run(context, options),
         What::Prefixes(options) => prefixes::run(context, options),
         What::Turns(options) => turns::run(context, options),

@@ -19,9 +19,15 @@ impl Samples {
         Some((values.clone().reduce(f64::min)?, values.reduce(f64::max)?))
     }
 
+    /// Returns the round-by-round ratios to `other`.
+    #[must_use]
+    pub fn ratios_to(&self, other: &Samples) -> Samples {
+        Samples(self.0.iter().zip(&other.0).map(|(of, to)| of / to).collect())
+    }
+
     /// Returns the median of the round-by-round ratios to `other`.
     pub fn ratio_to(&self, other: &Samples) -> Option<f64> {
-        median_of(self.0.iter().zip(&other.0).map(|(of, to)| of / to).collect())
+        self.ratios_to(other).median()
     }
 }
 

@@ -177,7 +177,12 @@ pub fn cache_types(cache: &str) -> Result<Vec<String>> {
     Ok(Cache::read(cache).map_err(Error::usage)?.arguments())
 }
 
-fn look_around(context: &Context, serving: Serving) -> Result<Load> {
+/// Samples the load of the machine.
+///
+/// # Errors
+///
+/// It is busy, and `serving` refuses that.
+pub fn look_around(context: &Context, serving: Serving) -> Result<Load> {
     if serving.when_busy == WhenBusy::Refuse {
         return load::refuse_busy();
     }
@@ -197,16 +202,25 @@ fn program(context: &Context, ours: &str, test_server: TestServer) -> PathBuf {
 }
 
 fn check_test_servers(context: &Context, ours: &str, test_servers: &[TestServer]) -> Result<Builds> {
-    let mut manifests = Vec::new();
     for test_server in test_servers {
         let variant = variant(ours, *test_server);
         if !disk::is_program(&program(context, ours, *test_server)) {
             return Err(not_built(variant, *test_server));
         }
         check_flag(context, ours, *test_server)?;
-        manifests.push(manifest(context, variant).and_then(timed)?);
     }
-    builds(&manifests)
+    let variants: Vec<&str> = test_servers.iter().map(|test_server| variant(ours, *test_server)).collect();
+    timed_builds(context, &variants)
+}
+
+/// Returns the builds of these variants.
+///
+/// # Errors
+///
+/// One of them does not exist or may not be timed, or they are not of one pin.
+pub fn timed_builds(context: &Context, variants: &[&str]) -> Result<Builds> {
+    let manifest = |name: &&str| manifest(context, name).and_then(timed);
+    builds(&variants.iter().map(manifest).collect::<Result<Vec<_>>>()?)
 }
 
 fn not_built(variant: &str, test_server: TestServer) -> Error {

@@ -43,10 +43,10 @@ impl Serving {
     }
 }
 
-/// Options of every benchmark that takes times of servers.
+/// Options of every benchmark that takes times of servers or probes.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct TimedServing {
-    /// Threads of each server; default: the idle cores.
+    /// Threads of each program under test; default: the idle cores.
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Measure even on a busy machine; the report says so.

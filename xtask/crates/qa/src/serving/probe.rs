@@ -87,10 +87,16 @@ pub fn build(context: &Context, probe: Probe, variant: &str, folder: &Path) -> R
     Ok(program)
 }
 
-/// Runs a probe and returns a number from the JSON that it prints; one that is not positive was not measured.
-pub fn measure(run: Run, key: &str) -> Result<f64> {
+/// Runs a probe and returns numbers from the JSON that it prints; one that is not positive was not measured.
+pub fn measure<const N: usize>(run: Run, keys: [&str; N]) -> Result<[f64; N]> {
     let words = run.words();
-    parse(&run.success()?, key).ok_or_else(|| Error::environment(format!("`{words}` printed no `{key}`")))
+    let stdout = run.success()?;
+    let mut numbers = [0.0; N];
+    for (number, key) in numbers.iter_mut().zip(keys) {
+        let missing = || Error::environment(format!("`{words}` printed no `{key}`"));
+        *number = parse(&stdout, key).ok_or_else(missing)?;
+    }
+    Ok(numbers)
 }
 
 fn parse(stdout: &[u8], key: &str) -> Option<f64> {

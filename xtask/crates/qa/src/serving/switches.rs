@@ -48,7 +48,7 @@ fn selecting() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().filter(is_of_user).map(|known| known.name)
 }
 
-/// As [`without_features`], with this feature enabled, if any.
+/// As [`without_features`], with this feature enabled, if any, or several, separated by commas.
 pub fn with_feature(run: Run, feature: Option<&str>) -> Run {
     let run = without_features(run);
     feature.into_iter().fold(run, |run, feature| run.env(ENABLE, feature))

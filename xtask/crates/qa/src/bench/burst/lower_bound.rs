@@ -24,7 +24,8 @@ impl LowerBound {
     pub(super) fn measure(&self, fixture: &BenchFixture<'_>) -> Result<Duration> {
         let run = with_feature(Run::new(&self.probe), self.kernels);
         let run = run.args(arguments(&self.prompts, fixture.threads)).arg(&fixture.model);
-        probe::measure(run, "lower_bound_ms_median").map(|millis| Duration::from_secs_f64(millis / 1e3))
+        let [millis] = probe::measure(run, ["lower_bound_ms_median"])?;
+        Ok(Duration::from_secs_f64(millis / 1e3))
     }
 }
 

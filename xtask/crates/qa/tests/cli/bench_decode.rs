@@ -1,0 +1,78 @@
+//! The decode bench, end to end with a fake probe: the features that it enables, and its goals.
+
+use serde_json::json;
+
+use super::bench::write_manifest;
+use super::support::gating::gated;
+use super::support::{Output, Project};
+
+/// A probe that is faster by DECODE and PROMPT if both features are on.
+const PROBE: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(int argc, char ** argv) {
+    const char * enabled = getenv("ESPALIER_ENABLE");
+    const bool   is_on   = enabled && !strcmp(enabled, "gdn-flat-output,gdn-recurrence");
+    int          seqs    = 0;
+    for (int i = 1; i + 1 < argc; i++) {
+        if (!strcmp(argv[i], "--seqs")) { seqs = atoi(argv[i + 1]); }
+    }
+    printf("{\"decode_tps_median\":%f,\"prompt_tps_median\":%f}\n",
+           10.0 * seqs * (is_on ? DECODE : 1.0), 1000.0 * (is_on ? PROMPT : 1.0));
+    return 0;
+}
+"#;
+
+fn with_probe(decode: f64, prompt: f64) -> Project {
+    let project = gated();
+    let probe = PROBE.replace("DECODE", &decode.to_string()).replace("PROMPT", &prompt.to_string());
+    project.write("ci/probe/probe.cpp", probe);
+    for variant in ["stock", "paged"] {
+        write_manifest(&project, variant);
+    }
+    project
+}
+
+/// Runs the bench for 8 sequences, also on a busy machine.
+fn bench(project: &Project, weights: &str, more: &[&str]) -> Output {
+    let words = ["bench", "decode", "--rounds", "2", "--sequences", "8", "--threads", "1", "--busy-anyway"];
+    project.run(&[&words[..], &["--weights", weights], more].concat())
+}
+
+#[test]
+fn both_features_are_on_in_our_build_alone() {
+    let found = bench(&with_probe(1.5, 1.25), "q4_0", &["--json"]).success().json();
+    let case = &found["cases"][0];
+    assert_eq!(case["enabled"], json!({ "decode": [120.0, 120.0], "prompt": [1250.0, 1250.0] }), "{found}");
+    for off in ["stock", "disabled"] {
+        assert_eq!(
+            case[off],
+            json!({ "decode": [80.0, 80.0], "prompt": [1000.0, 1000.0] }),
+            "{off}: {found}"
+        );
+    }
+    assert_eq!(
+        (&case["sequences"], &case["weights"], &found["cases"][1]),
+        (&json!(8), &json!("q4_0"), &json!(null))
+    );
+    assert_eq!(found["features"], json!("gdn-flat-output,gdn-recurrence"));
+    assert_eq!((&found["threads"], &found["trees"]["paged"]), (&json!(1), &json!("2")));
+}
+
+#[test]
+fn slow_decoding_and_slow_prompts_fail() {
+    let said = bench(&with_probe(1.25, 0.5), "q8_0", &[]).code(1);
+    for expected in [
+        "not good: q8_0, 8 sequences: decoding at 1.25x stock; expected 1.30x",
+        "not good: q8_0, 8 sequences: prompts at 0.50x stock; expected 0.97x",
+    ] {
+        assert!(said.stdout.contains(expected), "{expected}: {said}");
+    }
+}
+
+#[test]
+fn a_build_without_a_manifest_is_not_measured() {
+    let said = bench(&gated(), "q8_0", &[]).code(2);
+    assert!(said.stderr.contains("stock-cpu-native is not built"), "{said}");
+}
