@@ -117,8 +117,8 @@ impl LockedSeries {
     }
 
     /// Applies `sibling`, which is not exact any more, to the tree of `replay` in the place of its patch, merged with
-    /// what the earlier patches are now. `None` if there is no base to merge from, or if the merge is not exact. `same`
-    /// are functions that a person has taken as the same.
+    /// the present earlier patches. `None` if there is no base to merge from, or if the merge is not exact. `same` are
+    /// functions that a person has taken as the same.
     ///
     /// # Errors
     ///
