@@ -11,8 +11,8 @@
 //! its tenant: the prompts of one tenant do not change the stops of another one.
 //!
 //! A stop costs a batch and a copy of the state. So there are none one block after another one, except where a system
-//! prompt or the last image ends: a waiting request loses at most the block between them. Of two that are awaited one
-//! block after another one, the stop is at the one that more requests wait for: each of the others computes that block.
+//! prompt or the last image ends, or where several requests wait: one that waits alone loses at most the block between
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -271,7 +271,6 @@ impl Pool {
         let request = self.requests.get_mut(sequence as usize).and_then(Option::as_mut);
         if let Some(request) = request.filter(|_| reason == Reason::Tail) {
             request.tail = Some(id);
-            request.restored.take().into_iter().for_each(|before| self.snapshots.supersede(before));
         }
     }
 
@@ -303,9 +302,14 @@ impl Pool {
         if !self.snapshots.is_being_written(snapshot) {
             return Err(Refusal::Invalid);
         }
-        match is_written {
-            true => self.snapshots.complete(snapshot),
-            false => self.remove_snapshot(snapshot),
+        if !is_written {
+            self.remove_snapshot(snapshot);
+            return Ok(());
+        }
+        self.snapshots.complete(snapshot);
+        let request = self.requests.iter_mut().flatten().find(|request| request.tail == Some(snapshot));
+        if let Some(before) = request.and_then(|request| request.restored.take()) {
+            self.snapshots.supersede(before);
         }
         Ok(())
     }
@@ -339,8 +343,13 @@ impl Pool {
     pub(super) fn stops<'a>(&self, sequence: i32, request: &'a Request) -> Stops<'a> {
         let mut stops = Stops { request, reasons: BTreeMap::new() };
         let last = request.last_boundary();
-        for blocks in most_frequent_first(self.awaited(sequence, request)) {
-            stops.add_unless_near(blocks, Reason::Awaited);
+        let mut waiting_at = BTreeMap::new();
+        self.awaited(sequence, request).for_each(|blocks| *waiting_at.entry(blocks).or_insert(0) += 1);
+        for (blocks, waiting) in waiting_at {
+            match waiting {
+                1 => stops.add_unless_near(blocks, 1, Reason::Awaited),
+                _ => stops.add(blocks, Reason::Awaited),
+            }
         }
         let system = request.layout().complete_blocks(request.system_length as u64);
         if (1..=last).contains(&system) {
@@ -353,18 +362,18 @@ impl Pool {
         // One block after a snapshot, another one would save one block.
         let is_near = |blocks: usize| self.snapshot_at(request, blocks - 1).is_some();
         for blocks in (1..=last).filter(|blocks| self.is_branch(request, *blocks) && !is_near(*blocks)) {
-            stops.add_unless_near(blocks, Reason::Branch);
+            stops.add_unless_near(blocks, 1, Reason::Branch);
         }
         if let Some(known) = known_end(request).filter(|known| !is_near(*known)) {
-            stops.add_unless_near(known, Reason::Branch);
+            stops.add_unless_near(known, 1, Reason::Branch);
         }
         stops.keep_last_shared(self.snapshots.capacity());
         if last >= request.matched + FEWEST_BLOCKS_BEFORE_PROMPT_END && !is_near(last) {
-            stops.add_unless_near(last, Reason::PromptEnd);
+            stops.add_unless_near(last, 1, Reason::PromptEnd);
         }
         let interval = self.snapshot_interval();
         for blocks in (1..=last).filter(|blocks| blocks.is_multiple_of(interval) && !is_near(*blocks)) {
-            stops.add_unless_near(blocks, Reason::Interval);
+            stops.add_unless_near(blocks, 2, Reason::Interval);
         }
         stops
     }
@@ -386,16 +395,6 @@ impl Pool {
         let content = content_before(request, blocks);
         content.is_some_and(|content| self.blocks.contents.children(content) >= 2)
     }
-}
-
-/// Returns each boundary once, the one that occurs most often first, and of those that occur equally often the last
-/// one, which saves most.
-fn most_frequent_first(boundaries: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut counts = BTreeMap::new();
-    boundaries.for_each(|blocks| *counts.entry(blocks).or_insert(0_usize) += 1);
-    let mut sorted: Vec<(usize, usize)> = counts.into_iter().map(|(blocks, count)| (count, blocks)).collect();
-    sorted.sort_unstable_by(|one, other| other.cmp(one));
-    sorted.into_iter().map(|(_, blocks)| blocks).collect()
 }
 
 /// Returns the boundary up to which another prompt has computed the blocks of this one, if this one could not be
@@ -442,9 +441,9 @@ impl Stops<'_> {
         }
     }
 
-    /// Adds a stop, unless there is one at it, one block before it or one block after it.
-    fn add_unless_near(&mut self, blocks: usize, reason: Reason) {
-        if self.reasons.range(blocks.saturating_sub(1)..=blocks + 1).next().is_none() {
+    /// Adds a stop, unless there is one at it, one block before it or, with a `width` of 2, one block after it.
+    fn add_unless_near(&mut self, blocks: usize, width: usize, reason: Reason) {
+        if self.reasons.range(blocks.saturating_sub(1)..blocks + width).next().is_none() {
             self.add(blocks, reason);
         }
     }

@@ -406,7 +406,8 @@ impl Snapshots {
         }
     }
 
-    /// Returns whether the snapshot is the tail of an answer from which one request has continued.
+    /// Returns whether the snapshot is the tail of an answer from which one request has continued. A request that was
+    /// preempted and continues from it again counts as two.
     fn is_tail_of_one(&self, id: SnapshotId) -> bool {
         self.all.get(&id).is_some_and(|snapshot| snapshot.reason == Reason::Tail && snapshot.hits == 1)
     }

@@ -178,17 +178,36 @@ fn conversations_keep_their_last_turns() {
     for turn in 0..10 {
         for (user, text) in (0..).zip(&mut texts) {
             let kind = 100 * user + 2 * turn;
-            let hits = pool_turn(&mut pool, user, text, kind);
+            let hits = converse(&mut pool, user, text, kind);
             assert_eq!(hits, (text.len() - TURN) / BLOCK_SIZE, "user {user}, turn {turn}");
         }
     }
+}
+
+#[test]
+fn a_tail_is_not_superseded_by_one_that_could_not_be_written() {
+    let mut pool = pool_with_states(100, 3);
+    let mut text = Vec::new();
+    converse(&mut pool, 0, &mut text, 1);
+    let first = *pool.snapshots().ids().collect::<Vec<_>>().last().expect("the first turn has a tail");
+    let next = joined(&[&text, &tokens(9, 30)]);
+    assert_eq!(prefill_with_stops(&mut pool, 0, &next), text.len() / BLOCK_SIZE);
+    let end = next.len() / BLOCK_SIZE * BLOCK_SIZE;
+    let grant = pool.begin_snapshot(0, &next[..end], SNAPSHOT_BYTES, Reason::Tail).expect("enough bytes");
+    assert_eq!(pool.end_snapshot(grant.id, false), Ok(()));
+    finish(&mut pool, 0);
+    for kind in [6, 7] {
+        prefill(&mut pool, kind, &tokens(kind, 17));
+        save(&mut pool, kind, &tokens(kind, 16), Reason::Branch);
+    }
+    assert!(pool.snapshots().is_ready(first), "the end of the first prompt is older");
 }
 
 /// Tokens of a message and its answer.
 const TURN: usize = 90 + 30;
 
 /// Computes a message and its answer, which are appended to the conversation. Returns the number of matched blocks.
-fn pool_turn(pool: &mut Pool, sequence: i32, text: &mut Vec<i32>, kind: i32) -> usize {
+fn converse(pool: &mut Pool, sequence: i32, text: &mut Vec<i32>, kind: i32) -> usize {
     text.extend(tokens(kind, 90));
     let hits = prefill_with_stops(pool, sequence, text);
     let computed = text.len();
