@@ -18,7 +18,8 @@ uint32_t espalier_kv_gather_cells(const uint32_t * blocks, size_t count);
 
 /* The hint for the nodes of a step (ggml_flash_attn_ext_set_n_kv_max) whose `tokens` tokens see at most `cells` of the
  * first cache_cells cells each: `cells`, rounded up. 0: no backend would gain by one, or `cells` is UINT32_MAX. With
- * ESPALIER_KV_GATHER_CHECK=1 there is a hint whoever gains by it. The same arguments give the same hint. */
+ * ESPALIER_KV_GATHER_CHECK=1 it is the smaller of `cells` and cache_cells, not rounded and at least 1, also where no
+ * backend would gain by one. The same arguments give the same hint. */
 uint32_t espalier_kv_gather_hint(uint32_t cells, uint32_t cache_cells, uint32_t tokens);
 
 /* A flash attention node over a paged cache. */

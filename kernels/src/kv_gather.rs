@@ -183,7 +183,8 @@ pub fn cells_of_blocks(blocks: &[u32]) -> u32 {
 
 /// Returns the hint of a step in which no token sees more than `cells` of `cache_cells` cells; 0: none.
 ///
-/// Equal arguments give equal hints: a graph can be reused while its hint is that of the step.
+/// Equal arguments give equal hints: a graph can be reused while its hint is that of the step. A check has the bound
+/// itself, not rounded up, so that one that lacks a block is found; and at least 1, so that one of 0 is compared too.
 pub fn hint(cells: u32, cache_cells: u32, tokens: u32, mode: Mode) -> u32 {
     if cells > MOST_CELLS {
         return 0;
@@ -192,7 +193,7 @@ pub fn hint(cells: u32, cache_cells: u32, tokens: u32, mode: Mode) -> u32 {
     let may_pay = tokens <= MOST_TOKENS && cache_cells >= LEAST_CACHE && rounded <= cache_cells / 2;
     match mode {
         // A mask has no more entries than the cache has cells.
-        Mode::Check => rounded.min(cache_cells),
+        Mode::Check => cells.max(1).min(cache_cells),
         Mode::Table if may_pay => rounded,
         Mode::Table => 0,
     }
@@ -314,9 +315,11 @@ mod tests {
 
     #[test]
     fn a_check_sets_hints_everywhere() {
-        assert_eq!(hint(65, 512, 512, Mode::Check), 256);
-        assert_eq!(hint(500, 512, 1, Mode::Check), 512);
-        assert_eq!(hint(300, 320, 1, Mode::Check), 320);
+        assert_eq!(hint(128, 512, 512, Mode::Check), 128);
+        assert_eq!(hint(448, 512, 1, Mode::Check), 448);
+        assert_eq!(hint(384, 320, 1, Mode::Check), 320);
+        assert_eq!(hint(0, 512, 1, Mode::Check), 1);
+        assert_eq!(hint(u32::MAX, 512, 1, Mode::Check), 0);
         assert!(has_backend("CPU", Mode::Check) && !has_backend("CPU", Mode::Table));
         assert!(is_taken("CPU", &NODE, 256, Mode::Check) && !is_taken("CPU", &NODE, 256, Mode::Table));
     }
