@@ -162,7 +162,8 @@ pub fn image_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-fn question(marker: &str, letter: &str) -> Value {
+/// Returns a question about an image that fills more than a block; `letter` makes it another question.
+pub fn question(marker: &str, letter: &str) -> Value {
     let text = format!("{}{marker}{}", "t".repeat(BEFORE), letter.repeat(QUESTION));
     with(media::request(&text, &[1]), "n_predict", 24)
 }
