@@ -17,9 +17,9 @@ extern "C" {
 uint32_t espalier_kv_gather_cells(const uint32_t * blocks, size_t count);
 
 /* The hint for the nodes of a step (ggml_flash_attn_ext_set_n_kv_max) whose `tokens` tokens see at most `cells` of the
- * first cache_cells cells each: `cells`, rounded up. 0: no backend would gain by one, or `cells` is UINT32_MAX. With
+ * first cache_cells cells each: `cells`, rounded up. 0: no backend is faster with one, or `cells` is UINT32_MAX. With
  * ESPALIER_KV_GATHER_CHECK=1 it is the smaller of `cells` and cache_cells, not rounded and at least 1, also where no
- * backend would gain by one. The same arguments give the same hint. */
+ * backend is faster with one. The same arguments give the same hint. */
 uint32_t espalier_kv_gather_hint(uint32_t cells, uint32_t cache_cells, uint32_t tokens);
 
 /* A flash attention node over a paged cache. */
@@ -35,11 +35,12 @@ struct espalier_kv_gather_node {
     int32_t  is_biased;  /* 1: scores have an ALiBi bias or a softcap */
 };
 
-/* 1 if the backend, by its name in ggml's registry, uses this hint for the node and gains by it, else 0, also for NULL.
- * With ESPALIER_KV_GATHER_CHECK=1 always 1, also below. */
-int32_t espalier_kv_gather_is_taken(const char * backend, const struct espalier_kv_gather_node * node, uint32_t hint);
+/* 1 if the backend, by its name in ggml's registry, uses this hint for the node and is faster with it, else 0, also for
+ * NULL. With ESPALIER_KV_GATHER_CHECK=1 it is always 1. */
+int32_t espalier_kv_gather_is_used(const char * backend, const struct espalier_kv_gather_node * node, uint32_t hint);
 
-/* 1 if it does for any node, else 0. */
+/* 1 if the backend, by the same name, uses hints for some nodes, else 0, also for NULL. With
+ * ESPALIER_KV_GATHER_CHECK=1 always 1. */
 int32_t espalier_kv_gather_has_backend(const char * backend);
 
 #ifdef __cplusplus

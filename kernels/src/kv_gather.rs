@@ -12,17 +12,17 @@
 use crate::attention::problem::BLOCK_SIZE;
 
 /// Cells in a cache below which no backend gathers: reading them all is as fast.
-const LEAST_CACHE: u32 = 4096;
+const MIN_CACHE: u32 = 4096;
 
 /// Tokens in a step above which no hint is set. Prompts are computed in larger batches, which read each cell once for
 /// many tokens.
-const MOST_TOKENS: u32 = 64;
+const MAX_TOKENS: u32 = 64;
 
 /// The smallest step to which bounds are rounded up: that by which a cache grows in a graph.
-const LEAST_STEP: u32 = 256;
+const MIN_STEP: u32 = 256;
 
 /// Cells above which there is no hint, so that rounding cannot overflow.
-const MOST_CELLS: u32 = 1 << 30;
+const MAX_CELLS: u32 = 1 << 30;
 
 /// Types of K and V, with their ids in the GGUF format.
 const F32: i32 = 0;
@@ -34,12 +34,12 @@ const Q5_1: i32 = 7;
 const Q8_0: i32 = 8;
 const BF16: i32 = 30;
 
-/// Conditions under which hints are set.
+/// The nodes that get a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Those of the table.
+    /// Only nodes of the table.
     Table,
-    /// None: also for backends that ignore the hint, so that the caller's assertion is checked on any machine.
+    /// Every node, also on backends that ignore the hint, so that the mask is checked on any machine.
     Check,
 }
 
@@ -71,12 +71,12 @@ pub struct Node {
 
 /// Numbers of Q heads for each KV head.
 struct Ratios {
-    least: u32,
-    most: u32,
+    min: u32,
+    max: u32,
     multiple_of: u32,
 }
 
-/// Nodes for which a backend uses the hint and gains by it.
+/// Nodes for which a backend uses the hint and is faster with it.
 struct Row {
     /// Name of the backend in ggml's registry.
     backend: &'static str,
@@ -85,9 +85,9 @@ struct Row {
     /// Types of K and V, which must be equal.
     types: &'static [i32],
     ratios: Ratios,
-    most_tokens: u32,
+    max_tokens: u32,
     /// The largest hint.
-    most_cells: u32,
+    max_cells: u32,
     /// Whether one token after the other is computed, so that the cells of several tokens are read several times. Eight
     /// tokens share a list at the most, and that has eight times the cells.
     is_by_token: bool,
@@ -107,9 +107,9 @@ const TABLE: &[Row] = &[
         backend: "CUDA",
         sizes: CUDA_SIZES,
         types: &[F16],
-        ratios: Ratios { least: 5, most: u32::MAX, multiple_of: 1 },
-        most_tokens: MOST_TOKENS,
-        most_cells: MOST_CELLS,
+        ratios: Ratios { min: 5, max: u32::MAX, multiple_of: 1 },
+        max_tokens: MAX_TOKENS,
+        max_cells: MAX_CELLS,
         is_by_token: true,
     },
     // A part of the tile is empty.
@@ -117,18 +117,18 @@ const TABLE: &[Row] = &[
         backend: "CUDA",
         sizes: CUDA_SIZES,
         types: &[F16],
-        ratios: Ratios { least: 2, most: 4, multiple_of: 1 },
-        most_tokens: 4,
-        most_cells: MOST_CELLS,
+        ratios: Ratios { min: 2, max: 4, multiple_of: 1 },
+        max_tokens: 4,
+        max_cells: MAX_CELLS,
         is_by_token: true,
     },
     Row {
         backend: "CUDA",
         sizes: &[(576, 512)],
         types: &[F16],
-        ratios: Ratios { least: 16, most: u32::MAX, multiple_of: 16 },
-        most_tokens: MOST_TOKENS,
-        most_cells: MOST_CELLS,
+        ratios: Ratios { min: 16, max: u32::MAX, multiple_of: 16 },
+        max_tokens: MAX_TOKENS,
+        max_cells: MAX_CELLS,
         is_by_token: true,
     },
     // The heads of one KV head are the rows of a tile, which has one list. Up to 8, 16 or 32 rows, by device.
@@ -136,9 +136,9 @@ const TABLE: &[Row] = &[
         backend: "Vulkan",
         sizes: &[],
         types: &[F16],
-        ratios: Ratios { least: 2, most: 32, multiple_of: 1 },
-        most_tokens: 8,
-        most_cells: MOST_CELLS,
+        ratios: Ratios { min: 2, max: 32, multiple_of: 1 },
+        max_tokens: 8,
+        max_cells: MAX_CELLS,
         is_by_token: false,
     },
     // Without such heads a tile has several tokens, unless there is only one.
@@ -146,9 +146,9 @@ const TABLE: &[Row] = &[
         backend: "Vulkan",
         sizes: &[],
         types: &[F16],
-        ratios: Ratios { least: 1, most: 1, multiple_of: 1 },
-        most_tokens: 1,
-        most_cells: MOST_CELLS,
+        ratios: Ratios { min: 1, max: 1, multiple_of: 1 },
+        max_tokens: 1,
+        max_cells: MAX_CELLS,
         is_by_token: false,
     },
     // The kernel for single tokens, whatever their number: beyond some the one for batches is faster.
@@ -168,9 +168,9 @@ const TABLE: &[Row] = &[
             (576, 512),
         ],
         types: &[F16, BF16, F32, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0],
-        ratios: Ratios { least: 1, most: u32::MAX, multiple_of: 1 },
-        most_tokens: 16,
-        most_cells: 4096,
+        ratios: Ratios { min: 1, max: u32::MAX, multiple_of: 1 },
+        max_tokens: 16,
+        max_cells: 4096,
         is_by_token: false,
     },
 ];
@@ -186,15 +186,15 @@ pub fn cells_of_blocks(blocks: &[u32]) -> u32 {
 /// Equal arguments give equal hints: a graph can be reused while its hint is that of the step. A check has the bound
 /// itself, not rounded up, so that one that lacks a block is found; and at least 1, so that one of 0 is compared too.
 pub fn hint(cells: u32, cache_cells: u32, tokens: u32, mode: Mode) -> u32 {
-    if cells > MOST_CELLS {
+    if cells > MAX_CELLS {
         return 0;
     }
     let rounded = round_up(cells);
-    let may_pay = tokens <= MOST_TOKENS && cache_cells >= LEAST_CACHE && rounded <= cache_cells / 2;
+    let is_faster = tokens <= MAX_TOKENS && cache_cells >= MIN_CACHE && rounded <= cache_cells / 2;
     match mode {
         // A mask has no more entries than the cache has cells.
         Mode::Check => cells.max(1).min(cache_cells),
-        Mode::Table if may_pay => rounded,
+        Mode::Table if is_faster => rounded,
         Mode::Table => 0,
     }
 }
@@ -202,7 +202,7 @@ pub fn hint(cells: u32, cache_cells: u32, tokens: u32, mode: Mode) -> u32 {
 /// Rounds up to a multiple of a 16th to an 8th of the number: by at most 255 cells, or an 8th.
 fn round_up(cells: u32) -> u32 {
     let cells = cells.max(1);
-    let step = (cells.next_power_of_two() / 16).max(LEAST_STEP);
+    let step = (cells.next_power_of_two() / 16).max(MIN_STEP);
     cells.div_ceil(step) * step
 }
 
@@ -211,31 +211,35 @@ pub fn has_backend(backend: &str, mode: Mode) -> bool {
     mode == Mode::Check || TABLE.iter().any(|row| row.backend == backend)
 }
 
-/// Returns whether the backend that computes a node uses the hint and gains by it.
-pub fn is_taken(backend: &str, node: &Node, hint: u32, mode: Mode) -> bool {
-    mode == Mode::Check || TABLE.iter().any(|row| row.backend == backend && row.takes(node, hint))
+/// Returns whether the backend that computes a node uses the hint and is faster with it.
+pub fn is_used(backend: &str, node: &Node, hint: u32, mode: Mode) -> bool {
+    mode == Mode::Check || TABLE.iter().any(|row| row.backend == backend && row.uses_hint(node, hint))
 }
 
 impl Row {
-    fn takes(&self, node: &Node, hint: u32) -> bool {
-        self.fits(node) && node.is_biased == 0 && hint > 0 && hint <= self.most_cells && self.pays(node, hint)
+    fn uses_hint(&self, node: &Node, hint: u32) -> bool {
+        self.matches(node)
+            && node.is_biased == 0
+            && hint > 0
+            && hint <= self.max_cells
+            && self.is_faster(node, hint)
     }
 
-    fn fits(&self, node: &Node) -> bool {
+    fn matches(&self, node: &Node) -> bool {
         let sizes = self.sizes.is_empty() || self.sizes.contains(&(node.key_size, node.value_size));
         let types = node.key_type == node.value_type && self.types.contains(&node.key_type);
-        sizes && types && self.ratios.contain(node.heads, node.kv_heads) && node.tokens <= self.most_tokens
+        sizes && types && self.ratios.contain(node.heads, node.kv_heads) && node.tokens <= self.max_tokens
     }
 
-    /// Whether at most half of the cells are read.
-    fn pays(&self, node: &Node, hint: u32) -> bool {
+    /// Returns whether at most half of the cells are read.
+    fn is_faster(&self, node: &Node, hint: u32) -> bool {
         let lists = match node.tokens {
             tokens if !self.is_by_token => tokens.min(1),
             tokens if tokens <= 4 => tokens,
             _ => 8,
         };
         let read = u64::from(hint) * u64::from(lists);
-        node.cells >= LEAST_CACHE && read <= u64::from(node.cells / 2)
+        node.cells >= MIN_CACHE && read <= u64::from(node.cells / 2)
     }
 }
 
@@ -245,7 +249,7 @@ impl Ratios {
             return false;
         }
         let ratio = heads / kv_heads;
-        (self.least..=self.most).contains(&ratio) && ratio.is_multiple_of(self.multiple_of)
+        (self.min..=self.max).contains(&ratio) && ratio.is_multiple_of(self.multiple_of)
     }
 }
 
@@ -266,8 +270,8 @@ mod tests {
         is_biased: 0,
     };
 
-    fn takes(backend: &str, node: Node) -> bool {
-        is_taken(backend, &node, 1024, Mode::Table)
+    fn uses(backend: &str, node: Node) -> bool {
+        is_used(backend, &node, 1024, Mode::Table)
     }
 
     #[test]
@@ -281,12 +285,11 @@ mod tests {
 
     #[test]
     fn a_hint_is_never_too_small_and_at_most_an_eighth_too_large() {
-        let some =
-            (1..40_000).chain((0..20).map(|power| (1 << power) + 1)).chain([MOST_CELLS - 1, MOST_CELLS]);
+        let some = (1..40_000).chain((0..20).map(|power| (1 << power) + 1)).chain([MAX_CELLS - 1, MAX_CELLS]);
         for cells in some {
             let rounded = round_up(cells);
-            assert!(rounded >= cells && rounded.is_multiple_of(LEAST_STEP), "{cells}: {rounded}");
-            assert!(rounded - cells < LEAST_STEP || rounded - cells <= cells / 8, "{cells}: {rounded}");
+            assert!(rounded >= cells && rounded.is_multiple_of(MIN_STEP), "{cells}: {rounded}");
+            assert!(rounded - cells < MIN_STEP || rounded - cells <= cells / 8, "{cells}: {rounded}");
         }
     }
 
@@ -308,8 +311,8 @@ mod tests {
         assert_eq!(hint(2049, 4096, 1), 0);
         assert_eq!(hint(1000, 4095, 1), 0);
         assert_eq!(hint(1000, 4096, 65), 0);
-        assert_eq!(hint(MOST_CELLS + 1, u32::MAX, 1), 0);
-        // A sequence without cells: an empty list would be no hint.
+        assert_eq!(hint(MAX_CELLS + 1, u32::MAX, 1), 0);
+        // A sequence without cells: a hint of 0 would not be one.
         assert_eq!(hint(0, 4096, 1), 256);
     }
 
@@ -321,21 +324,21 @@ mod tests {
         assert_eq!(hint(0, 512, 1, Mode::Check), 1);
         assert_eq!(hint(u32::MAX, 512, 1, Mode::Check), 0);
         assert!(has_backend("CPU", Mode::Check) && !has_backend("CPU", Mode::Table));
-        assert!(is_taken("CPU", &NODE, 256, Mode::Check) && !is_taken("CPU", &NODE, 256, Mode::Table));
+        assert!(is_used("CPU", &NODE, 256, Mode::Check) && !is_used("CPU", &NODE, 256, Mode::Table));
     }
 
     #[test]
     fn backends_without_a_gather_get_no_hint() {
         for backend in ["CPU", "ROCm", "MUSA", "SYCL", "OpenCL", "RPC", "BLAS", "Meta", "", "vulkan"] {
-            assert!(!has_backend(backend, Mode::Table) && !takes(backend, NODE), "{backend}");
+            assert!(!has_backend(backend, Mode::Table) && !uses(backend, NODE), "{backend}");
         }
         for backend in ["CUDA", "Vulkan", "MTL"] {
-            assert!(has_backend(backend, Mode::Table) && takes(backend, NODE), "{backend}");
+            assert!(has_backend(backend, Mode::Table) && uses(backend, NODE), "{backend}");
         }
     }
 
     #[test]
-    fn no_backend_takes_a_hint_without_gain() {
+    fn no_backend_uses_a_hint_that_is_not_faster() {
         let nodes = [
             Node { cells: 2048, ..NODE },
             Node { cells: 4095, ..NODE },
@@ -348,51 +351,51 @@ mod tests {
         for (node, backend) in
             nodes.iter().flat_map(|node| ["CUDA", "Vulkan", "MTL"].map(|name| (node, name)))
         {
-            assert!(!takes(backend, *node), "{backend}: {node:?}");
+            assert!(!uses(backend, *node), "{backend}: {node:?}");
         }
-        assert!(!is_taken("Vulkan", &NODE, 0, Mode::Table));
+        assert!(!is_used("Vulkan", &NODE, 0, Mode::Table));
     }
 
     #[test]
     fn cuda_gathers_for_heads_that_share_a_kv_head() {
-        assert!(takes("CUDA", Node { key_size: 128, value_size: 128, ..NODE }));
-        assert!(!takes("CUDA", Node { key_size: 96, value_size: 96, ..NODE }));
+        assert!(uses("CUDA", Node { key_size: 128, value_size: 128, ..NODE }));
+        assert!(!uses("CUDA", Node { key_size: 96, value_size: 96, ..NODE }));
         // With four heads of Q for each the tile is half empty, and for up to four tokens.
         let half_empty = Node { kv_heads: 4, cells: 16384, ..NODE };
-        assert!(takes("CUDA", Node { tokens: 4, ..half_empty }));
-        assert!(!takes("CUDA", Node { tokens: 5, ..half_empty }));
-        assert!(!takes("CUDA", Node { kv_heads: 16, ..NODE }));
-        assert!(!takes("CUDA", Node { key_type: Q8_0, value_type: Q8_0, ..NODE }));
+        assert!(uses("CUDA", Node { tokens: 4, ..half_empty }));
+        assert!(!uses("CUDA", Node { tokens: 5, ..half_empty }));
+        assert!(!uses("CUDA", Node { kv_heads: 16, ..NODE }));
+        assert!(!uses("CUDA", Node { key_type: Q8_0, value_type: Q8_0, ..NODE }));
         let latent = Node { key_size: 576, value_size: 512, heads: 16, kv_heads: 1, ..NODE };
-        assert!(takes("CUDA", latent));
-        assert!(!takes("CUDA", Node { heads: 20, ..latent }));
+        assert!(uses("CUDA", latent));
+        assert!(!uses("CUDA", Node { heads: 20, ..latent }));
         // Four tokens read half of the cache, five are a group of eight.
-        assert!(takes("CUDA", Node { tokens: 4, ..NODE }));
-        assert!(!takes("CUDA", Node { tokens: 5, ..NODE }));
-        assert!(takes("CUDA", Node { tokens: 5, cells: 16384, ..NODE }));
+        assert!(uses("CUDA", Node { tokens: 4, ..NODE }));
+        assert!(!uses("CUDA", Node { tokens: 5, ..NODE }));
+        assert!(uses("CUDA", Node { tokens: 5, cells: 16384, ..NODE }));
     }
 
     #[test]
     fn vulkan_gathers_for_the_heads_of_a_token() {
         let node = Node { key_size: 64, value_size: 64, ..NODE };
-        assert!(takes("Vulkan", node));
-        assert!(takes("Vulkan", Node { tokens: 8, cells: 4096, ..node }));
-        assert!(!takes("Vulkan", Node { tokens: 9, ..node }));
-        assert!(!takes("Vulkan", Node { heads: 66, ..node }));
-        assert!(!takes("Vulkan", Node { key_type: BF16, value_type: BF16, ..node }));
+        assert!(uses("Vulkan", node));
+        assert!(uses("Vulkan", Node { tokens: 8, cells: 4096, ..node }));
+        assert!(!uses("Vulkan", Node { tokens: 9, ..node }));
+        assert!(!uses("Vulkan", Node { heads: 66, ..node }));
+        assert!(!uses("Vulkan", Node { key_type: BF16, value_type: BF16, ..node }));
         let one_each = Node { heads: 2, ..node };
-        assert!(takes("Vulkan", one_each));
-        assert!(!takes("Vulkan", Node { tokens: 2, ..one_each }));
+        assert!(uses("Vulkan", one_each));
+        assert!(!uses("Vulkan", Node { tokens: 2, ..one_each }));
     }
 
     #[test]
     fn metal_gathers_quantized_cells_too_but_not_many() {
         let quantized = Node { key_type: Q8_0, value_type: Q8_0, key_size: 128, value_size: 128, ..NODE };
-        assert!(takes("MTL", quantized));
-        assert!(!takes("MTL", Node { key_size: 80, value_size: 80, ..quantized }));
-        assert!(!takes("MTL", Node { tokens: 17, ..quantized }));
+        assert!(uses("MTL", quantized));
+        assert!(!uses("MTL", Node { key_size: 80, value_size: 80, ..quantized }));
+        assert!(!uses("MTL", Node { tokens: 17, ..quantized }));
         let large = Node { cells: 1 << 20, ..quantized };
-        assert!(is_taken("MTL", &large, 4096, Mode::Table));
-        assert!(!is_taken("MTL", &large, 4352, Mode::Table));
+        assert!(is_used("MTL", &large, 4096, Mode::Table));
+        assert!(!is_used("MTL", &large, 4352, Mode::Table));
     }
 }

@@ -51,14 +51,14 @@ pub unsafe extern "C" fn espalier_kv_gather_has_backend(backend: *const c_char) 
     })
 }
 
-/// Returns 1 if the backend that computes `node` uses the hint and gains by it, else 0, also for null pointers.
+/// Returns 1 if the backend that computes `node` uses the hint and is faster with it, else 0, also for null pointers.
 ///
 /// # Safety
 ///
 /// `backend` is null or points to a string that ends with a NUL; `node` is null or points to a valid
 /// `struct espalier_kv_gather_node`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn espalier_kv_gather_is_taken(
+pub unsafe extern "C" fn espalier_kv_gather_is_used(
     backend: *const c_char,
     node: *const Node,
     hint: u32,
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn espalier_kv_gather_is_taken(
         // SAFETY: per this function's contract `node` is null or points to a valid node.
         let node = unsafe { node.as_ref() };
         let (Some(name), Some(node)) = (name, node) else { return 0 };
-        i32::from(kv_gather::is_taken(name, node, hint, mode()))
+        i32::from(kv_gather::is_used(name, node, hint, mode()))
     })
 }
 

@@ -30,10 +30,10 @@ static void print_kv_gather(void) {
     printf("kv_gather.cells_of_null %u\n", (unsigned) espalier_kv_gather_cells(NULL, 2));
     printf("kv_gather.hint %u\n", (unsigned) espalier_kv_gather_hint(cells, 4096, 1));
     printf("kv_gather.hint_small %u\n", (unsigned) espalier_kv_gather_hint(cells, 512, 1));
-    printf("kv_gather.taken %d\n", (int) espalier_kv_gather_is_taken("Vulkan", &node, 256));
-    printf("kv_gather.taken_on_cpu %d\n", (int) espalier_kv_gather_is_taken("CPU", &node, 256));
-    printf("kv_gather.taken_null %d\n", (int) espalier_kv_gather_is_taken("Vulkan", NULL, 256));
-    printf("kv_gather.taken_nameless %d\n", (int) espalier_kv_gather_is_taken(NULL, &node, 256));
+    printf("kv_gather.used %d\n", (int) espalier_kv_gather_is_used("Vulkan", &node, 256));
+    printf("kv_gather.used_on_cpu %d\n", (int) espalier_kv_gather_is_used("CPU", &node, 256));
+    printf("kv_gather.used_null %d\n", (int) espalier_kv_gather_is_used("Vulkan", NULL, 256));
+    printf("kv_gather.used_nameless %d\n", (int) espalier_kv_gather_is_used(NULL, &node, 256));
     printf("kv_gather.backend %d\n", (int) espalier_kv_gather_has_backend("Vulkan"));
     printf("kv_gather.backend_cpu %d\n", (int) espalier_kv_gather_has_backend("CPU"));
     printf("kv_gather.backend_null %d\n", (int) espalier_kv_gather_has_backend(NULL));

@@ -83,7 +83,7 @@ static const char * backend_of_cells(const ggml_tensor * k) {
     return reg ? ggml_backend_reg_name(reg) : "";
 }
 
-static bool takes_kv_gather(const ggml_tensor * attention, int32_t hint) {
+static bool uses_kv_gather(const ggml_tensor * attention, int32_t hint) {
     const ggml_tensor * q = attention->src[0];
     const ggml_tensor * k = attention->src[1];
     const ggml_tensor * v = attention->src[2];
@@ -102,7 +102,7 @@ static bool takes_kv_gather(const ggml_tensor * attention, int32_t hint) {
     node.is_biased  = bias_and_softcap[0] != 0.0f || bias_and_softcap[1] != 0.0f;
 
     const espalier_kv_gather_functions * functions = espalier_kv_gather_get_functions();
-    return functions && functions->is_taken(backend_of_cells(k), &node, (uint32_t) hint);
+    return functions && functions->is_used(backend_of_cells(k), &node, (uint32_t) hint);
 }
 
 void espalier_set_kv_blocks(ggml_tensor * attention, ggml_tensor * blocks) {
@@ -114,7 +114,7 @@ void espalier_set_kv_blocks(ggml_tensor * attention, ggml_tensor * blocks) {
     attention->src[ESPALIER_SRC_BLOCKS] = blocks;
 
     const int32_t hint = espalier_get_kv_gather(blocks);
-    if (hint > 0 && takes_kv_gather(attention, hint)) {
+    if (hint > 0 && uses_kv_gather(attention, hint)) {
         ggml_flash_attn_ext_set_n_kv_max(attention, hint);
     }
 }

@@ -30,7 +30,7 @@ bool espalier_adapter_covers(const adapter_map & loras, ggml_tensor * weight) {
 // them, and every other implementation ignores this source and reads the mask.
 //
 // The tensor also has the hint of the step, as espalier_set_kv_gather() stored it. The node gets it if the backend of its
-// cache uses it and gains by it (espalier_kv_gather.h).
+// cache uses it and is faster with it (espalier_kv_gather.h).
 void espalier_set_kv_blocks(ggml_tensor * attention, ggml_tensor * blocks);
 
 // An upper bound of the cells that a token sees: those of its sequence's blocks, a bit for each.

@@ -78,7 +78,7 @@ const struct espalier_gdn_functions * espalier_gdn_get_functions(void) {
 
 const struct espalier_kv_gather_functions * espalier_kv_gather_get_functions(void) {
     static const espalier_kv_gather_functions functions = {
-        espalier_kv_gather_cells, espalier_kv_gather_hint, espalier_kv_gather_is_taken, espalier_kv_gather_has_backend,
+        espalier_kv_gather_cells, espalier_kv_gather_hint, espalier_kv_gather_is_used, espalier_kv_gather_has_backend,
     };
     return espalier_kernels_match() ? &functions : nullptr;
 }

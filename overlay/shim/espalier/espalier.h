@@ -72,7 +72,7 @@ ESPALIER_API const struct espalier_gdn_functions * espalier_gdn_get_functions(vo
 struct espalier_kv_gather_functions {
     uint32_t (*cells)      (const uint32_t * blocks, size_t count);
     uint32_t (*hint)       (uint32_t cells, uint32_t cache_cells, uint32_t tokens);
-    int32_t  (*is_taken)   (const char * backend, const struct espalier_kv_gather_node * node, uint32_t hint);
+    int32_t  (*is_used)    (const char * backend, const struct espalier_kv_gather_node * node, uint32_t hint);
     int32_t  (*has_backend)(const char * backend);
 };
 
