@@ -171,7 +171,8 @@ private:
     template <typename server_t> static std::string read_file(server_t & server, const server_slot & slot, const server_task & task, const espalier_slot_file & file, espalier_slot_file::content & content);
     template <typename server_t> static void open_pool(server_t & server);
     template <typename server_t> static std::string refuse_drafts(const server_t & server);
-    template <typename server_t> static bool gathers_cells(const server_t & server);
+    template <typename server_t> static std::string refuse_gather(const server_t & server);
+    template <typename server_t> static void report_gather(const server_t & server);
     template <typename server_t> static espalier_drafts find_drafts(const server_t & server);
     template <typename server_t> static void set_up_slots(server_t & server);
     template <typename server_t> static void report_snapshots(const server_t & server, uint64_t bytes_of_one);

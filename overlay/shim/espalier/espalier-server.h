@@ -33,6 +33,7 @@ void espalier_server::init(server_t & server) {
     if (server.params_base.kv_paged) {
         open_pool(server);
     }
+    report_gather(server);
     const espalier_cache_facts facts = describe_cache(server);
     const auto before = std::atomic_load(&paged.metrics);
     const auto after  = std::make_shared<espalier_metrics>(paged.kv ? paged.kv->shared_pool() : nullptr, facts, server.params_base.max_queued > 0);
@@ -72,7 +73,8 @@ void espalier_server::open_pool(server_t & server) {
     const uint64_t bytes_of_one = espalier_snapshots::bytes_of_one(server.ctx_tgt, server.ctx_dft);
     if (why_not.empty()) {
         const uint64_t budget = espalier_snapshot_budget(server.params_base.kv_snapshots, bytes_of_one, server.params_base.n_parallel);
-        espalier_kv_options options = { (uint32_t) server.params_base.n_parallel, budget, server.mctx != nullptr, gathers_cells(server), find_drafts(server) };
+        const bool gathers = server.params_base.kv_gather && refuse_gather(server).empty();
+        espalier_kv_options options = { (uint32_t) server.params_base.n_parallel, budget, server.mctx != nullptr, gathers, find_drafts(server) };
         paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, std::move(options), why_not);
     }
     if (!paged.kv) {
@@ -112,19 +114,39 @@ std::string espalier_server::refuse_drafts(const server_t & server) {
     return server.ctx_dft ? espalier_refuse_drafts(server.params_base) : "";
 }
 
-// Whether attention may gather the cells that a step sees: if a device has a backend that can.
+// The reason why --kv-gather has no effect on a paged KV cache, as the end of a sentence; empty: it may have one. The
+// devices are those that hold a part of a KV cache, since their backends compute attention over it.
 template <typename server_t>
-bool espalier_server::gathers_cells(const server_t & server) {
+std::string espalier_server::refuse_gather(const server_t & server) {
+    if (server.params_base.flash_attn_type == LLAMA_FLASH_ATTN_TYPE_DISABLED) {
+        return "flash attention is off";
+    }
     const espalier_kv_gather_functions * functions = espalier_kv_gather_get_functions();
-    bool has_backend = false;
-    for (size_t i = 0; functions && i < ggml_backend_dev_count(); i++) {
-        ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(ggml_backend_dev_get(i));
-        has_backend = has_backend || functions->has_backend(ggml_backend_reg_name(reg));
+    for (const llama_context * ctx : { (const llama_context *) server.ctx_tgt, (const llama_context *) server.ctx_dft }) {
+        if (!ctx || !functions) {
+            continue;
+        }
+        for (const auto & [buft, memory] : llama_get_memory_breakdown(ctx)) {
+            // Memory of the CPU has no device in ggml, so its backend has no name here, as in espalier_set_kv_blocks().
+            ggml_backend_dev_t device = ggml_backend_buft_get_device(buft);
+            const char * backend = device ? ggml_backend_reg_name(ggml_backend_dev_backend_reg(device)) : "";
+            if (memory.context > 0 && functions->has_backend(backend)) {
+                return "";
+            }
+        }
     }
-    if (server.params_base.kv_gather && !has_backend) {
-        SRV_WRN("%s", "--kv-gather has no effect: no device has a backend that gathers cells\n");
+    return "no device of the KV cache has a backend that gathers cells";
+}
+
+template <typename server_t>
+void espalier_server::report_gather(const server_t & server) {
+    if (!server.params_base.kv_gather) {
+        return;
     }
-    return server.params_base.kv_gather && has_backend;
+    const std::string why_not = server.espalier.kv ? refuse_gather(server) : "the KV cache is not paged";
+    if (!why_not.empty()) {
+        SRV_WRN("--kv-gather has no effect: %s\n", why_not.c_str());
+    }
 }
 
 template <typename server_t>

@@ -8,6 +8,7 @@ use super::asking::{ask, plain, post};
 use super::fixture::{Drafting, Model, PromiseFixture};
 use super::images;
 use super::meanwhile::meanwhile;
+use crate::gate::servers::fixture::times_said;
 use crate::gate::servers::media;
 use crate::serving::cases;
 use crate::serving::switches;
@@ -35,7 +36,8 @@ pub fn bounds_every_step(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     fixture.must_return("three choices with --kv-gather", &choices, 200);
     drop(server);
     with_drafts(fixture, &gathering)?;
-    with_images(fixture, &gathering)
+    with_images(fixture, &gathering)?;
+    without_effect(fixture)
 }
 
 /// The memory of the draft model is placed in blocks too, each token one cell further (EAGLE-3), and drafts are
@@ -60,6 +62,20 @@ fn with_images(fixture: &mut PromiseFixture<'_>, gathering: &[&str]) -> Result<(
     let server = fixture.serve_with(Model::SeeingInPlace, gathering, &[CHECK])?;
     let asked = questions(&server)?;
     hold_answers(fixture, "with an image", &server, &asked, &expected)
+}
+
+/// A server on which the option has no effect logs the reason.
+fn without_effect(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    for (arguments, reason) in [
+        (&["--kv-gather"][..], "the KV cache is not paged"),
+        (&["--kv-paged", "--kv-gather", "-fa", "off"][..], "flash attention is off"),
+    ] {
+        let server = fixture.serve(Model::Random, &[&["-np", "1", "-c", "2048"], arguments].concat())?;
+        let words = format!("--kv-gather has no effect: {reason}");
+        let times = times_said(&server, &words)?;
+        fixture.must(times > 0, || format!("the log does not say `{words}`"));
+    }
+    Ok(())
 }
 
 fn text_requests() -> Vec<Value> {
