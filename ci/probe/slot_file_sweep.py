@@ -7,7 +7,8 @@ Saves the slot of a short prompt, then restores one copy for each byte with a bi
 below the file's. Each has to be answered with 400; at the end the intact file has to be restored. The gate's promise
 `damaged-slot-files` tries a sample of them.
 
-Exits with 1 if a copy got another answer, if the server ended, or if the intact file was refused.
+Exits with 1 if a copy got another answer, if the server ended before SIGTERM or not within 20 s of it, or if the intact
+file was refused.
 """
 
 import argparse
@@ -105,7 +106,9 @@ def main() -> int:
             server.wait_until_ready()
             wrong = sweep(server, os.path.join(folder, FILE), options)
         finally:
-            server.stop(seconds=20)
+            stopped = server.stop(seconds=20)
+        if not stopped:
+            wrong.append("the server had not ended 20 s after SIGTERM")
     for line in wrong[:20]:
         print(line)
     if len(wrong) > 20:
