@@ -1,7 +1,8 @@
-"""A llama-server that a script of this folder starts, asks and stops."""
+"""A llama-server that a script of this folder or the one above starts, asks and stops."""
 
 import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -15,15 +16,19 @@ def free_port() -> int:
 
 
 class Server:
-    """A server on a free port of the loopback; its log is discarded."""
+    """A server on a free port of the loopback; its output is appended to the file `log`."""
 
-    def __init__(self, program: str, arguments: list[str]):
+    def __init__(self, program: str, arguments: list[str], log: str = os.devnull):
         self.port = free_port()
         command = [program, "--port", str(self.port), *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(log, "ab") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=output)
 
-    def wait_until_ready(self) -> None:
+    def wait_until_ready(self, seconds: float = float("inf")) -> None:
+        deadline = time.monotonic() + seconds
         while self.process.poll() is None:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the server was not ready after {seconds:.0f} s")
             try:
                 status, _ = self.ask("GET", "/health", timeout=5)
                 if status == 200:
