@@ -72,6 +72,16 @@ fn slow_decoding_and_slow_prompts_fail() {
 }
 
 #[test]
+fn a_measurement_that_fails_leaves_no_model_behind() {
+    // A rate of 0 is an error.
+    let project = with_probe(0.0, 1.0);
+    let model = project.path("target/espalier/bench/model.gguf");
+    let said = bench(&project, "q8_0", &[]).code(3);
+    assert!(said.stderr.contains("printed no `decode_tps_median`"), "{said}");
+    assert!(!model.exists() && model.parent().unwrap().is_dir());
+}
+
+#[test]
 fn a_build_without_a_manifest_is_not_measured() {
     let said = bench(&gated(), "q8_0", &[]).code(2);
     assert!(said.stderr.contains("stock-cpu-native is not built"), "{said}");

@@ -129,7 +129,15 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    /// Removes the model whether or not a measurement fails, and before it one of a run that was killed: it is large.
     fn measure_all(&mut self, workload: &Workload, rounds: u32) -> Result<Vec<Case>> {
+        disk::remove_file(&self.model)?;
+        let cases = self.measure_each(workload, rounds);
+        let removed = disk::remove_file(&self.model);
+        cases.and_then(|cases| removed.map(|()| cases))
+    }
+
+    fn measure_each(&mut self, workload: &Workload, rounds: u32) -> Result<Vec<Case>> {
         let mut cases = Vec::new();
         for weights in
             WeightType::ALL.iter().filter(|one| workload.weights.iter().any(|name| name == one.name()))
@@ -144,7 +152,6 @@ impl Bench<'_> {
                 }
                 cases.push(case);
             }
-            disk::remove_file(&self.model)?;
         }
         Ok(cases)
     }

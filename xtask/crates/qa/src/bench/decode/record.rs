@@ -50,10 +50,10 @@ const GOAL_WEIGHTS: &str = "q8_0";
 const GOAL_SEQUENCES: u32 = 8;
 
 /// Goal: decoding with the features, as a multiple of stock's.
-const LEAST_DECODE: f64 = 1.3;
+const MIN_DECODE: f64 = 1.3;
 
-/// Goal: prompts are not slower than stock's. Two runs of one program differ by as much as is missing to 1.
-const LEAST_PROMPT: f64 = 0.97;
+/// Goal: prompts are not slower than stock's. Two runs of one program differ by up to 3 %.
+const MIN_PROMPT: f64 = 0.97;
 
 impl Rates {
     pub(super) fn push(&mut self, decode: f64, prompt: f64) {
@@ -73,16 +73,20 @@ impl Case {
         format!("{}, {} sequence{s}", self.weights, self.sequences)
     }
 
+    fn has_goal(&self) -> bool {
+        self.weights == GOAL_WEIGHTS
+    }
+
     /// Returns one line for each goal that is missed.
     fn violations(&self) -> Vec<String> {
         let Rates { decode, prompt } = &self.enabled;
-        let decode = ("decoding", decode.ratio_to(&self.stock.decode), LEAST_DECODE);
-        let prompt = ("prompts", prompt.ratio_to(&self.stock.prompt), LEAST_PROMPT);
+        let decode = ("decoding", decode.ratio_to(&self.stock.decode), MIN_DECODE);
+        let prompt = ("prompts", prompt.ratio_to(&self.stock.prompt), MIN_PROMPT);
         let decode = Some(decode).filter(|_| self.sequences >= GOAL_SEQUENCES);
-        let goals = decode.into_iter().chain([prompt]).filter(|_| self.weights == GOAL_WEIGHTS);
-        let line = |(what, ratio, least): (&str, Option<f64>, f64)| {
-            let ratio = ratio.filter(|ratio| *ratio < least)?;
-            Some(format!("{}: {what} at {ratio:.2}x stock; expected {least:.2}x", self.title()))
+        let goals = decode.into_iter().chain([prompt]).filter(|_| self.has_goal());
+        let line = |(what, ratio, min): (&str, Option<f64>, f64)| {
+            let ratio = ratio.filter(|ratio| *ratio < min)?;
+            Some(format!("{}: {what} at {ratio:.2}x stock; expected {min:.2}x", self.title()))
         };
         goals.filter_map(line).collect()
     }
@@ -158,7 +162,10 @@ impl BenchResult for Decode {
 
     fn tables(&self, head: &Head) -> String {
         let tables: Vec<String> = self.cases.iter().map(Case::table).collect();
-        format!("{}\n\n{}", self.conditions(head), tables.join("\n"))
+        let is_judged = self.cases.iter().any(Case::has_goal);
+        let note = format!("\nnot judged: goals are set for {GOAL_WEIGHTS} weights only");
+        let note = if is_judged { "" } else { note.as_str() };
+        format!("{}\n\n{}{note}", self.conditions(head), tables.join("\n"))
     }
 
     /// Draws the speed with the features as a multiple of stock's.
@@ -168,7 +175,7 @@ impl BenchResult for Decode {
             title: format!("Speed with {}, as a multiple of stock's", self.features),
             subtitle: format!("{}{warning}", self.conditions(head)),
             bars: self.cases.iter().flat_map(Case::bars).collect(),
-            line: Some((LEAST_DECODE, format!("goal of decoding {LEAST_DECODE:.1}x"))),
+            line: Some((MIN_DECODE, format!("goal of decoding {MIN_DECODE:.1}x"))),
         };
         Some(Plot { name: self.plot_name(), svg: bars.svg() })
     }
@@ -237,6 +244,17 @@ mod tests {
             violations("q8_0", 1, 100.0, 90.0),
             "q8_0, 1 sequence: prompts at 0.90x stock; expected 0.97x"
         );
+    }
+
+    #[test]
+    fn a_run_without_a_goal_says_so() {
+        let text = |weights: &str| {
+            let result = Decode::judged(workload(), vec![case(weights, 8, 100.0, 50.0)]);
+            Record { head: head(), result }.text()
+        };
+        let note = "|\n\nnot judged: goals are set for q8_0 weights only";
+        assert!(text("q4_0").ends_with(note), "{}", text("q4_0"));
+        assert!(!text("q8_0").contains("not judged"), "{}", text("q8_0"));
     }
 
     #[test]
