@@ -26,7 +26,7 @@ pub fn metrics(server: &Server) -> Result<(u16, String)> {
 pub fn metric(server: &Server, name: &str) -> Result<f64> {
     let (status, text) = metrics(server)?;
     let number = metric_text(&text, name).and_then(|number| number.parse().ok());
-    number.ok_or_else(|| Error::no(format!("/metrics, answered {status}, has no number `llamacpp:{name}`")))
+    number.ok_or_else(|| Error::no(format!("/metrics, answered {status}, has no metric `llamacpp:{name}`")))
 }
 
 /// Returns the metric's value as the text has it.

@@ -87,7 +87,7 @@ pub fn build(context: &Context, probe: Probe, variant: &str, folder: &Path) -> R
     Ok(program)
 }
 
-/// Runs a probe and returns numbers from the JSON that it prints; one that is not positive was not measured.
+/// Runs a probe and returns numbers from the JSON that it prints; a value that is not positive is an error.
 pub fn measure<const N: usize>(run: Run, keys: [&str; N]) -> Result<[f64; N]> {
     let words = run.words();
     let stdout = run.success()?;
