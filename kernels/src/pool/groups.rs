@@ -4,7 +4,7 @@
 //! cells, blocks, a free list and block tables of its own. Contents and requests belong to all groups: the tokens of a
 //! sequence do not depend on the layer.
 //!
-//! The server's pool has one group, [`Group::Full`]: see [`crate::pool::windows`].
+//! Most models have one group, [`Group::Full`]: see [`crate::pool::windows`].
 
 use std::ops::{Index, IndexMut};
 

@@ -10,9 +10,8 @@
 //! are kept: before a stop (`boundaries.rs`) or the last boundary of the prompt. The others are allocated next, so that
 //! a long prompt does not evict what is used. They can be matched until then.
 //!
-//! **The server does not use windows yet**: it gives these layers a cell for every token, as the others, so its pool
-//! has the group [`Group::Full`] only. Tests are the only callers of [`Pool::slide`]. The parts that the shim lacks are
-//! listed in docs/design/paged-kv.md.
+//! The server uses this only if it saves much memory: otherwise it gives these layers a cell for every token, as the
+//! others, and its pool has the group [`Group::Full`] only (docs/design/paged-kv.md).
 
 use std::collections::BTreeSet;
 use std::ops::Range;

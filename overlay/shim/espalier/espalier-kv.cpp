@@ -18,9 +18,15 @@ static const char * name_of_kind(llama_memory_kind kind) {
     }
 }
 
+// The layers of a memory with a sliding window that have cells of their own; NULL: there are none.
+static llama_memory_t window_of(llama_memory_t mem) {
+    return (llama_memory_get_parts(mem) & LLAMA_MEMORY_PART_WINDOW) ? llama_memory_get_window(mem) : nullptr;
+}
+
 // The reason why the memory cannot be paged, as the end of a sentence; empty: it can.
-static std::string unsupported_reason(llama_memory_t mem, uint32_t n_seq) {
-    const uint32_t parts = llama_memory_get_parts(mem);
+static std::string unsupported_reason(llama_memory_t mem, uint32_t n_seq, bool may_have_window) {
+    const bool     has_window = may_have_window && window_of(mem) != nullptr;
+    const uint32_t parts      = llama_memory_get_parts(mem) & ~(has_window ? (uint32_t) LLAMA_MEMORY_PART_WINDOW : 0u);
     if (parts & LLAMA_MEMORY_PART_WINDOW) {
         return "has a sliding window with a KV cache of its own size";
     }
@@ -39,9 +45,10 @@ static std::string unsupported_reason(llama_memory_t mem, uint32_t n_seq) {
 // Parts of a sequence for the pool, which has the same values.
 static uint32_t parts_of(llama_context * ctx, llama_context * ctx_dft) {
     static_assert((int) ESPALIER_POOL_PART_CELLS == (int) LLAMA_MEMORY_PART_CELLS, "the kernels and llama.h must agree");
+    static_assert((int) ESPALIER_POOL_PART_WINDOW == (int) LLAMA_MEMORY_PART_WINDOW, "the kernels and llama.h must agree");
     static_assert((int) ESPALIER_POOL_PART_STATE == (int) LLAMA_MEMORY_PART_STATE, "the kernels and llama.h must agree");
     const uint32_t of_draft = ctx_dft ? llama_memory_get_parts(llama_get_memory(ctx_dft)) : 0;
-    return (llama_memory_get_parts(llama_get_memory(ctx)) | of_draft) & (ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_STATE);
+    return (llama_memory_get_parts(llama_get_memory(ctx)) | of_draft) & (ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_WINDOW | ESPALIER_POOL_PART_STATE);
 }
 
 std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_context * ctx_dft, espalier_kv_options options, std::string & why_not) {
@@ -52,11 +59,12 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
         why_not = "the kernels library is of another build";
         return nullptr;
     }
-    why_not = unsupported_reason(mem, options.n_seq);
+    why_not = unsupported_reason(mem, options.n_seq, true);
     if (!why_not.empty()) {
         why_not = "this model " + why_not;
         return nullptr;
     }
+    const llama_memory_t mem_window = window_of(mem);
     espalier_pool_options dimensions = {};
     dimensions.block_count       = (uint32_t) llama_memory_n_cells(mem) / block_size;
     dimensions.block_size        = block_size;
@@ -65,14 +73,25 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
     dimensions.snapshot_interval = snapshot_interval;
     dimensions.snapshot_bytes    = options.snapshot_bytes;
     dimensions.closes_blocks     = options.has_media ? 1 : 0;
+    if (mem_window) {
+        dimensions.snapshot_interval  = 0; // the windows that a long prompt has at intervals would evict those of others
+        dimensions.window             = (uint32_t) llama_model_n_swa(llama_get_model(ctx));
+        dimensions.window_block_count = (uint32_t) std::max(0, llama_memory_n_cells(mem_window)) / block_size;
+        // As many as stock gives them are too few: each batch would have to be halved.
+        if (dimensions.window_block_count < options.n_seq * (n_blocks(dimensions.window) + 4) + n_blocks(llama_n_batch(ctx))) {
+            why_not = "this model has a sliding window with a KV cache of its own size";
+            return nullptr;
+        }
+    }
     std::shared_ptr<espalier_pool> pool(functions->create(&dimensions), functions->destroy);
     if (!pool) {
-        why_not = "a pool of " + std::to_string(dimensions.block_count) + " blocks cannot be created";
+        why_not = "a pool of " + std::to_string(dimensions.block_count) + " blocks" +
+            (mem_window ? ", and " + std::to_string(dimensions.window_block_count) + " of layers with a sliding window," : "") + " cannot be created";
         return nullptr;
     }
     std::unique_ptr<espalier_kv> kv(new espalier_kv(ctx, *functions, std::move(pool), std::move(options)));
     const llama_memory_placement placement = { kv.get(), on_place, on_seq_rm, on_seq_cp, on_clear, on_mark_blocks, kv->gathers };
-    if (!llama_memory_set_placement(mem, &placement)) {
+    if (!llama_memory_set_placement(mem, &placement) || (mem_window && !kv->place_window(mem_window))) {
         why_not = "the memory is not empty";
         return nullptr;
     }
@@ -84,7 +103,7 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
 
 bool espalier_kv::follow(llama_context * ctx_dft, std::string & why_not) {
     const llama_memory_t mem_dft = llama_get_memory(ctx_dft);
-    why_not = unsupported_reason(mem_dft, sequences.size());
+    why_not = unsupported_reason(mem_dft, sequences.size(), false);
     if (why_not.empty() && llama_memory_n_cells(mem_dft) < llama_memory_n_cells(mems[0])) {
         why_not = "has fewer cells (" + std::to_string(llama_memory_n_cells(mem_dft)) + ") than the model";
     }
@@ -112,8 +131,9 @@ bool espalier_kv::follow(llama_context * ctx_dft, std::string & why_not) {
 }
 
 espalier_kv::espalier_kv(llama_context * ctx, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, espalier_kv_options options) :
-    mems({ llama_get_memory(ctx) }), snapshot_budget(options.snapshot_bytes), gathers(options.gathers), drafts(std::move(options.drafts)), functions(functions),
-    pool(std::move(pool)), sequences(options.n_seq), blocks(llama_memory_n_cells(mems[0]) / block_size) {
+    mems({ llama_get_memory(ctx) }), window_size((uint32_t) llama_model_n_swa(llama_get_model(ctx))), snapshot_budget(options.snapshot_bytes),
+    gathers(options.gathers), drafts(std::move(options.drafts)), functions(functions), pool(std::move(pool)), sequences(options.n_seq) {
+    blocks[full].resize(llama_memory_n_cells(mems[0]) / block_size);
     snapshots.add(ctx);
 }
 
@@ -122,14 +142,17 @@ espalier_kv::~espalier_kv() {
         llama_memory_clear(mem, false);
         llama_memory_set_placement(mem, nullptr);
     }
+    for (llama_memory_t mem : window_mems) { // emptied as a part of the model's
+        llama_memory_set_placement(mem, nullptr);
+    }
 }
 
 uint64_t espalier_kv::n_blocks(size_t n_tokens) {
     return (n_tokens + block_size - 1) / block_size;
 }
 
-void espalier_kv::cache_cells(const std::vector<uint32_t> & of) {
-    for (llama_memory_t mem : mems) {
+void espalier_kv::cache_cells(uint32_t group, const std::vector<uint32_t> & of) {
+    for (llama_memory_t mem : mems_of(group)) {
         llama_memory_cells_seq_add(mem, llama_memory_seq_cached(mem), of.data(), of.size());
     }
 }
@@ -155,24 +178,26 @@ void espalier_kv::empty(llama_seq_id seq_id) {
     }
 }
 
-void espalier_kv::evict_cells(const std::vector<uint32_t> & of) {
-    for (llama_memory_t mem : mems) {
+void espalier_kv::evict_cells(uint32_t group, const std::vector<uint32_t> & of) {
+    for (llama_memory_t mem : mems_of(group)) {
         llama_memory_cells_seq_rm(mem, llama_memory_seq_cached(mem), of.data(), of.size());
     }
 }
 
 espalier_kv::group_blocks espalier_kv::space_for_blocks() {
     group_blocks space = {};
-    space[group].first_cells = blocks.data();
-    space[group].capacity    = blocks.size();
+    for (size_t group = 0; group < space.size(); group++) {
+        space[group].first_cells = blocks[group].data();
+        space[group].capacity    = blocks[group].size();
+    }
     return space;
 }
 
-const std::vector<uint32_t> & espalier_kv::cells_of(size_t n) {
+const std::vector<uint32_t> & espalier_kv::cells_of(uint32_t group, size_t n) {
     cells.clear();
     for (size_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < block_size; j++) {
-            cells.push_back(blocks[i] + j);
+            cells.push_back(blocks[group][i] + j);
         }
     }
     return cells;
@@ -182,24 +207,28 @@ const std::vector<uint32_t> & espalier_kv::cells_of(size_t n) {
 // The memory's placement
 //
 
-bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells) {
-    auto & kv = *(espalier_kv *) user_data;
-
+bool espalier_kv::place(uint32_t group, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells) {
     std::vector<uint32_t> fresh(n);
     size_t                n_fresh = 0;
-    if (kv.functions.reserve(kv.pool.get(), group, seq_ids, pos, n, cells, fresh.data(), &n_fresh) != ESPALIER_POOL_OK) {
+    if (functions.reserve(pool.get(), group, seq_ids, pos, n, cells, fresh.data(), &n_fresh) != ESPALIER_POOL_OK) {
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        kv.sequences[seq_ids[i]].blocks.add(pos[i], cells[i] / block_size);
+        marks_of(group, seq_ids[i]).add(pos[i], cells[i] / block_size);
     }
     // The previous content of the fresh blocks was cached and unused; evict it.
     for (size_t i = 0; i < n_fresh; i++) {
-        kv.blocks[0] = fresh[i];
-        kv.evict_cells(kv.cells_of(1));
-        kv.rows.drop(fresh[i] / block_size);
+        blocks[group][0] = fresh[i];
+        evict_cells(group, cells_of(group, 1));
+        if (group == full) {
+            rows.drop(fresh[i] / block_size);
+        }
     }
     return true;
+}
+
+bool espalier_kv::on_place(void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells) {
+    return ((espalier_kv *) user_data)->place(full, seq_ids, pos, n, cells);
 }
 
 bool espalier_kv::on_place_with_successor(void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells) {
@@ -224,7 +253,7 @@ void espalier_kv::remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos 
     if (!knows(seq_id)) {
         return;
     }
-    functions.remove(pool.get(), group, seq_id, p0, p1);
+    functions.remove(pool.get(), full, seq_id, p0, p1);
     auto & sequence = sequences[seq_id];
     sequence.n_settled = std::min(sequence.n_settled, (size_t) std::max(p0, 0));
     sequence.blocks.remove(p0, p1);
@@ -236,18 +265,24 @@ void espalier_kv::remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos 
     }
 }
 
+void espalier_kv::share(uint32_t group, llama_seq_id from, llama_seq_id to, llama_pos p0, llama_pos p1) {
+    if (functions.share(pool.get(), group, from, to, p0, p1) != ESPALIER_POOL_OK) {
+        // The memory refuses to overwrite cells that are in use, so this costs requests, never answers.
+        LOG_ERR("espalier: sequence %d has cells of sequence %d, whose blocks it could not share\n", to, from);
+    }
+    if (from != to) {
+        marks_of(group, to).add(marks_of(group, from));
+    }
+}
+
 void espalier_kv::on_seq_cp(void * user_data, llama_seq_id seq_id_src, llama_seq_id seq_id_dst, llama_pos p0, llama_pos p1) {
     auto & kv = *(espalier_kv *) user_data;
 
     if (!kv.knows(seq_id_src) || !kv.knows(seq_id_dst)) {
         return;
     }
-    if (kv.functions.share(kv.pool.get(), group, seq_id_src, seq_id_dst, p0, p1) != ESPALIER_POOL_OK) {
-        // The memory refuses to overwrite cells that are in use, so this costs requests, never answers.
-        LOG_ERR("espalier: sequence %d has cells of sequence %d, whose blocks it could not share\n", seq_id_dst, seq_id_src);
-    }
+    kv.share(full, seq_id_src, seq_id_dst, p0, p1);
     if (seq_id_src != seq_id_dst) {
-        kv.sequences[seq_id_dst].blocks.add(kv.sequences[seq_id_src].blocks);
         kv.copy_row(seq_id_src, seq_id_dst);
     }
 }
@@ -279,8 +314,10 @@ void espalier_kv::begin(llama_seq_id seq_id, const espalier_kv_prompt & prompt) 
     // A slot file has nothing of the draft model. What that computes from here on misses the tokens before, and so does
     // all that follows until the sequence is removed.
     sequence.lacks_drafts = sequence.lacks_drafts || n_in_drafts(seq_id) < prompt.n_held;
-    // The block in which a sequence continues would be cached with cells that it does not have.
-    if (!shares() || (prompt.n_held > 0 && (sequence.lacks_drafts || !has_all_cells(seq_id)))) {
+    // The block in which a sequence continues would be cached with cells that it does not have, except in layers that
+    // have only the window of it anyway.
+    const bool has_cells = prompt.n_held == 0 || (has_window() ? has_cells_of_window(seq_id, prompt.n_held) : has_all_cells(seq_id));
+    if (!shares() || !has_cells || (prompt.n_held > 0 && sequence.lacks_drafts)) {
         return;
     }
     espalier_pool_request request = {};
@@ -304,6 +341,9 @@ bool espalier_kv::can_continue(llama_seq_id seq_id, size_t n_held, size_t n_toke
     if (has_state()) {
         return n_tokens == n_held; // the memory would refuse to remove tokens from a state
     }
+    if (has_window()) {
+        return has_cells_of_window(seq_id, n_tokens);
+    }
     // The window of the last token is there in any case, whether that token stays or is computed again.
     return n_tokens + 1 >= n_held || has_all_cells(seq_id);
 }
@@ -325,7 +365,8 @@ bool espalier_kv::match_prefix(llama_seq_id seq_id, size_t n_tokens, llama_pos l
     if (functions.match_prefix(pool.get(), seq_id, n_tokens, matched.data(), &snapshot) == ESPALIER_POOL_INVALID) {
         return false;
     }
-    const size_t n_matched = add_cells(seq_id, cells_of(matched[group].count));
+    const size_t n_matched = add_cells(seq_id, cells_of(full, matched[full].count));
+    add_window_cells(seq_id, cells_of(window, matched[window].count), n_matched);
     sequence.n_settled = n_matched;
     if (snapshot != 0 && !restore(seq_id, snapshot, last)) {
         return false;
@@ -386,7 +427,8 @@ void espalier_kv::cache_blocks(llama_seq_id seq_id, const espalier_kv_text & tex
     }
     auto cached = space_for_blocks();
     functions.cache_blocks(pool.get(), seq_id, text.tokens, n_whole, cached.data());
-    cache_cells(cells_of(cached[group].count));
+    cache_cells(full,   cells_of(full,   cached[full].count));
+    cache_cells(window, cells_of(window, cached[window].count));
     keep_rows(seq_id, sequence.n_settled, n_whole);
     sequence.n_settled = n_whole;
     if (takes_snapshots() && n_whole == text.n_tokens) {
@@ -444,8 +486,9 @@ void espalier_kv::distrust(llama_seq_id seq_id, size_t n_matched) {
     if (functions.distrust(pool.get(), seq_id, n_matched, uncached.data(), removed.data(), removed.size(), &n_removed) != ESPALIER_POOL_OK) {
         return; // it has no request: it began none, or end() was called, and what it had cached before stays
     }
-    evict_cells(cells_of(uncached[group].count));
-    std::for_each(blocks.begin(), blocks.begin() + uncached[group].count, [&](uint32_t first_cell) { rows.drop(first_cell / block_size); });
+    evict_cells(full,   cells_of(full,   uncached[full].count));
+    evict_cells(window, cells_of(window, uncached[window].count));
+    std::for_each(blocks[full].begin(), blocks[full].begin() + uncached[full].count, [&](uint32_t first_cell) { rows.drop(first_cell / block_size); });
     std::for_each(removed.begin(), removed.begin() + n_removed, [&](uint32_t id) { snapshots.drop(id); });
 }
 

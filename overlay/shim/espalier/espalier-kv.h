@@ -11,7 +11,12 @@
 //
 // A draft model decodes the same tokens at the same positions, so its memory mirrors the target's cell by cell: blocks
 // are matched, cached and evicted in both. In the same way the caches of a memory with a sliding window mirror each
-// other, inside of that memory. Some draft models also continue from a hidden state (espalier-drafts.h).
+// other inside of that memory, if they have one size. Some draft models also continue from a hidden state
+// (espalier-drafts.h).
+//
+// If the layers with a sliding window have fewer cells, these are another group of the pool (espalier-kv-window.cpp): a
+// sequence has those of the last tokens only, and a prompt is matched where the cells of the window before it are
+// cached.
 //
 // Tokens are counted by their index in the sequence, which is not their position in the model if the tokens of an image
 // share one (M-RoPE). The block of a token depends on the images before it: if prompts can have some, a block ends where
@@ -88,6 +93,9 @@ public:
     bool has_state()       const { return snapshots.has_state(); }
     bool takes_snapshots() const { return has_state() && snapshot_budget > 0; }
 
+    // Whether layers with a sliding window have fewer cells than the others.
+    bool has_window() const { return !window_mems.empty(); }
+
     // Whether prompts share blocks at all.
     bool shares() const { return !has_state() || takes_snapshots(); }
 
@@ -108,6 +116,10 @@ public:
     // Caches the full blocks of these tokens, whose KV will not change. If they end at a stop, or at the end of a block
     // of an answer (is_answer), also saves the state of the sequence, which holds exactly these tokens.
     void cache_blocks(llama_seq_id seq_id, const espalier_kv_text & text, bool is_answer);
+
+    // Frees the cells of the sequence, which holds exactly n_tokens, that lie behind its sliding window, in the layers
+    // that have one. All of them are computed and passed to cache_blocks(), and no batch is running.
+    void slide(llama_seq_id seq_id, size_t n_tokens);
 
     // Continues a sequence that holds the first n_tokens of its prompt: the rest of that becomes in-flight blocks.
     void resume(llama_seq_id seq_id, size_t n_tokens);
@@ -173,6 +185,7 @@ private:
         size_t n_settled = 0;        // tokens whose blocks cache_blocks() need not consider again
         bool   lacks_drafts = false; // the draft model lacks tokens in the middle of it
         espalier_block_marks blocks; // those in which it may have cells; extra ones only cost time
+        espalier_block_marks window_blocks; // the same for the layers with a window, if these have cells of their own
     };
 
     espalier_kv(llama_context * ctx, const espalier_pool_functions & functions, std::shared_ptr<espalier_pool> pool, espalier_kv_options options);
@@ -181,11 +194,18 @@ private:
     // why_not.
     bool follow(llama_context * ctx_dft, std::string & why_not);
 
-    void cache_cells(const std::vector<uint32_t> & of);
-    void evict_cells(const std::vector<uint32_t> & of);
+    // Takes over placement in the layers with a sliding window, which have cells of their own.
+    bool place_window(llama_memory_t mem);
+
+    void cache_cells(uint32_t group, const std::vector<uint32_t> & of);
+    void evict_cells(uint32_t group, const std::vector<uint32_t> & of);
 
     // Adds a sequence to these cells, whole blocks from its first one on. Returns the number of their tokens.
     size_t add_cells(llama_seq_id seq_id, const std::vector<uint32_t> & of);
+
+    // Adds a sequence to these cells of the layers with a window: whole blocks, the last of which ends after the first
+    // n_tokens.
+    void add_window_cells(llama_seq_id seq_id, const std::vector<uint32_t> & of, size_t n_tokens);
 
     // Removes a sequence that cannot go on.
     void empty(llama_seq_id seq_id);
@@ -212,6 +232,12 @@ private:
     // The target's cells of the tokens from p0 on were removed: removes the draft model's that lie where these did.
     void cut_drafts(llama_seq_id seq_id, llama_pos p0);
 
+    // Places tokens in the layers of one group, and evicts what was cached in the blocks that were allocated for them.
+    bool place(uint32_t group, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells);
+
+    // The second sequence gets the blocks of the first one in the layers of one group.
+    void share(uint32_t group, llama_seq_id from, llama_seq_id to, llama_pos p0, llama_pos p1);
+
     static bool on_place (void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells);
     static bool on_place_with_successor(void * user_data, const llama_seq_id * seq_ids, const llama_pos * pos, size_t n, uint32_t * cells);
     static void on_seq_rm(void * user_data, llama_seq_id seq_id, llama_pos p0, llama_pos p1);
@@ -226,24 +252,35 @@ private:
         return (llama_memory_get_parts(mems[0]) & LLAMA_MEMORY_PART_STATE) || llama_memory_seq_pos_min(mems[0], seq_id) == 0;
     }
 
+    // Whether the sequence has the cells that the token after the first n_tokens attends to, in the layers with a window.
+    bool has_cells_of_window(llama_seq_id seq_id, size_t n_tokens) const;
+
     bool knows(llama_seq_id seq_id) const { return seq_id >= 0 && (size_t) seq_id < sequences.size(); }
 
     void remove_positions(llama_seq_id seq_id, llama_pos p0, llama_pos p1);
 
-    // The layers of all memories are in this group. The pool has another one for layers with a sliding window, which
-    // nothing uses here: unsupported_reason() refuses a memory with such a part.
-    static const uint32_t group = ESPALIER_POOL_GROUP_FULL;
+    // The groups of the pool: the layers of all memories, and those with a sliding window that have cells of their own.
+    static const uint32_t full   = ESPALIER_POOL_GROUP_FULL;
+    static const uint32_t window = ESPALIER_POOL_GROUP_WINDOW;
+
+    const std::vector<llama_memory_t> & mems_of(uint32_t group) const { return group == window ? window_mems : mems; }
+
+    espalier_block_marks & marks_of(uint32_t group, llama_seq_id seq_id) {
+        return group == window ? sequences[seq_id].window_blocks : sequences[seq_id].blocks;
+    }
 
     // Space for the blocks of each group of the pool.
     using group_blocks = std::array<espalier_pool_blocks, 2>;
 
-    // `blocks`, as space for the blocks of `group`.
+    // `blocks`, as space for the blocks of each group.
     group_blocks space_for_blocks();
 
-    // The cells of the first n blocks in `blocks`.
-    const std::vector<uint32_t> & cells_of(size_t n);
+    // The cells of the first n blocks in `blocks` of a group.
+    const std::vector<uint32_t> & cells_of(uint32_t group, size_t n);
 
     std::vector<llama_memory_t>     mems; // the model's, and the draft model's
+    std::vector<llama_memory_t>     window_mems; // that of the model's layers with a window, if these have cells of their own
+    const uint32_t                  window_size; // tokens to which a token attends in them
     espalier_snapshots              snapshots;
     const uint64_t                  snapshot_budget; // bytes
     const bool                      gathers;
@@ -255,6 +292,7 @@ private:
 
     std::shared_ptr<espalier_snapshot_counts> counts = std::make_shared<espalier_snapshot_counts>();
 
-    std::vector<uint32_t> blocks; // scratch: first cells of blocks; one entry for each block of the pool
-    std::vector<uint32_t> cells;
+    // Scratch: first cells of blocks; one entry for each block of a group.
+    std::array<std::vector<uint32_t>, 2> blocks;
+    std::vector<uint32_t>                cells;
 };

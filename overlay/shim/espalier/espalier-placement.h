@@ -1,5 +1,5 @@
 // Which contexts get a paged KV cache, and with which drafts. Decided before a context is created: caches whose tokens
-// are placed in the same cells need the same size.
+// are placed in the same cells need the same size, and caches of a sliding window have cells for a number of windows.
 
 #pragma once
 
@@ -10,6 +10,7 @@
 #include "gguf.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 inline espalier_draft_traits espalier_describe_drafts(const common_params & params) {
@@ -62,4 +63,13 @@ inline std::string espalier_refuse_drafts(const common_params & params) {
 inline bool espalier_places_cells(const common_params & params) {
     const bool is_one_buffer = params.kv_unified || params.n_parallel == 1;
     return params.kv_paged && is_one_buffer && espalier_refuse_drafts(params).empty();
+}
+
+// The windows that layers with a sliding window get cells for, if their context is going to be paged: one for each slot,
+// as many again for ended requests, whose conversations go on, and some where prompts branch. 0: they get cells for all
+// tokens, as with --swa-full. So they do beside a draft model, whose cells are placed like those of the other layers.
+inline uint32_t espalier_count_windows(const common_params & params) {
+    const bool has_draft_model = params.speculative.has_dft() || espalier_describe_drafts(params).reads_states;
+    const bool are_fewer       = espalier_places_cells(params) && !params.swa_full && !has_draft_model;
+    return are_fewer ? 2 * (uint32_t) std::max(1, params.n_parallel) + 8 : 0;
 }

@@ -120,6 +120,24 @@ inline espalier_pool_size espalier_size_pool(const common_params & params) {
     if (n_ctx >= most) {
         return { most, "the training context of the model" };
     }
+    if (espalier_count_windows(params) > 0) {
+        // Up to the size of its layers with a sliding window, memory grows faster than that: bisect what was estimated.
+        const auto fits = [&](int64_t size) {
+            const espalier_memory memory = espalier_measure_all(params, (uint32_t) size);
+            for (size_t i = 0; i < memory.used.size(); i++) {
+                if (left(memory, i) < 0) {
+                    return false;
+                }
+            }
+            return true;
+        };
+        int64_t fitting = least;
+        int64_t bound   = n_ctx;
+        for (int64_t next = n_ctx; bound - fitting > 1024; next = fitting + (bound - fitting) / 2) {
+            (fits(next) ? fitting : bound) = next;
+        }
+        n_ctx = fitting;
+    }
     n_ctx = std::max<int64_t>(n_ctx - n_ctx % 256, least);
     return { (uint32_t) n_ctx, "as many as fit into free memory" };
 }

@@ -7,6 +7,7 @@ const espalier_pool_functions * espalier_pool_get_functions() {
         espalier_pool_reserve,
         espalier_pool_share,
         espalier_pool_remove,
+        espalier_pool_slide,
         espalier_pool_clear,
         espalier_pool_begin,
         espalier_pool_match_prefix,

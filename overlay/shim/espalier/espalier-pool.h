@@ -13,6 +13,7 @@ struct espalier_pool_functions {
     decltype(&::espalier_pool_reserve)        reserve;
     decltype(&::espalier_pool_share)          share;
     decltype(&::espalier_pool_remove)         remove;
+    decltype(&::espalier_pool_slide)          slide;
     decltype(&::espalier_pool_clear)          clear;
     decltype(&::espalier_pool_begin)          begin;
     decltype(&::espalier_pool_match_prefix)   match_prefix;

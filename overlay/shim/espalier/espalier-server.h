@@ -85,6 +85,7 @@ void espalier_server::open_pool(server_t & server) {
     paged.considered = {};
     report_snapshots(server, bytes_of_one);
     report_rows(server);
+    report_windows(server);
     set_up_slots(server);
     if (server.params_base.ctx_shift) {
         SRV_WRN("%s", "--context-shift is not supported by a paged KV cache, disabling\n");
@@ -203,6 +204,15 @@ void espalier_server::report_window(const server_t & server) {
     const bool has_window = llama_memory_get_kind(mem) == LLAMA_MEMORY_KIND_SLIDING_WINDOW;
     if (has_window && !(llama_memory_get_parts(mem) & LLAMA_MEMORY_PART_WINDOW) && !server.params_base.swa_full) {
         SRV_WRN("%s", "--kv-paged: the layers with a sliding window have a cache of the full size; without --kv-paged it is smaller\n");
+    }
+}
+
+template <typename server_t>
+void espalier_server::report_windows(const server_t & server) {
+    const struct espalier_pool_statistics now = server.espalier.kv->statistics();
+    if (now.window_block_count > 0) {
+        SRV_INF("--kv-paged: the layers with a sliding window of %d tokens have a cache of %" PRIu64 " tokens, the others one of %" PRIu64 "; "
+                "with --swa-full all have that\n", llama_model_n_swa(server.model_tgt), now.window_block_count * now.block_size, now.block_count * now.block_size);
     }
 }
 
@@ -495,6 +505,11 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_metrics>
         { "evicted_blocks",   now.evicted_blocks   },
         { "mib",              facts.bytes / (1024.0 * 1024.0) },
     };
+    if (now.window_block_count > 0) {
+        to["kv_pool"]["window_block_count"]     = now.window_block_count;
+        to["kv_pool"]["window_blocks_used"]     = now.window_blocks_used;
+        to["kv_pool"]["window_blocks_retained"] = now.window_blocks_evictable;
+    }
     if (n_keys <= 1) {
         to["kv_pool"]["queried_tokens"] = metrics->queried_tokens.load();
         to["kv_pool"]["hit_tokens"]     = metrics->hit_tokens.load();

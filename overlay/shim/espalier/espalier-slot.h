@@ -119,6 +119,7 @@ struct espalier_slot {
         const size_t n_computed = std::min(tokens.size(), count_computed(id, tokens));
         if (now.is_admitted && n_computed > 0) {
             kv->cache_blocks(id, { &tokens[0], n_computed, tokens.pos_next(n_computed) - 1 }, now.t_last_token != 0);
+            kv->slide(id, n_computed); // what is left of the window stays cached longer
         }
         kv->end(id);
         // More than the tokens is in the memory if an image failed half-way: nothing can continue from that.

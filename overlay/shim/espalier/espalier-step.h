@@ -214,6 +214,7 @@ inline void espalier_server::cache_computed_blocks(const server_slot & slot) {
     const server_tokens & tokens = slot.prompt.tokens;
     const size_t n_tokens = tokens.size();
     slot.paged.kv->cache_blocks(slot.id, { &tokens[0], n_tokens, last_position(slot, tokens, n_tokens) }, slot.state == SLOT_STATE_GENERATING);
+    slot.paged.kv->slide(slot.id, n_tokens);
 }
 
 // Media are computed on their own, before other tokens of the slot enter a batch: so the sequence is at rest behind each
@@ -235,6 +236,7 @@ void espalier_server::prepare_requests(server_t & server) {
             now.awaits_parent = false; // copied; its parent was admitted with the blocks for it
             now.is_admitted   = true;
             now.last_step     = server.espalier.n_steps;
+            slot.paged.kv->slide(slot.id, slot.prompt.tokens.size()); // as its parent has done
         } else if (waits(slot) && !slot.paged.now.is_prepared) {
             prepare_request(server, slot);
         }
