@@ -35,6 +35,7 @@ mod snapshots;
 mod streams;
 mod tenants;
 mod turns;
+mod windows;
 
 use std::path::Path;
 
@@ -168,6 +169,9 @@ pub const PROMISES: &[Promise] = &[
     promise("cache-is-described", configured::cache_is_described),
     promise("cache-ram", configured::cache_ram_is_off),
     promise("gathered-cells", gather::bounds_every_step),
+    promise("windows-take-less-memory", windows::take_less_memory),
+    promise("answers-past-the-window", windows::answer_as_a_plain_cache),
+    promise("window-of-its-own-from-a-file", windows::continue_from_a_file),
 ];
 
 /// The server under test, and what it was built from.

@@ -76,13 +76,15 @@ pub fn file_of_other_adapters(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     held_and_found(fixture, &mut reference, &server, "without a scale from a file of scale 1", &request, 0)
 }
 
-fn act(fixture: &mut PromiseFixture<'_>, server: &Server, action: &str) -> Result<()> {
+/// Sends an action of slot 0 that must succeed.
+pub fn act(fixture: &mut PromiseFixture<'_>, server: &Server, action: &str) -> Result<()> {
     let (status, body) = post(server, &format!("/slots/0?action={action}"), &json!({ "filename": "file" }))?;
     fixture.must(status == 200, || format!("{action} returned {status}: {body}"));
     Ok(())
 }
 
-fn held_and_found(
+/// Checks an answer, and the number of prompt tokens that it found in the cache.
+pub fn held_and_found(
     fixture: &mut PromiseFixture<'_>,
     reference: &mut Reference,
     server: &Server,
