@@ -250,6 +250,40 @@ fn a_sequence_without_its_window_cannot_go_on() {
     assert_eq!(match_prefix(&mut pool, 0).blocks.len(), 6);
 }
 
+/// A slot file has the cells of the last window only, in the layers that have one.
+#[test]
+fn a_sequence_from_a_file_goes_on_if_it_has_the_window_of_its_next_token() {
+    let prompt = tokens(1, 100);
+    for (first, expected) in [(38, Ok(())), (48, Err(Refusal::Invalid))] {
+        let mut pool = pool_with_windows();
+        assert!(reserve_in(&mut pool, Group::Full, 0, 0..70).is_ok());
+        assert!(reserve_in(&mut pool, Group::Window, 0, first..70).is_ok());
+        assert_eq!(pool.resume(0, 70, &prompt, RequestKeys::default()), expected);
+        if expected.is_err() {
+            continue;
+        }
+        compute(&mut pool, 0, &prompt, 70..100);
+        assert_eq!(pool.slide(0, 100), Ok(64));
+        assert_eq!(window_indexes(&pool, 0), [4, 5, 6]);
+        // Nothing before the file's last boundary is cached, so no other prompt is matched.
+        begin(&mut pool, 1, &prompt, RequestKeys::default());
+        assert!(match_prefix(&mut pool, 1).blocks.is_empty());
+    }
+}
+
+/// A long prompt does not evict the windows of others, unless stops at intervals keep many of its own.
+#[test]
+fn a_long_prompt_takes_its_window_and_one_batch() {
+    let options = options_with_window(40, 32, 40);
+    for (interval, expected) in [(0, 2..=2), (4 * BLOCK_SIZE as u32, 8..=10)] {
+        let mut pool = Pool::new(PoolOptions { snapshot_interval: interval, ..options }).expect("in range");
+        prefill_in_batches(&mut pool, 0, &tokens(1, 300));
+        finish_in_groups(&mut pool, 0);
+        let evictable = pool.statistics().window_blocks_evictable;
+        assert!(expected.contains(&evictable), "{interval}: {evictable}");
+    }
+}
+
 #[test]
 fn a_sequence_that_removed_all_it_computed_may_match_again_in_any_order_of_groups() {
     for groups in [[Group::Full, Group::Window], [Group::Window, Group::Full]] {
