@@ -151,6 +151,20 @@ fn snapshots_whose_cells_are_gone_do_not_pile_up() {
     assert_eq!((pool.statistics().snapshots, pool.blocks().contents.len()), (1, 4));
 }
 
+/// Families of prompts that take turns: each prompt takes a snapshot at its end, and is hit where its family branches.
+#[test]
+fn ends_of_prompts_are_evicted_before_branches() {
+    let mut fixture = Fixture::new(4);
+    (0..3).for_each(|_| drop(fixture.add(Reason::Branch)));
+    assert_eq!(fixture.add(Reason::PromptEnd), []);
+    let evicted = [(); 3].map(|()| fixture.add(Reason::PromptEnd));
+    assert_eq!(evicted, [[4], [5], [6]]);
+    // One that was hit is used as a branch is, and evicts one if it has to.
+    fixture.hit(7);
+    assert_eq!(fixture.add(Reason::PromptEnd), [1]);
+    assert_eq!(fixture.add(Reason::Branch), [8]);
+}
+
 /// A tail that two requests continue from is used more than once.
 #[test]
 fn a_tail_that_one_request_continued_from_is_evicted_first() {
@@ -246,7 +260,7 @@ fn snapshots_at_intervals_are_evicted_before_others_until_they_are_hit() {
         assert_eq!(fixture.add(reason), []);
     }
     fixture.hit(2);
-    let evicted = [(); 3].map(|()| fixture.add(Reason::PromptEnd));
+    let evicted = [(); 3].map(|()| fixture.add(Reason::Branch));
     assert_eq!(evicted, [[3], [1], [4]]);
 }
 
