@@ -45,6 +45,7 @@ pub const KNOWN: &[Variable] = &[
     variable(Server, "ESPALIER_KV_GATHER_CHECK", "--kv-gather: set hints for all backends, to check them"),
     variable(Server, "ESPALIER_KV_RECENT", "residual window: last tokens that are read in f16"),
     variable(Server, "ESPALIER_KV_SINKS", "attention sinks: first tokens that are read in f16"),
+    variable(Server, "ESPALIER_KV_WINDOWS", "sliding windows that their layers have cells for"),
     variable(ServerOption, "LLAMA_ARG_ALLOW_PRIORITY", "requests may set a priority"),
     variable(ServerOption, "LLAMA_ARG_KV_EDGE_LAYERS", "layers at both ends whose V stays at q8_0"),
     variable(ServerOption, "LLAMA_ARG_KV_GATHER", "attention on a GPU reads only the cells of the step"),

@@ -11,6 +11,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 inline espalier_draft_traits espalier_describe_drafts(const common_params & params) {
@@ -65,11 +68,32 @@ inline bool espalier_places_cells(const common_params & params) {
     return params.kv_paged && is_one_buffer && espalier_refuse_drafts(params).empty();
 }
 
+// The number in ESPALIER_KV_WINDOWS; nothing if it is not set, or not an integer.
+inline std::optional<uint32_t> espalier_windows_of_environment() {
+    const char * text = getenv("ESPALIER_KV_WINDOWS");
+    if (text == nullptr) {
+        return {};
+    }
+    char *     end   = nullptr;
+    const long value = strtol(text, &end, 10);
+    if (end == text || *end != 0 || value < 0 || value > 65536) {
+        fprintf(stderr, "ESPALIER_KV_WINDOWS is `%s`, not an integer from 0 to 65536: ignored\n", text);
+        return {};
+    }
+    return (uint32_t) value;
+}
+
 // The windows that layers with a sliding window get cells for, if their context is going to be paged: one for each slot,
-// as many again for ended requests, whose conversations go on, and some where prompts branch. 0: they get cells for all
-// tokens, as with --swa-full. So they do beside a draft model, whose cells are placed like those of the other layers.
+// as many again for ended requests, whose conversations go on, and some where prompts branch; or those of
+// ESPALIER_KV_WINDOWS, if they are enough for the slots. 0: they get cells for all tokens, as with --swa-full. So they do
+// beside a draft model, whose cells are placed like those of the other layers.
 inline uint32_t espalier_count_windows(const common_params & params) {
     const bool has_draft_model = params.speculative.has_dft() || espalier_describe_drafts(params).reads_states;
     const bool are_fewer       = espalier_places_cells(params) && !params.swa_full && !has_draft_model;
-    return are_fewer ? 2 * (uint32_t) std::max(1, params.n_parallel) + 8 : 0;
+    if (!are_fewer) {
+        return 0;
+    }
+    const uint32_t n_slots = (uint32_t) std::max(1, params.n_parallel);
+    const uint32_t n       = espalier_windows_of_environment().value_or(2*n_slots + 8);
+    return n == 0 ? 0 : std::max(n, n_slots);
 }

@@ -33,6 +33,9 @@ pub const RECENT: &str = "ESPALIER_KV_RECENT";
 /// Attention sinks: number of first tokens of a sequence that are read in f16.
 pub const SINKS: &str = "ESPALIER_KV_SINKS";
 
+/// Number of sliding windows that their layers have cells for; 0: cells for all tokens.
+pub const WINDOWS: &str = "ESPALIER_KV_WINDOWS";
+
 /// Removes the user's own switches and options, which would turn one side of a comparison into the other. A comparison
 /// sets its own ones afterwards.
 pub fn without_features(run: Run) -> Run {

@@ -7,6 +7,7 @@ use espalier_modelgen::DraftKind;
 use super::dice::Dice;
 use super::model::ModelKind;
 use crate::serving::cases::{self, BLOCK};
+use crate::serving::switches;
 
 /// Subject of a round: decides which server options are likely and what clients tend to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +223,8 @@ pub struct ServerPlan {
     pub is_split: bool,
     /// `--kv-snapshots`, in snapshots: it has enough bytes for this number; the server's default if `None`.
     pub snapshots: Option<u64>,
+    /// Whether layers with a sliding window have cells of their own, for the fewest windows that the slots allow.
+    pub few_windows: bool,
 }
 
 /// A 2-bit cache whose residual window in f16 covers every token, so answers match those of an f16 cache. Not used with
@@ -315,6 +318,7 @@ impl ServerPlan {
             },
             is_split: theme == Theme::Unpaged,
             snapshots: None,
+            few_windows: false,
         };
         plan.restrict();
         plan
@@ -339,6 +343,27 @@ impl ServerPlan {
             self.snapshots = budget;
             self.metrics = true;
         }
+    }
+
+    /// Gives windows cells of their own in some rounds whose model has any. They take at most half of the pool, so it is
+    /// a large one and there are few slots. `dice` has a stream of its own, as for [`ServerPlan::limit_queue`].
+    pub fn limit_windows(&mut self, dice: &mut Dice) {
+        let are_few = dice.chance(60);
+        if are_few
+            && self.model.has_window()
+            && self.is_paged()
+            && self.drafts == Drafts::None
+            && !self.vision
+        {
+            self.few_windows = true;
+            (self.blocks, self.slots) = (64, self.slots.min(4));
+        }
+    }
+
+    /// Returns the variables of the server under test.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        let windows = Some((switches::WINDOWS, self.slots.to_string())).filter(|_| self.few_windows);
+        windows.into_iter().collect()
     }
 
     /// Whether snapshots are taken.

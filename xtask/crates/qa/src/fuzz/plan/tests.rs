@@ -66,6 +66,23 @@ fn every_budget_of_snapshots_comes_with_states_and_shows_in_the_metrics() {
 }
 
 #[test]
+fn windows_have_few_cells_in_some_rounds() {
+    let all: Vec<ServerPlan> = (0..600).map(|seed| Round::draw(seed).server).collect();
+    for model in [ModelKind::Gemma3, ModelKind::GptOss] {
+        assert!(all.iter().any(|plan| plan.model == model && plan.few_windows), "{model:?}");
+        assert!(
+            all.iter().any(|plan| plan.model == model && plan.is_paged() && !plan.few_windows),
+            "{model:?}"
+        );
+    }
+    for plan in all.iter().filter(|plan| plan.few_windows) {
+        // Five blocks for a window of 16 tokens, those of a batch, and one: at most half of the pool.
+        assert!(plan.is_paged() && plan.slots * 5 + plan.batches.0 / 64 < plan.blocks / 2, "{plan:?}");
+        assert_eq!(plan.variables(), [("ESPALIER_KV_WINDOWS", plan.slots.to_string())]);
+    }
+}
+
+#[test]
 fn images_come_with_positions_in_three_dimensions_and_with_a_state() {
     let rounds = rounds();
     for model in ModelKind::SEEING {

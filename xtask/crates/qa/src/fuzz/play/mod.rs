@@ -101,7 +101,12 @@ impl FuzzFixture {
 
     /// Returns the command line of the server of a round.
     pub fn words(&self, server: &ServerPlan) -> String {
-        self.run_of(&server.arguments(&self.files)).words()
+        self.run_under_test(server).words()
+    }
+
+    fn run_under_test(&self, server: &ServerPlan) -> Run {
+        let run = self.run_of(&server.arguments(&self.files));
+        server.variables().into_iter().fold(run, |run, (name, value)| run.env(name, value))
     }
 
     fn run_of(&self, arguments: &[String]) -> Run {
@@ -115,7 +120,7 @@ impl FuzzFixture {
         disk::create_folder(&self.files.slots)?;
         self.write_models(&round.server)?;
         let log = self.folder.path().join("server.log");
-        let mut server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
+        let mut server = Server::start(self.run_under_test(&round.server), &log)?;
         let mut evidence = Evidence { tolerance: tolerance_of(&round.server), ..Evidence::default() };
         let round_state = RoundState::open(&server, &round.server);
         for number in 0..round.acts.len() {
@@ -181,7 +186,7 @@ impl FuzzFixture {
             .collect();
         for request in first {
             let log = self.folder.path().join("witness.log");
-            let server = Server::start(self.run_of(&round.server.arguments(&self.files)), &log)?;
+            let server = Server::start(self.run_under_test(&round.server), &log)?;
             evidence.witnesses.push(server.send(&request, Disconnect::Never, self.patience));
         }
         Ok(())
