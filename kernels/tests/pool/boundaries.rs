@@ -175,7 +175,7 @@ fn own_blocks_in_flight_hide_no_others() {
     assert_eq!(match_prefix(&mut pool, 2).next, Next::Wait);
 }
 
-/// A state before a boundary serves who diverges there, at the price of a block each; one behind it serves nobody.
+/// A state before a boundary serves the requests that diverge there, at the price of a block each; one behind it does not.
 #[test]
 fn a_stop_one_block_after_another_one_pays_if_several_requests_await_it() {
     let stops_of = |diverging: [usize; 3]| {
