@@ -223,7 +223,7 @@ pub struct ServerPlan {
     pub is_split: bool,
     /// `--kv-snapshots`, in snapshots: it has enough bytes for this number; the server's default if `None`.
     pub snapshots: Option<u64>,
-    /// Whether layers with a sliding window have cells of their own, for the fewest windows that the slots allow.
+    /// Whether layers with a sliding window have cells of their own, for as few windows as the server allows.
     pub few_windows: bool,
 }
 
@@ -346,7 +346,7 @@ impl ServerPlan {
     }
 
     /// Gives windows cells of their own in some rounds whose model has any. They take at most half of the pool, so it is
-    /// a large one and there are few slots. `dice` has a stream of its own, as for [`ServerPlan::limit_queue`].
+    /// a large one, with few slots and small batches. `dice` has a stream of its own, as for [`ServerPlan::limit_queue`].
     pub fn limit_windows(&mut self, dice: &mut Dice) {
         let are_few = dice.chance(60);
         if are_few
@@ -356,13 +356,14 @@ impl ServerPlan {
             && !self.vision
         {
             self.few_windows = true;
-            (self.blocks, self.slots) = (64, self.slots.min(4));
+            (self.blocks, self.slots) = (64, self.slots.min(3));
+            self.batches = (self.batches.0.min(64), self.batches.1.min(64));
         }
     }
 
     /// Returns the variables of the server under test.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
-        let windows = Some((switches::WINDOWS, self.slots.to_string())).filter(|_| self.few_windows);
+        let windows = Some((switches::WINDOWS, (2 * self.slots).to_string())).filter(|_| self.few_windows);
         windows.into_iter().collect()
     }
 

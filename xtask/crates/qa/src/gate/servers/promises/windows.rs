@@ -6,12 +6,16 @@ use serde_json::Value;
 
 use super::asking::{ask, plain, post, with};
 use super::fixture::{Model, PromiseFixture};
-use super::retained::{act, held_and_found, keeping};
+use super::retained::{act, held_and_found};
 use super::tenants::PROMPT;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::Pool;
+use crate::serving::switches;
 
-/// A context in which windows have cells of their own, since they take less than half of it.
+/// Gives windows cells of their own.
+const WINDOWS: (&str, &str) = (switches::WINDOWS, "12");
+
+/// A context of which the windows take less than half: in a smaller one they would have cells for all tokens.
 const ARGUMENTS: [&str; 9] = ["-np", "2", "-c", "16384", "-b", "64", "-ub", "64", "--kv-paged"];
 
 /// Full blocks of the conversation's first prompt.
@@ -26,17 +30,21 @@ fn pool_of(server: &Server) -> Result<Value> {
     props.get("kv_pool").cloned().ok_or_else(|| Error::no(format!("/props has no kv_pool: {props}")))
 }
 
-/// The cache is smaller than with `--swa-full`, which gives all layers the same cells. So does a small context.
+/// The cache is smaller than with `--swa-full`, which gives all layers the same cells. So do a small context, and the
+/// default.
 pub fn take_less_memory(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    let small = pool_of(&fixture.serve(Model::Windowed, &ARGUMENTS)?)?;
-    let full = pool_of(&fixture.serve(Model::Windowed, &[&ARGUMENTS[..], &["--swa-full"]].concat())?)?;
-    let short = pool_of(&fixture.serve(Model::Windowed, &["-np", "2", "-c", "4096", "--kv-paged"])?)?;
+    let pool_with =
+        |arguments: &[&str]| pool_of(&fixture.serve_with(Model::Windowed, arguments, &[WINDOWS])?);
+    let small = pool_with(&ARGUMENTS)?;
+    let full = pool_with(&[&ARGUMENTS[..], &["--swa-full"]].concat())?;
+    let short = pool_with(&["-np", "2", "-c", "4096", "--kv-paged"])?;
+    let by_default = pool_of(&fixture.serve(Model::Windowed, &ARGUMENTS)?)?;
     // Half of the layers have a window.
     let (mib, mib_of_full) = (small["mib"].as_f64().unwrap_or(f64::MAX), full["mib"].as_f64().unwrap_or(0.0));
     fixture.must(mib < 0.75 * mib_of_full, || format!("{mib} MiB, with --swa-full {mib_of_full} MiB"));
     let count = small["window_block_count"].as_u64();
     fixture.must(count.is_some_and(|count| (1..=128).contains(&count)), || format!("of its own: {small}"));
-    for (what, pool) in [("--swa-full", full), ("a small context", short)] {
+    for (what, pool) in [("--swa-full", full), ("a small context", short), ("by default", by_default)] {
         fixture.must(pool.get("window_block_count").is_none(), || format!("{what}: {pool}"));
     }
     Ok(())
@@ -47,7 +55,7 @@ pub fn take_less_memory(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 pub fn answer_as_a_plain_cache(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for model in [Model::Windowed, Model::WidelyWindowed] {
         let mut reference = fixture.reference(model, &["-fa", "off"])?;
-        let server = fixture.serve(model, &[&ARGUMENTS[..], &["-fa", "off"]].concat())?;
+        let server = fixture.serve_with(model, &[&ARGUMENTS[..], &["-fa", "off"]].concat(), &[WINDOWS])?;
         let turns = cases::numbered_prompt(1, (BLOCKS + 2) * BLOCK);
         let first = cases::request(&turns[..BLOCKS * BLOCK + 5]);
         let mut held = |fixture: &mut PromiseFixture<'_>, what: &str, request: &Value, found: usize| {
@@ -70,7 +78,7 @@ pub fn answer_as_a_plain_cache(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 fn evicted_windows(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let model = Model::WidelyWindowed;
     let mut reference = fixture.reference(model, &["-fa", "off"])?;
-    let server = fixture.serve(model, &[&ARGUMENTS[..], &["-fa", "off"]].concat())?;
+    let server = fixture.serve_with(model, &[&ARGUMENTS[..], &["-fa", "off"]].concat(), &[WINDOWS])?;
     let first = cases::request(&cases::numbered_prompt(1, BLOCKS * BLOCK + 5));
     ask(&server, &first)?;
     for number in 0..OTHERS {
@@ -90,7 +98,9 @@ pub fn continue_from_a_file(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = ["-np", "2", "-c", "16384", "-b", "64", "-ub", "64", "-fa", "off"];
     for model in [Model::Windowed, Model::WidelyWindowed] {
         let mut reference = fixture.reference(model, &["-fa", "off"])?;
-        let server = keeping(fixture, model, &arguments)?;
+        let saves = fixture.empty_folder("slots")?;
+        let keeping = [&arguments[..], &["--kv-paged", "--slot-save-path", &saves]].concat();
+        let server = fixture.serve_with(model, &keeping, &[WINDOWS])?;
         let turns = cases::numbered_prompt(1, PROMPT + 2 * BLOCK);
         ask(&server, &with(plain(&turns[..PROMPT], 1), "id_slot", 0))?;
         for action in ["save", "erase", "restore"] {
