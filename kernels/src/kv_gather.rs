@@ -93,11 +93,7 @@ struct Row {
     is_by_token: bool,
 }
 
-/// Sizes of the rows of K and V for which CUDA has a tile of one token and eight heads that gathers: the last two in
-/// upstream, the others by patch 0023, as are fewer heads.
-const CUDA_SIZES: &[(u32, u32)] = &[(64, 64), (128, 128), (256, 256), (512, 512)];
-
-/// The conditions of each backend, as they are in the patched tree. One without a row reads the whole cache.
+/// The conditions of each backend, as they are in the pinned upstream tree. One without a row reads the whole cache.
 ///
 /// The reasons are in docs/design/paged-kv.md. A backend ignores a hint that does not meet its own conditions, so a row
 /// that is too generous costs graphs that are built again, never answers.
@@ -105,20 +101,10 @@ const TABLE: &[Row] = &[
     // Other head sizes and ratios have no kernel that gathers. Other types are converted to F16 first: the whole cache.
     Row {
         backend: "CUDA",
-        sizes: CUDA_SIZES,
+        sizes: &[(256, 256), (512, 512)],
         types: &[F16],
         ratios: Ratios { min: 5, max: u32::MAX, multiple_of: 1 },
         max_tokens: MAX_TOKENS,
-        max_cells: MAX_CELLS,
-        is_by_token: true,
-    },
-    // A part of the tile is empty.
-    Row {
-        backend: "CUDA",
-        sizes: CUDA_SIZES,
-        types: &[F16],
-        ratios: Ratios { min: 2, max: 4, multiple_of: 1 },
-        max_tokens: 4,
         max_cells: MAX_CELLS,
         is_by_token: true,
     },
@@ -357,14 +343,9 @@ mod tests {
     }
 
     #[test]
-    fn cuda_gathers_for_heads_that_share_a_kv_head() {
-        assert!(uses("CUDA", Node { key_size: 128, value_size: 128, ..NODE }));
-        assert!(!uses("CUDA", Node { key_size: 96, value_size: 96, ..NODE }));
-        // With four heads of Q for each the tile is half empty, and for up to four tokens.
-        let half_empty = Node { kv_heads: 4, cells: 16384, ..NODE };
-        assert!(uses("CUDA", Node { tokens: 4, ..half_empty }));
-        assert!(!uses("CUDA", Node { tokens: 5, ..half_empty }));
-        assert!(!uses("CUDA", Node { kv_heads: 16, ..NODE }));
+    fn cuda_gathers_for_many_heads_of_large_rows() {
+        assert!(!uses("CUDA", Node { key_size: 128, value_size: 128, ..NODE }));
+        assert!(!uses("CUDA", Node { kv_heads: 4, ..NODE }));
         assert!(!uses("CUDA", Node { key_type: Q8_0, value_type: Q8_0, ..NODE }));
         let latent = Node { key_size: 576, value_size: 512, heads: 16, kv_heads: 1, ..NODE };
         assert!(uses("CUDA", latent));

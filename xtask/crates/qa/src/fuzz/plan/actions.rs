@@ -51,6 +51,9 @@ pub enum Api {
     Responses,
 }
 
+/// Most tokens that the chat template of a model adds to a prompt.
+const CHAT_TOKENS: usize = 16;
+
 impl Api {
     fn draw(dice: &mut Dice, theme: Theme) -> Api {
         use Api::{Chat, Completion, Completions, Messages, Responses};
@@ -234,7 +237,8 @@ impl Generate {
         let theme = server.theme;
         let api = if prompt.images.is_empty() { Api::draw(dice, theme) } else { Api::Completion };
         let several = api == Api::Completions && wants_choices(dice, server);
-        let longest_answer = server.cells() - 1 - prompt.length().min(server.cells() - 2);
+        let longest_prompt = prompt.length() + if api.takes_tokens() { 0 } else { CHAT_TOKENS };
+        let longest_answer = server.cells() - 1 - longest_prompt.min(server.cells() - 2);
         let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MOST_PREDICTED]);
         let stream = dice.chance(match theme {
             Theme::Streams | Theme::Conversations => 85,

@@ -104,16 +104,19 @@ fn a_refusal_because_of_a_limit_names_it() {
 
 #[test]
 fn the_log_does_not_quote_a_request() {
-    let quoting = |kind: &str| {
-        let message = "number overflow parsing '111'";
+    let quoting = |kind: &str, message: &str| {
         let body = json!({ "error": { "message": message, "type": kind } }).to_string();
         oracles(|one, evidence| {
             *one = observation(400, &body);
             evidence.log = format!("W srv: got exception: {message}\n");
         })
     };
-    assert_eq!(quoting("invalid_request_error"), ["log"]);
-    assert_eq!(quoting("exceed_context_size_error"), [""; 0]);
+    let number = "number overflow parsing '111'";
+    assert_eq!(quoting("invalid_request_error", number), ["log"]);
+    assert_eq!(quoting("exceed_context_size_error", number), [""; 0]);
+    let longer = "request (4112 tokens) exceeds the available context size (4096 tokens), try increasing it";
+    assert_eq!(quoting("invalid_request_error", longer), [""; 0]);
+    assert_eq!(quoting("invalid_request_error", &format!("{longer}: a text")), ["log"]);
 }
 
 #[test]
