@@ -299,12 +299,37 @@ impl<'a> SuiteGate<'a> {
         let mut held = verdict::hold(side, stock.1, ours.1, allowed);
         if held.unexpected.len() <= TOO_MANY_FOR_LUCK {
             for difference in std::mem::take(&mut held.unexpected) {
+                if let Some(expected) = self.expected_again(&difference, stock.0, allowed.listed)? {
+                    held.expected.push(expected);
+                    continue;
+                }
                 let is_own = allowed.own_cases.iter().any(|part| difference.test.contains(part));
                 let luck = self.is_luck(&difference, stock.0, ours.0, is_own)?;
                 if luck { held.flaky.push(difference) } else { held.unexpected.push(difference) }
             }
         }
         Ok(held)
+    }
+
+    /// Reruns a test alone on stock for which a difference is listed from another outcome there: upstream's tests fail
+    /// now and then too. Returns the difference from the new outcome if that is the listed one.
+    fn expected_again(
+        &self,
+        difference: &Difference,
+        stock: &dyn Suite,
+        listed: &[Expected],
+    ) -> Result<Option<Difference>> {
+        if !verdict::has_another_outcome_on_stock(listed, difference) {
+            return Ok(None);
+        }
+        self.context.ui.status("Running", format!("{} alone, up to {AGAIN} times on stock", difference.test));
+        for _ in 0..AGAIN {
+            let again = Difference { stock: alone(stock, &difference.test)?, ..difference.clone() };
+            if verdict::is_expected(listed, &again) {
+                return Ok(Some(again));
+            }
+        }
+        Ok(None)
     }
 
     /// Reruns a test with differing outcomes alone, on both sides; returns whether the difference is flaky. A test that
@@ -322,15 +347,17 @@ impl<'a> SuiteGate<'a> {
             return Ok(false); // stock has no such test to run
         }
         self.context.ui.status("Running", format!("{test} alone, up to {AGAIN} times on each side"));
-        let alone = |suite: &dyn Suite| -> Result<Outcome> {
-            Ok(suite.alone(test)?.remove(test).unwrap_or(Outcome::Absent))
-        };
         if is_absent {
             let passes = || Ok(Outcome::Passed);
-            return verdict::is_luck(Outcome::Passed, AGAIN, passes, || alone(ours));
+            return verdict::is_luck(Outcome::Passed, AGAIN, passes, || alone(ours, test));
         }
-        verdict::is_luck(first.clone(), AGAIN, || alone(stock), || alone(ours))
+        verdict::is_luck(first.clone(), AGAIN, || alone(stock, test), || alone(ours, test))
     }
+}
+
+/// Runs one test alone.
+fn alone(suite: &dyn Suite, test: &str) -> Result<Outcome> {
+    Ok(suite.alone(test)?.remove(test).unwrap_or(Outcome::Absent))
 }
 
 /// Returns the tests that passed in each of these runs, unless a difference from stock is listed for them.
