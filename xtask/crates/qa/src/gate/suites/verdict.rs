@@ -255,7 +255,7 @@ mod tests {
         Allowed { listed, own_cases: &[] }
     }
 
-    /// Such as a failure of upstream's own test, which may pass when it runs alone.
+    /// Such as a failure of a test that upstream has, which may pass when it runs alone.
     #[test]
     fn another_outcome_of_stock_than_the_listed_one_is_noticed() {
         let all = [listed("t")];
