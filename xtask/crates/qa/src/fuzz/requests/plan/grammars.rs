@@ -19,6 +19,7 @@ pub const ALL: &[Family] = &[
     grammar("grammar-nested-stars", 12, |n, to| nest(n, to, "(", ")*")),
     grammar("grammar-parentheses", 20, |n, to| nest(n, to, "(", ")")),
     grammar("grammar-nested-alternatives", 14, |n, to| nest(n, to, "(\"b\" | ", " \"c\")")),
+    grammar("grammar-nested-optionals", 12, nested_optionals),
     grammar("grammar-left-recursion", 18, left_recursion),
     grammar("grammar-chain-of-rules", 18, |n, to| chain(n, to, |next| next.to_string())),
     grammar("grammar-doubling-rules", 12, |n, to| chain(n, to, |next| format!("{next} {next}"))),
@@ -93,6 +94,14 @@ fn late_doubling(depth: usize, to: &Names<'_>) -> String {
     let empty = Names { start: &later, leaf: "(\"\" | \"y\")" };
     let doubling = chain(depth, &empty, |next| format!("{next} {next}"));
     format!("{}{doubling}", rule(to, &format!("{} {later} \"x\"", to.leaf)))
+}
+
+/// Builds many alternatives of one token, each with a stack as deep as the parentheses around it.
+fn nested_optionals(size: usize, to: &Names<'_>) -> String {
+    let optionals = format!("{}-optionals", to.start);
+    let inner = Names { start: &optionals, leaf: to.leaf };
+    let outer = Names { start: to.start, leaf: &optionals };
+    nest(size, &outer, "(\"b\" | ", " \"c\")") + &rule(&inner, &format!("{}? ", to.leaf).repeat(size))
 }
 
 fn left_recursion(length: usize, to: &Names<'_>) -> String {

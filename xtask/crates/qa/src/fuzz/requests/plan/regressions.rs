@@ -43,6 +43,8 @@ pub const FAMILIES: &[&str] = &[
     // Patterns whose work grows with the cube of the answer, and an internal error.
     "trigger-any-character",
     "trigger-of-other-text",
+    // Stacks that are many and deep kept other clients waiting.
+    "grammar-nested-optionals",
 ];
 
 /// Whether the gate plays the family of this name.
