@@ -138,29 +138,29 @@ pub enum Command {
     Newest(newest::Options),
     /// Move a variant's series to another upstream commit, or onto the series that it extends.
     Rebase(rebase::Options),
-    /// Undo the last change of patches, pins and lock; a second time, make it again.
+    /// Undo the last change of patches, pins and lock; a second time, redo it.
     Undo(undo::Options),
     /// Prove a move of the pin: compare each patch with what it was, line by line.
     Prove(prove::Options),
     /// Build a variant: from the pin to a packaged server that has answered a prompt.
     Build(build::Options),
-    /// Set up what a flavor is compiled with and runs on, from pinned packages, without root.
+    /// Install what a flavor needs to be compiled and run, from pinned packages, without root.
     Toolchain(toolchain::Options),
     /// Fetch the pinned weights of a model and print their path.
     Model(model::Options),
-    /// Say which flavors this machine can build, what is missing, and what to type to get it.
+    /// Report which flavors this machine can build, what is missing, and the command that installs it.
     Doctor(doctor::Options),
     /// Remove generated files that are no longer needed: old builds, trees, toolchains, objects, logs.
     Gc(gc::Options),
-    /// Print what CI builds: a row for each variant, flavor and platform.
+    /// Print the build matrix of CI: a row for each variant, flavor and platform.
     Matrix(matrix::Options),
-    /// Check a package, an archive or an image: every file, what it says of itself, and the lock.
+    /// Verify a package, an archive or an image: every file, SBOM and provenance, and the lock.
     Verify(verify::Options),
-    /// Pack what is built as a release: archives, sums, what changed, a script that installs.
+    /// Make a release of what is built: archives, checksums, changes, an install script.
     Release(release::Options),
-    /// Make an image of a package, on a base of pinned packages: the same bytes each time.
+    /// Build an OCI image of a package, on pinned Debian packages: the same bytes each time.
     Image(image::Options),
-    /// Start the built server on the loopback, send it requests, stop it.
+    /// Start the built server on the loopback interface, send it requests, stop it.
     Smoke(smoke::Options),
     /// Run the built server with your own arguments.
     Run(run::Options),

@@ -25,7 +25,7 @@ pub enum Checks {
     /// Try the series on upstream's tip: fetch, status, contract, build, gate.
     #[command(disable_help_flag = true)]
     Canary(Rest),
-    /// Use the web page of the built server in a browser: ask, attach files, reload.
+    /// Test the web page of the built server in a browser: ask, attach files, reload.
     #[command(disable_help_flag = true)]
     Page(Rest),
     /// Run the checks that CI's `test` job runs, step by step.

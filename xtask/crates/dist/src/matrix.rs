@@ -24,16 +24,16 @@ use crate::matrix::rows::{Inputs, Row};
 /// Options of `matrix`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Only what a change since this commit affects; everything where that cannot be told.
+    /// Only what a change since this commit affects; everything if that cannot be determined.
     #[arg(long, value_name = "COMMIT")]
     pub changed_since: Option<String>,
-    /// Only what container images are made of.
+    /// Only what container images are built from.
     #[arg(long)]
     pub images: bool,
     /// Print `name=value` lines for a workflow's output.
     #[arg(long)]
     pub github: bool,
-    /// Number of jobs that take a part of the rows each; more rows than they may have are an error.
+    /// Number of jobs among which the rows are divided; more rows than they can take are an error.
     #[arg(long, value_name = "N", requires = "github")]
     pub parts: Option<usize>,
 }

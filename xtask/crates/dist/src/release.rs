@@ -27,13 +27,13 @@ use crate::verify::package as verify;
 /// Options of `release`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Variant of `pins.toml`; every one that is built, unless flavors are named.
+    /// Variant of `pins.toml`; default: every one that is built, unless flavors are named.
     #[arg(long, value_name = "NAME")]
     pub variant: Option<Name>,
-    /// Flavor of `ci/flavors.toml`, which has to be built; every one that is when none is named.
+    /// Flavor of `ci/flavors.toml`, which has to be built; repeatable; default: every one that is built.
     #[arg(long = "flavor", value_name = "NAME")]
     pub flavors: Vec<Name>,
-    /// Tag that it is published under; has to be the version, and `CHANGELOG.md` needs an entry of it.
+    /// Tag of the release: `v` and the version, of which `CHANGELOG.md` needs an entry.
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
     /// URL at which the files will be published, for install.sh.

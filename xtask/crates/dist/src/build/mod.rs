@@ -53,13 +53,13 @@ pub struct Options {
     /// Stop once CMake has found everything that the flavor needs.
     #[arg(long, conflicts_with = "no_smoke")]
     pub configure_only: bool,
-    /// Build from an empty folder without a compiler cache, and write what it showed to ci/proofs/.
+    /// Build from an empty folder without a compiler cache, and record the result in ci/proofs/.
     #[arg(long)]
     pub record: bool,
     /// Build once more, from nothing in another folder, and compare every byte of both packages.
     #[arg(long, conflicts_with_all = ["no_smoke", "configure_only", "record"])]
     pub twice: bool,
-    /// Compile all but ggml at -O1: enough to compare answers with, and never timed or shipped.
+    /// Compile all but ggml at -O1: enough to compare answers, but neither for timing nor for shipping.
     #[arg(long, conflicts_with_all = ["record", "twice"])]
     pub reference: bool,
     /// Processors of the accelerator, separated by commas, instead of the flavor's own list.

@@ -62,7 +62,7 @@ const SECTIONS: [Section; BENCHES.len()] = [
         title: "Bursts: concurrent requests with a shared prefix",
         about: "Milliseconds until the last of the requests is answered, all sent at once to an idle server.",
         workload: &["requests x prefix"],
-        figures: &["stock", "paged", ""],
+        figures: &["stock", "paged", "speedup"],
         read: |run| read(run, burst),
         page: "serving.md",
         plots: &[("burst-16x1600", "Time of 16 requests with a prefix of 1,600 tokens, for each server")],
@@ -74,7 +74,7 @@ const SECTIONS: [Section; BENCHES.len()] = [
                 share that the ideal (the unshared tokens only) has in what the paged server computes; milliseconds to \
                 the first token.",
         workload: &["model", "tokens shared / unshared", "prompts"],
-        figures: &["stock", "paged", "ideal / paged", "stock ms", "paged ms", ""],
+        figures: &["stock", "paged", "ideal / paged", "stock ms", "paged ms", "speedup"],
         read: |run| read(run, prefixes),
         page: "serving.md",
         plots: &[
@@ -90,7 +90,7 @@ const SECTIONS: [Section; BENCHES.len()] = [
         about: "Prompt tokens computed for each new token in the turns after the first, all users at once, and \
                 milliseconds to the first token.",
         workload: &["model", "users x turns", "message / answer"],
-        figures: &["stock", "paged", "stock ms", "paged ms", ""],
+        figures: &["stock", "paged", "stock ms", "paged ms", "speedup"],
         read: |run| read(run, turns),
         page: "serving.md",
         plots: &[
@@ -103,7 +103,7 @@ const SECTIONS: [Section; BENCHES.len()] = [
         title: "Decoding",
         about: "Tokens per second of all sequences together; stock is its unified cache of the same size.",
         workload: &["sequences x tokens", "shared tokens", "K/V", "pool filled"],
-        figures: &["stock", "paged", ""],
+        figures: &["stock", "paged", "speedup"],
         read: |run| read(run, decode),
         page: "serving.md",
         plots: &[(
@@ -116,7 +116,7 @@ const SECTIONS: [Section; BENCHES.len()] = [
         title: "Capacity",
         about: "Sequences that fit into the cache at once.",
         workload: &["blocks", "prefix"],
-        figures: &["stock", "paged", ""],
+        figures: &["stock", "paged", "ratio"],
         read: |run| read(run, capacity),
         page: "serving.md",
         plots: &[("capacity", "Sequences that fit into the cache")],

@@ -28,7 +28,7 @@ pub enum Checks {
     Sync(sync::Options),
     /// Try the series on upstream's tip: fetch, status, contract, build, gate.
     Canary(canary::Options),
-    /// Use the web page of the built server in a browser: ask, attach files, reload.
+    /// Test the web page of the built server in a browser: ask, attach files, reload.
     Page(page::Options),
     /// Run the checks that CI's `test` job runs, step by step.
     Test(test::Options),

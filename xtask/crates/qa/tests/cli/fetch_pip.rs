@@ -339,7 +339,7 @@ fn pip_that_fails_or_leaves_nothing() {
     let said = sdist.run(&["fetch"]).code(3).says(&["pip says: this pip cannot be used"]);
     said.says(&["next: install Python 3 with pip"]);
     files::write_script(&python, "true");
-    sdist.run(&["fetch"]).code(3).says(&["pip ended well and left no package"]);
+    sdist.run(&["fetch"]).code(3).says(&["pip succeeded but downloaded no package"]);
     std::fs::remove_file(&python).unwrap();
     let path = program_path::only(&sdist.project.beside("bin"), &["git"]);
     let said = sdist.project.run_with_path(&["fetch"], path).code(3);

@@ -117,7 +117,7 @@ fn refusals_say_what_to_do() {
       next: is GITHUB_API_URL the address of GitHub's API?
     ");
     insta::assert_snapshot!(talk.refused(Incident::Answer(200, "", r#"[{"number": "7"}]"#)), @r#"
-    error: could not list the issues: GitHub's reply has another form than it should
+    error: could not list the issues: GitHub's reply has an unexpected format
       invalid type: string "7", expected u64
     "#);
     let invalid =

@@ -94,7 +94,7 @@ impl Client {
 /// Parses a reply into the expected form.
 pub(super) fn read<T: serde::de::DeserializeOwned>(value: Value, what: &str) -> Result<T> {
     serde_json::from_value(value).map_err(|error| {
-        Error::environment(format!("could not {what}: GitHub's reply has another form than it should"))
+        Error::environment(format!("could not {what}: GitHub's reply has an unexpected format"))
             .detail(error.to_string().chars().take(300).collect::<String>())
     })
 }

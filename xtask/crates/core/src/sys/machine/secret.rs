@@ -20,7 +20,7 @@ impl Secret {
     pub fn new(text: &str) -> Result<Secret> {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Error::usage("the token for GitHub has characters that no token has"));
+            return Err(Error::usage("the token for GitHub is empty or not visible ASCII"));
         }
         Ok(Secret(text.to_string()))
     }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 /// Joins a thread and returns its result. A thread that panicked is an error.
 pub fn result_of<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
-    thread.join().unwrap_or_else(|_| Err(Error::environment("a thread that asked a server broke down")))
+    thread.join().unwrap_or_else(|_| Err(Error::environment("internal error: a helper thread panicked")))
 }
 
 /// Runs `work` on all of `items` at the same time. Returns the results in the order of the items, or the first error,

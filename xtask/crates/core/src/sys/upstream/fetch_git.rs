@@ -359,8 +359,9 @@ pub(in crate::sys) fn served_commit(quarantine: &Path) -> Result<(ObjectId, Obje
         let commit = repo.find_reference(INCOMING)?.peel_to_commit()?;
         Ok((object_id(commit.id()), object_id(commit.tree_id())))
     });
-    commit
-        .map_err(|error| Error::environment("what came is not a commit").detail(error.message().to_string()))
+    commit.map_err(|error| {
+        Error::environment("the fetched object is not a commit").detail(error.message().to_string())
+    })
 }
 
 /// Whether the received history ends before it reaches `tree`, the pin's, although it has more than one commit: those

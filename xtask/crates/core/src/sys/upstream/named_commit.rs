@@ -112,5 +112,5 @@ pub(super) fn is_ambiguous(ambiguous: &Ambiguous) -> Error {
 }
 
 pub(in crate::sys) fn unreadable(error: git2::Error) -> Error {
-    Error::environment("what came cannot be read").detail(error.message().to_string())
+    Error::environment("the fetched objects cannot be read").detail(error.message().to_string())
 }

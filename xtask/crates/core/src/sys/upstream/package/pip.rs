@@ -52,7 +52,7 @@ pub(super) fn download(
 
 fn verified(archive: PathBuf, requirement: &str, sha256: &Sha256) -> Result<PathBuf> {
     if !disk::exists(&archive) {
-        return Err(Error::environment("pip ended well and left no package"));
+        return Err(Error::environment("pip succeeded but downloaded no package"));
     }
     let found = disk::sha256_of_file(&archive)?;
     if found == sha256.as_str() {

@@ -189,7 +189,7 @@ const MOST_BEFORE: u64 = 2 * CLIENTS;
 pub fn long_prompt_in_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let server = fixture.serve(Model::Trained, &SMALL)?;
     let crowd = Crowd::of(ENOUGH);
-    let overtook = crowd.during(&server, || {
+    let bypassed_by = crowd.during(&server, || {
         while crowd.answered() < 2 * CLIENTS {
             std::thread::sleep(MOMENT / 5);
         }
@@ -198,9 +198,9 @@ pub fn long_prompt_in_turn(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         fixture.must(seen.is_whole, || "the long prompt was not answered".to_string());
         Ok(crowd.answered() - before)
     })?;
-    fixture.must(overtook <= MOST_BEFORE, || {
+    fixture.must(bypassed_by <= MOST_BEFORE, || {
         format!(
-            "{overtook} requests were answered before a prompt of 11 blocks, by when no others came any more"
+            "{bypassed_by} requests were answered before a prompt of 11 blocks, and then there were no others"
         )
     });
     Ok(())
