@@ -421,6 +421,32 @@ fn a_move_of_the_pin_locks_every_variant_on_its_generations() {
     generations.project.run(&["--locked", "lock", "--check"]).success();
 }
 
+/// The reason is in the sibling, as for `prove --generation`.
+#[test]
+fn an_unfinished_replay_is_proved_with_the_reasons_of_dropped_patches() {
+    let generations = Generations::new();
+    generations.rebase("v2", &["--drop-upstreamed"]).code(4);
+    generations.rebase("v2", &["--skip"]).code(4);
+    generations.rebase("v2", &["--skip"]).success();
+    let path = format!("patches/paged/{}", sibling(0, "v2"));
+    generations.project.edit(&path, "because: TODO", "because: the greeting is another one");
+    generations.project.run(&["lock"]).success();
+    generations.rebase("v2", &["--edit", "3"]).code(4);
+    let said = generations.project.run(&["prove", "--rebase", "--variant", "paged-v2"]).success();
+    assert!(said.stdout.contains("but for 1 intended difference"), "{said}");
+}
+
+/// The dropped patches stay at the pin, so the others keep their numbers.
+#[test]
+fn a_dropped_patch_renumbers_nothing_on_a_generation() {
+    let generations = Generations::new();
+    generations.rebase("v1-1", &["--edit", "1"]).code(4);
+    generations.rebase("v1-1", &["--skip"]).code(4);
+    let said = generations.project.run(&["prove", "--rebase", "--variant", "paged-v1-1"]).code(1);
+    assert!(said.stdout.contains(" 0002-say-what-is-counted.patch\n"), "{said}");
+    generations.rebase("v1-1", &["--abort"]).success();
+}
+
 #[test]
 fn a_stopped_replay_is_abandoned() {
     let generations = Generations::new();
