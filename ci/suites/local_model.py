@@ -171,11 +171,18 @@ def how_it_failed(report):
         return None
     message = (crash.message or "").splitlines()[:1]
     what = [line if COMPARED_NUMBERS.fullmatch(line) else line.split(":")[0].split(" ")[0] for line in message]
-    return f"{place_of(crash)}: {''.join(what)}"
+    return f"{place_of(crash, report.location)}: {''.join(what)}"
 
 
-def place_of(crash):
-    """The line by its text, and in a test's own file also by its number; patches add lines to what tests share."""
+def place_of(crash, location):
+    """The line by its text, and in files of tests also by its number: in the test's own file, where patches add lines
+    above it, from its first line on; nothing in what tests share, to which patches add lines too."""
     file = os.path.basename(crash.path)
-    number = crash.lineno if file.startswith("test_") else ""
+    own, first, _ = location
+    if not file.startswith("test_"):
+        number = ""
+    elif file == os.path.basename(own) and first is not None:
+        number = f"{crash.lineno - first:+}"
+    else:
+        number = crash.lineno
     return f"{file}:{number} {linecache.getline(crash.path, crash.lineno).strip()}"

@@ -11,12 +11,10 @@ mod write_intended;
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use espalier_core::config::intended::{intended_file, read_intended};
 use espalier_core::config::lock::{LockedFile, LockedVariant};
 use espalier_core::config::name::Name;
 use espalier_core::config::overlay::OverlayFile;
 use espalier_core::config::pins::Pin;
-use espalier_core::config::snippet::SourceText;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_core::next_command::quoted;
@@ -165,7 +163,7 @@ fn prove_variants(
     }
     proof.overlays.sort();
     proof.overlays.dedup();
-    name_intended(&mut proof, |file| new.file(file))?;
+    proof.take_reasons(|file| new.file(file))?;
     Ok(proof)
 }
 
@@ -176,26 +174,10 @@ fn prove_rebase(context: &Context, variant: Option<&str>) -> Result<MoveProof> {
         series: rebase::prove_done(context, variant)?,
         ..MoveProof::default()
     };
-    name_intended(&mut proof, |file| disk::read_if_there(&context.layout.root().join(file)))?;
+    proof.take_reasons(|file| disk::read_if_there(&context.layout.root().join(file)))?;
     // What an entry is about may be in a patch that is still to come.
     proof.stale.clear();
     Ok(proof)
-}
-
-/// Reads the reasons for intended differences, which are in one file for each pair of pins.
-pub fn name_intended(proof: &mut MoveProof, read: impl Fn(&str) -> Result<Option<Vec<u8>>>) -> Result<()> {
-    let mut files: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, series) in proof.series.iter().enumerate() {
-        files.entry(intended_file(&series.old.name, &series.new.name)).or_default().push(at);
-    }
-    for (file, places) in files {
-        let text = read(&file)?.unwrap_or_default();
-        let text =
-            String::from_utf8(text).map_err(|_| Error::usage(format!("`{file}` is not UTF-8 text")))?;
-        let entries = read_intended(SourceText { name: &file, text: &text })?;
-        proof.name_intended(&file, &entries, &places);
-    }
-    Ok(())
 }
 
 /// Returns the variants to compare: the named one, or one for each series.

@@ -10,7 +10,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::machine::disk;
 
-use super::{base_on, name_intended};
+use super::base_on;
 use crate::proof::{self, SeriesTrees};
 use crate::report::proof::{MoveProof, ProvenSeries};
 use crate::stack::Stack;
@@ -36,7 +36,7 @@ pub fn prove(context: &Context, name: &Name, variant: Option<&str>) -> Result<Mo
     for variant in variants {
         proof.series.push(prove_variant(context, &store, &pins, (variant, &lock))?);
     }
-    name_intended(&mut proof, |file| disk::read_if_there(&context.layout.root().join(file)))?;
+    proof.take_reasons(|file| disk::read_if_there(&context.layout.root().join(file)))?;
     Ok(proof)
 }
 

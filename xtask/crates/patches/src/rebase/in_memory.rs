@@ -183,6 +183,7 @@ pub fn empty_report(series_move: &SeriesMove<'_>, tree: ObjectId) -> RebaseRepor
         patches: Vec::new(),
         reverts: Vec::new(),
         proof: Vec::new(),
+        stale: Vec::new(),
         overlays: Vec::new(),
         references: Vec::new(),
         written: false,

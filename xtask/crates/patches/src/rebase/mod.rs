@@ -43,6 +43,7 @@ use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Kind, Result};
 use espalier_core::next_command::next_command;
 use espalier_core::sys::git::store::Store;
+use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::inputs::find_patch;
 use espalier_core::sys::project::root::absolute;
 use espalier_core::sys::project::run_lock::{self, Access};
@@ -59,6 +60,7 @@ use crate::generation;
 use crate::pinned_series::tip_of;
 pub use crate::rebase::state::Choices;
 use crate::rebase::state::SeriesState;
+use crate::report::proof::MoveProof;
 use crate::report::rebase::{Fate, RebaseReport};
 use crate::report::rebase_text;
 use crate::stack::Stack;
@@ -394,7 +396,20 @@ fn finished(context: &Context, prepared: Prepared) -> Result<Outcome> {
     }
     prepared.stage.commit(prepared.what)?;
     let mut report = RebaseReport { written: true, ..prepared.report };
-    // An addition: the move is done.
+    // Additions: the move is done.
+    if let Err(error) = take_reasons(context, &mut report) {
+        let text = error.to_string();
+        context.ui.warn(text.strip_prefix("error: ").unwrap_or(&text));
+    }
     report.references = references::stale(context, &report).unwrap_or_default();
     Ok(Outcome::ok(rebase_text::text(&report), json!(report)))
+}
+
+/// Takes over the reasons that the project has for differences. On a generation, these are there after each rebase:
+/// every sibling is compared with its patch on the pin.
+fn take_reasons(context: &Context, report: &mut RebaseReport) -> Result<()> {
+    let mut proof = MoveProof { series: std::mem::take(&mut report.proof), ..MoveProof::default() };
+    let taken = proof.take_reasons(|file| disk::read_if_there(&context.layout.root().join(file)));
+    (report.proof, report.stale) = (proof.series, proof.stale);
+    taken
 }

@@ -23,7 +23,8 @@ pub struct NewFile {
 }
 
 /// Returns the new version of each of a series' own patches; `None` for dropped ones. A patch with the same change
-/// keeps its bytes, and every patch keeps the words of its file name.
+/// keeps its bytes, and every patch keeps the words of its file name. On a generation it keeps its number too, because
+/// the dropped ones stay at the pin.
 pub fn new_series(
     series_move: &SeriesMove<'_>,
     repo: &RebaseRepo,
@@ -41,8 +42,12 @@ pub fn new_series(
         let (folder, name) = (old.folder(), old.name());
         number += 1;
         let slug = name.split_once('-').map_or("patch.patch", |(_, slug)| slug);
+        let path = match series_move.siblings.is_empty() {
+            true => format!("{folder}/{number:04}-{slug}"),
+            false => old.file.clone(),
+        };
         let sibling = series_move.sibling(at).map(|sibling| &sibling.patch);
-        new.push(Some(new_file(old, (patch, sibling), &text, format!("{folder}/{number:04}-{slug}"))?));
+        new.push(Some(new_file(old, (patch, sibling), &text, path)?));
     }
     Ok(new)
 }

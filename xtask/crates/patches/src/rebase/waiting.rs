@@ -106,7 +106,14 @@ fn prove_done_of(
 ) -> Result<ProvenSeries> {
     let new = new_series(series_move, repo, state)?;
     let patches: Vec<Option<&Patch>> = new.iter().map(|new| new.as_ref().map(|new| &new.patch)).collect();
-    prove_replayed(series_move, repo, state, (&patches, false))
+    let mut proof = prove_replayed(series_move, repo, state, (&patches, false))?;
+    let own = series_move.stack.own_patches().iter().enumerate();
+    let dropped = own.filter_map(|(at, patch)| {
+        let sibling = series_move.sibling(series_move.stack.parents + at)?;
+        Some((patch.name.clone(), sibling.patch.dropped_because()?.to_string()))
+    });
+    proof.account_for_taken(&dropped.collect::<Vec<_>>());
+    Ok(proof)
 }
 
 /// Checks what is staged as `--continue` without `--allow-edits` would.

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use espalier_core::config::intended::{Intended, intended_file};
+use espalier_core::config::intended::{Intended, intended_file, read_intended};
+use espalier_core::config::snippet::SourceText;
+use espalier_core::error::{Error, Result};
 use espalier_series::{FindingClass, PatchProof, ProofFinding, SeriesProof, Undone, says_something};
 use serde::Serialize;
 
@@ -98,6 +100,27 @@ impl MoveProof {
     /// variant.
     pub fn open(&self) -> Vec<(String, &ProofFinding)> {
         self.series.iter().flat_map(ProvenSeries::open).collect()
+    }
+
+    /// Takes over the reasons of the project, which are in one file for each pair of pins; `read` returns the content
+    /// of a file, by its path from the root, or `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// That of `read`, or an entry is not valid, as without a reason.
+    pub fn take_reasons(&mut self, read: impl Fn(&str) -> Result<Option<Vec<u8>>>) -> Result<()> {
+        let mut files: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, series) in self.series.iter().enumerate() {
+            files.entry(intended_file(&series.old.name, &series.new.name)).or_default().push(at);
+        }
+        for (file, places) in files {
+            let text = read(&file)?.unwrap_or_default();
+            let text =
+                String::from_utf8(text).map_err(|_| Error::usage(format!("`{file}` is not UTF-8 text")))?;
+            let entries = read_intended(SourceText { name: &file, text: &text })?;
+            self.name_intended(&file, &entries, &places);
+        }
+        Ok(())
     }
 
     /// Takes over the reasons in `entries`, read from `file`, for the series at `places`.

@@ -29,8 +29,10 @@ pub struct RebaseReport {
     pub patches: Vec<PatchMove>,
     /// Upstream changes that patches now revert, and upstream lines that a resolution rewrites.
     pub reverts: Vec<Revert>,
-    /// Every series, compared with what it was.
+    /// Every series, compared with what it was. Once written, with the reasons that the project has for differences.
     pub proof: Vec<ProvenSeries>,
+    /// Entries with such reasons that count more differences than there are: `prove` refuses them.
+    pub stale: Vec<String>,
     /// Overlay files whose path something else provides on the new tree; only in a dry run, a rebase stops there.
     pub overlays: Vec<Clash>,
     /// Places of the project that name patches by numbers that they no longer have.

@@ -20,10 +20,7 @@ pub fn text(report: &RebaseReport) -> String {
     for note in report.proof.iter().flat_map(notes_on_words) {
         text += &format!("\n{note}\n");
     }
-    // Within the pin, nothing differs but what a person has edited.
-    if report.written && !report.is_there() && !report.is_proved() {
-        text += "\nwarning: the move made differences that nothing accounts for; `prove` lists them\n";
-    }
+    text += &unproved(report);
     text += &references(&report.references);
     for clash in &report.overlays {
         text += &format!("\n{clash}\n");
@@ -95,6 +92,28 @@ fn reverts(report: &RebaseReport) -> String {
     let rewritten: Vec<&Revert> = report.reverts.iter().filter(|revert| revert.is_rewritten).collect();
     listed("warning: patches undo what upstream did since the old pin", &undone)
         + &listed("note: resolutions rewrite lines of upstream, and keep every word of them", &rewritten)
+}
+
+/// Warns of what `prove` refuses. Within the pin, nothing differs but what a person has edited.
+fn unproved(report: &RebaseReport) -> String {
+    if !report.written || report.is_there() {
+        return String::new();
+    }
+    let mut text = match (&report.generation, report.is_proved()) {
+        (_, true) => String::new(),
+        (None, false) => {
+            "\nwarning: the move made differences that nothing accounts for; `prove` lists them\n".to_string()
+        }
+        (Some(generation), false) => format!(
+            "\nwarning: patches make other changes on the generation {generation}, and nothing accounts for them; \
+             `prove --generation {generation}` lists them\n"
+        ),
+    };
+    if !report.stale.is_empty() {
+        text += "\nwarning: reasons are given for more differences than there are, which `prove` refuses:\n";
+        report.stale.iter().for_each(|entry| text += &format!("  {entry}\n"));
+    }
+    text
 }
 
 fn references(references: &[NumberReference]) -> String {
@@ -182,7 +201,9 @@ fn name(patch: &PatchMove) -> String {
 #[cfg(test)]
 mod tests {
     use espalier_core::config::pins::Verification;
+    use espalier_series::{FindingClass, ProofFinding};
 
+    use super::super::proof::tests::{finding, proof};
     use super::super::rebase::Place;
     use super::*;
 
@@ -210,6 +231,7 @@ mod tests {
             patches,
             reverts: Vec::new(),
             proof: Vec::new(),
+            stale: Vec::new(),
             overlays: Vec::new(),
             references: Vec::new(),
             written,
@@ -249,6 +271,30 @@ mod tests {
         let report = RebaseReport { variant: "p-b1".into(), generation: Some("b1".into()), ..report };
         let headline = "the generation b1 (fixes, p): 3 of 3 patches, from hello v1, now on v2\n";
         assert!(text(&report).starts_with(headline), "{}", text(&report));
+    }
+
+    #[test]
+    fn what_prove_refuses_is_a_warning() {
+        let series = |findings| proof(findings).series;
+        let open = || finding(FindingClass::Added, "a();");
+        let moved = RebaseReport { proof: series(vec![open()]), ..report(true, Vec::new()) };
+        assert!(
+            text(&moved)
+                .contains("\nwarning: the move made differences that nothing accounts for; `prove` lists")
+        );
+        let on_generation = RebaseReport { generation: Some("b1".into()), ..moved };
+        let unproved = "\nwarning: patches make other changes on the generation b1, and nothing accounts for them; \
+                        `prove --generation b1` lists them\n";
+        assert!(text(&on_generation).contains(unproved), "{}", text(&on_generation));
+        let intended = ProofFinding { intended: Some("upstream has b()".into()), ..open() };
+        let named = RebaseReport { proof: series(vec![intended]), ..on_generation.clone() };
+        assert!(!text(&named).contains("warning"), "{}", text(&named));
+        let entry = "docs/syncs/v1-to-v2.toml: no difference `added` of src/a.c";
+        let stale = text(&RebaseReport { stale: vec![entry.into()], ..named });
+        let warning =
+            "\nwarning: reasons are given for more differences than there are, which `prove` refuses:\n";
+        assert!(stale.contains(&format!("{warning}  {entry}\n")), "{stale}");
+        assert!(!text(&RebaseReport { written: false, ..on_generation }).contains("warning"));
     }
 
     #[test]

@@ -39,6 +39,9 @@ impl Keep {
 pub struct Head {
     /// Tag or commit of the pin.
     pub pin: String,
+    /// Variant under test; `None` if it is the default one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// Tree ids of the builds under test, by variant.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub trees: BTreeMap<String, String>,
@@ -78,7 +81,8 @@ impl Head {
     /// Returns the head of a run that measured servers.
     pub(super) fn of_servers(context: &Context, fixture: &BenchFixture<'_>) -> Result<Head> {
         let (Builds { pin, trees }, threads) = (fixture.builds.clone(), Some(fixture.threads));
-        Ok(Head { pin, trees, threads, quiet: fixture.is_quiet(), ..Head::at_pin(context)? })
+        let (variant, quiet) = (fixture.variants.named(), fixture.is_quiet());
+        Ok(Head { pin, variant, trees, threads, quiet, ..Head::at_pin(context)? })
     }
 
     /// Returns the number of threads, 0 if unknown.

@@ -167,10 +167,11 @@ pub fn page(runs: &BTreeMap<String, Vec<Value>>, files: &BTreeSet<String>) -> Re
     Ok(text)
 }
 
-/// Returns the plot at the pin of the newest run that has one.
+/// Returns the plot at the pin of the newest run that has one, of the default variant.
 fn newest_plot(name: &str, runs: &[Value], files: &BTreeSet<String>) -> Option<String> {
     let file = |run: &Value| Some(format!("{name}-{}.svg", short_name(run["pin"].as_str()?)));
-    runs.iter().rev().filter_map(file).find(|file| files.contains(file))
+    let of_default = runs.iter().rev().filter(|run| run["variant"].is_null());
+    of_default.filter_map(file).find(|file| files.contains(file))
 }
 
 fn render(section: &Section, runs: &[Value]) -> Result<String> {
@@ -186,9 +187,9 @@ fn render(section: &Section, runs: &[Value]) -> Result<String> {
     Ok(format!("\n## {title}\n\n{about} {command}\n\n{table}"))
 }
 
-/// Returns the rows of all runs, each workload and machine once, with the figures of its newest run.
+/// Returns the rows of all runs, each workload, machine and variant once, with the figures of its newest run.
 fn newest(section: &Section, runs: &[Value]) -> Result<Vec<String>> {
-    let mut rows: Vec<((String, String), String)> = Vec::new();
+    let mut rows: Vec<((String, String, Option<String>), String)> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
         let read = (section.read)(run);
         let (head, found) = read.map_err(|error| unreadable(section.bench, at + 1, &error))?;
@@ -196,7 +197,7 @@ fn newest(section: &Section, runs: &[Value]) -> Result<Vec<String>> {
         for Row { workload, figures, options } in found {
             let (pin, command) = (short_name(&head.pin), command(section.bench, &head, &options));
             let row = format!("{workload} | {figures} | {machine} | {pin} | {} | `{command}`", head.date);
-            let key = (workload, machine.clone());
+            let key = (workload, machine.clone(), head.variant.clone());
             match rows.iter_mut().find(|(earlier, _)| *earlier == key) {
                 Some(earlier) => earlier.1 = row,
                 None => rows.push((key, row)),
@@ -479,6 +480,14 @@ mod tests {
             page.contains("](measurements/burst-16x1600-v1.svg)") && !page.contains("capacity-v"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn another_variant_has_rows_of_its_own() {
+        let mut other = burst_run(16, 2, "2026-01-04");
+        other["variant"] = json!("paged-b2");
+        let page = page_of(vec![burst_run(16, 1, "2026-01-03"), other]).unwrap();
+        assert!(page.contains("2026-01-03") && page.contains("2026-01-04"), "{page}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use espalier_core::config::flavors::DEFAULT_FLAVOR;
+use espalier_core::config::name::Name;
 use espalier_core::context::Context;
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::machine::disk;
@@ -28,7 +29,8 @@ use crate::sys::models;
 pub struct BenchFixture<'a> {
     context: &'a Context,
     serving: Serving,
-    ours: String,
+    /// The variants under test.
+    pub variants: Variants,
     folder: tempfile::TempDir,
     /// Model that every server loads.
     pub model: PathBuf,
@@ -37,6 +39,40 @@ pub struct BenchFixture<'a> {
     is_quiet: bool,
     /// Sources of the builds under test.
     pub builds: Builds,
+}
+
+/// The variants whose builds are measured, both on one pin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variants {
+    /// The variant with our patches.
+    pub ours: String,
+    /// The variant without them: the one that ours is gated against.
+    pub stock: String,
+    is_default: bool,
+}
+
+impl Variants {
+    /// Returns the variant `name`, or the default one, and the one that it is compared with.
+    ///
+    /// # Errors
+    ///
+    /// There is no such variant.
+    pub fn of(context: &Context, name: Option<&Name>) -> Result<Variants> {
+        let pins = context.pins()?;
+        let ours = pins.variant(name.map(Name::as_str))?;
+        let stock = ours.gate.as_ref().map_or("stock", Name::as_str).to_string();
+        let is_default = ours.name == pins.default_variant;
+        Ok(Variants { ours: ours.name.to_string(), stock, is_default })
+    }
+
+    /// Returns ours for the head of a record, unless it is the default variant.
+    pub fn named(&self) -> Option<String> {
+        (!self.is_default).then(|| self.ours.clone())
+    }
+
+    fn of_server(&self, test_server: TestServer) -> &str {
+        if test_server.is_ours() { &self.ours } else { &self.stock }
+    }
 }
 
 /// The pin that all servers under test are built from, and the tree of each variant.
@@ -49,22 +85,33 @@ pub struct Builds {
 }
 
 impl<'a> BenchFixture<'a> {
-    /// Checks that every server is built and that the machine is idle; then writes the model of `spec`.
+    /// As [`BenchFixture::prepare_of`], with the default variant.
     pub fn prepare(
         context: &'a Context,
         serving: Serving,
         test_servers: &[TestServer],
         spec: &ModelSpec,
     ) -> Result<BenchFixture<'a>> {
-        let ours = context.pins()?.variant(None)?.name.to_string();
-        let builds = check_test_servers(context, &ours, test_servers)?;
+        BenchFixture::prepare_of(context, Variants::of(context, None)?, serving, test_servers, spec)
+    }
+
+    /// Checks that every server is built and that the machine is idle; then writes the model of `spec`.
+    pub fn prepare_of(
+        context: &'a Context,
+        variants: Variants,
+        serving: Serving,
+        test_servers: &[TestServer],
+        spec: &ModelSpec,
+    ) -> Result<BenchFixture<'a>> {
+        let builds = check_test_servers(context, &variants, test_servers)?;
         let load = look_around(context, serving)?;
         let folder = disk::scratch_folder(&context.layout.generated().join("bench"), "serving")?;
         let model = folder.path().join("model.gguf");
         context.ui.status("Writing", "the model");
         models::write(&model, spec)?;
         let threads = serving.threads.unwrap_or_else(|| load.free_cores());
-        Ok(BenchFixture { context, serving, ours, folder, model, threads, is_quiet: load.is_quiet(), builds })
+        let is_quiet = load.is_quiet();
+        Ok(BenchFixture { context, serving, variants, folder, model, threads, is_quiet, builds })
     }
 
     /// Checks the load; call it while none of our programs runs: another user's program may have started since the
@@ -159,7 +206,7 @@ impl<'a> BenchFixture<'a> {
 
     /// Returns the packaged server of a server under test.
     pub fn program(&self, test_server: TestServer) -> PathBuf {
-        program(self.context, &self.ours, test_server)
+        program(self.context, &self.variants, test_server)
     }
 
     /// Returns the probe, built against a variant.
@@ -193,24 +240,19 @@ pub fn look_around(context: &Context, serving: Serving) -> Result<Load> {
     Ok(load)
 }
 
-fn variant(ours: &str, test_server: TestServer) -> &str {
-    if test_server.is_ours() { ours } else { "stock" }
+fn program(context: &Context, variants: &Variants, test_server: TestServer) -> PathBuf {
+    context.layout.server(variants.of_server(test_server), DEFAULT_FLAVOR)
 }
 
-fn program(context: &Context, ours: &str, test_server: TestServer) -> PathBuf {
-    context.layout.server(variant(ours, test_server), DEFAULT_FLAVOR)
-}
-
-fn check_test_servers(context: &Context, ours: &str, test_servers: &[TestServer]) -> Result<Builds> {
+fn check_test_servers(context: &Context, variants: &Variants, test_servers: &[TestServer]) -> Result<Builds> {
     for test_server in test_servers {
-        let variant = variant(ours, *test_server);
-        if !disk::is_program(&program(context, ours, *test_server)) {
-            return Err(not_built(variant, *test_server));
+        if !disk::is_program(&program(context, variants, *test_server)) {
+            return Err(not_built(variants.of_server(*test_server), *test_server));
         }
-        check_flag(context, ours, *test_server)?;
+        check_flag(context, variants, *test_server)?;
     }
-    let variants: Vec<&str> = test_servers.iter().map(|test_server| variant(ours, *test_server)).collect();
-    timed_builds(context, &variants)
+    let names: Vec<&str> = test_servers.iter().map(|test_server| variants.of_server(*test_server)).collect();
+    timed_builds(context, &names)
 }
 
 /// Returns the builds of these variants.
@@ -232,11 +274,12 @@ fn not_built(variant: &str, test_server: TestServer) -> Error {
 }
 
 /// Reports a missing flag: the server itself would exit with its whole help text.
-fn check_flag(context: &Context, ours: &str, test_server: TestServer) -> Result<()> {
+fn check_flag(context: &Context, variants: &Variants, test_server: TestServer) -> Result<()> {
     let Some(flag) = test_server.needed_flag() else { return Ok(()) };
-    if server::help_of(&program(context, ours, test_server))?.contains(flag) {
+    if server::help_of(&program(context, variants, test_server))?.contains(flag) {
         return Ok(());
     }
+    let ours = &variants.ours;
     let others: Vec<String> = TestServer::ALL
         .iter()
         .filter(|one| !one.is_ours())

@@ -5,7 +5,6 @@ use espalier_core::config::snippet::SourceText;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
-use espalier_patches::prove::name_intended;
 use espalier_patches::report::proof::{MoveProof, entry_for};
 
 use crate::report::sync::SyncReport;
@@ -23,7 +22,7 @@ pub struct Reasons {
 pub fn take(context: &Context, report: &mut SyncReport) -> Result<Option<Reasons>> {
     let given = given_by_move(&report.proof);
     let root = context.layout.root();
-    name_intended(&mut report.proof, |file| disk::read_if_there(&root.join(file)))?;
+    report.proof.take_reasons(|file| disk::read_if_there(&root.join(file)))?;
     let file = intended_file(&report.old.name, &report.new.name);
     let text = disk::read_text_if_there(&root.join(&file))?.unwrap_or_default();
     let known = read_intended(SourceText { name: &file, text: &text })?;

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::bench::write_manifest;
-use super::support::gating::gated;
-use super::support::{Output, Project};
+use super::support::gating::{add_generation, gated};
+use super::support::{Output, Project, files};
 
 /// A probe that is faster by DECODE and PROMPT if both features are on.
 const PROBE: &str = r#"#include <stdio.h>
@@ -58,6 +58,24 @@ fn both_features_are_on_in_our_build_alone() {
     );
     assert_eq!(found["features"], json!("gdn-flat-output,gdn-recurrence"));
     assert_eq!((&found["threads"], &found["trees"]["paged"]), (&json!(1), &json!("2")));
+}
+
+/// Stock is the variant that ours is gated against, on the same pin.
+#[test]
+fn a_variant_on_a_generation_is_compared_with_stock_there() {
+    let project = with_probe(1.5, 1.25);
+    add_generation(&project);
+    for (variant, like) in [("stock-next", "stock"), ("paged-next", "paged")] {
+        let package = |variant: &str| project.path(&format!("target/espalier/dist/{variant}-cpu-native"));
+        files::copy_folder(&project.tree(like), &project.tree(variant));
+        files::copy_folder(&package(like), &package(variant));
+        write_manifest(&project, variant);
+    }
+    let found = bench(&project, "q4_0", &["--variant", "paged-next", "--json"]).success().json();
+    let trees = json!({ "paged-next": "2", "stock-next": "2" });
+    assert_eq!((&found["variant"], &found["trees"]), (&json!("paged-next"), &trees), "{found}");
+    let found = bench(&project, "q4_0", &["--json"]).success().json();
+    assert!(found.get("variant").is_none(), "{found}");
 }
 
 #[test]

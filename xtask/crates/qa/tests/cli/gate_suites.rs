@@ -244,6 +244,22 @@ fn a_server_that_ends_a_test_otherwise_is_seen() {
     red(said, &reasons);
 }
 
+/// A patch adds an import to a file of upstream's tests: the tests below it fail as on stock.
+#[test]
+fn lines_above_a_test_are_no_difference_and_lines_in_it_are() {
+    let project = suites();
+    let write = |variant: &str, text: &str| {
+        files::write(&project.tree(variant).join("tools/server/tests/unit/test_own.py"), text);
+    };
+    write("stock", "def test_it():\n    assert 1 == 2\n");
+    write("paged", "import os\n\n\ndef test_it():\n    assert 1 == 2\n");
+    gate_suites(&project).success();
+    write("paged", "import os\n\n\ndef test_it():\n    pass\n    assert 1 == 2\n");
+    let on_stock = "server tests: unit/test_own.py::test_it: failed (test_own.py:+2 assert 1 == 2";
+    let on_ours = " on stock, failed (test_own.py:+3 assert 1 == 2";
+    red(gate_suites(&project), &[on_stock, on_ours]);
+}
+
 #[test]
 fn a_listed_difference_has_to_be_there_and_as_listed() {
     let said = served(&suites(), "props1) echo 400;;", "");

@@ -97,6 +97,57 @@ fn the_proof_compares_both_pins() {
     generations.project.run(&["prove", "--generation", "v2", "HEAD"]).code(2);
 }
 
+/// Returns an entry with a reason for each difference of a generation that needs one.
+fn reasons(generations: &Generations, generation: &str) -> String {
+    let json = generations.project.run(&["--json", "prove", "--generation", generation]).code(1).json();
+    let series = &json["series"][0];
+    let patches = series["patches"].as_array().unwrap().iter();
+    let findings = patches.flat_map(|patch| patch["findings"].as_array().unwrap());
+    let findings = findings.chain(series["whole"].as_array().unwrap());
+    let accounted_for = ["context-only", "resolved-by-hand", "upstreamed"];
+    let is_open = |finding: &&serde_json::Value| !accounted_for.contains(&finding["class"].as_str().unwrap());
+    let entry = |finding: &serde_json::Value| {
+        let (class, path, line) = (&finding["class"], &finding["path"], finding["text"].as_str().unwrap());
+        format!("[[intended]]\nclass = {class}\npath = {path}\nline = {:?}\nwhy = \"so\"\n", line.trim())
+    };
+    findings.filter(is_open).map(entry).collect()
+}
+
+/// A sibling differs from its patch after each rebase, for the same reason.
+#[test]
+fn a_rebase_takes_the_reasons_of_intended_differences() {
+    const REASONS: &str = "docs/syncs/v1.0-to-v1.1.toml";
+    let generations = Generations::new();
+    generations.rebase("v1-1", &["--edit", "2"]).code(4);
+    let work = generations.work("v1-1");
+    files::edit(&work.join("src/count.c"), "not letters", "nor letters");
+    git::git(&work, &["add", "src/count.c"]);
+    let unproved = "warning: patches make other changes on the generation v1-1, and nothing accounts for them; \
+                    `prove --generation v1-1` lists them\n";
+    let said = generations.rebase("v1-1", &["--continue"]).success();
+    assert!(said.stdout.contains(unproved), "{said}");
+    let rebase_again = || {
+        generations.rebase("v1-1", &["--edit", "1"]).code(4);
+        generations.rebase("v1-1", &["--continue"]).success()
+    };
+    let reasons = reasons(&generations, "v1-1");
+    generations.project.write(REASONS, &reasons);
+    generations.project.run(&["prove", "--generation", "v1-1"]).success();
+    let said = rebase_again();
+    assert!(!said.stdout.contains("warning: "), "{said}");
+    // One reason too many could hide another difference.
+    generations.project.write(REASONS, reasons.repeat(2));
+    generations.project.run(&["prove", "--generation", "v1-1"]).code(1);
+    let said = rebase_again();
+    let stale = "warning: reasons are given for more differences than there are, which `prove` refuses:\n  \
+                 docs/syncs/v1.0-to-v1.1.toml: no difference `";
+    assert!(said.stdout.contains(stale) && !said.stdout.contains(unproved), "{said}");
+    // Entries that cannot be read do not hold the rebase up.
+    generations.project.write(REASONS, reasons.replace("why = \"so\"", "why = \"\""));
+    let said = rebase_again().says(&["warning: invalid `docs/syncs/v1.0-to-v1.1.toml`"]);
+    assert!(said.stdout.contains(unproved), "{said}");
+}
+
 #[test]
 fn a_patch_can_be_dropped_and_its_reason_has_to_be_given() {
     let generations = Generations::new();
@@ -368,6 +419,32 @@ fn a_move_of_the_pin_locks_every_variant_on_its_generations() {
     let from = generations.upstream.to_str().unwrap();
     generations.project.run(&["rebase", "--to", "v1.1", "--from", from]).success();
     generations.project.run(&["--locked", "lock", "--check"]).success();
+}
+
+/// The reason is in the sibling, as for `prove --generation`.
+#[test]
+fn an_unfinished_replay_is_proved_with_the_reasons_of_dropped_patches() {
+    let generations = Generations::new();
+    generations.rebase("v2", &["--drop-upstreamed"]).code(4);
+    generations.rebase("v2", &["--skip"]).code(4);
+    generations.rebase("v2", &["--skip"]).success();
+    let path = format!("patches/paged/{}", sibling(0, "v2"));
+    generations.project.edit(&path, "because: TODO", "because: the greeting is another one");
+    generations.project.run(&["lock"]).success();
+    generations.rebase("v2", &["--edit", "3"]).code(4);
+    let said = generations.project.run(&["prove", "--rebase", "--variant", "paged-v2"]).success();
+    assert!(said.stdout.contains("but for 1 intended difference"), "{said}");
+}
+
+/// The dropped patches stay at the pin, so the others keep their numbers.
+#[test]
+fn a_dropped_patch_renumbers_nothing_on_a_generation() {
+    let generations = Generations::new();
+    generations.rebase("v1-1", &["--edit", "1"]).code(4);
+    generations.rebase("v1-1", &["--skip"]).code(4);
+    let said = generations.project.run(&["prove", "--rebase", "--variant", "paged-v1-1"]).code(1);
+    assert!(said.stdout.contains(" 0002-say-what-is-counted.patch\n"), "{said}");
+    generations.rebase("v1-1", &["--abort"]).success();
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod lower_bound;
 mod record;
 
 use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use lower_bound::LowerBound;
@@ -15,7 +16,7 @@ pub(super) use record::Burst;
 use super::Rounds;
 use super::record::{Head, Keep, Record};
 use crate::serving::TimedServing;
-use crate::serving::bench_fixture::BenchFixture;
+use crate::serving::bench_fixture::{BenchFixture, Variants};
 use crate::serving::bench_model::BenchModel;
 use crate::serving::load::{self, Answered};
 use crate::serving::prompts::Prompts;
@@ -43,6 +44,9 @@ pub struct Options {
     /// Tokens to predict for each request.
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub predict: usize,
+    /// Variant to measure, against the one that it is gated against; default: that of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
     /// Measure only this server; repeatable; answers are compared with the first one's.
     #[arg(long, value_enum, value_name = "NAME")]
     pub only: Vec<TestServer>,
@@ -68,10 +72,12 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let test_servers = chosen(&options.only);
     let serving = options.serving.into();
     let spec = options.model.of_70_million();
-    let mut fixture = BenchFixture::prepare(context, serving, &test_servers, &spec)?;
-    let stock_bound = LowerBound { probe: fixture.probe("stock")?, prompts, kernels: None };
-    let variant = context.pins()?.variant(None)?.name.to_string();
-    let our_bound = LowerBound { probe: fixture.probe(&variant)?, prompts, kernels: Some(ATTENTION) };
+    let variants = Variants::of(context, options.variant.as_ref())?;
+    let mut fixture = BenchFixture::prepare_of(context, variants, serving, &test_servers, &spec)?;
+    let (stock_probe, our_probe) =
+        (fixture.probe(&fixture.variants.stock)?, fixture.probe(&fixture.variants.ours)?);
+    let stock_bound = LowerBound { probe: stock_probe, prompts, kernels: None };
+    let our_bound = LowerBound { probe: our_probe, prompts, kernels: Some(ATTENTION) };
     let mut burst = Burst::new(options.model, prompts, &test_servers);
     fixture.rounds(options.rounds.count(), |fixture| {
         burst.lower_bound.push(stock_bound.measure(fixture)?);

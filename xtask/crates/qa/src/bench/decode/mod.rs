@@ -5,6 +5,7 @@ mod record;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
@@ -15,7 +16,7 @@ use serde::Serialize;
 
 use super::Rounds;
 use super::record::{Head, Keep, Record};
-use crate::serving::bench_fixture::{look_around, timed_builds};
+use crate::serving::bench_fixture::{Variants, look_around, timed_builds};
 use crate::serving::probe::{self, Probe};
 use crate::serving::switches::{FEATURE, GDN_RECURRENCE, with_feature};
 use crate::serving::{Serving, TimedServing};
@@ -60,6 +61,9 @@ pub struct Options {
     /// The models and their sequences.
     #[command(flatten)]
     pub workload: Workload,
+    /// Variant to measure, against the one that it is gated against; default: that of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
     /// Number of threads, and whether to measure on a busy machine.
     #[command(flatten)]
     pub serving: TimedServing,
@@ -71,16 +75,16 @@ pub struct Options {
 /// Measures and prints a table for each model and number of sequences; the exit code is 1 if a goal is missed.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let serving = Serving::from(options.serving);
-    let variant = context.pins()?.variant(None)?.name.to_string();
-    let builds = timed_builds(context, &["stock", &variant])?;
+    let variants = Variants::of(context, options.variant.as_ref())?;
+    let builds = timed_builds(context, &[variants.stock.as_str(), variants.ours.as_str()])?;
     let load = look_around(context, serving)?;
     let folder = context.layout.generated().join("bench");
     disk::create_folder(&folder)?;
     let mut bench = Bench {
         context,
         serving,
-        stock: probe::build(context, Probe::Logits, "stock", &folder)?,
-        ours: probe::build(context, Probe::Logits, &variant, &folder)?,
+        stock: probe::build(context, Probe::Logits, &variants.stock, &folder)?,
+        ours: probe::build(context, Probe::Logits, &variants.ours, &folder)?,
         model: folder.join("model.gguf"),
         threads: serving.threads.unwrap_or_else(|| load.free_cores()),
         is_quiet: load.is_quiet(),
@@ -88,6 +92,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let cases = bench.measure_all(&options.workload, options.rounds.count())?;
     let head = Head {
         pin: builds.pin,
+        variant: variants.named(),
         trees: builds.trees,
         threads: Some(bench.threads),
         quiet: Some(bench.is_quiet),

@@ -8,6 +8,7 @@ mod against;
 mod record;
 
 use clap::Args;
+use espalier_core::config::name::Name;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
 use espalier_modelgen::ModelSpec;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::Rounds;
 use super::record::{Head, Keep, Record};
 use crate::serving::TimedServing;
-use crate::serving::bench_fixture::{self, BenchFixture};
+use crate::serving::bench_fixture::{self, BenchFixture, Variants};
 use crate::serving::kv_pool::Pool;
 use crate::serving::load;
 use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
@@ -66,6 +67,9 @@ pub struct Options {
     /// The requests.
     #[command(flatten)]
     pub workload: Workload,
+    /// Variant to measure, against the one that it is gated against; default: that of `pins.toml`.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<Name>,
     /// Measure only this server: `stock-unified`, `paged` or `paged-plain`.
     #[arg(long, value_enum, value_name = "NAME")]
     pub only: Vec<TestServer>,
@@ -95,7 +99,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     check(options)?;
     let test_servers = test_servers(options)?;
     let spec = ModelSpec { head_dim: options.workload.head, ..ModelSpec::plain_70_million() };
-    let mut fixture = BenchFixture::prepare(context, options.serving.into(), &test_servers, &spec)?;
+    let (variants, serving) = (Variants::of(context, options.variant.as_ref())?, options.serving.into());
+    let mut fixture = BenchFixture::prepare_of(context, variants, serving, &test_servers, &spec)?;
     let case = |(sequences, filled)| Case::new(sequences, filled, &test_servers);
     let mut cases: Vec<Case> = cases(options).into_iter().map(case).collect();
     fixture.rounds(options.rounds.count(), |fixture| {
@@ -216,6 +221,7 @@ mod tests {
             rounds: Rounds { rounds: 1 },
             sequences: 16,
             workload: workload(),
+            variant: None,
             only: Vec::new(),
             serving: TimedServing::default(),
             keep: Keep::default(),

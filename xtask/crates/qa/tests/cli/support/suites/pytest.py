@@ -45,8 +45,10 @@ def run(plugin, node, test):
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         crash = SimpleNamespace(path=last.filename, lineno=last.lineno, message=str(error))
+    # As in pytest, its lines count from 0 and those of a crash from 1.
+    location = (node.partition("::")[0], test.__code__.co_firstlineno - 1, test.__name__)
     report = SimpleNamespace(nodeid=node, outcome="failed" if crash else "passed", failed=crash is not None,
-                             longrepr=SimpleNamespace(reprcrash=crash))
+                             location=location, longrepr=SimpleNamespace(reprcrash=crash))
     plugin.pytest_runtest_logreport(report)
     return report
 
