@@ -151,6 +151,11 @@ struct espalier_server {
         espalier_slot_file::content restored;
         std::string why_not_read() const;
 
+        // The number of bytes of the file beside those that upstream writes or reads: its digest.
+        size_t n_bytes_beside() const {
+            return saving || restored.is == espalier_slot_file::OURS ? espalier_slot_file::n_trailer() : 0;
+        }
+
         // The slot's sequence before a restore. roll_back() puts it back if the file is refused; the slot must be empty
         // then.
         std::optional<held_sequence> before;

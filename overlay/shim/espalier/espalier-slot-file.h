@@ -169,6 +169,8 @@ public:
         return (std::filesystem::path(path).parent_path() / (prefix_of_parts() + "-" + std::to_string(number))).string();
     }
 
+    static size_t n_trailer() { return trailer_mark().size() + 64; }
+
     static std::string make_trailer(const std::string & path, uint64_t n_bytes) {
         return trailer_mark() + digest_of_first(path, n_bytes);
     }
@@ -183,8 +185,6 @@ private:
         static const std::string text = "espalier slot digest 1 ";
         return text;
     }
-
-    static size_t n_trailer() { return trailer_mark().size() + 64; }
 
     uint64_t n_file_bytes() const {
         std::error_code error;
