@@ -35,7 +35,8 @@ fn keeping(fixture: &PromiseFixture<'_>, saves: &str, arguments: &[&str]) -> Res
     fixture.serve(Model::Trained, &[&keeps[..], arguments].concat())
 }
 
-/// Saves a file with a small prompt; returns its path and content.
+/// Saves a file with a small prompt and restores it, comparing the sizes that the server returns with the file's; returns
+/// its path and content.
 fn saved_by(
     fixture: &mut PromiseFixture<'_>,
     server: &Server,
@@ -44,8 +45,13 @@ fn saved_by(
 ) -> Result<(PathBuf, Vec<u8>)> {
     let request = Request::post("/completion", plain(&cases::numbered_prompt(1, FEW), 1));
     server.json(&request.with_key(key), LIMIT)?;
-    fixture.must_return("save", &act_as(server, key, "save", "file")?, 200);
     let path = Path::new(saves).join("file");
+    for (action, field) in [("save", "n_written"), ("restore", "n_read")] {
+        let answer = act_as(server, key, action, "file")?;
+        fixture.must_return(action, &answer, 200);
+        let (count, size) = (&answer.1[field], disk::read(&path)?.len());
+        fixture.must(count == size, || format!("{field} is {count}, and the file has {size} bytes"));
+    }
     let bytes = disk::read(&path)?;
     Ok((path, bytes))
 }
