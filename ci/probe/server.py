@@ -6,20 +6,39 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 
+# Elsewhere SO_REUSEADDR alone does not let a second socket bind the port, so it is released for the server.
+HOLDS_PORTS = sys.platform == "linux"
 
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return bound.getsockname()[1]
+
+def reserved_port() -> socket.socket:
+    """A socket that is bound to a free port of the loopback and never listens.
+
+    While it is open the system gives the port to no other program, whose answers would be taken for the server's. On
+    Linux a server that sets SO_REUSEADDR or SO_REUSEPORT can bind the port beside it; llama-server sets the first.
+    """
+    bound = socket.socket()
+    if HOLDS_PORTS:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    bound.bind(("127.0.0.1", 0))
+    return bound
 
 
 class Server:
-    """A server on a free port of the loopback; its output is appended to the file `log`."""
+    """A server on a port of the loopback; its output is appended to the file `log`.
+
+    On Linux no other program gets the port before `stop` or `kill`. The ports of a router's children are chosen by the
+    router, and nothing reserves them.
+    """
 
     def __init__(self, program: str, arguments: list[str], log: str = os.devnull):
-        self.port = free_port()
+        self.reserved = reserved_port()
+        self.port = self.reserved.getsockname()[1]
+        if not HOLDS_PORTS:
+            self.reserved.close()
         command = [program, "--port", str(self.port), *arguments]
         with open(log, "ab") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=output)
@@ -61,9 +80,11 @@ class Server:
         except subprocess.TimeoutExpired:
             self.kill()
             return False
+        self.reserved.close()
         return True
 
     def kill(self) -> None:
         """Kills it, if it has not ended."""
         self.process.kill()
         self.process.wait()
+        self.reserved.close()
