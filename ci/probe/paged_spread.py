@@ -10,14 +10,14 @@ sent at once to an unpaged and to a paged server. Prints a table; exits with 1 i
 
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import pathlib
-import socket
-import subprocess
 import tempfile
 import time
-import urllib.error
-import urllib.request
+from collections.abc import Iterator
+
+from server import Server
 
 RUNS = [  # name, options, clients
     ("unpaged, 1 slot", ["-np", "1", "-c", "4096"], 1),
@@ -34,43 +34,40 @@ BURSTS = [
 ]
 
 
-class Server:
-    """A running server; its log is shown if it ends before it is ready."""
-
-    def __init__(self, arguments: argparse.Namespace, options: list[str]):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        self.log = tempfile.NamedTemporaryFile("w+", suffix=".log")
-        common = ["-m", arguments.model, "-ngl", str(arguments.gpu_layers), "--host", "127.0.0.1", "--port", self.url.rsplit(":", 1)[1]]
-        self.process = subprocess.Popen([arguments.server, *common, *options], stdout=self.log, stderr=self.log)
-
-    def __enter__(self):
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and self.process.poll() is None:
+@contextlib.contextmanager
+def started(arguments: argparse.Namespace, options: list[str]) -> Iterator[Server]:
+    """A server that is ready, until the end of the block; its log is shown if it does not get ready."""
+    with tempfile.NamedTemporaryFile("r", suffix=".log", errors="replace") as log:
+        common = ["-m", arguments.model, "-ngl", str(arguments.gpu_layers), "--host", "127.0.0.1"]
+        server = Server(arguments.server, [*common, *options], log.name)
+        try:
             try:
-                urllib.request.urlopen(self.url + "/health", timeout=1)
-                return self
-            except (urllib.error.URLError, TimeoutError):
-                time.sleep(0.05)
-        self.process.kill()
-        raise SystemExit("the server is not ready:\n" + pathlib.Path(self.log.name).read_text(errors="replace")[-2000:])
+                server.wait_until_ready(120)
+            except RuntimeError as error:
+                raise SystemExit(f"{error}:\n{log.read()[-2000:]}") from error
+            yield server
+        except BaseException:
+            # First: the next server needs its memory.
+            server.kill()
+            raise
+        if not server.stop(30):
+            raise SystemExit("the server had not ended 30 s after SIGTERM")
 
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
 
-    def complete(self, prompt: str, tokens: int) -> dict:
-        body = {"prompt": prompt, "n_predict": tokens, "temperature": 0, "n_probs": 1, "return_tokens": True}
-        request = urllib.request.Request(self.url + "/completion", json.dumps(body).encode(), {"Content-Type": "application/json"})
-        return json.load(urllib.request.urlopen(request, timeout=300))
+def complete(server: Server, prompt: str, tokens: int) -> dict:
+    body = {"prompt": prompt, "n_predict": tokens, "temperature": 0, "n_probs": 1, "return_tokens": True}
+    status, answer = server.ask("POST", "/completion", body, timeout=300)
+    if status != 200:
+        raise SystemExit(f"status {status}: {answer[:500].decode(errors='replace')}")
+    return json.loads(answer)
 
-    def complete_all(self, prompts: list[str], tokens: int, clients: int) -> tuple[list[dict], float]:
-        """The answers in the order of the prompts, and the seconds until the last one."""
-        start = time.monotonic()
-        with concurrent.futures.ThreadPoolExecutor(clients) as pool:
-            answers = list(pool.map(lambda prompt: self.complete(prompt, tokens), prompts))
-        return answers, time.monotonic() - start
+
+def complete_all(server: Server, prompts: list[str], tokens: int, clients: int) -> tuple[list[dict], float]:
+    """The answers in the order of the prompts, and the seconds until the last one."""
+    start = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        answers = list(pool.map(lambda prompt: complete(server, prompt, tokens), prompts))
+    return answers, time.monotonic() - start
 
 
 def differences(base: dict, other: dict) -> list[float]:
@@ -94,8 +91,8 @@ def compare(arguments: argparse.Namespace, words: list[str]):
     print("|---|--:|--:|--:|--:|--:|--:|")
     base: list[dict] = []
     for name, options, clients in RUNS:
-        with Server(arguments, options) as server:
-            answers, seconds = server.complete_all(prompts, 32, clients)
+        with started(arguments, options) as server:
+            answers, seconds = complete_all(server, prompts, 32, clients)
         base = base or answers
         equal = sum(one["tokens"] == other["tokens"] for one, other in zip(base, answers))
         apart = sorted(distance for one, other in zip(base, answers) for distance in differences(one, other)) or [0.0]
@@ -107,9 +104,9 @@ def burst(arguments: argparse.Namespace, words: list[str]):
     prefix = " ".join(words[2000:4400])
     print("\n| server | seconds until the last answer | prompt tokens computed |\n|---|--:|--:|")
     for name, options in BURSTS * 2:
-        with Server(arguments, options) as server:
-            server.complete("warm up", 4)
-            answers, seconds = server.complete_all([f"{prefix}\n{n}:" for n in range(16)], 8, 16)
+        with started(arguments, options) as server:
+            complete(server, "warm up", 4)
+            answers, seconds = complete_all(server, [f"{prefix}\n{n}:" for n in range(16)], 8, 16)
         print(f"| {name} | {seconds:.2f} | {computed(answers):,} |", flush=True)
 
 
