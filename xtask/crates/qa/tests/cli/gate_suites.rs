@@ -244,7 +244,7 @@ fn a_server_that_ends_a_test_otherwise_is_seen() {
     red(said, &reasons);
 }
 
-/// A patch adds an import to a file of upstream's tests: the tests below it fail as on stock.
+/// A patch adds an import to an upstream test file: the tests below it fail as on stock.
 #[test]
 fn lines_above_a_test_are_no_difference_and_lines_in_it_are() {
     let project = suites();
