@@ -268,7 +268,24 @@ impl<'a> PromiseFixture<'a> {
     }
 
     fn start(&self, model: Model, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Server> {
-        let run = self.run().args(self.arguments_of(model)).args(arguments);
+        self.start_run(self.run(), model, arguments, variables)
+    }
+
+    /// Starts a server none of whose files, its log included, can grow beyond a limit in units of 512
+    /// bytes; of 1,024 in some shells. A write beyond it fails as on a full disk. Needs a shell.
+    pub fn serve_with_file_limit(&self, model: Model, arguments: &[&str], limit: usize) -> Result<Server> {
+        let shell = Run::new("sh").args(["-c", FILE_LIMIT, "sh", &limit.to_string()]);
+        self.start_run(with_one_thread(shell.arg(self.checked.program)), model, arguments, &[])
+    }
+
+    fn start_run(
+        &self,
+        run: Run,
+        model: Model,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Server> {
+        let run = run.args(self.arguments_of(model)).args(arguments);
         let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
         Server::start(run, &self.context.layout.log("gate-promise"))
     }
@@ -289,7 +306,7 @@ impl<'a> PromiseFixture<'a> {
     }
 
     fn run(&self) -> Run {
-        switches::without_features(Run::new(self.checked.program)).args(["-t", "1"])
+        with_one_thread(Run::new(self.checked.program))
     }
 
     /// Starts the reference: the same program, unpaged, one request at a time.
@@ -416,6 +433,15 @@ impl<'a> PromiseFixture<'a> {
             format!("{what}: found {found} tokens instead of {tokens}, status {status}")
         });
     }
+}
+
+/// Limits the size of each file that the program writes. A write beyond the limit also sends a signal, which would end
+/// the process and does not come with a full disk; a shell passes on that it is ignored.
+const FILE_LIMIT: &str = r#"trap '' XFSZ; ulimit -f "$1" && shift && exec "$@""#;
+
+/// One thread, and none of the user's features.
+fn with_one_thread(run: Run) -> Run {
+    switches::without_features(run).args(["-t", "1"])
 }
 
 /// Cuts a long line: an answer may be very long.

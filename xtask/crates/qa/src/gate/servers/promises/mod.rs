@@ -109,6 +109,7 @@ pub const PROMISES: &[Promise] = &[
     promise("file-of-a-stock-server", slot_files::of_a_stock_server),
     promise("slot-saved-again", slot_files::saved_again),
     promise("failed-save", slot_files::failed_save),
+    promise("save-to-a-full-disk", slot_files::save_to_a_full_disk),
     promise("restored-into-a-full-pool", slot_files::restored_into_a_full_pool),
     promise("streams-of-others", others::streams),
     promise("streams-of-others-behind-a-router", others::streams_behind_a_router),

@@ -214,6 +214,46 @@ pub fn failed_save(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Maximum size of a file, for [`PromiseFixture::serve_with_file_limit`]: 512 KiB, or 1 MiB in some shells. That is more
+/// than a log and the file of [`FEW`] tokens, and less than the file of [`PROMPT`] tokens, which has 6 KiB for each.
+const SPACE: usize = 1024;
+
+/// A save that the disk has no space for returns an error and leaves no file; a former file of that name and the slot
+/// stay as they were. A limit of file sizes stands for the full disk.
+pub fn save_to_a_full_disk(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    if !fixture.arose(cfg!(unix), || "this system has no limit of file sizes".to_string()) {
+        return Ok(());
+    }
+    [&["--kv-paged"][..], &[]].into_iter().try_for_each(|mode| full_disk_with(fixture, mode))
+}
+
+fn full_disk_with(fixture: &mut PromiseFixture<'_>, mode: &[&str]) -> Result<()> {
+    let saves = fixture.empty_folder("slots")?;
+    let keeps = ["-np", "1", "-c", "512", "--slot-save-path", &saves];
+    let server = fixture.serve_with_file_limit(Model::Trained, &[&keeps[..], mode].concat(), SPACE)?;
+    let (path, bytes) = saved_by(fixture, &server, None, &saves)?;
+    ask(&server, &question(2))?;
+    for file in ["file", "other"] {
+        let (status, body) = act(&server, "save", file)?;
+        fixture.must(status == 500 && body.to_string().contains("disk full"), || {
+            format!("{mode:?}: a save as {file} without space returned {status}: {body}")
+        });
+    }
+    let left = disk::files_in(Path::new(&saves))?;
+    fixture.must(left == ["file"], || format!("{mode:?}: after saves without space the folder has {left:?}"));
+    fixture.must(disk::read(&path)? == bytes, || format!("{mode:?}: the former file was changed"));
+    let answer = ask(&server, &question(2))?;
+    fixture.must_have_found(&format!("{mode:?}: the slot after saves without space"), &answer, PROMPT - 1);
+    let answer = act(&server, "restore", "file")?;
+    fixture.must_return(&format!("{mode:?}: the former file restored"), &answer, 200);
+    let restored = answer.1["n_restored"].as_u64();
+    fixture.must(restored == u64::try_from(FEW).ok(), || {
+        format!("{mode:?}: {restored:?} tokens were restored instead of {FEW}")
+    });
+    fixture.must_return(&format!("{mode:?}: a save with space"), &act(&server, "save", "other")?, 200);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
