@@ -1,5 +1,5 @@
 //! Draft models that read hidden states of the target (EAGLE-3, MTP, DFlash): they draft after a prefix-cache hit as if
-//! the prompt had been computed, in every slot and beside others.
+//! the prompt had been computed, in every slot and beside others, and continue from nothing of another owner.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use espalier_core::error::Result;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
-use super::asking::{ask, plain, post, with};
+use super::asking::{ask, ask_as, plain, post, with};
 use super::fixture::{Drafting, IN_PLACE, PLAIN, PromiseFixture};
-use super::tenants::MOMENT;
+use super::tenants::{ALICE, BOB, KEYS, MOMENT};
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::Pool;
 
@@ -51,6 +51,57 @@ pub fn after_a_hit(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         fixture.must(answer.1["tokens"] == expected.1["tokens"], || format!("{what}: the answers differ"));
     }
     Ok(())
+}
+
+/// Another owner of a prompt, in the same slot, gets the drafts that it gets after a different prompt: no draft model,
+/// one without hidden states included, continues from cells or hidden states of the first owner.
+///
+/// The number of drafts would not show it: these models always draft as many tokens as they may, and the answers, which
+/// the target decides, are the same. The candidates show it. The two servers differ only in the content of the first
+/// prompt, so the same cells are placed in the same order, and the probabilities are equal to the last digit.
+pub fn of_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const ARGUMENTS: [&str; 12] =
+        ["-np", "1", "-c", "4096", "-b", "64", "-ub", "64", "-lv", "5", "--api-key", KEYS];
+    for mode in [&["--kv-paged"][..], &[]] {
+        let arguments = [&ARGUMENTS[..], mode].concat();
+        for drafting in Drafting::ALL.into_iter().chain([Drafting::SIMPLE]) {
+            let what = format!("{drafting:?} {mode:?}");
+            let same = candidates_after(fixture, drafting, &arguments, 1)?;
+            let other = candidates_after(fixture, drafting, &arguments, 2)?;
+            fixture.must(!same.is_empty(), || format!("{what} drafted nothing"));
+            let differs = same.iter().zip(&other).position(|(same, other)| same != other);
+            fixture.must(same == other, || {
+                format!(
+                    "{what}: after the same prompt of another owner there are {} candidates, after a different one {}; \
+                     the first difference is {differs:?}",
+                    same.len(),
+                    other.len()
+                )
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the candidates for the first prompt as bob, and then as alice with a salt, after alice has sent the prompt
+/// with number `first`. Neither finds anything of what was sent before.
+fn candidates_after(
+    fixture: &mut PromiseFixture<'_>,
+    drafting: Drafting,
+    arguments: &[&str],
+    first: u64,
+) -> Result<Vec<Candidate>> {
+    let server = fixture.serve_drafting(drafting, arguments)?;
+    let request = |number: u64| plain(&cases::numbered_prompt(number, BLOCKS * BLOCK + 17), ANSWER);
+    let what = format!("{drafting:?} after prompt {first}");
+    let answer = ask_as(&server, ALICE, &request(first))?;
+    fixture.must_have_found(&what, &answer, 0);
+    let seen = candidates(&server, 0)?.len();
+    for (key, request) in [(BOB, request(1)), (ALICE, with(request(1), "cache_salt", "a"))] {
+        let answer = ask_as(&server, key, &request)?;
+        fixture.must_have_found(&what, &answer, 0);
+    }
+    candidates(&server, seen)
 }
 
 /// A slot file has nothing of the draft model, which misses the restored tokens from there on. So other requests find

@@ -113,6 +113,10 @@ impl Drafting {
     /// One that is a part of its target, which has a recurrent state.
     pub const PREDICTING: Drafting = Drafting { model: Model::Predicting, kind: "draft-mtp", file: None };
 
+    /// A draft model that reads no hidden states: the target itself.
+    pub const SIMPLE: Drafting =
+        Drafting { model: Model::Random, kind: "draft-simple", file: Some("model.gguf") };
+
     /// One with an encoder for images, which the draft model cannot follow.
     pub const SEEING: Drafting =
         Drafting { model: Model::Seeing, kind: "draft-eagle3", file: Some("eagle3.gguf") };

@@ -121,6 +121,7 @@ pub const PROMISES: &[Promise] = &[
     promise("drafts-after-a-hit", draft_models::after_a_hit),
     promise("drafts-of-a-restored-slot", draft_models::of_a_restored_slot),
     promise("drafts-of-choices", draft_models::of_choices),
+    promise("draft-models-of-others", draft_models::of_others),
     promise("drafts-in-a-small-pool", draft_models::in_a_small_pool),
     promise("routes-by-role", routes::by_role),
     promise("one-key-each", tenants::one_key_each),
