@@ -92,6 +92,7 @@ pub const PROMISES: &[Promise] = &[
     promise("waits-are-counted-once", numbers::waits_are_counted_once),
     promise("pool-of-a-sleeping-server", numbers::pool_of_a_sleeping_server),
     promise("leaves-nothing", retained::leaves_nothing),
+    promise("embeddings-leave-nothing", embeddings::leave_nothing),
     promise("switched-adapters", retained::switched_adapters),
     promise("exact-sums", numbers::exact_sums),
     promise("deprecated-metrics", numbers::deprecated_metrics),
