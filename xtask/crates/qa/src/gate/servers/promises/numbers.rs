@@ -6,7 +6,7 @@ use espalier_core::sys::net::client::stop_if;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
-use super::asking::{LIMIT, ask, metric, metric_text, metrics, plain, with};
+use super::asking::{LIMIT, ask, metric, metric_text, metrics, plain, post, with};
 use super::fixture::{Model, PromiseFixture};
 use super::streams;
 use super::tenants::MOMENT;
@@ -158,6 +158,42 @@ pub fn exact_sums(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     fixture.must(said.last().is_some_and(|sum| digits(sum) > 6), || {
         format!("sums of a second and more are reported as {said:?}")
     });
+    Ok(())
+}
+
+/// A request that can never fit is refused and counts as one failed allocation; a later one that fits does not.
+pub fn failures_are_counted(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &SMALL)?;
+    let failures = || metric(&server, "kv_cache_allocation_failures_total");
+    // 900 tokens are 14 full blocks and one for each choice, of 16.
+    let request = cases::request_for_choices(&cases::numbered_prompt(1, 900), 4);
+    for count in [1.0, 2.0] {
+        let answer = post(&server, "/v1/completions", &request)?;
+        fixture.must_return("4 choices that do not fit", &answer, 400);
+        let counted = failures()?;
+        fixture.must(counted == count, || format!("{count} failed, counted are {counted}"));
+    }
+    let answer = ask(&server, &plain(&cases::numbered_prompt(1, 900), 4))?;
+    fixture.must_return("the same prompt with one choice", &answer, 200);
+    let counted = failures()?;
+    fixture.must(counted == 2.0, || format!("after one that fits {counted} failures are counted"));
+    Ok(())
+}
+
+/// The latency histograms distinguish waits of more than a minute, up to half an hour. No request here takes that long,
+/// so each of these buckets has all values.
+pub fn buckets_of_long_waits(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Trained, &["-np", "1", "-c", "4096", "--kv-paged", "--metrics"])?;
+    ask(&server, &plain(&cases::numbered_prompt(1, 20), 4))?;
+    let (_, text) = metrics(&server)?;
+    for name in ["time_to_first_token_seconds", "time_between_tokens_seconds"] {
+        let count = metric_text(&text, &format!("{name}_count"));
+        fixture.must(count.is_some_and(|count| count != "0"), || format!("{name} has {count:?} values"));
+        for end in ["60", "120", "300", "600", "1800", "+Inf"] {
+            let bucket = metric_text(&text, &format!("{name}_bucket{{le=\"{end}\"}}"));
+            fixture.must(bucket == count, || format!("{name} up to {end} s: {bucket:?} of {count:?} values"));
+        }
+    }
     Ok(())
 }
 

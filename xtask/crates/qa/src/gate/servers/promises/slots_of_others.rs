@@ -3,12 +3,14 @@
 
 use espalier_core::error::Result;
 use espalier_core::http::Request;
+use espalier_core::sys::machine::threads::result_of;
 use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
 use super::asking::{LIMIT, ask_as, plain, post_as, with};
 use super::fixture::{Model, PromiseFixture};
-use super::tenants::{ALICE, BOB, KEYS, PROMPT, question};
+use super::meanwhile::meanwhile;
+use super::tenants::{ALICE, BOB, KEYS, MOMENT, PROMPT, question};
 use crate::serving::cases;
 
 fn keeping(fixture: &PromiseFixture<'_>) -> Result<Server> {
@@ -91,20 +93,74 @@ pub fn slots_shown_to_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for (what, model, mode) in [("paged", Model::Trained, &["--kv-paged"][..]), UNPAGED[0], UNPAGED[2]] {
         let server = keeping_as(fixture, model, mode)?;
         ask_as(&server, ALICE, &in_slot_0(question(1)))?;
-        let shown = |key: &str| -> Result<Value> {
-            Ok(server.json(&Request::get("/slots").with_key(Some(key)), LIMIT)?.1[0].take())
-        };
-        let (hers, his) = (shown(ALICE)?, shown(BOB)?);
+        let (hers, his) = (slots_shown_to(&server, ALICE)?, slots_shown_to(&server, BOB)?);
+        let (hers, his) = (&hers[0], &his[0]);
         fixture.must(hers["n_prompt_tokens"].as_u64() > Some(0), || {
             format!("{what}: alice sees nothing of her own slot: {hers}")
         });
-        let mut names: Vec<&String> = his.as_object().into_iter().flatten().map(|(name, _)| name).collect();
-        names.sort();
-        fixture.must(names == ["id", "is_processing", "n_ctx", "speculative"], || {
-            format!("{what}: bob sees of alice's slot {his}")
-        });
+        fixture.must(shows_load_only(his), || format!("{what}: bob sees of alice's slot {his}"));
     }
     Ok(())
+}
+
+/// Returns `/slots` as the holder of this key sees it.
+fn slots_shown_to(server: &Server, key: &str) -> Result<Value> {
+    Ok(server.json(&Request::get("/slots").with_key(Some(key)), LIMIT)?.1)
+}
+
+/// Whether nothing of a slot is shown but its load.
+fn shows_load_only(slot: &Value) -> bool {
+    let mut names: Vec<&String> = slot.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+    names.sort();
+    names == ["id", "is_processing", "n_ctx", "speculative"]
+}
+
+/// Length of a prompt that takes more than half of a pool of 64 blocks.
+const LARGE: usize = 2100;
+
+/// `/slots` says for what alice's requests wait, and says it to her alone. The server has no keys, and so distinguishes
+/// the keys that requests send; the stream that holds the blocks sends none.
+pub fn waits_shown_to_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let server = fixture.serve(Model::Random, &["-np", "3", "-c", "4096", "--kv-paged"])?;
+    let holder = plain(&cases::numbered_prompt(1, LARGE), 1500);
+    std::thread::scope(|threads| {
+        let (_, (shown, in_time, waiting)) = meanwhile(&server, &holder, |running| {
+            let waiting = [2, 3].map(|number| {
+                let server = &server;
+                let request = plain(&cases::numbered_prompt(number, LARGE), 1);
+                let waiting = threads.spawn(move || ask_as(server, ALICE, &request));
+                std::thread::sleep(2 * MOMENT);
+                waiting
+            });
+            let shown = (slots_shown_to(&server, ALICE)?, slots_shown_to(&server, BOB)?);
+            Ok((shown, !running.is_over(), waiting))
+        })?;
+        for one in waiting {
+            fixture.must_return("one that waited", &result_of(one)?, 200);
+        }
+        let (hers, his) = shown;
+        // A wait that is shown arose, whatever ended the stream.
+        let waits = waits_in(&hers);
+        let arose = in_time || !waits.is_empty();
+        if fixture.arose(arose, || "the stream was over before".to_string()) {
+            fixture.must(waits == ["free blocks", "the queue head"], || {
+                format!("alice's two requests wait for {waits:?}: {hers}")
+            });
+            let slots = his.as_array().map_or(&[][..], Vec::as_slice);
+            fixture.must(slots.len() == 3 && slots.iter().all(shows_load_only), || {
+                format!("bob sees of the slots of others {his}")
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Returns the reasons for which requests wait, in the order of the alphabet.
+fn waits_in(slots: &Value) -> Vec<&str> {
+    let reasons = slots.as_array().into_iter().flatten().filter_map(|slot| slot["waits_for"].as_str());
+    let mut reasons: Vec<&str> = reasons.collect();
+    reasons.sort_unstable();
+    reasons
 }
 
 fn act(server: &Server, key: &str, action: &str, file: &str) -> Result<(u16, Value)> {
