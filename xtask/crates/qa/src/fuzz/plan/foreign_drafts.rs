@@ -1,5 +1,5 @@
 //! The act of the foreign-drafts theme: one owner sends a prompt, then another one sends the same, or one with the same
-//! prefix, in the same slot.
+//! prefix, in the same slot. Every source of drafts comes, draft models that read hidden states too.
 
 use std::time::Duration;
 

@@ -128,7 +128,7 @@ impl Drafts {
         (Drafts::Mtp, ModelKind::Qwen35),
     ];
 
-    /// Returns the source of hidden states that a round suggests to the theme of drafts, if it does: in every fourth
+    /// Returns the source of hidden states that a round suggests to the themes of drafts, if it does: in every fourth
     /// pass over the themes.
     pub fn suggested(pass: usize) -> Option<(Drafts, ModelKind)> {
         (pass % 4 == 1).then(|| Drafts::HIDDEN[pass / 4 % Drafts::HIDDEN.len()])
@@ -402,11 +402,11 @@ impl ServerPlan {
         match self.theme {
             Theme::Adapters => model == ModelKind::Llama,
             Theme::Images => model == ModelKind::Llama || ModelKind::SEEING.contains(&model),
-            Theme::Clock | Theme::ForeignDrafts => model == ModelKind::Trained,
-            Theme::Drafts if self.drafts == Drafts::Model => model == ModelKind::Trained,
-            Theme::Drafts if self.drafts.reads_hidden_states() => {
+            Theme::Drafts | Theme::ForeignDrafts if self.drafts.reads_hidden_states() => {
                 Drafts::HIDDEN.contains(&(self.drafts, model))
             }
+            Theme::Clock | Theme::ForeignDrafts => model == ModelKind::Trained,
+            Theme::Drafts if self.drafts == Drafts::Model => model == ModelKind::Trained,
             Theme::Unpaged => model != ModelKind::Trained,
             _ => true,
         }
@@ -428,7 +428,8 @@ impl ServerPlan {
     pub fn with_suggested(self, pass: usize, index: usize, chosen: Option<ModelKind>) -> ServerPlan {
         let hidden =
             Drafts::suggested(pass).filter(|(_, model)| chosen.is_none_or(|chosen| chosen == *model));
-        if let Some(drafts) = hidden.filter(|_| self.theme == Theme::Drafts) {
+        let is_about_drafts = matches!(self.theme, Theme::Drafts | Theme::ForeignDrafts);
+        if let Some(drafts) = hidden.filter(|_| is_about_drafts) {
             return self.with_hidden_drafts(drafts);
         }
         let suggested = match self.theme {

@@ -106,6 +106,16 @@ fn drafts_come_from_hidden_states_too() {
         let is_part_of_it = ours[..2] == reference[..2] && ours[1].ends_with("predicting.gguf");
         assert!(is_draft_model != is_part_of_it, "{ours:?}");
     }
+    for of_foreign in Drafts::HIDDEN {
+        let is_it = |server: &ServerPlan| {
+            server.theme == Theme::ForeignDrafts && (server.drafts, server.model) == of_foreign && server.keys
+        };
+        assert!(rounds.iter().any(|round| is_it(&round.server)), "two owners: {of_foreign:?}");
+    }
+    for kind in Drafts::KINDS {
+        let is_it = |server: &ServerPlan| server.theme == Theme::ForeignDrafts && server.drafts == kind;
+        assert!(rounds.iter().any(|round| is_it(&round.server)), "two owners: {kind:?}");
+    }
     // A model that none of them is for is drafted for in another way.
     let seed = 16 + Theme::ALL.iter().position(|theme| *theme == Theme::Drafts).unwrap() as u64;
     assert!(Round::draw(seed).server.drafts.reads_hidden_states());
@@ -194,7 +204,8 @@ fn every_theme_comes_with_every_model_that_it_allows() {
         assert_eq!(of(theme), ModelKind::ALL.len(), "{theme:?}");
     }
     assert_eq!(of(Theme::Unpaged), ModelKind::ROTATION.len());
-    assert_eq!((of(Theme::Adapters), of(Theme::Clock), of(Theme::ForeignDrafts)), (1, 1, 1));
+    assert_eq!((of(Theme::Adapters), of(Theme::Clock)), (1, 1));
+    assert_eq!(of(Theme::ForeignDrafts), 3, "the trained model, and those that have draft models");
 }
 
 #[test]
