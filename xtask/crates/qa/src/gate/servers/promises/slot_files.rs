@@ -214,9 +214,9 @@ pub fn failed_save(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Maximum size of a file, for [`PromiseFixture::serve_with_file_limit`]: 512 KiB, or 1 MiB in some shells. That is more
-/// than a log and the file of [`FEW`] tokens, and less than the file of [`PROMPT`] tokens, which has 6 KiB for each.
-const SPACE: usize = 1024;
+/// Maximum size of a file, for [`PromiseFixture::serve_with_file_limit`]: 80 KiB, or 160 KiB in some shells. That is more
+/// than a log and the file of [`FEW`] tokens, and less than the file of [`PROMPT`] tokens, which has 166 KiB.
+const SPACE: usize = 160;
 
 /// A save that the disk has no space for returns an error and leaves no file; a former file of that name and the slot
 /// stay as they were. A limit of file sizes stands for the full disk.
