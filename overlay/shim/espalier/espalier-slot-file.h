@@ -295,10 +295,7 @@ public:
         file(std::move(file)), part(this->file.path_of_part()), record(std::move(record)) {
     }
 
-    ~espalier_saving() {
-        std::error_code ignored;
-        std::filesystem::remove(part, ignored);
-    }
+    ~espalier_saving() { remove_part(); }
 
     espalier_saving(const espalier_saving &)             = delete;
     espalier_saving & operator=(const espalier_saving &) = delete;
@@ -314,8 +311,17 @@ public:
     }
 
     // Completes the save after upstream has reported that it wrote `n_written` bytes. Empty: the file is in place; else
-    // the reason why it is not.
+    // the reason why it is not, and nothing is left of it when the client reads the reason.
     std::string finish(size_t n_written) const {
+        const std::string why_not = try_to_finish(n_written);
+        if (!why_not.empty()) {
+            remove_part();
+        }
+        return why_not;
+    }
+
+private:
+    std::string try_to_finish(size_t n_written) const {
         std::error_code error;
         if (n_written == 0 || std::filesystem::file_size(part, error) != n_written || error) {
             return "it could not be written whole; is the disk full?";
@@ -331,7 +337,11 @@ public:
         return "";
     }
 
-private:
+    void remove_part() const {
+        std::error_code ignored;
+        std::filesystem::remove(part, ignored);
+    }
+
     static bool append(const std::string & path, const std::string & text) {
         FILE * file = fopen(path.c_str(), "ab");
         if (!file) {
