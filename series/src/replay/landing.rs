@@ -17,6 +17,7 @@ use crate::text::function::{FunctionMap, indentation, is_function_line};
 use crate::text::language::Language;
 use crate::text::line_diff::{ChangedRun, histogram_runs, image, lines_of, run_at, slice};
 use crate::text::line_index::LineIndex;
+use crate::text::renamed_function::is_renamed;
 use crate::text::scope_heads::scope_heads;
 use crate::text::three_way::{Occurrences, Region, ThreeWay};
 
@@ -266,7 +267,7 @@ impl Places<'_, '_> {
     /// Returns whether the head in ours is the head in the base, perhaps rewritten. Its line decides, not its text:
     /// either the line that the merge maps the base's to, or one that upstream wrote in its place, when the old text is
     /// gone and the new one was not there before. A text that occurs once on either side is the same head, wherever the
-    /// lines are.
+    /// lines are, and so is one with another name if its callers show that.
     fn is_same_head(&self, own: Option<usize>, there: Option<usize>) -> bool {
         let (Some(own), Some(there)) = (own, there) else { return own == there };
         if image(self.merge.by_ours(), own) == Some(there) {
@@ -278,7 +279,8 @@ impl Places<'_, '_> {
             return old_in_base == 1 && new_in_ours == 1;
         }
         let is_replaced = run_at(self.merge.by_ours(), own).is_some_and(|run| run.new.contains(&there));
-        is_replaced && old_in_ours == 0 && new_in_base == 0
+        (is_replaced && old_in_ours == 0 && new_in_base == 0)
+            || is_renamed(&self.merge.base, &self.merge.ours, self.merge.by_ours(), own, there)
     }
 }
 

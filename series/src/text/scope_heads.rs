@@ -70,7 +70,7 @@ fn first_line_of_head(lines: &[&[u8]], last: usize) -> Option<usize> {
 }
 
 /// Returns the line after the one that closes the parentheses of line `first`; the line after `first` if none does.
-fn end_of_head(lines: &[&[u8]], first: usize) -> usize {
+pub(crate) fn end_of_head(lines: &[&[u8]], first: usize) -> usize {
     let mut open = 0;
     for (at, line) in lines.iter().enumerate().skip(first).take(HEAD_LIMIT + 1) {
         open += opened_by(line);

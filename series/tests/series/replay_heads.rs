@@ -120,3 +120,31 @@ fn a_twin_with_parameters_on_several_lines_never_gets_the_change() {
         }
     }
 }
+
+/// Upstream moves the first part of a function into a new one above the rest, which gets another name.
+#[test]
+fn the_rest_of_a_function_that_upstream_split_is_the_one_that_its_callers_call() {
+    let steps = |range: std::ops::Range<usize>| -> String {
+        range.map(|step| format!("    step_{step}(at);\n")).collect()
+    };
+    let run = |call: &str| format!("\nint run(void) {{\n    start();\n    return {call}(1);\n}}\n");
+    let base = format!("int walk(int at) {{\n{}{}}}\n{}", steps(1..9), steps(9..13), run("walk"));
+    let split = |head: &str, called: &str| {
+        let rest = format!("int {head} {{\n    prepare(at, 1);\n{}}}\n", steps(9..13));
+        format!("void prepare(int at, int by) {{\n{}}}\n\n{rest}{}", steps(1..9), run(called))
+    };
+    let change = |text: &str| text.replace("step_11(at)", "step_11(at, 11)");
+    let patch = patch_between("a.c", &base, &change(&base));
+    let upstream = split("walk_on(int at)", "walk_on");
+    let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &patch);
+    assert!(!step.replayed.has_conflict(), "{:?}", step.replayed);
+    assert_eq!(result(&step), change(&upstream));
+    // Other parameters, a caller that calls another one, and no caller.
+    let without_caller = upstream.replace(&run("walk_on"), "");
+    for doubted in
+        [split("walk_on(int at, int by)", "walk_on"), split("walk_on(int at)", "prepare"), without_caller]
+    {
+        let replayed = on(&base, &doubted, &patch);
+        assert!(matches!(reason(&replayed), ConflictReason::LookAlike { .. }), "{replayed:?}");
+    }
+}
