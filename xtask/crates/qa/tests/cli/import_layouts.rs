@@ -284,6 +284,22 @@ fn patches_that_an_order_file_omits_are_reported() {
     import(&project, &folder, &[]).code(2).says(&[".patches:1: `-l`"]);
 }
 
+/// dpatch runs each of its files; some of them change the sources with commands.
+#[test]
+fn a_dpatch_that_is_a_script_is_reported() {
+    let project = started();
+    let folder = project.beside("debian/patches");
+    files::write(&folder.join("00list"), "10_first\n20_script\n");
+    files::write(&folder.join("10_first.dpatch"), format!("#! /bin/sh\n## DP: first\n@DPATCH@\n{}", first()));
+    let script = "#! /bin/sh -e\n## DP: config\ndpatch_patch ()\n{\n\tsed -i s/a/b/ src/name.c\n}\n";
+    files::write(&folder.join("20_script.dpatch"), script);
+    let json = import(&project, &folder, &["--json"]).success().json();
+    assert_eq!(json["patches"].as_array().unwrap().len(), 1, "{json}");
+    assert_eq!(json["dropped"][0]["what"], "20_script.dpatch", "{json}");
+    let why = "it is a script without a diff, which is not run: its changes are missing";
+    assert_eq!(json["dropped"][0]["why"], why, "{json}");
+}
+
 #[test]
 fn files_that_a_recipe_requires_outside_its_folder_are_not_read() {
     let project = started();
