@@ -422,6 +422,21 @@ fn a_strip_count_that_is_given_is_not_replaced() {
     assert!(patch.contains("\n+++ b/name.c\n"), "{patch}");
 }
 
+/// Ports may build in a folder of the sources, and their patches name files from there.
+#[test]
+fn patches_that_were_made_in_a_folder_are_refused_with_its_name() {
+    let project = started();
+    let folder = project.beside("port/files");
+    let made_in_src = in_place("world", "people").replace("src/", "");
+    files::write(&folder.join("patch-name.c"), &made_in_src);
+    import(&project, &folder, &[]).code(4).says(&[
+        "patch-name.c: name.c: does not exist in index; the files that it names are in `src/`",
+        "next: if they were made in `src/`, put that before the paths in the headers of these patches",
+    ]);
+    files::write(&folder.join("patch-name.c"), made_in_src.replace("name.c", "src/name.c"));
+    import(&project, &folder, &[]).success();
+}
+
 /// A diff that only creates a file applies with any number of stripped components.
 #[test]
 fn a_new_file_goes_into_a_folder_that_is_there() {
