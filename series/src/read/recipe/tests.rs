@@ -285,6 +285,15 @@ fn a_vcpkg_port() {
 }
 
 #[test]
+fn placeholders_that_nix_replaces_stay() {
+    let text =
+        "{\n  patches = [\n    ./a.patch\n    (replaceVars ./b.patch { git = lib.getExe git; })\n  ];\n}\n";
+    assert_eq!(read(RecipeKind::Nix, text), ["a.patch (1)", "b.patch (1)"]);
+    let note = "4: `replaceVars ./b.patch` was not followed: the placeholders of the patch stay";
+    assert_eq!(notes(RecipeKind::Nix, text), [note]);
+}
+
+#[test]
 fn a_macports_port() {
     let text = "name hello\n# patchfiles no.diff\npatchfiles          patch-b.c.diff \\\n    patch-a.c.diff:tag\n\
                 patchfiles-append ${name}-c.diff; patchfiles-append patch-aa\n";
