@@ -188,9 +188,12 @@ fn render(section: &Section, runs: &[Value], pin: &str) -> Result<String> {
     Ok(format!("\n## {title}\n\n{about} {command}\n\n{table}"))
 }
 
+/// A row of the page: its workload, machine and variant, and its cells.
+type PageRow = ((String, String, Option<String>), String);
+
 /// Returns the rows of all runs, each workload, machine and variant once, with the figures of its newest run.
 fn newest(section: &Section, runs: &[Value], pin: &str) -> Result<Vec<String>> {
-    let mut rows: Vec<((String, String, Option<String>), String)> = Vec::new();
+    let mut rows: Vec<PageRow> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
         let read = (section.read)(run);
         let (head, found) = read.map_err(|error| unreadable(section.bench, at + 1, &error))?;
