@@ -124,7 +124,7 @@ mod tests {
         let text = "int one(int a,\n    int b)\n{\n\tswitch (pick(a,\n\t    b)) {\n\tcase 1:\n\t\tx();\n\t\t\
                     y();\n\t}\n}\n";
         let whole = 0..2;
-        assert_eq!(heads(text, "y();"), [whole.clone()]);
+        assert_eq!(heads(text, "y();"), std::slice::from_ref(&whole));
         let without = text.replace("\tswitch (pick(a,\n\t    b)) {\n", "\tswitch (a) {\n");
         assert_eq!(heads(&without, "y();"), [whole]);
     }
@@ -145,7 +145,7 @@ mod tests {
     fn a_statement_over_several_lines_ends_there() {
         let text = "int one(int a) {\n    call(a,\n        a);\n    x();\n}\n";
         let one = 0..1;
-        assert_eq!(heads(text, "x();"), [one.clone()]);
+        assert_eq!(heads(text, "x();"), std::slice::from_ref(&one));
         // Above its last line it has not ended.
         assert_eq!(heads(&text.replace("(a,\n", "(a,\n        b,\n"), "a);"), [1..4, one]);
     }
