@@ -9,7 +9,7 @@ use super::scope_heads::end_of_head;
 /// `runs` are the changes from base to ours.
 ///
 /// The head differs in the name only. Neither text has both names, and each line of the base with the old name is, in
-/// the same order, a line of ours with the new one; all but the head are replaced where they were, line by line. So
+/// the same order, one of our lines with the new one; all but the head are replaced where they were, line by line. So
 /// everything that called the one calls the other.
 pub(crate) fn is_renamed(
     base: &[&[u8]],
