@@ -35,6 +35,7 @@ fn options_of_windows_out_of_range_are_refused() {
         PoolOptions { window_block_count: 0, ..good },
         // Five blocks for each of eight sequences.
         PoolOptions { window_block_count: 39, ..good },
+        PoolOptions { batch_tokens: 1, ..good },
         PoolOptions { window: 33, ..good },
         PoolOptions { window_block_count: 1 << 27, ..good },
         PoolOptions { window: u32::MAX, ..good },
