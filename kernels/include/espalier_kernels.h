@@ -79,7 +79,7 @@ void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
  * If some layers have a sliding window, their tokens have cells of their own, of which a sequence has the last ones
  * only: the layers are in two groups, each with blocks, block tables and a free list of its own, and cells are counted
  * from 0 in each. A prompt can be matched at a boundary only if the blocks of the window before it are cached too.
- * The scheduler counts the blocks of the group FULL only.
+ * The scheduler admits and preempts by the blocks of both groups.
  *
  * After an internal failure the pool's tables cannot be trusted: every function returns INVALID (and next_event 0),
  * until espalier_pool_clear() rebuilds them. */

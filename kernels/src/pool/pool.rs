@@ -88,6 +88,8 @@ pub struct Pool {
     has_state: bool,
     /// Size of the sliding window in tokens; 0: there is none.
     window: u64,
+    /// Number of blocks of the layers with a window that a sequence can hold if it fills its blocks.
+    pub(super) window_blocks: u64,
     /// Number of blocks of the layers with a window that one batch takes.
     pub(super) batch_blocks: u64,
     /// Whether a block is closed where an extra ends.
@@ -127,6 +129,7 @@ impl Pool {
             snapshots: Snapshots::new(options.snapshot_bytes),
             has_state: options.parts & PoolOptions::STATE != 0,
             window: u64::from(options.window),
+            window_blocks: options.window_blocks(),
             batch_blocks: options.batch_blocks(),
             closes_blocks: options.closes_blocks != 0,
             snapshot_interval: (options.snapshot_interval / options.block_size) as usize,

@@ -42,6 +42,13 @@ impl Pool {
         blocks.saturating_sub(self.batch_blocks) / self.requests.len() as u64
     }
 
+    /// Returns the largest number of blocks of the layers with a window that a sequence can hold between two batches, and
+    /// to compute the next tokens. With closed blocks that is its share: it can compute several images in one step, and
+    /// slide after each of them.
+    pub(super) fn most_window_blocks(&self) -> u64 {
+        if self.closes_blocks { self.window_share() } else { self.window_blocks }
+    }
+
     /// Returns whether no sequence with this layout ever holds more than its share of the blocks of the layers with a
     /// window.
     pub(super) fn windows_fit(&self, layout: &Layout) -> bool {

@@ -5,7 +5,7 @@ use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::layout::Layout;
 use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, Refusal};
-use espalier_kernels::scheduler::Capacity;
+use espalier_kernels::scheduler::{Capacity, WindowCapacity};
 
 use crate::support::*;
 
@@ -182,6 +182,30 @@ fn a_further_choice_holds_one_block_more() {
     let held: usize = table.entries().map(|(_, entry)| entry.blocks().count()).sum();
     let options = options_with_window(40, 16, 40);
     assert_eq!((held, options.window_blocks()), (4, 4));
+}
+
+/// A sequence has two blocks of its window and three beside it, and each further choice as many.
+#[test]
+fn the_blocks_that_a_window_can_take_are_needed_before_they_are_held() {
+    let needed = |pool: &Pool, sequence: i32, first: u64, further_choices: u64| {
+        WindowCapacity::needed(pool, sequence, first, further_choices)
+    };
+    let mut pool = pool_with_windows();
+    assert_eq!([0, 2, 7, 100].map(|choices| needed(&pool, 0, 0, choices)), [5, 15, 40, 40]);
+    prefill_in_batches(&mut pool, 0, &tokens(1, 100));
+    assert_eq!((window_indexes(&pool, 0), needed(&pool, 0, 100, 0)), (vec![4, 5, 6], 2));
+    // A choice writes beside the newest block of the first one, then into the next block.
+    assert_eq!(pool.share_in(Group::Window, 0, 1, 0, -1), Ok(()));
+    assert_eq!(needed(&pool, 1, 100, 0), 2);
+    assert!(reserve_in(&mut pool, Group::Window, 1, 100..101).is_ok());
+    assert_eq!(needed(&pool, 1, 101, 0), 1);
+    // However many blocks it holds: those for its next tokens.
+    for later in 0..3 {
+        assert_eq!(pool.share_in(Group::Window, 1, 2 + later, 0, -1), Ok(()));
+        assert!(reserve_in(&mut pool, Group::Window, 2 + later, 101..102).is_ok());
+        assert_eq!(pool.share_in(Group::Window, 2 + later, 1, 0, -1), Ok(()));
+    }
+    assert_eq!((WindowCapacity::held(&pool, 1), needed(&pool, 1, 101, 0)), (7, 1));
 }
 
 /// A request that waited has the window of its first match, and not that of the second one too.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use espalier_kernels::scheduler::{
-    Action, Capacity, Offer, Place, Request, RequestSize, Stage, Wait, decide, order,
+    Action, Capacity, Offer, Place, Request, RequestSize, Stage, Wait, WindowCapacity, decide, order,
 };
 
 /// Blocks of ten positions; a sequence holds the number of blocks in `held`, and no blocks are shared.
@@ -15,6 +15,31 @@ struct MockPool {
     /// Blocks that each sequence needs besides, because some of its blocks are closed.
     closed: u64,
     offers: BTreeMap<i32, Offer>,
+    windows: Option<MockWindows>,
+}
+
+/// Layers with a window of which each sequence needs four blocks, and a batch one more.
+struct MockWindows {
+    block_count: u64,
+    held: BTreeMap<i32, u64>,
+}
+
+impl WindowCapacity for MockWindows {
+    fn free(&self) -> u64 {
+        self.block_count - self.held.values().sum::<u64>()
+    }
+    fn batch(&self) -> u64 {
+        1
+    }
+    fn needed(&self, sequence: i32, _: u64, further_choices: u64) -> u64 {
+        4 - self.held(sequence) + 4 * further_choices
+    }
+    fn held(&self, sequence: i32) -> u64 {
+        self.held.get(&sequence).copied().unwrap_or_default()
+    }
+    fn held_alone(&self, sequence: i32) -> u64 {
+        self.held(sequence)
+    }
 }
 
 impl Capacity for MockPool {
@@ -43,6 +68,15 @@ impl Capacity for MockPool {
         let nothing = Offer { blocks: end.div_ceil(10), ..Offer::default() };
         self.offers.get(&sequence).copied().unwrap_or(nothing)
     }
+    fn windows(&self) -> Option<&dyn WindowCapacity> {
+        self.windows.as_ref().map(|windows| windows as &dyn WindowCapacity)
+    }
+}
+
+/// A pool that has more than enough blocks of the other layers.
+fn with_windows(block_count: u64, held: &[(i32, u64)]) -> MockPool {
+    let windows = MockWindows { block_count, held: held.iter().copied().collect() };
+    MockPool { windows: Some(windows), ..mock_pool(100, held) }
 }
 
 fn mock_pool(block_count: u64, held: &[(i32, u64)]) -> MockPool {
@@ -185,6 +219,40 @@ fn a_request_that_outgrows_the_pool_alone_is_refused() {
     let family = [runs(0, 40), runs(1, 30)].map(|one| Request { preemptible: false, ..one });
     let pool = mock_pool(4, &[(0, 2), (1, 2)]);
     assert_eq!(action(&pool, &family, &[]), Action::Refuse { index: 1, blocks: 3 });
+}
+
+/// Two running requests with three blocks each need one more each, and one for the batch.
+#[test]
+fn a_shortage_of_blocks_of_windows_evicts_retained_sequences_and_then_preempts() {
+    let running = [runs(0, 30), runs(1, 30)];
+    let pool = with_windows(10, &[(0, 3), (1, 3), (7, 2)]);
+    assert_eq!(action(&pool, &running, &[5, 7]), Action::Evict { index: 1 });
+    let held = [(0, 3), (1, 3)];
+    assert_eq!(action(&with_windows(9, &held), &running, &[]), Action::Nothing);
+    assert_eq!(action(&with_windows(8, &held), &running, &[]), Action::Preempt { index: 1 });
+    assert_eq!(decide(&with_windows(8, &held), &running, &[], false).action, Action::Preempt { index: 1 });
+    let cannot = running.map(|request| Request { preemptible: false, ..request });
+    assert_eq!(action(&with_windows(8, &held), &[running[0], cannot[1]], &[]), Action::Preempt { index: 0 });
+    assert_eq!(action(&with_windows(8, &held), &cannot, &[]), Action::Refuse { index: 1, blocks: 3 });
+    // It holds several blocks at one index, and begins again without them.
+    assert_eq!(action(&with_windows(4, &[(0, 3)]), &[runs(0, 30)], &[]), Action::Preempt { index: 0 });
+}
+
+#[test]
+fn a_request_is_admitted_with_the_blocks_of_its_windows() {
+    let requests = [runs(0, 30), waits(1, 30)];
+    let admitted = Action::Admit { index: 1, tokens: 0 };
+    assert_eq!(action(&with_windows(9, &[(0, 3)]), &requests, &[]), admitted);
+    let decision = decide(&with_windows(8, &[(0, 3)]), &requests, &[], true);
+    assert_eq!((decision.action, decision.waits[1]), (Action::Nothing, Some(Wait::Blocks)));
+    assert_eq!(action(&with_windows(8, &[(0, 3), (7, 1)]), &requests, &[7]), Action::Evict { index: 0 });
+    let family = [runs(0, 30), Request { further_choices: 1, ..waits(1, 30) }];
+    assert_eq!(action(&with_windows(13, &[(0, 3)]), &family, &[]), admitted);
+    assert_eq!(action(&with_windows(12, &[(0, 3)]), &family, &[]), Action::Nothing);
+    // Alone, with one for the batch.
+    assert_eq!(action(&with_windows(5, &[]), &requests[1..], &[]), Action::Admit { index: 0, tokens: 0 });
+    assert_eq!(action(&with_windows(4, &[]), &requests[1..], &[]), Action::Nothing);
+    assert_eq!(action(&with_windows(0, &[]), &requests[1..], &[]), Action::Nothing);
 }
 
 /// Its tokens fit into four full blocks, and some of its blocks are closed: it begins again in full ones.
