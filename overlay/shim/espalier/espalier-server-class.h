@@ -55,7 +55,8 @@ struct espalier_server {
     static int32_t find_stop(server_slot & slot);
 
     // Sets the slot's own adapters for decoding its media, which happens separately, before the adapters of the batch
-    // are set.
+    // are set. Evicts retained sequences if the next image or audio, which may be larger than a batch, lacks blocks in
+    // layers with a sliding window.
     static void prepare_media(server_slot & slot);
 
     // Caches the slot's blocks up to the end of an image or audio that was just computed, and saves its state there if
@@ -170,6 +171,7 @@ struct espalier_server {
     template <typename server_t> static std::unique_ptr<open_slot> open_idle_slot(server_t & server, server_slot & slot, const server_task & task);
 
 private:
+    static bool evict_longest_idle(std::vector<server_slot> & slots);
     template <typename server_t> static std::optional<held_sequence> copy_held(server_t & server, const server_slot & slot, const espalier_owner & owner);
     template <typename server_t> static std::pair<std::string, error_type> free_blocks_for(server_t & server, size_t n_tokens);
     template <typename server_t> static bool has_unknown_adapters(const server_t & server, const espalier_slot_file::content & content);

@@ -264,9 +264,13 @@ bool espalier_server::resume(server_t & server, server_slot & slot, int32_t n_ba
 }
 
 inline void espalier_server::prepare_media(server_slot & slot) {
-    if (slot.paged.kv) {
-        common_set_adapter_lora(slot.ctx_tgt, slot.lora);
+    if (!slot.paged.kv) {
+        return;
     }
+    common_set_adapter_lora(slot.ctx_tgt, slot.lora);
+    const auto & chunk = slot.task->tokens.find_chunk(slot.prompt.n_tokens());
+    const size_t n_tokens = mtmd_input_chunk_get_n_tokens(chunk.get());
+    while (!slot.paged.kv->has_window_blocks_for(n_tokens) && evict_longest_idle(*slot.paged.all)) {}
 }
 
 inline void espalier_server::forget(server_slot & slot) {
@@ -406,8 +410,12 @@ server_slot * espalier_server::find_retained(server_t & server, const server_tas
 
 template <typename server_t>
 bool espalier_server::evict_retained(server_t & server) {
+    return evict_longest_idle(server.slots);
+}
+
+inline bool espalier_server::evict_longest_idle(std::vector<server_slot> & slots) {
     server_slot * longest_idle = nullptr;
-    for (server_slot & slot : server.slots) {
+    for (server_slot & slot : slots) {
         if (slot.paged.retained && !slot.is_processing() && (!longest_idle || slot.t_last_used < longest_idle->t_last_used)) {
             longest_idle = &slot;
         }

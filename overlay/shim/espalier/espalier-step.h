@@ -375,8 +375,11 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
 
 template <typename server_t>
 void espalier_server::preempt(server_t & server, server_slot & slot) {
-    SLT_WRN(slot, "preempted with %d %stokens: %d of %d KV blocks are in use\n", slot.prompt.n_tokens(), generates(slot) ? "" : "prompt ",
-            (int) slot.paged.kv->statistics().blocks_used, (int) slot.paged.kv->statistics().block_count);
+    const auto pool = slot.paged.kv->statistics();
+    const std::string of_windows = pool.window_block_count == 0 ? "" :
+        string_format(", and %d of %d of the layers with a sliding window", (int) pool.window_blocks_used, (int) pool.window_block_count);
+    SLT_WRN(slot, "preempted with %d %stokens: %d of %d KV blocks are in use%s\n", slot.prompt.n_tokens(), generates(slot) ? "" : "prompt ",
+            (int) pool.blocks_used, (int) pool.block_count, of_windows.c_str());
     auto & now = slot.paged.now;
     if (slot.state == SLOT_STATE_GENERATING) {
         now.preempted = slot.prompt.tokens.clone();
