@@ -132,12 +132,13 @@ impl BlockPool {
         held.or(copies.first()).copied()
     }
 
-    /// Allocates the first free block of the group, for one holder. Its previous content is evicted.
+    /// Allocates the first free block of the group, for one holder. Its previous content is evicted. In the layers with a
+    /// window that is not counted: it is how a long sequence recycles the blocks that it leaves behind.
     pub fn take(&mut self, group: Group) -> Option<BlockId> {
         let block = self.groups[group].free.pop_front()?;
         if self.evict(group, block) {
             self.groups[group].evictable -= 1;
-            self.counters.evicted_blocks += 1;
+            self.counters.evicted_blocks += u64::from(group == Group::Full);
         }
         let taken = self.block_mut(group, block);
         (taken.holders, taken.is_spare) = (1, false);

@@ -514,9 +514,10 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_metrics>
         { "mib",              facts.bytes / (1024.0 * 1024.0) },
     };
     if (now.window_block_count > 0) {
-        to["kv_pool"]["window_block_count"]     = now.window_block_count;
-        to["kv_pool"]["window_blocks_used"]     = now.window_blocks_used;
-        to["kv_pool"]["window_blocks_retained"] = now.window_blocks_evictable;
+        to["kv_pool"]["window_block_count"]      = now.window_block_count;
+        to["kv_pool"]["window_blocks_used"]      = now.window_blocks_used;
+        to["kv_pool"]["window_blocks_used_peak"] = now.window_blocks_used_peak;
+        to["kv_pool"]["window_blocks_retained"]  = now.window_blocks_evictable;
     }
     if (n_keys <= 1) {
         to["kv_pool"]["queried_tokens"] = metrics->queried_tokens.load();
