@@ -68,8 +68,7 @@ inline bool espalier_places_cells(const common_params & params) {
     return params.kv_paged && is_one_buffer && espalier_refuse_drafts(params).empty();
 }
 
-// The number in ESPALIER_KV_WINDOWS; nothing if it is not set, or not an integer.
-inline std::optional<uint32_t> espalier_windows_of_environment() {
+inline std::optional<uint32_t> espalier_read_windows() {
     const char * text = getenv("ESPALIER_KV_WINDOWS");
     if (text == nullptr) {
         return {};
@@ -81,6 +80,12 @@ inline std::optional<uint32_t> espalier_windows_of_environment() {
         return {};
     }
     return (uint32_t) value;
+}
+
+// The number in ESPALIER_KV_WINDOWS; nothing if it is not set, or not an integer, which is reported once.
+inline std::optional<uint32_t> espalier_windows_of_environment() {
+    static const std::optional<uint32_t> windows = espalier_read_windows();
+    return windows;
 }
 
 // The windows that layers with a sliding window get cells for, if their context is going to be paged: ESPALIER_KV_WINDOWS,

@@ -184,6 +184,7 @@ private:
     template <typename server_t> static void set_up_slots(server_t & server);
     template <typename server_t> static void report_snapshots(const server_t & server, uint64_t bytes_of_one);
     template <typename server_t> static void report_window(const server_t & server);
+    template <typename server_t> static std::string refuse_windows(const server_t & server);
     template <typename server_t> static void report_windows(const server_t & server);
     template <typename server_t> static void report_rows(const server_t & server);
     template <typename server_t> static espalier_cache_facts describe_cache(const server_t & server);

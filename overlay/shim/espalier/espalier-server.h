@@ -207,9 +207,27 @@ void espalier_server::report_window(const server_t & server) {
     }
 }
 
+// The reason why the layers with a sliding window have cells for all tokens, as the end of a sentence.
+template <typename server_t>
+std::string espalier_server::refuse_windows(const server_t & server) {
+    if (llama_memory_get_kind(llama_get_memory(server.ctx_tgt)) != LLAMA_MEMORY_KIND_SLIDING_WINDOW) {
+        return "the model has no layers with a sliding window beside layers with full attention";
+    }
+    if (server.params_base.swa_full) {
+        return "of --swa-full";
+    }
+    if (espalier_count_windows(server.params_base) == 0) {
+        return "of the draft model";
+    }
+    return "the windows would take more than half of the context (-c), or are not those of the last tokens";
+}
+
 template <typename server_t>
 void espalier_server::report_windows(const server_t & server) {
     const struct espalier_pool_statistics now = server.espalier.kv->statistics();
+    if (now.window_block_count == 0 && espalier_windows_of_environment().value_or(0) > 0) {
+        SRV_WRN("ESPALIER_KV_WINDOWS has no effect, because %s\n", refuse_windows(server).c_str());
+    }
     if (now.window_block_count > 0) {
         SRV_INF("--kv-paged: the layers with a sliding window of %d tokens have a cache of %" PRIu64 " tokens, the others one of %" PRIu64 "; "
                 "with --swa-full all have that\n", llama_model_n_swa(server.model_tgt), now.window_block_count * now.block_size, now.block_count * now.block_size);
