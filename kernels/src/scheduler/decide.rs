@@ -76,11 +76,18 @@ impl<R: Capacity> SchedulerState<'_, R> {
         request.size().in_full_blocks(self.pool.block_size()) <= self.pool.block_count()
     }
 
+    /// Returns the eviction of the first retained sequence that frees blocks. If no request runs, of the first one that
+    /// holds any: two of them can hold the same blocks, so that neither frees one.
     fn evict_retained(&self) -> Option<Action> {
-        let frees_window =
-            |sequence: i32| self.pool.windows().is_some_and(|windows| windows.held_alone(sequence) > 0);
-        let frees_blocks = |sequence: &i32| self.pool.held_alone(*sequence) > 0 || frees_window(*sequence);
-        Some(Action::Evict { index: self.retained.iter().position(frees_blocks)? })
+        let windows = self.pool.windows();
+        let frees_blocks = |sequence: &i32| {
+            let of_window = windows.map_or(0, |windows| windows.held_alone(*sequence));
+            self.pool.held_alone(*sequence) + of_window > 0
+        };
+        let holds_blocks = |sequence: &i32| self.pool.held(*sequence) > 0;
+        let is_idle = self.running().next().is_none();
+        let any = || self.retained.iter().position(holds_blocks).filter(|_| is_idle);
+        Some(Action::Evict { index: self.retained.iter().position(frees_blocks).or_else(any)? })
     }
 
     /// Returns the last of the running requests that hold blocks, among those that can be preempted, or cannot.

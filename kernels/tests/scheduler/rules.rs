@@ -15,6 +15,8 @@ struct MockPool {
     /// Blocks that each sequence needs besides, because some of its blocks are closed.
     closed: u64,
     offers: BTreeMap<i32, Offer>,
+    /// Whether no sequence holds a block alone.
+    are_shared: bool,
     windows: Option<MockWindows>,
 }
 
@@ -59,7 +61,7 @@ impl Capacity for MockPool {
         self.held.get(&sequence).copied().unwrap_or_default()
     }
     fn held_alone(&self, sequence: i32) -> u64 {
-        self.held(sequence)
+        if self.are_shared { 0 } else { self.held(sequence) }
     }
     fn needed(&self, _: i32, size: RequestSize) -> u64 {
         size.in_full_blocks(10) + self.closed
@@ -201,6 +203,16 @@ fn retained_sequences_are_evicted_before_requests_wait_or_are_preempted() {
     let pool = mock_pool(4, &[(0, 2), (7, 0), (8, 2)]);
     assert_eq!(action(&pool, &[runs(0, 20), waits(1, 10)], &[7, 8]), Action::Evict { index: 1 });
     assert_eq!(action(&pool, &[runs(0, 30)], &[7, 8]), Action::Evict { index: 1 });
+}
+
+/// Two retained sequences hold the same blocks.
+#[test]
+fn retained_sequences_that_share_all_blocks_are_evicted_if_no_request_runs() {
+    let shared = |held: &[(i32, u64)]| MockPool { are_shared: true, ..mock_pool(6, held) };
+    let pool = shared(&[(6, 0), (7, 2), (8, 2)]);
+    assert_eq!(action(&pool, &[waits(1, 30)], &[6, 7, 8]), Action::Evict { index: 1 });
+    let pool = shared(&[(0, 1), (7, 2), (8, 2)]);
+    assert_eq!(action(&pool, &[runs(0, 10), waits(1, 30)], &[7, 8]), Action::Nothing);
 }
 
 #[test]
