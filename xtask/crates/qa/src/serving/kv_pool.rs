@@ -114,6 +114,27 @@ pub fn must_be_paged(server: &Server) -> Result<()> {
     }
 }
 
+/// Checks that the layers with a sliding window of a server have blocks of their own. One that gives them cells for all
+/// tokens would answer as well.
+///
+/// # Errors
+///
+/// They have none, or the server does not answer.
+pub fn must_have_own_windows(server: &Server) -> Result<()> {
+    let (status, props) = server.get("/props")?;
+    // With API keys the properties are not public; the log is.
+    let are_own = match status {
+        200 => props["kv_pool"]["window_block_count"].as_u64() > Some(0),
+        _ => server.said()?.contains(OWN_WINDOWS),
+    };
+    match are_own {
+        true => Ok(()),
+        false => Err(Error::no(
+            "the layers with a sliding window have no blocks of their own: nothing would be learned",
+        )),
+    }
+}
+
 /// Whether a server with these arguments has to page its cache: buffers of their own for each sequence cannot be paged.
 pub fn should_be_paged(arguments: &[&str]) -> bool {
     arguments.contains(&"--kv-paged") && !arguments.contains(&"--no-kv-unified")
@@ -121,6 +142,9 @@ pub fn should_be_paged(arguments: &[&str]) -> bool {
 
 /// Words of the log of a server that was started with `--kv-paged` and cannot page its cache.
 const UNPAGED: &str = "runs unpaged, because";
+
+/// Words of the log of a server whose layers with a sliding window have blocks of their own.
+const OWN_WINDOWS: &str = "--kv-paged: the layers with a sliding window of";
 
 fn unsaid(what: &str, found: &Value) -> Error {
     Error::no(format!("the server does not say what is in its pool: {what}"))
