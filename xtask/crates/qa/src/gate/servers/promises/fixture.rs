@@ -424,6 +424,11 @@ impl<'a> PromiseFixture<'a> {
         self.compared.hold(what, expected, tolerance, answer);
     }
 
+    /// Checks that tokens match the reference's.
+    pub fn hold_tokens(&mut self, what: &str, expected: &Answer, tolerance: f64, tokens: &[i64]) {
+        self.compared.hold_tokens(what, expected, tolerance, tokens);
+    }
+
     /// Checks the status of an answer.
     pub fn must_return(&mut self, what: &str, (status, body): &(u16, Value), expected: u16) {
         self.must(*status == expected, || format!("{what}: returned {status} instead of {expected}: {body}"));

@@ -1,16 +1,19 @@
 //! Layers with a sliding window that have fewer cells than the others: their memory, and answers past the window.
 
 use espalier_core::error::{Error, Result};
+use espalier_core::sys::machine::threads::result_of;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
-use super::asking::{ask, plain, post, with};
+use super::asking::{ask, metric, plain, post, with};
 use super::fixture::{Model, PromiseFixture};
 use super::retained::{act, held_and_found};
 use super::tenants::PROMPT;
+use crate::gate::servers::fixture::times_said;
 use crate::serving::cases::{self, BLOCK};
-use crate::serving::kv_pool::Pool;
+use crate::serving::kv_pool::{self, Pool};
 use crate::serving::switches;
+use crate::serving::verdict::{self, Answer};
 
 /// Gives windows cells of their own.
 const WINDOWS: (&str, &str) = (switches::WINDOWS, "12");
@@ -115,9 +118,93 @@ pub fn continue_from_a_file(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             &request,
             PROMPT,
         )?;
-        let choices = cases::request_for_choices(&cases::any_prompt(5 * BLOCK + 50), 2);
-        let answer = post(&server, "/v1/completions", &choices)?;
-        fixture.must_return(&format!("{model:?}: two choices"), &answer, 200);
+        let prompt = cases::any_prompt(5 * BLOCK + 50);
+        let expected = reference.expect(&cases::request(&prompt))?;
+        let answer = post(&server, "/v1/completions", &cases::request_for_choices(&prompt, 2))?;
+        hold_choices(fixture, &format!("{model:?}"), &expected, reference.tolerance, &answer);
     }
+    Ok(())
+}
+
+/// Checks that both choices of an answer have the tokens of a single one.
+fn hold_choices(
+    fixture: &mut PromiseFixture<'_>,
+    what: &str,
+    expected: &Answer,
+    tolerance: f64,
+    (status, body): &(u16, Value),
+) {
+    let choices = body["choices"].as_array().map_or(&[][..], Vec::as_slice);
+    fixture.must(choices.len() == 2, || format!("{what}: n: 2 returned {status}: {body}"));
+    for choice in choices {
+        let tokens = verdict::tokens_of_choice(choice).unwrap_or_default();
+        fixture.hold_tokens(&format!("{what}, one of two choices"), expected, tolerance, &tokens);
+    }
+}
+
+/// Tokens of each answer with which requests outgrow the pool.
+const GROWN: usize = 120;
+
+/// Number of attempts to reproduce a situation on a busy machine.
+const TRIES: usize = 3;
+
+/// Requests outgrow the other layers' blocks while their windows slide, with as few windows as the server allows: four
+/// prompts of 22 blocks and two choices of one with ten fill a pool of 100. Whichever is preempted, all are answered as
+/// with a plain cache, also when they are sent again.
+pub fn outgrow_the_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    // Two windows for each slot, of one block and three more, and a batch: 49 blocks, at most half of the pool.
+    let arguments = ["-np", "6", "-c", "6400", "-b", "64", "-ub", "64", "-fa", "off", "--kv-paged"];
+    let mut reference = fixture.reference(Model::Windowed, &["-fa", "off"])?;
+    let server = fixture.serve_with(Model::Windowed, &arguments, &[(switches::WINDOWS, "1")])?;
+    kv_pool::must_have_own_windows(&server)?;
+    let prompts = [1, 2, 3, 4].map(|number| cases::numbered_prompt(number, 1400));
+    let requests = prompts.map(|prompt| cases::request_for(&prompt, GROWN));
+    let expected = requests.iter().map(|request| reference.expect(request)).collect::<Result<Vec<_>>>()?;
+    let shared = cases::numbered_prompt(5, 600);
+    let expected_choice = reference.expect(&cases::request_for(&shared, GROWN))?;
+    let choices = with(cases::request_for_choices(&shared, 2), "max_tokens", GROWN);
+    let mut preempted = false;
+    for volley in 0..TRIES {
+        let (answers, choices) = std::thread::scope(|threads| {
+            let choices = threads.spawn(|| server.post("/v1/completions", &choices));
+            let answers = server.post_at_once("/completion", &requests)?.answers;
+            Ok::<_, Error>((answers, result_of(choices)?))
+        })?;
+        for (expected, (status, body)) in expected.iter().zip(&answers) {
+            let what = format!("volley {volley}, a long prompt");
+            fixture.hold(&what, expected, reference.tolerance, (*status, body));
+        }
+        let what = format!("volley {volley}");
+        hold_choices(fixture, &what, &expected_choice, reference.tolerance, &choices);
+        preempted |= times_said(&server, "preempted with")? > 0;
+        if preempted && volley > 0 || !fixture.holds_so_far() {
+            break;
+        }
+    }
+    fixture.arose(preempted, || "no request was preempted".to_string());
+    let used = pool_of(&server)?["window_blocks_used"].take();
+    fixture.must(used == 0, || format!("blocks of windows are in use after all requests ended: {used}"));
+    Ok(())
+}
+
+/// The gauges of the layers with a window are those of `/props`. A long prompt holds the blocks of its window and of one
+/// batch, and recycles those behind it, which are no evictions.
+pub fn are_counted(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    let arguments = [&ARGUMENTS[..], &["--metrics"]].concat();
+    let server = fixture.serve_with(Model::Windowed, &arguments, &[WINDOWS])?;
+    ask(&server, &plain(&cases::numbered_prompt(1, 40 * BLOCK), 1))?;
+    let pool = pool_of(&server)?;
+    for (name, field) in [
+        ("kv_cache_window_blocks", "window_block_count"),
+        ("kv_cache_window_blocks_used", "window_blocks_used"),
+        ("kv_cache_window_blocks_used_peak", "window_blocks_used_peak"),
+    ] {
+        let (gauge, shown) = (metric(&server, name)?, pool[field].as_f64());
+        fixture.must(shown == Some(gauge), || format!("{name} is {gauge}, {field} of /props is {shown:?}"));
+    }
+    let peak = pool["window_blocks_used_peak"].as_u64().unwrap_or_default();
+    fixture.must((2..=4).contains(&peak), || format!("a prompt of 40 blocks held {peak} of its window"));
+    let evicted = metric(&server, "kv_cache_evicted_blocks_total")?;
+    fixture.must(evicted == 0.0, || format!("{evicted} blocks were evicted on an empty server"));
     Ok(())
 }
