@@ -3,6 +3,7 @@
 //! A missing counter is an error that names it: if it were read as 0, a renamed counter would make a check pass.
 
 use std::fmt;
+use std::time::Duration;
 
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::net::server::Server;
@@ -125,7 +126,7 @@ pub fn must_have_own_windows(server: &Server) -> Result<()> {
     // With API keys the properties are not public; the log is.
     let are_own = match status {
         200 => props["kv_pool"]["window_block_count"].as_u64() > Some(0),
-        _ => server.said()?.contains(OWN_WINDOWS),
+        _ => says_own_windows(server)?,
     };
     match are_own {
         true => Ok(()),
@@ -142,6 +143,17 @@ pub fn should_be_paged(arguments: &[&str]) -> bool {
 
 /// Words of the log of a server that was started with `--kv-paged` and cannot page its cache.
 const UNPAGED: &str = "runs unpaged, because";
+
+/// Looks for the words of such a server in its log, which is written with a delay.
+fn says_own_windows(server: &Server) -> Result<bool> {
+    for _ in 0..40 {
+        if server.said()?.contains(OWN_WINDOWS) {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(false)
+}
 
 /// Words of the log of a server whose layers with a sliding window have blocks of their own.
 const OWN_WINDOWS: &str = "--kv-paged: the layers with a sliding window of";
