@@ -1,5 +1,5 @@
-//! Storage formats of quantized cache types: a block's values are `level * scale`, or `level * scale + least`, where
-//! levels (quants) are int8. A new type is one more [`Blocks`] and its line in [`super::kv_type`].
+//! Storage formats of quantized cache types: a block's values are `quant * scale`, or `quant * scale + min`, where
+//! quants are int8. A new type is one more [`Blocks`] and its line in [`super::kv_type`].
 //!
 //! Layouts are those of GGUF (`ggml-common.h`): a block begins with its scale, in half precision. All instruction sets
 //! give the same quants.
@@ -27,7 +27,7 @@ pub trait Blocks: Copy {
     /// # Safety
     ///
     /// The processor has the instruction set `S`; the block is readable, and `to` has space for its quants.
-    unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8);
+    unsafe fn quants<S: Simd>(self, block: *const u8, to: *mut i8);
 }
 
 /// Largest number of values in a block.
@@ -48,12 +48,43 @@ pub struct Q4<const TABLE: usize, const HAS_MIN: bool>;
 #[derive(Clone, Copy, Debug)]
 pub struct Q5<const HAS_MIN: bool>;
 
-/// A code of [`crate::kv_quant`], by its index in [`Code::ALL`].
+/// A type of [`crate::kv_quant`], by the index of its code in [`Code::ALL`].
 #[derive(Clone, Copy, Debug)]
-pub struct Coded<const CODE: usize> {
+pub struct Dense<const CODE: usize> {
     /// The size of its blocks.
     pub block: Block,
 }
+
+/// `turbo2`: 2 bits.
+pub type Turbo2 = Dense<{ Code::Turbo2 as usize }>;
+/// `turbo3`: 3 bits.
+pub type Turbo3 = Dense<{ Code::Turbo3 as usize }>;
+/// `turbo4`: 4 bits.
+pub type Turbo4 = Dense<{ Code::Turbo4 as usize }>;
+/// `tcq2`: 2 bits, trellis-coded.
+pub type Tcq2 = Dense<{ Code::Tcq2 as usize }>;
+/// `tcq3`: 3 bits, trellis-coded.
+pub type Tcq3 = Dense<{ Code::Tcq3 as usize }>;
+
+impl Q8_0 {
+    /// Bytes of a block.
+    const BYTES: usize = HALF + FEWEST_OF_BLOCK;
+}
+
+impl<const TABLE: usize, const HAS_MIN: bool> Q4<TABLE, HAS_MIN> {
+    /// Bytes of a block.
+    const BYTES: usize = head(HAS_MIN) + FEWEST_OF_BLOCK / 2;
+}
+
+impl<const HAS_MIN: bool> Q5<HAS_MIN> {
+    /// Bytes of a block.
+    const BYTES: usize = head(HAS_MIN) + 4 + FEWEST_OF_BLOCK / 2;
+}
+
+// The sizes of the blocks in GGUF.
+const _: () = assert!(Q8_0::BYTES == 34);
+const _: () = assert!(Q4::<0, false>::BYTES == 18 && Q4::<1, true>::BYTES == 20);
+const _: () = assert!(Q5::<false>::BYTES == 22 && Q5::<true>::BYTES == 24);
 
 /// The quants of `q4_0`, `q4_1` and `iq4_nl`.
 const TABLES: [[i8; 16]; 3] = [
@@ -67,11 +98,11 @@ impl Blocks for Q8_0 {
 
     #[inline(always)]
     fn block(self) -> (usize, usize) {
-        (FEWEST_OF_BLOCK, HALF + FEWEST_OF_BLOCK)
+        (FEWEST_OF_BLOCK, Self::BYTES)
     }
 
     #[inline(always)]
-    unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
+    unsafe fn quants<S: Simd>(self, block: *const u8, to: *mut i8) {
         // SAFETY: per this function's contract the block is readable and `to` has space for its quants.
         unsafe { block.add(HALF).cast::<i8>().copy_to_nonoverlapping(to, FEWEST_OF_BLOCK) };
     }
@@ -85,8 +116,8 @@ impl Encoding for Q8_0 {
         // vectors.
         unsafe {
             let block = row.add(at / values * bytes);
-            let levels = S::from_levels(block.add(HALF + at % values).cast());
-            S::mul(levels, S::splat_f16(block.cast()))
+            let quants = S::from_quants(block.add(HALF + at % values).cast());
+            S::mul(quants, S::splat_f16(block.cast()))
         }
     }
 }
@@ -96,17 +127,17 @@ impl<const TABLE: usize, const HAS_MIN: bool> Blocks for Q4<TABLE, HAS_MIN> {
 
     #[inline(always)]
     fn block(self) -> (usize, usize) {
-        (FEWEST_OF_BLOCK, head(HAS_MIN) + FEWEST_OF_BLOCK / 2)
+        (FEWEST_OF_BLOCK, Self::BYTES)
     }
 
     #[inline(always)]
-    unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
+    unsafe fn quants<S: Simd>(self, block: *const u8, to: *mut i8) {
         // SAFETY: per this function's contract the processor has `S`, the block is readable and `to` has space.
         unsafe {
             let bytes = block.add(head(HAS_MIN)).cast::<[u8; 16]>().read();
             let [low, high] = S::halves_of(bytes);
-            let levels = [S::look_up(low, &TABLES[TABLE]), S::look_up(high, &TABLES[TABLE])];
-            to.cast::<[[i8; 16]; 2]>().write(levels);
+            let quants = [S::look_up(low, &TABLES[TABLE]), S::look_up(high, &TABLES[TABLE])];
+            to.cast::<[[i8; 16]; 2]>().write(quants);
         }
     }
 }
@@ -121,21 +152,21 @@ impl<const HAS_MIN: bool> Blocks for Q5<HAS_MIN> {
 
     #[inline(always)]
     fn block(self) -> (usize, usize) {
-        (FEWEST_OF_BLOCK, head(HAS_MIN) + 4 + FEWEST_OF_BLOCK / 2)
+        (FEWEST_OF_BLOCK, Self::BYTES)
     }
 
     #[inline(always)]
-    unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
+    unsafe fn quants<S: Simd>(self, block: *const u8, to: *mut i8) {
         // SAFETY: per this function's contract the block is readable and `to` has space for its quants.
         unsafe {
-            let fifths = block.add(head(HAS_MIN)).cast::<[u8; 4]>().read();
+            let high_bits = block.add(head(HAS_MIN)).cast::<[u8; 4]>().read();
             let lower = block.add(head(HAS_MIN) + 4).cast::<[[u8; 8]; 2]>().read().map(u64::from_le_bytes);
             let lower = [lower[0], lower[1], lower[0] >> 4, lower[1] >> 4];
-            for (at, (lower, fifths)) in lower.into_iter().zip(fifths).enumerate() {
-                let numbers = lower & (ONES * 15) | bits_of(fifths) << 4;
+            for (at, (lower, high_bits)) in lower.into_iter().zip(high_bits).enumerate() {
+                let numbers = lower & (ONES * 15) | bits_of(high_bits) << 4;
                 // Subtracts sixteen from each byte: the highest bits absorb the borrow.
-                let levels = if HAS_MIN { numbers } else { ((numbers | ONES << 7) - ONES * 16) ^ ONES << 7 };
-                to.add(8 * at).cast::<[u8; 8]>().write(levels.to_le_bytes());
+                let quants = if HAS_MIN { numbers } else { ((numbers | ONES << 7) - ONES * 16) ^ ONES << 7 };
+                to.add(8 * at).cast::<[u8; 8]>().write(quants.to_le_bytes());
             }
         }
     }
@@ -154,7 +185,7 @@ fn bits_of(byte: u8) -> u64 {
     is_set >> 7 & ONES
 }
 
-/// Repeats the quants to fill a table for [`Simd::levels_of_64`].
+/// Repeats the quants to fill a table for [`Simd::quants_of_64`].
 const fn again<const BYTES: usize>(code: Code) -> [i8; BYTES] {
     let mut bytes = [0; BYTES];
     let mut at = 0;
@@ -177,7 +208,7 @@ const fn several<const COUNT: usize, const ENTRIES: usize>(code: Code) -> [[i8; 
     table
 }
 
-impl<const CODE: usize> Coded<CODE> {
+impl<const CODE: usize> Dense<CODE> {
     const CODE: Code = Code::ALL[CODE];
 
     /// Returns the bits of the codeword from the value `inside` on, the lowest first: enough for sixteen states.
@@ -207,7 +238,7 @@ impl<const CODE: usize> Coded<CODE> {
     ///
     /// # Safety
     ///
-    /// As [`Blocks::levels`].
+    /// As [`Blocks::quants`].
     #[inline(always)]
     unsafe fn look_up<const COUNT: usize>(self, table: &[[i8; COUNT]], word: u64, to: *mut i8) {
         for at in (0..16).step_by(COUNT) {
@@ -221,7 +252,7 @@ impl<const CODE: usize> Coded<CODE> {
     ///
     /// # Safety
     ///
-    /// As [`Blocks::levels`].
+    /// As [`Blocks::quants`].
     #[inline(always)]
     unsafe fn sixteen<S: Simd>(self, codeword: *const u8, inside: usize, to: *mut i8) {
         // Two or four quants at once: the tables are a small part of the L1 cache.
@@ -237,7 +268,7 @@ impl<const CODE: usize> Coded<CODE> {
                 Code::Turbo3 | Code::Turbo4 => {
                     let windows = [spread(word, bits), spread(word >> (8 * bits), bits)];
                     let windows = std::mem::transmute::<[[u8; 8]; 2], [u8; 16]>(windows);
-                    let table = table(Self::CODE).first_chunk().expect("it has 64 levels");
+                    let table = table(Self::CODE).first_chunk().expect("it has 64 quants");
                     to.cast::<[i8; 16]>().write(S::look_up(windows, table));
                 }
                 Code::Tcq2 => self.look_up(&TCQ2, word, to),
@@ -257,7 +288,7 @@ fn spread(word: u64, bits: usize) -> [u8; 8] {
     spread.to_le_bytes()
 }
 
-/// Returns the quants of a code for [`Simd::levels_of_64`]; tables of fewer than 64 are repeated.
+/// Returns the quants of a code for [`Simd::quants_of_64`]; tables of fewer than 64 are repeated.
 #[inline(always)]
 fn table(code: Code) -> &'static [i8] {
     static TURBO2: [i8; 64] = again(Code::Turbo2);
@@ -271,7 +302,7 @@ fn table(code: Code) -> &'static [i8] {
     }
 }
 
-impl<const CODE: usize> Blocks for Coded<CODE> {
+impl<const CODE: usize> Blocks for Dense<CODE> {
     const UNIT: f32 = UNIT;
 
     #[inline(always)]
@@ -280,7 +311,7 @@ impl<const CODE: usize> Blocks for Coded<CODE> {
     }
 
     #[inline(always)]
-    unsafe fn levels<S: Simd>(self, block: *const u8, to: *mut i8) {
+    unsafe fn quants<S: Simd>(self, block: *const u8, to: *mut i8) {
         let (code, values) = (Self::CODE, self.block.values());
         // SAFETY: per this function's contract the block is readable and `to` has space; it is a multiple of 64 values.
         unsafe {
@@ -289,7 +320,7 @@ impl<const CODE: usize> Blocks for Coded<CODE> {
                 for first in (0..values).step_by(64) {
                     let bytes = values * code.bits() / 8;
                     let windows = Windows { bytes, first: first * code.bits() / 8, step: code.bits() };
-                    S::levels_of_64(table(code), codeword, windows, to.add(first));
+                    S::quants_of_64(table(code), codeword, windows, to.add(first));
                 }
             } else {
                 for first in (0..values).step_by(16) {

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::matrix::{AT_ONCE, Each};
 use super::problem::TILE;
-use super::tile::Levels;
+use super::tile::Quants;
 use crate::simd::Simd;
 
 /// Number of pairs of cells in a tile.
@@ -67,16 +67,16 @@ fn unit(largest: f32) -> f32 {
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`; `levels` has `cells` rows, rounded up to a multiple of `LANES`, and `to`
+/// The processor has the instruction set `S`; `quants` has `cells` rows, rounded up to a multiple of `LANES`, and `to`
 /// has space for them.
 #[inline(always)]
-pub unsafe fn to_columns<S: Simd>(levels: Levels, cells: usize, to: *mut i32) {
+pub unsafe fn to_columns<S: Simd>(quants: Quants, cells: usize, to: *mut i32) {
     for first in (0..cells).step_by(S::LANES) {
-        for at in (0..levels.size()).step_by(2 * S::LANES) {
+        for at in (0..quants.size()).step_by(2 * S::LANES) {
             // SAFETY: per this function's contract the processor has `S` and both pointers are valid.
             unsafe {
                 let to = to.add(at / 2 * TILE + first);
-                S::columns_of_pairs(levels.at(first, at), levels.stride(), to, TILE);
+                S::columns_of_pairs(quants.at(first, at), quants.stride(), to, TILE);
             }
         }
     }
@@ -86,16 +86,16 @@ pub unsafe fn to_columns<S: Simd>(levels: Levels, cells: usize, to: *mut i32) {
 ///
 /// # Safety
 ///
-/// The processor has the instruction set `S`; `levels` has `cells` rows, rounded up to an even number, and `to` has
+/// The processor has the instruction set `S`; `quants` has `cells` rows, rounded up to an even number, and `to` has
 /// space for them.
 #[inline(always)]
-pub unsafe fn to_pairs_of_cells<S: Simd>(levels: Levels, cells: usize, to: *mut i32) {
-    let size = levels.size();
+pub unsafe fn to_pairs_of_cells<S: Simd>(quants: Quants, cells: usize, to: *mut i32) {
+    let size = quants.size();
     for at in (0..size).step_by(2 * S::LANES) {
         for cell in (0..cells).step_by(2) {
             // SAFETY: per this function's contract the processor has `S` and both pointers are valid.
             unsafe {
-                let [low, high] = S::pairs_of_rows(levels.at(cell, at), levels.at(cell + 1, at));
+                let [low, high] = S::pairs_of_rows(quants.at(cell, at), quants.at(cell + 1, at));
                 let to = to.add(cell / 2 * size + at);
                 S::store_pairs(to, low);
                 S::store_pairs(to.add(S::LANES), high);
@@ -111,16 +111,16 @@ pub unsafe fn to_pairs_of_cells<S: Simd>(levels: Levels, cells: usize, to: *mut 
 /// The processor has the instruction set `S`; each of `q` has a row's pairs, and each of `to` space for [`TILE`]
 /// scores.
 #[inline(always)]
-pub unsafe fn scores<S: Simd>(q: Each<Rounded>, columns: *const i32, levels: Levels, to: Each<*mut f32>) {
-    let pairs = levels.values / 2;
+pub unsafe fn scores<S: Simd>(q: Each<Rounded>, columns: *const i32, quants: Quants, to: Each<*mut f32>) {
+    let pairs = quants.values / 2;
     // SAFETY: per this function's contract the pointers are valid; the tile is a multiple of either width.
     unsafe {
-        for block in 0..levels.blocks {
+        for block in 0..quants.blocks {
             let rows = q.map(|row| Rounded { pairs: row.pairs.add(block * pairs), ..row });
             if S::REGISTERS < 32 {
-                add_scores::<S, 2>(rows, columns, levels, block, to);
+                add_scores::<S, 2>(rows, columns, quants, block, to);
             } else {
-                add_scores::<S, 4>(rows, columns, levels, block, to);
+                add_scores::<S, 4>(rows, columns, quants, block, to);
             }
         }
     }
@@ -133,16 +133,16 @@ pub unsafe fn scores<S: Simd>(q: Each<Rounded>, columns: *const i32, levels: Lev
 unsafe fn add_scores<S: Simd, const WIDTH: usize>(
     q: Each<Rounded>,
     columns: *const i32,
-    levels: Levels,
+    quants: Quants,
     block: usize,
     to: Each<*mut f32>,
 ) {
-    let (pairs, has_min) = (levels.values / 2, !levels.least.is_null());
+    let (pairs, has_min) = (quants.values / 2, !quants.mins.is_null());
     // SAFETY: per this function's contract the processor has `S` and the pointers are valid.
     unsafe {
         let columns = columns.add(block * pairs * TILE);
-        let (scales, least) = (levels.scales.add(block * TILE), levels.least.wrapping_add(block * TILE));
-        let of_least = q.map(|row| if has_min { sum_of_pairs(row.pairs, pairs) } else { 0.0 });
+        let (scales, mins) = (quants.scales.add(block * TILE), quants.mins.wrapping_add(block * TILE));
+        let of_min = q.map(|row| if has_min { sum_of_pairs(row.pairs, pairs) } else { 0.0 });
         for at in (0..TILE).step_by(WIDTH * S::LANES) {
             let sums = products::<S, WIDTH, 1>(q.map(|row| [row.pairs]), columns.add(at), TILE, pairs);
             for (j, cell) in (at..at + WIDTH * S::LANES).step_by(S::LANES).enumerate() {
@@ -151,9 +151,9 @@ unsafe fn add_scores<S: Simd, const WIDTH: usize>(
                     let before = if block == 0 { S::splat(0.0) } else { S::load(to[i].add(cell)) };
                     let mut score = S::mul_add(S::from_sums(sums[i][j]), scale, before);
                     if has_min {
-                        score = S::mul_add(S::splat(of_least[i]), S::load(least.add(cell)), score);
+                        score = S::mul_add(S::splat(of_min[i]), S::load(mins.add(cell)), score);
                     }
-                    if block == levels.blocks - 1 {
+                    if block == quants.blocks - 1 {
                         score = S::mul(score, S::splat(q[i].scale));
                     }
                     S::store(to[i].add(cell), score);
@@ -180,7 +180,7 @@ pub struct Weights {
     /// Scale of the quantized weights.
     pub scale: f32,
     /// By block: the contribution of the blocks' minimums to each value.
-    pub least: *mut f32,
+    pub mins: *mut f32,
 }
 
 /// Quantizes the weights of a few rows. Each row is quantized independently; within a tile its weights share one scale
@@ -196,7 +196,7 @@ pub struct Weights {
 pub unsafe fn round_weights<S: Simd>(
     weights: Each<*const f32>,
     largest_scales: &[f32; TILE],
-    levels: Levels,
+    quants: Quants,
     to: &mut Each<Weights>,
 ) {
     // SAFETY: per this function's contract the processor has `S` and the pointers are valid.
@@ -212,12 +212,12 @@ pub unsafe fn round_weights<S: Simd>(
         for (i, to) in to.iter_mut().enumerate() {
             let factor = S::splat(factor(largest[i]));
             to.scale = unit(largest[i]);
-            for block in 0..levels.blocks {
-                let (scales, pairs) = (levels.scales.add(block * TILE), to.pairs.add(block * PAIRS));
+            for block in 0..quants.blocks {
+                let (scales, pairs) = (quants.scales.add(block * TILE), to.pairs.add(block * PAIRS));
                 round_products::<S>(weights[i], factor, scales, pairs);
-                let least = levels.least.wrapping_add(block * TILE);
-                let sum = if levels.least.is_null() { 0.0 } else { sum_of_products::<S>(weights[i], least) };
-                to.least.add(block).write(sum);
+                let mins = quants.mins.wrapping_add(block * TILE);
+                let sum = if quants.mins.is_null() { 0.0 } else { sum_of_products::<S>(weights[i], mins) };
+                to.mins.add(block).write(sum);
             }
         }
     }
@@ -271,23 +271,23 @@ unsafe fn sum_of_products<S: Simd>(a: *const f32, b: *const f32) -> f32 {
 pub unsafe fn add_weighted<S: Simd>(
     weights: Each<Weights>,
     pairs: *const i32,
-    levels: Levels,
+    quants: Quants,
     cells: usize,
     (factors, to): (Each<f32>, Each<*mut f32>),
 ) {
-    let sums = Sums { weights, pairs, levels, cells, factors, to };
-    let of_block = levels.values / S::LANES;
+    let sums = Sums { weights, pairs, quants, cells, factors, to };
+    let of_block = quants.values / S::LANES;
     // SAFETY: per this function's contract the processor has `S` and the pointers are valid.
     unsafe {
         if S::REGISTERS < 32 {
-            sums.add::<S, 2, 1>(0..levels.size());
+            sums.add::<S, 2, 1>(0..quants.size());
         } else if of_block.is_multiple_of(4) {
-            sums.add::<S, 4, 1>(0..levels.size());
+            sums.add::<S, 4, 1>(0..quants.size());
         } else {
             // Fewer accumulators would make the additions depend on each other's latency.
-            let even = levels.blocks / 2 * 2 * levels.values;
+            let even = quants.blocks / 2 * 2 * quants.values;
             sums.add::<S, 4, 2>(0..even);
-            sums.add::<S, 2, 1>(even..levels.size());
+            sums.add::<S, 2, 1>(even..quants.size());
         }
     }
 }
@@ -296,7 +296,7 @@ pub unsafe fn add_weighted<S: Simd>(
 struct Sums {
     weights: Each<Weights>,
     pairs: *const i32,
-    levels: Levels,
+    quants: Quants,
     cells: usize,
     factors: Each<f32>,
     to: Each<*mut f32>,
@@ -310,9 +310,9 @@ impl Sums {
     /// As [`add_weighted`].
     #[inline(always)]
     unsafe fn add<S: Simd, const WIDTH: usize, const PARTS: usize>(&self, values: Range<usize>) {
-        let levels = self.levels;
+        let quants = self.quants;
         for at in values.step_by(WIDTH * S::LANES) {
-            let first = at / levels.values;
+            let first = at / quants.values;
             // SAFETY: as for `add_weighted`, per this function's contract.
             unsafe {
                 let mut rows = [[std::ptr::null(); PARTS]; AT_ONCE];
@@ -322,13 +322,13 @@ impl Sums {
                     }
                 }
                 let count = self.cells.div_ceil(2);
-                let sums = products::<S, WIDTH, PARTS>(rows, self.pairs.add(at), levels.size(), count);
+                let sums = products::<S, WIDTH, PARTS>(rows, self.pairs.add(at), quants.size(), count);
                 for (i, sums) in sums.into_iter().enumerate() {
                     let scale = S::splat(self.weights[i].scale);
                     for (j, sum) in sums.into_iter().enumerate() {
-                        let least = S::splat(*self.weights[i].least.add(first + j * PARTS / WIDTH));
+                        let min = S::splat(*self.weights[i].mins.add(first + j * PARTS / WIDTH));
                         let to = self.to[i].add(at + j * S::LANES);
-                        let more = S::mul_add(S::from_sums(sum), scale, least);
+                        let more = S::mul_add(S::from_sums(sum), scale, min);
                         S::store(to, S::mul_add(S::load(to), S::splat(self.factors[i]), more));
                     }
                 }

@@ -13,7 +13,7 @@ use super::matrix::{
 use super::problem::{Cells, Problem, TILE, Types};
 use super::scratch::{OfHead, OfTile, Scratch};
 use super::softmax::{State, cap, weigh};
-use super::tile::{Levels, Tile};
+use super::tile::{Quants, Tile};
 use crate::simd::Simd;
 
 /// Result of an item for one of its rows.
@@ -376,11 +376,11 @@ unsafe fn score_quantized<S: Simd>(
     let scores = of_tile.scores.as_mut_ptr();
     // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
-        let levels = keys.read::<S>(buffers);
-        int16::to_columns::<S>(levels, keys.cells, columns);
+        let quants = keys.read::<S>(buffers);
+        int16::to_columns::<S>(quants, keys.cells, columns);
         for (at, rows) in active.blocks() {
             let q = rows.map(|row| of_head.rounded(row, keys.size));
-            int16::scores::<S>(q, columns, levels, rows_from(scores.add(at * TILE), TILE));
+            int16::scores::<S>(q, columns, quants, rows_from(scores.add(at * TILE), TILE));
         }
     }
 }
@@ -402,8 +402,8 @@ unsafe fn add_values<S: Simd>(
     unsafe {
         match (values.in_place::<S>(active.count), values.kind) {
             (None, KvType::Quantized(kind)) if !is_exact => {
-                let levels = values.of(kind).read::<S>(of_tile.buffers());
-                add_whole::<S>(values, levels, active, of_head, of_tile);
+                let quants = values.of(kind).read::<S>(of_tile.buffers());
+                add_whole::<S>(values, quants, active, of_head, of_tile);
             }
             (in_place, _) => add_numbers::<S>((values, in_place), active, of_head, of_tile),
         }
@@ -412,11 +412,11 @@ unsafe fn add_values<S: Simd>(
 
 /// # Safety
 ///
-/// As [`add_values`]; `levels` are the quants of the tile.
+/// As [`add_values`]; `quants` are the quants of the tile.
 #[inline(always)]
 unsafe fn add_whole<S: Simd>(
     values: &Tile<KvType>,
-    levels: Levels,
+    quants: Quants,
     active: &Active,
     of_head: &mut OfHead<'_>,
     of_tile: &mut OfTile<'_>,
@@ -424,12 +424,12 @@ unsafe fn add_whole<S: Simd>(
     let (pairs, mut weights, size) = (of_tile.v.as_mut_ptr().cast(), of_tile.weights(), values.size);
     // SAFETY: per this function's contract the processor has `S` and the tile is readable.
     unsafe {
-        let infinite = if levels.are_finite::<S>() { None } else { Some(levels.without_infinite()) };
+        let infinite = if quants.are_finite::<S>() { None } else { Some(quants.without_infinite()) };
         if infinite.is_some() {
             values.decode::<S>(of_tile.k.as_mut_ptr());
         }
-        let largest_scales = levels.largest_scales::<S>();
-        int16::to_pairs_of_cells::<S>(levels, values.cells, pairs);
+        let largest_scales = quants.largest_scales::<S>();
+        int16::to_pairs_of_cells::<S>(quants, values.cells, pairs);
         for (at, rows) in active.blocks() {
             let (mut in_numbers, mut of_rows) = ([false; AT_ONCE], [NOTHING.as_ptr(); AT_ONCE]);
             for i in 0..AT_ONCE {
@@ -439,11 +439,11 @@ unsafe fn add_whole<S: Simd>(
                     of_rows[i] = of_row.as_ptr();
                 }
             }
-            int16::round_weights::<S>(of_rows, &largest_scales, levels, &mut weights);
+            int16::round_weights::<S>(of_rows, &largest_scales, quants, &mut weights);
             let factors = std::array::from_fn(|i| of_tile.factors[at + i]);
             let first = of_head.sums.as_mut_ptr();
             let sums = rows.map(|row| first.wrapping_add(row * size));
-            int16::add_weighted::<S>(weights, pairs, levels, values.cells, (factors, sums));
+            int16::add_weighted::<S>(weights, pairs, quants, values.cells, (factors, sums));
             if in_numbers.contains(&true) {
                 add_infinite::<S>(values, (at, in_numbers), of_tile, sums);
             }

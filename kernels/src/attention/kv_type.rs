@@ -98,11 +98,11 @@ macro_rules! with_blocks {
             Quantized::Q8_0 => $crate::attention::kv_type::with_one!(blocks::Q8_0, $blocks => $body),
             Quantized::Iq4Nl => $crate::attention::kv_type::with_one!(blocks::Q4::<2, false>, $blocks => $body),
             Quantized::Dense(DenseType { code, block }) => match code {
-                Code::Turbo2 => $crate::attention::kv_type::with_one!(blocks::Coded::<0> { block }, $blocks => $body),
-                Code::Turbo3 => $crate::attention::kv_type::with_one!(blocks::Coded::<1> { block }, $blocks => $body),
-                Code::Turbo4 => $crate::attention::kv_type::with_one!(blocks::Coded::<2> { block }, $blocks => $body),
-                Code::Tcq2 => $crate::attention::kv_type::with_one!(blocks::Coded::<3> { block }, $blocks => $body),
-                Code::Tcq3 => $crate::attention::kv_type::with_one!(blocks::Coded::<4> { block }, $blocks => $body),
+                Code::Turbo2 => $crate::attention::kv_type::with_one!(blocks::Turbo2 { block }, $blocks => $body),
+                Code::Turbo3 => $crate::attention::kv_type::with_one!(blocks::Turbo3 { block }, $blocks => $body),
+                Code::Turbo4 => $crate::attention::kv_type::with_one!(blocks::Turbo4 { block }, $blocks => $body),
+                Code::Tcq2 => $crate::attention::kv_type::with_one!(blocks::Tcq2 { block }, $blocks => $body),
+                Code::Tcq3 => $crate::attention::kv_type::with_one!(blocks::Tcq3 { block }, $blocks => $body),
             },
         }
     }};

@@ -50,7 +50,7 @@ pub struct OfTile<'a> {
     pub factors: &'a mut [f32],
     /// Contributions of the tile to a few rows.
     pub more: &'a mut [f32],
-    levels: &'a mut [f32],
+    quants: &'a mut [f32],
     numbers: [&'a mut [f32]; 2],
     halves: &'a mut [f32],
     weights: [&'a mut [f32]; 2],
@@ -86,7 +86,7 @@ impl Sizes {
         let rows = self.rows.next_multiple_of(AT_ONCE);
         // V is decoded into the buffer of K if it is not quantized.
         let keys = [self.key.max(self.value) * TILE, MOST_LANES * self.key];
-        let levels = TILE * self.whole / size_of::<f32>();
+        let quants = TILE * self.whole / size_of::<f32>();
         let (blocks, numbers) = (self.blocks(), self.blocks() * TILE);
         let of_rows = [AT_ONCE * numbers / 2, AT_ONCE * blocks];
         [
@@ -97,7 +97,7 @@ impl Sizes {
             rows * TILE,
             rows,
             AT_ONCE * self.value,
-            levels,
+            quants,
             numbers,
             numbers,
             numbers / 2,
@@ -136,10 +136,10 @@ impl<'a> Scratch<'a> {
         // The padding of a row stays zero.
         heads.fill(0.0);
         let [mask, k, some_k, v, scores, factors, more, rest @ ..] = split(rest, sizes.of_tile());
-        let [levels, scales, least, halves, pairs, sums] = rest;
-        let (numbers, weights, blocks) = ([scales, least], [pairs, sums], sizes.blocks());
+        let [quants, scales, mins, halves, pairs, sums] = rest;
+        let (numbers, weights, blocks) = ([scales, mins], [pairs, sums], sizes.blocks());
         let tile =
-            OfTile { mask, k, some_k, v, scores, factors, more, levels, numbers, halves, weights, blocks };
+            OfTile { mask, k, some_k, v, scores, factors, more, quants, numbers, halves, weights, blocks };
         Scratch { heads, sizes, tile }
     }
 
@@ -183,23 +183,23 @@ impl OfHead<'_> {
 impl OfTile<'_> {
     /// Returns the buffers for the quants of a tile.
     pub fn buffers(&mut self) -> QuantBuffers {
-        let [scales, least] = &mut self.numbers;
+        let [scales, mins] = &mut self.numbers;
         QuantBuffers {
-            levels: self.levels.as_mut_ptr().cast(),
+            quants: self.quants.as_mut_ptr().cast(),
             scales: scales.as_mut_ptr(),
-            least: least.as_mut_ptr(),
+            mins: mins.as_mut_ptr(),
             halves: self.halves.as_mut_ptr().cast(),
         }
     }
 
     /// Returns the buffers for the quantized weights of a few rows.
     pub fn weights(&mut self) -> Each<Weights> {
-        let [pairs, least] = self.weights.each_mut().map(|part| part.as_mut_ptr());
+        let [pairs, mins] = self.weights.each_mut().map(|part| part.as_mut_ptr());
         let blocks = self.blocks;
         std::array::from_fn(|i| Weights {
             pairs: pairs.wrapping_add(i * blocks * TILE / 2).cast(),
             scale: 0.0,
-            least: least.wrapping_add(i * blocks),
+            mins: mins.wrapping_add(i * blocks),
         })
     }
 }

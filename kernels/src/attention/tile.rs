@@ -171,9 +171,9 @@ unsafe fn decode_row<S: Simd, E: Encoding>(
     }
 }
 
-/// Quants of a tile: a value is `level * scale + least`.
+/// Quants of a tile: a value is `quant * scale + min`.
 #[derive(Clone, Copy, Debug)]
-pub struct Levels {
+pub struct Quants {
     /// Quants of the first cell's first block.
     first: *const i8,
     /// Stride between cells.
@@ -187,10 +187,10 @@ pub struct Levels {
     /// Scales by block, then by cell: [`TILE`] values each, zero after the last cell.
     pub scales: *mut f32,
     /// Block minimums in the same order; null for types without them.
-    pub least: *mut f32,
+    pub mins: *mut f32,
 }
 
-impl Levels {
+impl Quants {
     /// Returns the number of values in a row.
     #[inline(always)]
     pub fn size(self) -> usize {
@@ -222,7 +222,7 @@ impl Levels {
     /// The scales, and the minimums unless null, are readable and writable.
     pub unsafe fn without_infinite(self) -> [bool; TILE] {
         let mut has = [false; TILE];
-        for numbers in [self.scales, self.least].into_iter().filter(|numbers| !numbers.is_null()) {
+        for numbers in [self.scales, self.mins].into_iter().filter(|numbers| !numbers.is_null()) {
             // SAFETY: per this function's contract there are `blocks * TILE` values.
             let numbers = unsafe { std::slice::from_raw_parts_mut(numbers, self.blocks * TILE) };
             for (at, number) in numbers.iter_mut().enumerate().filter(|(_, number)| !number.is_finite()) {
@@ -261,7 +261,7 @@ impl Levels {
         let count = self.blocks * TILE;
         // SAFETY: per this function's contract the processor has `S` and the values are readable.
         unsafe {
-            is_finite::<S>(self.scales, count) && (self.least.is_null() || is_finite::<S>(self.least, count))
+            is_finite::<S>(self.scales, count) && (self.mins.is_null() || is_finite::<S>(self.mins, count))
         }
     }
 }
@@ -270,11 +270,11 @@ impl Levels {
 #[derive(Clone, Copy, Debug)]
 pub struct QuantBuffers {
     /// Space for the quants of [`TILE`] rows.
-    pub levels: *mut i8,
+    pub quants: *mut i8,
     /// Space for one scale for each block of [`TILE`] rows.
     pub scales: *mut f32,
     /// Space for as many minimums.
-    pub least: *mut f32,
+    pub mins: *mut f32,
     /// Space for as many values in half precision.
     pub halves: *mut u16,
 }
@@ -284,13 +284,13 @@ pub struct QuantBuffers {
 impl Tile<Quantized> {
     /// Reads quants, scales and minimums. Quants that are stored as bytes stay in the cache.
     #[inline(always)]
-    pub unsafe fn read<S: Simd>(&self, buffers: QuantBuffers) -> Levels {
+    pub unsafe fn read<S: Simd>(&self, buffers: QuantBuffers) -> Quants {
         // SAFETY: per this block's contract.
         unsafe { S::run(Read { rows: *self, buffers }) }
     }
 
     #[inline(always)]
-    unsafe fn read_blocks<S: Simd, B: Blocks>(&self, blocks: B, buffers: QuantBuffers) -> Levels {
+    unsafe fn read_blocks<S: Simd, B: Blocks>(&self, blocks: B, buffers: QuantBuffers) -> Quants {
         let ((values, bytes), count) = (blocks.block(), self.size / blocks.block().0);
         // Cells are read in groups, so a partial tile must be copied: in-place reads would go past its last cell.
         let in_place = if self.cells == TILE { B::BYTES_AT } else { None };
@@ -302,24 +302,24 @@ impl Tile<Quantized> {
                     let block = self.lines.row(cell).add(at * bytes);
                     buffers.halves.add(at * TILE + cell).write(block.cast::<u16>().read_unaligned());
                     if in_place.is_none() {
-                        blocks.levels::<S>(block, buffers.levels.add(cell * self.size + at * values));
+                        blocks.quants::<S>(block, buffers.quants.add(cell * self.size + at * values));
                     }
                 }
             }
             self.numbers::<S>(count, B::UNIT, buffers.halves, buffers.scales);
             if B::HAS_MIN {
                 for (cell, at) in (0..self.cells).flat_map(|cell| (0..count).map(move |at| (cell, at))) {
-                    let least = self.lines.row(cell).add(at * bytes + size_of::<u16>());
-                    buffers.halves.add(at * TILE + cell).write(least.cast::<u16>().read_unaligned());
+                    let min = self.lines.row(cell).add(at * bytes + size_of::<u16>());
+                    buffers.halves.add(at * TILE + cell).write(min.cast::<u16>().read_unaligned());
                 }
-                self.numbers::<S>(count, 1.0, buffers.halves, buffers.least);
+                self.numbers::<S>(count, 1.0, buffers.halves, buffers.mins);
             }
             let (first, of_cell, of_block) = match in_place {
                 Some(at) => (self.lines.first.add(at).cast(), self.lines.stride, bytes),
-                None => (buffers.levels.cast_const(), self.size, values),
+                None => (buffers.quants.cast_const(), self.size, values),
             };
-            let least = if B::HAS_MIN { buffers.least } else { std::ptr::null_mut() };
-            Levels { first, of_cell, of_block, blocks: count, values, scales: buffers.scales, least }
+            let mins = if B::HAS_MIN { buffers.mins } else { std::ptr::null_mut() };
+            Quants { first, of_cell, of_block, blocks: count, values, scales: buffers.scales, mins }
         }
     }
 
@@ -363,10 +363,10 @@ struct Read {
 }
 
 impl Work for Read {
-    type Output = Levels;
+    type Output = Quants;
 
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) -> Levels {
+    unsafe fn run<S: Simd>(self) -> Quants {
         with_blocks!(self.rows.kind, blocks => {
             // SAFETY: the caller of `Tile::read` has made sure.
             unsafe { self.rows.read_blocks::<S, _>(blocks, self.buffers) }
@@ -379,14 +379,14 @@ impl Work for Read {
 /// As for the methods of [`Tile`].
 #[inline(always)]
 unsafe fn decode_block<S: Simd, B: Blocks>(blocks: B, block: *const u8, to: *mut f32) {
-    let mut levels = [0; MOST_OF_BLOCK];
+    let mut quants = [0; MOST_OF_BLOCK];
     // SAFETY: as for the methods of `Tile`, per this function's contract; a block is a multiple of vectors.
     unsafe {
-        blocks.levels::<S>(block, levels.as_mut_ptr());
+        blocks.quants::<S>(block, quants.as_mut_ptr());
         // As exact as multiplying separately: the unit is a power of two.
         let scale = S::mul(S::splat_f16(block.cast()), S::splat(B::UNIT));
         for at in (0..blocks.block().0).step_by(S::LANES) {
-            let mut value = S::mul(S::from_levels(levels.as_ptr().add(at)), scale);
+            let mut value = S::mul(S::from_quants(quants.as_ptr().add(at)), scale);
             if B::HAS_MIN {
                 value = S::add(value, S::splat_f16(block.add(size_of::<u16>()).cast()));
             }

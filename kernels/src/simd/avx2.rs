@@ -67,7 +67,7 @@ unsafe impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn from_levels(from: *const i8) -> Self::V {
+    unsafe fn from_quants(from: *const i8) -> Self::V {
         unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()))) }
     }
 
@@ -126,8 +126,8 @@ unsafe impl Simd for Avx2 {
         unsafe {
             let mut rows = [_mm256_setzero_ps(); 8];
             for (i, row) in rows.iter_mut().enumerate() {
-                let levels = _mm_loadu_si128(from.add(i * from_stride).cast());
-                *row = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(levels));
+                let quants = _mm_loadu_si128(from.add(i * from_stride).cast());
+                *row = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(quants));
             }
             store_columns(rows, to.cast(), to_stride);
         }

@@ -78,12 +78,12 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
     const LOOKS_UP_BYTES: bool = RECENT;
 
     #[inline(always)]
-    unsafe fn levels_of_64(table: &[i8], codeword: *const u8, windows: Windows, to: *mut i8) {
+    unsafe fn quants_of_64(table: &[i8], codeword: *const u8, windows: Windows, to: *mut i8) {
         assert!(RECENT, "no instruction set without VBMI asks for it");
         unsafe {
             let spread = spread(codeword, windows);
             let at = _mm512_multishift_epi64_epi8(bytes(&SHIFTS[0][windows.step]), spread);
-            let levels = match table.as_chunks::<128>().0 {
+            let quants = match table.as_chunks::<128>().0 {
                 [] => _mm512_permutexvar_epi8(at, _mm512_loadu_si512(table.as_ptr().cast())),
                 [a, b] => byte_of_256([a, b], at),
                 parts => {
@@ -96,12 +96,12 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
                     _mm512_mask_blend_epi8(is_high, low, byte_of_256([&parts[2], &parts[3]], at))
                 }
             };
-            _mm512_storeu_si512(to.cast(), levels);
+            _mm512_storeu_si512(to.cast(), quants);
         }
     }
 
     #[inline(always)]
-    unsafe fn from_levels(from: *const i8) -> Self::V {
+    unsafe fn from_quants(from: *const i8) -> Self::V {
         unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()))) }
     }
 
@@ -168,8 +168,8 @@ unsafe impl<const RECENT: bool> Simd for Avx512<RECENT> {
         unsafe {
             let mut rows = [_mm512_setzero_ps(); 16];
             for (i, row) in rows.iter_mut().enumerate() {
-                let levels = _mm256_loadu_si256(from.add(i * from_stride).cast());
-                *row = _mm512_castsi512_ps(_mm512_cvtepi8_epi16(levels));
+                let quants = _mm256_loadu_si256(from.add(i * from_stride).cast());
+                *row = _mm512_castsi512_ps(_mm512_cvtepi8_epi16(quants));
             }
             store_columns(rows, to.cast(), to_stride);
         }

@@ -60,14 +60,14 @@ pub unsafe trait Simd: Copy {
     unsafe fn halves_of(bytes: [u8; 16]) -> [[u8; 16]; 2];
     /// Looks each byte, which is less than 16, up in the table.
     unsafe fn look_up(bytes: [u8; 16], table: &[i8; 16]) -> [i8; 16];
-    /// Whether [`Simd::levels_of_64`] is implemented.
+    /// Whether [`Simd::quants_of_64`] is implemented.
     const LOOKS_UP_BYTES: bool = false;
     /// Looks up 64 trellis states of a tail-biting codeword and writes their quants.
-    unsafe fn levels_of_64(_table: &[i8], _codeword: *const u8, _windows: Windows, _to: *mut i8) {
+    unsafe fn quants_of_64(_table: &[i8], _codeword: *const u8, _windows: Windows, _to: *mut i8) {
         unreachable!("LOOKS_UP_BYTES is false")
     }
     /// Converts `LANES` quants to floats.
-    unsafe fn from_levels(from: *const i8) -> Self::V;
+    unsafe fn from_quants(from: *const i8) -> Self::V;
     /// Returns a zero accumulator.
     unsafe fn no_products() -> Self::Pairs;
     /// Loads `LANES` pairs.

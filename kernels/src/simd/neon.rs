@@ -58,13 +58,13 @@ unsafe impl Simd for Neon {
     #[inline(always)]
     unsafe fn look_up(bytes: [u8; 16], table: &[i8; 16]) -> [i8; 16] {
         unsafe {
-            let levels = vqtbl1q_s8(vld1q_s8(table.as_ptr()), vld1q_u8(bytes.as_ptr()));
-            std::mem::transmute::<int8x16_t, [i8; 16]>(levels)
+            let quants = vqtbl1q_s8(vld1q_s8(table.as_ptr()), vld1q_u8(bytes.as_ptr()));
+            std::mem::transmute::<int8x16_t, [i8; 16]>(quants)
         }
     }
 
     #[inline(always)]
-    unsafe fn from_levels(from: *const i8) -> Self::V {
+    unsafe fn from_quants(from: *const i8) -> Self::V {
         unsafe {
             let four = vcreate_s8(u64::from(from.cast::<u32>().read_unaligned()));
             vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(four))))

@@ -77,10 +77,10 @@ unsafe impl Simd for Portable {
     }
 
     #[inline(always)]
-    unsafe fn from_levels(from: *const i8) -> Self::V {
+    unsafe fn from_quants(from: *const i8) -> Self::V {
         // SAFETY: per the trait's contract `from` points to as many values.
-        let levels = unsafe { from.cast::<[i8; LANES]>().read() };
-        each(|i| f32::from(levels[i]))
+        let quants = unsafe { from.cast::<[i8; LANES]>().read() };
+        each(|i| f32::from(quants[i]))
     }
 
     #[inline(always)]
@@ -128,8 +128,8 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn pairs_of_rows(first: *const i8, second: *const i8) -> [Self::Pairs; 2] {
         // SAFETY: per the trait's contract both rows have as many quants.
-        let level = |row: *const i8, at: usize| i16::from(unsafe { *row.add(at) });
-        [0, LANES].map(|at| std::array::from_fn(|i| pair([level(first, at + i), level(second, at + i)])))
+        let quant = |row: *const i8, at: usize| i16::from(unsafe { *row.add(at) });
+        [0, LANES].map(|at| std::array::from_fn(|i| pair([quant(first, at + i), quant(second, at + i)])))
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use super::language::Language;
 /// Length at which git cuts the section of a hunk header, in bytes.
 const SECTION_LIMIT: usize = 80;
 /// Number of lines above a line that are searched for its scopes. Past it they count as unknown.
-const SCOPE_SEARCH_LIMIT: usize = 20_000;
+pub(super) const SCOPE_SEARCH_LIMIT: usize = 20_000;
 
 /// For each line of a file, the function line above it.
 pub(crate) struct FunctionMap<'a> {
@@ -231,14 +231,14 @@ fn first_word(text: &[u8]) -> &[u8] {
     text.split(|byte| !byte.is_ascii_alphanumeric()).next().unwrap_or_default()
 }
 
-fn is_control_flow(text: &[u8]) -> bool {
+pub(super) fn is_control_flow(text: &[u8]) -> bool {
     const WORDS: [&[u8]; 9] = [b"if", b"else", b"for", b"while", b"do", b"switch", b"case", b"try", b"catch"];
     WORDS.contains(&first_word(text))
 }
 
 /// Returns the indentation of a line that can open a scope. Labels, comments and lines that start with an opening
 /// bracket cannot, and are often indented less than the scope that they are in.
-fn scope_indentation(line: &[u8]) -> Option<usize> {
+pub(super) fn scope_indentation(line: &[u8]) -> Option<usize> {
     let text = line.trim_ascii();
     let is_mark = text.first().is_some_and(|byte| b"{()[]/*".contains(byte));
     indentation(line).filter(|_| !is_mark && !is_label(text))

@@ -93,21 +93,22 @@ fn documents(context: &Context, commands: &[CommandsPage]) -> Result<Vec<Documen
         ("README.md", flavors::short_table(&flavors, &proofs)),
         ("docs/guides/flavors.md", flavors::long_tables(&flavors, &proofs)),
     ];
-    let pin = pin(context)?;
+    let (upstream, pin) = pin(context)?;
+    let words = format!("{upstream} {pin}");
     for (file, table) in tables {
         let text = disk::read_text_if_there(&context.layout.root().join(file))?.unwrap_or_default();
-        let text = with_regions(file, &text, (&table, &pin))?;
+        let text = with_regions(file, &text, (&table, &words))?;
         documents.extend(text.map(|text| Document { file, text, source: SOURCES }));
     }
-    documents.extend(results_page(context)?);
+    documents.extend(results_page(context, &pin)?);
     Ok(documents)
 }
 
-/// Returns the upstream of the default variant, and its pin.
-fn pin(context: &Context) -> Result<String> {
+/// Returns the upstream of the default variant, and the short name of its pin.
+fn pin(context: &Context) -> Result<(String, String)> {
     let pins = context.pins()?;
     let pin = pins.pin_of(pins.variant(None)?);
-    Ok(format!("{} {}", pin.upstream, short_name(&pin.revision.to_string())))
+    Ok((pin.upstream.clone(), short_name(&pin.revision.to_string()).to_string()))
 }
 
 /// Returns `text` with its regions up to date; `None` if it has none. Another project that uses the tool need not have
@@ -125,7 +126,7 @@ fn with_regions(file: &str, text: &str, (table, pin): (&str, &str)) -> Result<Op
 }
 
 /// Returns the page of results; `None` in a project that has neither the page nor records.
-fn results_page(context: &Context) -> Result<Option<Document>> {
+fn results_page(context: &Context, pin: &str) -> Result<Option<Document>> {
     let folder = context.layout.root().join(MEASUREMENTS);
     let files = if disk::exists(&folder) { disk::files_below(&folder)? } else { Vec::new() };
     let is_record = |file: &&PathBuf| file.extension().is_some_and(|extension| extension == "json");
@@ -138,8 +139,8 @@ fn results_page(context: &Context) -> Result<Option<Document>> {
         return Ok(None);
     }
     let files = files.iter().map(|file| file.display().to_string()).collect();
-    let text = format!("{GENERATED}\n\n{}", results::page(&runs, &files)?);
-    let source = "a record in docs/measurements has changed";
+    let text = format!("{GENERATED}\n\n{}", results::page(&runs, &files, pin)?);
+    let source = "the pin or a record in docs/measurements has changed";
     Ok(Some(Document { file: RESULTS, text, source }))
 }
 

@@ -141,8 +141,8 @@ fn locked_stack(context: &Context, pins: &Pins, store: &Store, stack: &Stack) ->
     LockedSeries::read(store, &now)
 }
 
-/// Reports how the patches of `variant` are on its generation; exits with 4 if any of them waits for a person, and is not
-/// decided by `choices`.
+/// Reports how the patches of `variant` are on its generation; exits with 4 if any of them needs manual action, and is
+/// not decided by `choices`.
 pub fn dry_run(
     context: &Context,
     pins: &Pins,

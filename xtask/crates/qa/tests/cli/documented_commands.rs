@@ -308,7 +308,7 @@ fn is_for_anybody(words: &[String]) -> bool {
     !words.iter().any(|word| OF_THE_READER.contains(&word.as_str()))
 }
 
-/// Replaces the documented release by the present pin, which moves away from it, and appends `more`.
+/// Replaces the documented release by the present pin, whose objects are here, and appends `more`.
 fn at_present_pin(words: Vec<String>, more: &[&str]) -> Vec<String> {
     let mut words: Vec<String> = words.into_iter().chain(more.iter().map(ToString::to_string)).collect();
     for at in 1..words.len() {
@@ -323,6 +323,20 @@ fn at_present_pin(words: Vec<String>, more: &[&str]) -> Vec<String> {
 fn moves_the_pin(words: &[String]) -> bool {
     let has = |word: &str| words.iter().any(|one| one == word);
     name(words) == "rebase" && has("--to") && !has("--dry-run") && is_for_anybody(words)
+}
+
+/// A reader who pastes a command of a page does not move the pin back: no page names a pin that was moved away from.
+#[test]
+fn documented_moves_do_not_lead_to_an_earlier_pin() {
+    let reports = files::list(&files::of_this_repository("docs/syncs"));
+    let is_of = |release: &str| reports.iter().any(|report| report.starts_with(&format!("{release}-to-")));
+    assert!(is_of("v0.4.0"), "the reports are not named as this test reads them: {reports:?}");
+    for (page, words) in documented() {
+        for pair in words.windows(2).filter(|pair| ["--to", "--tip"].contains(&pair[0].as_str())) {
+            let shown = words.join(" ");
+            assert!(!is_of(&pair[1]), "{page}: cargo xtask {shown}: the pin was {} before", pair[1]);
+        }
+    }
 }
 
 /// Commands that several pages show are run once: they change nothing, which is checked after each.

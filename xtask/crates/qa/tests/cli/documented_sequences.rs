@@ -24,7 +24,7 @@ const SEQUENCES: [&[Step]; 5] = [&CANARY, &EDIT_A_PATCH, &NEW_PATCH, &PATCH_OF_A
 
 /// docs/guides/canary.md, at the present pin instead of the newest upstream commit, and without the builds.
 const CANARY: [Step; 5] = [
-    RunsAs("canary --until status --tip v0.5.0", "canary --until status --tip PIN", 0),
+    RunsAs("canary --until status --tip v0.7.0", "canary --until status --tip PIN", 0),
     RunsAs("canary", "canary --dry-run", 0),
     RunsAs("canary --until contract", "canary --until contract --dry-run", 0),
     RunsAs(

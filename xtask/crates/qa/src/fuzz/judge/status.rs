@@ -109,8 +109,7 @@ fn of_slot(server: &ServerPlan, slot: SlotAction, has_saved: bool) -> Vec<u16> {
         "restore" if !has_saved => &[400, 403],
         _ => &[200, 400, 403],
     };
-    let of_busy: &[u16] = if server.is_paged() { &[503] } else { &[] };
-    [of_action, of_busy].concat()
+    [of_action, &[503]].concat()
 }
 
 #[cfg(test)]
@@ -189,5 +188,14 @@ mod tests {
         assert_eq!((judged(Some(1), 200), judged(Some(1), 403)), (1, 0));
         assert_eq!((judged(None, 200), judged(None, 400)), (1, 0));
         assert_eq!((judged(Some(0), 503), judged(None, 503)), (0, 0));
+    }
+
+    #[test]
+    fn a_slot_can_stay_busy_without_paging_too() {
+        let action = SlotAction { slot: 0, action: "restore", owner: 1, file: 0 };
+        for is_split in [false, true] {
+            let server = ServerPlan { keeps: true, is_split, ..Round::draw(0).server };
+            assert!(of_slot(&server, action, false).contains(&503));
+        }
     }
 }
