@@ -88,17 +88,15 @@ inline std::optional<uint32_t> espalier_windows_of_environment() {
     return windows;
 }
 
-// The windows that layers with a sliding window get cells for, if their context is going to be paged: two for each slot,
-// since retained sequences that were cut take more than one, and 8 for ended requests and where prompts branch; or those of
-// ESPALIER_KV_WINDOWS, but at least two for each slot. 0: they get cells for all tokens, as with --swa-full. So they do
-// beside a draft model, whose cells are placed like those of the other layers, and if the windows would take more than
-// half of the context.
+// The windows that layers with a sliding window get cells for, if their context is going to be paged: ESPALIER_KV_WINDOWS,
+// and at least two for each slot, since retained sequences that were cut take more than one. 0, the default: they get
+// cells for all tokens, as with --swa-full. So they do beside a draft model, whose cells are placed like those of the
+// other layers.
 inline uint32_t espalier_count_windows(const common_params & params) {
     const bool has_draft_model = params.speculative.has_dft() || espalier_describe_drafts(params).reads_states;
-    const uint32_t least       = 2 * (uint32_t) std::max(1, params.n_parallel);
-    const uint32_t n           = espalier_windows_of_environment().value_or(least + 8);
+    const uint32_t n           = espalier_windows_of_environment().value_or(0);
     if (n == 0 || !espalier_places_cells(params) || params.swa_full || has_draft_model) {
         return 0;
     }
-    return std::max(n, least);
+    return std::max(n, 2 * (uint32_t) std::max(1, params.n_parallel));
 }

@@ -15,6 +15,9 @@ use crate::serving::kv_pool::{self, Pool};
 use crate::serving::switches;
 use crate::serving::verdict::{self, Answer};
 
+/// Gives windows cells of their own.
+const WINDOWS: (&str, &str) = (switches::WINDOWS, "12");
+
 /// A context of which the windows take less than half: in a smaller one they would have cells for all tokens.
 const ARGUMENTS: [&str; 9] = ["-np", "2", "-c", "16384", "-b", "64", "-ub", "64", "--kv-paged"];
 
@@ -30,29 +33,22 @@ fn pool_of(server: &Server) -> Result<Value> {
     props.get("kv_pool").cloned().ok_or_else(|| Error::no(format!("/props has no kv_pool: {props}")))
 }
 
-/// The cache is smaller than with `--swa-full`, which gives all layers the same cells. So do a small context and the
-/// variable, and the log says that another value of it has no effect there.
+/// The cache is smaller than with `--swa-full`, which gives all layers the same cells. So do a small context, and the
+/// default.
 pub fn take_less_memory(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    let small = pool_of(&fixture.serve(Model::Windowed, &ARGUMENTS)?)?;
-    let full_size = [&ARGUMENTS[..], &["--swa-full"]].concat();
-    let full = pool_of(&fixture.serve(Model::Windowed, &full_size)?)?;
+    let pool_with =
+        |arguments: &[&str]| pool_of(&fixture.serve_with(Model::Windowed, arguments, &[WINDOWS])?);
+    let small = pool_with(&ARGUMENTS)?;
+    let full = pool_with(&[&ARGUMENTS[..], &["--swa-full"]].concat())?;
+    let short = pool_with(&["-np", "2", "-c", "4096", "--kv-paged"])?;
+    let by_default = pool_of(&fixture.serve(Model::Windowed, &ARGUMENTS)?)?;
     // Half of the layers have a window.
     let (mib, mib_of_full) = (small["mib"].as_f64().unwrap_or(f64::MAX), full["mib"].as_f64().unwrap_or(0.0));
     fixture.must(mib < 0.75 * mib_of_full, || format!("{mib} MiB, with --swa-full {mib_of_full} MiB"));
     let count = small["window_block_count"].as_u64();
     fixture.must(count.is_some_and(|count| (1..=128).contains(&count)), || format!("of its own: {small}"));
-    for (arguments, windows, is_logged) in [
-        (&full_size[..], "12", true),
-        (&["-np", "2", "-c", "4096", "--kv-paged"][..], "64", true),
-        (&ARGUMENTS[..], "0", false),
-    ] {
-        let server = fixture.serve_with(Model::Windowed, arguments, &[(switches::WINDOWS, windows)])?;
-        let pool = pool_of(&server)?;
-        let what = format!("{arguments:?} with {windows} windows");
+    for (what, pool) in [("--swa-full", full), ("a small context", short), ("by default", by_default)] {
         fixture.must(pool.get("window_block_count").is_none(), || format!("{what}: {pool}"));
-        let said = times_said(&server, "ESPALIER_KV_WINDOWS has no effect, because")?;
-        fixture
-            .must((said == 1) == is_logged, || format!("{what}: it says {said} times that it has no effect"));
     }
     Ok(())
 }
@@ -62,7 +58,7 @@ pub fn take_less_memory(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 pub fn answer_as_a_plain_cache(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for model in [Model::Windowed, Model::WidelyWindowed] {
         let mut reference = fixture.reference(model, &["-fa", "off"])?;
-        let server = fixture.serve(model, &[&ARGUMENTS[..], &["-fa", "off"]].concat())?;
+        let server = fixture.serve_with(model, &[&ARGUMENTS[..], &["-fa", "off"]].concat(), &[WINDOWS])?;
         let turns = cases::numbered_prompt(1, (BLOCKS + 2) * BLOCK);
         let first = cases::request(&turns[..BLOCKS * BLOCK + 5]);
         let mut held = |fixture: &mut PromiseFixture<'_>, what: &str, request: &Value, found: usize| {
@@ -85,7 +81,7 @@ pub fn answer_as_a_plain_cache(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 fn evicted_windows(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let model = Model::WidelyWindowed;
     let mut reference = fixture.reference(model, &["-fa", "off"])?;
-    let server = fixture.serve(model, &[&ARGUMENTS[..], &["-fa", "off"]].concat())?;
+    let server = fixture.serve_with(model, &[&ARGUMENTS[..], &["-fa", "off"]].concat(), &[WINDOWS])?;
     let first = cases::request(&cases::numbered_prompt(1, BLOCKS * BLOCK + 5));
     ask(&server, &first)?;
     for number in 0..OTHERS {
@@ -107,7 +103,7 @@ pub fn continue_from_a_file(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let mut reference = fixture.reference(model, &["-fa", "off"])?;
         let saves = fixture.empty_folder("slots")?;
         let keeping = [&arguments[..], &["--kv-paged", "--slot-save-path", &saves]].concat();
-        let server = fixture.serve(model, &keeping)?;
+        let server = fixture.serve_with(model, &keeping, &[WINDOWS])?;
         let turns = cases::numbered_prompt(1, PROMPT + 2 * BLOCK);
         ask(&server, &with(plain(&turns[..PROMPT], 1), "id_slot", 0))?;
         for action in ["save", "erase", "restore"] {
@@ -195,7 +191,7 @@ pub fn outgrow_the_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 /// batch, and recycles those behind it, which are no evictions.
 pub fn are_counted(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = [&ARGUMENTS[..], &["--metrics"]].concat();
-    let server = fixture.serve(Model::Windowed, &arguments)?;
+    let server = fixture.serve_with(Model::Windowed, &arguments, &[WINDOWS])?;
     ask(&server, &plain(&cases::numbered_prompt(1, 40 * BLOCK), 1))?;
     let pool = pool_of(&server)?;
     for (name, field) in [
