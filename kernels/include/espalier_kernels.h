@@ -369,7 +369,7 @@ struct espalier_pool_statistics {
     uint64_t blocks_empty;     /* free, content unknown */
     uint64_t blocks_used_peak;
     uint64_t cached_blocks;    /* in all groups */
-    uint64_t evicted_blocks;   /* of the group FULL: cached, then allocated for other content */
+    uint64_t evicted_blocks;   /* cached, then allocated for other content; not those behind a window */
     uint64_t refused_reserves; /* calls of espalier_pool_reserve that returned SHORT, in all groups */
     uint64_t refused_matches;  /* equal hash, different tokens: a collision */
     uint64_t snapshots;        /* that exist */

@@ -311,6 +311,23 @@ fn a_long_prompt_takes_its_window_and_one_batch() {
     }
 }
 
+/// Evictions of windows are counted as those of other blocks are: a prompt is computed again because of them.
+#[test]
+fn evicted_windows_are_counted() {
+    let mut pool = pool_with_window(400, 32, 40);
+    let ask = |pool: &mut Pool, number: i32| {
+        let hits = prefill_in_batches(pool, 0, &tokens(number, 100));
+        finish_in_groups(pool, 0);
+        hits
+    };
+    assert_eq!((1..=10).map(|number| ask(&mut pool, number)).sum::<usize>(), 0);
+    assert_eq!((pool.statistics().evicted_blocks, ask(&mut pool, 1)), (0, 6));
+    assert_eq!((11..=40).map(|number| ask(&mut pool, number)).sum::<usize>(), 0);
+    let statistics = pool.statistics();
+    assert!(statistics.evicted_blocks > 0 && statistics.blocks_empty > 0, "{statistics:?}");
+    assert_eq!((ask(&mut pool, 40), ask(&mut pool, 1)), (6, 0));
+}
+
 #[test]
 fn a_sequence_that_removed_all_it_computed_may_match_again_in_any_order_of_groups() {
     for groups in [[Group::Full, Group::Window], [Group::Window, Group::Full]] {

@@ -129,7 +129,7 @@ std::string espalier_metrics::pool_to_metrics() const {
         { "kv_cache_preemptions_total", "preemptions_total", "counter",
           "Running requests that were preempted; their blocks are freed and their tokens recomputed", preemptions },
         { "kv_cache_evicted_blocks_total", "evictions_total", "counter",
-          "Cached blocks that were evicted for another allocation, without those of layers with a sliding window", now.evicted_blocks },
+          "Cached blocks that were evicted for another allocation, without those that a sequence leaves behind its sliding window", now.evicted_blocks },
         { "kv_cache_allocation_failures_total", "refusals_total", "counter",
           "Requests that need more blocks than the KV cache has, and steps that could not allocate theirs", now.refused_reserves + refusals },
         { "prefix_cache_hash_collisions_total", "collisions_total", "counter",

@@ -87,8 +87,10 @@ fn evicted_windows(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for number in 0..OTHERS {
         ask(&server, &plain(&cases::numbered_prompt(100 + number, 5 * BLOCK + 5), 1))?;
     }
-    let empty = Pool::of_server(&server)?.blocks_empty;
-    fixture.must(empty > 0, || "the other layers have no empty block: they were evicted too".to_string());
+    let Pool { blocks_empty, evicted_blocks, .. } = Pool::of_server(&server)?;
+    fixture
+        .must(blocks_empty > 0, || "the other layers have no empty block: they were evicted too".to_string());
+    fixture.must(evicted_blocks > 0, || "no eviction of a window is counted".to_string());
     for (what, found) in [("after its window was evicted", 0), ("once more", BLOCKS * BLOCK)] {
         held_and_found(fixture, &mut reference, &server, what, &first, found)?;
     }
