@@ -27,6 +27,9 @@ pub struct Pool {
     pub blocks_empty: u64,
     /// Cached blocks that were evicted for other content since the server started.
     pub evicted_blocks: u64,
+    /// Blocks in use now in layers with a sliding window. `None`: these have no blocks of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_blocks_used: Option<u64>,
     /// Prefix-cache statistics. A server with several API keys does not report them; use [`Pool::hits`].
     #[serde(skip)]
     pub hits: Option<Hits>,
@@ -88,6 +91,11 @@ impl Pool {
     /// The server does not report them.
     pub fn hits(&self) -> Result<Hits> {
         self.hits.ok_or_else(|| unsaid("missing fields `queried_tokens`, `hit_tokens`", &json!(self)))
+    }
+
+    /// Returns whether no request and no retained sequence holds a block.
+    pub fn is_at_rest(&self) -> bool {
+        self.blocks_used == 0 && self.window_blocks_used.unwrap_or_default() == 0
     }
 
     /// Returns the fraction of blocks that hold content.
@@ -169,6 +177,9 @@ impl fmt::Display for Pool {
         let Pool { block_count, blocks_used, blocks_retained, blocks_empty, evicted_blocks, .. } = self;
         write!(out, "{blocks_used} of {block_count} blocks used, {blocks_retained} retained, ")?;
         write!(out, "{blocks_empty} empty, {evicted_blocks} evicted so far")?;
+        if let Some(used) = self.window_blocks_used {
+            write!(out, ", {used} blocks of windows used")?;
+        }
         match self.hits {
             Some(Hits { queried_tokens, hit_tokens }) => {
                 write!(out, ", {hit_tokens} of {queried_tokens} tokens found")
@@ -204,6 +215,18 @@ mod tests {
         assert!((pool.filled() - 0.75).abs() < 1e-9);
         let words = "0 of 16 blocks used, 12 retained, 4 empty, 3 evicted so far, 200 of 500 tokens found";
         assert_eq!(pool.to_string(), words);
+    }
+
+    #[test]
+    fn blocks_of_windows_are_in_use_too() {
+        let mut said = example();
+        assert!(Pool::parse(&said).unwrap().is_at_rest());
+        said["window_blocks_used"] = 2.into();
+        let pool = Pool::parse(&said).unwrap();
+        assert!(!pool.is_at_rest());
+        assert!(pool.to_string().contains("3 evicted so far, 2 blocks of windows used, 200 of"), "{pool}");
+        said["window_blocks_used"] = "2".into();
+        assert!(Pool::parse(&said).is_err());
     }
 
     #[test]

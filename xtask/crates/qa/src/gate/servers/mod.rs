@@ -383,5 +383,5 @@ fn nothing_shared(pool: &Pool) -> Result<Option<String>> {
 }
 
 fn pool_is_held(pool: &Pool) -> Option<String> {
-    (pool.blocks_used > 0).then(|| format!("blocks are in use after all requests ended: {pool}"))
+    (!pool.is_at_rest()).then(|| format!("blocks are in use after all requests ended: {pool}"))
 }

@@ -10,6 +10,7 @@ use super::fixture::{Model, PromiseFixture};
 use super::retained::{act, held_and_found};
 use super::tenants::PROMPT;
 use crate::gate::servers::fixture::times_said;
+use crate::serving::asking::pool_at_rest;
 use crate::serving::cases::{self, BLOCK};
 use crate::serving::kv_pool::{self, Pool};
 use crate::serving::switches;
@@ -184,8 +185,8 @@ pub fn outgrow_the_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         }
     }
     fixture.arose(preempted, || "no request was preempted".to_string());
-    let used = pool_of(&server)?["window_blocks_used"].take();
-    fixture.must(used == 0, || format!("blocks of windows are in use after all requests ended: {used}"));
+    let pool = pool_at_rest(&server)?;
+    fixture.must(pool.is_at_rest(), || format!("blocks are in use after all requests ended: {pool}"));
     Ok(())
 }
 
@@ -195,6 +196,7 @@ pub fn are_counted(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let arguments = [&ARGUMENTS[..], &["--metrics"]].concat();
     let server = fixture.serve_with(Model::Windowed, &arguments, &[WINDOWS])?;
     ask(&server, &plain(&cases::numbered_prompt(1, 40 * BLOCK), 1))?;
+    pool_at_rest(&server)?;
     let pool = pool_of(&server)?;
     for (name, field) in [
         ("kv_cache_window_blocks", "window_block_count"),

@@ -100,6 +100,7 @@ impl Fake {
             "blocks_empty": count.saturating_sub(pool.used() + pool.retained()), "evicted_blocks": pool.evicted });
         if self.config.own_windows && !self.config.is_broken("keeps one size") {
             said["window_block_count"] = 20.into();
+            said["window_blocks_used"] = (pool.used() + held).into();
         }
         if !self.config.value("--api-key").is_some_and(|keys| keys.contains(',')) {
             let hits = if self.config.is_broken("shares nothing") { 0 } else { engine.hits };
