@@ -216,17 +216,32 @@ std::string espalier_server::refuse_windows(const server_t & server) {
     if (server.params_base.swa_full) {
         return "of --swa-full";
     }
-    if (espalier_count_windows(server.params_base) == 0) {
+    const uint32_t n_windows = espalier_count_windows(server.params_base);
+    if (n_windows == 0) {
         return "of the draft model";
     }
-    return "the windows would take more than half of the context (-c), or are not those of the last tokens";
+    const enum llama_rope_type rope = llama_model_rope_type(server.model_tgt);
+    if (rope == LLAMA_ROPE_TYPE_MROPE || rope == LLAMA_ROPE_TYPE_IMROPE) {
+        return "the tokens of an image share a position (M-RoPE)";
+    }
+    const uint32_t n_ctx   = llama_n_ctx(server.ctx_tgt);
+    const uint32_t n_cells = espalier_cells_of_windows(llama_model_n_swa(server.model_tgt), n_windows, llama_n_batch(server.ctx_tgt));
+    if (n_cells > n_ctx / 2) {
+        return string_format("%u windows and a batch would take %u tokens of KV cache, more than half of the %u of the context; fewer slots (-np), "
+                "fewer windows, a smaller batch (-b) or a larger context (-c) make them fit", n_windows, n_cells, n_ctx);
+    }
+    return "the windows of the model are not those of the last tokens";
 }
 
 template <typename server_t>
 void espalier_server::report_windows(const server_t & server) {
     const struct espalier_pool_statistics now = server.espalier.kv->statistics();
+    const bool has_window = llama_memory_get_kind(llama_get_memory(server.ctx_tgt)) == LLAMA_MEMORY_KIND_SLIDING_WINDOW;
     if (now.window_block_count == 0 && espalier_windows_of_environment().value_or(0) > 0) {
         SRV_WRN("ESPALIER_KV_WINDOWS has no effect, because %s\n", refuse_windows(server).c_str());
+    } else if (now.window_block_count == 0 && has_window) {
+        SRV_INF("--kv-paged: all layers have a cache of %" PRIu64 " tokens, also those with a sliding window of %d tokens, so that every cached prefix is found\n",
+                now.block_count * now.block_size, llama_model_n_swa(server.model_tgt));
     }
     if (now.window_block_count > 0) {
         SRV_INF("--kv-paged: the layers with a sliding window of %d tokens have a cache of %" PRIu64 " tokens, the others one of %" PRIu64 "; "

@@ -22,6 +22,9 @@ const WINDOWS: (&str, &str) = (switches::WINDOWS, "12");
 /// A context of which the windows take less than half: in a smaller one they would have cells for all tokens.
 const ARGUMENTS: [&str; 9] = ["-np", "2", "-c", "16384", "-b", "64", "-ub", "64", "--kv-paged"];
 
+/// Log message of a server on which the variable has no effect, before the reason.
+const NO_EFFECT: &str = "ESPALIER_KV_WINDOWS has no effect, because ";
+
 /// Full blocks of the conversation's first prompt.
 const BLOCKS: usize = 10;
 
@@ -34,22 +37,34 @@ fn pool_of(server: &Server) -> Result<Value> {
     props.get("kv_pool").cloned().ok_or_else(|| Error::no(format!("/props has no kv_pool: {props}")))
 }
 
-/// The cache is smaller than with `--swa-full`, which gives all layers the same cells. So do a small context, and the
-/// default.
+/// The cache is smaller than with `--swa-full`, which gives all layers the same cells. So does a small context, and the
+/// log says that the variable has no effect there. So do 0 windows, and the default.
 pub fn take_less_memory(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    let pool_with =
-        |arguments: &[&str]| pool_of(&fixture.serve_with(Model::Windowed, arguments, &[WINDOWS])?);
-    let small = pool_with(&ARGUMENTS)?;
-    let full = pool_with(&[&ARGUMENTS[..], &["--swa-full"]].concat())?;
-    let short = pool_with(&["-np", "2", "-c", "4096", "--kv-paged"])?;
-    let by_default = pool_of(&fixture.serve(Model::Windowed, &ARGUMENTS)?)?;
+    let small = pool_of(&fixture.serve_with(Model::Windowed, &ARGUMENTS, &[WINDOWS])?)?;
+    let full_size = [&ARGUMENTS[..], &["--swa-full"]].concat();
+    let full = pool_of(&fixture.serve(Model::Windowed, &full_size)?)?;
     // Half of the layers have a window.
     let (mib, mib_of_full) = (small["mib"].as_f64().unwrap_or(f64::MAX), full["mib"].as_f64().unwrap_or(0.0));
     fixture.must(mib < 0.75 * mib_of_full, || format!("{mib} MiB, with --swa-full {mib_of_full} MiB"));
     let count = small["window_block_count"].as_u64();
     fixture.must(count.is_some_and(|count| (1..=128).contains(&count)), || format!("of its own: {small}"));
-    for (what, pool) in [("--swa-full", full), ("a small context", short), ("by default", by_default)] {
+    let of_12 = &[WINDOWS][..];
+    let of_none = &[(switches::WINDOWS, "0")][..];
+    let not_set: &[(&str, &str)] = &[];
+    let small_context = ["-np", "2", "-c", "4096", "--kv-paged"];
+    for (arguments, variables, reason) in [
+        (&full_size[..], of_12, Some("of --swa-full")),
+        (&small_context[..], of_12, Some("12 windows and a batch would take")),
+        (&ARGUMENTS[..], of_none, None),
+        (&ARGUMENTS[..], not_set, None),
+    ] {
+        let server = fixture.serve_with(Model::Windowed, arguments, variables)?;
+        let pool = pool_of(&server)?;
+        let what = format!("{arguments:?} with {variables:?}");
         fixture.must(pool.get("window_block_count").is_none(), || format!("{what}: {pool}"));
+        let words = format!("{NO_EFFECT}{}", reason.unwrap_or_default());
+        let said = times_said(&server, &words)?;
+        fixture.must(said == usize::from(reason.is_some()), || format!("{what}: `{words}` {said} times"));
     }
     Ok(())
 }
