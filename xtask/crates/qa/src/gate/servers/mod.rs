@@ -163,8 +163,8 @@ const EVERY: &[Base] = &[Base::Trained, Base::Window, Base::Hybrid];
 const EVERY_WINDOW: &[Base] = &[Base::Trained, Base::Window, Base::OwnWindows, Base::Hybrid];
 /// As `EVERY_WINDOW`, the states also in place.
 const EVERY_STATE: &[Base] = &[Base::Trained, Base::Window, Base::OwnWindows, Base::Hybrid, Base::InPlace];
-/// As `EVERY`, all with random weights.
-const OVERLOADED: &[Base] = &[Base::Random, Base::Window, Base::Hybrid];
+/// As `EVERY_WINDOW`, all with random weights.
+const OVERLOADED: &[Base] = &[Base::Random, Base::Window, Base::OwnWindows, Base::Hybrid];
 
 /// All checks.
 pub const CHECKS: &[Check] = &[
