@@ -66,6 +66,8 @@ pub enum Model {
     SeeingInPlace,
     /// The same; most layers have a recurrent state.
     SeeingRecurrent,
+    /// The model of `Windowed` with an encoder for images.
+    SeeingWindowed,
     /// Random weights; most layers have a recurrent state, and a block of its own predicts the token after the next.
     Predicting,
 }
@@ -346,6 +348,7 @@ impl<'a> PromiseFixture<'a> {
             Model::Seeing => self.seeing(Model::Adapted, "vision.gguf"),
             Model::SeeingInPlace => [plain("in-place.gguf"), self.encoder("vision-in-place.gguf")].concat(),
             Model::SeeingRecurrent => self.seeing(Model::Recurrent, "vision-in-place.gguf"),
+            Model::SeeingWindowed => self.seeing(Model::Windowed, "vision.gguf"),
         }
     }
 
