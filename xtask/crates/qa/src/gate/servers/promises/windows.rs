@@ -22,6 +22,9 @@ const WINDOWS: (&str, &str) = (switches::WINDOWS, "12");
 /// A context of which the windows take less than half: in a smaller one they would have cells for all tokens.
 const ARGUMENTS: [&str; 9] = ["-np", "2", "-c", "16384", "-b", "64", "-ub", "64", "--kv-paged"];
 
+/// The same for batches of the default size, beside which windows of many blocks take less than half.
+const LARGE: [&str; 5] = ["-np", "2", "-c", "32768", "--kv-paged"];
+
 /// Log message of a server on which the variable has no effect, before the reason.
 const NO_EFFECT: &str = "ESPALIER_KV_WINDOWS has no effect, because ";
 
@@ -72,9 +75,14 @@ pub fn take_less_memory(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 /// Answers past the window are those of a plain cache: computed, after a hit, in the next turn, after a branch, and
 /// after the window was evicted while the blocks of the other layers were not.
 pub fn answer_as_a_plain_cache(fixture: &mut PromiseFixture<'_>) -> Result<()> {
-    for model in [Model::Windowed, Model::WidelyWindowed] {
+    for (model, arguments) in [
+        (Model::Windowed, &ARGUMENTS[..]),
+        (Model::WidelyWindowed, &ARGUMENTS[..]),
+        (Model::LongWindowed, &LARGE[..]),
+    ] {
         let mut reference = fixture.reference(model, &["-fa", "off"])?;
-        let server = fixture.serve_with(model, &[&ARGUMENTS[..], &["-fa", "off"]].concat(), &[WINDOWS])?;
+        let server = fixture.serve_with(model, &[arguments, &["-fa", "off"]].concat(), &[WINDOWS])?;
+        kv_pool::must_have_own_windows(&server)?;
         let turns = cases::numbered_prompt(1, (BLOCKS + 2) * BLOCK);
         let first = cases::request(&turns[..BLOCKS * BLOCK + 5]);
         let mut held = |fixture: &mut PromiseFixture<'_>, what: &str, request: &Value, found: usize| {
