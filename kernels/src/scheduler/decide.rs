@@ -76,18 +76,29 @@ impl<R: Capacity> SchedulerState<'_, R> {
         request.size().in_full_blocks(self.pool.block_size()) <= self.pool.block_count()
     }
 
-    /// Returns the eviction of the first retained sequence that frees blocks. If no request runs, of the first one that
-    /// holds any: two of them can hold the same blocks, so that neither frees one.
-    fn evict_retained(&self) -> Option<Action> {
+    /// Returns the eviction of the first retained sequence that frees blocks, which `held_alone` counts: those of the
+    /// group that is short.
+    fn evict_retained(&self, held_alone: impl Fn(i32) -> u64) -> Option<Action> {
+        let index = self.retained.iter().position(|sequence| held_alone(*sequence) > 0)?;
+        Some(Action::Evict { index })
+    }
+
+    /// Returns the eviction of the first retained sequence that holds blocks: two of them can hold the same ones, so
+    /// that neither frees one before the other is evicted.
+    fn evict_any_retained(&self) -> Option<Action> {
+        self.evict_retained(|sequence| self.pool.held(sequence))
+    }
+
+    /// Returns the eviction of a retained sequence for a request that waits, which may need blocks of either group. If
+    /// no request runs, any of them is evicted before that request is kept waiting.
+    fn evict_for_waiting(&self) -> Option<Action> {
         let windows = self.pool.windows();
-        let frees_blocks = |sequence: &i32| {
-            let of_window = windows.map_or(0, |windows| windows.held_alone(*sequence));
-            self.pool.held_alone(*sequence) + of_window > 0
+        let held_alone = |sequence: i32| {
+            let of_window = windows.map_or(0, |windows| windows.held_alone(sequence));
+            self.pool.held_alone(sequence) + of_window
         };
-        let holds_blocks = |sequence: &i32| self.pool.held(*sequence) > 0;
         let is_idle = self.running().next().is_none();
-        let any = || self.retained.iter().position(holds_blocks).filter(|_| is_idle);
-        Some(Action::Evict { index: self.retained.iter().position(frees_blocks).or_else(any)? })
+        self.evict_retained(held_alone).or_else(|| self.evict_any_retained().filter(|_| is_idle))
     }
 
     /// Returns the last of the running requests that hold blocks, among those that can be preempted, or cannot.
@@ -103,11 +114,14 @@ impl<R: Capacity> SchedulerState<'_, R> {
         let held = |sequence: i32| self.pool.held(sequence);
         let last = |preemptible: bool| self.last_holder(preemptible, held);
         let are_several = || self.running().filter(|(_, request)| held(request.sequence) > 0).count() > 1;
-        self.evict_retained().unwrap_or_else(|| match (last(true), last(false)) {
+        let freeing = self.evict_retained(|sequence| self.pool.held_alone(sequence));
+        freeing.unwrap_or_else(|| match (last(true), last(false)) {
             (Some((index, request)), _) if are_several() || self.fits_in_full_blocks(request) => {
                 Action::Preempt { index }
             }
-            (Some((index, request)), _) | (None, Some((index, request))) => self.refuse(index, request),
+            (Some((index, request)), _) | (None, Some((index, request))) => {
+                self.refuse_running(index, request)
+            }
             (None, None) => Action::Nothing,
         })
     }
@@ -116,11 +130,17 @@ impl<R: Capacity> SchedulerState<'_, R> {
     /// preempted even if it is alone.
     fn reclaim_window_blocks(&self, windows: &dyn WindowCapacity) -> Action {
         let last = |preemptible: bool| self.last_holder(preemptible, |sequence| windows.held(sequence));
-        self.evict_retained().unwrap_or_else(|| match (last(true), last(false)) {
+        let freeing = self.evict_retained(|sequence| windows.held_alone(sequence));
+        freeing.unwrap_or_else(|| match (last(true), last(false)) {
             (Some((index, _)), _) => Action::Preempt { index },
-            (None, Some((index, request))) => self.refuse(index, request),
+            (None, Some((index, request))) => self.refuse_running(index, request),
             (None, None) => Action::Nothing,
         })
+    }
+
+    /// Refuses a running request, once no retained sequence is left that could share the blocks which it lacks.
+    fn refuse_running(&self, index: usize, request: &Request) -> Action {
+        self.evict_any_retained().unwrap_or_else(|| self.refuse(index, request))
     }
 
     fn refuse(&self, index: usize, request: &Request) -> Action {
@@ -149,7 +169,7 @@ impl<R: Capacity> SchedulerState<'_, R> {
                 Answer::Waits(reason) => reason,
             };
             if reason == Wait::Blocks
-                && let Some(action) = self.evict_retained()
+                && let Some(action) = self.evict_for_waiting()
             {
                 return Decision { action, waits };
             }

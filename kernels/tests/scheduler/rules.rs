@@ -215,6 +215,34 @@ fn retained_sequences_that_share_all_blocks_are_evicted_if_no_request_runs() {
     assert_eq!(action(&pool, &[runs(0, 10), waits(1, 30)], &[7, 8]), Action::Nothing);
 }
 
+/// It cannot be preempted, and the retained sequences hold the same blocks.
+#[test]
+fn retained_sequences_are_evicted_before_a_running_request_is_refused() {
+    let cannot = Request { preemptible: false, ..runs(0, 30) };
+    let pool = MockPool { are_shared: true, ..mock_pool(4, &[(0, 2), (6, 0), (7, 2)]) };
+    assert_eq!(action(&pool, &[cannot], &[6, 7]), Action::Evict { index: 1 });
+    let pool = mock_pool(2, &[(0, 2), (6, 0)]);
+    assert_eq!(action(&pool, &[cannot], &[6]), Action::Refuse { index: 0, blocks: 3 });
+}
+
+/// One sequence frees blocks of windows alone, the other one blocks of the other layers alone.
+#[test]
+fn retained_sequences_are_evicted_for_the_group_that_is_short() {
+    let windows = |block_count, held: &[(i32, u64)]| {
+        Some(MockWindows { block_count, held: held.iter().copied().collect() })
+    };
+    let (of_window, of_others) = (7, 8);
+    let pool = mock_pool(4, &[(0, 2), (of_others, 2)]);
+    let pool = MockPool { windows: windows(20, &[(0, 2), (of_window, 2)]), ..pool };
+    assert_eq!(action(&pool, &[runs(0, 30)], &[of_window, of_others]), Action::Evict { index: 1 });
+    let pool = mock_pool(20, &[(0, 3), (of_others, 2)]);
+    let pool = MockPool { windows: windows(6, &[(0, 2), (of_window, 2)]), ..pool };
+    assert_eq!(action(&pool, &[runs(0, 30)], &[of_others, of_window]), Action::Evict { index: 1 });
+    // A waiting request may need either.
+    let requests = [runs(0, 30), waits(1, 30)];
+    assert_eq!(action(&pool, &requests[1..], &[of_others]), Action::Evict { index: 0 });
+}
+
 #[test]
 fn the_last_request_is_preempted() {
     let pool = mock_pool(4, &[(0, 2), (1, 2)]);
