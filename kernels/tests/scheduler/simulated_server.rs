@@ -9,7 +9,7 @@ use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, PrefixMatch};
 use espalier_kernels::pool::snapshots::{Reason, SnapshotId};
-use espalier_kernels::scheduler::{Action, Request, RequestSize, Stage, Wait, decide};
+use espalier_kernels::scheduler::{Action, Capacity, Request, RequestSize, Stage, Wait, decide};
 
 pub const BLOCK: usize = 4;
 
@@ -115,6 +115,8 @@ pub struct SimulatedServer {
     pub found: usize,
     /// Number of tokens that were computed.
     pub computed: usize,
+    /// Number of preemptions and evictions while the running requests needed more blocks of windows than were free.
+    pub window_shortages: usize,
     has_state: bool,
     /// For each snapshot the tokens before it.
     states: BTreeMap<SnapshotId, Vec<i32>>,
@@ -181,6 +183,7 @@ impl SimulatedServer {
             left: Vec::new(),
             found: 0,
             computed: 0,
+            window_shortages: 0,
             has_state: options.parts & PoolOptions::STATE != 0,
             states: BTreeMap::new(),
         }
@@ -402,6 +405,8 @@ impl SimulatedServer {
             let (places, requests) = self.requests();
             let retained: Vec<i32> = self.retained_slots().into_iter().map(|slot| slot as i32).collect();
             let decision = decide(&self.pool, &requests, &retained, true);
+            let takes_back = matches!(decision.action, Action::Preempt { .. } | Action::Evict { .. });
+            self.window_shortages += usize::from(takes_back && self.lacks_window_blocks(&requests));
             match decision.action {
                 Action::Nothing => return self.check_no_request_is_stuck(),
                 Action::Admit { index, tokens } => {
@@ -416,6 +421,16 @@ impl SimulatedServer {
             }
         }
         panic!("the scheduler does not come to an end");
+    }
+
+    /// Returns whether the running requests need more blocks of windows than are free.
+    fn lacks_window_blocks(&self, requests: &[Request]) -> bool {
+        let Some(windows) = self.pool.windows() else { return false };
+        let running: Vec<&Request> = requests.iter().filter(|request| request.stage == Stage::Runs).collect();
+        let need =
+            |request: &&Request| windows.needed(request.sequence, request.first, request.further_choices);
+        let demand: u64 = running.iter().map(need).sum();
+        !running.is_empty() && windows.free() < demand + windows.batch()
     }
 
     /// Checks that if no request runs, one was admitted.
