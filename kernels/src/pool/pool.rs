@@ -318,9 +318,9 @@ impl Pool {
     }
 
     /// Returns the layout for a request of a sequence that holds this number of tokens: blocks are closed only if the
-    /// request fits into the pool with them, and its windows into their layers' blocks. If the tokens lie in other blocks than those of the request would, as
-    /// after a restore from a file, the sequence keeps its layout: then it shares nothing behind the first block that
-    /// differs.
+    /// request fits into the pool with them, and its windows into their layers' blocks. If the tokens lie in other
+    /// blocks than those of the request would, as after a restore from a file, the sequence keeps its layout: then it
+    /// shares nothing behind the first block that differs.
     fn layout_for(&self, sequence: SequenceId, held: u64, keys: &RequestKeys, size: RequestSize) -> Layout {
         let plain = Layout::plain(self.block_size());
         let block_count = u64::from(self.blocks.block_count(Group::Full));
