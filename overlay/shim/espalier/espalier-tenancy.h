@@ -144,8 +144,8 @@ std::pair<std::string, error_type> espalier_server::free_blocks_for(server_t & s
     const auto     lacks    = [&] { return n_all - now().blocks_used < n_needed || !server.espalier.kv->has_window_blocks_for_file(n_tokens); };
     while (lacks() && evict_retained(server)) {}
     if (lacks()) {
-        return { string_format("the file has %zu tokens, which need %d KV blocks, and running requests hold %d of %d; try again later",
-                n_tokens, (int) n_needed, (int) now().blocks_used, (int) n_all), ERROR_TYPE_BUSY };
+        return { string_format("the file has %zu tokens, which need %d KV blocks, and running requests hold %d of %d%s; try again later",
+                n_tokens, (int) n_needed, (int) now().blocks_used, (int) n_all, describe_windows(now()).c_str()), ERROR_TYPE_BUSY };
     }
     return { "", ERROR_TYPE_INVALID_REQUEST };
 }
