@@ -132,8 +132,8 @@ impl BlockPool {
         held.or(copies.first()).copied()
     }
 
-    /// Allocates the first free block of the group, for one holder. Its previous content is evicted. In the layers with a
-    /// window that is not counted for spare blocks: it is how a long sequence recycles those that it leaves behind.
+    /// Allocates the first free block of the group, for one holder. Its previous content is evicted. In the layers with
+    /// a window that is not counted for spare blocks: it is how a long sequence recycles those that it leaves behind.
     pub fn take(&mut self, group: Group) -> Option<BlockId> {
         let block = self.groups[group].free.pop_front()?;
         let is_recycled = group == Group::Window && self.block(group, block).is_spare;

@@ -164,9 +164,9 @@ fn a_prefix_in_flight_is_computed_once_if_layers_have_windows() {
     assert_eq!((server.found, server.computed), (3 * 24, 26 + 3 * 2));
 }
 
-/// Each prompt continues the one before it up to the middle of a block that is cached with an answer, where the sequence
-/// has two blocks from then on: in the end more than a window takes. It is preempted and begins again, so the blocks
-/// that are reserved for windows can be short, and that ends.
+/// Each prompt continues the one before it up to the middle of a block that is cached with an answer, where the
+/// sequence has two blocks from then on: in the end more than a window takes. It is preempted and begins again, so the
+/// blocks that are reserved for windows can be short, and that ends.
 #[test]
 fn a_sequence_with_too_many_blocks_of_its_window_begins_again() {
     let jobs = (0..).zip([21, 26, 31, 37, 42, 47, 53]).map(|(number, length)| Job {

@@ -373,8 +373,8 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
     }
 }
 
-// The used blocks of the layers with a sliding window, as the end of a sentence about the others; empty: these layers have
-// no blocks of their own.
+// The used blocks of the layers with a sliding window, as the end of a sentence about the others; empty: these layers
+// have no blocks of their own.
 inline std::string espalier_server::describe_windows(const struct espalier_pool_statistics & pool) {
     return pool.window_block_count == 0 ? "" :
         string_format(", and %d of %d of the layers with a sliding window", (int) pool.window_blocks_used, (int) pool.window_block_count);

@@ -222,9 +222,9 @@ impl ServerGate<'_> {
         must_be_at_rest(&name, &mut server, compared)
     }
 
-    /// The same if layers with a sliding window have cells of their own: few of them, and for small batches, of either
-    /// type of K and V. A prefix is found only where its window is cached too, so tokens that are computed twice are not
-    /// counted.
+    /// The same if layers with a sliding window have cells of their own: few of them, and for small batches, of each
+    /// type of K and V. A prefix is found only where its window is cached too, so tokens that are computed twice are
+    /// not counted.
     fn compare_own_windows(
         &self,
         setup: &Setup,
