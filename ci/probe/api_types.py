@@ -30,19 +30,29 @@ import pydantic
 MESSAGES = [{"role": "user", "content": "Say hello"}]
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}}]
 
+FUNCTION = TOOLS[0]["function"]
+CALLS = {"messages": MESSAGES, "max_tokens": 64, "tools": TOOLS, "tool_choice": "required"}
+CALLS_OF_RESPONSES = {"input": "Say hello", "max_output_tokens": 64, "tools": [{"type": "function", **FUNCTION}], "tool_choice": "required"}
+CALLS_OF_MESSAGES = {"messages": MESSAGES, "max_tokens": 64, "tools": [{"name": "f", "input_schema": FUNCTION["parameters"]}], "tool_choice": {"type": "any"}}
+
 # name, path, request, type of the answer or of an event
 CASES = [
     ("completions", "/v1/completions", {"prompt": "Once", "max_tokens": 4, "n": 2}, openai.types.Completion),
     ("completions, logprobs", "/v1/completions", {"prompt": "Once", "max_tokens": 4, "logprobs": 2}, openai.types.Completion),
     ("completions, streamed", "/v1/completions", {"prompt": "Once", "max_tokens": 4, "stream": True}, openai.types.Completion),
+    ("completions, two streamed", "/v1/completions", {"prompt": "Once", "max_tokens": 4, "n": 2, "stream": True}, openai.types.Completion),
     ("chat", "/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 4, "n": 2}, openai.types.chat.ChatCompletion),
     ("chat, logprobs", "/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 4, "logprobs": True, "top_logprobs": 2}, openai.types.chat.ChatCompletion),
-    ("chat, tool", "/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 64, "tools": TOOLS, "tool_choice": "required"}, openai.types.chat.ChatCompletion),
+    ("chat, tool", "/v1/chat/completions", CALLS, openai.types.chat.ChatCompletion),
+    ("chat, tool, streamed", "/v1/chat/completions", {**CALLS, "stream": True}, openai.types.chat.ChatCompletionChunk),
     ("chat, streamed", "/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 4, "stream": True, "stream_options": {"include_usage": True}}, openai.types.chat.ChatCompletionChunk),
     ("responses", "/v1/responses", {"input": "Say hello", "max_output_tokens": 4}, openai.types.responses.Response),
-    ("responses, tool", "/v1/responses", {"input": "Say hello", "max_output_tokens": 64, "tools": [{"type": "function", **TOOLS[0]["function"]}], "tool_choice": "required"}, openai.types.responses.Response),
+    ("responses, tool", "/v1/responses", CALLS_OF_RESPONSES, openai.types.responses.Response),
+    ("responses, tool, streamed", "/v1/responses", {**CALLS_OF_RESPONSES, "stream": True}, openai.types.responses.ResponseStreamEvent),
     ("responses, streamed", "/v1/responses", {"input": "Say hello", "max_output_tokens": 4, "stream": True}, openai.types.responses.ResponseStreamEvent),
     ("messages", "/v1/messages", {"messages": MESSAGES, "max_tokens": 4}, anthropic.types.Message),
+    ("messages, tool", "/v1/messages", CALLS_OF_MESSAGES, anthropic.types.Message),
+    ("messages, tool, streamed", "/v1/messages", {**CALLS_OF_MESSAGES, "stream": True}, anthropic.types.RawMessageStreamEvent),
     ("messages, streamed", "/v1/messages", {"messages": MESSAGES, "max_tokens": 4, "stream": True}, anthropic.types.RawMessageStreamEvent),
     ("count tokens", "/v1/messages/count_tokens", {"messages": MESSAGES}, anthropic.types.MessageTokensCount),
     ("models", "/v1/models", None, None),
@@ -53,6 +63,11 @@ EMBEDDINGS = [
 ]
 
 MISSING, WRONG, UNKNOWN = "missing", "wrong type", "not in the SDK"
+
+
+def shown(value) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:80] + "..."
 
 
 def compare(value, annotation, path: str, report) -> None:
@@ -67,35 +82,35 @@ def compare(value, annotation, path: str, report) -> None:
         compare_union(value, arguments, path, report)
     elif origin is typing.Literal:
         if value not in arguments:
-            report(WRONG, path, f"{value!r} is none of {', '.join(map(repr, arguments[:6]))}")
+            report(WRONG, path, f"{shown(value)} is none of {', '.join(map(repr, arguments[:6]))}")
     elif origin in (list, typing.List, collections.abc.Iterable):
         if not isinstance(value, list):
-            report(WRONG, path, f"{value!r} is not a list")
+            report(WRONG, path, f"{shown(value)} is not a list")
         else:
             for item in value:
                 compare(item, arguments[0], path + "[]", report)
     elif origin in (dict, typing.Dict, collections.abc.Mapping):
         if not isinstance(value, dict):
-            report(WRONG, path, f"{value!r} is not an object")
+            report(WRONG, path, f"{shown(value)} is not an object")
     elif isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         compare_model(value, annotation, path, report)
     elif annotation is float:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            report(WRONG, path, f"{value!r} is not a number")
+            report(WRONG, path, f"{shown(value)} is not a number")
     elif annotation is int:
         if isinstance(value, bool) or not (isinstance(value, int) or isinstance(value, float) and value.is_integer()):
-            report(WRONG, path, f"{value!r} is not an integer")
+            report(WRONG, path, f"{shown(value)} is not an integer")
     elif isinstance(annotation, type) and annotation in (str, bool):
         if not isinstance(value, annotation):
-            report(WRONG, path, f"{value!r} is not of type {annotation.__name__}")
+            report(WRONG, path, f"{shown(value)} is not of type {annotation.__name__}")
     elif annotation is type(None):
         if value is not None:
-            report(WRONG, path, f"{value!r} is not null")
+            report(WRONG, path, f"{shown(value)} is not null")
 
 
 def compare_model(value, model, path: str, report) -> None:
     if not isinstance(value, dict):
-        report(WRONG, path, f"{value!r} is not of type {model.__name__}")
+        report(WRONG, path, f"{shown(value)} is not of type {model.__name__}")
         return
     names = {field.alias or name: field for name, field in model.model_fields.items()}
     for name, field in names.items():

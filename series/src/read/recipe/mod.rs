@@ -4,6 +4,7 @@
 //! recipe does not set matches anything in a name. Conditions are not evaluated: both branches count.
 
 mod collected;
+mod macports;
 mod nix;
 mod nix_tokens;
 mod packages;
@@ -11,6 +12,7 @@ mod pattern;
 mod script;
 mod shell;
 mod spec;
+mod tcl;
 mod vcpkg;
 mod yocto;
 
@@ -28,6 +30,8 @@ pub enum RecipeKind {
     Gentoo,
     /// `NAME.recipe` of Haiku.
     Haiku,
+    /// `Portfile` of MacPorts.
+    MacPorts,
     /// `package.nix`, `default.nix`.
     Nix,
     /// `NAME.spec` of RPM.
@@ -44,6 +48,7 @@ impl RecipeKind {
         match name {
             "APKBUILD" => return Some(RecipeKind::Alpine),
             "PKGBUILD" => return Some(RecipeKind::Arch),
+            "Portfile" => return Some(RecipeKind::MacPorts),
             "portfile.cmake" => return Some(RecipeKind::Vcpkg),
             _ => {}
         }
@@ -107,6 +112,7 @@ pub fn read_recipe(kind: RecipeKind, text: &str) -> Result<Recipe, Vec<Remark>> 
         RecipeKind::Arch => packages::read_arch(text),
         RecipeKind::Gentoo => packages::read_gentoo(text),
         RecipeKind::Haiku => packages::read_haiku(text),
+        RecipeKind::MacPorts => macports::read_macports(text),
         RecipeKind::Nix => nix::read_nix(text),
         RecipeKind::Rpm => spec::read_spec(text),
         RecipeKind::Vcpkg => vcpkg::read_vcpkg(text),

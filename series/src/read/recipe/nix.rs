@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use super::ApplyOptions;
 use super::collected::Collected;
 use super::nix_tokens::{Kind, Token, tokens_of};
+use super::pattern::patch_in;
 use super::script::{Builtins, Run};
 use super::shell::{Command, Script, Statement};
+use crate::model::printable::printable;
 use crate::read::apply_options::{Program, read_options};
 
 /// Strip count of the default phase, whose `patchFlags` are `-p1`.
@@ -29,6 +31,7 @@ pub(super) fn read_nix(text: &str) -> Collected {
     let (tokens, unclosed) = tokens_of(text);
     let bindings = bindings_in(&tokens);
     let mut collected = Collected::default();
+    note_placeholders(&tokens, &mut collected);
     let (options, usual_strip) = patch_flags(&bindings, &mut collected);
     let mut script = script_of(&bindings);
     script.unclosed = unclosed.or(script.unclosed);
@@ -142,6 +145,20 @@ impl Bindings {
     fn add(&mut self, line: usize, word: String) {
         if let Some(owner) = self.owners.last().and_then(|at| self.found.get_mut(*at)) {
             owner.words.push((line, word));
+        }
+    }
+}
+
+/// Adds a note for each patch in which the build replaces placeholders such as `@git@`.
+fn note_placeholders(tokens: &[Token], collected: &mut Collected) {
+    for pair in tokens.windows(2) {
+        if let [Token { line, kind: Kind::Word(name) }, Token { kind: Kind::Word(path), .. }] = pair
+            && last_part(name) == "replaceVars"
+            && patch_in(path).is_some()
+        {
+            let path = printable(path.as_bytes());
+            let text = format!("`replaceVars {path}` was not followed: the placeholders of the patch stay");
+            collected.note(Some(*line), text);
         }
     }
 }

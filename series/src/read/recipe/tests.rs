@@ -40,6 +40,7 @@ fn a_file_s_name_tells_its_format() {
     for (name, wanted) in [
         ("APKBUILD", Some(RecipeKind::Alpine)),
         ("PKGBUILD", Some(RecipeKind::Arch)),
+        ("Portfile", Some(RecipeKind::MacPorts)),
         ("hello-1.0.ebuild", Some(RecipeKind::Gentoo)),
         ("hello-1.0.recipe", Some(RecipeKind::Haiku)),
         ("default.nix", Some(RecipeKind::Nix)),
@@ -280,6 +281,74 @@ fn a_vcpkg_port() {
     assert_eq!(
         notes(RecipeKind::Vcpkg, text),
         ["1: `${X}` of `PATCHES` was not followed", "2: `list REMOVE_ITEM P b.patch` was not followed"]
+    );
+}
+
+#[test]
+fn placeholders_that_nix_replaces_stay() {
+    let text =
+        "{\n  patches = [\n    ./a.patch\n    (replaceVars ./b.patch { git = lib.getExe git; })\n  ];\n}\n";
+    assert_eq!(read(RecipeKind::Nix, text), ["a.patch (1)", "b.patch (1)"]);
+    let note = "4: `replaceVars ./b.patch` was not followed: the placeholders of the patch stay";
+    assert_eq!(notes(RecipeKind::Nix, text), [note]);
+}
+
+#[test]
+fn a_macports_port() {
+    let text = "name hello\n# patchfiles no.diff\npatchfiles          patch-b.c.diff \\\n    patch-a.c.diff:tag\n\
+                patchfiles-append ${name}-c.diff; patchfiles-append patch-aa\n";
+    let wanted = ["patch-b.c.diff (0)", "patch-a.c.diff (0)", "*-c.diff (0)", "patch-aa (0)"];
+    assert_eq!(read(RecipeKind::MacPorts, text), wanted);
+    let text = "patchfiles a.diff b.diff\npatchfiles-delete a.diff\npatchfiles-prepend z.diff y.diff\n\
+                patchfiles-replace b.diff c.diff\n";
+    assert_eq!(read(RecipeKind::MacPorts, text), ["z.diff (0)", "y.diff (0)", "c.diff (0)"]);
+    for (arguments, wanted) in [
+        ("patch.pre_args -p1", "a.diff -p1"),
+        ("patch.pre_args-replace -p0 -p1", "a.diff -p1"),
+        ("patch.pre_args -p0\npatch.pre_args-replace -p0 -p2", "a.diff -p2"),
+        ("patch.pre_args -p0\npatch.args -p1 -R", "a.diff -p1 -R"),
+    ] {
+        assert_eq!(read(RecipeKind::MacPorts, &format!("{arguments}\npatchfiles a.diff\n")), [wanted]);
+    }
+    assert!(
+        wrong(RecipeKind::MacPorts, "patchfiles a.diff\npatch.args -D X\n")[0]
+            .starts_with("0: `patch.args`: ")
+    );
+}
+
+#[test]
+fn blocks_of_a_macports_port() {
+    let text = "patchfiles a.diff\nif {${os.major} < 9} {\n    patchfiles-append b.diff\n} elseif {$x} {\n    \
+                patchfiles-delete a.diff\n} else {\n    patchfiles c.diff\n}\nvariant hpn conflicts krb description {A {b}} {\n    \
+                patchfiles-append d.diff\n    patch.args -p3\n}\nsubport hello-devel {\n    patchfiles e.diff\n}\n\
+                platform darwin 9 {\n    patchfiles-append f.diff\n}\n";
+    assert_eq!(
+        read(RecipeKind::MacPorts, text),
+        [
+            "a.diff (0)",
+            "b.diff (0)",
+            "c.diff (0)",
+            "f.diff (0)",
+            "d.diff (0): the recipe applies it in the variant `hpn`",
+            "e.diff (0): the recipe applies it in the subport `hello-devel`"
+        ]
+    );
+    let text = "patchfiles ${x} a.diff\npost-patch {\n    reinplace \"s|a|b|\" ${worksrcpath}/x.c\n    system \"echo\"\n}\n\
+                default_variants +x\nvariant y {\n    patchfiles b.diff\n";
+    assert_eq!(
+        notes(RecipeKind::MacPorts, text),
+        [
+            "1: `${x}` of `patchfiles` was not followed",
+            "3: `reinplace s|a|b| ${worksrcpath}/x.c` was not followed",
+            "6: `default_variants +x` was not followed",
+            "7: a quote or bracket is not closed; the commands after it were not read"
+        ]
+    );
+    let text = format!("{}patchfiles a.diff\n{}", "if {1} {\n".repeat(9), "}\n".repeat(9));
+    let note = "8: blocks that are nested more than 8 deep were not followed";
+    assert_eq!(
+        (read(RecipeKind::MacPorts, &text).len(), notes(RecipeKind::MacPorts, &text)),
+        (0, vec![note.to_owned()])
     );
 }
 

@@ -124,6 +124,10 @@ impl Loose {
 
     fn read_file(&mut self, repo: &ImportRepo, file: MailFile<'_>, options: PatchOptions) -> Result<()> {
         let file = MailFile { text: from_first_mail(file.text), ..file };
+        if is_script(file.text) {
+            self.others.push((file.name.to_string(), SCRIPT.to_string()));
+            return Ok(());
+        }
         if !is_mail(file.text) {
             self.take(LoosePatch::from_diff(file, options)?);
             return Ok(());
@@ -188,6 +192,15 @@ impl Loose {
             }
         }
     }
+}
+
+/// The reason for leaving out a script.
+const SCRIPT: &str = "it is a script without a diff, which is not run: its changes are missing";
+
+/// Returns whether the text is a script without a diff: dpatch runs its files, and some of them change the sources with
+/// commands.
+fn is_script(text: &[u8]) -> bool {
+    text.starts_with(b"#!") && !has_diff(text)
 }
 
 /// Returns the fields in the header of a mail that git drops and the message keeps.
@@ -304,7 +317,7 @@ fn words_of(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_mail, words_of};
+    use super::{is_mail, is_script, words_of};
 
     #[test]
     fn knows_a_mail() {
@@ -316,6 +329,15 @@ mod tests {
         assert!(!is_mail(b"From a@b.org Mon Sep 17 00:00:00 2001\n\nwords\n"));
         assert!(!is_mail(b"From https://example.org/commit/1\n\nkeep the port\n"));
         assert!(!is_mail(b"From now on the port is kept, as said at 00:00:00 2001\n"));
+    }
+
+    #[test]
+    fn knows_a_script_from_a_diff_with_commands() {
+        let script = "#! /bin/sh -e\n## DP: words\nsed -i s/a/b/ x\n";
+        assert!(is_script(script.as_bytes()));
+        let with_diff = format!("{script}--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n");
+        assert!(!is_script(with_diff.as_bytes()));
+        assert!(!is_script(b"words\n"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! format of its queue sets it, it is the number that the form of the patch states, otherwise the one with which the
 //! patch names files of the tree.
 
+use std::collections::BTreeSet;
+
 use espalier_core::error::Result;
 use espalier_core::sys::git::history::changed_between;
 use espalier_core::sys::git::store_tree::StoreTree;
@@ -87,22 +89,21 @@ pub fn note_on(patch: &LoosePatch, strip: u32) -> Option<String> {
 }
 
 /// Returns the places that `patch` names with other strip counts, if it names no file of `tree` with the one that is
-/// set.
+/// set; if it names none with any count, the folder that has all of its files.
 ///
 /// # Errors
 ///
 /// The tree cannot be read.
 pub fn other_places(repo: &ImportRepo, tree: ObjectId, patch: &LoosePatch) -> Result<Option<Places>> {
-    let Some(strip) = patch.options.strip else { return Ok(None) };
     let files = StoreTree::new(&repo.store, tree)?;
-    if !count_in(&files, patch, strip)?.files.is_empty() {
-        return Ok(None);
-    }
-    let others =
-        COUNTS.into_iter().filter(|other| *other != strip).map(|other| count_in(&files, patch, other));
-    let mut others = others.collect::<Result<Vec<_>>>()?;
+    let set = patch.options.strip;
+    let counts = COUNTS.into_iter().chain(set.filter(|strip| !COUNTS.contains(strip)));
+    let mut others = counts.map(|strip| count_in(&files, patch, strip)).collect::<Result<Vec<_>>>()?;
     others.retain(|count| !count.files.is_empty());
-    let Some(first) = others.first().map(|count| count.strip) else { return Ok(None) };
+    let Some(first) = others.first().map(|count| count.strip) else { return made_below(&files, patch) };
+    let Some(strip) = set.filter(|strip| others.iter().all(|count| count.strip != *strip)) else {
+        return Ok(None);
+    };
     let described: Vec<String> =
         others.iter().map(|count| described(count, &Applied::Not(Vec::new()))).collect();
     Ok(Some(Places {
@@ -112,6 +113,49 @@ pub fn other_places(repo: &ImportRepo, tree: ObjectId, patch: &LoosePatch) -> Re
              -p {first} if no queue or recipe sets it"
         ),
     }))
+}
+
+/// Returns the folder that has all files which `patch` names, if it is the only one: ports may build in a folder of the
+/// sources, and their patches name files from there.
+fn made_below(files: &StoreTree<'_>, patch: &LoosePatch) -> Result<Option<Places>> {
+    let mut folders: Option<BTreeSet<Vec<u8>>> = None;
+    for strip in possible_counts(patch) {
+        for path in named_paths(&patch.diff, strip) {
+            let holders = folders_with(files, &path)?;
+            // A file that the patch creates is in no folder yet.
+            if holders.is_empty() {
+                continue;
+            }
+            folders = Some(match folders.take() {
+                None => holders,
+                Some(folders) => folders.intersection(&holders).cloned().collect(),
+            });
+        }
+        if folders.is_some() {
+            break;
+        }
+    }
+    let mut folders = folders.unwrap_or_default().into_iter();
+    let (Some(folder), None) = (folders.next(), folders.next()) else { return Ok(None) };
+    let folder = printable(&folder);
+    Ok(Some(Places {
+        described: format!("the files that it names are in `{folder}`"),
+        way_out: format!(
+            "if they were made in `{folder}`, put that before the paths in the headers of these patches, after `a/` \
+             and `b/` if they have them"
+        ),
+    }))
+}
+
+/// Returns the folders, with a `/` at the end, below which `path` exists.
+fn folders_with(files: &StoreTree<'_>, path: &[u8]) -> Result<BTreeSet<Vec<u8>>> {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    let found = files.find_file_name(name)?;
+    let folder = |whole: &Vec<u8>| {
+        let folder = whole.strip_suffix(path).filter(|folder| folder.ends_with(b"/"))?;
+        Some(folder.to_vec())
+    };
+    Ok(found.iter().filter_map(folder).collect())
 }
 
 /// Returns the strip count that the form of the patch states. Patches of the BSD and macOS ports, named `patch-FILE`,

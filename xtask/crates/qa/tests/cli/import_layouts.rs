@@ -284,6 +284,22 @@ fn patches_that_an_order_file_omits_are_reported() {
     import(&project, &folder, &[]).code(2).says(&[".patches:1: `-l`"]);
 }
 
+/// dpatch runs each of its files; some of them change the sources with commands.
+#[test]
+fn a_dpatch_that_is_a_script_is_reported() {
+    let project = started();
+    let folder = project.beside("debian/patches");
+    files::write(&folder.join("00list"), "10_first\n20_script\n");
+    files::write(&folder.join("10_first.dpatch"), format!("#! /bin/sh\n## DP: first\n@DPATCH@\n{}", first()));
+    let script = "#! /bin/sh -e\n## DP: config\ndpatch_patch ()\n{\n\tsed -i s/a/b/ src/name.c\n}\n";
+    files::write(&folder.join("20_script.dpatch"), script);
+    let json = import(&project, &folder, &["--json"]).success().json();
+    assert_eq!(json["patches"].as_array().unwrap().len(), 1, "{json}");
+    assert_eq!(json["dropped"][0]["what"], "20_script.dpatch", "{json}");
+    let why = "it is a script without a diff, which is not run: its changes are missing";
+    assert_eq!(json["dropped"][0]["why"], why, "{json}");
+}
+
 #[test]
 fn files_that_a_recipe_requires_outside_its_folder_are_not_read() {
     let project = started();
@@ -404,6 +420,21 @@ fn a_strip_count_that_is_given_is_not_replaced() {
     import(&project, &folder, &["-p", "1"]).success();
     let patch = project.read("patches/my/0002-2.patch");
     assert!(patch.contains("\n+++ b/name.c\n"), "{patch}");
+}
+
+/// Ports may build in a folder of the sources, and their patches name files from there.
+#[test]
+fn patches_that_were_made_in_a_folder_are_refused_with_its_name() {
+    let project = started();
+    let folder = project.beside("port/files");
+    let made_in_src = in_place("world", "people").replace("src/", "");
+    files::write(&folder.join("patch-name.c"), &made_in_src);
+    import(&project, &folder, &[]).code(4).says(&[
+        "patch-name.c: name.c: does not exist in index; the files that it names are in `src/`",
+        "next: if they were made in `src/`, put that before the paths in the headers of these patches",
+    ]);
+    files::write(&folder.join("patch-name.c"), made_in_src.replace("name.c", "src/name.c"));
+    import(&project, &folder, &[]).success();
 }
 
 /// A diff that only creates a file applies with any number of stripped components.

@@ -255,3 +255,28 @@ fn a_strip_count_that_fits_no_path_is_named_with_the_one_that_does() {
     import(&project, &folder, &["-p", "0"]).success();
     assert_eq!(changed(&project), "src/name.c");
 }
+
+/// MacPorts: `patchfiles` has the order, paths are used as they are, and variants are off. Maintainers may keep a quilt
+/// series beside the patches.
+#[test]
+fn a_portfile_decides_which_patches_are_applied() {
+    let project = started();
+    let folder = project.beside("port");
+    let as_it_is = |from: &str, to: &str| change(from, to).replace("a/src", "src").replace("b/src", "src");
+    let text = "name hello\npatchfiles patch-z.diff \\\n    folk.patch\nvariant more {\n    patchfiles-append more.patch\n}\n";
+    files::write(&folder.join("Portfile"), text);
+    files::write(&folder.join("files/series"), "gone.patch\n");
+    files::write(&folder.join("files/patch-z.diff"), as_it_is("world", "people"));
+    files::write(&folder.join("files/folk.patch"), as_it_is("people", "folk"));
+    files::write(&folder.join("files/more.patch"), as_it_is("world", "more"));
+    files::write(&folder.join("files/patch-old.diff"), as_it_is("old", "older"));
+    let json = import(&project, &folder, &["--json"]).success().json();
+    assert_eq!(imported(&json), ["files/patch-z.diff", "files/folk.patch"]);
+    assert_eq!(
+        dropped(&json),
+        [
+            "files/more.patch: the recipe applies it in the variant `more`",
+            "files/patch-old.diff: `Portfile` does not name it"
+        ]
+    );
+}

@@ -21,8 +21,9 @@ use crate::sys::machine::disk;
 
 /// Names of order files: quilt's and StGit's, Electron's, dpatch's.
 const ORDER_FILES: [&str; 3] = ["series", ".patches", "00list"];
-/// Recipes that have the same name in every package: vcpkg, Nix, Alpine, Arch.
-const RECIPES: [&str; 5] = ["portfile.cmake", "package.nix", "default.nix", "APKBUILD", "PKGBUILD"];
+/// Recipes that have the same name in every package: vcpkg, Nix, Alpine, Arch, MacPorts.
+const RECIPES: [&str; 6] =
+    ["portfile.cmake", "package.nix", "default.nix", "APKBUILD", "PKGBUILD", "Portfile"];
 /// Strip count of quilt, of `git am` and of dpatch, for order files.
 const OF_QUEUES: Option<u32> = Some(1);
 
