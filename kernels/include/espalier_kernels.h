@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature, a value or a layout below changes. */
-#define ESPALIER_KERNELS_ABI_VERSION 12u
+#define ESPALIER_KERNELS_ABI_VERSION 13u
 
 /* The ABI version the library was built with; differs from the constant if header and library
  * are of different builds. */
@@ -79,7 +79,7 @@ void espalier_sha256(const uint8_t * bytes, size_t length, uint8_t digest[32]);
  * If some layers have a sliding window, their tokens have cells of their own, of which a sequence has the last ones
  * only: the layers are in two groups, each with blocks, block tables and a free list of its own, and cells are counted
  * from 0 in each. A prompt can be matched at a boundary only if the blocks of the window before it are cached too.
- * The scheduler counts the blocks of the group FULL only.
+ * The scheduler admits and preempts by the blocks of both groups.
  *
  * After an internal failure the pool's tables cannot be trusted: every function returns INVALID (and next_event 0),
  * until espalier_pool_clear() rebuilds them. */
@@ -111,15 +111,19 @@ struct espalier_pool_options {
                               * matched */
     uint32_t window;         /* a token attends to itself and the window - 1 tokens before it; 0 exactly if `parts` has
                               * no window */
-    uint32_t window_block_count; /* blocks of the group WINDOW: at least sequence_count * (window / block_size, rounded
-                                  * up, + 3), which is what the sequences hold between two batches, and fewer than 2^31
-                                  * cells in all. The caller adds the tokens of one batch, and what is to be kept of
-                                  * ended sequences. 0 exactly if `parts` has no window */
+    uint32_t window_block_count; /* blocks of the group WINDOW: at least espalier_pool_blocks_of_windows() of all
+                                  * sequences and one batch, and more for what is to be kept of ended sequences; fewer
+                                  * than 2^31 cells in all. 0 exactly if `parts` has no window */
     uint32_t closes_blocks; /* 1: a block ends where an extra of a request ends, and the token after it begins a block,
-                             * so that a prompt can be matched there; positions are indexes of tokens. A window with the
-                             * end of an extra in it takes one more block. A request that does not fit into the pool
-                             * like that fills its blocks. 0: blocks are always filled */
+                             * so that a prompt can be matched there; positions are indexes of tokens. A request fills
+                             * its blocks if it, or a window of it, does not fit into the pool like that. 0: always */
+    uint32_t batch_tokens;  /* tokens in a batch at most; not used without a window */
 };
+
+/* Number of blocks that the sequences take in layers with a window, beside a batch of up to batch_tokens tokens.
+ * block_size is not 0. */
+uint64_t espalier_pool_blocks_of_windows(uint32_t window, uint32_t block_size, uint32_t sequences,
+                                         uint32_t batch_tokens);
 
 enum espalier_pool_status {
     ESPALIER_POOL_OK      = 0,
@@ -364,9 +368,9 @@ struct espalier_pool_statistics {
     uint64_t blocks_evictable; /* cached, evictable: free, content known */
     uint64_t blocks_empty;     /* free, content unknown */
     uint64_t blocks_used_peak;
-    uint64_t cached_blocks; /* in all groups, and the next two */
-    uint64_t evicted_blocks;   /* cached, then allocated for other content */
-    uint64_t refused_reserves; /* calls of espalier_pool_reserve that returned SHORT */
+    uint64_t cached_blocks;    /* in all groups */
+    uint64_t evicted_blocks;   /* cached, then allocated for other content; not those behind a window */
+    uint64_t refused_reserves; /* calls of espalier_pool_reserve that returned SHORT, in all groups */
     uint64_t refused_matches;  /* equal hash, different tokens: a collision */
     uint64_t snapshots;        /* that exist */
     uint64_t snapshot_bytes;   /* of all of them */

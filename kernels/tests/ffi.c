@@ -35,9 +35,9 @@ enum { BLOCK_SIZE = 4, PROMPT_LENGTH = 10, SEQUENCE_COUNT = 3 };
 #define FULL ESPALIER_POOL_GROUP_FULL
 
 static void print_pool_refusals(void) {
-    const struct espalier_pool_options odd = { 8, 3, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0 };
-    const struct espalier_pool_options good = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0 };
-    const struct espalier_pool_options unknown = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 8, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options odd = { 8, 3, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options good = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options unknown = { 2, BLOCK_SIZE, SEQUENCE_COUNT, 0, 8, 0, 0, 0, 0, 0, 0 };
     struct espalier_pool * pool = espalier_pool_new(&good);
     const int32_t sequences[3] = { 0, 0, 0 };
     const int32_t positions[3] = { 0, 4, 8 };
@@ -178,7 +178,7 @@ static void print_events(const char * name, struct espalier_pool * pool) {
 static void print_pool_calls(void) {
     static const int32_t tokens[12] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
     static const uint8_t salt[2] = { 1, 2 }, adapters[1] = { 3 }, image[3] = { 4, 5, 6 };
-    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 16, 0, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 16, 0, 0, 0, 0, 0, 0, 0 };
     const struct espalier_pool_extra extra = { 2, 4, image, sizeof(image) };
     struct espalier_pool_request request;
     struct espalier_pool * pool = espalier_pool_new(&options);
@@ -266,7 +266,7 @@ static void print_distrust(const char * name, struct espalier_pool * pool, int32
 static void print_snapshot_calls(void) {
     static const int32_t tokens[12] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
     const struct espalier_pool_options options = {
-        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_STATE, 0, 100, 0, 0, 0
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_STATE, 0, 100, 0, 0, 0, 0
     };
     struct espalier_pool_request request;
     struct espalier_pool * pool = espalier_pool_new(&options);
@@ -311,7 +311,7 @@ static void print_snapshot_calls(void) {
 
 static void print_window_refusals(struct espalier_pool * pool) {
     const struct espalier_pool_options without_blocks = {
-        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 0, 0
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 0, ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 0, 0, 0
     };
     const int32_t number = 0;
     uint32_t cells[2];
@@ -321,6 +321,8 @@ static void print_window_refusals(struct espalier_pool * pool) {
     uint32_t snapshot = 77;
 
     printf("window.new_without_blocks %d\n", espalier_pool_new(&without_blocks) == NULL);
+    printf("window.blocks_of_windows %u %u\n", (unsigned) espalier_pool_blocks_of_windows(BLOCK_SIZE, BLOCK_SIZE, 1, 0),
+           (unsigned) espalier_pool_blocks_of_windows(BLOCK_SIZE + 1, BLOCK_SIZE, SEQUENCE_COUNT, 6));
     printf("window.unknown_group_reserve %d\n",
            (int) espalier_pool_reserve(pool, 2, &number, &number, 1, cells, cells, &count));
     printf("window.unknown_group_share %d\n", (int) espalier_pool_share(pool, 2, 0, 1, 0, -1));
@@ -368,7 +370,8 @@ static void print_groups(const char * name, int32_t status, const struct espalie
 static void print_window_calls(void) {
     static const int32_t tokens[14] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
     const struct espalier_pool_options options = {
-        8, BLOCK_SIZE, SEQUENCE_COUNT, 16, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_WINDOW, 0, 0, BLOCK_SIZE, 12, 0
+        8, BLOCK_SIZE, SEQUENCE_COUNT, 16, ESPALIER_POOL_PART_CELLS | ESPALIER_POOL_PART_WINDOW, 0, 0,
+        BLOCK_SIZE, 12, 0, 0
     };
     struct espalier_pool_request request;
     struct espalier_pool_statistics s;
@@ -421,7 +424,7 @@ static void print_block_of(const char * name, const struct espalier_pool * pool,
 static void print_layout_calls(void) {
     static const int32_t tokens[PROMPT_LENGTH] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
     static const uint8_t key[1] = { 1 };
-    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 1 };
+    const struct espalier_pool_options options = { 8, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 1, 0 };
     const struct espalier_pool_extra image = { 2, 4, key, 1 };
     struct espalier_pool_request request;
     struct espalier_pool * pool = espalier_pool_new(&options);
@@ -493,7 +496,7 @@ static void print_order(void) {
 }
 
 static void print_scheduler_calls(void) {
-    const struct espalier_pool_options options = { 4, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0 };
+    const struct espalier_pool_options options = { 4, BLOCK_SIZE, SEQUENCE_COUNT, 0, 0, 0, 0, 0, 0, 0, 0 };
     struct espalier_pool * pool = espalier_pool_new(&options);
     struct espalier_schedule_request requests[2];
     uint8_t digest[32];

@@ -238,6 +238,7 @@ fn the_pool_shares_the_blocks_of_a_window() {
     assert_eq!(refused.count(), 9);
     let expected = [
         ("new_without_blocks", "1"),
+        ("blocks_of_windows", "4 17"),
         ("unchanged", "77 77 77 77"),
         ("match_0", "0 group 0 group 1"),
         ("reserve_full", "0 0 4 8 12"),

@@ -15,7 +15,7 @@ use crate::gdn_output::{OutputFacts, may_flatten};
 use crate::{container, variables};
 
 /// The version of the C ABI. Raise it, here and in the header, whenever a signature, a value or a layout changes.
-pub const ABI_VERSION: u32 = 12;
+pub const ABI_VERSION: u32 = 13;
 
 /// Returns [`ABI_VERSION`]; the caller compares it with its header's constant.
 #[unsafe(no_mangle)]

@@ -71,6 +71,17 @@ pub unsafe extern "C" fn espalier_pool_new(options: *const PoolOptions) -> *mut 
     })
 }
 
+/// See [`PoolOptions::blocks_of_windows`].
+#[unsafe(no_mangle)]
+pub extern "C" fn espalier_pool_blocks_of_windows(
+    window: u32,
+    block_size: u32,
+    sequences: u32,
+    batch_tokens: u32,
+) -> u64 {
+    guarded(0, || PoolOptions::blocks_of_windows(window, block_size, sequences, batch_tokens))
+}
+
 /// Frees a pool; null is allowed.
 ///
 /// # Safety

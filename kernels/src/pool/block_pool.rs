@@ -132,12 +132,14 @@ impl BlockPool {
         held.or(copies.first()).copied()
     }
 
-    /// Allocates the first free block of the group, for one holder. Its previous content is evicted.
+    /// Allocates the first free block of the group, for one holder. Its previous content is evicted. In the layers with
+    /// a window that is not counted for spare blocks: it is how a long sequence recycles those that it leaves behind.
     pub fn take(&mut self, group: Group) -> Option<BlockId> {
         let block = self.groups[group].free.pop_front()?;
+        let is_recycled = group == Group::Window && self.block(group, block).is_spare;
         if self.evict(group, block) {
             self.groups[group].evictable -= 1;
-            self.counters.evicted_blocks += 1;
+            self.counters.evicted_blocks += u64::from(!is_recycled);
         }
         let taken = self.block_mut(group, block);
         (taken.holders, taken.is_spare) = (1, false);

@@ -1,14 +1,15 @@
 //! The scheduler's view of the pool: read-only counts, in blocks.
 //!
-//! Blocks of layers with a window are not counted: there are enough for the windows of all sequences, and a sequence
-//! holds no more of them however long it is ([`super::pool::PoolOptions::window_block_count`]).
+//! A sequence holds a bounded number of blocks of layers with a window, however long it is, and there are enough for all
+//! sequences and one batch ([`super::pool::PoolOptions::blocks_of_windows`]). So these limit admission only where
+//! sequences hold several blocks at one index, as after a retained sequence was cut in the middle of cached blocks.
 
 use std::ops::Range;
 
 use super::groups::Group;
 use super::pool::Pool;
 use super::requests::Request;
-use crate::scheduler::{Capacity, Offer, RequestSize};
+use crate::scheduler::{Capacity, Offer, RequestSize, WindowCapacity};
 
 impl Pool {
     /// Returns a counter that increases whenever a waiting request may be able to continue: a block became free or was
@@ -24,6 +25,26 @@ impl Pool {
             block.is_some_and(|block| self.blocks().holders(Group::Full, block) == 0)
         };
         (0..blocks).filter(is_free).count() as u64
+    }
+
+    fn missing_in(&self, group: Group, sequence: i32, positions: Range<u64>) -> u64 {
+        let (Some(table), Some(layout)) = (self.table_in(group, sequence), self.layout(sequence)) else {
+            return 0;
+        };
+        let touched = layout.complete_blocks(positions.start)..layout.needed_blocks(positions.end);
+        let is_missing = |index: &usize| table.writable_block(*index as u32).is_none();
+        if positions.is_empty() { 0 } else { touched.filter(is_missing).count() as u64 }
+    }
+
+    fn held_in(&self, group: Group, sequence: i32) -> u64 {
+        let Some(table) = self.table_in(group, sequence) else { return 0 };
+        table.entries().map(|(_, entry)| entry.blocks().count() as u64).sum()
+    }
+
+    fn held_alone_in(&self, group: Group, sequence: i32) -> u64 {
+        let Some(table) = self.table_in(group, sequence) else { return 0 };
+        let blocks = table.entries().flat_map(|(_, entry)| entry.blocks());
+        blocks.filter(|block| self.blocks().holders(group, *block) == 1).count() as u64
     }
 }
 
@@ -45,21 +66,15 @@ impl Capacity for Pool {
     }
 
     fn missing(&self, sequence: i32, positions: Range<u64>) -> u64 {
-        let (Some(table), Some(layout)) = (self.table(sequence), self.layout(sequence)) else { return 0 };
-        let touched = layout.complete_blocks(positions.start)..layout.needed_blocks(positions.end);
-        let is_missing = |index: &usize| table.writable_block(*index as u32).is_none();
-        if positions.is_empty() { 0 } else { touched.filter(is_missing).count() as u64 }
+        self.missing_in(Group::Full, sequence, positions)
     }
 
     fn held(&self, sequence: i32) -> u64 {
-        let Some(table) = self.table(sequence) else { return 0 };
-        table.entries().map(|(_, entry)| entry.blocks().count() as u64).sum()
+        self.held_in(Group::Full, sequence)
     }
 
     fn held_alone(&self, sequence: i32) -> u64 {
-        let Some(table) = self.table(sequence) else { return 0 };
-        let blocks = table.entries().flat_map(|(_, entry)| entry.blocks());
-        blocks.filter(|block| self.blocks().holders(Group::Full, *block) == 1).count() as u64
+        self.held_alone_in(Group::Full, sequence)
     }
 
     /// The matched blocks may end inside of an image, which is computed as a whole: then the part of it in the last
@@ -80,5 +95,39 @@ impl Capacity for Pool {
             blocks: free + nothing.blocks - layout.complete_blocks(tokens) as u64,
             waits_for: waits_for.map(|other| other.0.cast_signed()),
         }
+    }
+
+    fn windows(&self) -> Option<&dyn WindowCapacity> {
+        self.has_window().then_some(self as &dyn WindowCapacity)
+    }
+}
+
+impl WindowCapacity for Pool {
+    fn free(&self) -> u64 {
+        u64::from(self.blocks().free_count(Group::Window))
+    }
+
+    fn batch(&self) -> u64 {
+        self.batch_blocks
+    }
+
+    /// The tokens of a batch take the blocks of [`WindowCapacity::batch`], beside those that the first ones of each
+    /// sequence need: as many tokens as a block has, as far as they are computed at once. Each further choice becomes a
+    /// sequence, so there are fewer of them than sequences.
+    fn needed(&self, sequence: i32, first: u64, further_choices: u64) -> u64 {
+        let end_of_run = self.request(sequence).map_or(u64::MAX, |request| request.keys().end_of_run(first));
+        let end = end_of_run.min(first + u64::from(self.block_size()));
+        let next = self.missing_in(Group::Window, sequence, first..end);
+        let most = self.most_window_blocks();
+        let own = most.saturating_sub(self.held_in(Group::Window, sequence)).max(next);
+        own + most * further_choices.min(self.requests.len() as u64 - 1)
+    }
+
+    fn held(&self, sequence: i32) -> u64 {
+        self.held_in(Group::Window, sequence)
+    }
+
+    fn held_alone(&self, sequence: i32) -> u64 {
+        self.held_alone_in(Group::Window, sequence)
     }
 }

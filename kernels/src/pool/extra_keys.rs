@@ -61,6 +61,16 @@ impl RequestKeys {
         cut.map_or(positions, |extra| u64::from(extra.first))
     }
 
+    /// Returns the end of the positions from `first` on that are computed at once. Those of an extra are computed on
+    /// their own, so that is the end of the extra that covers `first`, or the start of the next one.
+    pub fn end_of_run(&self, first: u64) -> u64 {
+        let at = self.extras.partition_point(|extra| extra.end() <= first);
+        self.extras.get(at).map_or(u64::MAX, |extra| {
+            let start = u64::from(extra.first);
+            if start > first { start } else { extra.end() }
+        })
+    }
+
     /// Returns the keys of the block whose first position is `start` and that has `length` tokens.
     pub fn of_block(&self, start: u64, length: u32) -> ExtraKeys {
         let mut encoded = Vec::new();

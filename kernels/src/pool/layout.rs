@@ -3,8 +3,9 @@
 //! Without images and the like, a block has `block_size` tokens. If blocks are closed, one ends where such an input
 //! ends, however many tokens it has, and the token after it begins the next block. So there is a boundary behind every
 //! image, where a prompt with the same image and another question can be matched, at the price of the cells that are
-//! left in the closed block. A request that would not fit into the pool at this price gets full blocks: it shares only
-//! those before the end of its first image, and is answered.
+//! left in the closed block. A request that would not fit into the pool at this price, or whose sliding windows would
+//! take more blocks than a sequence has, gets full blocks: it shares only those before the end of its first image, and
+//! is answered.
 //!
 //! Tokens are counted by their index in the sequence, which is not their position if the tokens of an image share one.
 //! The layouts of two prompts agree as far as their tokens and inputs do, and so do their blocks.
@@ -99,6 +100,11 @@ impl Layout {
     /// Returns the number of blocks that a request of this size needs.
     pub fn blocks_for(&self, size: RequestSize) -> u64 {
         size.with_positions_in(self.needed_blocks(size.end) as u64)
+    }
+
+    /// Returns the number of tokens up to the end of the last closed block; 0: none is closed.
+    pub fn closed_tokens(&self) -> u64 {
+        self.segments.last().map_or(0, |last| last.first_token)
     }
 
     /// Returns the last boundary within this number of tokens, in tokens.

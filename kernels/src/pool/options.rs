@@ -22,14 +22,21 @@ pub struct PoolOptions {
     /// Size of the sliding window in tokens: a token attends to itself and the `window - 1` before it. 0 exactly if
     /// `parts` has no window.
     pub window: u32,
-    /// Number of blocks of the layers with a window: at least [`PoolOptions::window_blocks`] for each sequence, and
-    /// fewer than 2^31 cells in all. To be added: the blocks of one batch, and those whose content is to be kept. 0
-    /// exactly if `parts` has no window.
+    /// Number of blocks of the layers with a window: at least [`PoolOptions::blocks_of_windows`] for all sequences and
+    /// one batch, and fewer than 2^31 cells in all. More of them keep the windows of ended sequences. 0 exactly if
+    /// `parts` has no window.
     pub window_block_count: u32,
-    /// 1: a block is closed where an extra of a request ends, and positions are indexes of tokens (`layout.rs`). 0:
-    /// blocks are always filled. A window that has the end of an extra in it takes one more block.
+    /// 1: a block is closed where an extra of a request ends, and positions are indexes of tokens (`layout.rs`), as
+    /// long as the request fits into the pool like that. 0: blocks are always filled.
     pub closes_blocks: u32,
+    /// Largest number of tokens in a batch, which need blocks of the layers with a window before any of these is
+    /// released. Not used without a window.
+    pub batch_tokens: u32,
 }
+
+/// Blocks of the layers with a window that a sequence can hold beside its window, if it fills its blocks: its newest
+/// block, which is partly filled; that of another sequence beside it, if it is a further choice; and the next one.
+pub const BLOCKS_BESIDE_WINDOW: u64 = 3;
 
 impl PoolOptions {
     /// One cell for each token (`ESPALIER_POOL_PART_CELLS`).
@@ -41,11 +48,24 @@ impl PoolOptions {
     /// exists.
     pub const STATE: u32 = 4;
 
-    /// Returns the number of blocks of the layers with a window that a sequence holds between two batches, and to
-    /// compute one more token: the window need not begin with a block, the newest block is partly filled, and so is that
-    /// of another sequence beside it, if this one is a further choice.
+    /// Returns the number of blocks of `block_size` cells that this number of sequences takes in layers with a window of
+    /// `window` tokens, beside one batch of up to `batch_tokens` tokens. They are counted nowhere else: a model's memory
+    /// gets its size from here too.
+    pub fn blocks_of_windows(window: u32, block_size: u32, sequences: u32, batch_tokens: u32) -> u64 {
+        let of_one = u64::from(window.div_ceil(block_size)) + BLOCKS_BESIDE_WINDOW;
+        let of_batch = u64::from(batch_tokens.div_ceil(block_size));
+        u64::from(sequences).saturating_mul(of_one).saturating_add(of_batch)
+    }
+
+    /// Returns the number of blocks of the layers with a window that a sequence holds between two batches, if it fills
+    /// its blocks, and to compute the next tokens, up to the size of a block.
     pub fn window_blocks(&self) -> u64 {
-        u64::from(self.window.div_ceil(self.block_size)) + 3
+        PoolOptions::blocks_of_windows(self.window, self.block_size, 1, 0)
+    }
+
+    /// Returns the number of blocks of the layers with a window that one batch takes.
+    pub(super) fn batch_blocks(&self) -> u64 {
+        PoolOptions::blocks_of_windows(0, self.block_size, 0, self.batch_tokens)
     }
 
     /// Returns whether all fields are in range.
@@ -65,9 +85,10 @@ impl PoolOptions {
         if self.parts & PoolOptions::WINDOW == 0 {
             return self.window == 0 && self.window_block_count == 0;
         }
+        let PoolOptions { window, block_size, sequence_count, batch_tokens, .. } = *self;
         let blocks = u64::from(self.window_block_count);
-        self.window > 0
-            && blocks >= u64::from(self.sequence_count) * self.window_blocks()
-            && blocks * u64::from(self.block_size) < 1 << 31
+        window > 0
+            && blocks >= PoolOptions::blocks_of_windows(window, block_size, sequence_count, batch_tokens)
+            && blocks * u64::from(block_size) < 1 << 31
     }
 }

@@ -88,6 +88,10 @@ pub struct Pool {
     has_state: bool,
     /// Size of the sliding window in tokens; 0: there is none.
     window: u64,
+    /// Number of blocks of the layers with a window that a sequence can hold if it fills its blocks.
+    pub(super) window_blocks: u64,
+    /// Number of blocks of the layers with a window that one batch takes.
+    pub(super) batch_blocks: u64,
     /// Whether a block is closed where an extra ends.
     pub(super) closes_blocks: bool,
     /// Distance in blocks of the snapshots at regular intervals; 0: none.
@@ -125,6 +129,8 @@ impl Pool {
             snapshots: Snapshots::new(options.snapshot_bytes),
             has_state: options.parts & PoolOptions::STATE != 0,
             window: u64::from(options.window),
+            window_blocks: options.window_blocks(),
+            batch_blocks: options.batch_blocks(),
             closes_blocks: options.closes_blocks != 0,
             snapshot_interval: (options.snapshot_interval / options.block_size) as usize,
             reservation: Reservation::default(),
@@ -273,8 +279,8 @@ impl Pool {
     }
 
     /// Starts a request of this size, for a sequence that holds the KV of the first `held` tokens of the prompt and
-    /// nothing else. It waits: until [`Pool::match_prefix`] is called for it, none of its blocks is in flight. If it
-    /// would not fit into the pool with closed blocks, it gets full ones.
+    /// nothing else. It waits: until [`Pool::match_prefix`] is called for it, none of its blocks is in flight. If it, or
+    /// one of its windows, would not fit into the pool with closed blocks, it gets full ones.
     ///
     /// [`Refusal::Invalid`]: an unknown sequence, one that does not hold exactly that, with the window before the next
     /// token, or extras that overlap or are not sorted.
@@ -312,14 +318,15 @@ impl Pool {
     }
 
     /// Returns the layout for a request of a sequence that holds this number of tokens: blocks are closed only if the
-    /// request fits into the pool with them. If the tokens lie in other blocks than those of the request would, as
-    /// after a restore from a file, the sequence keeps its layout: then it shares nothing behind the first block that
-    /// differs.
+    /// request fits into the pool with them, and its windows into their layers' blocks. If the tokens lie in other
+    /// blocks than those of the request would, as after a restore from a file, the sequence keeps its layout: then it
+    /// shares nothing behind the first block that differs.
     fn layout_for(&self, sequence: SequenceId, held: u64, keys: &RequestKeys, size: RequestSize) -> Layout {
         let plain = Layout::plain(self.block_size());
         let block_count = u64::from(self.blocks.block_count(Group::Full));
         let closed = self.closes_blocks.then(|| Layout::closed(self.block_size(), keys));
-        let wanted = closed.filter(|closed| closed.blocks_for(size) <= block_count).unwrap_or(plain);
+        let fits = |closed: &Layout| closed.blocks_for(size) <= block_count && self.windows_fit(closed);
+        let wanted = closed.filter(fits).unwrap_or(plain);
         let present = &self.layouts[sequence.0 as usize];
         if wanted.agrees_with(present, held) { wanted } else { present.until(held) }
     }

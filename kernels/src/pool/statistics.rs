@@ -18,7 +18,7 @@ pub struct Statistics {
     pub blocks_used_peak: u64,
     /// Number of blocks that were cached, in all groups.
     pub cached_blocks: u64,
-    /// Number of cached blocks that were evicted, in all groups.
+    /// Number of cached blocks that were evicted, without those that a sequence leaves behind its window.
     pub evicted_blocks: u64,
     /// Number of reserves refused because of too few free blocks.
     pub refused_reserves: u64,

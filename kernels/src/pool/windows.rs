@@ -20,6 +20,7 @@ use super::block::BlockId;
 use super::contents::SequenceId;
 use super::groups::Group;
 use super::layout::Layout;
+use super::options::BLOCKS_BESIDE_WINDOW;
 use super::pool::{Pool, Refusal};
 use super::requests::Request;
 
@@ -32,6 +33,34 @@ impl Pool {
         }
         let first = (tokens + 1).saturating_sub(self.window());
         layout.complete_blocks(first)..layout.needed_blocks(tokens)
+    }
+
+    /// Returns the number of blocks of the layers with a window that each sequence can hold while all others hold as
+    /// many: those of one batch are left out.
+    pub fn window_share(&self) -> u64 {
+        let blocks = u64::from(self.blocks.block_count(Group::Window));
+        blocks.saturating_sub(self.batch_blocks) / self.requests.len() as u64
+    }
+
+    /// Returns the largest number of blocks of the layers with a window that a sequence can hold between two batches, and
+    /// to compute the next tokens. With closed blocks that is its share: it can compute several images in one step, and
+    /// slide after each of them.
+    pub(super) fn most_window_blocks(&self) -> u64 {
+        if self.closes_blocks { self.window_share() } else { self.window_blocks }
+    }
+
+    /// Returns whether no sequence with this layout ever holds more than its share of the blocks of the layers with a
+    /// window.
+    pub(super) fn windows_fit(&self, layout: &Layout) -> bool {
+        !self.has_window() || self.widest_window(layout) + BLOCKS_BESIDE_WINDOW <= self.window_share()
+    }
+
+    /// Returns the largest number of blocks in a window before any boundary of this layout.
+    fn widest_window(&self, layout: &Layout) -> u64 {
+        // One window behind the last closed block, all blocks are full.
+        let last = layout.complete_blocks(layout.closed_tokens() + self.window()) + 1;
+        let blocks_at = |boundary: usize| self.window_before(layout, layout.first_token(boundary)).len();
+        (0..=last).map(blocks_at).max().unwrap_or_default() as u64
     }
 
     /// Returns the block indexes of the window before a boundary of the request.

@@ -1,24 +1,31 @@
 //! The decision itself.
 
-use super::{Action, Capacity, Decision, Place, Request, Stage, Wait, order};
+use super::{Action, Capacity, Decision, Place, Request, Stage, Wait, WindowCapacity, order};
 
 /// Returns the next action. `retained`: retained sequences of idle slots, in the order in which they are evicted.
 /// `try_waiting`: false if no block was freed and no request arrived since the waiting requests were last considered.
 pub fn decide(pool: &impl Capacity, requests: &[Request], retained: &[i32], try_waiting: bool) -> Decision {
     let state = SchedulerState { pool, requests, retained };
-    let no_waits = vec![None; requests.len()];
-    let demand: u64 = state.running().map(|(_, request)| state.need(request)).sum();
-    match pool.free().checked_sub(demand) {
-        None => Decision { action: state.reclaim_blocks(), waits: no_waits },
-        Some(left) if try_waiting => state.admit_next(left),
-        Some(_) => Decision { action: Action::Nothing, waits: no_waits },
-    }
+    let action = match state.left() {
+        Err(action) => action,
+        Ok(left) if try_waiting => return state.admit_next(left),
+        Ok(_) => Action::Nothing,
+    };
+    Decision { action, waits: vec![None; requests.len()] }
 }
 
 struct SchedulerState<'a, R> {
     pool: &'a R,
     requests: &'a [Request],
     retained: &'a [i32],
+}
+
+/// Free blocks that no running request needs.
+#[derive(Clone, Copy)]
+struct Left {
+    blocks: u64,
+    /// Those of the layers with a window; `u64::MAX` if these have no blocks of their own.
+    window_blocks: u64,
 }
 
 enum Answer {
@@ -31,6 +38,27 @@ enum Answer {
 impl<R: Capacity> SchedulerState<'_, R> {
     fn running(&self) -> impl Iterator<Item = (usize, &Request)> {
         self.requests.iter().enumerate().filter(|(_, request)| request.stage == Stage::Runs)
+    }
+
+    /// Returns the blocks that are left for other requests. `Err`: the running requests need more than there are, and
+    /// this is the action.
+    fn left(&self) -> Result<Left, Action> {
+        let demand: u64 = self.running().map(|(_, request)| self.need(request)).sum();
+        let blocks = self.pool.free().checked_sub(demand).ok_or_else(|| self.reclaim_blocks())?;
+        let window_blocks = match self.pool.windows() {
+            None => u64::MAX,
+            Some(windows) => {
+                self.window_blocks_left(windows).ok_or_else(|| self.reclaim_window_blocks(windows))?
+            }
+        };
+        Ok(Left { blocks, window_blocks })
+    }
+
+    fn window_blocks_left(&self, windows: &dyn WindowCapacity) -> Option<u64> {
+        let demand: u64 = self.running().map(|(_, request)| window_need(windows, request)).sum();
+        let left = windows.free().checked_sub(demand + windows.batch());
+        // If no request runs, there is no batch, and nothing is short.
+        left.or_else(|| self.running().next().is_none().then_some(0))
     }
 
     /// Returns the number of blocks that a running request may allocate in this step, or has reserved for its prompt.
@@ -48,26 +76,71 @@ impl<R: Capacity> SchedulerState<'_, R> {
         request.size().in_full_blocks(self.pool.block_size()) <= self.pool.block_count()
     }
 
-    fn evict_retained(&self) -> Option<Action> {
-        let index = self.retained.iter().position(|sequence| self.pool.held_alone(*sequence) > 0)?;
+    /// Returns the eviction of the first retained sequence that frees blocks, which `held_alone` counts: those of the
+    /// group that is short.
+    fn evict_retained(&self, held_alone: impl Fn(i32) -> u64) -> Option<Action> {
+        let index = self.retained.iter().position(|sequence| held_alone(*sequence) > 0)?;
         Some(Action::Evict { index })
+    }
+
+    /// Returns the eviction of the first retained sequence that holds blocks: two of them can hold the same ones, so
+    /// that neither frees one before the other is evicted.
+    fn evict_any_retained(&self) -> Option<Action> {
+        self.evict_retained(|sequence| self.pool.held(sequence))
+    }
+
+    /// Returns the eviction of a retained sequence for a request that waits, which may need blocks of either group. If
+    /// no request runs, any of them is evicted before that request is kept waiting.
+    fn evict_for_waiting(&self) -> Option<Action> {
+        let windows = self.pool.windows();
+        let held_alone = |sequence: i32| {
+            let of_window = windows.map_or(0, |windows| windows.held_alone(sequence));
+            self.pool.held_alone(sequence) + of_window
+        };
+        let is_idle = self.running().next().is_none();
+        self.evict_retained(held_alone).or_else(|| self.evict_any_retained().filter(|_| is_idle))
+    }
+
+    /// Returns the last of the running requests that hold blocks, among those that can be preempted, or cannot.
+    fn last_holder(&self, preemptible: bool, held: impl Fn(i32) -> u64) -> Option<(usize, &Request)> {
+        let alike = self.running().filter(|(_, request)| request.preemptible == preemptible);
+        let holders = alike.filter(|(_, request)| held(request.sequence) > 0);
+        holders.max_by_key(|(_, request)| Place::from(*request))
     }
 
     /// Returns the action if the running requests need more blocks than there are: evict a retained sequence, preempt
     /// the last request, or refuse it if it can never fit.
     fn reclaim_blocks(&self) -> Action {
-        let holders = || self.running().filter(|(_, request)| self.pool.held(request.sequence) > 0);
-        let last = |preemptible: bool| {
-            let alike = holders().filter(move |(_, request)| request.preemptible == preemptible);
-            alike.max_by_key(|(_, request)| Place::from(*request))
-        };
-        self.evict_retained().unwrap_or_else(|| match (last(true), last(false)) {
-            (Some((index, request)), _) if holders().count() > 1 || self.fits_in_full_blocks(request) => {
+        let held = |sequence: i32| self.pool.held(sequence);
+        let last = |preemptible: bool| self.last_holder(preemptible, held);
+        let are_several = || self.running().filter(|(_, request)| held(request.sequence) > 0).count() > 1;
+        let freeing = self.evict_retained(|sequence| self.pool.held_alone(sequence));
+        freeing.unwrap_or_else(|| match (last(true), last(false)) {
+            (Some((index, request)), _) if are_several() || self.fits_in_full_blocks(request) => {
                 Action::Preempt { index }
             }
-            (Some((index, request)), _) | (None, Some((index, request))) => self.refuse(index, request),
+            (Some((index, request)), _) | (None, Some((index, request))) => {
+                self.refuse_running(index, request)
+            }
             (None, None) => Action::Nothing,
         })
+    }
+
+    /// The same for the layers with a window. A request that begins again has one block at each index, so it is
+    /// preempted even if it is alone.
+    fn reclaim_window_blocks(&self, windows: &dyn WindowCapacity) -> Action {
+        let last = |preemptible: bool| self.last_holder(preemptible, |sequence| windows.held(sequence));
+        let freeing = self.evict_retained(|sequence| windows.held_alone(sequence));
+        freeing.unwrap_or_else(|| match (last(true), last(false)) {
+            (Some((index, _)), _) => Action::Preempt { index },
+            (None, Some((index, request))) => self.refuse_running(index, request),
+            (None, None) => Action::Nothing,
+        })
+    }
+
+    /// Refuses a running request, once no retained sequence is left that could share the blocks which it lacks.
+    fn refuse_running(&self, index: usize, request: &Request) -> Action {
+        self.evict_any_retained().unwrap_or_else(|| self.refuse(index, request))
     }
 
     fn refuse(&self, index: usize, request: &Request) -> Action {
@@ -75,7 +148,7 @@ impl<R: Capacity> SchedulerState<'_, R> {
     }
 
     /// Considers the waiting requests in their order, until one is admitted or does not fit.
-    fn admit_next(&self, left: u64) -> Decision {
+    fn admit_next(&self, left: Left) -> Decision {
         let mut waits = vec![None; self.requests.len()];
         let mut is_closed = false;
         for index in self.queue() {
@@ -96,7 +169,7 @@ impl<R: Capacity> SchedulerState<'_, R> {
                 Answer::Waits(reason) => reason,
             };
             if reason == Wait::Blocks
-                && let Some(action) = self.evict_retained()
+                && let Some(action) = self.evict_for_waiting()
             {
                 return Decision { action, waits };
             }
@@ -112,7 +185,7 @@ impl<R: Capacity> SchedulerState<'_, R> {
         order(&places).into_iter().filter(waits).collect()
     }
 
-    fn consider(&self, request: &Request, left: u64) -> Answer {
+    fn consider(&self, request: &Request, left: Left) -> Answer {
         let whole = self.whole(request);
         if whole > self.pool.block_count() {
             // What it retained may lie in blocks that are not full.
@@ -132,9 +205,15 @@ impl<R: Capacity> SchedulerState<'_, R> {
             let blocks = request.size().with_positions_in(offer.blocks);
             if blocks <= self.pool.block_count() { (offer.tokens, blocks) } else { (0, whole) }
         };
-        match blocks <= left {
+        let window_blocks = self.pool.windows().map_or(0, |windows| window_need(windows, request));
+        match blocks <= left.blocks && window_blocks <= left.window_blocks {
             true => Answer::Fits { tokens },
             false => Answer::Waits(Wait::Blocks),
         }
     }
+}
+
+/// Returns the number of blocks of the layers with a window that a request needs, once it runs.
+fn window_need(windows: &dyn WindowCapacity, request: &Request) -> u64 {
+    windows.needed(request.sequence, request.first, request.further_choices)
 }

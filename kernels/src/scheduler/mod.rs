@@ -4,7 +4,8 @@
 //!
 //! 1. **A running request has its blocks.** It needs the blocks for the tokens that it was admitted for: the rest of
 //!    its prompt, or its next token with its drafts. They are counted in the pool's own tables, block by block, so
-//!    nothing is counted twice or forgotten.
+//!    nothing is counted twice or forgotten. Layers with a sliding window have blocks of their own, of which a request
+//!    needs as many as its sequence can hold between two batches, and all running requests need those of one batch.
 //! 2. **No bypass of the queue head.** Requests are considered in the order of their [`Place`]: of their priority, then
 //!    of their arrival, then of their sequence id. The walk ends at the first one that does not fit. A preempted
 //!    request arrived before those that were never admitted, so it is considered before them. [`order()`] is the only
@@ -184,4 +185,30 @@ pub trait Capacity {
 
     /// Returns the offer for the sequence, which holds nothing, and a prompt up to position `end`.
     fn offer(&self, sequence: i32, end: u64) -> Offer;
+
+    /// The layers with a sliding window, if these have blocks of their own: the counts above are of the other layers
+    /// then.
+    fn windows(&self) -> Option<&dyn WindowCapacity> {
+        None
+    }
+}
+
+/// The layers with a sliding window of a pool, as a decision sees them. All counts are of their blocks, of which there
+/// are enough for any one request and its further choices, if no other sequence holds any.
+pub trait WindowCapacity {
+    /// Number of free blocks.
+    fn free(&self) -> u64;
+
+    /// Number of blocks that a batch takes, beside those that each sequence in it needs.
+    fn batch(&self) -> u64;
+
+    /// Number of blocks that the sequence may allocate in this step, beside those of the batch, and those of further
+    /// choices that continue where it ends. `first` is the first position whose KV it does not have.
+    fn needed(&self, sequence: i32, first: u64, further_choices: u64) -> u64;
+
+    /// Number of blocks that the sequence holds.
+    fn held(&self, sequence: i32) -> u64;
+
+    /// Number of blocks that only this sequence holds.
+    fn held_alone(&self, sequence: i32) -> u64;
 }

@@ -21,6 +21,7 @@ static void print_pool_layout(void) {
     LAYOUT(pool_options, window);
     LAYOUT(pool_options, window_block_count);
     LAYOUT(pool_options, closes_blocks);
+    LAYOUT(pool_options, batch_tokens);
     printf("size.pool_extra %zu\n", sizeof(struct espalier_pool_extra));
     LAYOUT(pool_extra, first);
     LAYOUT(pool_extra, length);

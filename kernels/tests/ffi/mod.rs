@@ -83,6 +83,7 @@ fn numbers_and_layouts_of_the_pool_agree() {
         ("offset.pool_options.window", offset_of!(PoolOptions, window)),
         ("offset.pool_options.window_block_count", offset_of!(PoolOptions, window_block_count)),
         ("offset.pool_options.closes_blocks", offset_of!(PoolOptions, closes_blocks)),
+        ("offset.pool_options.batch_tokens", offset_of!(PoolOptions, batch_tokens)),
         ("offset.pool_blocks.first_cells", offset_of!(PoolBlocks, first_cells)),
         ("offset.pool_blocks.capacity", offset_of!(PoolBlocks, capacity)),
         ("offset.pool_blocks.count", offset_of!(PoolBlocks, count)),

@@ -226,6 +226,35 @@ fn a_window_is_counted_in_closed_blocks() {
     assert_eq!(window_indexes(&pool, 0), [2, 3]);
 }
 
+/// Short media leave a few tokens in each closed block, so that a window takes many: 7 of the blocks before the last
+/// ones of 15 images, and all 4 with a full one behind 3 images. A sequence has 3 blocks beside its window.
+#[test]
+fn a_request_whose_windows_do_not_fit_with_closed_blocks_gets_full_ones() {
+    let closes = |window_block_count: u32, images: u32| {
+        // A batch takes three blocks, and each of eight sequences an eighth of the others.
+        let options = PoolOptions { batch_tokens: 40, ..options_with_window(100, 32, window_block_count) };
+        let mut pool = closing(options);
+        let images: Vec<(u32, u32, &str)> = (0..images).map(|image| (5 * image + 2, 1, "a")).collect();
+        let keys = with_extras(&images);
+        begin(&mut pool, 0, &tokens(1, 100), keys.clone());
+        pool.layout(0) == Some(&Layout::closed(16, &keys))
+    };
+    assert!(closes(8 * 10 + 3, 15) && !closes(8 * 10 + 2, 15));
+    assert!(closes(8 * 7 + 3, 3) && !closes(8 * 7 + 2, 3));
+}
+
+/// It can compute several images in one step, and hold its share of the blocks afterwards. The tokens of an image are
+/// computed on their own, so that no block is closed among those that are computed at once.
+#[test]
+fn a_sequence_with_closed_blocks_needs_its_share() {
+    let mut pool = closing(PoolOptions { batch_tokens: 40, ..options_with_window(100, 32, 8 * 10 + 3) });
+    begin(&mut pool, 0, &tokens(1, 100), with_extras(&[(2, 1, "a"), (7, 1, "a"), (12, 30, "b")]));
+    let windows = pool.windows().expect("the pool has windows");
+    assert_eq!((windows.batch(), windows.needed(0, 0, 0), windows.needed(0, 0, 2)), (3, 10, 30));
+    let keys = pool.request(0).expect("the sequence has a request").keys();
+    assert_eq!([0, 2, 3, 7, 12, 20, 42].map(|first| keys.end_of_run(first)), [2, 3, 7, 8, 42, 42, u64::MAX]);
+}
+
 #[test]
 fn options_of_closed_blocks_out_of_range_are_refused() {
     assert!(matches!(Pool::new(PoolOptions { closes_blocks: 2, ..options(10) }), Err(Refusal::Invalid)));

@@ -100,7 +100,9 @@ struct Model {
 
 impl Model {
     fn new(window: u32, spare_blocks: u32) -> Model {
-        let sequence_blocks = window.div_ceil(BLOCK_SIZE as u32) + 3;
+        let batch_tokens = BATCH_BLOCKS * BLOCK_SIZE as u32;
+        let window_block_count =
+            PoolOptions::blocks_of_windows(window, BLOCK_SIZE as u32, SEQUENCES as u32, batch_tokens);
         let options = PoolOptions {
             block_count: BLOCK_COUNT,
             block_size: BLOCK_SIZE as u32,
@@ -108,7 +110,8 @@ impl Model {
             parts: PoolOptions::CELLS | PoolOptions::WINDOW,
             snapshot_interval: 2 * BLOCK_SIZE as u32,
             window,
-            window_block_count: SEQUENCES as u32 * sequence_blocks + BATCH_BLOCKS + spare_blocks,
+            window_block_count: window_block_count as u32 + spare_blocks,
+            batch_tokens,
             ..PoolOptions::default()
         };
         Model {

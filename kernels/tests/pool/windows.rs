@@ -5,7 +5,7 @@ use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::layout::Layout;
 use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, Refusal};
-use espalier_kernels::scheduler::Capacity;
+use espalier_kernels::scheduler::{Capacity, WindowCapacity};
 
 use crate::support::*;
 
@@ -35,6 +35,7 @@ fn options_of_windows_out_of_range_are_refused() {
         PoolOptions { window_block_count: 0, ..good },
         // Five blocks for each of eight sequences.
         PoolOptions { window_block_count: 39, ..good },
+        PoolOptions { batch_tokens: 1, ..good },
         PoolOptions { window: 33, ..good },
         PoolOptions { window_block_count: 1 << 27, ..good },
         PoolOptions { window: u32::MAX, ..good },
@@ -183,6 +184,30 @@ fn a_further_choice_holds_one_block_more() {
     assert_eq!((held, options.window_blocks()), (4, 4));
 }
 
+/// A sequence has two blocks of its window and three beside it, and each further choice as many.
+#[test]
+fn the_blocks_that_a_window_can_take_are_needed_before_they_are_held() {
+    let needed = |pool: &Pool, sequence: i32, first: u64, further_choices: u64| {
+        WindowCapacity::needed(pool, sequence, first, further_choices)
+    };
+    let mut pool = pool_with_windows();
+    assert_eq!([0, 2, 7, 100].map(|choices| needed(&pool, 0, 0, choices)), [5, 15, 40, 40]);
+    prefill_in_batches(&mut pool, 0, &tokens(1, 100));
+    assert_eq!((window_indexes(&pool, 0), needed(&pool, 0, 100, 0)), (vec![4, 5, 6], 2));
+    // A choice writes beside the newest block of the first one, then into the next block.
+    assert_eq!(pool.share_in(Group::Window, 0, 1, 0, -1), Ok(()));
+    assert_eq!(needed(&pool, 1, 100, 0), 2);
+    assert!(reserve_in(&mut pool, Group::Window, 1, 100..101).is_ok());
+    assert_eq!(needed(&pool, 1, 101, 0), 1);
+    // However many blocks it holds: those for its next tokens.
+    for later in 0..3 {
+        assert_eq!(pool.share_in(Group::Window, 1, 2 + later, 0, -1), Ok(()));
+        assert!(reserve_in(&mut pool, Group::Window, 2 + later, 101..102).is_ok());
+        assert_eq!(pool.share_in(Group::Window, 2 + later, 1, 0, -1), Ok(()));
+    }
+    assert_eq!((WindowCapacity::held(&pool, 1), needed(&pool, 1, 101, 0)), (7, 1));
+}
+
 /// A request that waited has the window of its first match, and not that of the second one too.
 #[test]
 fn a_later_match_releases_the_window_of_an_earlier_one() {
@@ -281,7 +306,26 @@ fn a_long_prompt_takes_its_window_and_one_batch() {
         finish_in_groups(&mut pool, 0);
         let evictable = pool.statistics().window_blocks_evictable;
         assert!(expected.contains(&evictable), "{interval}: {evictable}");
+        // The blocks behind its window were cached, and allocated again.
+        assert_eq!(pool.statistics().evicted_blocks, 0);
     }
+}
+
+/// Evictions of windows are counted as those of other blocks are: a prompt is computed again because of them.
+#[test]
+fn evicted_windows_are_counted() {
+    let mut pool = pool_with_window(400, 32, 40);
+    let ask = |pool: &mut Pool, number: i32| {
+        let hits = prefill_in_batches(pool, 0, &tokens(number, 100));
+        finish_in_groups(pool, 0);
+        hits
+    };
+    assert_eq!((1..=10).map(|number| ask(&mut pool, number)).sum::<usize>(), 0);
+    assert_eq!((pool.statistics().evicted_blocks, ask(&mut pool, 1)), (0, 6));
+    assert_eq!((11..=40).map(|number| ask(&mut pool, number)).sum::<usize>(), 0);
+    let statistics = pool.statistics();
+    assert!(statistics.evicted_blocks > 0 && statistics.blocks_empty > 0, "{statistics:?}");
+    assert_eq!((ask(&mut pool, 40), ask(&mut pool, 1)), (6, 0));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use espalier_kernels::scheduler::{
-    Action, Capacity, Offer, Place, Request, RequestSize, Stage, Wait, decide, order,
+    Action, Capacity, Offer, Place, Request, RequestSize, Stage, Wait, WindowCapacity, decide, order,
 };
 
 /// Blocks of ten positions; a sequence holds the number of blocks in `held`, and no blocks are shared.
@@ -15,6 +15,33 @@ struct MockPool {
     /// Blocks that each sequence needs besides, because some of its blocks are closed.
     closed: u64,
     offers: BTreeMap<i32, Offer>,
+    /// Whether no sequence holds a block alone.
+    are_shared: bool,
+    windows: Option<MockWindows>,
+}
+
+/// Layers with a window of which each sequence needs four blocks, and a batch one more.
+struct MockWindows {
+    block_count: u64,
+    held: BTreeMap<i32, u64>,
+}
+
+impl WindowCapacity for MockWindows {
+    fn free(&self) -> u64 {
+        self.block_count - self.held.values().sum::<u64>()
+    }
+    fn batch(&self) -> u64 {
+        1
+    }
+    fn needed(&self, sequence: i32, _: u64, further_choices: u64) -> u64 {
+        4 - self.held(sequence) + 4 * further_choices
+    }
+    fn held(&self, sequence: i32) -> u64 {
+        self.held.get(&sequence).copied().unwrap_or_default()
+    }
+    fn held_alone(&self, sequence: i32) -> u64 {
+        self.held(sequence)
+    }
 }
 
 impl Capacity for MockPool {
@@ -34,7 +61,7 @@ impl Capacity for MockPool {
         self.held.get(&sequence).copied().unwrap_or_default()
     }
     fn held_alone(&self, sequence: i32) -> u64 {
-        self.held(sequence)
+        if self.are_shared { 0 } else { self.held(sequence) }
     }
     fn needed(&self, _: i32, size: RequestSize) -> u64 {
         size.in_full_blocks(10) + self.closed
@@ -43,6 +70,15 @@ impl Capacity for MockPool {
         let nothing = Offer { blocks: end.div_ceil(10), ..Offer::default() };
         self.offers.get(&sequence).copied().unwrap_or(nothing)
     }
+    fn windows(&self) -> Option<&dyn WindowCapacity> {
+        self.windows.as_ref().map(|windows| windows as &dyn WindowCapacity)
+    }
+}
+
+/// A pool that has more than enough blocks of the other layers.
+fn with_windows(block_count: u64, held: &[(i32, u64)]) -> MockPool {
+    let windows = MockWindows { block_count, held: held.iter().copied().collect() };
+    MockPool { windows: Some(windows), ..mock_pool(100, held) }
 }
 
 fn mock_pool(block_count: u64, held: &[(i32, u64)]) -> MockPool {
@@ -169,6 +205,44 @@ fn retained_sequences_are_evicted_before_requests_wait_or_are_preempted() {
     assert_eq!(action(&pool, &[runs(0, 30)], &[7, 8]), Action::Evict { index: 1 });
 }
 
+/// Two retained sequences hold the same blocks.
+#[test]
+fn retained_sequences_that_share_all_blocks_are_evicted_if_no_request_runs() {
+    let shared = |held: &[(i32, u64)]| MockPool { are_shared: true, ..mock_pool(6, held) };
+    let pool = shared(&[(6, 0), (7, 2), (8, 2)]);
+    assert_eq!(action(&pool, &[waits(1, 30)], &[6, 7, 8]), Action::Evict { index: 1 });
+    let pool = shared(&[(0, 1), (7, 2), (8, 2)]);
+    assert_eq!(action(&pool, &[runs(0, 10), waits(1, 30)], &[7, 8]), Action::Nothing);
+}
+
+/// It cannot be preempted, and the retained sequences hold the same blocks.
+#[test]
+fn retained_sequences_are_evicted_before_a_running_request_is_refused() {
+    let cannot = Request { preemptible: false, ..runs(0, 30) };
+    let pool = MockPool { are_shared: true, ..mock_pool(4, &[(0, 2), (6, 0), (7, 2)]) };
+    assert_eq!(action(&pool, &[cannot], &[6, 7]), Action::Evict { index: 1 });
+    let pool = mock_pool(2, &[(0, 2), (6, 0)]);
+    assert_eq!(action(&pool, &[cannot], &[6]), Action::Refuse { index: 0, blocks: 3 });
+}
+
+/// One sequence frees blocks of windows alone, the other one blocks of the other layers alone.
+#[test]
+fn retained_sequences_are_evicted_for_the_group_that_is_short() {
+    let windows = |block_count, held: &[(i32, u64)]| {
+        Some(MockWindows { block_count, held: held.iter().copied().collect() })
+    };
+    let (of_window, of_others) = (7, 8);
+    let pool = mock_pool(4, &[(0, 2), (of_others, 2)]);
+    let pool = MockPool { windows: windows(20, &[(0, 2), (of_window, 2)]), ..pool };
+    assert_eq!(action(&pool, &[runs(0, 30)], &[of_window, of_others]), Action::Evict { index: 1 });
+    let pool = mock_pool(20, &[(0, 3), (of_others, 2)]);
+    let pool = MockPool { windows: windows(6, &[(0, 2), (of_window, 2)]), ..pool };
+    assert_eq!(action(&pool, &[runs(0, 30)], &[of_others, of_window]), Action::Evict { index: 1 });
+    // A waiting request may need either.
+    let requests = [runs(0, 30), waits(1, 30)];
+    assert_eq!(action(&pool, &requests[1..], &[of_others]), Action::Evict { index: 0 });
+}
+
 #[test]
 fn the_last_request_is_preempted() {
     let pool = mock_pool(4, &[(0, 2), (1, 2)]);
@@ -185,6 +259,40 @@ fn a_request_that_outgrows_the_pool_alone_is_refused() {
     let family = [runs(0, 40), runs(1, 30)].map(|one| Request { preemptible: false, ..one });
     let pool = mock_pool(4, &[(0, 2), (1, 2)]);
     assert_eq!(action(&pool, &family, &[]), Action::Refuse { index: 1, blocks: 3 });
+}
+
+/// Two running requests with three blocks each need one more each, and one for the batch.
+#[test]
+fn a_shortage_of_blocks_of_windows_evicts_retained_sequences_and_then_preempts() {
+    let running = [runs(0, 30), runs(1, 30)];
+    let pool = with_windows(10, &[(0, 3), (1, 3), (7, 2)]);
+    assert_eq!(action(&pool, &running, &[5, 7]), Action::Evict { index: 1 });
+    let held = [(0, 3), (1, 3)];
+    assert_eq!(action(&with_windows(9, &held), &running, &[]), Action::Nothing);
+    assert_eq!(action(&with_windows(8, &held), &running, &[]), Action::Preempt { index: 1 });
+    assert_eq!(decide(&with_windows(8, &held), &running, &[], false).action, Action::Preempt { index: 1 });
+    let cannot = running.map(|request| Request { preemptible: false, ..request });
+    assert_eq!(action(&with_windows(8, &held), &[running[0], cannot[1]], &[]), Action::Preempt { index: 0 });
+    assert_eq!(action(&with_windows(8, &held), &cannot, &[]), Action::Refuse { index: 1, blocks: 3 });
+    // It holds several blocks at one index, and begins again without them.
+    assert_eq!(action(&with_windows(4, &[(0, 3)]), &[runs(0, 30)], &[]), Action::Preempt { index: 0 });
+}
+
+#[test]
+fn a_request_is_admitted_with_the_blocks_of_its_windows() {
+    let requests = [runs(0, 30), waits(1, 30)];
+    let admitted = Action::Admit { index: 1, tokens: 0 };
+    assert_eq!(action(&with_windows(9, &[(0, 3)]), &requests, &[]), admitted);
+    let decision = decide(&with_windows(8, &[(0, 3)]), &requests, &[], true);
+    assert_eq!((decision.action, decision.waits[1]), (Action::Nothing, Some(Wait::Blocks)));
+    assert_eq!(action(&with_windows(8, &[(0, 3), (7, 1)]), &requests, &[7]), Action::Evict { index: 0 });
+    let family = [runs(0, 30), Request { further_choices: 1, ..waits(1, 30) }];
+    assert_eq!(action(&with_windows(13, &[(0, 3)]), &family, &[]), admitted);
+    assert_eq!(action(&with_windows(12, &[(0, 3)]), &family, &[]), Action::Nothing);
+    // Alone, with one for the batch.
+    assert_eq!(action(&with_windows(5, &[]), &requests[1..], &[]), Action::Admit { index: 0, tokens: 0 });
+    assert_eq!(action(&with_windows(4, &[]), &requests[1..], &[]), Action::Nothing);
+    assert_eq!(action(&with_windows(0, &[]), &requests[1..], &[]), Action::Nothing);
 }
 
 /// Its tokens fit into four full blocks, and some of its blocks are closed: it begins again in full ones.

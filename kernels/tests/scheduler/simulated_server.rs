@@ -1,14 +1,15 @@
 //! A simulated server of only the pool and the scheduler: jobs arrive, are admitted, compute a few tokens per step, are
-//! preempted, share blocks, leave retained sequences behind, and disconnect. With states, it stops at the boundaries
-//! that the pool names, and saves and restores the states of sequences there.
+//! preempted, share blocks, leave retained sequences behind and continue them, and disconnect. With states, it stops at
+//! the boundaries that the pool names, and saves and restores the states of sequences there.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use espalier_kernels::pool::extra_keys::{Extra, RequestKeys};
 use espalier_kernels::pool::groups::Group;
-use espalier_kernels::pool::pool::{Pool, PoolOptions};
+use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, PrefixMatch};
 use espalier_kernels::pool::snapshots::{Reason, SnapshotId};
-use espalier_kernels::scheduler::{Action, Request, RequestSize, Stage, Wait, decide};
+use espalier_kernels::scheduler::{Action, Capacity, Request, RequestSize, Stage, Wait, decide};
 
 pub const BLOCK: usize = 4;
 
@@ -90,12 +91,21 @@ impl Run {
     }
 }
 
+/// The sequence that an idle slot retains, or that the waiting request in the slot is going to continue.
+struct Retained {
+    /// The step in which its request ended.
+    step: usize,
+    /// All of its tokens are computed.
+    text: Vec<i32>,
+    keys: RequestKeys,
+}
+
 /// The simulated server.
 pub struct SimulatedServer {
     options: PoolOptions,
     pool: Pool,
     slots: Vec<Option<Run>>,
-    retained: BTreeMap<usize, usize>,
+    retained: BTreeMap<usize, Retained>,
     queue: Vec<(usize, Job)>,
     pub step: usize,
     /// Indexes of the jobs that have finished.
@@ -105,6 +115,8 @@ pub struct SimulatedServer {
     pub found: usize,
     /// Number of tokens that were computed.
     pub computed: usize,
+    /// Number of preemptions and evictions while the running requests needed more blocks of windows than were free.
+    pub window_shortages: usize,
     has_state: bool,
     /// For each snapshot the tokens before it.
     states: BTreeMap<SnapshotId, Vec<i32>>,
@@ -130,28 +142,33 @@ impl SimulatedServer {
         })
     }
 
-    /// Some layers have a window of this number of tokens, with the blocks that its slots need for it if a step has up
-    /// to `tokens` tokens of prompts.
-    pub fn with_windows(blocks: usize, slots: usize, window: u32, tokens: usize) -> SimulatedServer {
-        let options = PoolOptions {
+    /// Some layers have a window of this number of tokens, with the blocks of `windows` windows, which are at least as
+    /// many as the slots, and of a step with up to `tokens` tokens of prompts.
+    pub fn with_windows(
+        blocks: usize,
+        slots: usize,
+        windows: usize,
+        window: u32,
+        tokens: usize,
+    ) -> SimulatedServer {
+        let (block_size, batch_tokens) = (BLOCK as u32, tokens as u32);
+        let window_block_count =
+            PoolOptions::blocks_of_windows(window, block_size, windows as u32, batch_tokens) as u32;
+        Self::of(PoolOptions {
             block_count: blocks as u32,
-            block_size: BLOCK as u32,
+            block_size,
             sequence_count: slots as u32,
             parts: PoolOptions::CELLS | PoolOptions::WINDOW,
             window,
+            window_block_count,
+            batch_tokens,
             ..PoolOptions::default()
-        };
-        let window_block_count =
-            slots as u32 * options.window_blocks() as u32 + tokens.div_ceil(BLOCK) as u32;
-        Self::of(PoolOptions { window_block_count, ..options })
+        })
     }
 
-    /// The same server with `closes`: a block is closed where an image ends. In the layers with a window each image
-    /// of a slot may take one more block then.
+    /// The same server with `closes`: a block is closed where an image ends.
     pub fn closing_blocks(self, closes: bool) -> SimulatedServer {
-        let more = if self.pool.has_window() { MOST_IMAGES as u32 * self.options.sequence_count } else { 0 };
-        let window_block_count = self.options.window_block_count + more;
-        Self::of(PoolOptions { closes_blocks: u32::from(closes), window_block_count, ..self.options })
+        Self::of(PoolOptions { closes_blocks: u32::from(closes), ..self.options })
     }
 
     fn of(options: PoolOptions) -> SimulatedServer {
@@ -166,6 +183,7 @@ impl SimulatedServer {
             left: Vec::new(),
             found: 0,
             computed: 0,
+            window_shortages: 0,
             has_state: options.parts & PoolOptions::STATE != 0,
             states: BTreeMap::new(),
         }
@@ -198,12 +216,17 @@ impl SimulatedServer {
             }
             self.queue.remove(0);
             for (at, slot) in free[..job.choices].iter().enumerate() {
-                self.evict_retained(*slot);
-                let text = (0..job.prompt as i32).map(|token| job.family * (1 + token / 9)).collect();
+                let text: Vec<i32> =
+                    (0..job.prompt as i32).map(|token| job.family * (1 + token / 9)).collect();
+                let held = if at == 0 { self.common_with_retained(*slot, &job, &text) } else { 0 };
+                match held {
+                    0 => self.evict_retained(*slot),
+                    _ => self.remove_from(*slot, held),
+                }
                 self.slots[*slot] = Some(Run {
                     arrival: number * 8 + at,
                     text,
-                    computed: 0,
+                    computed: held,
                     stage: Stage::Waits,
                     last_step: 0,
                     begun: false,
@@ -217,10 +240,51 @@ impl SimulatedServer {
         }
     }
 
+    /// Returns the number of tokens of the slot's retained sequence that a prompt continues, as in the server: at least
+    /// half of the prompt, not all of it, and none of an image that is computed next; 0: it does not continue it.
+    fn common_with_retained(&self, slot: usize, job: &Job, text: &[i32]) -> usize {
+        let Some(retained) = self.retained.get(&slot).filter(|_| !self.has_state) else { return 0 };
+        let (own, other) = (keys(job).extras, &retained.keys.extras);
+        let same = own.iter().zip(other).take_while(|(one, other)| one == other).count();
+        let differing = own.get(same).into_iter().chain(other.get(same)).map(|extra| extra.first as usize);
+        let common = text.iter().zip(&retained.text).take_while(|(one, other)| one == other).count();
+        let common = differing.min().unwrap_or(usize::MAX).min(common).min(text.len() - 1);
+        let covers = |extra: &Extra| {
+            let first = extra.first as usize;
+            (first..first + extra.length as usize).contains(&common)
+        };
+        let is_likely = 2 * common >= text.len() && !own.iter().any(covers);
+        if is_likely && self.has_window_before(slot, common) { common } else { 0 }
+    }
+
+    fn has_window_before(&self, slot: usize, tokens: usize) -> bool {
+        let layout = self.pool.layout(slot as i32).expect("the sequence exists");
+        let window = self.pool.window_before(layout, tokens as u64);
+        let table = self.pool.table_in(Group::Window, slot as i32).expect("the sequence exists");
+        table.indexes(window.start as u32..window.end as u32).len() == window.len()
+    }
+
+    /// A request that was going to continue the sequence looks for cached blocks instead.
     fn evict_retained(&mut self, slot: usize) {
-        if self.retained.remove(&slot).is_some() {
-            self.remove_from(slot, 0);
+        if self.retained.remove(&slot).is_none() {
+            return;
         }
+        if let Some(run) = &mut self.slots[slot] {
+            (run.computed, run.begun) = (0, false);
+            assert_eq!(self.pool.end(slot as i32), Ok(()));
+        }
+        self.remove_from(slot, 0);
+    }
+
+    /// Returns the slots with retained sequences in the order in which these are evicted: those of idle slots, the
+    /// oldest first, then those of waiting requests, the last in the queue first.
+    fn retained_slots(&self) -> Vec<usize> {
+        let (mut waiting, mut idle): (Vec<usize>, Vec<usize>) =
+            self.retained.keys().copied().partition(|slot| self.slots[*slot].is_some());
+        idle.sort_by_key(|slot| (self.retained[slot].step, *slot));
+        let place = |slot: &usize| self.slots[*slot].as_ref().map(|run| (run.job.priority, run.arrival));
+        waiting.sort_by_key(|slot| Reverse(place(slot)));
+        [idle, waiting].concat()
     }
 
     fn groups(&self) -> impl Iterator<Item = Group> + use<> {
@@ -262,13 +326,16 @@ impl SimulatedServer {
 
     fn release(&mut self, slot: usize, keeps: bool) {
         let Some(run) = self.slots[slot].take() else { return };
+        self.retained.remove(&slot);
         let cached = self.pool.cache(slot as i32, &run.text[..run.computed]);
         assert!(cached.is_ok() || !run.begun, "{cached:?}");
         self.slide(slot, run.computed);
         assert_eq!(self.pool.end(slot as i32), Ok(()));
-        match keeps {
-            true => drop(self.retained.insert(slot, self.step)),
-            false => self.remove_from(slot, 0),
+        if keeps {
+            let text = run.text[..run.computed].to_vec();
+            self.retained.insert(slot, Retained { step: self.step, text, keys: keys(&run.job) });
+        } else {
+            self.remove_from(slot, 0);
         }
     }
 
@@ -313,7 +380,8 @@ impl SimulatedServer {
             let Some(run) = run.as_mut().filter(|run| !run.awaits_first_choice) else { continue };
             if !run.begun && run.stage == Stage::Waits {
                 let size = RequestSize { end: run.end() as u64, further_choices: run.children.len() as u64 };
-                let begun = self.pool.begin_of_size(slot as i32, 0, &run.text, keys(&run.job), size);
+                let begun =
+                    self.pool.begin_of_size(slot as i32, run.computed, &run.text, keys(&run.job), size);
                 assert_eq!(begun, Ok(()));
                 run.begun = true;
             }
@@ -335,11 +403,10 @@ impl SimulatedServer {
     fn schedule(&mut self) {
         for _ in 0..1000 {
             let (places, requests) = self.requests();
-            let mut retained: Vec<(usize, usize)> =
-                self.retained.iter().map(|(slot, step)| (*step, *slot)).collect();
-            retained.sort_unstable();
-            let retained: Vec<i32> = retained.into_iter().map(|(_, slot)| slot as i32).collect();
+            let retained: Vec<i32> = self.retained_slots().into_iter().map(|slot| slot as i32).collect();
             let decision = decide(&self.pool, &requests, &retained, true);
+            let takes_back = matches!(decision.action, Action::Preempt { .. } | Action::Evict { .. });
+            self.window_shortages += usize::from(takes_back && self.lacks_window_blocks(&requests));
             match decision.action {
                 Action::Nothing => return self.check_no_request_is_stuck(),
                 Action::Admit { index, tokens } => {
@@ -354,6 +421,16 @@ impl SimulatedServer {
             }
         }
         panic!("the scheduler does not come to an end");
+    }
+
+    /// Returns whether the running requests need more blocks of windows than are free.
+    fn lacks_window_blocks(&self, requests: &[Request]) -> bool {
+        let Some(windows) = self.pool.windows() else { return false };
+        let running: Vec<&Request> = requests.iter().filter(|request| request.stage == Stage::Runs).collect();
+        let need =
+            |request: &&Request| windows.needed(request.sequence, request.first, request.further_choices);
+        let demand: u64 = running.iter().map(need).sum();
+        !running.is_empty() && windows.free() < demand + windows.batch()
     }
 
     /// Checks that if no request runs, one was admitted.
@@ -376,9 +453,21 @@ impl SimulatedServer {
     }
 
     fn admit(&mut self, slot: usize, tokens: usize) {
-        let run = self.slots[slot].as_ref().expect("it is in a slot");
         let prefix_match =
             self.pool.match_up_to(slot as i32, tokens as u64).expect("it has computed nothing");
+        if self.retained.remove(&slot).is_some() {
+            assert_eq!((prefix_match.blocks.len(), prefix_match.next), (0, Next::Compute));
+        } else {
+            self.take_match(slot, tokens, &prefix_match);
+        }
+        let run = self.slots[slot].as_mut().expect("it is in a slot");
+        run.computed = tokens;
+        run.stage = Stage::Runs;
+        run.last_step = self.step;
+    }
+
+    fn take_match(&mut self, slot: usize, tokens: usize, prefix_match: &PrefixMatch) {
+        let run = self.slots[slot].as_ref().expect("it is in a slot");
         let layout = self.pool.layout(slot as i32).expect("the sequence exists");
         assert_eq!(prefix_match.blocks.len(), layout.needed_blocks(tokens as u64));
         assert_eq!(prefix_match.snapshot.is_some(), self.has_state && tokens > 0);
@@ -388,10 +477,6 @@ impl SimulatedServer {
         }
         self.found += tokens;
         self.remove_from(slot, tokens);
-        let run = self.slots[slot].as_mut().expect("it is in a slot");
-        run.computed = tokens;
-        run.stage = Stage::Runs;
-        run.last_step = self.step;
     }
 
     fn preempt(&mut self, slot: usize) {
@@ -404,7 +489,7 @@ impl SimulatedServer {
     }
 
     /// Computes jobs with the batch key whose turn it is: decoding ones first, then prompts, up to `tokens` tokens in
-    /// all. Every admitted job finds its blocks.
+    /// all. The tokens of an image are computed on their own. Every admitted job finds its blocks.
     fn compute(&mut self, mut tokens: usize) {
         let Some(batch_key) = self.next_batch_key() else { return };
         for is_prompt in [false, true] {
@@ -418,6 +503,8 @@ impl SimulatedServer {
                 run.last_step = self.step + 1;
                 let count = if is_prompt { tokens.min(run.text.len() - run.computed) } else { 1 };
                 let computed = run.computed as u64;
+                let until_end = keys(&run.job).end_of_run(computed) - computed;
+                let count = count.min(usize::try_from(until_end).unwrap_or(usize::MAX));
                 let stop = self.pool.next_stop(slot as i32, computed);
                 let count = stop.map_or(count, |stop| count.min((stop.tokens - computed) as usize));
                 if count > 0 {

@@ -66,7 +66,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// The blocks of the layers with a window are enough for all slots, whatever the scheduler admits.
+    /// The blocks of the layers with a window are enough for all requests that the scheduler admits. With few more
+    /// windows than slots, sequences that were cut and continued several times take too many of them.
     #[test]
     fn every_request_is_answered_if_layers_have_windows(
         blocks in 4..24usize,
@@ -74,10 +75,12 @@ proptest! {
         tokens in 1..40usize,
         closes in any::<bool>(),
         window in 1..30u32,
+        more_windows in 0..8usize,
         jobs in prop::collection::vec(any_job(), 1..14),
     ) {
-        let server = SimulatedServer::with_windows(blocks, slots, window, tokens).closing_blocks(closes);
-        run(server, blocks, slots, tokens, jobs);
+        let windows = slots + more_windows;
+        let server = SimulatedServer::with_windows(blocks, slots, windows, window, tokens);
+        run(server.closing_blocks(closes), blocks, slots, tokens, jobs);
     }
 }
 
@@ -157,8 +160,24 @@ fn cached_blocks_are_computed_again_once_if_sequences_have_states() {
 /// The first one computes the prefix; the others wait and match it with its window.
 #[test]
 fn a_prefix_in_flight_is_computed_once_if_layers_have_windows() {
-    let server = answered(SimulatedServer::with_windows(64, 4, 6, 100), vec![prompt(0, 1); 4]);
+    let server = answered(SimulatedServer::with_windows(64, 4, 4, 6, 100), vec![prompt(0, 1); 4]);
     assert_eq!((server.found, server.computed), (3 * 24, 26 + 3 * 2));
+}
+
+/// Each prompt continues the one before it up to the middle of a block that is cached with an answer, where the
+/// sequence has two blocks from then on: in the end more than a window takes. It is preempted and begins again, so the
+/// blocks that are reserved for windows can be short, and that ends.
+#[test]
+fn a_sequence_with_too_many_blocks_of_its_window_begins_again() {
+    let jobs = (0..).zip([21, 26, 31, 37, 42, 47, 53]).map(|(number, length)| Job {
+        prompt: length,
+        answer: 4,
+        keeps: true,
+        ..prompt(20 * number, 1)
+    });
+    let server = answered(SimulatedServer::with_windows(64, 1, 1, 26, 100), jobs.collect());
+    assert_eq!(server.answered.len(), 7);
+    assert!(server.window_shortages > 0, "no block of a window was short");
 }
 
 /// Prompts that are asked once do not evict the state of one that was asked twice.

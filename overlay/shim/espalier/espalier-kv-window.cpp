@@ -69,6 +69,11 @@ void espalier_kv::slide(llama_seq_id seq_id, size_t n_tokens) {
     }
 }
 
+bool espalier_kv::has_window_blocks_for(size_t n_tokens) const {
+    const struct espalier_pool_statistics now = statistics();
+    return !has_window() || now.window_block_count - now.window_blocks_used > n_blocks(n_tokens);
+}
+
 bool espalier_kv::has_cells_of_window(llama_seq_id seq_id, size_t n_tokens) const {
     const auto      first = (llama_pos) (n_tokens + 1 - std::min<size_t>(n_tokens + 1, window_size));
     const llama_pos least = llama_memory_seq_pos_min(window_mems[0], seq_id);

@@ -77,8 +77,9 @@ std::unique_ptr<espalier_kv> espalier_kv::create(llama_context * ctx, llama_cont
         dimensions.snapshot_interval  = 0; // the windows that a long prompt has at intervals would evict those of others
         dimensions.window             = (uint32_t) llama_model_n_swa(llama_get_model(ctx));
         dimensions.window_block_count = (uint32_t) std::max(0, llama_memory_n_cells(mem_window)) / block_size;
+        dimensions.batch_tokens       = llama_n_batch(ctx);
         // As many as stock gives them are too few: each batch would have to be halved.
-        if (dimensions.window_block_count < options.n_seq * (n_blocks(dimensions.window) + 4) + n_blocks(llama_n_batch(ctx))) {
+        if (dimensions.window_block_count < functions->blocks_of_windows(dimensions.window, block_size, options.n_seq, dimensions.batch_tokens)) {
             why_not = "this model has a sliding window with a KV cache of its own size";
             return nullptr;
         }

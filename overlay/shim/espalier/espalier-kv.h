@@ -34,6 +34,7 @@
 
 #include "llama.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -95,6 +96,13 @@ public:
 
     // Whether layers with a sliding window have fewer cells than the others.
     bool has_window() const { return !window_mems.empty(); }
+
+    // Whether these layers have free blocks for this number of consecutive tokens, wherever the first block begins; true
+    // also if there are no such layers.
+    bool has_window_blocks_for(size_t n_tokens) const;
+
+    // The same for a sequence of n_tokens from a slot file, which has no more than the last window of them.
+    bool has_window_blocks_for_file(size_t n_tokens) const { return has_window_blocks_for(std::min<size_t>(n_tokens, window_size)); }
 
     // Whether prompts share blocks at all.
     bool shares() const { return !has_state() || takes_snapshots(); }

@@ -72,6 +72,7 @@ struct espalier_pool_statistics espalier_metrics::of_pool() const {
         espalier_pool_get_functions()->statistics(pool.get(), &now);
     }
     now.blocks_used_peak = std::max(now.blocks_used_peak, earlier.blocks_used_peak);
+    now.window_blocks_used_peak = std::max(now.window_blocks_used_peak, earlier.window_blocks_used_peak);
     now.evicted_blocks   += earlier.evicted_blocks;
     now.refused_reserves += earlier.refused_reserves;
     now.refused_matches  += earlier.refused_matches;
@@ -128,7 +129,7 @@ std::string espalier_metrics::pool_to_metrics() const {
         { "kv_cache_preemptions_total", "preemptions_total", "counter",
           "Running requests that were preempted; their blocks are freed and their tokens recomputed", preemptions },
         { "kv_cache_evicted_blocks_total", "evictions_total", "counter",
-          "Cached blocks that were evicted for another allocation", now.evicted_blocks },
+          "Cached blocks that were evicted for another allocation, without those that a sequence leaves behind its sliding window", now.evicted_blocks },
         { "kv_cache_allocation_failures_total", "refusals_total", "counter",
           "Requests that need more blocks than the KV cache has, and steps that could not allocate theirs", now.refused_reserves + refusals },
         { "prefix_cache_hash_collisions_total", "collisions_total", "counter",
@@ -147,9 +148,27 @@ std::string espalier_metrics::pool_to_metrics() const {
     text += "llamacpp:kv_cache_usage_ratio " + ratio(now.blocks_used, now.block_count) + "\n";
     text += head("llamacpp:kv_cache_block_size_tokens", "gauge", "Tokens in a block of the paged KV cache");
     text += "llamacpp:kv_cache_block_size_tokens " + std::to_string(now.block_size) + "\n";
+    text += now.window_block_count > 0 ? windows_to_metrics(now) : "";
     text += snapshots ? snapshots_to_metrics(now) : "";
     text += to_first_token.to_metrics("llamacpp:time_to_first_token_seconds", "Time to first token (TTFT): from the arrival of a request to its first token");
     text += between_tokens.to_metrics("llamacpp:time_between_tokens_seconds", "Inter-token latency: from one token of a request to the next");
+    return text;
+}
+
+std::string espalier_metrics::windows_to_metrics(const struct espalier_pool_statistics & now) {
+    const struct { const char * name; const char * help; uint64_t value; } metrics[] = {
+        { "kv_cache_window_blocks",
+          "Blocks of the paged KV cache in layers with a sliding window", now.window_block_count },
+        { "kv_cache_window_blocks_used",
+          "Blocks of layers with a sliding window held by running requests and by the retained sequences of idle slots", now.window_blocks_used },
+        { "kv_cache_window_blocks_used_peak",
+          "Largest number of blocks of layers with a sliding window held at one time", now.window_blocks_used_peak },
+    };
+    std::string text;
+    for (const auto & metric : metrics) {
+        const std::string name = std::string("llamacpp:") + metric.name;
+        text += head(name, "gauge", metric.help) + name + " " + std::to_string(metric.value) + "\n";
+    }
     return text;
 }
 

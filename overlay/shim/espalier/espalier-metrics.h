@@ -89,6 +89,7 @@ public:
 
 private:
     std::string pool_to_metrics() const;
+    static std::string windows_to_metrics(const struct espalier_pool_statistics & now);
     std::string snapshots_to_metrics(const struct espalier_pool_statistics & now) const;
 
     std::shared_ptr<const espalier_pool> pool;

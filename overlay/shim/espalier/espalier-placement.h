@@ -68,8 +68,7 @@ inline bool espalier_places_cells(const common_params & params) {
     return params.kv_paged && is_one_buffer && espalier_refuse_drafts(params).empty();
 }
 
-// The number in ESPALIER_KV_WINDOWS; nothing if it is not set, or not an integer.
-inline std::optional<uint32_t> espalier_windows_of_environment() {
+inline std::optional<uint32_t> espalier_read_windows() {
     const char * text = getenv("ESPALIER_KV_WINDOWS");
     if (text == nullptr) {
         return {};
@@ -83,15 +82,20 @@ inline std::optional<uint32_t> espalier_windows_of_environment() {
     return (uint32_t) value;
 }
 
+// The number in ESPALIER_KV_WINDOWS; nothing if it is not set, or not an integer, which is reported once.
+inline std::optional<uint32_t> espalier_windows_of_environment() {
+    static const std::optional<uint32_t> windows = espalier_read_windows();
+    return windows;
+}
+
 // The windows that layers with a sliding window get cells for, if their context is going to be paged: ESPALIER_KV_WINDOWS,
 // and at least two for each slot, since retained sequences that were cut take more than one. 0, the default: they get
 // cells for all tokens, as with --swa-full. So they do beside a draft model, whose cells are placed like those of the
-// other layers, and with images and audio, whose blocks are closed early, so that a window takes more of them.
+// other layers.
 inline uint32_t espalier_count_windows(const common_params & params) {
     const bool has_draft_model = params.speculative.has_dft() || espalier_describe_drafts(params).reads_states;
-    const bool has_media       = !params.mmproj.path.empty();
     const uint32_t n           = espalier_windows_of_environment().value_or(0);
-    if (n == 0 || !espalier_places_cells(params) || params.swa_full || has_draft_model || has_media) {
+    if (n == 0 || !espalier_places_cells(params) || params.swa_full || has_draft_model) {
         return 0;
     }
     return std::max(n, 2 * (uint32_t) std::max(1, params.n_parallel));

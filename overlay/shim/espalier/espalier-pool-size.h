@@ -109,9 +109,12 @@ inline espalier_pool_size espalier_size_pool(const common_params & params) {
     };
     const uint32_t        least = std::min<uint32_t>(most, params.fit_params_min_ctx);
     const espalier_memory small = least < most ? espalier_measure_all(params, least) : full;
+    // Of the other devices no size of the context changes the use.
+    const auto grows = [&](size_t i) { return full.used[i] > small.used[i]; };
+    const auto round_down = [](int64_t size) { return size - size % 256; }; // a context of another size is rounded up
     int64_t n_ctx = most;
     for (size_t i = 0; i < full.used.size(); i++) {
-        if (left(full, i) < 0 && full.used[i] > small.used[i]) {
+        if (left(full, i) < 0 && grows(i)) {
             // Memory grows linearly with the context.
             const double per_token = double(full.used[i] - small.used[i]) / (most - least);
             n_ctx = std::min(n_ctx, least + (int64_t) (std::max<int64_t>(0, left(small, i)) / per_token));
@@ -120,25 +123,27 @@ inline espalier_pool_size espalier_size_pool(const common_params & params) {
     if (n_ctx >= most) {
         return { most, "the training context of the model" };
     }
+    n_ctx = std::max<int64_t>(round_down(n_ctx), least);
     if (espalier_count_windows(params) > 0) {
-        // Up to the size of its layers with a sliding window, memory grows faster than that: bisect what was estimated.
+        // Up to the size of its layers with a sliding window, memory grows faster than that: bisect if the estimate does
+        // not fit. Without such layers it does.
         const auto fits = [&](int64_t size) {
-            const espalier_memory memory = espalier_measure_all(params, (uint32_t) size);
+            espalier_memory memory = espalier_measure_all(params, (uint32_t) size);
+            memory.free = small.free; // as the estimate: other processes change it all the time
             for (size_t i = 0; i < memory.used.size(); i++) {
-                if (left(memory, i) < 0) {
+                if (left(memory, i) < 0 && grows(i)) {
                     return false;
                 }
             }
             return true;
         };
-        int64_t fitting = least;
-        int64_t bound   = n_ctx;
-        for (int64_t next = n_ctx; bound - fitting > 1024; next = fitting + (bound - fitting) / 2) {
+        int64_t fitting = fits(n_ctx) ? n_ctx : least;
+        for (int64_t bound = n_ctx; bound - fitting > 1024;) {
+            const int64_t next = round_down(fitting + (bound - fitting) / 2);
             (fits(next) ? fitting : bound) = next;
         }
         n_ctx = fitting;
     }
-    n_ctx = std::max<int64_t>(n_ctx - n_ctx % 256, least);
     return { (uint32_t) n_ctx, "as many as fit into free memory" };
 }
 

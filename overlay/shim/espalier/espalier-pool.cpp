@@ -4,6 +4,7 @@ const espalier_pool_functions * espalier_pool_get_functions() {
     static const espalier_pool_functions functions = {
         espalier_pool_new,
         espalier_pool_free,
+        espalier_pool_blocks_of_windows,
         espalier_pool_reserve,
         espalier_pool_share,
         espalier_pool_remove,

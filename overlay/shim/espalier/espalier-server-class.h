@@ -55,7 +55,8 @@ struct espalier_server {
     static int32_t find_stop(server_slot & slot);
 
     // Sets the slot's own adapters for decoding its media, which happens separately, before the adapters of the batch
-    // are set.
+    // are set. Evicts retained sequences if the next image or audio, which may be larger than a batch, lacks blocks in
+    // layers with a sliding window.
     static void prepare_media(server_slot & slot);
 
     // Caches the slot's blocks up to the end of an image or audio that was just computed, and saves its state there if
@@ -170,6 +171,7 @@ struct espalier_server {
     template <typename server_t> static std::unique_ptr<open_slot> open_idle_slot(server_t & server, server_slot & slot, const server_task & task);
 
 private:
+    static bool evict_longest_idle(std::vector<server_slot> & slots);
     template <typename server_t> static std::optional<held_sequence> copy_held(server_t & server, const server_slot & slot, const espalier_owner & owner);
     template <typename server_t> static std::pair<std::string, error_type> free_blocks_for(server_t & server, size_t n_tokens);
     template <typename server_t> static bool has_unknown_adapters(const server_t & server, const espalier_slot_file::content & content);
@@ -182,6 +184,7 @@ private:
     template <typename server_t> static void set_up_slots(server_t & server);
     template <typename server_t> static void report_snapshots(const server_t & server, uint64_t bytes_of_one);
     template <typename server_t> static void report_window(const server_t & server);
+    template <typename server_t> static std::string refuse_windows(const server_t & server);
     template <typename server_t> static void report_windows(const server_t & server);
     template <typename server_t> static void report_rows(const server_t & server);
     template <typename server_t> static espalier_cache_facts describe_cache(const server_t & server);
@@ -249,6 +252,7 @@ private:
 
     template <typename server_t> static void carry_out(server_t & server, const scheduler_input & input, const espalier_schedule_step & step);
     template <typename server_t> static void admit(server_t & server, server_slot & slot, size_t n_tokens);
+    static std::string describe_windows(const struct espalier_pool_statistics & pool);
     template <typename server_t> static void preempt(server_t & server, server_slot & slot);
     template <typename server_t> static void refuse(server_t & server, server_slot & slot, uint64_t n_needed);
     template <typename server_t> static void fail(server_t & server);

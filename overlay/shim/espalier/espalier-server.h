@@ -207,9 +207,42 @@ void espalier_server::report_window(const server_t & server) {
     }
 }
 
+// The reason why the layers with a sliding window have cells for all tokens, as the end of a sentence.
+template <typename server_t>
+std::string espalier_server::refuse_windows(const server_t & server) {
+    if (llama_memory_get_kind(llama_get_memory(server.ctx_tgt)) != LLAMA_MEMORY_KIND_SLIDING_WINDOW) {
+        return "the model has no layers with a sliding window beside layers with full attention";
+    }
+    if (server.params_base.swa_full) {
+        return "of --swa-full";
+    }
+    const uint32_t n_windows = espalier_count_windows(server.params_base);
+    if (n_windows == 0) {
+        return "of the draft model";
+    }
+    const enum llama_rope_type rope = llama_model_rope_type(server.model_tgt);
+    if (rope == LLAMA_ROPE_TYPE_MROPE || rope == LLAMA_ROPE_TYPE_IMROPE) {
+        return "the tokens of an image share a position (M-RoPE)";
+    }
+    const uint32_t n_ctx   = llama_n_ctx(server.ctx_tgt);
+    const uint32_t n_cells = espalier_cells_of_windows(llama_model_n_swa(server.model_tgt), n_windows, llama_n_batch(server.ctx_tgt));
+    if (n_cells > n_ctx / 2) {
+        return string_format("%u windows and a batch would take %u tokens of KV cache, more than half of the %u of the context; fewer slots (-np), "
+                "fewer windows, a smaller batch (-b) or a larger context (-c) make them fit", n_windows, n_cells, n_ctx);
+    }
+    return "the windows of the model are not those of the last tokens";
+}
+
 template <typename server_t>
 void espalier_server::report_windows(const server_t & server) {
     const struct espalier_pool_statistics now = server.espalier.kv->statistics();
+    const bool has_window = llama_memory_get_kind(llama_get_memory(server.ctx_tgt)) == LLAMA_MEMORY_KIND_SLIDING_WINDOW;
+    if (now.window_block_count == 0 && espalier_windows_of_environment().value_or(0) > 0) {
+        SRV_WRN("ESPALIER_KV_WINDOWS has no effect, because %s\n", refuse_windows(server).c_str());
+    } else if (now.window_block_count == 0 && has_window) {
+        SRV_INF("--kv-paged: all layers have a cache of %" PRIu64 " tokens, also those with a sliding window of %d tokens, so that every cached prefix is found\n",
+                now.block_count * now.block_size, llama_model_n_swa(server.model_tgt));
+    }
     if (now.window_block_count > 0) {
         SRV_INF("--kv-paged: the layers with a sliding window of %d tokens have a cache of %" PRIu64 " tokens, the others one of %" PRIu64 "; "
                 "with --swa-full all have that\n", llama_model_n_swa(server.model_tgt), now.window_block_count * now.block_size, now.block_count * now.block_size);
@@ -264,9 +297,13 @@ bool espalier_server::resume(server_t & server, server_slot & slot, int32_t n_ba
 }
 
 inline void espalier_server::prepare_media(server_slot & slot) {
-    if (slot.paged.kv) {
-        common_set_adapter_lora(slot.ctx_tgt, slot.lora);
+    if (!slot.paged.kv) {
+        return;
     }
+    common_set_adapter_lora(slot.ctx_tgt, slot.lora);
+    const auto & chunk = slot.task->tokens.find_chunk(slot.prompt.n_tokens());
+    const size_t n_tokens = mtmd_input_chunk_get_n_tokens(chunk.get());
+    while (!slot.paged.kv->has_window_blocks_for(n_tokens) && evict_longest_idle(*slot.paged.all)) {}
 }
 
 inline void espalier_server::forget(server_slot & slot) {
@@ -406,8 +443,12 @@ server_slot * espalier_server::find_retained(server_t & server, const server_tas
 
 template <typename server_t>
 bool espalier_server::evict_retained(server_t & server) {
+    return evict_longest_idle(server.slots);
+}
+
+inline bool espalier_server::evict_longest_idle(std::vector<server_slot> & slots) {
     server_slot * longest_idle = nullptr;
-    for (server_slot & slot : server.slots) {
+    for (server_slot & slot : slots) {
         if (slot.paged.retained && !slot.is_processing() && (!longest_idle || slot.t_last_used < longest_idle->t_last_used)) {
             longest_idle = &slot;
         }
@@ -506,9 +547,10 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_metrics>
         { "mib",              facts.bytes / (1024.0 * 1024.0) },
     };
     if (now.window_block_count > 0) {
-        to["kv_pool"]["window_block_count"]     = now.window_block_count;
-        to["kv_pool"]["window_blocks_used"]     = now.window_blocks_used;
-        to["kv_pool"]["window_blocks_retained"] = now.window_blocks_evictable;
+        to["kv_pool"]["window_block_count"]      = now.window_block_count;
+        to["kv_pool"]["window_blocks_used"]      = now.window_blocks_used;
+        to["kv_pool"]["window_blocks_used_peak"] = now.window_blocks_used_peak;
+        to["kv_pool"]["window_blocks_retained"]  = now.window_blocks_evictable;
     }
     if (n_keys <= 1) {
         to["kv_pool"]["queried_tokens"] = metrics->queried_tokens.load();

@@ -141,10 +141,11 @@ std::pair<std::string, error_type> espalier_server::free_blocks_for(server_t & s
         return { string_format("the file has %zu tokens, which need %d KV blocks, and the pool has %d in all; start the server with a larger -c",
                 n_tokens, (int) n_needed, (int) n_all), ERROR_TYPE_INVALID_REQUEST };
     }
-    while (n_all - now().blocks_used < n_needed && evict_retained(server)) {}
-    if (n_all - now().blocks_used < n_needed) {
-        return { string_format("the file has %zu tokens, which need %d KV blocks, and running requests hold %d of %d; try again later",
-                n_tokens, (int) n_needed, (int) now().blocks_used, (int) n_all), ERROR_TYPE_BUSY };
+    const auto     lacks    = [&] { return n_all - now().blocks_used < n_needed || !server.espalier.kv->has_window_blocks_for_file(n_tokens); };
+    while (lacks() && evict_retained(server)) {}
+    if (lacks()) {
+        return { string_format("the file has %zu tokens, which need %d KV blocks, and running requests hold %d of %d%s; try again later",
+                n_tokens, (int) n_needed, (int) now().blocks_used, (int) n_all, describe_windows(now()).c_str()), ERROR_TYPE_BUSY };
     }
     return { "", ERROR_TYPE_INVALID_REQUEST };
 }

@@ -1,5 +1,7 @@
 #include "espalier.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -62,6 +64,14 @@ bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_output_facts * fa
 
 int64_t espalier_free_of_container(void) {
     return espalier_kernels_match() ? espalier_free_of_groups() : INT64_MAX;
+}
+
+uint32_t espalier_cells_of_windows(uint32_t window, uint32_t n_windows, uint32_t n_batch) {
+    if (!espalier_kernels_match()) {
+        return 0;
+    }
+    const uint64_t n_blocks = espalier_pool_blocks_of_windows(window, ESPALIER_KV_BLOCK_SIZE, n_windows, n_batch);
+    return (uint32_t) std::min<uint64_t>(n_blocks, INT32_MAX / ESPALIER_KV_BLOCK_SIZE) * ESPALIER_KV_BLOCK_SIZE;
 }
 
 const struct espalier_attention_functions * espalier_attention_get_functions(void) {

@@ -49,6 +49,10 @@ ESPALIER_API bool espalier_gdn_output_may_be_flat(const struct espalier_gdn_outp
 /* The bytes that this process may still allocate by the limits of its control groups; INT64_MAX without a limit. */
 ESPALIER_API int64_t espalier_free_of_container(void);
 
+/* The cells that n_windows sliding windows of `window` tokens take in their layers, and a batch of up to n_batch tokens
+ * beside them. 0 if the kernels are of another build. */
+ESPALIER_API uint32_t espalier_cells_of_windows(uint32_t window, uint32_t n_windows, uint32_t n_batch);
+
 /* The attention kernel, for other libraries: espalier_kernels.h documents the functions. */
 struct espalier_attention_functions {
     size_t (*work_size)(const struct espalier_attention * problem, uint32_t threads);

@@ -17,7 +17,7 @@ use super::verdict::{self, Answer};
 pub fn pool_at_rest(server: &Server) -> Result<Pool> {
     for _ in 0..100 {
         let pool = Pool::of_server(server)?;
-        if pool.blocks_used == 0 {
+        if pool.is_at_rest() {
             return Ok(pool);
         }
         std::thread::sleep(Duration::from_millis(50));

@@ -3,6 +3,7 @@
 //! A missing counter is an error that names it: if it were read as 0, a renamed counter would make a check pass.
 
 use std::fmt;
+use std::time::Duration;
 
 use espalier_core::error::{Error, Result};
 use espalier_core::sys::net::server::Server;
@@ -26,6 +27,9 @@ pub struct Pool {
     pub blocks_empty: u64,
     /// Cached blocks that were evicted for other content since the server started.
     pub evicted_blocks: u64,
+    /// Blocks in use now in layers with a sliding window. `None`: these have no blocks of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_blocks_used: Option<u64>,
     /// Prefix-cache statistics. A server with several API keys does not report them; use [`Pool::hits`].
     #[serde(skip)]
     pub hits: Option<Hits>,
@@ -89,6 +93,11 @@ impl Pool {
         self.hits.ok_or_else(|| unsaid("missing fields `queried_tokens`, `hit_tokens`", &json!(self)))
     }
 
+    /// Returns whether no request and no retained sequence holds a block.
+    pub fn is_at_rest(&self) -> bool {
+        self.blocks_used == 0 && self.window_blocks_used.unwrap_or_default() == 0
+    }
+
     /// Returns the fraction of blocks that hold content.
     pub fn filled(&self) -> f64 {
         (self.blocks_used + self.blocks_retained) as f64 / self.block_count.max(1) as f64
@@ -114,6 +123,27 @@ pub fn must_be_paged(server: &Server) -> Result<()> {
     }
 }
 
+/// Checks that the layers with a sliding window of a server have blocks of their own. One that gives them cells for all
+/// tokens would answer as well.
+///
+/// # Errors
+///
+/// They have none, or the server does not answer.
+pub fn must_have_own_windows(server: &Server) -> Result<()> {
+    let (status, props) = server.get("/props")?;
+    // With API keys the properties are not public; the log is.
+    let are_own = match status {
+        200 => props["kv_pool"]["window_block_count"].as_u64() > Some(0),
+        _ => says_own_windows(server)?,
+    };
+    match are_own {
+        true => Ok(()),
+        false => Err(Error::no(
+            "the layers with a sliding window have no blocks of their own: nothing would be learned",
+        )),
+    }
+}
+
 /// Whether a server with these arguments has to page its cache: buffers of their own for each sequence cannot be paged.
 pub fn should_be_paged(arguments: &[&str]) -> bool {
     arguments.contains(&"--kv-paged") && !arguments.contains(&"--no-kv-unified")
@@ -121,6 +151,20 @@ pub fn should_be_paged(arguments: &[&str]) -> bool {
 
 /// Words of the log of a server that was started with `--kv-paged` and cannot page its cache.
 const UNPAGED: &str = "runs unpaged, because";
+
+/// Looks for the words of such a server in its log, which is written with a delay.
+fn says_own_windows(server: &Server) -> Result<bool> {
+    for _ in 0..40 {
+        if server.said()?.contains(OWN_WINDOWS) {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(false)
+}
+
+/// Words of the log of a server whose layers with a sliding window have blocks of their own.
+const OWN_WINDOWS: &str = "--kv-paged: the layers with a sliding window of";
 
 fn unsaid(what: &str, found: &Value) -> Error {
     Error::no(format!("the server does not say what is in its pool: {what}"))
@@ -133,6 +177,9 @@ impl fmt::Display for Pool {
         let Pool { block_count, blocks_used, blocks_retained, blocks_empty, evicted_blocks, .. } = self;
         write!(out, "{blocks_used} of {block_count} blocks used, {blocks_retained} retained, ")?;
         write!(out, "{blocks_empty} empty, {evicted_blocks} evicted so far")?;
+        if let Some(used) = self.window_blocks_used {
+            write!(out, ", {used} blocks of windows used")?;
+        }
         match self.hits {
             Some(Hits { queried_tokens, hit_tokens }) => {
                 write!(out, ", {hit_tokens} of {queried_tokens} tokens found")
@@ -168,6 +215,18 @@ mod tests {
         assert!((pool.filled() - 0.75).abs() < 1e-9);
         let words = "0 of 16 blocks used, 12 retained, 4 empty, 3 evicted so far, 200 of 500 tokens found";
         assert_eq!(pool.to_string(), words);
+    }
+
+    #[test]
+    fn blocks_of_windows_are_in_use_too() {
+        let mut said = example();
+        assert!(Pool::parse(&said).unwrap().is_at_rest());
+        said["window_blocks_used"] = 2.into();
+        let pool = Pool::parse(&said).unwrap();
+        assert!(!pool.is_at_rest());
+        assert!(pool.to_string().contains("3 evicted so far, 2 blocks of windows used, 200 of"), "{pool}");
+        said["window_blocks_used"] = "2".into();
+        assert!(Pool::parse(&said).is_err());
     }
 
     #[test]

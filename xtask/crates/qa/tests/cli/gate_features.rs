@@ -89,6 +89,15 @@ fn eviction() {
     );
 }
 
+/// The second and third model of a feature check have sliding windows, the third one in blocks of their own.
+#[test]
+fn blocks_of_windows_are_at_rest_too() {
+    let only = ["gate", "--only", "servers", "--check", "eviction", "--model", "gemma3"];
+    fakes("", "").run(&only).success();
+    let said = fakes("", "keeps one size").run(&only).code(1);
+    assert!(said.stderr.contains("the layers with a sliding window have no blocks of their own"), "{said}");
+}
+
 #[test]
 fn preemption_of_streams_and_prompts() {
     held(

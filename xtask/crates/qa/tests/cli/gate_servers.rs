@@ -112,6 +112,13 @@ fn a_server_that_runs_unpaged_says_so() {
 }
 
 #[test]
+fn windows_without_cells_of_their_own_are_seen() {
+    let only = ["gate", "--only", "servers", "--check", "answers", "--model", "gemma3"];
+    let said = fakes("", "keeps one size").run(&only).code(1);
+    assert!(said.stderr.contains("the layers with a sliding window have no blocks of their own"), "{said}");
+}
+
+#[test]
 fn a_model_with_a_state_may_compute_a_little_twice() {
     let only = ["gate", "--only", "servers", "--check", "answers", "--model", "qwen35"];
     fakes("", "").run(&only).success();

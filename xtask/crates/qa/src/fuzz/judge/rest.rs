@@ -26,17 +26,18 @@ pub fn judge(server: &ServerPlan, act: usize, rest: &Rest) -> Vec<Finding> {
     if !server.is_paged() {
         return findings;
     }
-    let used = match Pool::parse(&rest.pool) {
-        Ok(pool) => pool.blocks_used,
+    let pool = match Pool::parse(&rest.pool) {
+        Ok(pool) => pool,
         Err(error) => return vec![found(&error.what, &rest.pool)],
     };
     let blocks = |slot: &Value| slot["kv_blocks"].as_u64().unwrap_or(0);
     let tokens = |slot: &Value| slot["n_prompt_tokens"].as_u64().unwrap_or(0);
     let held: u64 = slots.iter().map(|slot| blocks(slot)).sum();
-    if !server.keeps && used + held > 0 {
+    if !server.keeps && (held > 0 || !pool.is_at_rest()) {
         findings.push(found("no block in use", &rest.pool));
     }
     // Slots may share blocks.
+    let used = pool.blocks_used;
     if server.keeps && !slots.is_empty() && (used > held || used == 0 && held > 0) {
         findings.push(found(&format!("at most the {held} blocks of slots in use"), &rest.pool));
     }

@@ -1,7 +1,7 @@
 //! The models of the fuzzer: one for each kind of memory.
 
 use clap::ValueEnum;
-use espalier_modelgen::{Architecture, ModelSpec, WeightType};
+use espalier_modelgen::{Architecture, ModelSpec, SlidingWindow, WeightType};
 
 /// A model that servers load. Only the first is trained; the weights of the others are random, and their tokens are
 /// bytes.
@@ -109,7 +109,7 @@ impl ModelKind {
             ModelKind::DeepSeek2 => Architecture::DeepSeek2,
             ModelKind::Qwen2Vl => Architecture::Qwen2Vl,
             ModelKind::Gemma3 => Architecture::Gemma3,
-            ModelKind::GptOss => Architecture::GptOss,
+            ModelKind::GptOss => return Some(widely_windowed()),
             ModelKind::Qwen35 => Architecture::Qwen35,
             ModelKind::Lfm2 => Architecture::Lfm2,
             ModelKind::GraniteHybrid => Architecture::GraniteHybrid,
@@ -159,6 +159,14 @@ impl ModelKind {
     pub fn has_every_cache_type(self) -> bool {
         matches!(self, ModelKind::Trained | ModelKind::Llama)
     }
+}
+
+/// A window of more than two blocks, which does not end where a block ends. That of [`ModelKind::Gemma3`] is smaller
+/// than a block.
+fn widely_windowed() -> ModelSpec {
+    let small = ModelSpec::small(Architecture::GptOss, WeightType::F16);
+    let sliding_window = SlidingWindow { tokens: 130, ..small.sliding_window.clone() };
+    ModelSpec { sliding_window, ..small }
 }
 
 #[cfg(test)]

@@ -349,14 +349,11 @@ impl ServerPlan {
     /// a large one, with few slots and small batches. `dice` has a stream of its own, as for [`ServerPlan::limit_queue`].
     pub fn limit_windows(&mut self, dice: &mut Dice) {
         let are_few = dice.chance(60);
-        if are_few
-            && self.model.has_window()
-            && self.is_paged()
-            && self.drafts == Drafts::None
-            && !self.vision
-        {
+        if are_few && self.model.has_window() && self.is_paged() {
             self.few_windows = true;
-            (self.blocks, self.slots) = (64, self.slots.min(3));
+            // A window of this model takes more blocks.
+            let most_slots = if self.model == ModelKind::GptOss { 2 } else { 3 };
+            (self.blocks, self.slots) = (64, self.slots.min(most_slots));
             self.batches = (self.batches.0.min(64), self.batches.1.min(64));
         }
     }

@@ -28,6 +28,7 @@ use super::plan::model::ModelKind;
 use super::plan::server::{COPIES, Drafts, Files, KEYS, ServerPlan};
 use crate::serving::adapter;
 use crate::serving::cases;
+use crate::serving::kv_pool;
 use crate::serving::switches;
 use crate::sys::models;
 
@@ -121,6 +122,9 @@ impl FuzzFixture {
         self.write_models(&round.server)?;
         let log = self.folder.path().join("server.log");
         let mut server = Server::start(self.run_under_test(&round.server), &log)?;
+        if round.server.few_windows {
+            kv_pool::must_have_own_windows(&server)?;
+        }
         let mut evidence = Evidence { tolerance: tolerance_of(&round.server), ..Evidence::default() };
         let round_state = RoundState::open(&server, &round.server);
         for number in 0..round.acts.len() {

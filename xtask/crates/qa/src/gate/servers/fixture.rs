@@ -21,6 +21,9 @@ use crate::serving::verdict::Answer;
 /// Maximum slots of stock for concurrent requests: the context has capacity for the longest prompt of each.
 const MOST_NEIGHBOURS: usize = 8;
 
+/// Batches of one block, beside which windows take few cells.
+pub const SMALL_BATCHES: [&str; 4] = ["-b", "64", "-ub", "64"];
+
 /// A stock server that answers one request at a time, and the results so far.
 pub struct Fixture<'a> {
     gate: &'a ServerGate<'a>,
@@ -29,6 +32,8 @@ pub struct Fixture<'a> {
     arguments: Vec<String>,
     /// Feature that is enabled in our servers.
     feature: Option<&'static str>,
+    /// Whether layers with a sliding window have cells of their own in our servers.
+    own_windows: bool,
     reference: Reference,
     compared: &'a mut Compared,
 }
@@ -47,7 +52,7 @@ impl<'a> Fixture<'a> {
         let run = run_of(&gate.stock, &setup).args(ALONE).args(&arguments);
         let stock = Server::start(run, &gate.context.layout.log("gate-stock"))?;
         let reference = Reference { stock, tolerance };
-        Ok(Fixture { gate, name, setup, arguments, feature: None, reference, compared })
+        Ok(Fixture { gate, name, setup, arguments, feature: None, own_windows: false, reference, compared })
     }
 
     /// Enables a feature in each of our servers, if any.
@@ -56,13 +61,30 @@ impl<'a> Fixture<'a> {
         Fixture { feature, ..self }
     }
 
+    /// Gives the layers with a sliding window cells of their own in each of our paged servers.
+    #[must_use]
+    pub fn with_own_windows(self, own_windows: bool) -> Fixture<'a> {
+        Fixture { own_windows, ..self }
+    }
+
+    /// Whether layers with a sliding window have cells of their own. They take at most half of the pool, so it has to
+    /// be a little larger then.
+    pub fn has_own_windows(&self) -> bool {
+        self.own_windows
+    }
+
     /// Starts one of our servers, with these additional arguments.
     pub fn ours(&self, arguments: &[&str]) -> Result<Server> {
         let run = run_of(&self.gate.ours, &self.setup).args(&self.arguments).args(arguments);
         let run = self.feature.into_iter().fold(run, |run, feature| run.env(switches::ENABLE, feature));
+        let is_paged = kv_pool::should_be_paged(arguments);
+        let run = if self.own_windows { run.env(switches::WINDOWS, "1").args(SMALL_BATCHES) } else { run };
         let server = Server::start(run, &self.gate.log())?;
-        if kv_pool::should_be_paged(arguments) {
+        if is_paged {
             kv_pool::must_be_paged(&server)?;
+        }
+        if is_paged && self.own_windows {
+            kv_pool::must_have_own_windows(&server)?;
         }
         Ok(server)
     }
@@ -144,8 +166,11 @@ impl<'a> Fixture<'a> {
 
     /// Checks that no blocks are in use after all requests, and that the server still runs.
     pub fn must_be_at_rest(&mut self, mut server: Server) -> Result<()> {
-        let held = pool_is_held(&pool_at_rest(&server)?);
+        let pool = pool_at_rest(&server)?;
+        let held = pool_is_held(&pool);
         self.must(held.is_none(), || held.unwrap_or_default());
+        let is_reported = pool.window_blocks_used.is_some() || !self.own_windows;
+        self.must(is_reported, || "/props has no window_blocks_used".to_string());
         server.still_runs()
     }
 }

@@ -120,6 +120,8 @@ enum Base {
     Adapted,
     /// Random weights; half of the layers have a sliding window.
     Window,
+    /// The same; in our servers these layers have cells for as few windows as the server allows.
+    OwnWindows,
     /// Random weights; most layers have a recurrent state.
     Hybrid,
     /// The same; our servers compute the states in their cache.
@@ -132,15 +134,21 @@ impl Base {
             Base::Trained => Model::Trained,
             Base::Random => Model::Random(Architecture::Qwen3),
             Base::Adapted => Model::Random(Architecture::Llama),
-            Base::Window => Model::Random(Architecture::Gemma3),
+            Base::Window | Base::OwnWindows => Model::Random(Architecture::Gemma3),
             Base::Hybrid | Base::InPlace => Model::Random(Architecture::Qwen35),
         }
     }
 
     /// Name for reports.
     fn name(self) -> String {
-        let feature = self.feature().map(|feature| format!(" with {feature}")).unwrap_or_default();
-        format!("{}{feature}", self.model().name())
+        let switch = self.feature().or(self.has_own_windows().then_some(switches::WINDOWS));
+        let with = switch.map(|switch| format!(" with {switch}")).unwrap_or_default();
+        format!("{}{with}", self.model().name())
+    }
+
+    /// Whether layers with a sliding window have cells of their own in our servers.
+    fn has_own_windows(self) -> bool {
+        matches!(self, Base::OwnWindows)
     }
 
     /// The feature that is enabled in our servers.
@@ -151,22 +159,24 @@ impl Base {
 
 /// One model of each kind of memory.
 const EVERY: &[Base] = &[Base::Trained, Base::Window, Base::Hybrid];
-/// As `EVERY`, the states also in place.
-const EVERY_STATE: &[Base] = &[Base::Trained, Base::Window, Base::Hybrid, Base::InPlace];
-/// As `EVERY`, all with random weights.
-const OVERLOADED: &[Base] = &[Base::Random, Base::Window, Base::Hybrid];
+/// As `EVERY`, windows also with cells of their own.
+const EVERY_WINDOW: &[Base] = &[Base::Trained, Base::Window, Base::OwnWindows, Base::Hybrid];
+/// As `EVERY_WINDOW`, the states also in place.
+const EVERY_STATE: &[Base] = &[Base::Trained, Base::Window, Base::OwnWindows, Base::Hybrid, Base::InPlace];
+/// As `EVERY_WINDOW`, all with random weights.
+const OVERLOADED: &[Base] = &[Base::Random, Base::Window, Base::OwnWindows, Base::Hybrid];
 
 /// All checks.
 pub const CHECKS: &[Check] = &[
     Check { name: "answers", work: Work::Whole(answers::compare) },
     Check { name: "sharing", work: Work::Whole(look_at_sharing) },
     Check { name: "prefill-budget", work: Work::Feature(&[Base::Trained], prefill::check) },
-    Check { name: "fragmented-pool", work: Work::Feature(EVERY, pool::check_fragments) },
-    Check { name: "eviction", work: Work::Feature(EVERY, pool::check_eviction) },
+    Check { name: "fragmented-pool", work: Work::Feature(EVERY_WINDOW, pool::check_fragments) },
+    Check { name: "eviction", work: Work::Feature(EVERY_WINDOW, pool::check_eviction) },
     Check { name: "preemption", work: Work::Feature(EVERY_STATE, pool::check_preemption) },
     Check { name: "preempted-prompt", work: Work::Feature(EVERY, pool::check_preempted_prompt) },
     Check { name: "several-choices", work: Work::Feature(EVERY_STATE, choices::check) },
-    Check { name: "slots-in-files", work: Work::Feature(EVERY, slots::check) },
+    Check { name: "slots-in-files", work: Work::Feature(EVERY_WINDOW, slots::check) },
     Check { name: "drafts", work: Work::Feature(&[Base::Trained], drafts::check) },
     Check { name: "end-of-context", work: Work::Feature(&[Base::Trained], limits::check) },
     Check { name: "adapters", work: Work::Feature(&[Base::Adapted], adapters::check) },
@@ -299,7 +309,7 @@ impl ServerGate<'_> {
             _ => Vec::new(),
         };
         let fixture = Fixture::open(self, name.to_string(), setup, arguments, compared)?;
-        Ok(fixture.with_feature(base.feature()))
+        Ok(fixture.with_feature(base.feature()).with_own_windows(base.has_own_windows()))
     }
 
     fn start(&self, program: &Path, setup: &Setup, arguments: &[&str]) -> Result<Server> {
@@ -373,5 +383,5 @@ fn nothing_shared(pool: &Pool) -> Result<Option<String>> {
 }
 
 fn pool_is_held(pool: &Pool) -> Option<String> {
-    (pool.blocks_used > 0).then(|| format!("blocks are in use after all requests ended: {pool}"))
+    (!pool.is_at_rest()).then(|| format!("blocks are in use after all requests ended: {pool}"))
 }

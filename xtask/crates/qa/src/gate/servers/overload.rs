@@ -18,8 +18,10 @@ pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     let prompts: Vec<_> = traffic::prompts().into_iter().step_by(2).collect();
     let stock = fixture.expect_each(&traffic::longest_requests(&prompts))?;
     let known = fixture.reference().clear(prompts.into_iter().zip(stock).collect());
-    let cells = traffic::CELLS.to_string();
-    let server = fixture.ours(&["-np", "6", "-c", &cells, "--kv-paged"])?;
+    let small = traffic::CELLS.to_string();
+    // Of 40 blocks the windows of two slots take at most half.
+    let (slots, cells) = if fixture.has_own_windows() { ("2", "2560") } else { ("6", small.as_str()) };
+    let server = fixture.ours(&["-np", slots, "-c", cells, "--kv-paged"])?;
     let crowd = Crowd {
         known: &known,
         tolerance: fixture.reference().tolerance,

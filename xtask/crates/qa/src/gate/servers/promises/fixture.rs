@@ -56,6 +56,8 @@ pub enum Model {
     Windowed,
     /// The same with a window of more than two blocks, which does not end where a block ends.
     WidelyWindowed,
+    /// The same with a window of eight blocks.
+    LongWindowed,
     /// Random weights of another architecture, one of [`OTHER_ARCHITECTURES`].
     Small(Architecture),
     /// Random weights; most layers have a recurrent state, so blocks are shared where a snapshot of it exists.
@@ -66,6 +68,8 @@ pub enum Model {
     SeeingInPlace,
     /// The same; most layers have a recurrent state.
     SeeingRecurrent,
+    /// The model of `Windowed` with an encoder for images.
+    SeeingWindowed,
     /// Random weights; most layers have a recurrent state, and a block of its own predicts the token after the next.
     Predicting,
 }
@@ -164,8 +168,10 @@ impl<'a> PromiseFixture<'a> {
 
     fn write_others(&self) -> Result<()> {
         let windowed = ModelSpec::small(Architecture::Gemma3, WeightType::F16);
-        let sliding_window = SlidingWindow { tokens: 150, ..windowed.sliding_window.clone() };
-        models::write(&self.file("widely-windowed.gguf"), &ModelSpec { sliding_window, ..windowed })?;
+        for (file, tokens) in [("widely-windowed.gguf", 150), ("long-windowed.gguf", 512)] {
+            let sliding_window = SlidingWindow { tokens, ..windowed.sliding_window.clone() };
+            models::write(&self.file(file), &ModelSpec { sliding_window, ..windowed.clone() })?;
+        }
         OTHER_ARCHITECTURES.into_iter().try_for_each(|architecture| {
             let spec = ModelSpec::small(architecture, WeightType::F16);
             models::write(&self.file(&format!("{}.gguf", architecture.name())), &spec)
@@ -332,6 +338,7 @@ impl<'a> PromiseFixture<'a> {
             Model::OddHeads => plain("odd-heads.gguf"),
             Model::Windowed => plain("windowed.gguf"),
             Model::WidelyWindowed => plain("widely-windowed.gguf"),
+            Model::LongWindowed => plain("long-windowed.gguf"),
             Model::Small(architecture) => plain(&format!("{}.gguf", architecture.name())),
             Model::Recurrent => plain("recurrent.gguf"),
             Model::Adapted => adapted("model.gguf", file("adapter.gguf")),
@@ -346,6 +353,7 @@ impl<'a> PromiseFixture<'a> {
             Model::Seeing => self.seeing(Model::Adapted, "vision.gguf"),
             Model::SeeingInPlace => [plain("in-place.gguf"), self.encoder("vision-in-place.gguf")].concat(),
             Model::SeeingRecurrent => self.seeing(Model::Recurrent, "vision-in-place.gguf"),
+            Model::SeeingWindowed => self.seeing(Model::Windowed, "vision.gguf"),
         }
     }
 
@@ -422,6 +430,11 @@ impl<'a> PromiseFixture<'a> {
     /// Checks that an answer to `/completion` matches the reference's.
     pub fn hold(&mut self, what: &str, expected: &Answer, tolerance: f64, answer: (u16, &Value)) {
         self.compared.hold(what, expected, tolerance, answer);
+    }
+
+    /// Checks that tokens match the reference's.
+    pub fn hold_tokens(&mut self, what: &str, expected: &Answer, tolerance: f64, tokens: &[i64]) {
+        self.compared.hold_tokens(what, expected, tolerance, tokens);
     }
 
     /// Checks the status of an answer.

@@ -11,6 +11,7 @@ use super::meanwhile::meanwhile;
 use crate::gate::servers::fixture::times_said;
 use crate::gate::servers::media;
 use crate::serving::cases;
+use crate::serving::kv_pool;
 use crate::serving::switches;
 use crate::serving::verdict::{self, Answer};
 
@@ -35,9 +36,26 @@ pub fn bounds_every_step(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let choices = post(&server, "/v1/completions", &cases::request_for_choices(&cases::any_prompt(200), 3))?;
     fixture.must_return("three choices with --kv-gather", &choices, 200);
     drop(server);
+    with_own_windows(fixture)?;
     with_drafts(fixture, &gathering)?;
     with_images(fixture, &gathering)?;
     without_effect(fixture)
+}
+
+/// Layers with a window have cells of their own, and a bound of their own, which is that of the window's blocks.
+fn with_own_windows(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const WINDOWS: (&str, &str) = (switches::WINDOWS, "12");
+    let arguments = ["-np", "4", "-c", "16384", "-b", "64", "-ub", "64", "--kv-paged"];
+    let gathering = [&arguments[..], &["--kv-gather"]].concat();
+    let requests = text_requests();
+    for model in [Model::Windowed, Model::WidelyWindowed] {
+        let expected = answers(&fixture.serve_with(model, &arguments, &[WINDOWS])?, &requests)?;
+        let server = fixture.serve_with(model, &gathering, &[WINDOWS, CHECK])?;
+        kv_pool::must_have_own_windows(&server)?;
+        hold_answers(fixture, &format!("{model:?} with its own cells"), &server, &requests, &expected)?;
+        beside_a_stream(fixture, model, &server)?;
+    }
+    Ok(())
 }
 
 /// The memory of the draft model is placed in blocks too, each token one cell further (EAGLE-3), and drafts are

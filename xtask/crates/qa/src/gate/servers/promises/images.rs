@@ -11,7 +11,8 @@ use super::tenants::MOMENT;
 use crate::gate::servers::fixture::times_said;
 use crate::gate::servers::media;
 use crate::serving::cases::{self, BLOCK};
-use crate::serving::kv_pool::Pool;
+use crate::serving::kv_pool::{self, Pool};
+use crate::serving::switches;
 
 /// Number of attempts to reproduce a situation on a busy machine.
 const TRIES: usize = 10;
@@ -135,14 +136,13 @@ const QUESTION: usize = 20;
 const MOST_COMPUTED: u64 = 64;
 
 /// Another question about the same image does not compute it again: its tokens are found in the cache, and its encoder
-/// is not run. With a recurrent state the first question saves the state behind the image. Answers are those of a
-/// server without a cache.
+/// is not run. With a recurrent state the first question saves the state behind the image, and with a window that has
+/// cells of its own it keeps the window there. Answers are those of a server without a cache.
 pub fn image_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     const EXACT: [&str; 2] = ["-fa", "off"];
-    for model in [Model::Seeing, Model::SeeingInPlace, Model::SeeingRecurrent] {
+    for model in [Model::Seeing, Model::SeeingInPlace, Model::SeeingRecurrent, Model::SeeingWindowed] {
         let reference = fixture.reference(model, &EXACT)?;
-        let server =
-            fixture.serve(model, &["-fa", "off", "-np", "1", "-c", "4096", "--kv-paged", "-lv", "4"])?;
+        let server = server_for_images(fixture, model)?;
         let markers = [media::marker(&reference.stock)?, media::marker(&server)?];
         let mut computed = Vec::new();
         for letter in ["u", "v", "w"] {
@@ -160,6 +160,19 @@ pub fn image_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// Starts a server with one slot. Windows with cells of their own need a larger context, and a batch that an image fits
+/// into.
+fn server_for_images(fixture: &PromiseFixture<'_>, model: Model) -> Result<Server> {
+    let arguments = ["-fa", "off", "-np", "1", "--kv-paged", "-lv", "4"];
+    if model != Model::SeeingWindowed {
+        return fixture.serve(model, &[&arguments[..], &["-c", "4096"]].concat());
+    }
+    let own = ["-c", "16384", "-b", "128", "-ub", "128"];
+    let server = fixture.serve_with(model, &[&arguments[..], &own].concat(), &[(switches::WINDOWS, "12")])?;
+    kv_pool::must_have_own_windows(&server)?;
+    Ok(server)
 }
 
 /// Returns a question about an image that fills more than a block; `letter` makes it another question.

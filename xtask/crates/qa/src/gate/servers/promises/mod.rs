@@ -178,6 +178,8 @@ pub const PROMISES: &[Promise] = &[
     promise("windows-take-less-memory", windows::take_less_memory),
     promise("answers-past-the-window", windows::answer_as_a_plain_cache),
     promise("window-of-its-own-from-a-file", windows::continue_from_a_file),
+    promise("windows-outgrow-the-pool", windows::outgrow_the_pool),
+    promise("windows-are-counted", windows::are_counted),
 ];
 
 /// The server under test, and what it was built from.

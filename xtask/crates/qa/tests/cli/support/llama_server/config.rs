@@ -20,6 +20,7 @@ pub const FAULTS: &[&str] = &[
     "holds a block",
     "renames a count",
     "runs unpaged",
+    "keeps one size",
     // Prefix caching.
     "finds nothing",
     "forgets the key",
@@ -81,6 +82,8 @@ pub struct Config {
     pub cannot_be_paged: bool,
     /// Value of `ESPALIER_ENABLE`; the feature `gdn-flat-output` changes every answer of the paged server.
     pub enabled: String,
+    /// Whether layers with a sliding window are asked to have cells of their own.
+    pub own_windows: bool,
 }
 
 impl Config {

@@ -91,6 +91,7 @@ fn configure(arguments: &str) -> Config {
         broken: broken.split(", ").filter(|fault| !fault.is_empty()).map(str::to_string).collect(),
         cannot_be_paged: false,
         enabled: std::env::var("ESPALIER_ENABLE").unwrap_or_default(),
+        own_windows: std::env::var("ESPALIER_KV_WINDOWS").is_ok_and(|windows| windows != "0"),
     };
     config.cannot_be_paged = config.has("--no-kv-unified") || config.is_broken("runs unpaged");
     if config.has("--kv-paged") && !config.is_broken("keeps silent") {

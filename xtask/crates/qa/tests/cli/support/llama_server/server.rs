@@ -98,6 +98,10 @@ impl Fake {
         let mut said = json!({ "block_count": count, "block_size": BLOCK, "blocks_used": pool.used() + held,
             "blocks_used_peak": pool.peak, "blocks_retained": pool.retained(),
             "blocks_empty": count.saturating_sub(pool.used() + pool.retained()), "evicted_blocks": pool.evicted });
+        if self.config.own_windows && !self.config.is_broken("keeps one size") {
+            said["window_block_count"] = 20.into();
+            said["window_blocks_used"] = (pool.used() + held).into();
+        }
         if !self.config.value("--api-key").is_some_and(|keys| keys.contains(',')) {
             let hits = if self.config.is_broken("shares nothing") { 0 } else { engine.hits };
             let name = if self.config.is_broken("renames a count") { "found_tokens" } else { "hit_tokens" };
