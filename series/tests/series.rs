@@ -51,8 +51,6 @@ mod replay_files;
 mod replay_functions;
 #[path = "series/replay_generation.rs"]
 mod replay_generation;
-#[path = "series/replay_heads.rs"]
-mod replay_heads;
 #[path = "series/run.rs"]
 mod run;
 #[path = "series/speed.rs"]

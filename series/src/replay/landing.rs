@@ -13,12 +13,10 @@ use crate::judge::drift::{HunkClass, PatchClass};
 use crate::judge::replayed::{Ambiguity, SameFunction};
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;
-use crate::text::function::{FunctionMap, indentation, is_function_line};
+use crate::text::function::{FunctionMap, indentation};
 use crate::text::language::Language;
-use crate::text::line_diff::{ChangedRun, histogram_runs, image, lines_of, run_at, slice};
+use crate::text::line_diff::{ChangedRun, histogram_runs, image, lines_of, run_at};
 use crate::text::line_index::LineIndex;
-use crate::text::renamed_function::is_renamed;
-use crate::text::scope_heads::scope_heads;
 use crate::text::three_way::{Occurrences, Region, ThreeWay};
 
 /// Facts about a file that its three texts do not have.
@@ -227,35 +225,7 @@ impl Places<'_, '_> {
         let scope = |scopes: &[usize], at: usize| scopes.get(at).copied();
         let mut pairs = (0..own.len().max(there.len()))
             .map(|at| Sides { base: scope(&own, at), ours: scope(&there, at) });
-        pairs
-            .find(|pair| !self.is_same_head(pair.base, pair.ours))
-            .filter(|_| !self.is_in_same_scopes(region))
-    }
-
-    /// Returns whether the scopes around the place are the same if each head is taken as a whole: upstream may have
-    /// added a parameter to one, or have given another form to a condition or a declaration above the place.
-    fn is_in_same_scopes(&self, region: &Region) -> bool {
-        let own = self.whole_scopes(&self.merge.base, &self.heads.base, region.base.start);
-        let there = self.whole_scopes(&self.merge.ours, &self.heads.ours, region.ours.start);
-        let (Some(own), Some(there)) = (own, there) else { return false };
-        own.len() == there.len() && own.iter().zip(&there).all(|(own, there)| self.is_same_scope(own, there))
-    }
-
-    /// Returns the scopes around a place. Where no function is open, a declaration above it has ended.
-    fn whole_scopes(&self, lines: &[&[u8]], heads: &[Option<usize>], at: usize) -> Option<Vec<Range<usize>>> {
-        let mut scopes = scope_heads(lines, at)?;
-        let is_open = self.language != Language::Braces || head_at(heads, at).is_some();
-        scopes.retain(|scope| is_open || lines.get(scope.start).is_none_or(|line| !is_function_line(line)));
-        Some(scopes)
-    }
-
-    /// Returns whether the first line of a head is the same and no other head is meant. Of two functions whose heads
-    /// begin alike, the rest tells: neither is the old head still in ours, nor was the new one in the base.
-    fn is_same_scope(&self, own: &Range<usize>, there: &Range<usize>) -> bool {
-        let old = slice(&self.merge.base, own.clone());
-        let new = slice(&self.merge.ours, there.clone());
-        self.is_same_head(Some(own.start), Some(there.start))
-            && (old == new || !(contains(&self.merge.ours, old) || contains(&self.merge.base, new)))
+        pairs.find(|pair| !self.is_same_head(pair.base, pair.ours))
     }
 
     /// In languages where indentation ends a function, a line that is not indented is in none.
@@ -267,7 +237,7 @@ impl Places<'_, '_> {
     /// Returns whether the head in ours is the head in the base, perhaps rewritten. Its line decides, not its text:
     /// either the line that the merge maps the base's to, or one that upstream wrote in its place, when the old text is
     /// gone and the new one was not there before. A text that occurs once on either side is the same head, wherever the
-    /// lines are, and so is one with another name if its callers show that.
+    /// lines are.
     fn is_same_head(&self, own: Option<usize>, there: Option<usize>) -> bool {
         let (Some(own), Some(there)) = (own, there) else { return own == there };
         if image(self.merge.by_ours(), own) == Some(there) {
@@ -279,14 +249,8 @@ impl Places<'_, '_> {
             return old_in_base == 1 && new_in_ours == 1;
         }
         let is_replaced = run_at(self.merge.by_ours(), own).is_some_and(|run| run.new.contains(&there));
-        (is_replaced && old_in_ours == 0 && new_in_base == 0)
-            || is_renamed(&self.merge.base, &self.merge.ours, self.merge.by_ours(), own, there)
+        is_replaced && old_in_ours == 0 && new_in_base == 0
     }
-}
-
-/// Returns whether a text has these lines, one after the other.
-fn contains(text: &[&[u8]], lines: &[&[u8]]) -> bool {
-    text.windows(lines.len().max(1)).any(|window| window == lines)
 }
 
 /// Returns the head of the function that a line is in.

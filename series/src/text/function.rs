@@ -5,7 +5,7 @@ use super::language::Language;
 /// Length at which git cuts the section of a hunk header, in bytes.
 const SECTION_LIMIT: usize = 80;
 /// Number of lines above a line that are searched for its scopes. Past it they count as unknown.
-pub(super) const SCOPE_SEARCH_LIMIT: usize = 20_000;
+const SCOPE_SEARCH_LIMIT: usize = 20_000;
 
 /// For each line of a file, the function line above it.
 pub(crate) struct FunctionMap<'a> {
@@ -228,17 +228,18 @@ pub(crate) fn heads_a_function(text: &[u8]) -> bool {
 }
 
 fn first_word(text: &[u8]) -> &[u8] {
-    text.split(|byte| !byte.is_ascii_alphanumeric()).next().unwrap_or_default()
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    text.split(|byte| !is_of_word(byte)).next().unwrap_or_default()
 }
 
-pub(super) fn is_control_flow(text: &[u8]) -> bool {
+fn is_control_flow(text: &[u8]) -> bool {
     const WORDS: [&[u8]; 9] = [b"if", b"else", b"for", b"while", b"do", b"switch", b"case", b"try", b"catch"];
     WORDS.contains(&first_word(text))
 }
 
 /// Returns the indentation of a line that can open a scope. Labels, comments and lines that start with an opening
 /// bracket cannot, and are often indented less than the scope that they are in.
-pub(super) fn scope_indentation(line: &[u8]) -> Option<usize> {
+fn scope_indentation(line: &[u8]) -> Option<usize> {
     let text = line.trim_ascii();
     let is_mark = text.first().is_some_and(|byte| b"{()[]/*".contains(byte));
     indentation(line).filter(|_| !is_mark && !is_label(text))
@@ -297,10 +298,19 @@ pub(crate) fn comparable_section(section: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{FunctionMap, is_function_line, names_a_function};
+    use super::{FunctionMap, heads_a_function, is_function_line, names_a_function};
     use crate::text::language::Language;
 
     const SOURCE: &[u8] = b"#include <x>\nstruct box {\npublic:\n    int one() {\n        if (a) {\n            b();\n        }\n    }\n};\nstatic int two(void) {\nerror:\n    c();\n}\n";
+
+    #[test]
+    fn a_name_that_begins_with_a_keyword_is_not_control_flow() {
+        for (text, is_head) in
+            [("do_exec_pty(int x) {", true), ("for_each(x) {", true), ("for (;;) {", false)]
+        {
+            assert_eq!(heads_a_function(text.as_bytes()), is_head, "{text}");
+        }
+    }
 
     #[test]
     fn finds_functions_like_git() {

@@ -12,8 +12,6 @@ pub(crate) mod line_diff;
 pub(crate) mod line_index;
 pub(crate) mod markers;
 pub(crate) mod outside_edit;
-pub(crate) mod renamed_function;
 pub(crate) mod same_function;
-pub(crate) mod scope_heads;
 pub(crate) mod search;
 pub(crate) mod three_way;
