@@ -297,6 +297,13 @@ impl<'a> SuiteGate<'a> {
 
     fn hold(&self, side: &str, stock: Side<'_>, ours: Side<'_>, allowed: Allowed<'_>) -> Result<Held> {
         let mut held = verdict::hold(side, stock.1, ours.1, allowed);
+        for vanished in std::mem::take(&mut held.vanished) {
+            let alike = Difference::of(&vanished.test, stock.1, ours.1);
+            match self.expected_again(&alike, stock.0, allowed.listed)? {
+                Some(expected) => held.expected.push(expected),
+                None => held.vanished.push(vanished),
+            }
+        }
         if held.unexpected.len() <= TOO_MANY_FOR_LUCK {
             for difference in std::mem::take(&mut held.unexpected) {
                 if let Some(expected) = self.expected_again(&difference, stock.0, allowed.listed)? {

@@ -1,5 +1,7 @@
 //! PURE: differences between two runs of a suite, and which of them were expected.
 
+use std::fmt;
+
 use espalier_core::error::Result;
 use serde_json::{Value, json};
 
@@ -15,6 +17,14 @@ pub struct Difference {
     pub stock: Outcome,
     /// Outcome on ours.
     pub ours: Outcome,
+}
+
+impl Difference {
+    /// Returns the outcomes of a test, which may be alike.
+    pub fn of(test: &str, stock: &Outcomes, ours: &Outcomes) -> Difference {
+        let outcome = |side: &Outcomes| side.get(test).cloned().unwrap_or(Outcome::Absent);
+        Difference { test: test.to_string(), stock: outcome(stock), ours: outcome(ours) }
+    }
 }
 
 /// Result of comparing one suite.
@@ -37,7 +47,7 @@ pub struct Held {
     /// Differences that are not listed.
     pub unexpected: Vec<Difference>,
     /// Tests with a listed difference that did not occur.
-    pub vanished: Vec<String>,
+    pub vanished: Vec<Vanished>,
     /// Listed name parts of our own cases that match no case.
     pub unseen: Vec<String>,
     /// Programs that should report cases and reported none on stock: their arguments no longer match any.
@@ -47,12 +57,7 @@ pub struct Held {
 /// Returns all tests whose outcomes differ; a test missing on one side counts as absent there.
 pub fn differences(stock: &Outcomes, ours: &Outcomes) -> Vec<Difference> {
     let only_ours = ours.keys().filter(|test| !stock.contains_key(*test));
-    let outcome = |side: &Outcomes, test: &str| side.get(test).cloned().unwrap_or(Outcome::Absent);
-    let both = stock.keys().chain(only_ours).map(|test| Difference {
-        test: test.clone(),
-        stock: outcome(stock, test),
-        ours: outcome(ours, test),
-    });
+    let both = stock.keys().chain(only_ours).map(|test| Difference::of(test, stock, ours));
     both.filter(|both| both.stock != both.ours && !both.is_settled()).collect()
 }
 
@@ -63,6 +68,20 @@ pub struct Allowed<'a> {
     pub listed: &'a [Expected],
     /// Cases with one of these in their names may be absent on stock if they pass on ours.
     pub own_cases: &'a [String],
+}
+
+/// A test that ended on both sides alike, although a difference is listed.
+#[derive(Debug)]
+pub struct Vanished {
+    /// The test.
+    pub test: String,
+    reason: String,
+}
+
+impl fmt::Display for Vanished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.test, self.reason)
+    }
 }
 
 /// Compares one side's outcomes with stock's.
@@ -114,11 +133,12 @@ fn expects(listed: &Expected, difference: &Difference) -> bool {
         && listed.how.as_ref().is_none_or(|how| difference.ours.how().contains(how.as_str()))
 }
 
-fn vanished(differences: &[Difference], listed: &[Expected]) -> Vec<String> {
+fn vanished(differences: &[Difference], listed: &[Expected]) -> Vec<Vanished> {
     let differs = |test: &str| differences.iter().any(|difference| difference.test == test);
     let certain = listed.iter().filter(|one| !one.by_rounding);
     let tests = certain.flat_map(|one| one.tests.iter().map(|test| (test, &one.reason)));
-    tests.filter(|(test, _)| !differs(test)).map(|(test, reason)| format!("{test} ({reason})")).collect()
+    let without = tests.filter(|(test, _)| !differs(test));
+    without.map(|(test, reason)| Vanished { test: test.clone(), reason: reason.clone() }).collect()
 }
 
 /// Whether a difference is flaky: run alone `times` times, ours always ended like some run of stock, which ended as
@@ -214,7 +234,7 @@ impl Held {
             "expected": list(&self.expected),
             "luck": list(&self.flaky),
             "unexpected": list(&self.unexpected),
-            "vanished": self.vanished,
+            "vanished": self.vanished.iter().map(Vanished::to_string).collect::<Vec<_>>(),
             "unseen": self.unseen,
             "silent": self.silent,
         })
@@ -270,6 +290,20 @@ mod tests {
         }
         assert!(is_expected(&all, &of_stock("t", Outcome::Passed)));
         assert!(!is_expected(&all, &of_stock("t", failed("x"))));
+    }
+
+    /// Stock failed like ours: the listed difference is not gone, and the test runs on stock again.
+    #[test]
+    fn a_listed_test_that_fails_on_both_sides_is_asked_again() {
+        let all = [listed("t")];
+        let both = outcomes(&[("t", failed("assert 512 == 256"))]);
+        let held = hold("side", &both, &both, Allowed { listed: &all, own_cases: &[] });
+        assert_eq!(held.vanished.iter().map(|one| one.test.as_str()).collect::<Vec<_>>(), ["t"]);
+        let alike = Difference::of("t", &both, &both);
+        assert!(has_another_outcome_on_stock(&all, &alike));
+        assert!(is_expected(&all, &Difference { stock: Outcome::Passed, ..alike }));
+        let passing = outcomes(&[("t", Outcome::Passed)]);
+        assert!(!has_another_outcome_on_stock(&all, &Difference::of("t", &passing, &passing)));
     }
 
     #[test]
@@ -347,7 +381,7 @@ mod tests {
     fn a_listed_difference_that_is_none_is_a_failure() {
         let both = outcomes(&[("a", Outcome::Passed)]);
         let held = hold("s", &both, &both, allowed(&[listed("a")]));
-        assert_eq!(held.vanished, ["a (r)"]);
+        assert_eq!(held.vanished.iter().map(Vanished::to_string).collect::<Vec<_>>(), ["a (r)"]);
         assert!(!held.is_good());
         assert!(hold("s", &both, &both, Allowed::default()).is_good());
         let by_rounding = Expected { by_rounding: true, ..listed("a") };
