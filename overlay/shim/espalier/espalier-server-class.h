@@ -40,7 +40,7 @@ struct espalier_server {
     // (preempting others if necessary), admits waiting requests that fit, and chooses the batch key of the step.
     template <typename server_t> static void prepare_step(server_t & server);
 
-    // The slots in the order of their requests' priority and arrival; of their arrival if the cache is not paged.
+    // The slots that have a request, in the order of its priority and arrival.
     template <typename server_t> static std::vector<server_slot *> in_order(server_t & server);
 
     // Whether the slot takes part in this step. false: its request waits, or the step is for another batch key.

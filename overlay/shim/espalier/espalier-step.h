@@ -22,19 +22,18 @@ inline const server_tokens & espalier_server::tokens_of(const server_slot & slot
 
 template <typename server_t>
 std::vector<server_slot *> espalier_server::in_order(server_t & server) {
-    std::vector<server_slot *> slots = server.get_slots_by_age();
-    if (!server.espalier.kv) {
-        return slots;
-    }
-    // Slots without a request are last; the callers skip them.
-    const auto idle = std::find_if(slots.begin(), slots.end(), [](const server_slot * slot) { return slot->task == nullptr; });
+    std::vector<server_slot *>           slots;
     std::vector<espalier_schedule_place> places;
-    std::for_each(slots.begin(), idle, [&](const server_slot * slot) { places.push_back(espalier_place_of(*slot->task, slot->id)); });
+    for (server_slot & slot : server.slots) {
+        if (slot.task) {
+            slots.push_back(&slot);
+            places.push_back(espalier_place_of(*slot.task, slot.id));
+        }
+    }
     std::vector<server_slot *> ordered;
     for (const uint32_t index : espalier_order(places)) {
         ordered.push_back(slots[index]);
     }
-    ordered.insert(ordered.end(), idle, slots.end());
     return ordered;
 }
 
