@@ -9,6 +9,7 @@
 #include "espalier-server-class.h"
 #include "espalier-step.h"
 #include "espalier-tenancy.h"
+#include "espalier-window-size.h"
 
 #include <cinttypes>
 #include <type_traits>
@@ -220,17 +221,7 @@ std::string espalier_server::refuse_windows(const server_t & server) {
     if (n_windows == 0) {
         return "of the draft model";
     }
-    const enum llama_rope_type rope = llama_model_rope_type(server.model_tgt);
-    if (rope == LLAMA_ROPE_TYPE_MROPE || rope == LLAMA_ROPE_TYPE_IMROPE) {
-        return "the tokens of an image share a position (M-RoPE)";
-    }
-    const uint32_t n_ctx   = llama_n_ctx(server.ctx_tgt);
-    const uint32_t n_cells = espalier_cells_of_windows(llama_model_n_swa(server.model_tgt), n_windows, llama_n_batch(server.ctx_tgt));
-    if (n_cells > n_ctx / 2) {
-        return string_format("%u windows and a batch would take %u tokens of KV cache, more than half of the %u of the context; fewer slots (-np), "
-                "fewer windows, a smaller batch (-b) or a larger context (-c) make them fit", n_windows, n_cells, n_ctx);
-    }
-    return "the windows of the model are not those of the last tokens";
+    return espalier_size_windows(server.model_tgt, n_windows, llama_n_batch(server.ctx_tgt), llama_n_ctx(server.ctx_tgt)).why_not;
 }
 
 template <typename server_t>
