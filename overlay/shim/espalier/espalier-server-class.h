@@ -252,7 +252,7 @@ private:
 
     template <typename server_t> static void carry_out(server_t & server, const scheduler_input & input, const espalier_schedule_step & step);
     template <typename server_t> static void admit(server_t & server, server_slot & slot, size_t n_tokens);
-    static std::string describe_windows(const struct espalier_pool_statistics & pool);
+    static std::string describe_windows(const struct espalier_pool_statistics & pool, bool are_used);
     template <typename server_t> static void preempt(server_t & server, server_slot & slot);
     template <typename server_t> static void refuse(server_t & server, server_slot & slot, uint64_t n_needed);
     template <typename server_t> static void fail(server_t & server);
