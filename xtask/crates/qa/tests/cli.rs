@@ -7,6 +7,7 @@
 
 mod cli {
     mod amx_check;
+    mod amx_flavors;
     mod apply;
     mod bench;
     mod bench_decode;
