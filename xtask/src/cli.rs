@@ -110,7 +110,7 @@ impl Commands for Everyday {
 /// The commands that build and ship.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Fetch the pinned objects into the store; the tree id decides, whatever the source.
+    /// Fetch the pinned objects into the store, and verify the tree id, whatever the source.
     Fetch(fetch::Options),
     /// Apply a variant's series to its pin, exactly or not at all, and write the tree to disk.
     Apply(apply::Options),

@@ -25,7 +25,7 @@ pub struct Options {
     /// Folder of a package, an archive, or an image layout.
     #[arg(value_name = "PATH", value_parser = absolute_path)]
     pub path: PathBuf,
-    /// Leave the lock and the patches of this project out: the package is of another commit.
+    /// Do not compare with this project's lock and patches: for a package of another commit.
     #[arg(long)]
     pub alone: bool,
 }

@@ -52,7 +52,7 @@ pub struct Options {
     /// `llama-server` to test; default: the packaged one.
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// Seconds that a client waits in silence if no request is ahead of it.
+    /// Seconds without data after which a waiting client is reported, if no request is ahead of its own.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub patience: u32,
 }

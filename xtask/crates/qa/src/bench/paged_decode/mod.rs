@@ -49,7 +49,7 @@ pub struct Workload {
     #[arg(long, value_name = "TYPE", default_value = CACHE)]
     #[serde(default = "default_cache")]
     pub cache: String,
-    /// Leave the pool empty before.
+    /// Start with an empty pool instead of filling it first.
     #[arg(long)]
     #[serde(default)]
     pub fresh: bool,
