@@ -60,10 +60,10 @@ impl Expected<'_> {
 
     fn wrong_likeliest(&self, answer: &Answer) -> Option<String> {
         let moved = verdict::moved(&self.answer, answer);
-        (moved > self.tolerance * verdict::MOST_MOVED).then(|| {
+        (moved > self.tolerance * verdict::MAX_MOVED).then(|| {
             format!(
                 "the likeliest tokens are {moved:.3} away ({:.3} is explained by rounding)",
-                self.tolerance * verdict::MOST_MOVED
+                self.tolerance * verdict::MAX_MOVED
             )
         })
     }

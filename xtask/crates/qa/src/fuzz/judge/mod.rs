@@ -267,8 +267,8 @@ fn finding(
 
 /// Truncates a body, which may be long.
 fn shorten(text: &str) -> String {
-    const MOST: usize = 600;
-    match text.char_indices().nth(MOST) {
+    const MAX_CHARS: usize = 600;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((at, _)) => format!("{} ...", &text[..at]),
         None => text.to_string(),
     }

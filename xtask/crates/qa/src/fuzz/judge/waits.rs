@@ -18,12 +18,12 @@ const IN_A_CROWD: f64 = 4.0;
 
 /// Maximum allowance for requests ahead in the queue, in multiples of the patience: in the end the client must get an
 /// answer.
-const MOST_PATIENCE: u32 = 3;
+const MAX_PATIENCE: u32 = 3;
 
 /// Maximum number of later requests that may be answered first, besides one in each slot: those with another batch key
 /// that may bypass the queue head until its patience runs out. On a server that keeps the order at most 6 were
 /// observed, including those in slots.
-const MOST_OVERTAKERS: usize = 16;
+const MAX_BYPASSES: usize = 16;
 
 /// For answers of at most this many tokens, the end of the answer shows when it began.
 const SOON: usize = 8;
@@ -37,7 +37,7 @@ const LATER: Duration = Duration::from_millis(100);
 pub fn longest_silence(server: &ServerPlan, patience: Duration, tokens_before: u64, pace: f64) -> Duration {
     let patience = if server.is_random() { patience * 3 } else { patience };
     let before = Duration::from_secs_f64(tokens_before as f64 * SLOWEST.max(pace * IN_A_CROWD));
-    patience + before.min(patience * MOST_PATIENCE)
+    patience + before.min(patience * MAX_PATIENCE)
 }
 
 /// Maximum number of tokens that an action computes.
@@ -62,7 +62,7 @@ pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Find
             came,
         )
     });
-    let most = MOST_OVERTAKERS + round.server.slots;
+    let most = MAX_BYPASSES + round.server.slots;
     let bypassed = evidence.played.iter().filter(|one| is_free(round, one)).filter_map(|one| {
         let first = first_token(one)?;
         let is_before = |other: &&Played| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use espalier_core::http::Disconnect;
 
 use super::dice::Dice;
-use super::prompts::{MOST_PREDICTED, Prompt};
+use super::prompts::{MAX_PREDICTED, Prompt};
 use super::server::{ADAPTERS, KEYS, ServerPlan, Theme};
 
 /// One action of a client.
@@ -239,7 +239,7 @@ impl Generate {
         let several = api == Api::Completions && wants_choices(dice, server);
         let longest_prompt = prompt.length() + if api.takes_tokens() { 0 } else { CHAT_TOKENS };
         let longest_answer = server.cells() - 1 - longest_prompt.min(server.cells() - 2);
-        let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MOST_PREDICTED]);
+        let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MAX_PREDICTED]);
         let stream = dice.chance(match theme {
             Theme::Streams | Theme::Conversations => 85,
             _ => 45,

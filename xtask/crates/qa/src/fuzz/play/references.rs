@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::fuzz::judge::Reference;
 use crate::fuzz::plan::actions::{Action, What};
 use crate::fuzz::plan::body;
-use crate::fuzz::plan::prompts::{MOST_PREDICTED, Prompt};
+use crate::fuzz::plan::prompts::{MAX_PREDICTED, Prompt};
 use crate::fuzz::plan::server::{ADAPTERS, ServerPlan};
 use crate::serving::image;
 use crate::serving::{cases, verdict};
@@ -110,7 +110,7 @@ impl References {
     }
 
     fn complete(&self, question: &Question, prompt: Value, units: &[i64]) -> Result<Reference> {
-        let mut request = cases::cold(cases::request_for(&[], MOST_PREDICTED));
+        let mut request = cases::cold(cases::request_for(&[], MAX_PREDICTED));
         request["prompt"] = prompt;
         if let Some(scales) = &question.scales {
             request["lora"] = body::lora(scales);
