@@ -104,7 +104,7 @@ fn play_round(
         chosen: names.to_vec(),
         families: round.names(),
         words: round.words(),
-        server: fixture.words(round.duty()),
+        server: fixture.words(round.task()),
         accepted: None,
         refused: None,
         slowest: Duration::ZERO,

@@ -14,7 +14,7 @@ use espalier_core::http::Request;
 use serde_json::Value;
 
 use self::carriers::Carrier;
-use self::family::{Duty, Family, Make, Sent};
+use self::family::{Family, Make, Sent, Task};
 use crate::fuzz::plan::dice::Dice;
 
 /// Percentage of seeds that combine two families in one request.
@@ -92,9 +92,9 @@ impl Round {
         [Some(self.family), self.inner].into_iter().flatten().map(|family| family.name).collect()
     }
 
-    /// Duty of the server under test.
-    pub fn duty(&self) -> Duty {
-        self.family.duty
+    /// Task of the server under test.
+    pub fn task(&self) -> Task {
+        self.family.task
     }
 
     /// The sizes in increasing order: 1, 2, 4, up to the largest.
@@ -151,7 +151,7 @@ fn families_beside(family: &'static Family, carrier: Carrier) -> Vec<&'static Fa
             (Make::Fields(_), Make::Fields(_)) => carrier == Carrier::Completion,
             _ => false,
         };
-        is_alike && other.name != family.name && other.duty == family.duty
+        is_alike && other.name != family.name && other.task == family.task
     };
     families().filter(fits).collect()
 }

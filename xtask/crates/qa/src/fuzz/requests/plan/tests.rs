@@ -55,7 +55,7 @@ fn grammars_schemas_and_fields_are_combined_with_others() {
         let combined = rounds.iter().filter(is_one).filter_map(|round| Some((round.family, round.inner?)));
         let combined: Vec<_> = combined.collect();
         assert!(combined.len() > 10, "{}", combined.len());
-        assert!(combined.iter().all(|(outer, inner)| outer.name != inner.name && outer.duty == inner.duty));
+        assert!(combined.iter().all(|(outer, inner)| outer.name != inner.name && outer.task == inner.task));
     }
 }
 
