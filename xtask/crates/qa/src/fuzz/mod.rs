@@ -27,7 +27,7 @@ use report::{FuzzReport, RoundReport};
 
 /// The fuzzer to run.
 #[derive(Clone, Debug, Subcommand)]
-pub enum What {
+pub enum Fuzzer {
     /// Compare the paged server with the same one unpaged: random options, random clients, every answer judged.
     Servers(Options),
     /// Send grammars, schemas, lists and bodies of growing size, and hold each to a budget of time and memory.
@@ -58,10 +58,10 @@ pub struct Options {
 }
 
 /// Runs rounds until the time is up; the exit code is 1 if there are findings.
-pub fn run(context: &Context, what: &What) -> Result<Outcome> {
+pub fn run(context: &Context, what: &Fuzzer) -> Result<Outcome> {
     match what {
-        What::Servers(options) => fuzz_servers(context, options),
-        What::Requests(options) => requests::run(context, options),
+        Fuzzer::Servers(options) => fuzz_servers(context, options),
+        Fuzzer::Requests(options) => requests::run(context, options),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::completion::Completion;
 use super::{Evidence, Finding, Played, act_of, finding};
 use crate::fuzz::plan::Round;
-use crate::fuzz::plan::actions::{Api, Generate, What};
+use crate::fuzz::plan::actions::{ActionKind, Api, Generate};
 use crate::fuzz::plan::server::{Drafts, Theme};
 
 /// Maximum number of requests that are repeated: each needs a server of its own.
@@ -35,7 +35,7 @@ type Owner = (Option<usize>, Option<usize>);
 
 fn owner_of(played: &Played) -> Option<(Owner, &Generate)> {
     match &played.action.what {
-        What::Generate(generate) => Some(((played.action.key, generate.salt), generate)),
+        ActionKind::Generate(generate) => Some(((played.action.key, generate.salt), generate)),
         _ => None,
     }
 }

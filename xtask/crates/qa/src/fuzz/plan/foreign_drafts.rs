@@ -6,7 +6,7 @@ use std::time::Duration;
 use espalier_core::http::Disconnect;
 
 use super::Act;
-use super::actions::{Action, Generate, What};
+use super::actions::{Action, ActionKind, Generate};
 use super::dice::Dice;
 use super::prompts::{MAX_PREDICTED, Prompt};
 use super::server::{ADAPTERS, KEYS, ServerPlan};
@@ -50,5 +50,10 @@ fn ask_in_turn(dice: &mut Dice, server: &ServerPlan, seed: u64, number: usize) -
 
 fn ask(prompt: &Prompt, key: usize, salt: Option<usize>, slot: usize) -> Action {
     let generate = Generate { salt, slot: Some(slot), ..Generate::plain(prompt.clone(), MAX_PREDICTED) };
-    Action { pause: Duration::ZERO, key: Some(key), what: What::Generate(generate), leave: Disconnect::Never }
+    Action {
+        pause: Duration::ZERO,
+        key: Some(key),
+        what: ActionKind::Generate(generate),
+        leave: Disconnect::Never,
+    }
 }
