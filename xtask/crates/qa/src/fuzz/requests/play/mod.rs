@@ -86,7 +86,7 @@ impl RequestFuzzFixture {
                 break;
             }
         }
-        evidence.log = server.said()?;
+        evidence.log = server.log_text()?;
         Ok(evidence)
     }
 

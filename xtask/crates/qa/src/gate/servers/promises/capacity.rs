@@ -118,7 +118,7 @@ fn last_block_beside_another(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             Ok((answer, !running.is_over()))
         })?;
         must_be_answered(fixture, "beside another", &answer);
-        let times = server.said()?.matches("preempted with").count();
+        let times = server.log_text()?.matches("preempted with").count();
         fixture.must(times == 0, || format!("it fits beside another, and was preempted {times} times"));
         met |= in_time;
         if met || times > 0 {

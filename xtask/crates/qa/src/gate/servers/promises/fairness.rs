@@ -141,7 +141,7 @@ pub fn no_stream_stands_still(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         fixture.must(seen.bypassed <= MAX_BETWEEN, || {
             format!("{} later requests were answered between two tokens of a stream", seen.bypassed)
         });
-        preempted = server.said()?.matches("preempted with").count();
+        preempted = server.log_text()?.matches("preempted with").count();
         if preempted > 0 {
             break;
         }

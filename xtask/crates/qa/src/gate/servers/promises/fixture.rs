@@ -301,7 +301,7 @@ impl<'a> PromiseFixture<'a> {
     }
 
     /// Returns the log of the last server that this fixture started.
-    pub fn said(&self) -> Result<String> {
+    pub fn log_text(&self) -> Result<String> {
         disk::read_text(&self.context.layout.log("gate-promise"))
     }
 

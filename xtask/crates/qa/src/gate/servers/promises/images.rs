@@ -195,5 +195,5 @@ pub fn drafts_and_images(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 }
 
 fn was_preempted(server: &Server) -> Result<bool> {
-    Ok(server.said()?.contains("preempted with"))
+    Ok(server.log_text()?.contains("preempted with"))
 }

@@ -108,7 +108,7 @@ fn preempted(server: &Server, api: &Api) -> Result<Option<Vec<String>>> {
 
 /// Returns the number of prompts that were preempted while they were computed, from the server's log.
 fn times_preempted(server: &Server) -> Result<usize> {
-    Ok(server.said()?.matches(" prompt tokens: ").count())
+    Ok(server.log_text()?.matches(" prompt tokens: ").count())
 }
 
 fn stream_in_a_crowd(server: &Server, api: &Api, prompt: &str) -> Result<Vec<String>> {
