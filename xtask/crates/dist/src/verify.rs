@@ -12,7 +12,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::root::absolute_path;
 use serde_json::{Value, json};
 
-use crate::plan::image::documents::lies;
+use crate::plan::image::documents::wrong_labels;
 use crate::plan::manifest::{Manifest, build_command};
 use crate::plan::shipped::Contents;
 use crate::plan::shipped::audit::Known;
@@ -54,9 +54,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
             Err(_) => error.hint("it is damaged or was changed: build or download it again"),
         }
     })?;
-    let lies = labels.map(|labels| lies(&labels, &manifest)).unwrap_or_default();
-    if !lies.is_empty() {
-        return Err(Error::no(format!("`{name}` is not what its labels say")).detail(lies.join("\n")));
+    let wrong = labels.map(|labels| wrong_labels(&labels, &manifest)).unwrap_or_default();
+    if !wrong.is_empty() {
+        return Err(Error::no(format!("`{name}` is not what its labels say")).detail(wrong.join("\n")));
     }
     let against = if known.lock.is_some() {
         "manifest, SBOM, provenance and lock"
