@@ -22,7 +22,7 @@ pub fn judge(
         let came = format!("{} answers", completion.choices.len());
         return vec![finding("answer", played, format!("{} answers", generate.choices), came)];
     }
-    let wrong = completion.choices.iter().filter_map(|choice| expected.what_is_wrong_with(choice));
+    let wrong = completion.choices.iter().filter_map(|choice| expected.difference_to(choice));
     wrong
         .map(|came| finding("answer", played, "the tokens of the same server unpaged, asked alone", came))
         .collect()
@@ -35,7 +35,7 @@ struct Expected<'a> {
 }
 
 impl Expected<'_> {
-    fn what_is_wrong_with(&self, choice: &Choice) -> Option<String> {
+    fn difference_to(&self, choice: &Choice) -> Option<String> {
         match &choice.tokens {
             Some(tokens) => {
                 self.wrong_token(tokens).or_else(|| self.wrong_likeliest(choice.answer.as_ref()?))

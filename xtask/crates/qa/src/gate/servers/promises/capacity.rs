@@ -143,7 +143,7 @@ pub fn several_choices(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 }
 
 /// A request reuses half of its slot's retained sequence, in a pool that the new sequence fills.
-pub fn going_on_from_half(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+pub fn resumed_from_half(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for batch in ["2048", "128"] {
         let server = keeping(fixture, Model::Trained, &["-np", "1", "-c", CELLS, "-b", batch])?;
         let first = prompt(1, 1000);

@@ -142,7 +142,7 @@ pub fn children_refuse_without_a_key(fixture: &mut PromiseFixture<'_>) -> Result
 }
 
 /// Requests of alice in a slot that retains its sequence, none of which makes the sequence bob's.
-pub fn kept_slot_has_an_owner(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+pub fn retained_slot_has_an_owner(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let kept = ["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS, "--slot-save-path", &saves];
     let server = fixture.serve(Model::Adapted, &kept)?;
