@@ -458,7 +458,7 @@ mod tests {
                 let project = tested::Digests::from([(name.to_string(), String::new())]);
                 assert!(
                     !tested::inputs(step, &project).is_empty(),
-                    "{name} is no input of `{step}`: {file:?}"
+                    "{name} is not an input of `{step}`: {file:?}"
                 );
                 found.push(name.to_string());
             }
