@@ -321,9 +321,10 @@ fn a_client_with_drafts_after_others_sent_no_request_before() {
         let owners: std::collections::BTreeSet<_> = fresh.iter().map(|(key, salt, _)| (key, salt)).collect();
         assert_eq!((fresh.len(), owners.len()), (6, 6));
         for (_, _, prompt) in fresh {
-            let askers = alone
-                .iter()
-                .filter(|(_, action)| matches!(&action.what, ActionKind::Generate(one) if one.prompt.family == prompt.family));
+            let askers = alone.iter().filter(|(_, action)| {
+                matches!(&action.what,
+                    ActionKind::Generate(one) if one.prompt.family == prompt.family)
+            });
             assert!(askers.count() >= 2);
         }
     }
