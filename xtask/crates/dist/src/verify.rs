@@ -46,9 +46,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let manifest = verify::demand(&name, &contents, &known).map_err(|error| {
         match verify::demand(&name, &contents, &Known::default()) {
             Ok(manifest) => error
-                .hint("is it of another commit? leave this project's lock out with `--alone`")
+                .hint("if it is of another commit, leave this project's lock out: `--alone`")
                 .hint(format!(
-                    "or build it again, with the patches and overlays of now: {}",
+                    "or build it again, with the current patches and overlays: {}",
                     rebuild(&manifest)
                 )),
             Err(_) => error.hint("it is damaged or was changed: build or download it again"),
@@ -65,7 +65,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     };
     let files = contents.files.len();
     let text = format!(
-        "{name}: {} {} for {}, pin {}, tree {}\n{files} files, all as {against} say",
+        "{name}: {} {} for {}, pin {}, tree {}\n{files} files match the {against}",
         manifest.variant, manifest.flavor, manifest.platform, manifest.pin, manifest.tree
     );
     let json = json!({
