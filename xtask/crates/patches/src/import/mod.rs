@@ -66,7 +66,7 @@ pub struct Options {
     /// Patch to leave out, as the report names it; repeatable.
     #[arg(long, value_name = "PATCH", conflicts_with = "from")]
     pub skip: Vec<String>,
-    /// Append them to the variant's patches.
+    /// Append the imported patches to those of the variant.
     #[arg(long)]
     pub append: bool,
     /// Do everything except write.

@@ -453,7 +453,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_written_for_all_differences_proves_the_move() {
+    fn entries_for_all_differences_prove_the_move() {
         let mut state = 1_u32;
         let mut pick = |of: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_prove_refuses_is_a_warning() {
+    fn differences_that_prove_refuses_are_warnings() {
         let series = |findings| proof(findings).series;
         let open = || finding(FindingClass::Added, "a();");
         let moved = RebaseReport { proof: series(vec![open()]), ..report(true, Vec::new()) };
