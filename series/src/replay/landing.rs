@@ -217,9 +217,9 @@ impl Places<'_, '_> {
         self.other_head(region).or_else(|| self.moved_line(region))
     }
 
-    /// Returns the line around the place that ours has elsewhere: a `case` label, a key or a namespace that changed places
-    /// with one of the same content. The merge may map the content of one to that of the other. Only a line that occurs
-    /// once on either side can prove this, and only if the merge does not map it.
+    /// Returns the line around the place that ours has elsewhere: a `case` label, a key or a namespace that changed
+    /// places with one of the same content. The merge may map the content of one to that of the other. Only a line that
+    /// occurs once on either side can prove this, and only if the merge does not map it.
     fn moved_line(&self, region: &Region) -> Option<OtherHead> {
         let is_moved = |at: usize| {
             self.occurrences.of_base_line(at) == (1, 1) && image(self.merge.by_ours(), at).is_none()

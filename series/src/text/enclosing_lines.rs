@@ -6,20 +6,23 @@ use super::function::{
 use super::language::Language;
 
 /// Returns the lines that enclose the place above line `at` (from 0), innermost first: those that are indented less
-/// than everything between them and the place, and in languages with braces those that open a brace or a condition of
-/// the preprocessor that is not closed above the place. They need not be heads of functions: a `case` label, the first
-/// line of a table's row, a key, a namespace, an `#ifdef`.
+/// than everything between them and the place; in languages with braces also those that open a brace or a condition of
+/// the preprocessor that is not closed above the place, and in other texts its `[section]`. They need not be heads of
+/// functions: a `case` label, the first line of a table's row, a key, a namespace, an `#ifdef`.
 pub(crate) fn enclosing_lines(lines: &[&[u8]], at: usize, language: Language) -> Vec<usize> {
     let above = lines.get(..at).unwrap_or_default();
     let Some(mut limit) = above.iter().rev().find_map(|line| indentation(line)) else { return Vec::new() };
     let mut closed = Closed::default();
     let mut found = Vec::new();
+    let mut has_section = language != Language::NotCode;
     for (line_at, line) in above.iter().enumerate().rev().take(SCOPE_SEARCH_LIMIT) {
         let text = line.trim_ascii();
         let is_open = language == Language::Braces && closed.leaves_open(text);
         let indent = indentation(line).filter(|indent| *indent < limit && can_end_a_block(text, language));
         limit = indent.unwrap_or(limit);
-        if (is_open || indent.is_some()) && can_enclose(text, language) {
+        let is_section = !has_section && line.starts_with(b"[") && text.ends_with(b"]");
+        has_section |= is_section;
+        if is_section || ((is_open || indent.is_some()) && can_enclose(text, language)) {
             found.push(line_at);
         }
     }
@@ -122,6 +125,9 @@ mod tests {
         assert_eq!(around(table, "2,", Language::Braces), ["{ \"two\",", "static row t[] = {"]);
         let yaml = "one:\n  steps:\n    - a\ntwo:\n  steps:\n    - b\n";
         assert_eq!(around(yaml, "- b", Language::NotCode), ["steps:", "two:"]);
+        let toml = "[one]\na = 1\n[two]\na = [\n  1,\n]\nb = 2\n";
+        assert_eq!(around(toml, "b = 2", Language::NotCode), ["[two]"]);
+        assert_eq!(around(toml, "1,", Language::NotCode), ["a = [", "[two]"]);
         let python =
             "class A:\n    def f(self):\n        return 1\n\nclass B:\n    def f(self):\n        return 2\n";
         assert_eq!(around(python, "return 2", Language::Indentation), ["def f(self):", "class B:"]);

@@ -160,6 +160,7 @@ fn two_blocks(path: &str, names: [&str; 2]) -> String {
         "space.cpp" => format!("namespace {name} {{\n{function}}}\n"),
         "condition.c" => format!("#ifdef {name}\n{function}#endif\n"),
         "class.py" => format!("class {name}:\n    def run(self):\n{}", body("        ")),
+        "sections.ini" => format!("[{name}]\n{}", body("")),
         _ => format!("{name}:\n  steps:\n{}", body("    - ")),
     };
     let blocks = names.map(block).concat();
@@ -190,7 +191,7 @@ fn change_of_second_block(path: &str, base: &str) -> Patch {
 /// they are not heads of functions.
 #[test]
 fn a_change_never_follows_the_content_of_another_block() {
-    for path in ["case.c", "rows.c", "space.cpp", "condition.c", "class.py", "keys.yml"] {
+    for path in ["case.c", "rows.c", "space.cpp", "condition.c", "class.py", "keys.yml", "sections.ini"] {
         let base = two_blocks(path, ["One", "Two"]);
         let patch = change_of_second_block(path, &base);
         let on = |upstream: &str| replayed(&tree(&[(path, &base)]), &tree(&[(path, upstream)]), &patch);
