@@ -54,6 +54,19 @@ fn the_header_of_mercurial() {
     assert!(output.stdout.contains("  new      nginx.diff -> 0001-core-name-people.patch\n"), "{output}");
 }
 
+/// git and patch(1) make two files of these; a file system that ignores case cannot hold both.
+#[test]
+fn a_path_that_differs_in_case_only_can_be_left_out() {
+    let project = started();
+    let folder = project.beside("queue");
+    files::write(&folder.join("1.diff"), "--- /dev/null\n+++ b/src/Name.c\n@@ -0,0 +1 @@\n+x\n");
+    files::write(&folder.join("2.diff"), first());
+    let said = import(&project, &folder, &[]).code(1);
+    said.says(&["the path differs from `src/name.c` in case only", "the same command with --leave-out PATH"]);
+    import(&project, &folder, &["--leave-out", "src/Name.c"]).success();
+    assert_eq!(files::list(&project.path("patches/my")), ["0001-2.patch"]);
+}
+
 /// Mercurial and git write several patches into one file. Only the first message would be left of them.
 #[test]
 fn changesets_below_a_diff_are_refused() {
