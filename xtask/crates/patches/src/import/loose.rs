@@ -77,7 +77,7 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: Option<u32>) -> Result<Loose>
             return Err(Error::usage(format!("the file name `{name}` is not UTF-8")).hint("rename the file"));
         }
         let name = printable(patch.name.as_bytes());
-        let mut text = patch_files::read(&patch.path)?;
+        let mut text = without_mark(&name, &patch.path, patch_files::read(&patch.path)?)?;
         if !text.is_empty() && !text.ends_with(b"\n") {
             // Without a final newline, git reports the diff as corrupt.
             text.push(b'\n');
@@ -95,6 +95,23 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: Option<u32>) -> Result<Loose>
     }
     loose.tell_apart();
     Ok(loose)
+}
+
+/// Returns `text` without a byte order mark: the line behind one is not recognised as the first of a mail or a header.
+///
+/// # Errors
+///
+/// The text is UTF-16, as PowerShell redirects the output of `git diff`.
+fn without_mark(name: &str, path: &Path, text: Vec<u8>) -> Result<Vec<u8>> {
+    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
+        let file = quoted(&path.display().to_string());
+        return Err(Error::usage(format!("{name} is UTF-16"))
+            .hint(format!("convert it: iconv -f UTF-16 -t UTF-8 {file} >converted.patch")));
+    }
+    match text.strip_prefix(b"\xef\xbb\xbf") {
+        Some(rest) => Ok(rest.to_vec()),
+        None => Ok(text),
+    }
 }
 
 impl Loose {

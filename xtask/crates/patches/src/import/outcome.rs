@@ -2,7 +2,7 @@
 
 use espalier_core::context::Outcome;
 use espalier_series::ObjectId;
-use espalier_series::{LintRules, PLACEHOLDER};
+use espalier_series::{LintRules, PLACEHOLDER, printable};
 use serde_json::json;
 
 use super::base::Onto;
@@ -71,7 +71,10 @@ impl Imported<'_> {
         match (self.goal, self.left_out) {
             (None, _) => String::new(),
             (Some(_), []) => ", the fork's".to_string(),
-            (Some(_), paths) => format!(", the fork's but for {}", paths.join(", ")),
+            (Some(_), paths) => {
+                let paths: Vec<String> = paths.iter().map(|path| printable(path.as_bytes())).collect();
+                format!(", the fork's but for {}", paths.join(", "))
+            }
         }
     }
 

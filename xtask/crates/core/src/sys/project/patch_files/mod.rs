@@ -8,7 +8,7 @@ mod recipe_text;
 
 use std::path::{Path, PathBuf};
 
-use espalier_series::{QuiltEntry, RecipeKind, is_packed, read_quilt_series};
+use espalier_series::{QuiltEntry, RecipeKind, conditional_lines, is_packed, printable, read_quilt_series};
 pub use found::{FoundPatch, PatchFiles};
 use found::{found_patch, unnamed_in};
 pub use names::read;
@@ -243,6 +243,11 @@ fn ordered(order: &Path) -> Result<PatchFiles> {
     }
     for unnamed in unnamed_in(&folder, &found.patches)? {
         found.others.push((unnamed, format!("`{file}` does not name it")));
+    }
+    let conditions: Vec<String> =
+        conditional_lines(&text).iter().map(|line| format!("`{}`", printable(line.as_bytes()))).collect();
+    if !conditions.is_empty() {
+        found.notes.push(format!("conditions in `{file}` were not evaluated: {}", conditions.join(", ")));
     }
     Ok(found)
 }
