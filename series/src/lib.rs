@@ -122,7 +122,9 @@ pub use read::parse::{PATCH_SIZE_LIMIT, parse, parse_sibling};
 pub use read::parse_error::{ParseError, Refusal};
 pub use read::patch_message::patch_message;
 pub use read::quilt::{QuiltEntry, conditional_lines, is_packed, read_quilt_series};
-pub use read::recipe::{Named, Recipe, RecipeKind, Remark, fits, read_recipe};
+pub use read::recipe::{
+    Named, PatchScript, Recipe, RecipeKind, Remark, fits, read_makefile, read_patch_script, read_recipe,
+};
 pub use read::refusals::{FileRefusal, refusals};
 pub use read::subject::is_useless;
 pub use replay::origin::Origin;

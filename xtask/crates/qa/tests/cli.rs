@@ -56,6 +56,7 @@ mod cli {
     mod history_oracle;
     mod hostile;
     mod image;
+    mod import_changes;
     mod import_fork;
     mod import_functions;
     mod import_headers;
