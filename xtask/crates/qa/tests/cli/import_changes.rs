@@ -88,7 +88,8 @@ fn makefiles_beside_patches_are_read_for_commands() {
     let of_bsd = [("Makefile", makefile), ("files/patch-src_name.c", port.as_str())];
     let hook = "define HELLO_FIX\n\trm $(@D)/x\nendef\nHELLO_POST_PATCH_HOOKS += HELLO_FIX\n";
     let of_buildroot = [("hello.mk", hook), ("0001-a.patch", first.as_str())];
-    let cases: [(&str, &[(&str, &str)], &str); 5] = [
+    type Files<'f> = &'f [(&'f str, &'f str)];
+    let cases: [(&str, Files, &str); 5] = [
         ("", &of_debian, "debian/rules:6: `sed -i s/a/b/ configure`"),
         ("debian/patches", &of_debian, "debian/rules:6: `sed -i s/a/b/ configure`"),
         ("", &of_bsd, "Makefile:3: `${REINPLACE_CMD} -e s|a|b| ${WRKSRC}/x`"),
