@@ -23,6 +23,7 @@ struct espalier_server {
     std::unique_ptr<espalier_kv>       kv;
     std::unique_ptr<espalier_adapters> adapters;
     std::string                        origin; // of this server, for slot files
+    espalier_pool_limit                limit;  // of a pool whose size is -c auto
     uint64_t                           n_steps = 0;
     int                                refused = -1;      // the last request that was answered with HTTP 429
     std::set<int>                      admitted = {};     // --max-queued: unfinished requests with an admitted task
@@ -33,8 +34,9 @@ struct espalier_server {
     template <typename server_t> static void init(server_t & server);
     template <typename server_t> static void destroy(server_t & server);
 
-    // Sets the size of the pool with --kv-paged and without -c. Must be called before the context is created.
-    static void size_pool(common_params & params);
+    // Sets the size of the pool with --kv-paged and without a size (-c). Must be called before the context is created.
+    // Returns false if the server cannot start: with -c auto, nothing fits into free memory.
+    template <typename server_t> static bool size_pool(server_t & server);
 
     // Runs between two steps: caches complete blocks, makes sure that each running slot has blocks for the next step
     // (preempting others if necessary), admits waiting requests that fit, and chooses the batch key of the step.

@@ -16,9 +16,10 @@ use super::tenants::LOADING;
 use crate::serving::cases::{self, BLOCK};
 
 /// The trained context of the random model, in tokens.
-const TRAINED: u64 = 4096;
+pub const TRAINED: u64 = 4096;
 
-fn props(server: &Server) -> Result<Value> {
+/// Returns `/props`.
+pub fn props(server: &Server) -> Result<Value> {
     Ok(server.get("/props")?.1)
 }
 

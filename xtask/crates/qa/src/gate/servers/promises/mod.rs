@@ -16,6 +16,7 @@ mod drafts;
 mod embeddings;
 mod fairness;
 mod fixture;
+mod free_memory;
 mod gather;
 mod images;
 mod leaks;
@@ -168,6 +169,7 @@ pub const PROMISES: &[Promise] = &[
     promise("copies-push-nothing-out", turns::copies_push_nothing_out),
     promise("dropped-sequences", turns::dropped_sequences_are_looked_up),
     promise("pool-without-a-size", configured::pool_without_a_size),
+    promise("pool-of-free-memory", free_memory::fills_the_pool),
     promise("variables-of-options", configured::variables_of_options),
     promise("earlier-names-of-variables", configured::earlier_names),
     promise("misspelt-variables", configured::misspelt_variables),
