@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::HeaderMap;
@@ -49,12 +48,12 @@ impl Live {
     }
 }
 
-/// What all calls of a front share.
+/// The parts that all calls of a front share.
 #[derive(Clone, Debug)]
 pub struct Calls {
     /// The core.
     pub core: Core,
-    /// Where functions run that block.
+    /// Runs functions that block.
     pub runtime: Runtime,
     /// The number of calls.
     pub live: Arc<Live>,
@@ -241,6 +240,3 @@ impl Drop for Running {
         }
     }
 }
-
-/// Largest time that a stream waits before it looks again whether it was ended from elsewhere.
-pub const TICK: Duration = Duration::from_secs(1);

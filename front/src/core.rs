@@ -81,7 +81,7 @@ impl Core {
     /// Makes a call; `None` if the core is out of memory.
     #[must_use]
     pub fn call(&self, request: &abi::Request) -> Option<Handle> {
-        // SAFETY: `request` is borrowed by its owner, and the core copies what it keeps.
+        // SAFETY: `request` is borrowed by its owner, and the core keeps copies only.
         NonNull::new(unsafe { (self.table.call_new)(self.context, request) }).map(Handle)
     }
 

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_form_is_refused_with_the_reason() {
+    fn malformed_forms_are_refused_with_the_reason() {
         let refused =
             |content_type: &str, body: String| parts(content_type.as_bytes(), &body.into()).unwrap_err();
         assert!(refused("multipart/form-data", "--\r\n".into()).contains("no boundary"));

@@ -2,10 +2,10 @@
 //!
 //! The server keeps its handlers, formats and options; this library has the sockets. The C++ side sees only
 //! `include/espalier_front.h`, which [`ffi`] implements. It has no undefined symbols: what it calls of the server is a
-//! table of functions ([`core`]), which the tests implement in Rust.
+//! table of functions ([`mod@core`]), which the tests implement in Rust.
 //!
 //! * [`server`]: a front: its threads, its listeners, and how it ends.
-//! * [`listen`] and [`connection`]: sockets, and the connections that they accept.
+//! * [`listen`], `unix_socket` and [`connection`]: sockets, and the connections that they accept.
 //! * [`service`]: from a request to its answer.
 //! * [`call`] and [`stream`]: a request in the core, and an answer that it streams.
 //! * [`wake`]: how the core wakes a stream.
@@ -32,4 +32,6 @@ pub mod routes;
 pub mod server;
 pub mod service;
 pub mod stream;
+#[cfg(unix)]
+pub mod unix_socket;
 pub mod wake;

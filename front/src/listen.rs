@@ -12,6 +12,8 @@ use tokio::net::UnixListener;
 use tokio::time::sleep;
 
 use crate::options::Options;
+#[cfg(unix)]
+use crate::unix_socket;
 
 /// Connections that the kernel accepts before the front does.
 const BACKLOG: i32 = 1024;
@@ -26,7 +28,7 @@ pub enum Listener {
     Tcp(TcpListener),
     /// A unix socket.
     #[cfg(unix)]
-    Unix(UnixListener, unix::File),
+    Unix(UnixListener, unix_socket::File),
 }
 
 /// A connection of either kind.
@@ -49,7 +51,7 @@ pub fn bind_all(options: &Options) -> Result<(Vec<Listener>, u16), String> {
     let mut listeners = Vec::new();
     for host in &options.hosts {
         if is_unix(host) {
-            listeners.push(unix::bind(host).map_err(|error| format!("{host}: {error}"))?);
+            listeners.push(bind_unix(host).map_err(|error| format!("{host}: {error}"))?);
             continue;
         }
         // With several addresses, [::] must not claim 0.0.0.0 too.
@@ -59,6 +61,16 @@ pub fn bind_all(options: &Options) -> Result<(Vec<Listener>, u16), String> {
         listeners.push(Listener::Tcp(listener));
     }
     Ok((listeners, port))
+}
+
+#[cfg(unix)]
+fn bind_unix(path: &str) -> io::Result<Listener> {
+    unix_socket::bind(path).map(|(listener, file)| Listener::Unix(listener, file))
+}
+
+#[cfg(not(unix))]
+fn bind_unix(_path: &str) -> io::Result<Listener> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
 /// Binds the first of the addresses of a host that can be bound.
@@ -122,63 +134,4 @@ impl Listener {
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
-}
-
-/// Unix sockets, and their files: a file outlives the process that listens on it, and as long as it is there no other
-/// process can bind it.
-#[cfg(unix)]
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the front is not part of the tool: these calls on sockets are its own"
-)]
-pub mod unix {
-    use std::fs;
-    use std::io;
-    use std::os::unix::fs::{FileTypeExt, MetadataExt};
-    use std::os::unix::net::UnixStream;
-
-    use tokio::net::UnixListener;
-
-    use super::Listener;
-
-    /// The file of a bound socket, removed when this is dropped unless another server has replaced it.
-    #[derive(Debug)]
-    pub struct File {
-        path: String,
-        identity: Option<(u64, u64)>,
-    }
-
-    fn identity(path: &str) -> Option<(u64, u64)> {
-        let file = fs::symlink_metadata(path).ok()?;
-        file.file_type().is_socket().then(|| (file.dev(), file.ino()))
-    }
-
-    impl Drop for File {
-        fn drop(&mut self) {
-            if self.identity.is_some() && identity(&self.path) == self.identity {
-                let _ = fs::remove_file(&self.path);
-            }
-        }
-    }
-
-    /// Binds a socket, after removing one on which no process listens any more.
-    pub(super) fn bind(path: &str) -> io::Result<Listener> {
-        let is_stale = || matches!(UnixStream::connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused);
-        if identity(path).is_some() && is_stale() {
-            fs::remove_file(path)?;
-        }
-        let listener = UnixListener::bind(path)?;
-        Ok(Listener::Unix(listener, File { path: path.to_string(), identity: identity(path) }))
-    }
-}
-
-#[cfg(not(unix))]
-mod unix {
-    use std::io;
-
-    use super::Listener;
-
-    pub(super) fn bind(_path: &str) -> io::Result<Listener> {
-        Err(io::Error::from(io::ErrorKind::Unsupported))
-    }
 }

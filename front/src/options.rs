@@ -46,7 +46,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// What is wrong with them.
+    /// The reason why the options cannot be used.
     ///
     /// # Safety
     ///

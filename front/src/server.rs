@@ -47,7 +47,7 @@ const H2_PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_s
 /// All connections have to be closed for so long: one in the backlog is counted a moment after it was made.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// How far the end of a front is.
+/// The phases of a front's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     /// Requests are answered.
@@ -202,7 +202,7 @@ impl Drop for Open {
     }
 }
 
-/// What accepts the connections of one listener.
+/// Accepts the connections of one listener.
 #[derive(Clone)]
 struct Acceptor {
     service: Arc<Service>,
@@ -312,7 +312,7 @@ async fn until_closed<C: Future>(
             is_draining = true;
             shut_down(serving.as_mut());
         }
-        // What went wrong with a connection is its client's to know: the answer was 400, or it is gone.
+        // An error is that of one client: the answer was 400, or the client is gone.
         serving.as_mut().poll(context).map(drop)
     })
     .await;

@@ -25,7 +25,7 @@ use crate::{body, call, decode, form};
 /// Requests that answer questions about the server, besides those that are counted.
 pub const MONITORS: usize = 8;
 
-/// What answers the requests of all connections.
+/// Answers the requests of all connections.
 #[derive(Debug)]
 pub struct Service {
     options: Arc<Options>,
@@ -111,7 +111,7 @@ impl Service {
                 }
             }
         };
-        // What the client has not sent yet, it will not send.
+        // With `Expect`, the client sends the body only if it is asked to.
         if refused != Refusal::Slow && !head.headers.contains_key(EXPECT) {
             body::discard(body).await;
         }
@@ -161,7 +161,7 @@ impl Service {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        // Before the body: what cannot be processed need not be received.
+        // Before the body: a request that cannot be processed need not be received.
         let permit = self.admit(route)?;
         request.body = body::read(body, self.options.max_body, self.options.body).await?;
         let content_type = request.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::call::{Running, TICK};
+use crate::call::Running;
 use crate::core::Next;
 
 /// Chunks that are ready at once are joined up to this size: fewer writes under load.
@@ -17,6 +17,9 @@ const MOST_JOINED: usize = 16 << 10;
 
 /// A comment of server-sent events, which clients ignore.
 const PING: &[u8] = b":\n\n";
+
+/// Largest time that a stream waits before it looks again whether it was ended from elsewhere.
+const TICK: Duration = Duration::from_secs(1);
 
 /// A stream.
 #[derive(Debug)]
@@ -46,7 +49,7 @@ impl Stream {
         self.running.is_none()
     }
 
-    /// Returns what is ready; `None` at the end.
+    /// Returns the chunks that are ready; `None` at the end.
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut joined = BytesMut::new();
         while joined.len() < MOST_JOINED {

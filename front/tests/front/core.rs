@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use espalier_front::abi::{self, Head, Pair, Request, Table, Text};
 use espalier_front::ffi::espalier_front_wake;
 
-/// What the handler of a route does.
+/// The behavior of a route's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Script {
     /// Answers with what it got.

@@ -48,7 +48,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn what_is_no_request_is_answered_400_and_closed() {
+fn malformed_requests_are_answered_400_and_closed() {
     let server = Server::new();
     let malformed = [
         "GARBAGE\r\n\r\n",

@@ -1,4 +1,4 @@
-//! What reaches the core, and what comes back; answers of the front itself.
+//! Requests as the core gets them, its answers as clients get them, and answers of the front itself.
 
 use std::sync::atomic::Ordering;
 
@@ -28,7 +28,7 @@ fn the_answer_has_the_status_the_type_and_the_headers_of_the_core() {
     let answer = server.get("/echo");
     assert_eq!((answer.status, answer.header("content-type")), (201, Some("text/plain")));
     assert_eq!((answer.header("x-mock"), answer.header("server")), (Some("yes"), Some("llama.cpp")));
-    // The length is that of the body, and what is no header is left out.
+    // The length is that of the body, and invalid headers are left out.
     assert_eq!(answer.header("content-length"), Some(answer.body.len().to_string().as_str()));
     assert_eq!(answer.header("x-line"), None);
 }

@@ -25,7 +25,7 @@ fn chunks_arrive_as_the_core_makes_them() {
         assert_eq!(client.chunk().as_deref(), Some(chunk));
     }
     call.feed_all(&["a", "", "b", "c"]);
-    assert_eq!(client.chunk().as_deref(), Some("abc"), "what is ready at once is joined");
+    assert_eq!(client.chunk().as_deref(), Some("abc"), "chunks that are ready at once are joined");
     call.end();
     assert_eq!(client.chunk(), None);
     server.mock.wait_freed(1);
@@ -57,7 +57,7 @@ fn threads() -> usize {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_stream_that_waits_has_no_thread() {
-    const ALONE: &str = "ESPALIER_FRONT_TEST_ALONE";
+    const ALONE: &str = "FRONT_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
         let name = "streams::a_stream_that_waits_has_no_thread";
         let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
@@ -164,7 +164,7 @@ fn a_slow_reader_holds_up_the_core_and_no_other_client() {
     for _ in 0..5 {
         let (answer, time) = timed(|| server.get("/health"));
         assert_eq!(answer.status, 200);
-        assert!(time < Duration::from_millis(250), "{time:?}");
+        assert!(time < Duration::from_secs(2), "{time:?}");
         last = count();
     }
     assert!(last * (16 << 10) < 64 << 20, "{last} chunks of 16 KiB wait for the reader");
