@@ -18,6 +18,8 @@ pub enum Script {
     Hold,
     /// Streams what it is fed, and wakes its token.
     Stream,
+    /// The same without comments: it is looked at once a second unless it is woken.
+    Quiet,
     /// Streams what it is fed, from a thread that waits.
     Blocking,
     /// Streams without an end.
@@ -78,6 +80,11 @@ impl MockCall {
     pub fn end(&self) {
         self.state().ended = true;
         self.notify();
+    }
+
+    /// Ends the stream without waking it.
+    pub fn end_silently(&self) {
+        self.state().ended = true;
     }
 
     fn notify(&self) {
@@ -260,7 +267,7 @@ unsafe extern "C" fn call_head(pointer: *mut c_void, head: *mut Head) {
     } else {
         head.status = 200;
         head.is_stream = 1;
-        head.ping_ms = 300;
+        head.ping_ms = if call.script == Script::Quiet { 0 } else { 300 };
         head.content_type = Text::of(b"text/event-stream");
     }
 }

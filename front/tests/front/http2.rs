@@ -125,3 +125,42 @@ fn head_has_no_body() {
         assert!(answer.into_body().collect().await.unwrap().to_bytes().is_empty());
     });
 }
+
+#[test]
+fn closing_frees_the_calls_of_all_streams() {
+    let server = Server::new();
+    let mock = std::sync::Arc::clone(&server.mock);
+    run(async {
+        let client = connect(&server).await;
+        let mut answers = Vec::new();
+        for (number, path) in ["/hold", "/stream", "/blocking", "/hold"].into_iter().enumerate() {
+            let mut client = client.clone();
+            answers.push(tokio::spawn(async move { client.send_request(post(path, "{}")).await }));
+            mock.call(number);
+        }
+        // On a thread of its own: the client has to go on meanwhile.
+        tokio::task::spawn_blocking(move || drop(server)).await.unwrap();
+        assert_eq!(mock.freed.load(std::sync::atomic::Ordering::SeqCst), 4);
+        assert!(mock.call(0).is_cancelled() && mock.call(3).is_cancelled());
+    });
+}
+
+#[test]
+fn a_drain_lets_streams_finish_and_refuses_new_ones() {
+    let server = Server::new();
+    run(async {
+        let client = connect(&server).await;
+        let mut other = client.clone();
+        let running = tokio::spawn(async move { other.send_request(post("/hold", "{}")).await });
+        let call = server.mock.call(0);
+        std::thread::scope(|scope| {
+            let drain = scope.spawn(|| server.drain(8000));
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!drain.is_finished());
+            call.end();
+        });
+        assert_eq!(running.await.unwrap().unwrap().status().as_u16(), 201);
+        assert!(client.clone().send_request(post("/echo", "{}")).await.is_err(), "the connection is closed");
+        assert!(!call.is_cancelled());
+    });
+}

@@ -49,7 +49,7 @@ impl Default for Options {
     }
 }
 
-const ROUTES: [(&str, &str, u32, Script); 11] = [
+const ROUTES: [(&str, &str, u32, Script); 12] = [
     ("GET", "/health", HEALTH, Script::Failing),
     ("GET", "/metrics", MONITOR, Script::Echo),
     ("GET", "/echo", 0, Script::Echo),
@@ -58,6 +58,7 @@ const ROUTES: [(&str, &str, u32, Script); 11] = [
     ("POST", "/v1/messages", ANTHROPIC, Script::Echo),
     ("POST", "/hold", 0, Script::Hold),
     ("POST", "/stream", 0, Script::Stream),
+    ("POST", "/quiet", 0, Script::Quiet),
     ("POST", "/blocking", 0, Script::Blocking),
     ("GET", "/endless", 0, Script::Endless),
     ("GET", "/failing", 0, Script::Failing),
@@ -73,6 +74,8 @@ pub struct Server {
 
 // SAFETY: the functions that tests call from other threads are those that the header allows there.
 unsafe impl Sync for Server {}
+// SAFETY: a front belongs to no thread.
+unsafe impl Send for Server {}
 
 impl Server {
     pub fn new() -> Server {
