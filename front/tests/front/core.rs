@@ -16,6 +16,8 @@ pub enum Script {
     Echo,
     /// Blocks until it is released or cancelled.
     Hold,
+    /// As `Hold`, and its call is made only once the gate of the mock is open.
+    Late,
     /// Streams what it is fed, and wakes its token.
     Stream,
     /// The same without comments: it is looked at once a second unless it is woken.
@@ -128,6 +130,9 @@ pub struct Mock {
     calls: Mutex<Vec<Arc<MockCall>>>,
     log: Mutex<Vec<String>>,
     pub freed: AtomicUsize,
+    /// Number of calls that are being made while the gate is closed, and whether it is open.
+    pub waiting: AtomicUsize,
+    pub is_open: AtomicBool,
 }
 
 impl Mock {
@@ -209,6 +214,10 @@ unsafe extern "C" fn call_new(core: *mut c_void, request: *const Request) -> *mu
     if script == Script::Failing {
         return std::ptr::null_mut();
     }
+    if script == Script::Late {
+        core.waiting.fetch_add(1, Ordering::SeqCst);
+        wait_until("the gate is open", || core.is_open.load(Ordering::SeqCst));
+    }
     // SAFETY: the mock is in an `Arc`, which this adds a reference to.
     let shared = unsafe {
         Arc::increment_strong_count(core);
@@ -238,7 +247,7 @@ fn call<'a>(pointer: *mut c_void) -> &'a MockCall {
 
 unsafe extern "C" fn call_start(pointer: *mut c_void) {
     let call = call(pointer);
-    if call.script == Script::Hold {
+    if matches!(call.script, Script::Hold | Script::Late) {
         call.wait();
     }
 }
@@ -260,7 +269,7 @@ unsafe extern "C" fn call_head(pointer: *mut c_void, head: *mut Head) {
     let head = unsafe { &mut *head };
     head.headers = pairs.as_ptr();
     head.n_headers = pairs.len();
-    if matches!(call.script, Script::Echo | Script::Hold) {
+    if matches!(call.script, Script::Echo | Script::Hold | Script::Late) {
         head.status = 201;
         head.content_type = Text::of(b"text/plain");
         head.body = Text::of(call.answer.as_bytes());

@@ -130,6 +130,19 @@ fn a_client_that_leaves_cancels_a_handler_that_runs() {
 }
 
 #[test]
+fn a_client_that_leaves_before_its_call_is_made_cancels_it() {
+    let server = Server::new();
+    let mut client = server.client();
+    client.send(&request("POST", "/late", "", "{}"));
+    wait_until("the call is being made", || server.mock.waiting.load(Ordering::SeqCst) == 1);
+    drop(client);
+    wait_until("the connection is closed", || server.open_connections() == 0);
+    server.mock.is_open.store(true, Ordering::SeqCst);
+    server.mock.wait_freed(1);
+    assert!(server.mock.call(0).is_cancelled());
+}
+
+#[test]
 fn a_client_that_sends_the_end_has_left() {
     let server = Server::new();
     let client = begin(&server, "/stream");
