@@ -11,7 +11,7 @@ use espalier_kernels::attention::kv_type::KvType;
 use espalier_kernels::attention::problem::{BLOCK_SIZE, Cells, Problem};
 use espalier_kernels::attention::{Memory, Share, compute, merge, work_size};
 use espalier_kernels::simd::isa::Isa;
-use espalier_kernels::simd::{MOST_LANES, Simd, Work};
+use espalier_kernels::simd::{MAX_LANES, Simd, Work};
 
 /// `tokens` that each attend to `cells`: the same ones, or each its own.
 struct Shape {
@@ -189,7 +189,7 @@ fn machine(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("machine");
     let isa = Isa::chosen();
     let lanes = isa.run(Lanes);
-    assert!(lanes <= MOST_LANES);
+    assert!(lanes <= MAX_LANES);
     group.throughput(Throughput::Elements((ROUNDS * AT_ONCE * lanes) as u64));
     group.bench_function("products in registers", |bencher| bencher.iter(|| isa.run(Products(ROUNDS))));
     let (from, mut to) = (vec![1u8; COPIED], vec![0u8; COPIED]);

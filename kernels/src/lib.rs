@@ -6,6 +6,7 @@
 //! * [`features`]: the switches. Every feature is off until `ESPALIER_ENABLE` names it.
 //! * [`variables`]: misspelt environment variables.
 //! * [`container`]: memory that the limits of control groups leave.
+//! * [`fit`]: the size of a KV cache that fits into free memory.
 //! * [`gdn`]: the recurrence of gated delta nets on the CPU, and the convolution before it.
 //! * [`gdn_output`]: conditions under which the output projection of a gated delta net layer may be flattened.
 //! * [`scheduler`]: admission, queueing and preemption of requests.
@@ -22,6 +23,7 @@ pub mod attention;
 pub mod container;
 pub mod features;
 pub mod ffi;
+pub mod fit;
 pub mod gdn;
 pub mod gdn_output;
 pub mod kv_gather;

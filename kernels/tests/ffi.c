@@ -4,6 +4,7 @@
  */
 #include "espalier_kernels.h"
 #include "ffi/computations.h"
+#include "ffi/fit.h"
 #include "ffi/kv_gather.h"
 #include "ffi/layouts.h"
 
@@ -560,6 +561,8 @@ int main(void) {
     print_gdn_layout();
     print_kv_gather_layout();
     print_kv_gather();
+    print_fit_layout();
+    print_fit();
     print_gdn();
     print_gdn_convolution();
     print_kv_types();

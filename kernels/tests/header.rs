@@ -27,12 +27,16 @@ use espalier_kernels::ffi::pool::PoolStatus;
 use espalier_kernels::kv_quant::{Block, DenseType, FIRST_NUMBER};
 use sha2::Digest;
 
-const HEADER: &str =
-    concat!(include_str!("../include/espalier_kernels.h"), include_str!("../include/espalier_kv_gather.h"));
+const HEADER: &str = concat!(
+    include_str!("../include/espalier_kernels.h"),
+    include_str!("../include/espalier_fit.h"),
+    include_str!("../include/espalier_kv_gather.h")
+);
 const EXPORTS: &str = concat!(
     include_str!("../src/ffi/library.rs"),
     include_str!("../src/ffi/attention.rs"),
     include_str!("../src/ffi/boundaries.rs"),
+    include_str!("../src/ffi/fit.rs"),
     include_str!("../src/ffi/gdn.rs"),
     include_str!("../src/ffi/kv_gather.rs"),
     include_str!("../src/ffi/kv_quant.rs"),
@@ -43,6 +47,7 @@ const EXPORTS: &str = concat!(
 const PROGRAM: &str = concat!(
     include_str!("ffi.c"),
     include_str!("ffi/computations.h"),
+    include_str!("ffi/fit.h"),
     include_str!("ffi/kv_gather.h"),
     include_str!("ffi/layouts.h")
 );
@@ -173,6 +178,23 @@ fn hints_follow_the_table_unless_they_are_checked() {
         for (name, value) in expected {
             assert_eq!(printed[&format!("kv_gather.{name}")], value, "{variables:?}, {name}");
         }
+    }
+}
+
+/// 1,900 tokens fit on the first of two devices, and 1,000 on the second one.
+#[test]
+fn a_cache_is_as_large_as_its_smallest_device_allows() {
+    let printed = run_ffi_program(&[]).values;
+    let expected = [
+        ("two", "768 device 1"),
+        ("one", "1792 device 0"),
+        ("constant", "4096 device 1"),
+        ("none", "4096 device 0"),
+        ("null", "0 device 77"),
+        ("null_device", "0"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed[&format!("fit.{name}")], value, "{name}");
     }
 }
 

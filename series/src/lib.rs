@@ -121,8 +121,10 @@ pub use read::mbox::{begins_with_mail, whole_mails};
 pub use read::parse::{PATCH_SIZE_LIMIT, parse, parse_sibling};
 pub use read::parse_error::{ParseError, Refusal};
 pub use read::patch_message::patch_message;
-pub use read::quilt::{QuiltEntry, is_packed, read_quilt_series};
-pub use read::recipe::{Named, Recipe, RecipeKind, Remark, fits, read_recipe};
+pub use read::quilt::{QuiltEntry, conditional_lines, is_packed, read_quilt_series};
+pub use read::recipe::{
+    Named, PatchScript, Recipe, RecipeKind, Remark, fits, read_makefile, read_patch_script, read_recipe,
+};
 pub use read::refusals::{FileRefusal, refusals};
 pub use read::subject::is_useless;
 pub use replay::origin::Origin;
@@ -138,6 +140,6 @@ pub use text::enclosing::{EnclosingFunction, enclosing_function, function_around
 pub use text::identifiers::{HunkWithIdentifiers, hunks_with_identifiers, identifiers};
 pub use text::likeness::{SIMILAR_PERCENT, percent_alike};
 pub use text::line_diff::hunks_between;
-pub use text::markers::{ConflictHunk, ConflictKind, first_marker, new_marker};
+pub use text::markers::{ConflictHunk, ConflictKind, first_marker, new_marker, new_marker_in};
 pub use text::outside_edit::{EditedLines, OutsideEdit, outside_edits};
 pub use text::search::LineSearch;

@@ -14,7 +14,7 @@ use espalier_core::called::{Called, Program, TakesVariant};
 use espalier_core::config::layout::Layout;
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::Result;
-use espalier_core::sys::project::{door, root};
+use espalier_core::sys::project::{recovery, root};
 use espalier_core::ui::{self, Talk, Ui};
 use espalier_dist::{build, doctor, image, matrix, release, toolchain, verify};
 use espalier_names::variables::misspelt;
@@ -110,7 +110,7 @@ impl Commands for Everyday {
 /// The commands that build and ship.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Fetch the pinned objects into the store; the tree id decides, whatever the source.
+    /// Fetch the pinned objects into the store, and verify the tree id, whatever the source.
     Fetch(fetch::Options),
     /// Apply a variant's series to its pin, exactly or not at all, and write the tree to disk.
     Apply(apply::Options),
@@ -250,7 +250,7 @@ impl<C: Commands> Cli<C> {
         let names: Vec<String> =
             std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
         misspelt(names.iter().map(String::as_str)).into_iter().for_each(|warning| ui.warn(warning));
-        let settled = door::settle(&layout, &ui).map_err(|error| layout.show_in(error))?;
+        let settled = recovery::settle(&layout, &ui).map_err(|error| layout.show_in(error))?;
         Ok(Context { layout, ui, offline: self.offline, locked: self.locked, settled })
     }
 }

@@ -120,7 +120,7 @@ pub fn read_by(reader: Reader) -> impl Iterator<Item = &'static Variable> {
 const PREFIX: &str = "ESPALIER_";
 
 /// Most letters to insert, delete, substitute or swap in a name that was meant to be another one.
-const MOST_MISTAKES: usize = 2;
+const MAX_MISTAKES: usize = 2;
 
 /// Returns a warning for each of `names`, the environment's variables, that resembles a known one and is none.
 pub fn misspelt<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
@@ -135,7 +135,7 @@ fn warning(name: &str) -> Option<String> {
         return None;
     }
     let meant = KNOWN.iter().filter(|known| known.reader != FormerOption).map(|known| known.name);
-    let meant = nearest(&upper, meant).filter(|(distance, _)| *distance <= MOST_MISTAKES);
+    let meant = nearest(&upper, meant).filter(|(distance, _)| *distance <= MAX_MISTAKES);
     let name = name.escape_debug();
     match meant {
         Some((_, meant)) => Some(format!("nothing reads the variable `{name}`; did you mean `{meant}`?")),

@@ -6,7 +6,7 @@
 
 use super::encoding::Encoding;
 use crate::kv_quant::bits::{SCALE_BYTES, UNIT};
-use crate::kv_quant::{Block, Code, DenseType, MOST_VALUES};
+use crate::kv_quant::{Block, Code, DenseType, MAX_VALUES};
 use crate::simd::{Simd, Windows};
 
 /// The storage format of one type.
@@ -16,7 +16,7 @@ pub trait Blocks: Copy {
     /// Whether a block has a minimum, stored behind its scale.
     const HAS_MIN: bool = false;
 
-    /// Returns the number of values in a block, at most [`MOST_OF_BLOCK`], and its bytes.
+    /// Returns the number of values in a block, at most [`MAX_OF_BLOCK`], and its bytes.
     fn block(self) -> (usize, usize);
 
     /// Offset of the quants in a block, if they are stored as bytes.
@@ -31,9 +31,9 @@ pub trait Blocks: Copy {
 }
 
 /// Largest number of values in a block.
-pub const MOST_OF_BLOCK: usize = MOST_VALUES;
+pub const MAX_OF_BLOCK: usize = MAX_VALUES;
 /// Smallest number of values in a block, which upstream's types have.
-pub const FEWEST_OF_BLOCK: usize = 32;
+pub const MIN_OF_BLOCK: usize = 32;
 
 /// Bytes of a half-precision value.
 const HALF: usize = 2;
@@ -68,17 +68,17 @@ pub type Tcq3 = Dense<{ Code::Tcq3 as usize }>;
 
 impl Q8_0 {
     /// Bytes of a block.
-    const BYTES: usize = HALF + FEWEST_OF_BLOCK;
+    const BYTES: usize = HALF + MIN_OF_BLOCK;
 }
 
 impl<const TABLE: usize, const HAS_MIN: bool> Q4<TABLE, HAS_MIN> {
     /// Bytes of a block.
-    const BYTES: usize = head(HAS_MIN) + FEWEST_OF_BLOCK / 2;
+    const BYTES: usize = head(HAS_MIN) + MIN_OF_BLOCK / 2;
 }
 
 impl<const HAS_MIN: bool> Q5<HAS_MIN> {
     /// Bytes of a block.
-    const BYTES: usize = head(HAS_MIN) + 4 + FEWEST_OF_BLOCK / 2;
+    const BYTES: usize = head(HAS_MIN) + 4 + MIN_OF_BLOCK / 2;
 }
 
 // The sizes of the blocks in GGUF.
@@ -98,13 +98,13 @@ impl Blocks for Q8_0 {
 
     #[inline(always)]
     fn block(self) -> (usize, usize) {
-        (FEWEST_OF_BLOCK, Self::BYTES)
+        (MIN_OF_BLOCK, Self::BYTES)
     }
 
     #[inline(always)]
     unsafe fn quants<S: Simd>(self, block: *const u8, to: *mut i8) {
         // SAFETY: per this function's contract the block is readable and `to` has space for its quants.
-        unsafe { block.add(HALF).cast::<i8>().copy_to_nonoverlapping(to, FEWEST_OF_BLOCK) };
+        unsafe { block.add(HALF).cast::<i8>().copy_to_nonoverlapping(to, MIN_OF_BLOCK) };
     }
 }
 
@@ -127,7 +127,7 @@ impl<const TABLE: usize, const HAS_MIN: bool> Blocks for Q4<TABLE, HAS_MIN> {
 
     #[inline(always)]
     fn block(self) -> (usize, usize) {
-        (FEWEST_OF_BLOCK, Self::BYTES)
+        (MIN_OF_BLOCK, Self::BYTES)
     }
 
     #[inline(always)]
@@ -152,7 +152,7 @@ impl<const HAS_MIN: bool> Blocks for Q5<HAS_MIN> {
 
     #[inline(always)]
     fn block(self) -> (usize, usize) {
-        (FEWEST_OF_BLOCK, Self::BYTES)
+        (MIN_OF_BLOCK, Self::BYTES)
     }
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 use super::encoding::Lines;
 use super::kv_type::Quantized;
 use super::tile::Tile;
-use crate::kv_quant::{DenseType, MOST_VALUES};
+use crate::kv_quant::{DenseType, MAX_VALUES};
 use crate::simd::isa::Isa;
 use crate::simd::{Simd, Work};
 
@@ -59,7 +59,7 @@ impl Work for Dot<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) -> f32 {
         let Dot { kind, blocks, with } = self;
-        let mut values = [0.0; MOST_VALUES];
+        let mut values = [0.0; MAX_VALUES];
         let values = &mut values[..kind.block.values()];
         // SAFETY: `Work::run` is called with the instruction set; a block is a multiple of vectors.
         unsafe {

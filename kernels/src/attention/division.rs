@@ -1,7 +1,7 @@
 //! Division of the work, independent of the number of threads: so the result does not depend on it either.
 
 use super::problem::Problem;
-use crate::simd::MOST_LANES;
+use crate::simd::MAX_LANES;
 
 /// Number of rows of Q that are computed together. A row is a token and one of the heads that share a KV head. Each
 /// block reads the cells again: with 16k cells and heads of 128, blocks of 64 rows took 1.14 times as long (Zen 5).
@@ -10,11 +10,11 @@ pub const ROWS: usize = 128;
 /// Target number of items, so that many threads have work.
 const ITEMS: usize = 64;
 /// Largest number of chunks that the cells of an item are divided into.
-const MOST_CHUNKS: usize = 32;
+const MAX_CHUNKS: usize = 32;
 /// Smallest number of tiles in a chunk.
-const FEWEST_TILES: usize = 2;
+const MIN_TILES: usize = 2;
 /// Largest number of rows in an item, over all its KV heads: their accumulators should stay in the CPU's cache.
-const MOST_ROWS: usize = 512;
+const MAX_ROWS: usize = 512;
 
 /// A work item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,10 +59,10 @@ impl Division {
         let rows = problem.tokens as usize * problem.group();
         let blocks = rows.div_ceil(ROWS);
         let tiles = problem.tile_count();
-        let fits = |heads: &usize| kv_heads.is_multiple_of(*heads) && heads * rows <= MOST_ROWS;
+        let fits = |heads: &usize| kv_heads.is_multiple_of(*heads) && heads * rows <= MAX_ROWS;
         let heads_at_once = if blocks > 1 { 1 } else { (1..=kv_heads).rev().find(fits).unwrap_or(1) };
-        let chunks = (ITEMS / (streams * (kv_heads / heads_at_once) * blocks)).clamp(1, MOST_CHUNKS);
-        let chunks = chunks.min(tiles.div_ceil(FEWEST_TILES)).max(1);
+        let chunks = (ITEMS / (streams * (kv_heads / heads_at_once) * blocks)).clamp(1, MAX_CHUNKS);
+        let chunks = chunks.min(tiles.div_ceil(MIN_TILES)).max(1);
         Division { streams, kv_heads, heads_at_once, rows, blocks, tiles, chunks }
     }
 
@@ -106,7 +106,7 @@ impl Division {
 /// Rounds `size` up, so that rows end with whole vectors.
 #[must_use]
 pub fn padded(size: u32) -> usize {
-    (size as usize).next_multiple_of(MOST_LANES)
+    (size as usize).next_multiple_of(MAX_LANES)
 }
 
 /// Returns the number of floats in a partial result of one row and one chunk: maximum, sum, and the row.

@@ -1,6 +1,6 @@
 //! The scratch memory of one thread, split into buffers. Rows are padded to whole vectors.
 
-use super::blocks::FEWEST_OF_BLOCK;
+use super::blocks::MIN_OF_BLOCK;
 use super::division::{Division, padded};
 use super::int16::{Rounded, Weights};
 use super::kv_type::KvType;
@@ -8,7 +8,7 @@ use super::matrix::{AT_ONCE, Each};
 use super::problem::{Problem, TILE};
 use super::softmax::State;
 use super::tile::QuantBuffers;
-use crate::simd::MOST_LANES;
+use crate::simd::MAX_LANES;
 
 /// Scratch memory of one thread.
 pub struct Scratch<'a> {
@@ -73,7 +73,7 @@ impl Sizes {
         let is_whole = |kind: KvType| matches!(kind, KvType::Quantized(_));
         let any =
             problem.types().is_some_and(|types| types.iter().any(|(k, v)| is_whole(*k) || is_whole(*v)));
-        let whole = if any { key.max(value).next_multiple_of(FEWEST_OF_BLOCK) } else { 0 };
+        let whole = if any { key.max(value).next_multiple_of(MIN_OF_BLOCK) } else { 0 };
         Sizes { heads: division.heads_at_once, rows: division.block_rows(), key, value, whole }
     }
 
@@ -85,7 +85,7 @@ impl Sizes {
     fn of_tile(self) -> [usize; 13] {
         let rows = self.rows.next_multiple_of(AT_ONCE);
         // V is decoded into the buffer of K if it is not quantized.
-        let keys = [self.key.max(self.value) * TILE, MOST_LANES * self.key];
+        let keys = [self.key.max(self.value) * TILE, MAX_LANES * self.key];
         let quants = TILE * self.whole / size_of::<f32>();
         let (blocks, numbers) = (self.blocks(), self.blocks() * TILE);
         let of_rows = [AT_ONCE * numbers / 2, AT_ONCE * blocks];
@@ -108,7 +108,7 @@ impl Sizes {
 
     /// Returns the maximum number of blocks in a row.
     fn blocks(self) -> usize {
-        self.whole / FEWEST_OF_BLOCK
+        self.whole / MIN_OF_BLOCK
     }
 }
 

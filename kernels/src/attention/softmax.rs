@@ -110,7 +110,7 @@ mod tests {
         type Output = f32;
 
         unsafe fn run<S: Simd>(self) -> f32 {
-            let mut to = [0.0; crate::simd::MOST_LANES];
+            let mut to = [0.0; crate::simd::MAX_LANES];
             // SAFETY: `Work::run` is called with the instruction set, and a vector fits.
             unsafe { S::store(to.as_mut_ptr(), cap::<S>(S::splat(self.0), 30.0)) };
             to[0]

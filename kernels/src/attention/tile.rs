@@ -1,6 +1,6 @@
 //! A tile: the rows of K or V that are read together, as the cache stores them.
 
-use super::blocks::{Blocks, MOST_OF_BLOCK};
+use super::blocks::{Blocks, MAX_OF_BLOCK};
 use super::division::padded;
 use super::encoding::{Encoding, Lines, Rows};
 use super::kv_type::{
@@ -8,7 +8,7 @@ use super::kv_type::{
 };
 use super::matrix::{AT_ONCE, Each, is_finite, rows_by_columns, rows_by_rows};
 use super::problem::TILE;
-use crate::simd::{MOST_LANES, Simd, Work};
+use crate::simd::{MAX_LANES, Simd, Work};
 
 /// Up to this many rows that attend to a floating-point tile, it is read in place, again for each few of them; for more
 /// rows it is decoded once.
@@ -160,7 +160,7 @@ unsafe fn decode_row<S: Simd, E: Encoding>(
             S::store(to.add(at), encoding.vector::<S>(row, at));
         }
         if whole < size {
-            let mut rest = [0u8; MOST_LANES * size_of::<f32>()];
+            let mut rest = [0u8; MAX_LANES * size_of::<f32>()];
             let bytes = (size - whole) * of_value;
             row.add(whole * of_value).copy_to_nonoverlapping(rest.as_mut_ptr(), bytes);
             S::store(to.add(whole), encoding.vector::<S>(rest.as_ptr(), 0));
@@ -379,7 +379,7 @@ impl Work for Read {
 /// As for the methods of [`Tile`].
 #[inline(always)]
 unsafe fn decode_block<S: Simd, B: Blocks>(blocks: B, block: *const u8, to: *mut f32) {
-    let mut quants = [0; MOST_OF_BLOCK];
+    let mut quants = [0; MAX_OF_BLOCK];
     // SAFETY: as for the methods of `Tile`, per this function's contract; a block is a multiple of vectors.
     unsafe {
         blocks.quants::<S>(block, quants.as_mut_ptr());

@@ -1,7 +1,8 @@
 //! The C ABI: exactly the declarations of `include/espalier_kernels.h`. The block pool's part is in
 //! [`crate::ffi::pool`] and [`crate::ffi::boundaries`], the scheduler's in [`crate::ffi::scheduler`], attention's in
-//! [`crate::ffi::attention`], that of gated delta nets in [`crate::ffi::gdn`]. A second header,
-//! `include/espalier_kv_gather.h`, has the declarations of [`crate::ffi::kv_gather`].
+//! [`crate::ffi::attention`], that of gated delta nets in [`crate::ffi::gdn`]. Two more headers,
+//! `include/espalier_kv_gather.h` and `include/espalier_fit.h`, have the declarations of [`crate::ffi::kv_gather`] and
+//! of [`crate::ffi::fit`].
 //!
 //! `tests/header.rs` checks that headers and exports agree: names, values and layouts.
 

@@ -3,6 +3,7 @@
 
 pub mod attention;
 pub mod boundaries;
+pub mod fit;
 pub mod gdn;
 pub mod kv_gather;
 pub mod kv_quant;

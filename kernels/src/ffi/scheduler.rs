@@ -2,7 +2,7 @@
 
 use crate::ffi::guarded;
 use crate::ffi::pool::{PoolStatus, SharedPool, check_output, slice, with_pool};
-use crate::scheduler::{Action, Decision, Place, Request, Stage, decide, order};
+use crate::scheduler::{Action, Capacity, Decision, Group, Place, Request, Stage, decide, order};
 
 /// A request as the server describes it. The layout is `struct espalier_schedule_request`.
 #[derive(Clone, Copy, Debug)]
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn espalier_pool_held(pool: *const SharedPool, sequence: i
     // SAFETY: per this function's contract `pool` is null or points to a live pool.
     unsafe {
         with_pool(pool, |_, pool| {
-            held = crate::scheduler::Capacity::held(pool, sequence);
+            held = pool.held(Group::Full, sequence);
             Ok(PoolStatus::Ok)
         });
     }

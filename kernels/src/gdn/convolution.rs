@@ -12,7 +12,7 @@ use super::batch::Batch;
 use super::moves::{self, Move};
 use crate::share::Share;
 use crate::simd::exp::sigmoid;
-use crate::simd::{MOST_LANES, Simd};
+use crate::simd::{MAX_LANES, Simd};
 
 /// The convolution of one layer: `out[t] = silu(sum(kernel[i] * x[t - taps + 1 + i]))` for each channel, where `x` has
 /// the inputs of the batch and before them those in the sequence's cell.
@@ -43,7 +43,7 @@ pub struct Convolution {
 }
 
 /// Largest number of taps.
-const MOST_TAPS: usize = 8;
+const MAX_TAPS: usize = 8;
 
 /// Number of channels that a thread computes at once, for all sequences.
 const CHANNELS: usize = 64;
@@ -86,8 +86,8 @@ impl StateOperation for Convolution {
 
     fn is_supported(&self) -> bool {
         self.channels > 0
-            && (self.channels as usize).is_multiple_of(MOST_LANES)
-            && (2..=MOST_TAPS).contains(&(self.taps as usize))
+            && (self.channels as usize).is_multiple_of(MAX_LANES)
+            && (2..=MAX_TAPS).contains(&(self.taps as usize))
             && self.batch.is_supported()
     }
 
@@ -115,9 +115,9 @@ struct Part<'a> {
     problem: &'a Convolution,
     first: usize,
     channels: usize,
-    kernel: Rows<MOST_TAPS>,
+    kernel: Rows<MAX_TAPS>,
     /// The inputs that the cell of a sequence has before the batch.
-    before: Rows<MOST_TAPS>,
+    before: Rows<MAX_TAPS>,
 }
 
 impl Part<'_> {
@@ -126,10 +126,10 @@ impl Part<'_> {
     /// The problem's pointers are valid, and it has these channels.
     unsafe fn new(problem: &Convolution, first: usize, channels: usize) -> Part<'_> {
         let taps = problem.taps as usize;
-        let mut kernel = [[0.0; CHANNELS]; MOST_TAPS];
+        let mut kernel = [[0.0; CHANNELS]; MAX_TAPS];
         // SAFETY: per this function's contract the kernel has these channels.
         unsafe { by_rows(problem.kernel.add(first * taps), taps, channels, &mut kernel) };
-        Part { problem, first, channels, kernel, before: [[0.0; CHANNELS]; MOST_TAPS] }
+        Part { problem, first, channels, kernel, before: [[0.0; CHANNELS]; MAX_TAPS] }
     }
 
     /// Computes all tokens of a sequence, and updates its cell.
@@ -216,7 +216,7 @@ impl Part<'_> {
 /// # Safety
 ///
 /// There are `channels * count` values.
-unsafe fn by_rows(from: *const f32, count: usize, channels: usize, to: &mut Rows<MOST_TAPS>) {
+unsafe fn by_rows(from: *const f32, count: usize, channels: usize, to: &mut Rows<MAX_TAPS>) {
     for (i, row) in to[..count].iter_mut().enumerate() {
         for (channel, to) in row[..channels].iter_mut().enumerate() {
             // SAFETY: per this function's contract there are as many values.

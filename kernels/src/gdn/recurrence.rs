@@ -20,7 +20,7 @@ use super::batch::Batch;
 use super::moves::{self, Move};
 use super::problem::{Item, Problem, SIZE_LIMIT};
 use crate::share::Share;
-use crate::simd::{MOST_LANES, Simd};
+use crate::simd::{MAX_LANES, Simd};
 
 /// Number of rows that are computed at once.
 pub const AT_ONCE: usize = 4;
@@ -38,7 +38,7 @@ impl StateOperation for Problem {
             && self.key_heads > 0
             && self.heads.is_multiple_of(self.key_heads)
             && (1..=SIZE_LIMIT).contains(&self.size)
-            && (self.size as usize).is_multiple_of(MOST_LANES)
+            && (self.size as usize).is_multiple_of(MAX_LANES)
             && (self.gate_size == 1 || self.gate_size == self.size)
             && self.batch.is_supported()
     }

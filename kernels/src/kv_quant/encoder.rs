@@ -3,7 +3,7 @@
 use super::bits::{self, UNIT};
 use super::nearest::nearest;
 use super::path::{Table, codeword};
-use super::{Code, DenseType, MOST_VALUES};
+use super::{Code, DenseType, MAX_VALUES};
 use crate::simd::isa::Isa;
 use crate::simd::{Simd, Work};
 
@@ -49,9 +49,9 @@ unsafe fn encode_block<S: Simd>(code: Code, from: &[f32], to: &mut [u8]) {
     let square = dot(from, from);
     if square == 0.0 || !square.is_finite() {
         // NaN in, NaN out.
-        return bits::write(code, 0.0 * square, &[0; MOST_VALUES][..from.len()], to);
+        return bits::write(code, 0.0 * square, &[0; MAX_VALUES][..from.len()], to);
     }
-    let (mut values, mut windows) = ([0.0; MOST_VALUES], [0; MOST_VALUES]);
+    let (mut values, mut windows) = ([0.0; MAX_VALUES], [0; MAX_VALUES]);
     let (values, windows) = (&mut values[..from.len()], &mut windows[..from.len()]);
     let mut scale = (square / from.len() as f32).sqrt() / code.spread();
     for _ in 0..passes(code) {
@@ -95,7 +95,7 @@ unsafe fn choose<S: Simd>(code: Code, values: &[f32], windows: &mut [u16]) {
 /// Returns the least-squares scale of the levels for the values; above 0.
 #[inline(always)]
 fn least_squares(code: Code, from: &[f32], windows: &[u16]) -> f32 {
-    let mut levels = [0.0; MOST_VALUES];
+    let mut levels = [0.0; MAX_VALUES];
     let levels = &mut levels[..from.len()];
     for (level, window) in levels.iter_mut().zip(windows) {
         *level = f32::from(code.levels()[usize::from(*window)]);

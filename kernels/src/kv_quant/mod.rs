@@ -148,7 +148,7 @@ impl Block {
 }
 
 /// Largest number of values in a block.
-pub const MOST_VALUES: usize = Block::Of128.values();
+pub const MAX_VALUES: usize = Block::Of128.values();
 
 /// A code in blocks of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

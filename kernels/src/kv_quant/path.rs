@@ -9,20 +9,20 @@
 //! Costs are half the squared distance without the constant square of the value: `level^2 / 2 - value * level`. Their
 //! last bits hold the highest bits of their state, so that the minimum also identifies its state.
 
-use super::MOST_VALUES;
+use super::MAX_VALUES;
 use crate::simd::Simd;
 
 /// The sigma level of each state.
 #[derive(Clone, Debug)]
 pub struct Table {
     states: usize,
-    levels: [f32; MOST_STATES],
+    levels: [f32; MAX_STATES],
     /// Half the square of each level.
-    halves: [f32; MOST_STATES],
+    halves: [f32; MAX_STATES],
 }
 
 /// Largest number of states of a table.
-pub const MOST_STATES: usize = 512;
+pub const MAX_STATES: usize = 512;
 /// Groups of states with the same predecessors: states have six bits more than a value.
 const GROUPS: usize = 64;
 /// Number of values on either side that decide the closing state.
@@ -38,9 +38,8 @@ impl Table {
     /// If `levels` does not have six bits more than `bits`.
     #[must_use]
     pub const fn new(bits: usize, levels: &[i8]) -> Table {
-        assert!(levels.len() == GROUPS << bits && levels.len() <= MOST_STATES);
-        let mut table =
-            Table { states: levels.len(), levels: [0.0; MOST_STATES], halves: [0.0; MOST_STATES] };
+        assert!(levels.len() == GROUPS << bits && levels.len() <= MAX_STATES);
+        let mut table = Table { states: levels.len(), levels: [0.0; MAX_STATES], halves: [0.0; MAX_STATES] };
         let mut state = 0;
         while state < levels.len() {
             table.set(state, levels[state] as f32);
@@ -72,7 +71,7 @@ type Least = [f32; GROUPS];
 /// The processor has the instruction set `S`.
 #[inline(always)]
 pub unsafe fn codeword<S: Simd, const BITS: usize>(table: &Table, values: &[f32], windows: &mut [u16]) {
-    let mut steps = [[0.0; GROUPS]; MOST_VALUES];
+    let mut steps = [[0.0; GROUPS]; MAX_VALUES];
     // SAFETY: per this function's contract the processor has `S`.
     unsafe {
         let closing_state = closing_state::<S, BITS>(table, values, &mut steps);
@@ -98,7 +97,7 @@ pub unsafe fn codeword<S: Simd, const BITS: usize>(table: &Table, values: &[f32]
 unsafe fn closing_state<S: Simd, const BITS: usize>(
     table: &Table,
     values: &[f32],
-    steps: &mut [Least; MOST_VALUES],
+    steps: &mut [Least; MAX_VALUES],
 ) -> usize {
     let around = values[values.len() - AROUND..].iter().chain(&values[..AROUND]);
     // SAFETY: per this function's contract the processor has `S`.
@@ -126,7 +125,7 @@ unsafe fn walk<'a, S: Simd, const BITS: usize>(
     table: &Table,
     values: impl Iterator<Item = &'a f32>,
     mut least: Least,
-    steps: &mut [Least; MOST_VALUES],
+    steps: &mut [Least; MAX_VALUES],
 ) -> Least {
     for (value, step) in values.zip(steps) {
         // SAFETY: per this function's contract the processor has `S`.
@@ -201,7 +200,7 @@ mod tests {
         unsafe fn run<S: Simd>(self) -> (Vec<u16>, f32) {
             let Both { bits, table, values } = self;
             let mut windows = vec![0; values.len()];
-            let mut steps = [[0.0; GROUPS]; MOST_VALUES];
+            let mut steps = [[0.0; GROUPS]; MAX_VALUES];
             let of_closing_state = |closing_state: usize| {
                 let mut first = [FAR; GROUPS];
                 first[closing_state] = 0.0;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::groups::Group;
 use super::pool::Pool;
 use super::requests::Request;
-use crate::scheduler::{Capacity, Offer, RequestSize, WindowCapacity};
+use crate::scheduler::{Capacity, Offer, RequestSize, WindowNeeds};
 
 impl Pool {
     /// Returns a counter that increases whenever a waiting request may be able to continue: a block became free or was
@@ -35,17 +35,6 @@ impl Pool {
         let is_missing = |index: &usize| table.writable_block(*index as u32).is_none();
         if positions.is_empty() { 0 } else { touched.filter(is_missing).count() as u64 }
     }
-
-    fn held_in(&self, group: Group, sequence: i32) -> u64 {
-        let Some(table) = self.table_in(group, sequence) else { return 0 };
-        table.entries().map(|(_, entry)| entry.blocks().count() as u64).sum()
-    }
-
-    fn held_alone_in(&self, group: Group, sequence: i32) -> u64 {
-        let Some(table) = self.table_in(group, sequence) else { return 0 };
-        let blocks = table.entries().flat_map(|(_, entry)| entry.blocks());
-        blocks.filter(|block| self.blocks().holders(group, *block) == 1).count() as u64
-    }
 }
 
 impl Capacity for Pool {
@@ -53,8 +42,8 @@ impl Capacity for Pool {
         u64::from(self.blocks().block_count(Group::Full))
     }
 
-    fn free(&self) -> u64 {
-        u64::from(self.blocks().free_count(Group::Full))
+    fn free(&self, group: Group) -> u64 {
+        u64::from(self.blocks().free_count(group))
     }
 
     fn block_size(&self) -> u64 {
@@ -69,12 +58,15 @@ impl Capacity for Pool {
         self.missing_in(Group::Full, sequence, positions)
     }
 
-    fn held(&self, sequence: i32) -> u64 {
-        self.held_in(Group::Full, sequence)
+    fn held(&self, group: Group, sequence: i32) -> u64 {
+        let Some(table) = self.table_in(group, sequence) else { return 0 };
+        table.entries().map(|(_, entry)| entry.blocks().count() as u64).sum()
     }
 
-    fn held_alone(&self, sequence: i32) -> u64 {
-        self.held_alone_in(Group::Full, sequence)
+    fn held_alone(&self, group: Group, sequence: i32) -> u64 {
+        let Some(table) = self.table_in(group, sequence) else { return 0 };
+        let blocks = table.entries().flat_map(|(_, entry)| entry.blocks());
+        blocks.filter(|block| self.blocks().holders(group, *block) == 1).count() as u64
     }
 
     /// The matched blocks may end inside of an image, which is computed as a whole: then the part of it in the last
@@ -97,21 +89,17 @@ impl Capacity for Pool {
         }
     }
 
-    fn windows(&self) -> Option<&dyn WindowCapacity> {
-        self.has_window().then_some(self as &dyn WindowCapacity)
+    fn windows(&self) -> Option<&dyn WindowNeeds> {
+        self.has_window().then_some(self as &dyn WindowNeeds)
     }
 }
 
-impl WindowCapacity for Pool {
-    fn free(&self) -> u64 {
-        u64::from(self.blocks().free_count(Group::Window))
-    }
-
+impl WindowNeeds for Pool {
     fn batch(&self) -> u64 {
         self.batch_blocks
     }
 
-    /// The tokens of a batch take the blocks of [`WindowCapacity::batch`], beside those that the first ones of each
+    /// The tokens of a batch take the blocks of [`WindowNeeds::batch`], beside those that the first ones of each
     /// sequence need: as many tokens as a block has, as far as they are computed at once. Each further choice becomes a
     /// sequence, so there are fewer of them than sequences.
     fn needed(&self, sequence: i32, first: u64, further_choices: u64) -> u64 {
@@ -119,15 +107,7 @@ impl WindowCapacity for Pool {
         let end = end_of_run.min(first + u64::from(self.block_size()));
         let next = self.missing_in(Group::Window, sequence, first..end);
         let most = self.most_window_blocks();
-        let own = most.saturating_sub(self.held_in(Group::Window, sequence)).max(next);
+        let own = most.saturating_sub(self.held(Group::Window, sequence)).max(next);
         own + most * further_choices.min(self.requests.len() as u64 - 1)
-    }
-
-    fn held(&self, sequence: i32) -> u64 {
-        self.held_in(Group::Window, sequence)
-    }
-
-    fn held_alone(&self, sequence: i32) -> u64 {
-        self.held_alone_in(Group::Window, sequence)
     }
 }

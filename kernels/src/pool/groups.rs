@@ -8,25 +8,7 @@
 
 use std::ops::{Index, IndexMut};
 
-/// A group of layers. The values are part of the C ABI (`enum espalier_pool_group`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u32)]
-pub enum Group {
-    /// Layers that attend to all tokens of a sequence. In a pool without windows it has all layers.
-    Full = 0,
-    /// Layers that attend to the last tokens of a sequence. Without windows it has no blocks.
-    Window = 1,
-}
-
-impl Group {
-    /// All groups, in the order of their values.
-    pub const ALL: [Group; 2] = [Group::Full, Group::Window];
-
-    /// Returns the group with this value.
-    pub fn from_number(number: u32) -> Option<Group> {
-        Group::ALL.get(number as usize).copied()
-    }
-}
+pub use crate::scheduler::Group;
 
 /// One value for each group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

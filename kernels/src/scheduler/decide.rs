@@ -1,6 +1,6 @@
 //! The decision itself.
 
-use super::{Action, Capacity, Decision, Place, Request, Stage, Wait, WindowCapacity, order};
+use super::{Action, Capacity, Decision, Group, Place, Request, Stage, Wait, WindowNeeds, order};
 
 /// Returns the next action. `retained`: retained sequences of idle slots, in the order in which they are evicted.
 /// `try_waiting`: false if no block was freed and no request arrived since the waiting requests were last considered.
@@ -44,19 +44,18 @@ impl<R: Capacity> SchedulerState<'_, R> {
     /// this is the action.
     fn left(&self) -> Result<Left, Action> {
         let demand: u64 = self.running().map(|(_, request)| self.need(request)).sum();
-        let blocks = self.pool.free().checked_sub(demand).ok_or_else(|| self.reclaim_blocks())?;
+        let blocks =
+            self.pool.free(Group::Full).checked_sub(demand).ok_or_else(|| self.reclaim(Group::Full))?;
         let window_blocks = match self.pool.windows() {
             None => u64::MAX,
-            Some(windows) => {
-                self.window_blocks_left(windows).ok_or_else(|| self.reclaim_window_blocks(windows))?
-            }
+            Some(windows) => self.window_blocks_left(windows).ok_or_else(|| self.reclaim(Group::Window))?,
         };
         Ok(Left { blocks, window_blocks })
     }
 
-    fn window_blocks_left(&self, windows: &dyn WindowCapacity) -> Option<u64> {
+    fn window_blocks_left(&self, windows: &dyn WindowNeeds) -> Option<u64> {
         let demand: u64 = self.running().map(|(_, request)| window_need(windows, request)).sum();
-        let left = windows.free().checked_sub(demand + windows.batch());
+        let left = self.pool.free(Group::Window).checked_sub(demand + windows.batch());
         // If no request runs, there is no batch, and nothing is short.
         left.or_else(|| self.running().next().is_none().then_some(0))
     }
@@ -86,54 +85,41 @@ impl<R: Capacity> SchedulerState<'_, R> {
     /// Returns the eviction of the first retained sequence that holds blocks: two of them can hold the same ones, so
     /// that neither frees one before the other is evicted.
     fn evict_any_retained(&self) -> Option<Action> {
-        self.evict_retained(|sequence| self.pool.held(sequence))
+        self.evict_retained(|sequence| self.pool.held(Group::Full, sequence))
     }
 
     /// Returns the eviction of a retained sequence for a request that waits, which may need blocks of either group. If
     /// no request runs, any of them is evicted before that request is kept waiting.
     fn evict_for_waiting(&self) -> Option<Action> {
-        let windows = self.pool.windows();
         let held_alone = |sequence: i32| {
-            let of_window = windows.map_or(0, |windows| windows.held_alone(sequence));
-            self.pool.held_alone(sequence) + of_window
+            Group::ALL.into_iter().map(|group| self.pool.held_alone(group, sequence)).sum::<u64>()
         };
         let is_idle = self.running().next().is_none();
         self.evict_retained(held_alone).or_else(|| self.evict_any_retained().filter(|_| is_idle))
     }
 
-    /// Returns the last of the running requests that hold blocks, among those that can be preempted, or cannot.
-    fn last_holder(&self, preemptible: bool, held: impl Fn(i32) -> u64) -> Option<(usize, &Request)> {
-        let alike = self.running().filter(|(_, request)| request.preemptible == preemptible);
-        let holders = alike.filter(|(_, request)| held(request.sequence) > 0);
-        holders.max_by_key(|(_, request)| Place::from(*request))
+    /// Returns the running requests that hold blocks of the group.
+    fn holders(&self, group: Group) -> impl Iterator<Item = (usize, &Request)> {
+        self.running().filter(move |(_, request)| self.pool.held(group, request.sequence) > 0)
     }
 
-    /// Returns the action if the running requests need more blocks than there are: evict a retained sequence, preempt
-    /// the last request, or refuse it if it can never fit.
-    fn reclaim_blocks(&self) -> Action {
-        let held = |sequence: i32| self.pool.held(sequence);
-        let last = |preemptible: bool| self.last_holder(preemptible, held);
-        let are_several = || self.running().filter(|(_, request)| held(request.sequence) > 0).count() > 1;
-        let freeing = self.evict_retained(|sequence| self.pool.held_alone(sequence));
+    /// Returns the action if the running requests need more blocks of the group than there are: evict a retained
+    /// sequence, preempt the last request, or refuse it if it can never fit. A request that begins again has one block
+    /// of [`Group::Window`] at each index, so for those it is preempted even if it is alone.
+    fn reclaim(&self, group: Group) -> Action {
+        let last = |preemptible: bool| {
+            let alike = self.holders(group).filter(|(_, request)| request.preemptible == preemptible);
+            alike.max_by_key(|(_, request)| Place::from(*request))
+        };
+        let may_fit = |request: &Request| {
+            group == Group::Window || self.holders(group).count() > 1 || self.fits_in_full_blocks(request)
+        };
+        let freeing = self.evict_retained(|sequence| self.pool.held_alone(group, sequence));
         freeing.unwrap_or_else(|| match (last(true), last(false)) {
-            (Some((index, request)), _) if are_several() || self.fits_in_full_blocks(request) => {
-                Action::Preempt { index }
-            }
+            (Some((index, request)), _) if may_fit(request) => Action::Preempt { index },
             (Some((index, request)), _) | (None, Some((index, request))) => {
                 self.refuse_running(index, request)
             }
-            (None, None) => Action::Nothing,
-        })
-    }
-
-    /// The same for the layers with a window. A request that begins again has one block at each index, so it is
-    /// preempted even if it is alone.
-    fn reclaim_window_blocks(&self, windows: &dyn WindowCapacity) -> Action {
-        let last = |preemptible: bool| self.last_holder(preemptible, |sequence| windows.held(sequence));
-        let freeing = self.evict_retained(|sequence| windows.held_alone(sequence));
-        freeing.unwrap_or_else(|| match (last(true), last(false)) {
-            (Some((index, _)), _) => Action::Preempt { index },
-            (None, Some((index, request))) => self.refuse_running(index, request),
             (None, None) => Action::Nothing,
         })
     }
@@ -214,6 +200,6 @@ impl<R: Capacity> SchedulerState<'_, R> {
 }
 
 /// Returns the number of blocks of the layers with a window that a request needs, once it runs.
-fn window_need(windows: &dyn WindowCapacity, request: &Request) -> u64 {
+fn window_need(windows: &dyn WindowNeeds, request: &Request) -> u64 {
     windows.needed(request.sequence, request.first, request.further_choices)
 }

@@ -27,9 +27,11 @@
 //! nothing to do. So each decision sees the effect of the one before it on the pool.
 
 mod decide;
+mod group;
 mod order;
 
 pub use decide::decide;
+pub use group::Group;
 pub use order::{Place, order};
 
 use std::ops::Range;
@@ -158,13 +160,13 @@ pub struct Offer {
     pub waits_for: Option<i32>,
 }
 
-/// The pool as a decision sees it. All counts are of blocks.
+/// The pool as a decision sees it. All counts are of blocks; those without a group are of [`Group::Full`].
 pub trait Capacity {
     /// Number of blocks in the pool.
     fn block_count(&self) -> u64;
 
-    /// Number of free blocks.
-    fn free(&self) -> u64;
+    /// Number of free blocks of the group.
+    fn free(&self, group: Group) -> u64;
 
     /// Number of positions in a block.
     fn block_size(&self) -> u64;
@@ -177,38 +179,28 @@ pub trait Capacity {
     /// Number of blocks that the sequence has to allocate to write at these positions.
     fn missing(&self, sequence: i32, positions: Range<u64>) -> u64;
 
-    /// Number of blocks that the sequence holds.
-    fn held(&self, sequence: i32) -> u64;
+    /// Number of blocks of the group that the sequence holds.
+    fn held(&self, group: Group, sequence: i32) -> u64;
 
-    /// Number of blocks that only this sequence holds.
-    fn held_alone(&self, sequence: i32) -> u64;
+    /// Number of blocks of the group that only this sequence holds.
+    fn held_alone(&self, group: Group, sequence: i32) -> u64;
 
     /// Returns the offer for the sequence, which holds nothing, and a prompt up to position `end`.
     fn offer(&self, sequence: i32, end: u64) -> Offer;
 
-    /// The layers with a sliding window, if these have blocks of their own: the counts above are of the other layers
-    /// then.
-    fn windows(&self) -> Option<&dyn WindowCapacity> {
+    /// The needs of [`Group::Window`], if the layers with a sliding window have blocks of their own.
+    fn windows(&self) -> Option<&dyn WindowNeeds> {
         None
     }
 }
 
-/// The layers with a sliding window of a pool, as a decision sees them. All counts are of their blocks, of which there
-/// are enough for any one request and its further choices, if no other sequence holds any.
-pub trait WindowCapacity {
-    /// Number of free blocks.
-    fn free(&self) -> u64;
-
+/// The needs of the layers with a sliding window. All counts are of blocks of [`Group::Window`], of which there are
+/// enough for any one request and its further choices, if no other sequence holds any.
+pub trait WindowNeeds {
     /// Number of blocks that a batch takes, beside those that each sequence in it needs.
     fn batch(&self) -> u64;
 
     /// Number of blocks that the sequence may allocate in this step, beside those of the batch, and those of further
     /// choices that continue where it ends. `first` is the first position whose KV it does not have.
     fn needed(&self, sequence: i32, first: u64, further_choices: u64) -> u64;
-
-    /// Number of blocks that the sequence holds.
-    fn held(&self, sequence: i32) -> u64;
-
-    /// Number of blocks that only this sequence holds.
-    fn held_alone(&self, sequence: i32) -> u64;
 }

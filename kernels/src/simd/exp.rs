@@ -50,7 +50,7 @@ pub unsafe fn sigmoid<S: Simd>(x: S::V) -> S::V {
 mod tests {
     use super::*;
     use crate::simd::isa::Isa;
-    use crate::simd::{MOST_LANES, Work};
+    use crate::simd::{MAX_LANES, Work};
 
     struct Exp(f32);
 
@@ -58,7 +58,7 @@ mod tests {
         type Output = f32;
 
         unsafe fn run<S: Simd>(self) -> f32 {
-            let mut to = [0.0; MOST_LANES];
+            let mut to = [0.0; MAX_LANES];
             // SAFETY: `Work::run` is called with the instruction set, and a vector fits.
             unsafe { S::store(to.as_mut_ptr(), exp::<S>(S::splat(self.0))) };
             to[0]
@@ -85,7 +85,7 @@ mod tests {
         type Output = f32;
 
         unsafe fn run<S: Simd>(self) -> f32 {
-            let mut to = [0.0; MOST_LANES];
+            let mut to = [0.0; MAX_LANES];
             // SAFETY: `Work::run` is called with the instruction set, and a vector fits.
             unsafe { S::store(to.as_mut_ptr(), sigmoid::<S>(S::splat(self.0))) };
             to[0]

@@ -34,7 +34,7 @@ pub trait Work {
 /// reads or writes; they need no alignment.
 #[allow(clippy::missing_safety_doc, reason = "it is the trait's, for each method")]
 pub unsafe trait Simd: Copy {
-    /// Number of floats in a vector: a power of two, at most [`MOST_LANES`].
+    /// Number of floats in a vector: a power of two, at most [`MAX_LANES`].
     const LANES: usize;
     /// Number of vector registers.
     const REGISTERS: usize;
@@ -150,4 +150,4 @@ pub struct Windows {
 }
 
 /// Largest number of lanes of any instruction set: rows are padded to a multiple of it.
-pub const MOST_LANES: usize = 16;
+pub const MAX_LANES: usize = 16;

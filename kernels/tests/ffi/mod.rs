@@ -8,6 +8,7 @@ use espalier_kernels::ffi::library::ABI_VERSION;
 use espalier_kernels::ffi::pool::{PoolBlocks, PoolExtra, PoolRequest, PoolStatus};
 use espalier_kernels::ffi::scheduler::{ScheduleAction, ScheduleRequest, ScheduleStep};
 use espalier_kernels::ffi::snapshots::PoolStop;
+use espalier_kernels::fit::Device;
 use espalier_kernels::gdn::batch::Batch;
 use espalier_kernels::gdn::convolution::Convolution;
 use espalier_kernels::gdn::problem::Problem as Gdn;
@@ -306,5 +307,21 @@ fn the_layout_of_a_gathering_node_agrees() {
         assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
     }
     let compared = printed.keys().filter(|name| name.contains("kv_gather_node"));
+    assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
+}
+
+#[test]
+fn the_layout_of_a_device_to_fit_agrees() {
+    let printed = run_ffi_program(&[]).values;
+    let expected = [
+        ("size.fit_device", size_of::<Device>()),
+        ("offset.fit_device.available", offset_of!(Device, available)),
+        ("offset.fit_device.used_small", offset_of!(Device, used_small)),
+        ("offset.fit_device.used_large", offset_of!(Device, used_large)),
+    ];
+    for (name, value) in expected {
+        assert_eq!(printed.get(name), Some(&value.to_string()), "{name}");
+    }
+    let compared = printed.keys().filter(|name| name.contains(".fit_device"));
     assert_eq!(compared.count(), expected.len(), "ffi.c prints a value that is not compared");
 }

@@ -63,7 +63,7 @@ fn a_content_counts_those_that_follow_it() {
     let first = contents.refer(None, &[1], ExtraKeys::default());
     let one = contents.refer(Some(first), &[2], ExtraKeys::default());
     let other = contents.refer(Some(first), &[3], ExtraKeys::default());
-    // The same one again is no further child.
+    // The same one again does not count as another child.
     assert_eq!(contents.refer(Some(first), &[3], ExtraKeys::default()), other);
     assert_eq!([first, one, other].map(|id| contents.children(id)), [2, 0, 0]);
     assert_eq!([first, one, other].map(|id| contents.references(id)), [3, 1, 2]);

@@ -2,6 +2,7 @@
 //! of its answer.
 
 use espalier_kernels::pool::extra_keys::RequestKeys;
+use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::pool::Pool;
 use espalier_kernels::scheduler::Capacity;
 
@@ -82,12 +83,12 @@ fn of_several_copies_one_that_is_held_is_matched() {
         assert!(pool.cache(sequence, &prompt).is_ok());
     }
     finish(&mut pool, 0);
-    let free = pool.free();
+    let free = pool.free(Group::Full);
     begin(&mut pool, 2, &joined(&[&prompt, &[1]]), RequestKeys::default());
     // The block for the last token.
     assert_eq!(pool.offer(2, 2 * BLOCK_SIZE as u64 + 2).blocks, 1);
     assert_eq!(numbers(&match_prefix(&mut pool, 2).blocks), [3, 4]);
-    assert_eq!(pool.free(), free);
+    assert_eq!(pool.free(Group::Full), free);
     // Without one it is the earliest.
     (1..3).for_each(|sequence| finish(&mut pool, sequence));
     begin(&mut pool, 2, &joined(&[&prompt, &[1]]), RequestKeys::default());

@@ -5,7 +5,7 @@ use espalier_kernels::pool::extra_keys::RequestKeys;
 use espalier_kernels::pool::groups::Group;
 use espalier_kernels::pool::layout::Layout;
 use espalier_kernels::pool::pool::{Next, Pool, PoolOptions, Refusal};
-use espalier_kernels::scheduler::{Capacity, WindowCapacity};
+use espalier_kernels::scheduler::{Capacity, WindowNeeds};
 
 use crate::support::*;
 
@@ -188,7 +188,7 @@ fn a_further_choice_holds_one_block_more() {
 #[test]
 fn the_blocks_that_a_window_can_take_are_needed_before_they_are_held() {
     let needed = |pool: &Pool, sequence: i32, first: u64, further_choices: u64| {
-        WindowCapacity::needed(pool, sequence, first, further_choices)
+        WindowNeeds::needed(pool, sequence, first, further_choices)
     };
     let mut pool = pool_with_windows();
     assert_eq!([0, 2, 7, 100].map(|choices| needed(&pool, 0, 0, choices)), [5, 15, 40, 40]);
@@ -205,7 +205,7 @@ fn the_blocks_that_a_window_can_take_are_needed_before_they_are_held() {
         assert!(reserve_in(&mut pool, Group::Window, 2 + later, 101..102).is_ok());
         assert_eq!(pool.share_in(Group::Window, 2 + later, 1, 0, -1), Ok(()));
     }
-    assert_eq!((WindowCapacity::held(&pool, 1), needed(&pool, 1, 101, 0)), (7, 1));
+    assert_eq!((pool.held(Group::Window, 1), needed(&pool, 1, 101, 0)), (7, 1));
 }
 
 /// A request that waited has the window of its first match, and not that of the second one too.

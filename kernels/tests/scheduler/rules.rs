@@ -4,64 +4,74 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use espalier_kernels::scheduler::{
-    Action, Capacity, Offer, Place, Request, RequestSize, Stage, Wait, WindowCapacity, decide, order,
+    Action, Capacity, Group, Offer, Place, Request, RequestSize, Stage, Wait, WindowNeeds, decide, order,
 };
 
-/// Blocks of ten positions; a sequence holds the number of blocks in `held`, and no blocks are shared.
+/// The blocks of a group, and the number of them that each sequence holds. None of them is shared.
+#[derive(Default)]
+struct MockBlocks {
+    count: u64,
+    held: BTreeMap<i32, u64>,
+}
+
+impl MockBlocks {
+    fn new(count: u64, held: &[(i32, u64)]) -> MockBlocks {
+        MockBlocks { count, held: held.iter().copied().collect() }
+    }
+    fn held(&self, sequence: i32) -> u64 {
+        self.held.get(&sequence).copied().unwrap_or_default()
+    }
+}
+
+/// Blocks of ten positions.
 #[derive(Default)]
 struct MockPool {
-    block_count: u64,
-    held: BTreeMap<i32, u64>,
+    full: MockBlocks,
     /// Blocks that each sequence needs besides, because some of its blocks are closed.
     closed: u64,
     offers: BTreeMap<i32, Offer>,
     /// Whether no sequence holds a block alone.
     are_shared: bool,
-    windows: Option<MockWindows>,
+    /// Layers with a window of which each sequence needs four blocks, and a batch one more.
+    windows: Option<MockBlocks>,
 }
 
-/// Layers with a window of which each sequence needs four blocks, and a batch one more.
-struct MockWindows {
-    block_count: u64,
-    held: BTreeMap<i32, u64>,
-}
-
-impl WindowCapacity for MockWindows {
-    fn free(&self) -> u64 {
-        self.block_count - self.held.values().sum::<u64>()
+impl MockPool {
+    fn blocks(&self, group: Group) -> Option<&MockBlocks> {
+        match group {
+            Group::Full => Some(&self.full),
+            Group::Window => self.windows.as_ref(),
+        }
     }
+}
+
+impl WindowNeeds for MockBlocks {
     fn batch(&self) -> u64 {
         1
     }
     fn needed(&self, sequence: i32, _: u64, further_choices: u64) -> u64 {
         4 - self.held(sequence) + 4 * further_choices
     }
-    fn held(&self, sequence: i32) -> u64 {
-        self.held.get(&sequence).copied().unwrap_or_default()
-    }
-    fn held_alone(&self, sequence: i32) -> u64 {
-        self.held(sequence)
-    }
 }
 
 impl Capacity for MockPool {
     fn block_count(&self) -> u64 {
-        self.block_count
+        self.full.count
     }
-    fn free(&self) -> u64 {
-        self.block_count - self.held.values().sum::<u64>()
+    fn free(&self, group: Group) -> u64 {
+        self.blocks(group).map_or(0, |blocks| blocks.count - blocks.held.values().sum::<u64>())
     }
     fn block_size(&self) -> u64 {
         10
     }
     fn missing(&self, sequence: i32, positions: Range<u64>) -> u64 {
-        positions.end.div_ceil(10).saturating_sub(self.held(sequence))
+        positions.end.div_ceil(10).saturating_sub(self.full.held(sequence))
     }
-    fn held(&self, sequence: i32) -> u64 {
-        self.held.get(&sequence).copied().unwrap_or_default()
+    fn held(&self, group: Group, sequence: i32) -> u64 {
+        self.blocks(group).map_or(0, |blocks| blocks.held(sequence))
     }
-    fn held_alone(&self, sequence: i32) -> u64 {
-        if self.are_shared { 0 } else { self.held(sequence) }
+    fn held_alone(&self, group: Group, sequence: i32) -> u64 {
+        if self.are_shared { 0 } else { self.held(group, sequence) }
     }
     fn needed(&self, _: i32, size: RequestSize) -> u64 {
         size.in_full_blocks(10) + self.closed
@@ -70,19 +80,18 @@ impl Capacity for MockPool {
         let nothing = Offer { blocks: end.div_ceil(10), ..Offer::default() };
         self.offers.get(&sequence).copied().unwrap_or(nothing)
     }
-    fn windows(&self) -> Option<&dyn WindowCapacity> {
-        self.windows.as_ref().map(|windows| windows as &dyn WindowCapacity)
+    fn windows(&self) -> Option<&dyn WindowNeeds> {
+        self.windows.as_ref().map(|windows| windows as &dyn WindowNeeds)
     }
 }
 
 /// A pool that has more than enough blocks of the other layers.
 fn with_windows(block_count: u64, held: &[(i32, u64)]) -> MockPool {
-    let windows = MockWindows { block_count, held: held.iter().copied().collect() };
-    MockPool { windows: Some(windows), ..mock_pool(100, held) }
+    MockPool { windows: Some(MockBlocks::new(block_count, held)), ..mock_pool(100, held) }
 }
 
 fn mock_pool(block_count: u64, held: &[(i32, u64)]) -> MockPool {
-    MockPool { block_count, held: held.iter().copied().collect(), ..MockPool::default() }
+    MockPool { full: MockBlocks::new(block_count, held), ..MockPool::default() }
 }
 
 /// Returns the waiting request that arrived `sequence`th, and needs positions up to `end`.
@@ -228,9 +237,7 @@ fn retained_sequences_are_evicted_before_a_running_request_is_refused() {
 /// One sequence frees blocks of windows alone, the other one blocks of the other layers alone.
 #[test]
 fn retained_sequences_are_evicted_for_the_group_that_is_short() {
-    let windows = |block_count, held: &[(i32, u64)]| {
-        Some(MockWindows { block_count, held: held.iter().copied().collect() })
-    };
+    let windows = |count, held: &[(i32, u64)]| Some(MockBlocks::new(count, held));
     let (of_window, of_others) = (7, 8);
     let pool = mock_pool(4, &[(0, 2), (of_others, 2)]);
     let pool = MockPool { windows: windows(20, &[(0, 2), (of_window, 2)]), ..pool };
@@ -328,15 +335,14 @@ fn a_retained_sequence_is_evicted_if_its_request_fits_without_it() {
 
 #[test]
 fn a_request_that_holds_blocks_twice_is_preempted_before_it_is_refused() {
-    let mut pool = mock_pool(4, &[(0, 4)]);
-    pool.held.insert(0, 4);
+    let pool = mock_pool(4, &[(0, 4)]);
     // It needs a fifth block, although its tokens fit into four.
     struct Twice(MockPool);
     impl Capacity for Twice {
         fn block_count(&self) -> u64 {
-            self.0.block_count
+            self.0.block_count()
         }
-        fn free(&self) -> u64 {
+        fn free(&self, _: Group) -> u64 {
             0
         }
         fn block_size(&self) -> u64 {
@@ -345,11 +351,11 @@ fn a_request_that_holds_blocks_twice_is_preempted_before_it_is_refused() {
         fn missing(&self, _: i32, _: Range<u64>) -> u64 {
             1
         }
-        fn held(&self, sequence: i32) -> u64 {
-            self.0.held(sequence)
+        fn held(&self, group: Group, sequence: i32) -> u64 {
+            self.0.held(group, sequence)
         }
-        fn held_alone(&self, sequence: i32) -> u64 {
-            self.0.held(sequence)
+        fn held_alone(&self, group: Group, sequence: i32) -> u64 {
+            self.0.held(group, sequence)
         }
         fn offer(&self, sequence: i32, end: u64) -> Offer {
             self.0.offer(sequence, end)

@@ -430,7 +430,7 @@ impl SimulatedServer {
         let need =
             |request: &&Request| windows.needed(request.sequence, request.first, request.further_choices);
         let demand: u64 = running.iter().map(need).sum();
-        !running.is_empty() && windows.free() < demand + windows.batch()
+        !running.is_empty() && self.pool.free(Group::Window) < demand + windows.batch()
     }
 
     /// Checks that if no request runs, one was admitted.

@@ -23,6 +23,20 @@ inline int64_t espalier_bytes_of_size(const char * option, const std::string & s
     return std::stoll(digits) << (suffix == std::string::npos ? 20 : 10 * (suffix + 1));
 }
 
+// common_params::n_ctx with -c auto, until the size of the pool is known.
+constexpr int32_t ESPALIER_CTX_AUTO = INT32_MIN;
+
+// Throws std::invalid_argument if -c auto is combined with options that it contradicts.
+inline void espalier_check_context_size(int32_t n_ctx, bool is_paged, bool is_fit, bool splits_tensors) {
+    const char * why_not = !is_paged      ? "needs --kv-paged"
+                         : !is_fit        ? "measures free memory, which -fit off turns off"
+                         : splits_tensors ? "does not support --split-mode tensor"
+                         :                  nullptr;
+    if (n_ctx == ESPALIER_CTX_AUTO && why_not) {
+        throw std::invalid_argument(std::string("-c auto ") + why_not + "; set the size with -c N");
+    }
+}
+
 struct espalier_cache_options {
     // An explicit type takes precedence over --kv-quality regardless of their order: variables and presets are read in
     // an arbitrary order.

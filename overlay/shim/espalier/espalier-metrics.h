@@ -31,6 +31,14 @@ private:
     std::atomic<uint64_t> total = { 0 }; // microseconds
 };
 
+// The device that limits a pool whose size is -c auto, and its memory at the start in bytes.
+struct espalier_pool_limit {
+    std::string device;   // empty: the size was not chosen like that
+    int64_t     free = 0; // before the model was loaded
+    int64_t     used = 0; // of it, for weights, the KV cache and compute buffers
+    int64_t     kept = 0; // of it, not for these: --fit-target, and on the host also the memory for snapshots
+};
+
 // Configuration and size of the KV cache.
 struct espalier_cache_facts {
     bool        is_worth_logging = false; // worth logging: it is paged, not of f16, or set with --kv-quality
@@ -40,6 +48,7 @@ struct espalier_cache_facts {
     int         recent = 0;
     int         sinks  = 0;
     uint64_t    bytes  = 0;
+    espalier_pool_limit limit;
 
     // For the log; n_blocks is 0 if it is not paged.
     std::string to_text(uint64_t n_blocks, uint32_t block_size) const;

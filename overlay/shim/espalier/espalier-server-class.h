@@ -23,6 +23,7 @@ struct espalier_server {
     std::unique_ptr<espalier_kv>       kv;
     std::unique_ptr<espalier_adapters> adapters;
     std::string                        origin; // of this server, for slot files
+    espalier_pool_limit                limit;  // of a pool whose size is -c auto
     uint64_t                           n_steps = 0;
     int                                refused = -1;      // the last request that was answered with HTTP 429
     std::set<int>                      admitted = {};     // --max-queued: unfinished requests with an admitted task
@@ -33,14 +34,15 @@ struct espalier_server {
     template <typename server_t> static void init(server_t & server);
     template <typename server_t> static void destroy(server_t & server);
 
-    // Sets the size of the pool with --kv-paged and without -c. Must be called before the context is created.
-    static void size_pool(common_params & params);
+    // Sets the size of the pool with --kv-paged and without a size (-c). Must be called before the context is created.
+    // Returns false if the server cannot start: with -c auto, nothing fits into free memory.
+    template <typename server_t> static bool size_pool(server_t & server);
 
     // Runs between two steps: caches complete blocks, makes sure that each running slot has blocks for the next step
     // (preempting others if necessary), admits waiting requests that fit, and chooses the batch key of the step.
     template <typename server_t> static void prepare_step(server_t & server);
 
-    // The slots in the order of their requests' priority and arrival; of their arrival if the cache is not paged.
+    // The slots that have a request, in the order of its priority and arrival.
     template <typename server_t> static std::vector<server_slot *> in_order(server_t & server);
 
     // Whether the slot takes part in this step. false: its request waits, or the step is for another batch key.
@@ -252,7 +254,7 @@ private:
 
     template <typename server_t> static void carry_out(server_t & server, const scheduler_input & input, const espalier_schedule_step & step);
     template <typename server_t> static void admit(server_t & server, server_slot & slot, size_t n_tokens);
-    static std::string describe_windows(const struct espalier_pool_statistics & pool);
+    static std::string describe_windows(const struct espalier_pool_statistics & pool, bool are_used);
     template <typename server_t> static void preempt(server_t & server, server_slot & slot);
     template <typename server_t> static void refuse(server_t & server, server_slot & slot, uint64_t n_needed);
     template <typename server_t> static void fail(server_t & server);

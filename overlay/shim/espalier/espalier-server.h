@@ -9,22 +9,46 @@
 #include "espalier-server-class.h"
 #include "espalier-step.h"
 #include "espalier-tenancy.h"
+#include "espalier-window-size.h"
 
 #include <cinttypes>
 #include <type_traits>
 #include <utility>
 
-inline void espalier_server::size_pool(common_params & params) {
-    if (!params.kv_paged || params.n_ctx != 0) {
-        return;
+template <typename server_t>
+bool espalier_server::size_pool(server_t & server) {
+    common_params & params  = server.params_base;
+    const bool      is_auto = params.n_ctx == ESPALIER_CTX_AUTO;
+    if (!params.kv_paged || (params.n_ctx != 0 && !is_auto)) {
+        return true;
     }
+    espalier_pool_size size = { 0, "" };
     try {
-        const espalier_pool_size size = espalier_size_pool(params);
-        params.n_ctx = size.n_ctx;
-        SRV_INF("--kv-paged without -c: the KV cache has %d tokens: %s\n", size.n_ctx, size.reason);
+        size = espalier_size_pool(params);
     } catch (const std::exception & error) {
+        if (is_auto) {
+            SRV_ERR("-c auto: %s; set the size with -c N\n", error.what());
+            return false;
+        }
         SRV_WRN("--kv-paged without -c: the size of the KV cache cannot be estimated: %s; set it with -c\n", error.what());
+        return true;
     }
+    params.n_ctx = size.n_ctx;
+    const auto & limit = size.limit;
+    if (limit.device.empty()) {
+        SRV_INF("%s: the KV cache has %u tokens: %s\n", is_auto ? "-c auto" : "--kv-paged without -c", size.n_ctx, size.reason.c_str());
+        return true;
+    }
+    SRV_INF("-c auto: the KV cache has %u tokens (%u blocks): %s; of %.1f MiB that %s has free, the server takes %.1f MiB and has to leave %.1f MiB\n",
+            size.n_ctx, size.n_ctx / espalier_kv::block_size, size.reason.c_str(), espalier_mib(limit.free), limit.device.c_str(), espalier_mib(limit.used), espalier_mib(limit.kept));
+    if (size.on_device && !params.kv_gather) {
+        SRV_WRN("-c auto without --kv-gather: attention on %s reads the KV cache up to its highest used cell, so steps take longer as the pool fills\n", limit.device.c_str());
+    }
+    server.espalier.limit = limit;
+    params.kv_snapshots   = size.snapshots >= 0 ? size.snapshots : params.kv_snapshots;
+    // It fits with all layers where they are. Upstream's fit would measure again, and move some if a bit less is free.
+    params.fit_params = false;
+    return true;
 }
 
 template <typename server_t>
@@ -61,6 +85,7 @@ espalier_cache_facts espalier_server::describe_cache(const server_t & server) {
     facts.quality = options.quality ? options.quality->name : "";
     facts.recent  = options.get(ESPALIER_KV_RECENT);
     facts.sinks   = options.get(ESPALIER_KV_SINKS);
+    facts.limit   = server.espalier.limit;
     facts.bytes   = espalier_bytes_of_context(server.ctx_tgt) + (server.ctx_dft ? espalier_bytes_of_context(server.ctx_dft) : 0);
     facts.is_worth_logging = params.kv_paged || params.cache_type_k != GGML_TYPE_F16 || params.cache_type_v != GGML_TYPE_F16 || !facts.quality.empty();
     return facts;
@@ -72,7 +97,7 @@ void espalier_server::open_pool(server_t & server) {
     std::string why_not = refuse_drafts(server);
     const uint64_t bytes_of_one = espalier_snapshots::bytes_of_one(server.ctx_tgt, server.ctx_dft);
     if (why_not.empty()) {
-        const uint64_t budget = espalier_snapshot_budget(server.params_base.kv_snapshots, bytes_of_one, server.params_base.n_parallel);
+        const uint64_t budget = espalier_snapshot_budget(server.params_base.kv_snapshots, bytes_of_one, server.params_base.n_parallel, espalier_free_of_cpu());
         const bool gathers = server.params_base.kv_gather && refuse_gather(server).empty();
         espalier_kv_options options = { (uint32_t) server.params_base.n_parallel, budget, server.mctx != nullptr, gathers, find_drafts(server) };
         paged.kv = espalier_kv::create(server.ctx_tgt, server.ctx_dft, std::move(options), why_not);
@@ -220,17 +245,7 @@ std::string espalier_server::refuse_windows(const server_t & server) {
     if (n_windows == 0) {
         return "of the draft model";
     }
-    const enum llama_rope_type rope = llama_model_rope_type(server.model_tgt);
-    if (rope == LLAMA_ROPE_TYPE_MROPE || rope == LLAMA_ROPE_TYPE_IMROPE) {
-        return "the tokens of an image share a position (M-RoPE)";
-    }
-    const uint32_t n_ctx   = llama_n_ctx(server.ctx_tgt);
-    const uint32_t n_cells = espalier_cells_of_windows(llama_model_n_swa(server.model_tgt), n_windows, llama_n_batch(server.ctx_tgt));
-    if (n_cells > n_ctx / 2) {
-        return string_format("%u windows and a batch would take %u tokens of KV cache, more than half of the %u of the context; fewer slots (-np), "
-                "fewer windows, a smaller batch (-b) or a larger context (-c) make them fit", n_windows, n_cells, n_ctx);
-    }
-    return "the windows of the model are not those of the last tokens";
+    return espalier_size_windows(server.model_tgt, n_windows, llama_n_batch(server.ctx_tgt), llama_n_ctx(server.ctx_tgt)).why_not;
 }
 
 template <typename server_t>
@@ -546,6 +561,14 @@ inline void espalier_add_pool(json & to, const std::shared_ptr<espalier_metrics>
         { "evicted_blocks",   now.evicted_blocks   },
         { "mib",              facts.bytes / (1024.0 * 1024.0) },
     };
+    if (!facts.limit.device.empty()) {
+        to["kv_pool"]["auto"] = {
+            { "device",   facts.limit.device             },
+            { "free_mib", espalier_mib(facts.limit.free) },
+            { "used_mib", espalier_mib(facts.limit.used) },
+            { "kept_mib", espalier_mib(facts.limit.kept) },
+        };
+    }
     if (now.window_block_count > 0) {
         to["kv_pool"]["window_block_count"]      = now.window_block_count;
         to["kv_pool"]["window_blocks_used"]      = now.window_blocks_used;

@@ -22,19 +22,18 @@ inline const server_tokens & espalier_server::tokens_of(const server_slot & slot
 
 template <typename server_t>
 std::vector<server_slot *> espalier_server::in_order(server_t & server) {
-    std::vector<server_slot *> slots = server.get_slots_by_age();
-    if (!server.espalier.kv) {
-        return slots;
-    }
-    // Slots without a request are last; the callers skip them.
-    const auto idle = std::find_if(slots.begin(), slots.end(), [](const server_slot * slot) { return slot->task == nullptr; });
+    std::vector<server_slot *>           slots;
     std::vector<espalier_schedule_place> places;
-    std::for_each(slots.begin(), idle, [&](const server_slot * slot) { places.push_back(espalier_place_of(*slot->task, slot->id)); });
+    for (server_slot & slot : server.slots) {
+        if (slot.task) {
+            slots.push_back(&slot);
+            places.push_back(espalier_place_of(*slot.task, slot.id));
+        }
+    }
     std::vector<server_slot *> ordered;
     for (const uint32_t index : espalier_order(places)) {
         ordered.push_back(slots[index]);
     }
-    ordered.insert(ordered.end(), idle, slots.end());
     return ordered;
 }
 
@@ -373,18 +372,19 @@ void espalier_server::admit(server_t & server, server_slot & slot, size_t n_toke
     }
 }
 
-// The used blocks of the layers with a sliding window, as the end of a sentence about the others; empty: these layers
-// have no blocks of their own.
-inline std::string espalier_server::describe_windows(const struct espalier_pool_statistics & pool) {
+// The blocks of the layers with a sliding window, or how many of them are used, as the end of a sentence about the
+// others; empty: these layers have no blocks of their own.
+inline std::string espalier_server::describe_windows(const struct espalier_pool_statistics & pool, bool are_used) {
+    const std::string used = are_used ? string_format("%d of ", (int) pool.window_blocks_used) : "";
     return pool.window_block_count == 0 ? "" :
-        string_format(", and %d of %d of the layers with a sliding window", (int) pool.window_blocks_used, (int) pool.window_block_count);
+        string_format(", and %s%d of the layers with a sliding window", used.c_str(), (int) pool.window_block_count);
 }
 
 template <typename server_t>
 void espalier_server::preempt(server_t & server, server_slot & slot) {
     const auto pool = slot.paged.kv->statistics();
     SLT_WRN(slot, "preempted with %d %stokens: %d of %d KV blocks are in use%s\n", slot.prompt.n_tokens(), generates(slot) ? "" : "prompt ",
-            (int) pool.blocks_used, (int) pool.block_count, describe_windows(pool).c_str());
+            (int) pool.blocks_used, (int) pool.block_count, describe_windows(pool, true).c_str());
     auto & now = slot.paged.now;
     if (slot.state == SLOT_STATE_GENERATING) {
         now.preempted = slot.prompt.tokens.clone();
@@ -402,12 +402,10 @@ void espalier_server::refuse(server_t & server, server_slot & slot, uint64_t n_n
     const auto pool     = slot.paged.kv->statistics();
     const int  n_blocks = pool.block_count;
     const int  n_choices = 1 + count_further_choices(server, slot);
-    const std::string of_windows = pool.window_block_count == 0 ? "" :
-        string_format(", and %d of the layers with a sliding window", (int) pool.window_block_count);
     server.espalier.metrics->refusals++;
     if (slot.paged.now.was_admitted) {
         server.send_error(slot, string_format("the request has grown to %d tokens and needs more KV blocks than the pool has for it (%d in all%s)",
-                slot.prompt.n_tokens(), n_blocks, of_windows.c_str()), ERROR_TYPE_UNAVAILABLE);
+                slot.prompt.n_tokens(), n_blocks, describe_windows(pool, false).c_str()), ERROR_TYPE_UNAVAILABLE);
     } else {
         // No later try can succeed.
         server.send_error(slot, string_format("the request needs %d KV blocks for the %d tokens of its prompt and %d answers, and the pool has %d in all; "

@@ -145,7 +145,7 @@ std::pair<std::string, error_type> espalier_server::free_blocks_for(server_t & s
     while (lacks() && evict_retained(server)) {}
     if (lacks()) {
         return { string_format("the file has %zu tokens, which need %d KV blocks, and running requests hold %d of %d%s; try again later",
-                n_tokens, (int) n_needed, (int) now().blocks_used, (int) n_all, describe_windows(now()).c_str()), ERROR_TYPE_BUSY };
+                n_tokens, (int) n_needed, (int) now().blocks_used, (int) n_all, describe_windows(now(), true).c_str()), ERROR_TYPE_BUSY };
     }
     return { "", ERROR_TYPE_INVALID_REQUEST };
 }

@@ -74,6 +74,15 @@ uint32_t espalier_cells_of_windows(uint32_t window, uint32_t n_windows, uint32_t
     return (uint32_t) std::min<uint64_t>(n_blocks, INT32_MAX / ESPALIER_KV_BLOCK_SIZE) * ESPALIER_KV_BLOCK_SIZE;
 }
 
+uint32_t espalier_fit_pool(const struct espalier_fit_device * devices, size_t count, uint32_t n_small,
+                           uint32_t n_large, uint32_t n_max, size_t * device) {
+    if (!espalier_kernels_match()) {
+        *device = count;
+        return n_max;
+    }
+    return espalier_fit_tokens(devices, count, n_small, n_large, n_max, device);
+}
+
 const struct espalier_attention_functions * espalier_attention_get_functions(void) {
     static const espalier_attention_functions functions = {
         espalier_attention_work_size, espalier_attention_compute, espalier_attention_merge,

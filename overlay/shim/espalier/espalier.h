@@ -8,6 +8,7 @@
 #define ESPALIER_H
 
 /* For its types. Its functions are linked into the espalier library only. */
+#include "espalier_fit.h"
 #include "espalier_kernels.h"
 #include "espalier_kv_gather.h"
 
@@ -52,6 +53,11 @@ ESPALIER_API int64_t espalier_free_of_container(void);
 /* The cells that n_windows sliding windows of `window` tokens take in their layers, and a batch of up to n_batch tokens
  * beside them. 0 if the kernels are of another build. */
 ESPALIER_API uint32_t espalier_cells_of_windows(uint32_t window, uint32_t n_windows, uint32_t n_batch);
+
+/* espalier_fit_tokens(), for other libraries. If the kernels are of another build, n_max, as if no device had a part of
+ * the cache. */
+ESPALIER_API uint32_t espalier_fit_pool(const struct espalier_fit_device * devices, size_t count, uint32_t n_small,
+                                        uint32_t n_large, uint32_t n_max, size_t * device);
 
 /* The attention kernel, for other libraries: espalier_kernels.h documents the functions. */
 struct espalier_attention_functions {

@@ -2,11 +2,14 @@
 //!
 //! Both read as many lines of a hunk as its header counts, and then look for the next header: what is between them is
 //! text to them. So a hunk that was edited without its counts, or a header that was damaged, loses lines. diff(1)
-//! also names files without their content, and in a file of mails a whole mail may be between two files.
+//! also names files without their content, and in a file of several patches the message of one, with its author, may be
+//! between two files: a mail, a changeset of `hg export`, a commit of `git log -p`.
 
 use super::diff_parts::{DiffPart, PartLine, parts_of, without_parts};
 use super::hunk_lines::DiffLine;
 use crate::model::printable::printable;
+use crate::read::hg_header;
+use crate::read::log_header::begins_commit;
 use crate::read::mbox::is_separator;
 use crate::read::missing_file::missing_file;
 
@@ -29,8 +32,8 @@ pub enum LostKind {
     Lines,
     /// A file whose content the diff does not have; its path as the diff names it.
     File(Vec<u8>),
-    /// A mail below the diff of another patch.
-    Mail,
+    /// Another patch below the diff: a mail, a changeset or a commit.
+    Patch,
 }
 
 impl LostChange {
@@ -38,7 +41,7 @@ impl LostChange {
     pub fn file(&self, strip: u32) -> Option<Vec<u8>> {
         match &self.kind {
             LostKind::File(name) => without_parts(name, strip),
-            LostKind::Lines | LostKind::Mail => None,
+            LostKind::Lines | LostKind::Patch => None,
         }
     }
 }
@@ -125,9 +128,9 @@ impl<'a> Search<'a> {
         } else if let Some(name) = text.strip_prefix(b"Property changes on: ").filter(|_| self.is_in_diff) {
             self.end_run();
             (self.named, self.section) = (name, TextSection::Properties);
-        } else if self.is_in_file && is_separator(text) {
-            let what = format!("{}: a mail begins below it: `{}`", self.file, printable(text));
-            self.lose(what, LostKind::Mail);
+        } else if let Some(patch) = begun_patch(text).filter(|_| self.is_in_file) {
+            let what = format!("{}: a {patch} begins below it: `{}`", self.file, printable(text));
+            self.lose(what, LostKind::Patch);
             self.section = TextSection::Mail;
         } else if let Some(path) = self.missing(text).filter(|_| self.is_in_diff || is_first) {
             self.is_in_diff = true;
@@ -182,6 +185,16 @@ impl<'a> Search<'a> {
 
     fn lose(&mut self, what: String, kind: LostKind) {
         self.lost.push(LostChange { what, kind });
+    }
+}
+
+/// Returns the kind of patch that begins with `text`, a line without its end.
+fn begun_patch(text: &[u8]) -> Option<&'static str> {
+    match text {
+        _ if is_separator(text) => Some("mail"),
+        _ if text == hg_header::FIRST_LINE.as_bytes() => Some("changeset"),
+        _ if begins_commit(text) => Some("commit"),
+        _ => None,
     }
 }
 
@@ -276,7 +289,20 @@ mod tests {
         let mail = "From 0123 Mon Sep 17 00:00:00 2001\nFrom: A <a@b>\nSubject: b\n\n";
         let found = lost_changes(format!("{HUNK}-- \n2.47\n\n{mail}{HUNK}").as_bytes());
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].kind, LostKind::Mail);
+        assert_eq!(found[0].kind, LostKind::Patch);
         assert_eq!(found[0].what, "b/x: a mail begins below it: `From 0123 Mon Sep 17 00:00:00 2001`");
+    }
+
+    /// `hg export FIRST:LAST` and `git log -p` write several patches into one file.
+    #[test]
+    fn a_changeset_or_a_commit_below_a_diff_is_lost() {
+        let changeset = "# HG changeset patch\n# User A <a@b>\n# Date 0 0\n";
+        let commit = "commit 0123456789abcdef0123456789abcdef01234567\nAuthor: A <a@b>\nDate:   now\n";
+        for (head, kind) in [(changeset, "changeset"), (commit, "commit")] {
+            let found = lost(&format!("{head}\nfirst\n\n{HUNK}\n{head}\nsecond\n\n{HUNK}"));
+            let first = head.lines().next().unwrap();
+            assert_eq!(found, [format!("b/x: a {kind} begins below it: `{first}`")]);
+            assert_eq!(lost(&format!("{head}\nfirst\n\n{HUNK}")), [""; 0]);
+        }
     }
 }

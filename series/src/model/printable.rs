@@ -8,6 +8,11 @@ const SHOWN_CHARACTERS: usize = 160;
 /// Control characters (a patch may hold terminal escapes) and bytes that are not UTF-8 are
 /// escaped, a final line feed is left out, and long lines are cut.
 pub fn printable(bytes: &[u8]) -> String {
+    printable_and_cut(bytes).0
+}
+
+/// As [`printable`]; the second part is whether the line was cut.
+pub(crate) fn printable_and_cut(bytes: &[u8]) -> (String, bool) {
     let without_line_feed = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let mut shown = String::new();
     let mut count = 0usize;
@@ -15,7 +20,7 @@ pub fn printable(bytes: &[u8]) -> String {
         for character in chunk.valid().chars() {
             if count == SHOWN_CHARACTERS {
                 shown.push('…');
-                return shown;
+                return (shown, true);
             }
             push_safe(&mut shown, character);
             count += 1;
@@ -25,7 +30,7 @@ pub fn printable(bytes: &[u8]) -> String {
             count += 1;
         }
     }
-    shown
+    (shown, false)
 }
 
 /// Escapes everything in a text of several lines that a terminal would interpret or hide.

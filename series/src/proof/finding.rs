@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::object_id::ObjectId;
+use crate::model::printable::printable_and_cut;
+
 /// The class of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -134,7 +137,8 @@ pub struct Finding {
     pub function: Option<String>,
     /// The place of the line; `None` for a difference that is not about one line.
     pub place: Option<LinePlace>,
-    /// The line, or a description of a difference that is not about one; safe to print.
+    /// The line, or a description of a difference that is not about one; safe to print. A long line is cut, and ends with
+    /// a digest: two that begin alike are not the same difference.
     pub text: String,
     /// The line that upstream has instead, another place of the line, or the reason why it is accounted for.
     pub evidence: Option<String>,
@@ -168,9 +172,27 @@ impl Finding {
     }
 }
 
+/// Returns a line as the text of a finding.
+pub(super) fn line_text(line: &[u8]) -> String {
+    let (shown, is_cut) = printable_and_cut(line);
+    match is_cut {
+        true => format!("{shown}({:.12})", ObjectId::of_blob(line.trim_ascii()).to_string()),
+        false => shown,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::FindingClass;
+    use super::{FindingClass, line_text};
+
+    #[test]
+    fn long_lines_that_begin_alike_differ() {
+        let line = |end: &str| line_text(format!("{}{end}\n", "x".repeat(300)).as_bytes());
+        assert_ne!(line("a"), line("b"));
+        assert_eq!(line("a"), line("a "));
+        assert_eq!(line("a").chars().count(), 160 + "…(0123456789ab)".chars().count());
+        assert_eq!(line_text(b"  a();\n"), "  a();");
+    }
 
     #[test]
     fn names_are_those_of_json() {

@@ -1,7 +1,9 @@
 //! The text before a diff in a quilt series or a lone `.diff`: a header of DEP-3 fields
-//! (<https://dep-team.pages.debian.net/deps/dep3/>), the header of `hg export`, some prose, or a mixture of them.
+//! (<https://dep-team.pages.debian.net/deps/dep3/>), the header of `hg export`, `git show` or a dpatch, some prose, or a
+//! mixture of them.
 
 use super::hg_header::{HgHeader, date_of_field, read_hg_header};
+use super::log_header::without_log_header;
 use super::subject::is_useless;
 
 /// The header, in normalised form.
@@ -81,7 +83,7 @@ struct Parts<'a> {
 /// Reads the text before the diff.
 pub fn read_diff_header(text: &str) -> DiffHeader {
     let (hg, text) = read_hg_header(text);
-    let text = plain_text(&text);
+    let text = plain_text(&without_log_header(text));
     let Parts { fields, mut prose } = take_apart(&text);
     let HgHeader { author, date } = hg.unwrap_or_default();
     let mut header = DiffHeader { status: status_of(&fields), author, date, ..DiffHeader::default() };
@@ -154,18 +156,26 @@ pub fn status_in_body(body: &str) -> Option<String> {
 }
 
 /// Removes the lines that tools put on top: `#! /bin/sh`, and the comments of a dpatch, which begin with `##` and hold
-/// its description. Any other line that begins with `#` belongs to the text, such as `#123: fix a crash`.
+/// its description and its author. Any other line that begins with `#` belongs to the text, such as `#123: fix a crash`.
 fn plain_text(text: &str) -> String {
     let is_dpatch = text.lines().any(is_of_dpatch);
     let plain = |line: &str| -> Option<String> {
         let is_script = line.starts_with("#!/") || line.starts_with("#! /");
         match line.strip_prefix("## DP:") {
             Some(description) => Some(description.trim().to_owned()),
-            None if is_script || (is_dpatch && line.starts_with("##")) => None,
+            None if is_script => None,
+            None if is_dpatch && line.starts_with("##") => author_of_dpatch(line),
             None => Some(line.trim_end().to_owned()),
         }
     };
     text.lines().filter_map(plain).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the author of a dpatch, as a field: its first comment is `## NAME by AUTHOR <ADDRESS>`.
+fn author_of_dpatch(line: &str) -> Option<String> {
+    let (_, author) = line.split_once(" by ")?;
+    let is_author = author.contains('@') && author.trim_end().ends_with('>');
+    is_author.then(|| format!("Author: {}", author.trim()))
 }
 
 /// Returns whether only a dpatch has such a line.
@@ -303,6 +313,29 @@ mod tests {
         assert_eq!(header.author.as_deref(), Some("Jane Doe <jane@example.org>"));
         assert_eq!(header.date.as_deref(), Some("2024-05-01"));
         assert_eq!(header.status.as_deref(), Some("Pending"));
+    }
+
+    #[test]
+    fn reads_the_header_of_a_dpatch() {
+        let header = read_diff_header(
+            "#! /bin/sh /usr/share/dpatch/dpatch-run\n## 01_x.dpatch by Jane Doe <jane@example.org>\n##\n## All lines \
+             beginning with `## DP:' are a description of the patch.\n## DP: keep the port\n\n@DPATCH@\n",
+        );
+        assert_eq!(header.author.as_deref(), Some("Jane Doe <jane@example.org>"));
+        assert_eq!(header.subject.as_deref(), Some("keep the port"));
+        assert_eq!(read_diff_header("## DP: made by hand, see <x>\n## by hand\n").author, None);
+    }
+
+    #[test]
+    fn reads_the_header_of_git_show() {
+        let header = read_diff_header(
+            "commit 0123456789abcdef0123456789abcdef01234567 (HEAD)\nAuthor: Jane Doe <jane@example.org>\n\
+             Date:   Mon Mar 2 10:00:00 2020 +0100\n\n    keep the port\n\n    It is closed too early.\n",
+        );
+        assert_eq!(header.author.as_deref(), Some("Jane Doe <jane@example.org>"));
+        assert_eq!(header.date.as_deref(), Some("Mon Mar 2 10:00:00 2020 +0100"));
+        assert_eq!(header.subject.as_deref(), Some("keep the port"));
+        assert_eq!(header.body, "It is closed too early.");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
-const FIRST_LINE: &str = "# HG changeset patch";
+pub(crate) const FIRST_LINE: &str = "# HG changeset patch";
 
 /// Author and date of a changeset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -13,6 +13,7 @@ mod file_patch;
 pub(crate) mod hg_header;
 pub(crate) mod hunk;
 pub(crate) mod hunk_header;
+pub(crate) mod log_header;
 pub(crate) mod loose_diff;
 pub(crate) mod mail;
 pub(crate) mod mbox;

@@ -32,6 +32,22 @@ pub fn read_quilt_series(file: &str, text: &str) -> Result<Vec<QuiltEntry>, Vec<
     if wrong.is_empty() { Ok(entries) } else { Err(wrong) }
 }
 
+/// Returns the lines of an order file that depend on a condition, which is not evaluated: guards of Mercurial's queues
+/// and of guilt, such as `a.patch #+stable`, and the directives for which dpatch has its `00list` preprocessed.
+pub fn conditional_lines(text: &str) -> Vec<&str> {
+    let is_guard = |word: &str| {
+        let name = word.strip_prefix("#+").or_else(|| word.strip_prefix("#-"));
+        name.is_some_and(|name| name.starts_with(|letter: char| letter.is_ascii_alphanumeric()))
+    };
+    let is_directive = |line: &str| ["#if", "#ifdef", "#ifndef", "#elif"].contains(&first_word(line));
+    let has_guard = |line: &str| !line.starts_with('#') && line.split_whitespace().any(is_guard);
+    text.lines().map(str::trim).filter(|line| is_directive(line) || has_guard(line)).collect()
+}
+
+fn first_word(line: &str) -> &str {
+    line.split_whitespace().next().unwrap_or_default()
+}
+
 /// Strips the comment of a line; `fix-#12.patch` does not contain one.
 pub(crate) fn without_comment(line: &str) -> &str {
     let begins = |(at, _): &(usize, &str)| {
@@ -76,7 +92,7 @@ pub fn is_packed(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApplyOptions, QuiltEntry, read_quilt_series};
+    use super::{ApplyOptions, QuiltEntry, conditional_lines, read_quilt_series};
 
     #[test]
     fn reads_names_options_and_comments() {
@@ -99,6 +115,14 @@ mod tests {
             entry("h", Some(0), true, false),
         ];
         assert_eq!(entries, wanted);
+    }
+
+    #[test]
+    fn guards_and_directives_are_conditions() {
+        let text = "a.patch\nb.patch #+stable\n  c.patch -p0 #-linux #+x\nd-#+e.patch\nf # -1 + 2\n#+g\n#if of both\n\
+                    #ifdef ARCH\nh\n#endif\n# if it is needed\n";
+        let found = ["b.patch #+stable", "c.patch -p0 #-linux #+x", "#if of both", "#ifdef ARCH"];
+        assert_eq!(conditional_lines(text), found);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! which would put the patch's change elsewhere: so the texts are also compared from the bottom up, and both alignments
 //! have to agree, unless the context of the hunk is in one of the two places only. If upstream deleted the patched
 //! function and a look-alike stays, the function tells: its head must be the line that the merge maps the old head to.
+//! The same applies to a line of any other kind that encloses the place, if ours has it elsewhere.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -13,6 +14,7 @@ use crate::judge::drift::{HunkClass, PatchClass};
 use crate::judge::replayed::{Ambiguity, SameFunction};
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;
+use crate::text::enclosing_lines::enclosing_lines;
 use crate::text::function::{FunctionMap, indentation};
 use crate::text::language::Language;
 use crate::text::line_diff::{ChangedRun, histogram_runs, image, lines_of, run_at};
@@ -98,7 +100,7 @@ impl Places<'_, '_> {
         let is_made_twice = self.made_twice.iter().any(|lines| lines.contains(&region.base.start));
         if !self.is_the_same_from_below(region) && !self.is_settled_by_context(region) {
             Some(self.describe(PatchClass::Ambiguous, region, &self.heads_above(region)))
-        } else if let Some(other) = self.other_head(region).filter(|other| !self.is_settled(region, other)) {
+        } else if let Some(other) = self.other_place(region).filter(|other| !self.is_settled(region, other)) {
             Some(self.describe(PatchClass::MovedFunction, region, &other))
         } else if is_made_twice {
             Some(self.describe(PatchClass::Upstreamed, region, &self.heads_above(region)))
@@ -208,6 +210,31 @@ impl Places<'_, '_> {
             return before.is_none_or(|(base, ours)| is_at(base, ours)) || is_at(base.end, ours.end);
         }
         base.clone().zip(ours.clone()).all(|(base, ours)| is_at(base, ours))
+    }
+
+    /// Returns two lines that show that the place is another one than in the base.
+    fn other_place(&self, region: &Region) -> Option<OtherHead> {
+        self.other_head(region).or_else(|| self.moved_line(region))
+    }
+
+    /// Returns the line around the place that ours has elsewhere: a `case` label, a key or a namespace that changed
+    /// places with one of the same content. The merge may map the content of one to that of the other. Only a line that
+    /// occurs once on either side can prove this, and only if the merge does not map it.
+    fn moved_line(&self, region: &Region) -> Option<OtherHead> {
+        let is_moved = |at: usize| {
+            self.occurrences.of_base_line(at) == (1, 1) && image(self.merge.by_ours(), at).is_none()
+        };
+        let replaced = self.merge.by_ours().iter().flat_map(|run| run.old.clone());
+        if !replaced.take_while(|at| *at < region.base.start).any(is_moved) {
+            return None;
+        }
+        let own = enclosing_lines(&self.merge.base, region.base.start, self.language);
+        let there = enclosing_lines(&self.merge.ours, region.ours.start, self.language);
+        let is_there = |own: usize| {
+            there.iter().any(|at| self.functions.ours.text(*at) == self.functions.base.text(own))
+        };
+        let depth = own.iter().position(|at| is_moved(*at) && !is_there(*at))?;
+        Some(Sides { base: own.get(depth).copied(), ours: there.get(depth).or(there.first()).copied() })
     }
 
     /// Returns the head of the function, or of a scope around the place, that differs in ours.

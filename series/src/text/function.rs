@@ -5,7 +5,7 @@ use super::language::Language;
 /// Length at which git cuts the section of a hunk header, in bytes.
 const SECTION_LIMIT: usize = 80;
 /// Number of lines above a line that are searched for its scopes. Past it they count as unknown.
-const SCOPE_SEARCH_LIMIT: usize = 20_000;
+pub(crate) const SCOPE_SEARCH_LIMIT: usize = 20_000;
 
 /// For each line of a file, the function line above it.
 pub(crate) struct FunctionMap<'a> {
@@ -174,7 +174,7 @@ struct OpenFunction {
     has_body: bool,
 }
 
-fn opens_more_than_it_closes(text: &[u8]) -> bool {
+pub(crate) fn opens_more_than_it_closes(text: &[u8]) -> bool {
     let count = |wanted: u8| text.iter().filter(|byte| **byte == wanted).count();
     count(b'{') > count(b'}')
 }
@@ -203,7 +203,7 @@ pub(crate) fn is_function_line(line: &[u8]) -> bool {
 }
 
 /// Matches `public:`, `error:`, `case X:`, but not `class A::B` or `A::A() :`.
-fn is_label(text: &[u8]) -> bool {
+pub(crate) fn is_label(text: &[u8]) -> bool {
     let Some(name) = text.strip_suffix(b":") else {
         return false;
     };
@@ -227,7 +227,7 @@ pub(crate) fn heads_a_function(text: &[u8]) -> bool {
     text.contains(&b'(') && !is_class && !is_control_flow(text)
 }
 
-fn first_word(text: &[u8]) -> &[u8] {
+pub(crate) fn first_word(text: &[u8]) -> &[u8] {
     let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     text.split(|byte| !is_of_word(byte)).next().unwrap_or_default()
 }

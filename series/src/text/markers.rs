@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use super::language::Language;
+
 /// Labels beside conflict markers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Labels {
@@ -179,6 +181,23 @@ pub fn first_marker(text: &[u8]) -> Option<usize> {
 /// assert_eq!(new_marker(base, &[]), Some(1));
 /// ```
 pub fn new_marker(text: &[u8], versions: &[&[u8]]) -> Option<usize> {
+    let new = new_markers(text, versions);
+    // A line of equals signs also underlines headings; the other markers occur for no other reason.
+    let has_any = new.iter().any(|(_, marker)| !marker.starts_with(b"="));
+    new.first().filter(|_| has_any).map(|(at, _)| at + 1)
+}
+
+/// As [`new_marker`], for the file `path`. In source code nothing underlines headings, so a line of equals signs that
+/// is left alone is a marker too.
+pub fn new_marker_in(path: &[u8], text: &[u8], versions: &[&[u8]]) -> Option<usize> {
+    if Language::of(path, text) == Language::NotCode {
+        return new_marker(text, versions);
+    }
+    new_markers(text, versions).first().map(|(at, _)| at + 1)
+}
+
+/// Returns the lines of `text` that look like markers and are in none of `versions`, each with its number, from 0.
+fn new_markers<'t>(text: &'t [u8], versions: &[&[u8]]) -> Vec<(usize, &'t [u8])> {
     // A merge can add a marker that is equal to a line of the file, so lines are counted.
     let mut left: HashMap<&[u8], usize> = HashMap::new();
     for version in versions {
@@ -198,10 +217,7 @@ pub fn new_marker(text: &[u8], versions: &[&[u8]]) -> Option<usize> {
         }
         None => true,
     };
-    let new: Vec<(usize, &[u8])> = markers_of(text).filter(is_new).collect();
-    // A line of equals signs also underlines headings; the other markers occur for no other reason.
-    let has_any = new.iter().any(|(_, marker)| !marker.starts_with(b"="));
-    new.first().filter(|_| has_any).map(|(at, _)| at + 1)
+    markers_of(text).filter(is_new).collect()
 }
 
 /// Iterates over the lines that look like conflict markers, each with its number, from 0.
@@ -216,7 +232,9 @@ fn markers_of(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ConflictKind, Labels, MarkedText, Side, Sides, add_marked, first_marker, new_marker};
+    use super::{
+        ConflictKind, Labels, MarkedText, Side, Sides, add_marked, first_marker, new_marker, new_marker_in,
+    };
     use crate::text::line_diff::lines_of;
 
     fn marked(base: &[u8], ours: &[u8], theirs: &[u8], with_base: bool) -> MarkedText {
@@ -255,6 +273,16 @@ mod tests {
         let left = [own, b"b\n=======\n>>>>>>> 0001-a.patch\n"].concat();
         assert_eq!(new_marker(&left, &[own]), Some(5));
         assert_eq!(new_marker(b"=======\n", &[]), None);
+    }
+
+    #[test]
+    fn a_separator_that_is_left_alone_is_a_marker_in_source_code() {
+        let left = b"int a;\n=======\nint b;\n".as_slice();
+        assert_eq!(new_marker_in(b"a.c", left, &[b"int a;\n"]), Some(2));
+        assert_eq!(new_marker_in(b"a.c", left, &[b"", left]), None);
+        for prose in [b"README.md".as_slice(), b"NEWS"] {
+            assert_eq!(new_marker_in(prose, left, &[]), None);
+        }
     }
 
     #[test]

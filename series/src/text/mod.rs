@@ -4,6 +4,7 @@ pub(crate) mod added_lines;
 pub(crate) mod common_words;
 pub(crate) mod earlier_lines;
 pub(crate) mod enclosing;
+pub(crate) mod enclosing_lines;
 pub(crate) mod function;
 pub(crate) mod identifiers;
 pub(crate) mod language;

@@ -150,6 +150,78 @@ fn a_repeated_head_is_distinguished_by_its_line() {
     }
 }
 
+/// Returns a text with two blocks of the same content, of the kind that `path` names.
+fn two_blocks(path: &str, names: [&str; 2]) -> String {
+    let body = |indent: &str| ["a", "b", "c", "d", "e"].map(|call| format!("{indent}{call}();\n")).concat();
+    let function = format!("int run(void) {{\n{}}}\n", body("    "));
+    let block = |name: &str| match path {
+        "case.c" => format!("        case {name}:\n{}", body("            ")),
+        "rows.c" => format!("    {{ \"{name}\",\n{}    }},\n", body("      ")),
+        "space.cpp" => format!("namespace {name} {{\n{function}}}\n"),
+        "condition.c" => format!("#ifdef {name}\n{function}#endif\n"),
+        "class.py" => format!("class {name}:\n    def run(self):\n{}", body("        ")),
+        "sections.ini" => format!("[{name}]\n{}", body("")),
+        _ => format!("{name}:\n  steps:\n{}", body("    - ")),
+    };
+    let blocks = names.map(block).concat();
+    match path {
+        "case.c" => format!("int f(int op) {{\n    switch (op) {{\n{blocks}    }}\n}}\n"),
+        "rows.c" => format!("static row rows[] = {{\n{blocks}}};\n"),
+        _ => blocks,
+    }
+}
+
+/// Returns a patch of the third line of the block `Two`.
+fn change_of_second_block(path: &str, base: &str) -> Patch {
+    let (above, below) = base.split_at(base.find("Two").unwrap());
+    let new = format!("{above}{}", below.replacen("c();", "ours();", 1));
+    let at = new.lines().position(|line| line.contains("ours();")).unwrap();
+    let lines: Vec<&str> = base.lines().collect();
+    let (before, old, after) = (lines[at - 1], lines[at], lines[at + 1]);
+    let changed = old.replace("c();", "ours();");
+    read(&modify(
+        path,
+        base,
+        &new,
+        &format!("@@ -{at},3 +{at},3 @@\n {before}\n-{old}\n+{changed}\n {after}\n"),
+    ))
+}
+
+/// Upstream lets two blocks of the same content change places. Their first lines tell which one is meant, although
+/// they are not heads of functions.
+#[test]
+fn a_change_never_follows_the_content_of_another_block() {
+    for path in ["case.c", "rows.c", "space.cpp", "condition.c", "class.py", "keys.yml", "sections.ini"] {
+        let base = two_blocks(path, ["One", "Two"]);
+        let patch = change_of_second_block(path, &base);
+        let on = |upstream: &str| replayed(&tree(&[(path, &base)]), &tree(&[(path, upstream)]), &patch);
+        let swapped = on(&two_blocks(path, ["Two", "One"]));
+        assert!(swapped.has_conflict(), "{path}: {swapped:?}");
+        // Another name, of this block or of the one above, changes nothing about the place.
+        for names in [["Other", "Two"], ["One", "Other"]] {
+            let replayed = on(&two_blocks(path, names));
+            assert!(!replayed.has_conflict(), "{path}: {replayed:?}");
+        }
+    }
+}
+
+/// A label that upstream adds between a label and the lines below it does not move these.
+#[test]
+fn another_label_for_the_same_lines_is_not_another_place() {
+    let text = |labels: &str, call: &str| {
+        format!(
+            "int f(int op) {{\n    switch (op) {{\n{labels}            a();\n            {call}();\n            c();\n    }}\n}}\n"
+        )
+    };
+    let base = text("        case One:\n", "b");
+    let hunk = "@@ -4,3 +4,3 @@ int f(int op) {\n             a();\n-            b();\n+            ours();\n             c();\n";
+    let patch = read(&modify("a.c", &base, &text("        case One:\n", "ours"), hunk));
+    for labels in ["        case One:\n        case Two:\n", "        case Two:\n        case One:\n"] {
+        let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &text(labels, "b"))]), &patch);
+        assert_eq!(result(&step), text(labels, "ours"));
+    }
+}
+
 /// Not every line without indentation is the head of a function.
 #[test]
 fn declarations_and_imports_are_in_no_function() {

@@ -20,10 +20,10 @@ use serde_json::json;
 /// Options of `gc`.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Options {
-    /// Also build folders that nothing was written to for more than N days.
+    /// Also remove build folders that were not written to for more than N days.
     #[arg(long, value_name = "N")]
     pub keep_days: Option<u64>,
-    /// Also build folders, then toolchains, until what is left has at most this size: 20G, 500M.
+    /// Also remove build folders, then toolchains, until the rest has at most this size: 20G, 500M.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_size: Option<u64>,
     /// Print what would be removed.

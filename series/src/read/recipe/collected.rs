@@ -67,6 +67,8 @@ pub(super) struct Collected {
     /// The first command that applies patches which it does not name, as an index of `applied`, with its settings.
     rest: Option<(usize, ApplyOptions, Option<u32>)>,
     notes: Vec<Remark>,
+    /// Remarks on changes of the sources that no patch has.
+    changes: Vec<Remark>,
     wrong: Vec<Remark>,
 }
 
@@ -140,14 +142,17 @@ impl Collected {
 
     /// Adds a note for the user.
     pub fn note(&mut self, line: Option<usize>, text: String) {
-        let remark = match self.notes.len() {
-            ..NOTES => Remark { line, text },
-            NOTES => Remark { line: None, text: "more commands like these were not followed".to_owned() },
-            _ => return,
-        };
-        if !self.notes.contains(&remark) {
-            self.notes.push(remark);
-        }
+        add_remark(&mut self.notes, Remark { line, text }, "more commands like these were not followed");
+    }
+
+    /// Adds a remark on a change of the sources that no patch has.
+    pub fn change(&mut self, line: Option<usize>, text: String) {
+        add_remark(&mut self.changes, Remark { line, text }, "more commands like these were not imported");
+    }
+
+    /// Returns the remarks on changes.
+    pub fn into_changes(self) -> Vec<Remark> {
+        self.changes
     }
 
     /// Adds an error.
@@ -164,7 +169,7 @@ impl Collected {
     ///
     /// Everything that cannot be followed.
     pub fn finish(self, unapplied: &str) -> Result<Recipe, Vec<Remark>> {
-        let Collected { downloads, applied, named, other_commands, rest, notes, wrong, .. } = self;
+        let Collected { downloads, applied, named, other_commands, rest, notes, changes, wrong, .. } = self;
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -192,6 +197,18 @@ impl Collected {
             })
             .collect();
         drop(patches.splice(at..at, others));
-        Ok(Recipe { patches, notes })
+        Ok(Recipe { patches, notes, changes })
+    }
+}
+
+/// Adds a remark once, unless there are too many: `more` takes the place of the others.
+fn add_remark(remarks: &mut Vec<Remark>, remark: Remark, more: &str) {
+    let remark = match remarks.len() {
+        ..NOTES => remark,
+        NOTES => Remark { line: None, text: more.to_owned() },
+        _ => return,
+    };
+    if !remarks.contains(&remark) {
+        remarks.push(remark);
     }
 }

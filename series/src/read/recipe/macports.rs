@@ -1,7 +1,9 @@
 //! Ports of MacPorts: the patches of `patchfiles` in a `Portfile`, with the options of `patch.args`.
 
+use super::changes::{CHANGES, Phase, change_by, commands_in};
 use super::collected::Collected;
 use super::pattern::{last_component, without_variables};
+use super::shell::Script;
 use super::tcl::{Command, Commands, Word};
 use super::{ApplyOptions, Named};
 use crate::model::printable::printable;
@@ -41,6 +43,8 @@ struct Block {
     depth: usize,
     /// Whether it runs under a condition only.
     is_conditional: bool,
+    /// Whether it prepares the sources.
+    is_preparing: bool,
     /// The reason for leaving its patches out: it belongs to a variant, or to another port of the file.
     left_out: Option<String>,
 }
@@ -81,18 +85,17 @@ impl Port {
                     self.block(&body.text, body.line, &inner);
                 }
             }
-            "platform" | "foreach" | "for" | "while" => self.last_word(command, &inner),
+            "platform" | "foreach" | "for" | "while" | "fs-traverse" => self.last_word(command, &inner),
             "variant" | "subport" => {
                 let its_name = command.arguments().first().map(|word| printable(word.text.as_bytes()));
                 let why = format!("the recipe applies it in the {name} `{}`", its_name.unwrap_or_default());
                 self.last_word(command, &Block { left_out: block.left_out.clone().or(Some(why)), ..inner });
             }
             "pre-patch" | "patch" | "post-patch" | "post-extract" | "pre-configure" => {
-                self.last_word(command, &inner);
+                self.last_word(command, &Block { is_preparing: true, ..inner });
             }
-            "reinplace" | "system" | "patch.dir" | "patch.cmd" | "default_variants" => {
-                self.note(command, name, block);
-            }
+            _ if changes_sources(command, name, block) => self.change(command, block),
+            "system" | "patch.dir" | "patch.cmd" | "default_variants" => self.note(command, name, block),
             _ => self.option(command, name, block),
         }
     }
@@ -110,6 +113,14 @@ impl Port {
         if is_concerned && block.left_out.is_none() {
             let text = printable(command.text().as_bytes());
             self.collected.note(Some(command.line), format!("`{text}` was not followed"));
+        }
+    }
+
+    /// Adds a remark on a command that changes the sources.
+    fn change(&mut self, command: &Command, block: &Block) {
+        if block.left_out.is_none() {
+            let text = printable(command.text().as_bytes());
+            self.collected.change(Some(command.line), format!("`{text}` {CHANGES}"));
         }
     }
 
@@ -169,6 +180,23 @@ impl Port {
             collected.apply_named(named(pattern, Some(why)));
         }
         collected
+    }
+}
+
+/// Returns whether a command changes files of the sources.
+fn changes_sources(command: &Command, name: &str, block: &Block) -> bool {
+    const FILES: [&str; 7] = ["copy", "delete", "ln", "move", "symlink", "touch", "xinstall"];
+    let arguments: Vec<&str> = command.arguments().iter().map(|word| word.text.as_str()).collect();
+    let of_shell = |text: &&str| {
+        let script = Script::parse(text);
+        commands_in(&script.top).any(|command| change_by(command, Phase::Prepare).is_some())
+    };
+    match name {
+        "reinplace" => true,
+        _ if !block.is_preparing => false,
+        "file" => arguments.first().is_some_and(|word| ["copy", "delete", "rename", "link"].contains(word)),
+        "system" => arguments.iter().any(of_shell),
+        _ => FILES.contains(&name),
     }
 }
 

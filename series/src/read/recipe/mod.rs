@@ -3,11 +3,14 @@
 //! A recipe is a program, but is not executed: its text is followed as far as it applies patches. A variable that the
 //! recipe does not set matches anything in a name. Conditions are not evaluated: both branches count.
 
+mod changes;
 mod collected;
 mod macports;
+mod make;
 mod nix;
 mod nix_tokens;
 mod packages;
+mod patch_script;
 mod pattern;
 mod script;
 mod shell;
@@ -16,6 +19,8 @@ mod tcl;
 mod vcpkg;
 mod yocto;
 
+pub use self::make::read_makefile;
+pub use self::patch_script::{PatchScript, read_patch_script};
 pub use self::pattern::fits;
 use super::apply_options::ApplyOptions;
 
@@ -71,6 +76,8 @@ pub struct Recipe {
     pub patches: Vec<Named>,
     /// Notes for the user on what was not followed.
     pub notes: Vec<Remark>,
+    /// Changes of the sources that no patch has: by commands, or by placeholders that the build replaces in a patch.
+    pub changes: Vec<Remark>,
 }
 
 /// One patch that a recipe names.
@@ -121,5 +128,7 @@ pub fn read_recipe(kind: RecipeKind, text: &str) -> Result<Recipe, Vec<Remark>> 
     collected.finish(unapplied)
 }
 
+#[cfg(test)]
+mod change_tests;
 #[cfg(test)]
 mod tests;

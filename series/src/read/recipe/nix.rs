@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::ApplyOptions;
+use super::changes::Phase;
 use super::collected::Collected;
 use super::nix_tokens::{Kind, Token, tokens_of};
 use super::pattern::patch_in;
@@ -31,7 +32,7 @@ pub(super) fn read_nix(text: &str) -> Collected {
     let (tokens, unclosed) = tokens_of(text);
     let bindings = bindings_in(&tokens);
     let mut collected = Collected::default();
-    note_placeholders(&tokens, &mut collected);
+    find_placeholders(&tokens, &mut collected);
     let (options, usual_strip) = patch_flags(&bindings, &mut collected);
     let mut script = script_of(&bindings);
     script.unclosed = unclosed.or(script.unclosed);
@@ -49,7 +50,7 @@ pub(super) fn read_nix(text: &str) -> Collected {
     for (name, words) in by_name {
         run.set(name, words);
     }
-    run.top();
+    run.top_with(phases_of(&bindings));
     run.collected
 }
 
@@ -149,17 +150,61 @@ impl Bindings {
     }
 }
 
-/// Adds a note for each patch in which the build replaces placeholders such as `@git@`.
-fn note_placeholders(tokens: &[Token], collected: &mut Collected) {
-    for pair in tokens.windows(2) {
-        if let [Token { line, kind: Kind::Word(name) }, Token { kind: Kind::Word(path), .. }] = pair
-            && last_part(name) == "replaceVars"
-            && patch_in(path).is_some()
-        {
-            let path = printable(path.as_bytes());
-            let text = format!("`replaceVars {path}` was not followed: the placeholders of the patch stay");
-            collected.note(Some(*line), text);
+/// Functions that replace placeholders such as `@git@` in a file.
+const REPLACERS: [&str; 4] = ["replaceVars", "replaceVarsWith", "substituteAll", "substituteAllFiles"];
+
+/// Adds a remark on each patch in which the build replaces placeholders: the import has them as they are.
+fn find_placeholders(tokens: &[Token], collected: &mut Collected) {
+    for (at, Token { line, kind }) in tokens.iter().enumerate() {
+        let Kind::Word(name) = kind else { continue };
+        let name = last_part(name);
+        if !REPLACERS.contains(&name) {
+            continue;
         }
+        for path in patches_in_argument(tokens.get(at + 1..).unwrap_or_default()) {
+            let path = printable(path.as_bytes());
+            let text = format!("`{name} {path}` was not followed: the placeholders of the patch stay");
+            collected.change(Some(*line), text);
+        }
+    }
+}
+
+/// Returns the patches in the first argument of a function, whose tokens these begin with: a path, or a set with one.
+fn patches_in_argument(tokens: &[Token]) -> Vec<&str> {
+    let (mut found, mut depth) = (Vec::new(), 0usize);
+    for Token { kind, .. } in tokens {
+        match kind {
+            Kind::Word(word) if patch_in(word).is_some() => found.push(word.as_str()),
+            Kind::Sign('(' | '[' | '{') => depth += 1,
+            Kind::Sign(')' | ']' | '}') => depth = depth.saturating_sub(1),
+            Kind::Word(word) if word == "rec" => continue,
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    found
+}
+
+/// Returns the lines where the commands of the phases begin.
+fn phases_of(bindings: &[Binding]) -> Vec<(usize, Phase)> {
+    let phases = bindings.iter().filter(|binding| is_phase(&binding.name));
+    let lines = phases.flat_map(|binding| {
+        let phase = phase_of(&binding.name);
+        binding.words.iter().map(move |(line, _)| (*line, phase))
+    });
+    lines.collect()
+}
+
+/// Returns the phase of an attribute with commands: what is before `configurePhase` prepares the sources.
+fn phase_of(name: &str) -> Phase {
+    let name = name.to_ascii_lowercase();
+    let has = |part: &&str| name.contains(*part);
+    match () {
+        () if ["unpack", "patch", "preconfigure"].iter().any(has) => Phase::Prepare,
+        () if ["install", "fixup", "dist"].iter().any(has) => Phase::Other,
+        () => Phase::Build,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Recipes that are shell scripts: those of Alpine, Arch, Gentoo and Haiku.
 
 use super::ApplyOptions;
+use super::changes::Phase;
 use super::collected::{Collected, Downloads};
 use super::script::{Builtins, NoBuiltins, Run};
 use super::shell::{Command, Script};
@@ -17,8 +18,12 @@ pub(super) fn read_arch(text: &str) -> Collected {
     let mut packages: Vec<&str> = script.functions.keys().map(String::as_str).collect();
     packages.retain(|name| name.starts_with("package"));
     packages.sort_unstable();
-    for function in ["prepare", "build", "check"].into_iter().chain(packages) {
-        run.function(function);
+    run.function_in(Phase::Prepare, "prepare");
+    for function in ["build", "check"] {
+        run.function_in(Phase::Build, function);
+    }
+    for function in packages {
+        run.function_in(Phase::Other, function);
     }
     run.collected
 }
@@ -28,10 +33,12 @@ pub(super) fn read_alpine(text: &str) -> Collected {
     let script = Script::parse(text);
     let mut run = Run::new(&script, &Alpine, Collected::with(Downloads::UrlsAndTheirNames));
     run.top();
-    for function in ["unpack", "prepare", "build", "check", "package"] {
-        if !run.function(function) && function == "prepare" {
-            default_prepare(&mut run);
-        }
+    run.function_in(Phase::Prepare, "unpack");
+    if !run.function_in(Phase::Prepare, "prepare") {
+        default_prepare(&mut run);
+    }
+    for (phase, function) in [(Phase::Build, "build"), (Phase::Build, "check"), (Phase::Other, "package")] {
+        run.function_in(phase, function);
     }
     run.collected
 }
@@ -72,17 +79,18 @@ pub(super) fn read_gentoo(text: &str) -> Collected {
     let mut run = Run::new(&script, &Gentoo, Collected::with(Downloads::UrlsAndTheirNames));
     run.set("PATCHES", Vec::new());
     run.top();
-    run.function("src_unpack");
-    if !run.function("src_prepare") {
+    run.function_in(Phase::Prepare, "src_unpack");
+    if !run.function_in(Phase::Prepare, "src_prepare") {
         // The functions that eclasses call before they apply `PATCHES`.
         for function in ["python_prepare_all", "python_prepare", "multilib_src_prepare"] {
-            run.function(function);
+            run.function_in(Phase::Prepare, function);
         }
         apply_patches(&mut run);
     }
-    for function in ["src_configure", "src_compile", "src_test", "src_install"] {
-        run.function(function);
+    for function in ["src_configure", "src_compile", "src_test"] {
+        run.function_in(Phase::Build, function);
     }
+    run.function_in(Phase::Other, "src_install");
     run.collected
 }
 
@@ -112,8 +120,13 @@ pub(super) fn read_haiku(text: &str) -> Collected {
     let mut run = Run::new(&script, &NoBuiltins, Collected::with(Downloads::UrlsAndTheirNames));
     run.top();
     run.apply_variable("PATCHES", ApplyOptions::default(), USUAL, |_| true);
-    for function in ["PATCH", "BUILD", "INSTALL", "TEST"] {
-        run.function(function);
+    for (phase, function) in [
+        (Phase::Prepare, "PATCH"),
+        (Phase::Build, "BUILD"),
+        (Phase::Other, "INSTALL"),
+        (Phase::Build, "TEST"),
+    ] {
+        run.function_in(phase, function);
     }
     for name in run.names_with("PATCHES_") {
         let is_numbered = name.rsplit('_').next().is_some_and(|end| end.parse::<u32>().is_ok());

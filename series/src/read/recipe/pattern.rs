@@ -102,6 +102,20 @@ pub(super) fn identifier(text: &str) -> &str {
     text.get(..end.unwrap_or(text.len())).unwrap_or_default()
 }
 
+/// Splits `NAME=value` and `NAME+=value`; the second part is whether the value is added.
+pub(super) fn assignment_in(word: &str) -> Option<(&str, bool, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let (name, is_added) = match name.strip_suffix('+') {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let plain = identifier(name);
+    let index = name.get(plain.len()..)?;
+    let is_element = index.starts_with('[') && index.ends_with(']');
+    let is_name = !plain.is_empty() && !plain.starts_with(|letter: char| letter.is_ascii_digit());
+    (is_name && (index.is_empty() || is_element)).then_some((plain, is_added || is_element, value))
+}
+
 /// Returns the name of the variable that the last component of `word` consists of: `x` for `$srcdir/${x##*/}`,
 /// `patches` for `%{patches}`, `@` for `$@`.
 pub(super) fn variable_in(word: &str) -> Option<&str> {

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::ApplyOptions;
+use super::changes::{Phase, UNCLOSED, change_by};
 use super::collected::Collected;
 use super::pattern::{alternatives, element_in, last_component, patch_in, variable_in, without_variables};
 use super::shell::{Command, Script, Statement};
@@ -47,6 +48,10 @@ pub(super) struct Run<'s> {
     parameters: Vec<String>,
     /// The functions that are followed, outermost first.
     calls: Vec<&'s str>,
+    /// The phase that is followed.
+    phase: Phase,
+    /// The phases that begin at these lines, where the format has them in one script.
+    phases: Vec<(usize, Phase)>,
     depth: usize,
     steps: usize,
 }
@@ -68,8 +73,7 @@ impl<'s> Run<'s> {
     pub fn new(script: &'s Script, builtins: &'s dyn Builtins, mut collected: Collected) -> Run<'s> {
         script.named.iter().for_each(|word| collected.name(word));
         if script.unclosed.is_some() {
-            let text = "a quote or bracket is not closed; the commands after it were not read";
-            collected.note(script.unclosed, text.to_owned());
+            collected.note(script.unclosed, UNCLOSED.to_owned());
         }
         Run {
             script,
@@ -78,6 +82,8 @@ impl<'s> Run<'s> {
             variables: HashMap::new(),
             parameters: Vec::new(),
             calls: Vec::new(),
+            phase: Phase::Other,
+            phases: Vec::new(),
             depth: 0,
             steps: 0,
         }
@@ -89,8 +95,22 @@ impl<'s> Run<'s> {
         self.statements(&script.top);
     }
 
+    /// As [`Run::top`], for a script whose phases begin at these lines. Of several that begin at one line, the one in
+    /// which more counts is taken.
+    pub fn top_with(&mut self, mut phases: Vec<(usize, Phase)>) {
+        phases.sort_unstable();
+        self.phases = phases;
+        self.top();
+    }
+
+    /// Follows the function `name`, which the format runs in this phase; returns whether it is defined.
+    pub fn function_in(&mut self, phase: Phase, name: &str) -> bool {
+        self.phase = phase;
+        self.function(name)
+    }
+
     /// Follows the function `name`; returns whether it is defined.
-    pub fn function(&mut self, name: &str) -> bool {
+    fn function(&mut self, name: &str) -> bool {
         let script = self.script;
         let Some((name, body)) = script.functions.get_key_value(name) else { return false };
         if !self.calls.contains(&name.as_str()) {
@@ -369,12 +389,19 @@ impl<'s> Run<'s> {
         }
     }
 
+    fn phase_of(&self, command: &Command) -> Phase {
+        let begun = self.phases.partition_point(|(line, _)| *line <= command.line);
+        self.phases.get(..begun).and_then(<[_]>::last).map_or(self.phase, |(_, phase)| *phase)
+    }
+
     /// Notes a command that may change the sources and was not followed.
     fn pass_over(&mut self, command: &Command) {
         const SAYS: [&str; 8] = ["echo", "printf", "msg", "msg2", "plain", "einfo", "elog", "ewarn"];
         let Some((name, words)) = command.words.split_first() else { return };
-        if changes_sources(last_component(name), words) {
+        if applies_patches(last_component(name), words) {
             self.collected.note(Some(command.line), format!("`{}` was not followed", command.text()));
+        } else if let Some(change) = change_by(command, self.phase_of(command)) {
+            self.collected.change(Some(command.line), change);
         }
         if SAYS.contains(&name.as_str()) {
             return;
@@ -385,8 +412,25 @@ impl<'s> Run<'s> {
     }
 }
 
-/// Returns whether a command that is not followed applies changes to the sources, as far as its name says.
-fn changes_sources(name: &str, words: &[String]) -> bool {
+/// Returns a remark on a command beside a queue of patches if it changes files, or applies another patch.
+pub(super) fn remark_beside(command: &Command, phase: Phase) -> Option<String> {
+    if applier_in(&command.words).is_none() {
+        return change_by(command, phase);
+    }
+    let is_patch =
+        |word: &String| patch_in(word).is_some_and(|patch| !last_component(&patch.pattern).contains('*'));
+    let mut words = command.words.iter().chain(&command.input);
+    words.any(is_patch).then(|| format!("`{}` applies a patch, and was not imported", command.text()))
+}
+
+/// Returns the strip count that a command states, if it applies patches.
+pub(super) fn strip_of(command: &Command) -> Option<u32> {
+    let applier = applier_in(&command.words)?;
+    read_options(applier.program, &applier.words).ok()?.options.strip
+}
+
+/// Returns whether a command that is not followed applies patches or commits, as far as its name says.
+fn applies_patches(name: &str, words: &[String]) -> bool {
     let has = |wanted: &str| words.iter().any(|word| word == wanted);
     match name {
         "quilt" | "dpatch" | "stg" => true,

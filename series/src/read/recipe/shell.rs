@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::pattern::{identifier, patch_in};
+use super::pattern::{assignment_in, patch_in};
 use crate::model::printable::printable;
 
 /// One part of a script.
@@ -30,6 +30,8 @@ pub(super) struct Command {
     pub words: Vec<String>,
     /// The file that its input is read from.
     pub input: Option<String>,
+    /// The file, or the descriptor, that its output is written to.
+    pub output: Option<String>,
     /// Whether its input is in the script, or the output of a substitution.
     pub has_text: bool,
     /// Whether its input is the output of the command before it.
@@ -41,6 +43,12 @@ impl Command {
     pub fn text(&self) -> String {
         let input = self.input.as_ref().map(|input| format!(" < {input}")).unwrap_or_default();
         printable(format!("{}{input}", self.words.join(" ")).as_bytes())
+    }
+
+    /// Returns the same, with the file that its output is written to.
+    pub fn whole_text(&self) -> String {
+        let output = self.output.as_ref().map(|output| format!(" > {output}")).unwrap_or_default();
+        format!("{}{}", self.text(), printable(output.as_bytes()))
     }
 }
 
@@ -368,7 +376,7 @@ impl Parser<'_> {
                 self.current.has_text = true;
                 self.scanner.documents.push(word);
             }
-            Redirection::Output => {}
+            Redirection::Output => self.current.output = Some(word),
         }
     }
 
@@ -442,14 +450,15 @@ impl Parser<'_> {
     }
 
     fn end_command(&mut self) {
-        let Command { line, words, input, has_text, is_piped } = std::mem::take(&mut self.current);
+        let command = std::mem::take(&mut self.current);
+        let words = &command.words;
         let Some(first) = words.first() else {
             // The command after a pipe may be on the next line.
-            self.current.is_piped = is_piped;
+            self.current.is_piped = command.is_piped;
             return;
         };
         if ["for", "select"].contains(&first.as_str()) {
-            return self.begin_loop(&words);
+            return self.begin_loop(words);
         }
         let declares = DECLARATIONS.contains(&first.as_str());
         let begin = usize::from(declares);
@@ -457,8 +466,8 @@ impl Parser<'_> {
             |word: &&String| assignment_in(word).is_some() || (declares && word.starts_with('-'));
         let count = words.iter().skip(begin).take_while(is_assignment).count();
         if !declares && count < words.len() {
-            let words = words.into_iter().skip(count).collect();
-            return self.push(Statement::Command(Command { line, words, input, has_text, is_piped }));
+            let words = words.iter().skip(count).cloned().collect();
+            return self.push(Statement::Command(Command { words, ..command }));
         }
         for (name, is_added, value) in words.iter().filter_map(|word| assignment_in(word)) {
             // The output of a command is one word here.
@@ -481,20 +490,6 @@ impl Parser<'_> {
     fn push(&mut self, statement: Statement) {
         self.script.push(self.functions.last().map(String::as_str), statement);
     }
-}
-
-/// Splits `NAME=value` and `NAME+=value`; the second part is whether the value is added.
-fn assignment_in(word: &str) -> Option<(&str, bool, &str)> {
-    let (name, value) = word.split_once('=')?;
-    let (name, is_added) = match name.strip_suffix('+') {
-        Some(name) => (name, true),
-        None => (name, false),
-    };
-    let plain = identifier(name);
-    let index = name.get(plain.len()..)?;
-    let is_element = index.starts_with('[') && index.ends_with(']');
-    let is_name = !plain.is_empty() && !plain.starts_with(|letter: char| letter.is_ascii_digit());
-    (is_name && (index.is_empty() || is_element)).then_some((plain, is_added || is_element, value))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! RPM spec files: patches are declared by `PatchN:`, and applied by `%patch`, `%autopatch`, `%autosetup`, or by
 //! programs in the scripts.
 
+use super::changes::Phase;
 use super::collected::Collected;
 use super::pattern::{last_component, without_variables};
 use super::script::{Builtins, Run};
@@ -26,6 +27,8 @@ struct Spec {
     /// Its scripts; the lines keep their numbers.
     scripts: String,
     has_scripts: bool,
+    /// The lines where scripts begin.
+    phases: Vec<(usize, Phase)>,
 }
 
 /// Reads a spec file.
@@ -44,7 +47,7 @@ pub(super) fn read_spec(text: &str) -> Collected {
         run.set(&format!("SOURCE{}", source.number), vec![source.file.clone()]);
         run.collected.name(&source.file);
     }
-    run.top();
+    run.top_with(spec.phases.clone());
     if !spec.has_scripts && !spec.patches.is_empty() {
         run.collected.note(None, "it has no `%prep`; all patches that it declares were taken".to_owned());
         for patch in &spec.patches {
@@ -108,6 +111,15 @@ const DEFINITIONS: [&str; 13] = [
     "%undefine",
 ];
 
+/// Returns the phase of the script that a word begins.
+fn phase_of(script: &str) -> Phase {
+    match script {
+        "%prep" => Phase::Prepare,
+        "%install" | "%clean" => Phase::Other,
+        _ => Phase::Build,
+    }
+}
+
 fn section_in(word: &str) -> Option<Section> {
     match word {
         "%package" => Some(Section::Tags),
@@ -122,16 +134,20 @@ impl Spec {
     fn parse(text: &str) -> Spec {
         let mut spec = Spec::default();
         let mut section = Section::Tags;
-        for line in text.lines() {
+        for (number, line) in (1..).zip(text.lines()) {
             let first = line.split_whitespace().next().unwrap_or_default();
             if let Some(next) = section_in(first) {
                 section = next;
-                spec.has_scripts |= section == Section::Script;
+                if section == Section::Script {
+                    spec.has_scripts = true;
+                    spec.phases.push((number, phase_of(first)));
+                }
             } else {
                 if section == Section::Tags && (first == "%setup" || directive_in(first).is_some()) {
                     // A part of a spec file, without the line `%prep`.
                     section = Section::Script;
                     spec.has_scripts = true;
+                    spec.phases.push((number, Phase::Prepare));
                 }
                 spec.take(section, first, line);
             }

@@ -285,15 +285,6 @@ fn a_vcpkg_port() {
 }
 
 #[test]
-fn placeholders_that_nix_replaces_stay() {
-    let text =
-        "{\n  patches = [\n    ./a.patch\n    (replaceVars ./b.patch { git = lib.getExe git; })\n  ];\n}\n";
-    assert_eq!(read(RecipeKind::Nix, text), ["a.patch (1)", "b.patch (1)"]);
-    let note = "4: `replaceVars ./b.patch` was not followed: the placeholders of the patch stay";
-    assert_eq!(notes(RecipeKind::Nix, text), [note]);
-}
-
-#[test]
 fn a_macports_port() {
     let text = "name hello\n# patchfiles no.diff\npatchfiles          patch-b.c.diff \\\n    patch-a.c.diff:tag\n\
                 patchfiles-append ${name}-c.diff; patchfiles-append patch-aa\n";
@@ -339,7 +330,6 @@ fn blocks_of_a_macports_port() {
         notes(RecipeKind::MacPorts, text),
         [
             "1: `${x}` of `patchfiles` was not followed",
-            "3: `reinplace s|a|b| ${worksrcpath}/x.c` was not followed",
             "6: `default_variants +x` was not followed",
             "7: a quote or bracket is not closed; the commands after it were not read"
         ]

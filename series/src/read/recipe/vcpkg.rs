@@ -1,6 +1,7 @@
 //! Ports of vcpkg: the patches of `PATCHES` in `portfile.cmake`, and those that the commands of the port apply.
 
 use super::ApplyOptions;
+use super::changes::{CHANGES, Phase};
 use super::collected::Collected;
 use super::pattern::patch_in;
 use super::script::{Builtins, Run};
@@ -25,7 +26,7 @@ pub(super) fn read_vcpkg(text: &str) -> Collected {
         script.push(None, assignment.unwrap_or(Statement::Command(call)));
     }
     let mut run = Run::new(&script, &Vcpkg, Collected::default());
-    run.top();
+    run.top_with(vec![(0, Phase::Build)]);
     run.collected
 }
 
@@ -205,6 +206,9 @@ impl Builtins for Vcpkg {
                 _ => name_in(values, command, run),
             }
         }
+        if changes_sources(command) {
+            run.collected.change(Some(command.line), format!("`{}` {CHANGES}", command.text()));
+        }
         match command.words.first().map(String::as_str) {
             Some("message") => first = &[],
             Some("list") if words.iter().any(|word| patch_in(word).is_some()) => {
@@ -214,6 +218,36 @@ impl Builtins for Vcpkg {
         }
         name_in(first, command, run);
         true
+    }
+}
+
+/// Subcommands of `file` that change the files that they name.
+const EDITS: [&str; 9] = [
+    "APPEND",
+    "CONFIGURE",
+    "CREATE_LINK",
+    "GENERATE",
+    "REMOVE",
+    "REMOVE_RECURSE",
+    "RENAME",
+    "TOUCH",
+    "WRITE",
+];
+
+/// Returns whether a call changes a file of the sources, and not one that was built or installed.
+fn changes_sources(command: &Command) -> bool {
+    let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+    let is_source = |word: &&str| word.contains("SOURCE");
+    match words.as_slice() {
+        ["vcpkg_replace_string", file, ..] => {
+            !["CURRENT_PACKAGES_DIR", "CURRENT_BUILDTREES_DIR"].iter().any(|folder| file.contains(folder))
+        }
+        ["configure_file", _, to, ..] | ["file", "COPY_FILE", _, to, ..] => is_source(to),
+        ["file", "COPY" | "INSTALL", rest @ ..] => {
+            rest.iter().skip_while(|word| **word != "DESTINATION").nth(1).is_some_and(is_source)
+        }
+        ["file", subcommand, rest @ ..] => EDITS.contains(subcommand) && rest.iter().any(is_source),
+        _ => false,
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::ApplyOptions;
+use super::changes::{MAY_CHANGE, Phase};
 use super::collected::Collected;
 use super::pattern::{PatchWord, alternatives, identifier, patch_in, variable_in};
 use super::script::{NoBuiltins, Run};
@@ -45,7 +46,7 @@ struct Assignment<'t> {
 
 /// Reads a recipe whose required files are part of `text`.
 pub(super) fn read_yocto(text: &str) -> Collected {
-    let (assignments, functions) = parts_of(text);
+    let Parts { assignments, functions, tasks } = parts_of(text);
     let script = Script::parse(&functions);
     let mut run = Run::new(&script, &NoBuiltins, Collected::default());
     for line in text.lines() {
@@ -56,21 +57,57 @@ pub(super) fn read_yocto(text: &str) -> Collected {
         assign(&mut variables, assignment, &mut run.collected);
     }
     apply_sources(&mut variables, &mut run.collected);
-    run.top();
+    for Task { line, name, .. } in
+        tasks.iter().filter(|task| !task.is_shell && task.phase() == Phase::Prepare)
+    {
+        run.collected.change(Some(*line), format!("`python {name}` {MAY_CHANGE}"));
+    }
+    run.top_with(tasks.iter().map(|task| (task.line, task.phase())).collect());
     run.collected
 }
 
-/// Splits a recipe into its assignments and the text of its shell functions, whose lines keep their numbers.
-fn parts_of(text: &str) -> (Vec<Assignment<'_>>, String) {
-    let (mut assignments, mut functions) = (Vec::new(), String::new());
+/// A recipe in parts.
+struct Parts<'t> {
+    assignments: Vec<Assignment<'t>>,
+    /// The text of its shell functions, whose lines keep their numbers.
+    functions: String,
+    tasks: Vec<Task<'t>>,
+}
+
+/// A function of a recipe.
+struct Task<'t> {
+    /// The line where it begins.
+    line: usize,
+    /// Its name, with `:append` and the like.
+    name: &'t str,
+    /// Whether it is one of the shell.
+    is_shell: bool,
+}
+
+impl Task<'_> {
+    /// Returns the phase that it is a part of: what is before `do_configure` prepares the sources.
+    fn phase(&self) -> Phase {
+        let has = |part: &&str| self.name.contains(*part);
+        let is_prepended = self.name.starts_with("do_configure") && self.name.contains("prepend");
+        match () {
+            () if is_prepended || ["unpack", "patch", "prepare"].iter().any(has) => Phase::Prepare,
+            () if ["install", "package", "pkg_", "deploy", "image", "rootfs"].iter().any(has) => Phase::Other,
+            () => Phase::Build,
+        }
+    }
+}
+
+fn parts_of(text: &str) -> Parts<'_> {
+    let (mut assignments, mut functions, mut tasks) = (Vec::new(), String::new(), Vec::new());
     let (mut is_function, mut is_shell) = (false, false);
     let mut lines = (1..).zip(text.lines());
     while let Some((number, line)) = lines.next() {
         if is_function {
             is_function = line != "}";
             functions += if is_function && is_shell { line } else { "" };
-        } else if let Some(is_of_shell) = begins_function(line) {
+        } else if let Some((name, is_of_shell)) = function_in(line) {
             (is_function, is_shell) = (true, is_of_shell);
+            tasks.push(Task { line: number, name, is_shell });
         } else if !line.starts_with('#') {
             let mut whole = line.to_owned();
             while whole.ends_with('\\')
@@ -85,15 +122,16 @@ fn parts_of(text: &str) -> (Vec<Assignment<'_>>, String) {
         }
         functions.push('\n');
     }
-    (assignments, functions)
+    Parts { assignments, functions, tasks }
 }
 
-/// Returns whether a function that `line` begins is one of the shell, if it begins one.
-fn begins_function(line: &str) -> Option<bool> {
+/// Returns the name of the function that `line` begins, if it begins one, and whether it is one of the shell.
+fn function_in(line: &str) -> Option<(&str, bool)> {
     let (before, after) = line.split_once('(')?;
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || " _-:${}./+".contains(letter);
     let begins = after.trim_start().strip_prefix(')')?.trim() == "{" && before.chars().all(is_name);
-    begins.then(|| !before.split_whitespace().any(|word| word == "python"))
+    let name = before.split_whitespace().last().unwrap_or_default();
+    begins.then(|| (name, !before.split_whitespace().any(|word| word == "python")))
 }
 
 /// Parses an assignment: `first` is its first line, `whole` all of it.

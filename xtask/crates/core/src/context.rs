@@ -18,7 +18,7 @@ use crate::next_command::quoted;
 use crate::sys::git::at_commit;
 use crate::sys::github::Client;
 use crate::sys::machine::disk;
-use crate::sys::project::door::Settled;
+use crate::sys::project::recovery::Settled;
 use crate::sys::project::run_lock::{self, Access, RunLock};
 use crate::sys::project::stage::Stage;
 use crate::ui::Ui;

@@ -24,10 +24,10 @@ use crate::matrix::rows::{Inputs, Row};
 /// Options of `matrix`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Only what a change since this commit affects; everything if that cannot be determined.
+    /// Print only the builds that changes since this commit affect; all of them if that cannot be determined.
     #[arg(long, value_name = "COMMIT")]
     pub changed_since: Option<String>,
-    /// Only what container images are built from.
+    /// Print only the builds that container images are made from.
     #[arg(long)]
     pub images: bool,
     /// Print `name=value` lines for a workflow's output.

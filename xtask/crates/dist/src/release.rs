@@ -177,7 +177,7 @@ fn wanted_flavors<'a>(flavors: &'a Flavors, names: &[Name]) -> Result<Vec<NamedF
 fn only_for_one_machine(variant: &str, flavor: &str) -> Error {
     Error::usage(format!("only `{flavor}` is built, whose programs may not start on another processor"))
         .hint(format!("build one for all: {}", build_command(variant, "cpu")))
-        .hint(format!("or release it all the same: cargo xtask release --flavor {flavor}"))
+        .hint(format!("or release it anyway: cargo xtask release --flavor {flavor}"))
 }
 
 fn write_archives(context: &Context, chosen: &[Chosen], to: &Path) -> Result<Vec<Archive>> {

@@ -12,7 +12,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::root::absolute_path;
 use serde_json::{Value, json};
 
-use crate::plan::image::documents::lies;
+use crate::plan::image::documents::wrong_labels;
 use crate::plan::manifest::{Manifest, build_command};
 use crate::plan::shipped::Contents;
 use crate::plan::shipped::audit::Known;
@@ -25,7 +25,7 @@ pub struct Options {
     /// Folder of a package, an archive, or an image layout.
     #[arg(value_name = "PATH", value_parser = absolute_path)]
     pub path: PathBuf,
-    /// Leave the lock and the patches of this project out: the package is of another commit.
+    /// Do not compare with this project's lock and patches: for a package of another commit.
     #[arg(long)]
     pub alone: bool,
 }
@@ -46,17 +46,17 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let manifest = verify::demand(&name, &contents, &known).map_err(|error| {
         match verify::demand(&name, &contents, &Known::default()) {
             Ok(manifest) => error
-                .hint("is it of another commit? leave this project's lock out with `--alone`")
+                .hint("if it is of another commit, leave this project's lock out: `--alone`")
                 .hint(format!(
-                    "or build it again, with the patches and overlays of now: {}",
+                    "or build it again, with the current patches and overlays: {}",
                     rebuild(&manifest)
                 )),
             Err(_) => error.hint("it is damaged or was changed: build or download it again"),
         }
     })?;
-    let lies = labels.map(|labels| lies(&labels, &manifest)).unwrap_or_default();
-    if !lies.is_empty() {
-        return Err(Error::no(format!("`{name}` is not what its labels say")).detail(lies.join("\n")));
+    let wrong = labels.map(|labels| wrong_labels(&labels, &manifest)).unwrap_or_default();
+    if !wrong.is_empty() {
+        return Err(Error::no(format!("`{name}` is not what its labels say")).detail(wrong.join("\n")));
     }
     let against = if known.lock.is_some() {
         "manifest, SBOM, provenance and lock"
@@ -65,7 +65,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     };
     let files = contents.files.len();
     let text = format!(
-        "{name}: {} {} for {}, pin {}, tree {}\n{files} files, all as {against} say",
+        "{name}: {} {} for {}, pin {}, tree {}\n{files} files match the {against}",
         manifest.variant, manifest.flavor, manifest.platform, manifest.pin, manifest.tree
     );
     let json = json!({

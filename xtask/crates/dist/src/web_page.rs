@@ -213,20 +213,20 @@ pub(super) fn provide(context: &Context, variant: &Variant, choice: &Choice) -> 
 }
 
 fn make(context: &Context, sources: &Path, tree: &str, node: Node) -> Result<()> {
-    let workshop = pages::Workshop::set_up(&context.layout, sources, tree, node)?;
+    let build_folder = pages::BuildFolder::set_up(&context.layout, sources, tree, node)?;
     let watch = |run: Run, name: &str| {
         let folder = context.layout.generated();
         Watched { context, name: name.to_string(), folder }.run(run, |_| {})
     };
     context.ui.status("Installing", "what the web page is built with, from npm, under target/");
     // A failed npm download says nothing about the page, unless its content does not match the lock.
-    watch(workshop.install()?, "page-install").map_err(|error| match error.details.concat() {
+    watch(build_folder.install()?, "page-install").map_err(|error| match error.details.concat() {
         said if said.contains("EINTEGRITY") => error,
         _ => Error { kind: Kind::Environment, ..error },
     })?;
     context.ui.status("Building", "the web page");
-    watch(workshop.build(), "page-build")?;
-    workshop.keep(&context.layout).map(drop)
+    watch(build_folder.build(), "page-build")?;
+    build_folder.keep(&context.layout).map(drop)
 }
 
 /// Returns the step for a plan.

@@ -16,7 +16,7 @@ use crate::ready::{When, series_folder};
 /// Options of `new`.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// First line of its message, at most 72 characters.
+    /// Subject of the patch, at most 72 characters.
     pub subject: String,
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]

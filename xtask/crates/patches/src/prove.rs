@@ -57,7 +57,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME")]
     pub variant: Option<Name>,
     /// Write an entry for every difference that has none into `docs/syncs/OLD-to-NEW.toml`, with a reason to fill in.
-    #[arg(long, conflicts_with_all = ["rebase", "generation", "markdown", "long"])]
+    #[arg(long, conflicts_with_all = ["rebase", "markdown", "long"])]
     pub write_intended: bool,
     /// Print every difference with its hunks, also those that are accounted for.
     #[arg(long)]
@@ -88,13 +88,13 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 /// Returns the next step if entries can be written: into the files on disk, for a move that is complete.
 fn next(options: &Options, proof: &MoveProof) -> String {
-    match &options.old {
-        Some(old) if options.new == state::ON_DISK && !proof.open().is_empty() => {
-            let old = quoted(old);
-            format!("\n\nnext: write all entries: cargo xtask prove {old} . --write-intended")
-        }
-        _ => String::new(),
-    }
+    let states = match (&options.old, &options.generation) {
+        _ if proof.open().is_empty() => return String::new(),
+        (Some(old), _) if options.new == state::ON_DISK => format!("{} .", quoted(old)),
+        (None, Some(generation)) => format!("--generation {}", quoted(generation)),
+        _ => return String::new(),
+    };
+    format!("\n\nnext: write all entries: cargo xtask prove {states} --write-intended")
 }
 
 fn json_of(proof: &MoveProof) -> Value {

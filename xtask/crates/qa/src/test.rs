@@ -369,7 +369,7 @@ fn run_gate(context: &Context) -> Result<()> {
 fn look_at_quality(context: &Context) -> Result<()> {
     let baseline = Some(context.layout.root().join("ci/kv-quality.json"));
     let options = kv_quality::Options { baseline, quick: true, ..kv_quality::Options::default() };
-    bench::run(context, &bench::What::KvQuality(options)).map(drop)
+    bench::run(context, &bench::Benchmark::KvQuality(options)).map(drop)
 }
 
 /// Runs the check on real weights. Network access is optional: where pip cannot fetch the weights, the step reports
@@ -386,7 +386,7 @@ fn look_at_weights(context: &Context) -> Result<()> {
             compare_paged(context, &[gate::Part::Weights])?;
             let baseline = Some(context.layout.root().join("ci/kv-quality-weights.json"));
             let options = kv_quality::Options { baseline, weights: true, ..kv_quality::Options::default() };
-            bench::run(context, &bench::What::KvQuality(options)).map(drop)
+            bench::run(context, &bench::Benchmark::KvQuality(options)).map(drop)
         }
     }
 }
@@ -458,7 +458,7 @@ mod tests {
                 let project = tested::Digests::from([(name.to_string(), String::new())]);
                 assert!(
                     !tested::inputs(step, &project).is_empty(),
-                    "{name} is no input of `{step}`: {file:?}"
+                    "{name} is not an input of `{step}`: {file:?}"
                 );
                 found.push(name.to_string());
             }

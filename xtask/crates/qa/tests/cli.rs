@@ -7,6 +7,7 @@
 
 mod cli {
     mod amx_check;
+    mod amx_flavors;
     mod apply;
     mod bench;
     mod bench_decode;
@@ -55,6 +56,7 @@ mod cli {
     mod history_oracle;
     mod hostile;
     mod image;
+    mod import_changes;
     mod import_fork;
     mod import_functions;
     mod import_headers;

@@ -7,24 +7,59 @@ use toml::Spanned;
 use super::lock::toml_string;
 use super::pins::short_name;
 use super::snippet::SourceText;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// One difference, or several of one class, that a person has named as intended: those of one line, of a function or of
-/// a whole file.
+/// Differences of one class in one file that a person has named as intended, with one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intended {
-    /// Its class.
+    /// Their class.
     pub class: FindingClass,
     /// The file; for a whole patch, its file name.
     pub path: String,
     /// The head of the function; `None` for any place in the file.
     pub function: Option<String>,
-    /// The line, without white space around it; `None` for any line, and for a difference that is not about one line.
-    pub line: Option<String>,
-    /// Number of differences. As many have to be there, so that it hides no other one.
-    pub count: usize,
+    /// The differences. An entry covers no others, however many there are.
+    pub named: NamedDifferences,
     /// The reason.
     pub why: String,
+}
+
+/// The differences that an entry names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamedDifferences {
+    /// Lines, without white space around them, each with the number of times that it differs.
+    Lines(Vec<(String, usize)>),
+    /// Differences that are not about one line, by their description, and their number.
+    Whole(String, usize),
+    /// The patch that the path names, and the number of series that have lost it.
+    Patch(usize),
+    /// None: the entry has a number alone, as entries had before they named lines. It covers nothing.
+    Number(usize),
+}
+
+impl NamedDifferences {
+    /// Names `lines`; one that differs several times is there as often.
+    pub fn lines<'l>(lines: impl IntoIterator<Item = &'l str>) -> NamedDifferences {
+        let mut counted: Vec<(String, usize)> = Vec::new();
+        for line in lines.into_iter().map(str::trim) {
+            match counted.iter_mut().find(|(known, _)| known.as_str() == line) {
+                Some((_, count)) => *count += 1,
+                None => counted.push((line.to_string(), 1)),
+            }
+        }
+        NamedDifferences::Lines(counted)
+    }
+
+    /// Returns the number of differences.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match self {
+            NamedDifferences::Lines(lines) => lines.iter().map(|(_, count)| count).sum(),
+            NamedDifferences::Whole(_, count)
+            | NamedDifferences::Patch(count)
+            | NamedDifferences::Number(count) => *count,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -40,6 +75,8 @@ struct RawIntended {
     path: String,
     function: Option<String>,
     line: Option<String>,
+    lines: Option<Spanned<Vec<String>>>,
+    what: Option<String>,
     count: Option<Spanned<usize>>,
     why: Spanned<String>,
 }
@@ -95,18 +132,65 @@ fn checked(source: SourceText<'_>, raw: RawIntended, without_reason: usize) -> R
         };
         return Err(source.error_at(raw.why.span(), &label).hint(format!("write it into {}", source.name)));
     }
-    let count = raw.count.as_ref().map_or(1, |count| *count.get_ref());
-    if let Some(raw) = raw.count.filter(|_| count == 0) {
-        return Err(source.error_at(raw.span(), "how often it occurs: 1 or more"));
-    }
     Ok(Intended {
         class,
+        named: named(source, &raw)?,
         path: raw.path,
         function: raw.function.map(|head| head.trim().to_string()),
-        line: raw.line.map(|line| line.trim().to_string()),
-        count,
         why: raw.why.into_inner(),
     })
+}
+
+/// Returns the differences that an entry names.
+fn named(source: SourceText<'_>, raw: &RawIntended) -> Result<NamedDifferences> {
+    let count = raw.count.as_ref().map_or(1, |count| *count.get_ref());
+    if let Some(raw) = raw.count.as_ref().filter(|_| count == 0) {
+        return Err(source.error_at(raw.span(), "how often it occurs: 1 or more"));
+    }
+    match (&raw.line, &raw.lines, &raw.what) {
+        (Some(line), None, None) => Ok(NamedDifferences::Lines(vec![(line.trim().to_string(), count)])),
+        (None, Some(lines), None) => match &raw.count {
+            _ if lines.get_ref().is_empty() => Err(source.error_at(lines.span(), "the lines: 1 or more")),
+            Some(count) => Err(source.error_at(count.span(), "`lines` has each line as often as it differs")),
+            None => Ok(NamedDifferences::lines(lines.get_ref().iter().map(String::as_str))),
+        },
+        (None, None, Some(what)) => Ok(NamedDifferences::Whole(what.trim().to_string(), count)),
+        (None, None, None) if *raw.class.get_ref() == FindingClass::LostPatch => {
+            Ok(NamedDifferences::Patch(count))
+        }
+        (None, None, None) => Ok(NamedDifferences::Number(count)),
+        _ => Err(source.error_at(raw.class.span(), "an entry has one of `line`, `lines` and `what`")),
+    }
+}
+
+/// Returns the text of `source`, which is such a file, with the differences of entries that have a number alone in place
+/// of it. `named` has the index of each of them, in order.
+///
+/// # Errors
+///
+/// The file is not valid, or it is formatted in a way that is not followed here.
+pub fn with_names(source: SourceText<'_>, named: &[(usize, NamedDifferences)]) -> Result<String> {
+    let raw: RawFile = source.parse_toml()?;
+    let raw = raw.intended.unwrap_or_default();
+    let mut wanted = read_intended(source)?;
+    let mut text = source.text.to_string();
+    // From the end: the places before a change stay where they are.
+    for (at, named) in named.iter().rev() {
+        let (Some(raw), Some(entry)) = (raw.get(*at), wanted.get_mut(*at)) else { continue };
+        entry.named = named.clone();
+        let value = raw.count.as_ref().map_or_else(|| raw.class.span(), Spanned::span);
+        let begin = source.text.get(..value.start).and_then(|before| before.rfind('\n'));
+        let begin = begin.map_or(0, |line_feed| line_feed + 1);
+        match &raw.count {
+            Some(_) => text.replace_range(begin..value.end, render_named(named).trim_end()),
+            None => text.insert_str(begin, &render_named(named)),
+        }
+    }
+    match read_intended(SourceText { name: source.name, text: &text }) {
+        Ok(found) if found == wanted => Ok(text),
+        _ => Err(Error::usage(format!("`{}` is formatted in a way that is not followed", source.name))
+            .hint("write `count = N` on a line of its own in each entry")),
+    }
 }
 
 /// Returns `text`, that of such a file or none, with more entries at its end.
@@ -130,13 +214,26 @@ pub fn render_entry(entry: &Intended) -> String {
     if let Some(function) = &entry.function {
         text += &format!("function = {}\n", toml_string(function));
     }
-    if let Some(line) = &entry.line {
-        text += &format!("line = {}\n", toml_string(line));
-    }
-    if entry.count != 1 {
-        text += &format!("count = {}\n", entry.count);
-    }
+    text += &render_named(&entry.named);
     text + &format!("why = {}\n", toml_string(&entry.why))
+}
+
+fn render_named(named: &NamedDifferences) -> String {
+    let counted = |count: usize| if count == 1 { String::new() } else { format!("count = {count}\n") };
+    match named {
+        NamedDifferences::Lines(lines) => match &lines[..] {
+            [(line, count)] => format!("line = {}\n{}", toml_string(line), counted(*count)),
+            lines => render_lines(lines),
+        },
+        NamedDifferences::Whole(what, count) => format!("what = {}\n{}", toml_string(what), counted(*count)),
+        NamedDifferences::Patch(count) | NamedDifferences::Number(count) => counted(*count),
+    }
+}
+
+fn render_lines(lines: &[(String, usize)]) -> String {
+    let lines = lines.iter().flat_map(|(line, count)| std::iter::repeat_n(line, *count));
+    let rows: String = lines.map(|line| format!("    {},\n", toml_string(line))).collect();
+    format!("lines = [\n{rows}]\n")
 }
 
 #[cfg(test)]
@@ -153,22 +250,48 @@ mod tests {
             class: FindingClass::LostOwnLine,
             path: "src/a \"b\".c".into(),
             function: None,
-            line: Some("puts(\"a\\tb\");".into()),
-            count: 2,
+            named: NamedDifferences::Lines(vec![("puts(\"a\\tb\");".into(), 2)]),
             why: "upstream has another call".into(),
         };
-        let patch = Intended { class: FindingClass::LostPatch, line: None, count: 1, ..line.clone() };
-        let function =
-            Intended { function: Some("int f(char * \"x\") {".into()), line: None, ..line.clone() };
-        let entries = vec![line, patch, function];
+        let of = |named: NamedDifferences| Intended { named, ..line.clone() };
+        let patch = Intended { class: FindingClass::LostPatch, ..of(NamedDifferences::Patch(1)) };
+        let whole = of(NamedDifferences::Whole("the mode is 100755, and 100644 was expected".into(), 2));
+        let lines = of(NamedDifferences::lines(["}", "  a();\t", "", "}"]));
+        let function = Intended { function: Some("int f(char * \"x\") {".into()), ..lines.clone() };
+        assert_eq!(lines.named.count(), 4);
+        let entries = vec![line, patch, whole, lines, function];
         let text = with_entries("", &entries[..1]);
         assert_eq!(read(&with_entries(&text, &entries[1..])).unwrap(), entries);
         assert_eq!(read(&with_entries(text.trim_end(), &entries[1..])).unwrap(), entries);
         assert!(read("").unwrap().is_empty());
+        let lines = "lines = [\n    \"}\",\n    \"}\",\n    \"a();\",\n    \"\",\n]\n";
+        assert!(render_entry(&entries[3]).contains(lines), "{}", render_entry(&entries[3]));
         assert_eq!(intended_file("release/v1", "v2"), "docs/syncs/release-v1-to-v2.toml");
         assert_eq!(report_file("v1", "v2"), "docs/syncs/v1-to-v2.md");
         let commit = "0c1e57098bba43ac29e6e3b677cdceebdd22334f";
         assert_eq!(report_file("v0.5.0", commit), "docs/syncs/v0.5.0-to-0c1e57098bba.md");
+    }
+
+    /// What a person has written around a number stays as it is.
+    #[test]
+    fn names_take_the_place_of_a_number_alone() {
+        let entry =
+            |more: &str| format!("[[intended]]\nclass = \"added\"\npath = \"a\"\n{more}why = \"so\"\n");
+        let number = "  count = 2 # two\n";
+        let text = format!("# Ours.\n\n{}\n{}\n{}", entry(number), entry("line = \"}\"\n"), entry(""));
+        let entries = read(&text).unwrap();
+        assert_eq!(entries[0].named, NamedDifferences::Number(2));
+        assert_eq!(entries[2].named, NamedDifferences::Number(1));
+        let source = SourceText { name: "docs/syncs/v1-to-v2.toml", text: &text };
+        let named = [(0, NamedDifferences::lines(["a();", "b();"])), (2, NamedDifferences::lines(["c();"]))];
+        let lines = "lines = [\n    \"a();\",\n    \"b();\",\n] # two\n";
+        let last = entry("").replace("class", "line = \"c();\"\nclass");
+        let wanted = format!("# Ours.\n\n{}\n{}\n{last}", entry(lines), entry("line = \"}\"\n"));
+        assert_eq!(with_names(source, &named).unwrap(), wanted);
+        let inline = "intended = [{ class = \"added\", path = \"a\", count = 2, why = \"so\" }]\n";
+        let source = SourceText { text: inline, ..source };
+        let refused = with_names(source, &named[..1]).unwrap_err().to_string();
+        assert!(refused.contains("is formatted in a way that is not followed"), "{refused}");
     }
 
     #[test]
@@ -185,6 +308,15 @@ mod tests {
             "class = \"doubled\"\nwhy = \"\"\n[[intended]]\npath = \"b\"\nclass = \"added\"\nwhy = \"\"";
         assert!(refusal(two).contains("is missing, as in 2 entries"));
         assert!(refusal(&format!("class = \"doubled\"\ncount = 0\n{why}")).contains("1 or more"));
+        for (more, wanted) in [
+            ("lines = []", "1 or more"),
+            ("lines = [\"a\"]\ncount = 2", "`lines` has each line as often as it differs"),
+            ("line = \"a\"\nlines = [\"a\"]", "one of `line`, `lines` and `what`"),
+            ("line = \"a\"\nwhat = \"b\"", "one of `line`, `lines` and `what`"),
+        ] {
+            let refused = refusal(&format!("class = \"doubled\"\n{more}\n{why}"));
+            assert!(refused.contains(wanted), "{more}: {refused}");
+        }
         assert!(refusal("class = \"doubled\"").contains("missing field `why`"));
     }
 }

@@ -52,7 +52,7 @@ impl Models {
     pub fn parse(source: SourceText<'_>) -> Result<Models> {
         let read: Models = source.parse_toml()?;
         for (name, model) in &read.models {
-            if let Some(why) = model.what_is_wrong() {
+            if let Some(why) = model.problem() {
                 return Err(Error::usage(format!("invalid `{}`", source.name))
                     .detail(format!("[models.{name}]: {why}")));
             }
@@ -77,7 +77,7 @@ impl Models {
 }
 
 impl Model {
-    fn what_is_wrong(&self) -> Option<String> {
+    fn problem(&self) -> Option<String> {
         if self.wheels.is_empty() || self.members.is_empty() {
             return Some("expected at least one wheel and one member".to_string());
         }

@@ -28,13 +28,13 @@ impl Build<'_> {
         let disabled = [("CCACHE_DISABLE", "1"), ("SCCACHE_RECACHE", "1")];
         let disabled = disabled.into_iter().filter(|_| self.options.recompile);
         let run = disabled.fold(run, |run, (variable, value)| run.env(variable, value));
-        tools.cache.iter().fold(run, |run, cache| cache.tell(run, self.context.layout.root()))
+        tools.cache.iter().fold(run, |run, cache| cache.configure(run, self.context.layout.root()))
     }
 
     /// Compiles the package's targets, and reports the hit rate of the compiler cache.
     pub(super) fn compile_package(&self, tools: &Tools, inputs: &str) -> Result<()> {
         self.compile_targets(tools, "build")?;
-        tools.cache.as_ref().map_or(Ok(()), |cache| self.tell_of(cache, inputs))
+        tools.cache.as_ref().map_or(Ok(()), |cache| self.report_hits(cache, inputs))
     }
 
     /// Compiles the package's targets, as far as they are not up to date.
@@ -43,9 +43,9 @@ impl Build<'_> {
         compiled.map_err(|error| if self.options.reference { error.hint(reference::HINT) } else { error })
     }
 
-    /// A cache without hits for what was compiled here before is too small, or its keys contain something that they
-    /// should not.
-    fn tell_of(&self, cache: &CompilerCache, inputs: &str) -> Result<()> {
+    /// Reports the hits of the compiler cache. One without hits for what was compiled here before is too small, or its
+    /// keys contain something that they should not.
+    fn report_hits(&self, cache: &CompilerCache, inputs: &str) -> Result<()> {
         let Some(objects) = cache.objects().filter(|objects| objects.all() > 0) else { return Ok(()) };
         let (ui, name) = (&self.context.ui, cache.name());
         ui.status("Cached", format!("{name} had {} of {} objects", objects.found, objects.all()));

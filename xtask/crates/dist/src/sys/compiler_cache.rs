@@ -55,7 +55,7 @@ impl CompilerCache {
     /// Sets up `run` for the cache: paths below `root` count as the same in every checkout, and so do languages, so
     /// that compilers print the same errors in all of them.
     #[must_use]
-    pub fn tell(&self, run: Run, root: &Path) -> Run {
+    pub fn configure(&self, run: Run, root: &Path) -> Run {
         let Kind::Ccache(log) = &self.kind else { return run };
         let run = LANGUAGES.iter().fold(run, |run, name| run.without_env(name));
         let run = run.env("CCACHE_STATSLOG", log);

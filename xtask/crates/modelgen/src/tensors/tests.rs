@@ -214,7 +214,7 @@ fn qwen2vl_has_biases_of_queries_keys_and_values_alone() {
 }
 
 #[test]
-fn what_a_quantizer_leaves_alone_is_f32() {
+fn tensors_that_a_quantizer_skips_are_f32() {
     for architecture in Architecture::ALL {
         for tensor in tensors_of(&small(architecture)) {
             let stays = tensor.dims.len() == 1

@@ -42,6 +42,8 @@ pub struct Onto {
     overlays: Vec<OverlayFile>,
     /// Notes about the pin for the user.
     pub notes: Vec<String>,
+    /// Changes of the sources that commands beside the patches make, each with its file and line.
+    pub changes: Vec<String>,
 }
 
 impl Onto {
@@ -136,6 +138,7 @@ fn on_variant(import: Import<'_>, pins: &Pins, variant: &Variant) -> Result<Onto
         before: series.stack.own_files().len(),
         overlays: series.stack.overlays,
         notes: Vec::new(),
+        changes: Vec::new(),
     })
 }
 
@@ -171,6 +174,7 @@ fn new_variant(
         before: 0,
         overlays: Vec::new(),
         notes: notes_on(&new),
+        changes: Vec::new(),
     })
 }
 

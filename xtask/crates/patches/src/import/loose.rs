@@ -11,7 +11,8 @@ use espalier_core::sys::work_trees::import_repo::ImportRepo;
 use espalier_core::sys::work_trees::patch_apply::{MailFile, ReadMail, not_utf8, read_mails};
 use espalier_series::{
     DiffHeader, NotUtf8, Tolerated, before_diff, begins_with_mail, fields_in_mail_header, has_diff,
-    is_useless, lossy, printable, read_diff_header, read_hg_header, status_in_body, tolerate, utf8,
+    is_useless, lossy, printable, read_diff_header, read_hg_header, read_patch_script, status_in_body,
+    tolerate, utf8,
 };
 
 /// One patch from elsewhere.
@@ -63,21 +64,23 @@ pub struct Loose {
     pub others: Vec<(String, String)>,
     /// Notes for the user on the order and the files.
     pub notes: Vec<String>,
+    /// Changes of the sources that no diff has, each with its file and line.
+    pub changes: Vec<String>,
 }
 
 /// Reads everything at `path`. `strip` is the number of leading path components to remove where the queue or the recipe
 /// does not set it. Without it the format decides, and if it defines none, the diffs do.
 pub fn read(repo: &ImportRepo, path: &Path, strip: Option<u32>) -> Result<Loose> {
-    let PatchFiles { patches, others, notes } = patch_files::find(path)?;
+    let PatchFiles { patches, others, notes, changes } = patch_files::find(path)?;
     let others = others.into_iter().map(|(name, why)| (printable(name.as_bytes()), why)).collect();
-    let mut loose = Loose { others, notes, ..Loose::default() };
+    let mut loose = Loose { others, notes, changes, ..Loose::default() };
     for patch in patches {
         if patch.path.to_str().is_none() {
             let name = printable(&to_bytes(&patch.path));
             return Err(Error::usage(format!("the file name `{name}` is not UTF-8")).hint("rename the file"));
         }
         let name = printable(patch.name.as_bytes());
-        let mut text = patch_files::read(&patch.path)?;
+        let mut text = without_mark(&name, &patch.path, patch_files::read(&patch.path)?)?;
         if !text.is_empty() && !text.ends_with(b"\n") {
             // Without a final newline, git reports the diff as corrupt.
             text.push(b'\n');
@@ -95,6 +98,23 @@ pub fn read(repo: &ImportRepo, path: &Path, strip: Option<u32>) -> Result<Loose>
     }
     loose.tell_apart();
     Ok(loose)
+}
+
+/// Returns `text` without a byte order mark: the line behind one is not recognised as the first of a mail or a header.
+///
+/// # Errors
+///
+/// The text is UTF-16, as PowerShell redirects the output of `git diff`.
+fn without_mark(name: &str, path: &Path, text: Vec<u8>) -> Result<Vec<u8>> {
+    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
+        let file = quoted(&path.display().to_string());
+        return Err(Error::usage(format!("{name} is UTF-16"))
+            .hint(format!("convert it: iconv -f UTF-16 -t UTF-8 {file} >converted.patch")));
+    }
+    match text.strip_prefix(b"\xef\xbb\xbf") {
+        Some(rest) => Ok(rest.to_vec()),
+        None => Ok(text),
+    }
 }
 
 impl Loose {
@@ -124,6 +144,7 @@ impl Loose {
 
     fn read_file(&mut self, repo: &ImportRepo, file: MailFile<'_>, options: PatchOptions) -> Result<()> {
         let file = MailFile { text: from_first_mail(file.text), ..file };
+        self.read_script(file, options)?;
         if is_script(file.text) {
             self.others.push((file.name.to_string(), SCRIPT.to_string()));
             return Ok(());
@@ -145,6 +166,29 @@ impl Loose {
             self.take(LoosePatch::from_mail(MailFile { name: &name, ..file }, mail, &[], options));
         }
         Ok(())
+    }
+
+    /// Adds the changes that the script around a diff makes by itself, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// It applies the diff with another strip count than the import would.
+    fn read_script(&mut self, file: MailFile<'_>, options: PatchOptions) -> Result<()> {
+        let script = read_patch_script(&lossy(before_diff(file.text)));
+        let placed = script.changes.into_iter().map(|change| match change.line {
+            Some(line) => format!("{}:{line}: {}", file.name, change.text),
+            None => format!("{}: {}", file.name, change.text),
+        });
+        self.changes.extend(placed);
+        match (script.strip, options.strip) {
+            (Some(stated), Some(strip)) if stated != strip => {
+                let what = format!("{} applies its diff with -p{stated}, not with -p{strip}", file.name);
+                Err(Error::usage(what)
+                    .hint(format!("write `-p{stated}` after its name in the order file"))
+                    .hint(format!("or set it for all of them: the same command with -p {stated}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn take(&mut self, mut patch: LoosePatch) {

@@ -59,9 +59,9 @@ fn ways_out(change: &LostChange, patch: &LoosePatch, paths: &[Vec<u8>]) -> Vec<S
                 format!("or import the rest: the same command with --leave-out {}", quoted_bytes(path)),
             ]
         }
-        LostKind::Mail => {
+        LostKind::Patch => {
             vec![format!(
-                "give each mail in {file} a file of its own; indent the line if a message quotes it"
+                "give each patch in {file} a file of its own; indent the line if a message quotes it"
             )]
         }
     }

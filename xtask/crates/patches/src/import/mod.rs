@@ -66,7 +66,7 @@ pub struct Options {
     /// Patch to leave out, as the report names it; repeatable.
     #[arg(long, value_name = "PATCH", conflicts_with = "from")]
     pub skip: Vec<String>,
-    /// Append them to the variant's patches.
+    /// Append the imported patches to those of the variant.
     #[arg(long)]
     pub append: bool,
     /// Do everything except write.
@@ -116,6 +116,7 @@ impl Import<'_> {
         let Options { author, append, .. } = self.options;
         let mut onto = base::for_patches(self, *append)?;
         onto.notes.append(&mut loose.notes);
+        onto.changes.append(&mut loose.changes);
         let tree = self.repo.store.tree_of(onto.base)?;
         let mut left_out = LeftOut::new(&self.repo.store, tree, &self.options.leave_out)?;
         let sequence = applying::sequence_of(

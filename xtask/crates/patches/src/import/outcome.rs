@@ -2,7 +2,7 @@
 
 use espalier_core::context::Outcome;
 use espalier_series::ObjectId;
-use espalier_series::{LintRules, PLACEHOLDER};
+use espalier_series::{LintRules, PLACEHOLDER, printable};
 use serde_json::json;
 
 use super::base::Onto;
@@ -28,7 +28,7 @@ pub struct Imported<'a> {
 impl Imported<'_> {
     /// Builds the text and the JSON. `rules` tell which trailers are still to be filled in.
     pub fn outcome(&self, rules: &LintRules) -> Outcome {
-        let Onto { variant, folder, pin, is_new, notes, .. } = self.onto;
+        let Onto { variant, folder, pin, is_new, notes, changes, .. } = self.onto;
         let verb = if self.dry_run { "would be" } else { "are" };
         let count = self.patches.len();
         let mut lines = vec![format!("{folder}: {count} patches {verb} new, on {pin}")];
@@ -46,9 +46,13 @@ impl Imported<'_> {
             ));
         }
         lines.extend(notes.iter().map(|note| format!("  note     {note}")));
+        lines.extend(changes.iter().map(|change| format!("  missing  {change}")));
         let tree = self.sequence.commits.last().map(|commit| commit.tree.to_string()).unwrap_or_default();
         lines.push(format!("  tree     {tree}{}", self.whose_tree()));
         if !self.dry_run {
+            if !changes.is_empty() {
+                lines.push(format!("  next: cargo xtask edit {variant}    # {MAKE_THEM}"));
+            }
             lines.extend(next_steps(variant, rules));
         }
         let json = json!({
@@ -60,6 +64,7 @@ impl Imported<'_> {
             "dropped": dropped.iter().map(|it| json!({ "what": it.origin, "why": it.why })).collect::<Vec<_>>(),
             "merges": self.sequence.merges,
             "notes": notes,
+            "missing": changes,
             "left_out": self.left_out,
             "tree": tree,
             "dry_run": self.dry_run,
@@ -71,7 +76,10 @@ impl Imported<'_> {
         match (self.goal, self.left_out) {
             (None, _) => String::new(),
             (Some(_), []) => ", the fork's".to_string(),
-            (Some(_), paths) => format!(", the fork's but for {}", paths.join(", ")),
+            (Some(_), paths) => {
+                let paths: Vec<String> = paths.iter().map(|path| printable(path.as_bytes())).collect();
+                format!(", the fork's but for {}", paths.join(", "))
+            }
         }
     }
 
@@ -88,6 +96,10 @@ impl Imported<'_> {
         .collect()
     }
 }
+
+/// What to do about changes that no patch has.
+const MAKE_THEM: &str =
+    "make there by hand what is missing, commit it, and export it: it is no part of the series yet";
 
 fn next_steps(variant: &str, rules: &LintRules) -> Vec<String> {
     let mut steps = vec!["  next: cargo xtask lint    # what each patch still has to say".to_string()];

@@ -42,6 +42,10 @@ pub fn stage(
     Ok(stage)
 }
 
+/// The way out if a path of a new patch is refused.
+const LEAVE_OUT: &str = "or, if a path differs from another one in case only, or takes the place of a folder or a \
+                         file: the same command with --leave-out PATH";
+
 fn prove(
     stage: &Stage,
     store: &Store,
@@ -50,7 +54,8 @@ fn prove(
     commits: &[SequenceCommit],
 ) -> Result<LockedVariant> {
     let stack = Stack::read(&stage.layout(), pins, variant)?;
-    let locked = apply::apply_stack(store, &stack)?.locked;
+    // git wrote the patches, so what a strict reader still refuses is a path.
+    let locked = apply::apply_stack(store, &stack).map_err(|error| error.hint(LEAVE_OUT))?.locked;
     let before = locked.patches.len().saturating_sub(commits.len());
     for (commit, patch) in commits.iter().zip(&locked.patches[before..]) {
         if commit.tree.to_string() != patch.tree {

@@ -384,7 +384,7 @@ mod tests {
     use espalier_series::RepoPath;
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn a_written_state_is_read_back() {
         let tree = NamedTree { name: "v1".into(), tree: "0".repeat(40) };
         let choices = Choices { strict: Some(true), ..Choices::default() };
         let mut state = RebaseState::new(("paged", Scope::Series), tree.clone(), tree, Vec::new(), choices);

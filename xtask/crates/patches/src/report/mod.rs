@@ -11,6 +11,7 @@ pub mod newest;
 pub mod number_references;
 pub mod proof;
 mod proof_entries;
+pub mod proof_intended;
 pub mod proof_text;
 pub mod range_diff;
 pub mod rebase;

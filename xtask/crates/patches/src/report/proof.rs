@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use espalier_core::config::intended::{Intended, intended_file, read_intended};
+use espalier_core::config::intended::{Intended, NamedDifferences, intended_file, read_intended};
 use espalier_core::config::snippet::SourceText;
 use espalier_core::error::{Error, Result};
 use espalier_series::{FindingClass, PatchProof, ProofFinding, SeriesProof, Undone, says_something};
 use serde::Serialize;
 
+use super::proof_intended::{Shares, entries_for, names_of};
 use super::status::Place;
 
 /// The proof of one series.
@@ -39,8 +40,12 @@ pub struct MoveProof {
     pub overlays: Vec<String>,
     /// The files that name intended differences, whether they exist or not.
     pub intended_in: Vec<String>,
-    /// Entries of those files that count more differences than there are.
+    /// Entries of those files that name differences which are not there, or none.
     pub stale: Vec<String>,
+    /// By file, the entries that have a number alone, by their index, with the differences that the number is of: all
+    /// those of their class, file and function that no other entry names.
+    #[serde(skip)]
+    pub numbered: BTreeMap<String, Vec<(usize, NamedDifferences)>>,
 }
 
 /// An upstream change since the old pin that a patch now reverts.
@@ -130,13 +135,19 @@ impl MoveProof {
         let mut findings: Vec<&mut ProofFinding> =
             findings.filter(|finding| !finding.class.is_accounted_for()).collect();
         let shares = Shares::of(&findings, entries);
-        for (entry, share) in entries.iter().zip(&shares.counted) {
-            share.iter().for_each(|at| findings[*at].intended = Some(entry.why.clone()));
+        for (index, (slot, share)) in shares.slots.iter().zip(&shares.counted).enumerate() {
+            if !slot.has_number_alone() {
+                share.iter().for_each(|at| findings[*at].intended = Some(slot.entry.why.clone()));
+                continue;
+            }
+            let counted: Vec<&ProofFinding> = share.iter().map(|at| &*findings[*at]).collect();
+            if let Some(named) = names_of(&counted).filter(|_| shares.takes_all_about(index)) {
+                self.numbered.entry(file.to_string()).or_default().push((slot.at, named));
+            }
         }
-        let left =
-            entries.iter().zip(&shares.counted).map(|(entry, share)| (entry, entry.count - share.len()));
-        let unused = left.filter(|(_, left)| *left > 0);
-        self.stale.extend(unused.map(|(entry, left)| format!("{file}: {}", stale(entry, left))));
+        for (at, entry) in entries.iter().enumerate() {
+            self.stale.extend(shares.stale(at, entry).into_iter().map(|stale| format!("{file}: {stale}")));
+        }
         self.intended_in.push(file.to_string());
     }
 
@@ -149,125 +160,6 @@ impl MoveProof {
         }
         open.retain(|_, findings| !findings.is_empty());
         open.into_iter().map(|(file, findings)| (file, entries_for(&findings))).collect()
-    }
-}
-
-/// `no difference `doubled` of src/a.c: a();`
-fn stale(entry: &Intended, left: usize) -> String {
-    let place = entry.function.as_ref().map(|head| format!(", in `{head}`")).unwrap_or_default();
-    let line = entry.line.as_ref().map(|line| format!(": {}", shown_line(line))).unwrap_or_default();
-    let about = format!("`{}` of {}{place}{line}", entry.class.name(), entry.path);
-    match entry.count - left {
-        0 => format!("no difference {about}"),
-        there => format!("count = {}, and there are only {there}: differences {about}", entry.count),
-    }
-}
-
-/// Returns a line of a file as it is shown in a sentence.
-pub fn shown_line(line: &str) -> String {
-    match line.trim() {
-        "" => "a blank line".to_string(),
-        line => format!("`{line}`"),
-    }
-}
-
-/// Returns entries without reasons: one for the lines of one class in one function, or, if that is a single line, for
-/// this line.
-fn entries_for(findings: &[&ProofFinding]) -> Vec<Intended> {
-    let mut groups: BTreeMap<_, Vec<&ProofFinding>> = BTreeMap::new();
-    for finding in findings {
-        let group = (&finding.path, &finding.function, finding.class, finding.place.is_some());
-        groups.entry(group).or_default().push(finding);
-    }
-    let entry = |group: Vec<&ProofFinding>| {
-        let first = group.first()?;
-        let is_one_line = group.iter().all(|finding| finding.text.trim() == first.text.trim());
-        let line = entry_for(first, "").line.filter(|_| is_one_line);
-        let function = first.function.clone();
-        Some(Intended { function, line, count: group.len(), ..entry_for(first, "") })
-    };
-    groups.into_values().filter_map(entry).collect()
-}
-
-/// The differences that each entry counts: as many as possible in all, and in an entry at most its count.
-///
-/// Each difference goes to the narrowest entry about it. If that would leave another difference without an entry, one of
-/// them goes to a broader entry: so it does not depend on the order of the entries whether a move is proved, and entries
-/// that were written for all differences name them all.
-struct Shares<'e> {
-    entries: &'e [Intended],
-    /// For each difference the entries about it, the narrowest first.
-    about: Vec<Vec<usize>>,
-    /// For each entry the differences that it counts.
-    counted: Vec<Vec<usize>>,
-}
-
-impl<'e> Shares<'e> {
-    fn of(findings: &[&mut ProofFinding], entries: &'e [Intended]) -> Shares<'e> {
-        let about = findings.iter().map(|finding| entries_about(finding, entries)).collect();
-        let mut shares = Shares { entries, about, counted: vec![Vec::new(); entries.len()] };
-        for finding in 0..findings.len() {
-            shares.place(finding, &mut vec![false; entries.len()]);
-        }
-        shares
-    }
-
-    /// Finds an entry for a difference; `tried` has the entries that have no place for it. Returns whether there is one.
-    fn place(&mut self, finding: usize, tried: &mut [bool]) -> bool {
-        let about = self.about[finding].clone();
-        let has_place = |entry: &&usize| self.counted[**entry].len() < self.entries[**entry].count;
-        if let Some(free) = about.iter().find(has_place) {
-            self.counted[*free].push(finding);
-            return true;
-        }
-        for entry in about {
-            if std::mem::replace(&mut tried[entry], true) {
-                continue;
-            }
-            for at in 0..self.counted[entry].len() {
-                let other = self.counted[entry][at];
-                if self.place(other, tried) {
-                    self.counted[entry][at] = finding;
-                    return true;
-                }
-            }
-        }
-        false
-    }
-}
-
-/// Returns the entries about `finding`, the narrowest first.
-fn entries_about(finding: &ProofFinding, entries: &[Intended]) -> Vec<usize> {
-    let is_about_it = |at: &usize| entries.get(*at).is_some_and(|entry| is_about(entry, finding));
-    let mut about: Vec<usize> = (0..entries.len()).filter(is_about_it).collect();
-    about.sort_by_key(|at| entries.get(*at).map(breadth));
-    about
-}
-
-fn is_about(entry: &Intended, finding: &ProofFinding) -> bool {
-    let line = finding.place.map(|_| finding.text.trim());
-    let is_in = |head: &String| finding.function.as_ref() == Some(head);
-    entry.class == finding.class
-        && entry.path == finding.path
-        && entry.function.as_ref().is_none_or(is_in)
-        && entry.line.as_deref().is_none_or(|wanted| line == Some(wanted))
-}
-
-/// Returns a rank: an entry about the function comes before one about the whole file, and in either one about the line
-/// before one about any line. So each counts what the narrower ones do not.
-fn breadth(entry: &Intended) -> (bool, bool) {
-    (entry.function.is_none(), entry.line.is_none())
-}
-
-/// Returns the entry that names `finding` as intended.
-pub fn entry_for(finding: &ProofFinding, why: &str) -> Intended {
-    Intended {
-        class: finding.class,
-        path: finding.path.clone(),
-        function: None,
-        line: finding.place.map(|_| finding.text.trim().to_string()),
-        count: 1,
-        why: why.to_string(),
     }
 }
 
@@ -327,6 +219,7 @@ pub(super) mod tests {
     use espalier_core::config::pins::Verification;
     use espalier_series::{FileVersion, HunkPair, LinePlace};
 
+    use super::super::proof_intended::entry_for;
     use super::*;
 
     pub fn finding(class: FindingClass, text: &str) -> ProofFinding {
@@ -356,51 +249,85 @@ pub(super) mod tests {
         MoveProof { old: "HEAD~1".into(), new: "HEAD".into(), series: vec![series], ..MoveProof::default() }
     }
 
-    #[test]
-    fn each_entry_names_as_many_differences_as_it_counts() {
-        let lost = || finding(FindingClass::LostOwnLine, "    a();");
-        let entry = |count: usize| Intended { count, ..entry_for(&lost(), "upstream has b()") };
-        let left = |entries: &[Intended]| {
-            let mut proof = proof(vec![lost(), lost()]);
-            proof.name_intended("f.toml", entries, &[0]);
-            (proof.open().len(), proof.stale.len(), proof.is_proved())
-        };
-        assert_eq!(left(&[]), (2, 0, false));
-        assert_eq!(left(&[entry(1)]), (1, 0, false));
-        assert_eq!(left(&[entry(2)]), (0, 0, true));
-        assert_eq!(left(&[entry(1), entry(1)]), (0, 0, true));
-        let other = Intended { path: "src/b.c".into(), ..entry(1) };
-        assert_eq!(left(&[entry(2), other]), (0, 1, false), "an entry that is not needed");
-        assert_eq!(left(&[entry(3)]), (0, 1, false), "one more could hide behind it");
+    /// Returns the number of open differences of a move that is named by `entries`, and what is wrong with these.
+    fn left(findings: Vec<ProofFinding>, entries: &[Intended]) -> (usize, Vec<String>) {
+        let mut proof = proof(findings);
+        proof.name_intended("f.toml", entries, &[0]);
+        (proof.open().len(), proof.stale)
+    }
+
+    fn added(text: &str, function: &str) -> ProofFinding {
+        ProofFinding { function: Some(function.into()), ..finding(FindingClass::Added, text) }
+    }
+
+    /// Returns an entry about these lines of a function, or of the whole file.
+    fn entry(function: Option<&str>, lines: &[&str]) -> Intended {
+        let named = NamedDifferences::lines(lines.iter().copied());
+        let function = function.map(String::from);
+        Intended { function, named, ..entry_for(&added("", "f"), "the test is rewritten") }
     }
 
     #[test]
-    fn an_entry_about_a_function_or_a_file_names_as_many_differences_as_it_counts() {
-        let added = |text: &str, function: &str| ProofFinding {
-            function: Some(function.into()),
-            ..finding(FindingClass::Added, text)
-        };
+    fn each_entry_names_as_many_differences_as_it_counts() {
+        let both = || vec![added("    a();", "f"), added("a();", "f")];
+        let one = entry(Some("f"), &["a();"]);
+        assert_eq!(left(both(), &[]), (2, Vec::new()));
+        assert_eq!(left(both(), std::slice::from_ref(&one)), (1, Vec::new()));
+        assert_eq!(left(both(), &[entry(Some("f"), &["a();", "a();"])]), (0, Vec::new()));
+        assert_eq!(left(both(), &[one.clone(), one.clone()]), (0, Vec::new()));
+        let other = Intended { path: "src/b.c".into(), ..one };
+        let stale = "f.toml: no difference `added` of src/b.c, in `f`: `a();`";
+        assert_eq!(left(both(), &[entry(None, &["a();"; 2]), other]), (0, vec![stale.to_string()]));
+        let stale = "f.toml: 3 are named, and there are only 2: differences `added` of src/a.c: `a();`";
+        assert_eq!(left(both(), &[entry(None, &["a();"; 3])]), (0, vec![stale.to_string()]));
+    }
+
+    #[test]
+    fn an_entry_about_a_function_or_a_file_covers_its_lines_and_no_others() {
         let findings = || vec![added("a();", "f"), added("b();", "f"), added("c();", "g"), added("", "g")];
-        let entry = |function: Option<&str>, count: usize| Intended {
-            function: function.map(String::from),
-            line: None,
-            count,
-            ..entry_for(&added("a();", "f"), "the test is rewritten")
-        };
-        let left = |entries: &[Intended]| {
-            let mut proof = proof(findings());
-            proof.name_intended("f.toml", entries, &[0]);
-            (proof.open().len(), proof.stale)
-        };
-        assert_eq!(left(&[entry(None, 4)]), (0, Vec::new()));
-        assert_eq!(left(&[entry(None, 3)]).0, 1, "it hides no further one");
-        assert_eq!(left(&[entry(Some("f"), 2)]).0, 2);
-        // The narrower one first, in whatever order they are.
-        assert_eq!(left(&[entry(None, 2), entry(Some("f"), 2)]), (0, Vec::new()));
-        let many = ["f.toml: count = 3, and there are only 2: differences `added` of src/a.c, in `f`"];
-        assert_eq!(left(&[entry(None, 2), entry(Some("f"), 3)]).1, many);
-        let none = ["f.toml: no difference `added` of src/a.c, in `h`"];
-        assert_eq!(left(&[entry(None, 4), entry(Some("h"), 1)]).1, none);
+        let file = entry(None, &["", "a();", "b();", "c();"]);
+        assert_eq!(left(findings(), std::slice::from_ref(&file)), (0, Vec::new()));
+        assert_eq!(left(findings(), &[entry(Some("f"), &["a();", "b();"])]).0, 2);
+        assert_eq!(left(findings(), &[entry(None, &["", "c();"]), entry(Some("f"), &["a();", "b();"])]).0, 0);
+        // As many lines, of which one is another.
+        let swapped = vec![added("a();", "f"), added("x();", "f"), added("c();", "g"), added("", "g")];
+        let stale = "f.toml: no difference `added` of src/a.c: `b();`";
+        assert_eq!(left(swapped, &[file]), (1, vec![stale.to_string()]));
+        let none = "f.toml: none of 2 differences is there: `added` of src/a.c, in `h`";
+        assert_eq!(left(findings(), &[entry(Some("h"), &["a();", "b();"])]), (4, vec![none.to_string()]));
+    }
+
+    /// As entries had before they named lines. `--write-intended` completes them.
+    #[test]
+    fn an_entry_with_a_number_alone_covers_nothing() {
+        let findings = || vec![added("a();", "f"), added("b();", "f"), added("c();", "g")];
+        let number = |count| Intended { named: NamedDifferences::Number(count), ..entry(Some("f"), &[]) };
+        let mut numbered = proof(findings());
+        numbered.name_intended("f.toml", &[entry(Some("g"), &["c();"]), number(2)], &[0]);
+        let stale = "f.toml: an entry names no line, only `count = 2`, and covers nothing: `added` of src/a.c, in `f`";
+        assert_eq!((numbered.open().len(), &numbered.stale[..]), (2, &[stale.to_string()][..]));
+        let named = NamedDifferences::lines(["a();", "b();"]);
+        assert_eq!(numbered.numbered["f.toml"], [(1, named.clone())]);
+        let completed = Intended { named, ..number(2) };
+        assert_eq!(left(findings(), &[entry(Some("g"), &["c();"]), completed]), (0, Vec::new()));
+        // Which of them another number was for is not known.
+        for count in [1, 3] {
+            let mut other = proof(findings());
+            other.name_intended("f.toml", &[number(count)], &[0]);
+            assert_eq!((other.open().len(), other.numbered.len()), (3, 0), "{count}");
+        }
+    }
+
+    /// The entry about `f` has a number alone, of which `b();` needs the one place: `a();` goes to the one about the line.
+    #[test]
+    fn a_difference_goes_to_a_broader_entry_if_another_needs_the_narrower_one() {
+        let number = Intended { named: NamedDifferences::Number(1), ..entry(Some("f"), &[]) };
+        for findings in [[added("a();", "f"), added("b();", "f")], [added("b();", "f"), added("a();", "f")]] {
+            let mut proof = proof(findings.to_vec());
+            proof.name_intended("f.toml", &[number.clone(), entry(None, &["a();"])], &[0]);
+            assert_eq!(proof.open()[0].1.text, "b();");
+            assert_eq!(proof.numbered["f.toml"], [(0, NamedDifferences::lines(["b();"]))]);
+        }
     }
 
     #[test]
@@ -419,10 +346,15 @@ pub(super) mod tests {
         let entries = &missing["docs/syncs/v1-to-v2.toml"];
         let shown: Vec<_> = entries
             .iter()
-            .map(|entry| (entry.class.name(), entry.function.as_deref(), entry.line.as_deref(), entry.count))
+            .map(|entry| (entry.class.name(), entry.function.as_deref(), entry.named.clone()))
             .collect();
         let (f, g) = (Some("int f(void) {"), Some("int g(void) {"));
-        let expected = [("mode-or-name", None, None, 1), ("added", f, None, 3), ("added", g, Some("}"), 2)];
+        let mode = NamedDifferences::Whole("the mode is 100755, and 100644 was expected".into(), 1);
+        let expected = [
+            ("mode-or-name", None, mode),
+            ("added", f, NamedDifferences::lines(["a();", "b();", "b();"])),
+            ("added", g, NamedDifferences::lines(["}", "}"])),
+        ];
         assert_eq!(shown, expected);
         assert!(entries.iter().all(|entry| entry.why.is_empty()));
         let file = "docs/syncs/v1-to-v2.toml";
@@ -453,7 +385,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_written_for_all_differences_proves_the_move() {
+    fn entries_for_all_differences_prove_the_move() {
         let mut state = 1_u32;
         let mut pick = |of: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -474,28 +406,24 @@ pub(super) mod tests {
         }
     }
 
-    /// `b();` in `f` is all that the entry about `f` can count, so `a();` goes to the one about the line.
     #[test]
-    fn a_difference_goes_to_a_broader_entry_if_another_needs_the_narrower_one() {
-        let added = |text: &str| finding(FindingClass::Added, text);
-        let line = entry_for(&added("a();"), "so");
-        let function = Intended { function: added("").function, line: None, ..line.clone() };
-        for findings in [vec![added("a();"), added("b();")], vec![added("b();"), added("a();")]] {
-            let mut proof = proof(findings);
-            proof.name_intended("f.toml", &[function.clone(), line.clone()], &[0]);
-            assert_eq!((proof.open().len(), proof.stale), (0, Vec::new()));
-        }
-    }
-
-    #[test]
-    fn an_entry_about_a_line_is_not_about_a_whole_file() {
-        let mut whole = finding(FindingClass::NewDeletion, "the whole file (3 lines)");
-        let line = entry_for(&whole, "so");
-        whole.place = None;
-        let entry = entry_for(&whole, "so");
-        assert_eq!(entry.line, None);
-        assert!(is_about(&entry, &whole));
-        assert!(!is_about(&line, &whole));
+    fn an_entry_about_a_whole_file_names_what_differs() {
+        let mode = |text: &str| ProofFinding {
+            place: None,
+            function: None,
+            ..finding(FindingClass::ModeOrName, text)
+        };
+        let (mode, name) =
+            (mode("the mode is 100755, and 100644 was expected"), mode("the file is called b"));
+        let whole = entry_for(&mode, "so");
+        assert_eq!(whole.named, NamedDifferences::Whole(mode.text.clone(), 1));
+        assert_eq!(left(vec![mode.clone()], std::slice::from_ref(&whole)), (0, Vec::new()));
+        let stale =
+            "f.toml: no difference `mode-or-name` of src/a.c: the mode is 100755, and 100644 was expected";
+        assert_eq!(left(vec![name], std::slice::from_ref(&whole)), (1, vec![stale.to_string()]));
+        // A line with this text is another difference, and so is the whole file for an entry about a line.
+        let line = Intended { named: NamedDifferences::lines([mode.text.as_str()]), ..whole };
+        assert_eq!(left(vec![mode], &[line]).0, 1);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use espalier_series::{FileVersion, FindingClass, ProofFinding};
 
-use super::proof::{ProvenSeries, shown_line};
+use super::proof::ProvenSeries;
+use super::proof_intended::shown_line;
 
 /// Maximum number of lines that an entry lists unless all are wanted.
 const LINES_SHOWN: usize = 5;

@@ -4,8 +4,9 @@ use espalier_core::config::intended::render_entry;
 use espalier_core::config::pins::short_name;
 use espalier_series::{FindingClass, GoneWord, LostCalls, PatchProof, ProofFinding, WordUse};
 
-use super::proof::{MoveProof, ProvenSeries, entry_for};
+use super::proof::{MoveProof, ProvenSeries};
 use super::proof_entries::{Entry, HunkLimits, all, entries};
+use super::proof_intended::entry_for;
 use super::status_text::{code, escape, indented};
 
 /// Maximum number of entries of a series that a section of a report shows: a pull request has a limit, and the rest is
@@ -304,7 +305,7 @@ fn capitalized(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use espalier_core::config::intended::Intended;
+    use espalier_core::config::intended::{Intended, NamedDifferences};
     use espalier_series::{Calls, CallsInFile, FileVersion, HunkPair, LinePlace};
 
     use super::super::proof::tests::{finding, proof};
@@ -328,6 +329,7 @@ mod tests {
             [[intended]]
             class = "lost-own-line"
             path = "src/a.c"
+            function = "int f(void) {"
             line = "a();"
             why = "..."
         "#);
@@ -458,8 +460,8 @@ mod tests {
     #[test]
     fn intended_differences_are_a_list_with_their_reasons() {
         let mut proof = proof(vec![finding(FindingClass::LostOwnLine, "    a();"); 2]);
-        let entry =
-            Intended { why: "upstream has b<T>()".into(), count: 2, ..entry_for(proof.open()[0].1, "") };
+        let named = NamedDifferences::lines(["a();", "a();"]);
+        let entry = Intended { why: "upstream has b<T>()".into(), named, ..entry_for(proof.open()[0].1, "") };
         proof.name_intended("docs/syncs/v1-to-v2.toml", &[entry], &[0]);
         let page = markdown(&proof);
         let listed = "\nIntended differences, with their reasons:\n\n* 0001-a.patch: lost-own-line: src/a.c, in `int \

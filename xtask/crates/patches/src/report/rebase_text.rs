@@ -110,7 +110,7 @@ fn unproved(report: &RebaseReport) -> String {
         ),
     };
     if !report.stale.is_empty() {
-        text += "\nwarning: reasons are given for more differences than there are, which `prove` refuses:\n";
+        text += "\nwarning: `prove` refuses these entries about intended differences:\n";
         report.stale.iter().for_each(|entry| text += &format!("  {entry}\n"));
     }
     text
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_prove_refuses_is_a_warning() {
+    fn differences_that_prove_refuses_are_warnings() {
         let series = |findings| proof(findings).series;
         let open = || finding(FindingClass::Added, "a();");
         let moved = RebaseReport { proof: series(vec![open()]), ..report(true, Vec::new()) };
@@ -291,8 +291,7 @@ mod tests {
         assert!(!text(&named).contains("warning"), "{}", text(&named));
         let entry = "docs/syncs/v1-to-v2.toml: no difference `added` of src/a.c";
         let stale = text(&RebaseReport { stale: vec![entry.into()], ..named });
-        let warning =
-            "\nwarning: reasons are given for more differences than there are, which `prove` refuses:\n";
+        let warning = "\nwarning: `prove` refuses these entries about intended differences:\n";
         assert!(stale.contains(&format!("{warning}  {entry}\n")), "{stale}");
         assert!(!text(&RebaseReport { written: false, ..on_generation }).contains("warning"));
     }

@@ -31,7 +31,7 @@ use crate::serving::probe::{self, Probe};
 
 /// The bench to run.
 #[derive(Clone, Debug, Subcommand)]
-pub enum What {
+pub enum Benchmark {
     /// Time applying a series: ours cold and unchanged, `git am`, one `git apply --cached`.
     Apply(Rounds),
     /// Time judging a series at each of a thousand upstream commits.
@@ -78,34 +78,36 @@ impl Rounds {
 }
 
 /// Measures and prints a table.
-pub fn run(context: &Context, what: &What) -> Result<Outcome> {
+pub fn run(context: &Context, what: &Benchmark) -> Result<Outcome> {
     find_files(context, what)?;
     ours::claim(&context.layout)?;
     match what {
-        What::Apply(rounds) => apply::run(context, rounds.count()),
-        What::Status(rounds) => status::run(context, rounds.count()),
-        What::Rebase(options) => rebase::run(context, options),
-        What::Decode(options) => decode::run(context, options),
-        What::Burst(options) => burst::run(context, options),
-        What::Prefixes(options) => prefixes::run(context, options),
-        What::Turns(options) => turns::run(context, options),
-        What::Capacity(options) => capacity::run(context, options),
-        What::PagedDecode(options) => paged_decode::run(context, options),
-        What::Kernels(keep) => kernels::run(context, keep),
-        What::Attention(keep) => attention::run(context, keep),
-        What::KvQuality(options) => kv_quality::run(context, options),
-        What::Overload(options) => overload::run(context, options),
-        What::Fairness(options) => fairness::run(context, options),
+        Benchmark::Apply(rounds) => apply::run(context, rounds.count()),
+        Benchmark::Status(rounds) => status::run(context, rounds.count()),
+        Benchmark::Rebase(options) => rebase::run(context, options),
+        Benchmark::Decode(options) => decode::run(context, options),
+        Benchmark::Burst(options) => burst::run(context, options),
+        Benchmark::Prefixes(options) => prefixes::run(context, options),
+        Benchmark::Turns(options) => turns::run(context, options),
+        Benchmark::Capacity(options) => capacity::run(context, options),
+        Benchmark::PagedDecode(options) => paged_decode::run(context, options),
+        Benchmark::Kernels(keep) => kernels::run(context, keep),
+        Benchmark::Attention(keep) => attention::run(context, keep),
+        Benchmark::KvQuality(options) => kv_quality::run(context, options),
+        Benchmark::Overload(options) => overload::run(context, options),
+        Benchmark::Fairness(options) => fairness::run(context, options),
     }
 }
 
 /// Checks that the project has the sources of Espalier that are compiled for the bench. The benches of servers compile
 /// theirs once they know that the servers are built.
-fn find_files(context: &Context, what: &What) -> Result<()> {
+fn find_files(context: &Context, what: &Benchmark) -> Result<()> {
     match what {
-        What::Kernels(_) | What::Attention(_) => context.file_of_espalier("kernels/Cargo.toml").map(drop),
-        What::Decode(_) => probe::find(context, Probe::Logits).map(drop),
-        What::KvQuality(_) => probe::find(context, Probe::Quality).map(drop),
+        Benchmark::Kernels(_) | Benchmark::Attention(_) => {
+            context.file_of_espalier("kernels/Cargo.toml").map(drop)
+        }
+        Benchmark::Decode(_) => probe::find(context, Probe::Logits).map(drop),
+        Benchmark::KvQuality(_) => probe::find(context, Probe::Quality).map(drop),
         _ => Ok(()),
     }
 }

@@ -36,10 +36,10 @@ pub enum Checks {
     Gate(gate::Options),
     /// Fuzz the paged server with random options and clients.
     #[command(subcommand)]
-    Fuzz(fuzz::What),
+    Fuzz(fuzz::Fuzzer),
     /// Measure; needs a quiet machine.
     #[command(subcommand)]
-    Bench(bench::What),
+    Bench(bench::Benchmark),
     /// Regenerate the generated documents, such as the reference of commands, or check them.
     Docs(docs::Options),
     /// Write the manual pages.
@@ -203,7 +203,7 @@ mod tests {
             Checks::Test(options) => both(options),
             Checks::Gate(options) => both(options),
             Checks::Docs(options) => both(options),
-            Checks::Bench(bench::What::KvQuality(options)) => both(options),
+            Checks::Bench(bench::Benchmark::KvQuality(options)) => both(options),
             Checks::Bench(_) | Checks::Fuzz(_) | Checks::Canary(_) => None,
             Checks::Sync(_) | Checks::Man(_) | Checks::Completions(_) => None,
         }

@@ -27,7 +27,7 @@ use report::{FuzzReport, RoundReport};
 
 /// The fuzzer to run.
 #[derive(Clone, Debug, Subcommand)]
-pub enum What {
+pub enum Fuzzer {
     /// Compare the paged server with the same one unpaged: random options, random clients, every answer judged.
     Servers(Options),
     /// Send grammars, schemas, lists and bodies of growing size, and hold each to a budget of time and memory.
@@ -52,16 +52,16 @@ pub struct Options {
     /// `llama-server` to test; default: the packaged one.
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// Seconds that a client waits in silence if no request is ahead of it.
+    /// Seconds without data after which a waiting client is reported, if no request is ahead of its own.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub patience: u32,
 }
 
 /// Runs rounds until the time is up; the exit code is 1 if there are findings.
-pub fn run(context: &Context, what: &What) -> Result<Outcome> {
+pub fn run(context: &Context, what: &Fuzzer) -> Result<Outcome> {
     match what {
-        What::Servers(options) => fuzz_servers(context, options),
-        What::Requests(options) => requests::run(context, options),
+        Fuzzer::Servers(options) => fuzz_servers(context, options),
+        Fuzzer::Requests(options) => requests::run(context, options),
     }
 }
 

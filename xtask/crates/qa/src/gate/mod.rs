@@ -59,7 +59,7 @@ pub struct Options {
     /// Check this server instead of the packaged one; with `--only promises`.
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// Ask every chat and long prompt, for long answers; with `--only weights`.
+    /// Send every chat and long prompt, and generate long answers; with `--only weights`.
     #[arg(long)]
     pub full: bool,
     /// Write the outcomes of stock's test cases to `ci/suites/cases.json`; with `--only suites`.

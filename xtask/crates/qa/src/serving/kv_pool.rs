@@ -115,7 +115,7 @@ pub fn must_be_paged(server: &Server) -> Result<()> {
     // With API keys the properties are not public; the log is.
     let is_paged = match status {
         200 => props.get("kv_pool").is_some(),
-        _ => !server.said()?.contains(UNPAGED),
+        _ => !server.log_text()?.contains(UNPAGED),
     };
     match is_paged {
         true => Ok(()),
@@ -155,7 +155,7 @@ const UNPAGED: &str = "runs unpaged, because";
 /// Looks for the words of such a server in its log, which is written with a delay.
 fn says_own_windows(server: &Server) -> Result<bool> {
     for _ in 0..40 {
-        if server.said()?.contains(OWN_WINDOWS) {
+        if server.log_text()?.contains(OWN_WINDOWS) {
             return Ok(true);
         }
         std::thread::sleep(Duration::from_millis(50));

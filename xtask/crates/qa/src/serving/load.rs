@@ -180,7 +180,7 @@ pub struct Clients {
 }
 
 /// A server that has exited answers no request, so the load ends after this many failures.
-const MOST_FAILURES: u64 = 20;
+const MAX_FAILURES: u64 = 20;
 
 impl Clients {
     /// Runs `count` clients, with at most `most` requests, while `meanwhile` runs. `client` is called with its number,
@@ -241,7 +241,7 @@ impl Clients {
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
             || self.sent.load(Ordering::Relaxed) >= self.most
-            || self.failures.load(Ordering::Relaxed) >= MOST_FAILURES
+            || self.failures.load(Ordering::Relaxed) >= MAX_FAILURES
     }
 
     /// Counts a request that failed.

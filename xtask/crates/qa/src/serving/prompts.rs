@@ -22,13 +22,13 @@ pub struct Prompts {
 }
 
 /// Upstream's `LLAMA_MAX_SEQ`.
-pub const MOST_SEQUENCES: usize = 256;
+pub const MAX_SEQUENCES: usize = 256;
 
 impl Prompts {
     /// Returns an error for values that no server supports.
     pub fn check(&self) -> Result<()> {
-        let wrong = if !(1..=MOST_SEQUENCES).contains(&self.requests) {
-            format!("`--requests` has to be a number from 1 to {MOST_SEQUENCES}")
+        let wrong = if !(1..=MAX_SEQUENCES).contains(&self.requests) {
+            format!("`--requests` has to be a number from 1 to {MAX_SEQUENCES}")
         } else if self.suffix == 0 || self.predict == 0 {
             "`--suffix` and `--predict` want a number from 1".to_string()
         } else {

@@ -17,7 +17,7 @@ pub struct Rounding {
 }
 
 /// Allowed rate of ties within tolerance where stock's own rate is lower: ties are expected to be the exception.
-const MOST_TIES: f64 = 1.0 / 9.0;
+const MAX_TIES: f64 = 1.0 / 9.0;
 
 /// Allowed multiple of stock's rate where that is higher: stock's own answers are too few for a precise rate.
 const AS_OFTEN_AS_STOCK: f64 = 1.5;
@@ -46,7 +46,7 @@ impl Rounding {
     /// Returns a message if there are too many ties to be explained by rounding: our rate may not exceed by far what
     /// `stock` has when it answers several requests at once.
     pub fn is_too_much(self, stock: Rounding) -> Option<String> {
-        let most = MOST_TIES.max(stock.rate() * AS_OFTEN_AS_STOCK);
+        let most = MAX_TIES.max(stock.rate() * AS_OFTEN_AS_STOCK);
         (self.rate() > most).then(|| {
             format!(
                 "{:.1} % of the answers differ from stock's at a tie within tolerance; expected at most {:.1} %: stock leaves its own in {stock}",

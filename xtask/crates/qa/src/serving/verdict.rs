@@ -9,7 +9,7 @@ use serde_json::Value;
 const ROUNDINGS: f64 = 3.0;
 
 /// Minimum tolerance, in natural logarithms: a few answers may happen to be computed identically in all their parts.
-const LEAST: f64 = 0.02;
+const MIN_TOLERANCE: f64 = 0.02;
 
 /// A greedy answer with the top tokens at each place.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,12 +84,12 @@ fn read_place(place: &Value) -> Option<Vec<(i64, f64)>> {
 /// prompts computed in other parts. Places after the first different token belong to different sequences and are
 /// ignored.
 pub fn tolerance(pairs: &[(&Answer, &Answer)]) -> f64 {
-    pairs.iter().map(|(one, other)| moved(one, other)).fold(LEAST / ROUNDINGS, f64::max) * ROUNDINGS
+    pairs.iter().map(|(one, other)| moved(one, other)).fold(MIN_TOLERANCE / ROUNDINGS, f64::max) * ROUNDINGS
 }
 
 /// Number of tolerances by which an answer may move. Correct ones moved by at most 0.85; counting a part of the KV
 /// cache twice moved stock's tokens by 5.
-pub const MOST_MOVED: f64 = 2.0;
+pub const MAX_MOVED: f64 = 2.0;
 
 /// Returns the maximum movement of the two top tokens, up to the first place where the sequences differ.
 pub fn moved(one: &Answer, other: &Answer) -> f64 {

@@ -52,7 +52,7 @@ pub struct Options {
     /// Open or update this pin's pull request.
     #[arg(long)]
     pub github: bool,
-    /// Print what would become of each patch; check and write nothing.
+    /// Print the result for each patch; check and write nothing.
     #[arg(long, conflicts_with = "github")]
     pub dry_run: bool,
 }

@@ -5,7 +5,8 @@ use espalier_core::config::snippet::SourceText;
 use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
-use espalier_patches::report::proof::{MoveProof, entry_for};
+use espalier_patches::report::proof::MoveProof;
+use espalier_patches::report::proof_intended::entry_for;
 
 use crate::report::sync::SyncReport;
 

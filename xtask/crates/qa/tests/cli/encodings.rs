@@ -106,6 +106,27 @@ fn the_header_of_a_diff_that_is_not_utf8_is_refused() {
     assert_has(&patch, "=?UTF-8?q?J=C3=B6rg?=".as_bytes());
 }
 
+#[test]
+fn a_byte_order_mark_hides_no_header() {
+    let mail = "\u{feff}From 0123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001\nFrom: Jane <j@x>\nDate: \
+                Thu, 1 Jan 2026 00:00:00 +0000\nSubject: [PATCH] Name people\n\nWhy.\n---\n";
+    for head in [mail, "\u{feff}Description: Name people\n Why.\nAuthor: Jane <j@x>\n\n"] {
+        let project = started();
+        import(&project, "marked.patch", head.as_bytes()).success();
+        let patch = only_patch(&project);
+        for part in ["From: Jane <j@x>\n", "Subject: [PATCH] Name people\n\nWhy.\n"] {
+            assert_has(&patch, part.as_bytes());
+        }
+        assert!(!patch.windows(3).any(|window| window == "\u{feff}".as_bytes()), "{}", patch.escape_ascii());
+    }
+    let project = started();
+    let path = project.beside("wide 1.patch");
+    let wide: Vec<u8> = mail.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    files::write(&path, wide);
+    let said = project.run(&["import", "../wide 1.patch"]).code(2);
+    said.says(&["wide 1.patch is UTF-16", "iconv -f UTF-16 -t UTF-8 '../wide 1.patch' >converted.patch"]);
+}
+
 /// The printed command names the file as seen from the current folder.
 #[test]
 fn the_printed_conversion_can_be_run() {

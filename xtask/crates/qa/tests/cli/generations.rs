@@ -139,7 +139,7 @@ fn a_rebase_takes_the_reasons_of_intended_differences() {
     generations.project.write(REASONS, reasons.repeat(2));
     generations.project.run(&["prove", "--generation", "v1-1"]).code(1);
     let said = rebase_again();
-    let stale = "warning: reasons are given for more differences than there are, which `prove` refuses:\n  \
+    let stale = "warning: `prove` refuses these entries about intended differences:\n  \
                  docs/syncs/v1.0-to-v1.1.toml: no difference `";
     assert!(said.stdout.contains(stale) && !said.stdout.contains(unproved), "{said}");
     // Entries that cannot be read do not hold the rebase up.

@@ -54,6 +54,52 @@ fn the_header_of_mercurial() {
     assert!(output.stdout.contains("  new      nginx.diff -> 0001-core-name-people.patch\n"), "{output}");
 }
 
+/// git and patch(1) make two files of these; a file system that ignores case cannot hold both.
+#[test]
+fn a_path_that_differs_in_case_only_can_be_left_out() {
+    let project = started();
+    let folder = project.beside("queue");
+    files::write(&folder.join("1.diff"), "--- /dev/null\n+++ b/src/Name.c\n@@ -0,0 +1 @@\n+x\n");
+    files::write(&folder.join("2.diff"), first());
+    let said = import(&project, &folder, &[]).code(1);
+    said.says(&["the path differs from `src/name.c` in case only", "the same command with --leave-out PATH"]);
+    import(&project, &folder, &["--leave-out", "src/Name.c"]).success();
+    assert_eq!(files::list(&project.path("patches/my")), ["0001-2.patch"]);
+}
+
+/// Mercurial and git write several patches into one file. Only the first message would be left of them.
+#[test]
+fn changesets_below_a_diff_are_refused() {
+    let id = "0123456789abcdef0123456789abcdef01234567";
+    let changeset =
+        |user: &str| format!("# HG changeset patch\n# User {user} <x@example.org>\nName people.\n\n");
+    let commit = |user: &str| format!("commit {id}\nAuthor: {user} <x@example.org>\n\n    Name people.\n\n");
+    let cases = [[changeset("A"), changeset("B")], [commit("A"), commit("B")]];
+    for ([one, two], kind) in cases.into_iter().zip(["changeset", "commit"]) {
+        let project = started();
+        let path = project.beside("both.patch");
+        files::write(&path, format!("{one}{}\n{two}{}", first(), second()));
+        let begins = format!("src/name.c: a {kind} begins below it");
+        import(&project, &path, &[]).code(2).says(&["1 change would be lost", &begins, "a file of its own"]);
+        files::write(&path, format!("{one}{}", first()));
+        import(&project, &path, &[]).success();
+        let patch = project.read("patches/my/0001-name-people.patch");
+        assert!(patch.contains("\nFrom: A <x@example.org>\n"), "{patch}");
+    }
+}
+
+#[test]
+fn conditions_of_an_order_file_are_reported() {
+    let project = started();
+    let folder = project.beside("queue");
+    files::write(&folder.join("series"), "a.patch\nb.patch #+stable\n");
+    files::write(&folder.join("a.patch"), first());
+    files::write(&folder.join("b.patch"), second());
+    let output = import(&project, &folder, &[]).success();
+    let note = "conditions in `series` were not evaluated: `b.patch #+stable`";
+    assert!(output.stdout.contains(note), "{output}");
+}
+
 #[test]
 fn fields_are_never_the_subject() {
     let header = "Origin: vendor, in a sentence\nForwarded: https://example.org/pull/7\nName people.\n";

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use super::support::files;
 
 /// Largest number of lines in a page, except for the changelog.
-const MOST_LINES: usize = 300;
+const MAX_LINES: usize = 300;
 
 #[test]
 fn relative_links_of_documents_lead_somewhere() {
@@ -31,9 +31,9 @@ fn no_page_is_too_long() {
     let lines = |page: &PathBuf| std::fs::read_to_string(root.join(page)).unwrap().lines().count();
     // A report of a move is as long as the move; `sync` limits each of its parts.
     let is_record = |page: &Path| page == Path::new("CHANGELOG.md") || page.starts_with("docs/syncs");
-    let is_too_long = |page: &PathBuf| !is_record(page) && lines(page) > MOST_LINES;
+    let is_too_long = |page: &PathBuf| !is_record(page) && lines(page) > MAX_LINES;
     let found: Vec<PathBuf> = documents(&root).into_iter().filter(is_too_long).collect();
-    assert!(found.is_empty(), "more than {MOST_LINES} lines, to be split by subject: {found:?}");
+    assert!(found.is_empty(), "more than {MAX_LINES} lines, to be split by subject: {found:?}");
 }
 
 /// Returns the pages at the root, and all below `docs`.

@@ -4,7 +4,7 @@ use super::support::importing::started;
 use super::support::{Project, files};
 
 #[test]
-fn nothing_to_build_is_a_fine_answer() {
+fn nothing_to_build_is_not_an_error() {
     let project = started();
     project.write("target/espalier/dist/my-cpu/bin/llama-server", "built elsewhere");
     let matrix = project.run(&["matrix"]).success();

@@ -133,8 +133,7 @@ fn entries_for_all_differences_are_written_and_refused_until_they_have_a_reason(
     -- stderr --
     ");
     let written = moving.project.read(ALLOWED);
-    let entry = "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\ncount = 2\nwhy = \"\"\n";
-    assert_eq!(written, format!("{comment}\n{entry}"));
+    assert_eq!(written, format!("{comment}\n{}", two_lines("")));
     prove(&moving, &["HEAD~1"]).code(2).says(&[
         "invalid `docs/syncs/v1.0-to-v2.0.toml`",
         "the reason why the difference is intended is missing",
@@ -144,15 +143,64 @@ fn entries_for_all_differences_are_written_and_refused_until_they_have_a_reason(
     moving.project.write(ALLOWED, written.replace("why = \"\"", "why = \"they are wrong\""));
     let said = prove(&moving, &["HEAD~1", "--write-intended"]).success().stdout;
     assert!(said.starts_with("no entry is missing") && said.contains("but for 2 intended"), "{said}");
-    // One more than there are could hide another difference.
-    moving.project.edit(ALLOWED, "count = 2", "count = 3");
+    // One more than there are could hide another difference, and so could another line.
+    for (line, more, stale) in [
+        (
+            SECOND,
+            "\"// And another one.\",\n    \"// And another one.\"",
+            "2 are named, and there are only 1: ",
+        ),
+        (SECOND, "\"// And a third.\"", "no difference `new-deletion` of src/greet.c: `// And a third.`"),
+    ] {
+        moving.project.write(ALLOWED, two_lines("they are wrong").replace(line, more));
+        let said = prove(&moving, &["HEAD~1"]).code(1).stdout;
+        assert!(said.contains(stale), "{said}");
+    }
+    assert!(prove(&moving, &["HEAD~1"]).code(1).stdout.contains("is not proved: 1 difference"));
+}
+
+const SECOND: &str = "\"// And another one.\"";
+
+/// Returns the entry for both lines that upstream has above everything.
+fn two_lines(why: &str) -> String {
+    let lines = format!("    \"// A new first line.\",\n    {SECOND},\n");
+    let head = "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\n";
+    format!("{head}lines = [\n{lines}]\nwhy = \"{why}\"\n")
+}
+
+/// It was written before entries named lines: as many other lines of the file would have been covered too.
+#[test]
+fn an_entry_with_a_number_alone_is_refused_until_its_lines_are_named() {
+    let moving = Move::new(above_everything("src/greet.c"));
+    begin(&moving);
+    moving.rebase(&[]).success();
+    commit(&moving, "Move the pin");
+    refresh_carelessly(&moving, |folder| {
+        files::edit(&folder.join("src/greet.c"), "// A new first line.\n// And another one.\n", "");
+    });
+    let comment = "# Written by hand.\n\n";
+    let named = two_lines("they are wrong");
+    let begin = named.find("lines = [").unwrap();
+    let numbered = format!("{comment}{}count = 2\nwhy = \"they are wrong\"\n", &named[..begin]);
+    moving.project.write(ALLOWED, &numbered);
     let said = prove(&moving, &["HEAD~1"]).code(1).stdout;
-    assert!(
-        said.contains("count = 3, and there are only 2: differences `new-deletion` of src/greet.c"),
-        "{said}"
+    let stale = format!(
+        "{ALLOWED}: an entry names no line, only `count = 2`, and covers nothing: `new-deletion` of src/greet.c"
     );
-    moving.project.edit(ALLOWED, "count = 3", "count = 1");
-    prove(&moving, &["HEAD~1"]).code(1);
+    assert!(said.contains("is not proved: 2 differences") && said.contains(&stale), "{said}");
+    insta::assert_snapshot!(prove(&moving, &["HEAD~1", "--write-intended"]).code(1), @r"
+    exit: 1
+    -- stdout --
+    named 2 differences in 1 entry of docs/syncs/v1.0-to-v2.0.toml, which had a number alone: check that each reason is about these lines
+    next: then: cargo xtask prove HEAD~1
+    -- stderr --
+    ");
+    assert_eq!(moving.project.read(ALLOWED), format!("{comment}{named}"));
+    assert!(prove(&moving, &["HEAD~1"]).success().stdout.contains("but for 2 intended differences"));
+    // The number is not of all differences: a person has to write which.
+    moving.project.write(ALLOWED, numbered.replace("count = 2\n", ""));
+    let said = prove(&moving, &["HEAD~1", "--write-intended"]).code(1).stdout;
+    assert!(said.starts_with("wrote 1 entry for 2 differences") && said.contains("`count = 1`"), "{said}");
 }
 
 /// The patch changes a function of which upstream removes a call: no line differs, and it is noted.

@@ -48,6 +48,9 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
       next: edit it, then: git -C target/espalier/rebase/hello/work add src/greet.c
       next: cargo xtask rebase --continue
     ");
+    // Two of the three kinds of markers are deleted.
+    files::write(&moving.work().join("src/greet.c"), format!("{}=======\n", greet("hi there")));
+    moving.run(&["--continue"]).code(4).says(&["src/greet.c` has a conflict marker in line"]);
     files::write(&moving.work().join("src/greet.c"), greet("hi there"));
     insta::assert_snapshot!(moving.run(&["--continue"]), @"
     exit: 4

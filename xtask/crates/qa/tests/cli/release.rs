@@ -232,7 +232,7 @@ fn builds_for_this_machine_are_released_only_by_name() {
     project.run(&["release"]).code(2).says(&[
         "only `cpu-native` is built, whose programs may not start on another processor",
         "next: build one for all: cargo xtask build --variant",
-        "next: or release it all the same: cargo xtask release --flavor cpu-native",
+        "next: or release it anyway: cargo xtask release --flavor cpu-native",
     ]);
     assert!(!project.path(RELEASE).exists());
     project.run(&["release", "--flavor", "cpu-native"]).success();

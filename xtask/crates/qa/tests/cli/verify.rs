@@ -28,7 +28,7 @@ fn a_package_is_what_it_says_and_the_same_again() {
     exit: 0
     -- stdout --
     target/espalier/dist/paged-cpu-native: paged cpu-native for linux-x86_64, pin v1.0, tree 40965241c970d224dd58b418bc14c0257f385f45
-    6 files, all as manifest, SBOM, provenance and lock say
+    6 files match the manifest, SBOM, provenance and lock
     -- stderr --
     ");
     let json = project.run(&["--json", "verify", PACKAGE]).success().json();
@@ -119,8 +119,8 @@ fn a_patch_that_is_not_in_the_lock_is_named() {
     project.write("espalier.lock", without.join("\n"));
     project.run(&["verify", PACKAGE]).code(1).says(&[
         &format!("`{PATCH}` is in the package, `espalier.lock` does not have it"),
-        "leave this project's lock out with `--alone`",
-        "next: or build it again, with the patches and overlays of now: cargo xtask build --variant paged --flavor \
+        "leave this project's lock out: `--alone`",
+        "next: or build it again, with the current patches and overlays: cargo xtask build --variant paged --flavor \
          cpu-native\n",
     ]);
     project.run(&["verify", PACKAGE, "--alone"]).success();

@@ -169,7 +169,7 @@ impl Toolchains {
     pub fn parse(source: SourceText<'_>) -> Result<Toolchains> {
         let read: Toolchains = source.parse_toml()?;
         for (name, toolchain) in &read.toolchains {
-            if let Some(why) = read.what_is_wrong_with(toolchain) {
+            if let Some(why) = read.problem_with(toolchain) {
                 return Err(Error::usage(format!("invalid `{}`", source.name))
                     .detail(format!("[toolchains.{name}]: {why}")));
             }
@@ -177,7 +177,7 @@ impl Toolchains {
         Ok(read)
     }
 
-    fn what_is_wrong_with(&self, toolchain: &Toolchain) -> Option<String> {
+    fn problem_with(&self, toolchain: &Toolchain) -> Option<String> {
         if let Some(other) = toolchain.runs_on.as_ref().filter(|other| !self.toolchains.contains_key(*other))
         {
             return Some(format!("`runs-on` names `{other}`, and no toolchain has this name"));

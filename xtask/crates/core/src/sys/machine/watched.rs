@@ -36,49 +36,49 @@ impl Download<'_> {
     ///
     /// The program could not be started, or was killed for lack of progress; the error shows its last output.
     pub fn run(self, run: Run, said: &mut Vec<String>) -> Result<ExitStatus> {
-        let mut life = SignsOfLife { last: Instant::now(), size: 0 };
+        let mut activity = LastActivity { last: Instant::now(), size: 0 };
         let mut given_up = false;
         let status = run.without_locks().watch(|seen| {
             match seen {
                 Seen::Line(line) => {
-                    life.sign();
+                    activity.record();
                     said.extend((self.speech)(line));
                 }
                 Seen::Tick => {
                     let size = disk::size_below(self.folder);
-                    life.size(size);
+                    activity.size(size);
                     self.progress.set(size);
                 }
             }
-            let silent = life.last.elapsed();
+            let silent = activity.last.elapsed();
             given_up = silent > self.patience || silent > HOPELESS && disk::is_full(self.folder);
             if given_up { Watch::Kill } else { Watch::GoOn }
         })?;
         if !given_up {
             return Ok(status);
         }
-        let silent = life.last.elapsed().as_secs();
+        let silent = activity.last.elapsed().as_secs();
         let what = format!("{} showed no sign of life for {silent} seconds", self.program);
         Err(Error::environment(what).detail(process::last_words(&said.join("\n"))))
     }
 }
 
 /// The last time that a program printed something or its folder changed size.
-struct SignsOfLife {
+struct LastActivity {
     last: Instant,
     /// Size in bytes.
     size: u64,
 }
 
-impl SignsOfLife {
-    fn sign(&mut self) {
+impl LastActivity {
+    fn record(&mut self) {
         self.last = Instant::now();
     }
 
     fn size(&mut self, size: u64) {
         if size != self.size {
             self.size = size;
-            self.sign();
+            self.record();
         }
     }
 }

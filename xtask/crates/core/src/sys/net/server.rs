@@ -142,7 +142,7 @@ impl Server {
     }
 
     /// Returns the server's output so far.
-    pub fn said(&self) -> Result<String> {
+    pub fn log_text(&self) -> Result<String> {
         Ok(espalier_series::lossy(&disk::read(&self.log)?).into_owned())
     }
 
@@ -268,16 +268,16 @@ pub fn last_words(log: &Path) -> String {
 
 /// Returns the output of `program --help`.
 pub fn help_of(program: &Path) -> Result<String> {
-    say(program, "--help").map(|finished| espalier_series::lossy(&finished.stdout).into_owned())
+    run_with_flag(program, "--help").map(|finished| espalier_series::lossy(&finished.stdout).into_owned())
 }
 
 /// Returns the output of `program --version`, both streams.
 pub fn version_of(program: &Path) -> Result<String> {
-    let finished = say(program, "--version")?;
+    let finished = run_with_flag(program, "--version")?;
     Ok(format!("{}{}", espalier_series::lossy(&finished.stdout), finished.stderr))
 }
 
-fn say(program: &Path, flag: &str) -> Result<Finished> {
+fn run_with_flag(program: &Path, flag: &str) -> Result<Finished> {
     let run = without_user_config(Run::new(program).arg(flag));
     let words = run.words();
     let finished = run.finish()?;
@@ -336,7 +336,7 @@ mod tests {
             [(fake(), NO_FOLDER), (fake().env("XDG_CONFIG_HOME", "/of/a/check"), "/of/a/check")]
         {
             let server = Server::start(run, &log).unwrap();
-            let said = server.said().unwrap();
+            let said = server.log_text().unwrap();
             assert!(said.contains(&format!("config: {config}, {NO_FOLDER}, {NO_FOLDER}.")), "{said}");
         }
     }

@@ -1,6 +1,5 @@
 //! The project's own files: read, locked, and changed atomically.
 
-pub mod door;
 pub mod garbage;
 pub mod inputs;
 pub mod long_stage;
@@ -8,6 +7,7 @@ pub mod patch_files;
 pub mod pending;
 pub mod pinned_models;
 mod record;
+pub mod recovery;
 pub mod root;
 pub mod run_lock;
 pub mod stage;

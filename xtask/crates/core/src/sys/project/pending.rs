@@ -2,9 +2,9 @@
 //!
 //! The new files are collected in a [stage](super::stage). Renaming it is the commit point: before it nothing has
 //! changed, after it the change will be finished, by this run or by the next one that takes the run lock. No command
-//! begins before a committed change is finished: the context of a command holds a [`Settled`](super::door::Settled),
-//! which only `settle` creates. Once it is finished, its folder becomes the record from which [`undo`](super::undo)
-//! restores the state before it.
+//! begins before a committed change is finished: the context of a command holds a
+//! [`Settled`](super::recovery::Settled), which only `settle` creates. Once it is finished, its folder becomes the
+//! record from which [`undo`](super::undo) restores the state before it.
 
 use std::path::Path;
 
@@ -200,8 +200,8 @@ mod tests {
             project
         }
 
-        fn settle(&self) -> Result<crate::sys::project::door::Settled> {
-            crate::sys::project::door::settle(&self.layout, &Ui::new(Talk::Quiet))
+        fn settle(&self) -> Result<crate::sys::project::recovery::Settled> {
+            crate::sys::project::recovery::settle(&self.layout, &Ui::new(Talk::Quiet))
         }
     }
 

@@ -87,7 +87,7 @@ pub fn labels_of(config: &Value) -> Value {
 
 /// The labels that contradict the package in the image.
 #[must_use]
-pub fn lies(labels: &Value, package: &Manifest) -> Vec<String> {
+pub fn wrong_labels(labels: &Value, package: &Manifest) -> Vec<String> {
     let other = own_labels(package).into_iter().filter(|(key, value)| labels[key] != *value);
     other.map(|(key, value)| format!("the label `{key}` is not `{value}`")).collect()
 }

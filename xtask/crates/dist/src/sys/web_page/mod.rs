@@ -47,25 +47,25 @@ pub fn notices(layout: &Layout, tree: &str) -> PathBuf {
 const REQUIRED_BYTES: u64 = 4 << 30;
 
 /// A copy of the sources in which a page is built; it vanishes when dropped.
-pub struct Workshop {
+pub struct BuildFolder {
     scratch: tempfile::TempDir,
     tree: String,
     node: Node,
 }
 
-impl Workshop {
+impl BuildFolder {
     /// Copies `sources`, which are the tree `tree`, and adds our configuration, which takes precedence over
     /// upstream's.
     ///
     /// # Errors
     ///
     /// The disk is full, or upstream's page is configured in a way that ours does not support.
-    pub fn set_up(layout: &Layout, sources: &Path, tree: &str, node: Node) -> Result<Workshop> {
+    pub fn set_up(layout: &Layout, sources: &Path, tree: &str, node: Node) -> Result<BuildFolder> {
         let in_memory = scratch::in_memory_of(layout, REQUIRED_BYTES);
         let scratch = in_memory.map_or_else(|| disk::scratch_folder(&layout.scratch(), "page"), Ok)?;
-        let workshop = Workshop { scratch, tree: tree.to_string(), node };
-        disk::create_folder(&workshop.home())?;
-        let folder = workshop.folder();
+        let build_folder = BuildFolder { scratch, tree: tree.to_string(), node };
+        disk::create_folder(&build_folder.home())?;
+        let folder = build_folder.folder();
         disk::copy_folder(sources, &folder)?;
         // Tailwind skips what a `.gitignore` of a parent folder names, which includes all of `target/`: `.git` marks
         // the folder as a repository root.
@@ -81,7 +81,7 @@ impl Workshop {
             }
             disk::write_atomically(&folder.join(name), text.as_bytes())?;
         }
-        Ok(workshop)
+        Ok(build_folder)
     }
 
     fn folder(&self) -> PathBuf {

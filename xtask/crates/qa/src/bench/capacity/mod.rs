@@ -43,7 +43,7 @@ pub struct Options {
 }
 
 /// Largest number of sequences to try: one less than llama.cpp's limit, because the paged server reserves one.
-const MOST_LIVE: usize = 255;
+const MAX_LIVE: usize = 255;
 
 /// 16 shared blocks and two private ones for each sequence, from its first token to its last, so the number of blocks
 /// in use does not depend on the progress of each sequence.
@@ -166,7 +166,7 @@ fn cells_of_stock(records: &[RequestRecord]) -> u64 {
 /// Returns the upper limit of the search. Where nothing is shared, at most half of it can fit. Far more requests would
 /// take minutes: a paged server then preempts requests and recomputes them.
 fn limit(cells: usize, shares: bool) -> usize {
-    if shares { MOST_LIVE } else { MOST_LIVE.min(2 * cells / LIVE.length()) }
+    if shares { MAX_LIVE } else { MAX_LIVE.min(2 * cells / LIVE.length()) }
 }
 
 #[cfg(test)]

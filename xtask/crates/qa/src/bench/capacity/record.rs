@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::MOST_LIVE;
+use super::MAX_LIVE;
 use crate::bench::history::History;
 use crate::bench::record::{BenchResult, Head, Plot};
 use crate::report::bars::{Bar, Bars};
@@ -59,7 +59,7 @@ impl Capacity {
     fn live_table(&self) -> Table {
         let live = &self.live;
         let row = |(what, count): (&str, usize)| {
-            let at_least = if count == MOST_LIVE { " (all that a server can have)" } else { "" };
+            let at_least = if count == MAX_LIVE { " (all that a server can have)" } else { "" };
             format!("{what} | {count}{at_least} | {}", ratio(live.shared as f64, count as f64))
         };
         let rows = [
@@ -131,7 +131,7 @@ mod tests {
     use crate::bench::record::tests::head;
 
     fn example() -> Record<Capacity> {
-        let live = Live { prefix: 1024, own: 128, shared: MOST_LIVE, unshared: 17, stock: 0 };
+        let live = Live { prefix: 1024, own: 128, shared: MAX_LIVE, unshared: 17, stock: 0 };
         let tenants = Tenants {
             count: 32,
             tokens: 1024,

@@ -47,7 +47,7 @@ const WARMING_UP: usize = 20;
 const SETTLING: Duration = Duration::from_millis(300);
 
 /// Minimum number of rounds for each number of waiting requests.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 
 /// Returns the spec of the second model, which the bench generates: 30 million weights.
 pub(super) fn spec() -> ModelSpec {
@@ -79,7 +79,7 @@ type Start<'a> = &'a dyn Fn() -> Result<Server>;
 fn pairs(start: Start<'_>, seconds: u32) -> Result<Vec<Pair>> {
     let begin = Instant::now();
     let mut found = Vec::new();
-    while found.len() < LEAST_ROUNDS * WAITING.len() || begin.elapsed().as_secs() < seconds.into() {
+    while found.len() < MIN_ROUNDS * WAITING.len() || begin.elapsed().as_secs() < seconds.into() {
         found.extend(round(start)?);
     }
     Ok(found)

@@ -47,10 +47,10 @@ pub struct Options {
     /// Threads; default: all cores.
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Take only the readings that `cargo xtask test` compares.
+    /// Measure only the values that `cargo xtask test` compares.
     #[arg(long, conflicts_with_all = ["model", "text", "caches", "contexts", "chunks"])]
     pub quick: bool,
-    /// Take only the readings on real weights that `cargo xtask test` compares.
+    /// Measure only the values on real weights that `cargo xtask test` compares.
     #[arg(long, conflicts_with_all = ["model", "text", "caches", "contexts", "chunks", "quick"])]
     pub weights: bool,
     /// Fail where a cache is worse than in this result, a history or what `--json` printed.

@@ -26,7 +26,7 @@ pub(super) struct ResidentBytes {
 const WINDOW: u64 = 60;
 
 /// Largest number of recorded samples.
-const MOST_SAMPLES: usize = 60;
+const MAX_SAMPLES: usize = 60;
 
 impl Memory {
     /// Whether this second has no sample yet.
@@ -37,7 +37,7 @@ impl Memory {
     pub(super) fn summary(&self) -> ResidentBytes {
         let length = self.samples.last().map_or(0, |(seconds, _)| seconds + 1);
         let window = WINDOW.min(length.div_ceil(2));
-        let every = self.samples.len().div_ceil(MOST_SAMPLES).max(1);
+        let every = self.samples.len().div_ceil(MAX_SAMPLES).max(1);
         ResidentBytes {
             first_minute: self.median(|seconds| seconds < window),
             last_minute: self.median(|seconds| seconds >= length.saturating_sub(window)),
@@ -74,7 +74,7 @@ mod tests {
             (bytes.first_minute, bytes.last_minute, bytes.peak),
             (Some(1029.5), Some(1569.5), Some(1599))
         );
-        assert_eq!((bytes.growth(), bytes.by_second.len()), (Some(540.0), MOST_SAMPLES));
+        assert_eq!((bytes.growth(), bytes.by_second.len()), (Some(540.0), MAX_SAMPLES));
     }
 
     #[test]

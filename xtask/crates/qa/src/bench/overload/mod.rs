@@ -129,7 +129,7 @@ fn measure(fixture: &BenchFixture<'_>, options: &Options, stock: &Stock) -> Resu
         tolerance: *tolerance,
         answers: tally,
         stock: *rounding,
-        preempted: server.said()?.matches("preempted with").count() as u64,
+        preempted: server.log_text()?.matches("preempted with").count() as u64,
         evicted_blocks: pool.evicted_blocks,
         hits: pool.hits()?,
         blocks_used_at_the_end: pool.blocks_used,

@@ -41,7 +41,7 @@ pub(in crate::bench) struct Overload {
 
 /// Allowed growth of the server's memory from the first minute to the last, in bytes. A server answers thousands of
 /// requests per minute: a leak of a few kilobytes per request exceeds this.
-const MOST_GROWTH: f64 = 32.0 * MEBIBYTE;
+const MAX_GROWTH: f64 = 32.0 * MEBIBYTE;
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
@@ -66,7 +66,7 @@ impl Overload {
             (growth.is_none(), unknown),
         ];
         let found = conditions.into_iter().filter(|(is_so, _)| *is_so).map(|(_, words)| words);
-        let grown = growth.filter(|growth| *growth > MOST_GROWTH);
+        let grown = growth.filter(|growth| *growth > MAX_GROWTH);
         let grown = grown.map(|growth| format!("the server has grown by {:.1} MiB", growth / MEBIBYTE));
         found.chain(grown).chain(self.too_many_ties()).chain(words.iter().cloned()).collect()
     }
@@ -80,7 +80,7 @@ impl Overload {
 
     fn title(&self, head: &Head) -> String {
         let Overload { minutes, clients, seed, slots, cells, tolerance, .. } = self;
-        let (threads, pin, growth) = (head.threads(), &head.pin, MOST_GROWTH / MEBIBYTE);
+        let (threads, pin, growth) = (head.threads(), &head.pin, MAX_GROWTH / MEBIBYTE);
         let model = self.model.architecture().name();
         format!(
             "{clients} clients for {minutes} min, seed {seed}: small {model}, -np {slots} --kv-paged -c {cells}, \

@@ -22,7 +22,7 @@ use crate::serving::TimedServing;
 use crate::serving::bench_fixture::{self, BenchFixture, Variants};
 use crate::serving::kv_pool::Pool;
 use crate::serving::load;
-use crate::serving::prompts::{MOST_SEQUENCES, Prompts};
+use crate::serving::prompts::{MAX_SEQUENCES, Prompts};
 use crate::serving::test_server::{TestServer, chosen};
 
 /// The requests that every server gets.
@@ -49,7 +49,7 @@ pub struct Workload {
     #[arg(long, value_name = "TYPE", default_value = CACHE)]
     #[serde(default = "default_cache")]
     pub cache: String,
-    /// Leave the pool empty before.
+    /// Start with an empty pool instead of filling it first.
     #[arg(long)]
     #[serde(default)]
     pub fresh: bool,
@@ -128,8 +128,8 @@ fn cases(options: &Options) -> Vec<(usize, bool)> {
 fn check(options: &Options) -> Result<()> {
     let Workload { length, shared, predict, cells, .. } = options.workload;
     let needed = options.sequences.saturating_mul(length.saturating_add(predict));
-    let wrong = if !(1..MOST_SEQUENCES).contains(&options.sequences) {
-        format!("`--sequences` takes a number from 1 to {}", MOST_SEQUENCES - 1)
+    let wrong = if !(1..MAX_SEQUENCES).contains(&options.sequences) {
+        format!("`--sequences` takes a number from 1 to {}", MAX_SEQUENCES - 1)
     } else if length == 0 || predict < 2 {
         "`--length` has to be at least 1, `--predict` at least 2".to_string()
     } else if shared >= length {

@@ -76,7 +76,7 @@ pub(in crate::bench) enum Part {
 }
 
 /// Goal: the smallest part of the computed tokens that is the ideal's.
-const LEAST_OF_IDEAL: f64 = 0.9;
+const MIN_SHARE_OF_IDEAL: f64 = 0.9;
 
 impl Requests {
     pub(super) fn of(records: &[RequestRecord]) -> Requests {
@@ -150,14 +150,14 @@ impl Prefixes {
 
     fn violations_of(&self, case: &Case, server: &CaseServer) -> Vec<String> {
         let (length, name) = (self.workload.length, server.name.name());
-        let is_missed = |(_, computed, ideal): &(&str, f64, f64)| *ideal < LEAST_OF_IDEAL * computed;
+        let is_missed = |(_, computed, ideal): &(&str, f64, f64)| *ideal < MIN_SHARE_OF_IDEAL * computed;
         let line = |(what, computed, ideal): (&str, f64, f64)| {
             format!(
                 "{} tokens of {length} shared, {name}: {computed:.0} tokens computed for {what}, of which the ideal, \
                  {ideal:.0}, is {}; expected {}",
                 case.shared,
                 percent(ideal, computed),
-                percent(LEAST_OF_IDEAL, 1.0),
+                percent(MIN_SHARE_OF_IDEAL, 1.0),
             )
         };
         self.goals(case, server).into_iter().filter(is_missed).map(line).collect()

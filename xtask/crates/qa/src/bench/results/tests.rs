@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::*;
 use crate::bench::record::tests::head;
-use crate::bench::{What, history};
+use crate::bench::{Benchmark, history};
 use crate::serving::load::Answered;
 
 fn burst_run(requests: usize, paged: u64, date: &str) -> Value {
@@ -143,7 +143,7 @@ fn the_committed_page_is_what_the_committed_records_say() {
 #[derive(Parser)]
 struct CommandLine {
     #[command(subcommand)]
-    _what: What,
+    _what: Benchmark,
 }
 
 #[test]

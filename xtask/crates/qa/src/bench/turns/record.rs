@@ -35,7 +35,7 @@ pub(in crate::bench) struct ServerTurns {
 }
 
 /// Goal: the largest number of tokens computed in a turn for each new token.
-const MOST_OF_NEW: f64 = 1.2;
+const MAX_OF_NEW: f64 = 1.2;
 
 impl ServerTurns {
     /// Summarizes the requests of each user.
@@ -80,10 +80,10 @@ impl Turns {
     fn violations(&self) -> Vec<String> {
         let judge = |server: &ServerTurns| {
             let times = server.computed_for_each(&self.new_tokens)?;
-            (server.name.is_ours() && times > MOST_OF_NEW).then(|| {
+            (server.name.is_ours() && times > MAX_OF_NEW).then(|| {
                 let name = server.name.name();
                 format!(
-                    "{name}: a turn computes {times:.2} tokens for each new one, expected at most {MOST_OF_NEW:.2}"
+                    "{name}: a turn computes {times:.2} tokens for each new one, expected at most {MAX_OF_NEW:.2}"
                 )
             })
         };

@@ -22,7 +22,7 @@ pub fn judge(
         let came = format!("{} answers", completion.choices.len());
         return vec![finding("answer", played, format!("{} answers", generate.choices), came)];
     }
-    let wrong = completion.choices.iter().filter_map(|choice| expected.what_is_wrong_with(choice));
+    let wrong = completion.choices.iter().filter_map(|choice| expected.difference_to(choice));
     wrong
         .map(|came| finding("answer", played, "the tokens of the same server unpaged, asked alone", came))
         .collect()
@@ -35,7 +35,7 @@ struct Expected<'a> {
 }
 
 impl Expected<'_> {
-    fn what_is_wrong_with(&self, choice: &Choice) -> Option<String> {
+    fn difference_to(&self, choice: &Choice) -> Option<String> {
         match &choice.tokens {
             Some(tokens) => {
                 self.wrong_token(tokens).or_else(|| self.wrong_likeliest(choice.answer.as_ref()?))
@@ -60,10 +60,10 @@ impl Expected<'_> {
 
     fn wrong_likeliest(&self, answer: &Answer) -> Option<String> {
         let moved = verdict::moved(&self.answer, answer);
-        (moved > self.tolerance * verdict::MOST_MOVED).then(|| {
+        (moved > self.tolerance * verdict::MAX_MOVED).then(|| {
             format!(
                 "the likeliest tokens are {moved:.3} away ({:.3} is explained by rounding)",
-                self.tolerance * verdict::MOST_MOVED
+                self.tolerance * verdict::MAX_MOVED
             )
         })
     }

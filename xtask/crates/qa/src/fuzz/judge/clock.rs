@@ -2,7 +2,7 @@
 
 use super::{Evidence, Finding, Played};
 use crate::fuzz::plan::Round;
-use crate::fuzz::plan::actions::What;
+use crate::fuzz::plan::actions::ActionKind;
 use crate::fuzz::plan::server::Theme;
 
 /// A foreign prompt that takes less than this fraction of a cold one's time was served from the cache.
@@ -25,7 +25,7 @@ pub fn judge(round: &Round, evidence: &Evidence) -> Option<Finding> {
 
 fn tenant_of(played: &Played) -> Option<usize> {
     match &played.action.what {
-        What::Generate(generate) => played.action.key.or(generate.salt),
+        ActionKind::Generate(generate) => played.action.key.or(generate.salt),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use espalier_core::http::Ending;
 
 use super::{Evidence, Finding, Played, finding, judge_answer, shorten};
-use crate::fuzz::plan::actions::{ConversationAction, Order, What};
+use crate::fuzz::plan::actions::{ActionKind, ConversationAction, Order};
 
 /// State of one key's conversation id that the server must have.
 #[derive(Clone)]
@@ -28,12 +28,12 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     let mut findings = Vec::new();
     for one in played {
         match &one.action.what {
-            What::Generate(generate) => {
+            ActionKind::Generate(generate) => {
                 if let Some(id) = generate.conversation {
                     sessions.insert((one.action.key, id), begun_by(one));
                 }
             }
-            What::Conversation(action) => {
+            ActionKind::Conversation(action) => {
                 let session =
                     sessions.entry((one.action.key, action.conversation)).or_insert(Session::Absent);
                 findings.extend(wrong_with(*action, one, session));
@@ -62,7 +62,7 @@ fn begun_by(played: &Played) -> Session<'_> {
 /// head of an answer does not know when the server reads its request, which can be after later ones.
 pub fn may_have_been_replaced(evidence: &Evidence, played: &Played) -> bool {
     let conversation = |one: &Played| match &one.action.what {
-        What::Generate(generate) => generate.conversation.map(|id| (one.action.key, id)),
+        ActionKind::Generate(generate) => generate.conversation.map(|id| (one.action.key, id)),
         _ => None,
     };
     let left_early = |one: &&Played| one.response.ending == Ending::Left && one.response.status.is_none();
@@ -145,14 +145,14 @@ mod tests {
 
     fn start(number: usize, key: usize, body: &str) -> Played {
         let generate = Generate { conversation: Some(0), stream: true, ..samples::generate() };
-        at(number, key, What::Generate(generate), 200, body)
+        at(number, key, ActionKind::Generate(generate), 200, body)
     }
 
     fn order(number: usize, key: usize, order: Order, status: u16, body: &str) -> Played {
-        at(number, key, What::Conversation(ConversationAction { conversation: 0, order }), status, body)
+        at(number, key, ActionKind::Conversation(ConversationAction { conversation: 0, order }), status, body)
     }
 
-    fn at(number: usize, key: usize, what: What, status: u16, body: &str) -> Played {
+    fn at(number: usize, key: usize, what: ActionKind, status: u16, body: &str) -> Played {
         let mut played = samples::of_what(what);
         (played.place.2, played.action.key) = (number, Some(key));
         played.response = samples::response(status, body);

@@ -4,11 +4,11 @@
 use super::completion::Completion;
 use super::{Evidence, Finding, Played, act_of, finding};
 use crate::fuzz::plan::Round;
-use crate::fuzz::plan::actions::{Api, Generate, What};
+use crate::fuzz::plan::actions::{ActionKind, Api, Generate};
 use crate::fuzz::plan::server::{Drafts, Theme};
 
 /// Maximum number of requests that are repeated: each needs a server of its own.
-const MOST: usize = 8;
+const MAX_REPEATED: usize = 8;
 
 /// Returns each owner's first request that ran alone. A server without earlier requests has to draft the same for it.
 ///
@@ -28,14 +28,14 @@ pub fn first_of_owners<'a>(round: &'a Round, evidence: &'a Evidence) -> impl Ite
             && (generate.api, generate.choices) == (Api::Completion, 1)
             && !others.any(|(other, sent)| other == owner && sent <= one.sent)
     };
-    evidence.played.iter().filter(is_first).take(MOST)
+    evidence.played.iter().filter(is_first).take(MAX_REPEATED)
 }
 
 type Owner = (Option<usize>, Option<usize>);
 
 fn owner_of(played: &Played) -> Option<(Owner, &Generate)> {
     match &played.action.what {
-        What::Generate(generate) => Some(((played.action.key, generate.salt), generate)),
+        ActionKind::Generate(generate) => Some(((played.action.key, generate.salt), generate)),
         _ => None,
     }
 }

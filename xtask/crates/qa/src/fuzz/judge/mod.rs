@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use self::completion::Completion;
 pub use self::drafts::first_of_owners;
 pub use self::waits::{cost, longest_silence};
-use super::plan::actions::{Action, ConversationAction, What};
+use super::plan::actions::{Action, ActionKind, ConversationAction};
 use super::plan::server::{ADAPTERS, ServerPlan};
 use super::plan::{Act, Round};
 use crate::serving::verdict::Answer;
@@ -153,7 +153,7 @@ impl Played {
     pub fn scales(&self, server: &ServerPlan) -> [f64; ADAPTERS] {
         match &self.action.what {
             _ if !server.adapters => [0.0; ADAPTERS],
-            What::Generate(generate) => generate.scales.unwrap_or(self.own_scales),
+            ActionKind::Generate(generate) => generate.scales.unwrap_or(self.own_scales),
             _ => self.own_scales,
         }
     }
@@ -170,7 +170,7 @@ impl Played {
 fn in_words(action: &Action) -> String {
     let key = action.key.map_or(String::new(), |key| format!(" with key {key}"));
     match &action.what {
-        What::Generate(one) => {
+        ActionKind::Generate(one) => {
             let prompt = &one.prompt;
             let conversation = one.conversation.map(ConversationAction::id);
             let conversation = conversation.map_or(String::new(), |id| format!(" as {id}"));
@@ -193,12 +193,12 @@ fn in_words(action: &Action) -> String {
                 action.leave
             )
         }
-        What::Embed(prompt) => format!("/v1/embeddings{key}, {} tokens", prompt.tokens().len()),
-        What::Slot(slot) => format!("slot {} {} {}{key}", slot.slot, slot.action, slot.file_name()),
-        What::Conversation(one) => {
+        ActionKind::Embed(prompt) => format!("/v1/embeddings{key}, {} tokens", prompt.tokens().len()),
+        ActionKind::Slot(slot) => format!("slot {} {} {}{key}", slot.slot, slot.action, slot.file_name()),
+        ActionKind::Conversation(one) => {
             format!("{:?} {}{key}", one.order, ConversationAction::id(one.conversation))
         }
-        What::Mistake(mistake, prompt) => format!("{mistake:?}{key}, {} tokens", prompt.length()),
+        ActionKind::Mistake(mistake, prompt) => format!("{mistake:?}{key}, {} tokens", prompt.length()),
     }
 }
 
@@ -235,7 +235,7 @@ fn judge_answer(evidence: &Evidence, played: &Played) -> Vec<Finding> {
     let mut findings = Vec::new();
     let reference = played.reference.as_ref().and_then(|name| evidence.references.get(name));
     match (&played.action.what, reference) {
-        (What::Generate(generate), reference) => {
+        (ActionKind::Generate(generate), reference) => {
             let completion = Completion::read(generate, &played.response);
             if !completion.wrong.is_empty() && conversations::may_have_been_replaced(evidence, played) {
                 return findings;
@@ -250,7 +250,7 @@ fn judge_answer(evidence: &Evidence, played: &Played) -> Vec<Finding> {
                 findings.extend(numbers::judge(played, generate, &completion, reference));
             }
         }
-        (What::Embed(_), Some(reference)) => findings.extend(answer::judge_vector(played, reference)),
+        (ActionKind::Embed(_), Some(reference)) => findings.extend(answer::judge_vector(played, reference)),
         _ => {}
     }
     findings
@@ -267,8 +267,8 @@ fn finding(
 
 /// Truncates a body, which may be long.
 fn shorten(text: &str) -> String {
-    const MOST: usize = 600;
-    match text.char_indices().nth(MOST) {
+    const MAX_CHARS: usize = 600;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((at, _)) => format!("{} ...", &text[..at]),
         None => text.to_string(),
     }

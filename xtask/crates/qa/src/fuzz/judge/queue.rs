@@ -7,7 +7,7 @@ use espalier_core::http::Ending;
 
 use super::{Evidence, Finding, Played, finding, metrics, status};
 use crate::fuzz::plan::Round;
-use crate::fuzz::plan::actions::What;
+use crate::fuzz::plan::actions::ActionKind;
 use crate::fuzz::plan::server::ServerPlan;
 
 const RUNNING: &str = "llamacpp:requests_processing";
@@ -66,7 +66,7 @@ fn wrong_refusal(evidence: &Evidence, refused: &Played, most: usize) -> Option<F
 /// Whether the server may have had `other` when it refused the request. It goes on with a request for a moment after
 /// the client has disconnected; the client does not know for how long.
 fn is_open_beside(other: &Played, refused: &Played) -> bool {
-    let is_request = !matches!(other.action.what, What::Slot(_) | What::Conversation(_));
+    let is_request = !matches!(other.action.what, ActionKind::Slot(_) | ActionKind::Conversation(_));
     let may_go_on = other.response.ending != Ending::Closed;
     let is_at_once = other.sent <= refused.end() && (may_go_on || refused.sent <= other.end() + GRACE);
     let (of_other, of_refused) = (other.place, refused.place);

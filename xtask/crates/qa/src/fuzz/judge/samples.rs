@@ -5,7 +5,7 @@ use std::time::Duration;
 use espalier_core::http::{Disconnect, Ending, Response};
 
 use super::Played;
-use crate::fuzz::plan::actions::{Action, Generate, What};
+use crate::fuzz::plan::actions::{Action, ActionKind, Generate};
 use crate::fuzz::plan::prompts::Prompt;
 use crate::fuzz::plan::{Act, Round};
 
@@ -22,10 +22,10 @@ pub fn response(status: u16, body: &str) -> Response {
 }
 
 pub fn played(generate: Generate) -> Played {
-    of_what(What::Generate(generate))
+    of_what(ActionKind::Generate(generate))
 }
 
-pub fn of_what(what: What) -> Played {
+pub fn of_what(what: ActionKind) -> Played {
     Played {
         place: (0, 0, 0),
         action: Action { pause: Duration::ZERO, key: None, what, leave: Disconnect::Never },

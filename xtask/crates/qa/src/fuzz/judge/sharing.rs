@@ -4,7 +4,7 @@
 use super::completion::Completion;
 use super::{Evidence, Finding, Played, Reference, finding};
 use crate::fuzz::plan::Round;
-use crate::fuzz::plan::actions::{Generate, What};
+use crate::fuzz::plan::actions::{ActionKind, Generate};
 
 /// Tokens by which units may be off for prompts with images: the beginning of a text, and its tokenization.
 const SLACK_OF_IMAGES: u64 = 16;
@@ -36,7 +36,7 @@ pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
 
 impl<'a> Asked<'a> {
     fn of(round: &Round, evidence: &'a Evidence, played: &'a Played) -> Option<Asked<'a>> {
-        let What::Generate(generate) = &played.action.what else { return None };
+        let ActionKind::Generate(generate) = &played.action.what else { return None };
         let reference = evidence.references.get(played.reference.as_ref()?)?;
         let scales = played.scales(&round.server).to_vec();
         let circle = Circle { key: played.action.key, salt: generate.salt, scales };

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::completion::Completion;
 use super::{Evidence, Finding, Played, act_of, finding};
 use crate::fuzz::plan::Round;
-use crate::fuzz::plan::actions::{SlotAction, What};
+use crate::fuzz::plan::actions::{ActionKind, SlotAction};
 
 /// State that a single client has left in slots and files.
 #[derive(Default)]
@@ -28,22 +28,22 @@ pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
     let mut findings = Vec::new();
     for played in alone {
         match &played.action.what {
-            What::Generate(generate) => match Completion::read(generate, &played.response).slot {
+            ActionKind::Generate(generate) => match Completion::read(generate, &played.response).slot {
                 Some(slot) => {
                     left.slots.insert(slot, played.action.key);
                 }
                 // The slot is not reported, so any slot may hold this key's sequence now.
                 None => left.slots.clear(),
             },
-            What::Slot(slot) => {
+            ActionKind::Slot(slot) => {
                 if played.response.status == Some(200) {
                     let body = played.response.json();
                     findings.extend(left.wrong_with(*slot, played, &body));
                     left.follow(*slot, played.action.key, &body);
                 }
             }
-            What::Embed(_) => left.slots.clear(),
-            What::Mistake(..) | What::Conversation(_) => {}
+            ActionKind::Embed(_) => left.slots.clear(),
+            ActionKind::Mistake(..) | ActionKind::Conversation(_) => {}
         }
     }
     findings
@@ -99,7 +99,7 @@ mod tests {
         asked.response = samples::response(200, "{\"id_slot\":1,\"tokens\":[]}");
         asked.action.key = Some(0);
         let save = SlotAction { slot: 1, action: "save", owner: saver, file: 0 };
-        let mut saved = samples::of_what(What::Slot(save));
+        let mut saved = samples::of_what(ActionKind::Slot(save));
         saved.place = (0, 0, 1);
         saved.action.key = Some(saver);
         saved.response = samples::response(200, "{\"n_saved\":100}");
@@ -114,7 +114,8 @@ mod tests {
 
     fn acts(orders: &[(usize, &'static str, &str)]) -> usize {
         let play = |(number, (key, action, body)): (usize, &(usize, &'static str, &str))| {
-            let mut played = samples::of_what(What::Slot(SlotAction { slot: 0, action, owner: 0, file: 0 }));
+            let mut played =
+                samples::of_what(ActionKind::Slot(SlotAction { slot: 0, action, owner: 0, file: 0 }));
             (played.place, played.action.key) = ((0, 0, number), Some(*key));
             played.response = samples::response(200, body);
             played

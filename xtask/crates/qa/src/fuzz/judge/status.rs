@@ -5,7 +5,7 @@ use espalier_core::http::Ending;
 
 use super::completion::Completion;
 use super::{Evidence, Finding, Played, finding};
-use crate::fuzz::plan::actions::{Generate, Mistake, Order, SlotAction, What};
+use crate::fuzz::plan::actions::{ActionKind, Generate, Mistake, Order, SlotAction};
 use crate::fuzz::plan::server::ServerPlan;
 use crate::serving::cases::BLOCK;
 
@@ -32,7 +32,7 @@ pub fn judge(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<F
 /// Returns the status of a response, also that of an error that ended a stream, and the error.
 pub fn read(played: &Played) -> (Option<u16>, String) {
     match &played.action.what {
-        What::Generate(generate) => {
+        ActionKind::Generate(generate) => {
             let completion = Completion::read(generate, &played.response);
             (completion.status, completion.error.unwrap_or_default())
         }
@@ -46,13 +46,13 @@ pub fn is_refused(played: &Played) -> bool {
 }
 
 /// Whether a full queue may refuse a request of this kind. Actions on slots are not queued.
-fn may_refuse(server: &ServerPlan, what: &What) -> bool {
-    server.max_queued.is_some() && !matches!(what, What::Slot(_) | What::Conversation(_))
+fn may_refuse(server: &ServerPlan, what: &ActionKind) -> bool {
+    server.max_queued.is_some() && !matches!(what, ActionKind::Slot(_) | ActionKind::Conversation(_))
 }
 
 fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16> {
     match &played.action.what {
-        What::Generate(generate) => {
+        ActionKind::Generate(generate) => {
             let reference = played.reference.as_ref().and_then(|name| evidence.references.get(name));
             let prompt = reference.map_or(generate.prompt.length() as u64, |one| one.prompt_tokens);
             match may_outgrow(server, generate, usize::try_from(prompt).unwrap_or(usize::MAX)) {
@@ -60,14 +60,14 @@ fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16
                 false => vec![200],
             }
         }
-        What::Embed(_) => vec![200],
-        What::Mistake(mistake, _) => vec![of_mistake(*mistake)],
-        What::Slot(slot) => {
+        ActionKind::Embed(_) => vec![200],
+        ActionKind::Mistake(mistake, _) => vec![of_mistake(*mistake)],
+        ActionKind::Slot(slot) => {
             let is_before = |one: &&Played| one.sent <= played.end();
             let mut before = evidence.played.iter().filter(is_before);
             of_slot(server, *slot, before.any(|one| has_saved(one, played.action.key, *slot)))
         }
-        What::Conversation(one) => match one.order {
+        ActionKind::Conversation(one) => match one.order {
             Order::Resume => vec![200, 404],
             Order::LookUp => vec![200],
             Order::End => vec![204],
@@ -94,7 +94,7 @@ fn of_mistake(mistake: Mistake) -> u16 {
 fn has_saved(one: &Played, key: Option<usize>, file: SlotAction) -> bool {
     let is_it =
         |slot: &SlotAction| slot.action == "save" && (slot.owner, slot.file) == (file.owner, file.file);
-    let What::Slot(slot) = &one.action.what else { return false };
+    let ActionKind::Slot(slot) = &one.action.what else { return false };
     is_it(slot) && one.action.key == key && one.response.status == Some(200)
 }
 
@@ -119,7 +119,7 @@ mod tests {
     use crate::fuzz::plan::Round;
     use crate::fuzz::plan::prompts::Prompt;
 
-    fn judged(server: &ServerPlan, what: What, status: u16) -> usize {
+    fn judged(server: &ServerPlan, what: ActionKind, status: u16) -> usize {
         let response = samples::response(status, "{}");
         let mut played = Played { response, ..samples::of_what(what) };
         played.action.key = Some(0);
@@ -129,19 +129,19 @@ mod tests {
     #[test]
     fn an_error_of_the_server_is_never_right() {
         let server = ServerPlan { blocks: 16, ..Round::draw(0).server };
-        assert_eq!(judged(&server, What::Generate(samples::generate()), 200), 0);
-        assert_eq!(judged(&server, What::Generate(samples::generate()), 500), 1);
-        assert_eq!(judged(&server, What::Generate(samples::generate()), 503), 1);
-        assert_eq!(judged(&server, What::Embed(samples::generate().prompt), 500), 1);
+        assert_eq!(judged(&server, ActionKind::Generate(samples::generate()), 200), 0);
+        assert_eq!(judged(&server, ActionKind::Generate(samples::generate()), 500), 1);
+        assert_eq!(judged(&server, ActionKind::Generate(samples::generate()), 503), 1);
+        assert_eq!(judged(&server, ActionKind::Embed(samples::generate().prompt), 500), 1);
     }
 
     #[test]
     fn a_full_queue_is_an_answer_only_where_the_queue_is_limited() {
         let server = |max_queued| ServerPlan { max_queued, keeps: true, ..Round::draw(0).server };
-        let ask = || What::Generate(samples::generate());
+        let ask = || ActionKind::Generate(samples::generate());
         assert_eq!(judged(&server(None), ask(), 429), 1);
         assert_eq!((judged(&server(Some(1)), ask(), 429), judged(&server(Some(1)), ask(), 503)), (0, 1));
-        let save = What::Slot(SlotAction { slot: 0, action: "save", owner: 0, file: 0 });
+        let save = ActionKind::Slot(SlotAction { slot: 0, action: "save", owner: 0, file: 0 });
         assert_eq!(judged(&server(Some(1)), save, 429), 1, "actions on slots are not queued");
     }
 
@@ -151,7 +151,7 @@ mod tests {
         let choices = |kept, choices| {
             let mut generate = Generate { choices, predict: 20, ..samples::generate() };
             generate.prompt.kept = kept;
-            What::Generate(generate)
+            ActionKind::Generate(generate)
         };
         assert_eq!(judged(&server, choices(640, 4), 503), 1, "10 blocks and 4");
         assert_eq!(judged(&server, choices(900, 4), 503), 0, "14 blocks and 4");
@@ -159,21 +159,21 @@ mod tests {
         assert_eq!(judged(&server, choices(640, 4), 400), 1, "10 blocks and 4");
         let mut with_images = Generate { choices: 4, predict: 20, ..samples::generate() };
         with_images.prompt = Prompt { kept: 512, images: vec![1, 2], ..with_images.prompt };
-        assert_eq!(judged(&server, What::Generate(with_images), 400), 1, "11 blocks and 4");
+        assert_eq!(judged(&server, ActionKind::Generate(with_images), 400), 1, "11 blocks and 4");
     }
 
     #[test]
     fn a_mistake_is_refused_and_a_foreign_file_too() {
         let server = ServerPlan { keeps: true, keys: true, ..Round::draw(0).server };
         let prompt = samples::generate().prompt;
-        assert_eq!(judged(&server, What::Mistake(Mistake::Salt, prompt.clone()), 400), 0);
-        assert_eq!(judged(&server, What::Mistake(Mistake::Salt, prompt), 200), 1);
+        assert_eq!(judged(&server, ActionKind::Mistake(Mistake::Salt, prompt.clone()), 400), 0);
+        assert_eq!(judged(&server, ActionKind::Mistake(Mistake::Salt, prompt), 200), 1);
     }
 
     #[test]
     fn a_file_is_restored_only_by_who_saved_it() {
         let server = ServerPlan { keeps: true, keys: true, ..Round::draw(0).server };
-        let of_file = |action| What::Slot(SlotAction { slot: 0, action, owner: 1, file: 0 });
+        let of_file = |action| ActionKind::Slot(SlotAction { slot: 0, action, owner: 1, file: 0 });
         let judged = |saver: Option<usize>, status| {
             let mut restored = samples::of_what(of_file("restore"));
             restored.response = samples::response(status, "{}");

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn of_who_went_away_only_what_came_is_looked_at() {
+    fn after_a_disconnect_only_the_received_part_is_judged() {
         let cut = read(Api::Completion, 1, b"data: {\"stop\":false}\n\ndata: {\"st", false);
         assert!(cut.wrong.is_empty() && cut.events.len() == 1);
     }

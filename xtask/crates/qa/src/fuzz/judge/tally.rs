@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::completion::Completion;
 use super::{Evidence, Played, metrics, status};
-use crate::fuzz::plan::actions::{Order, What};
+use crate::fuzz::plan::actions::{ActionKind, Order};
 
 /// Counts by name.
 pub type Tally = BTreeMap<&'static str, u64>;
@@ -47,7 +47,7 @@ fn counts_of(evidence: &Evidence, played: &Played) -> Vec<(&'static str, u64)> {
     let (status, body) = (played.response.status, played.response.json());
     let is_ok = status == Some(200);
     match &played.action.what {
-        What::Generate(generate) => {
+        ActionKind::Generate(generate) => {
             let completion = Completion::read(generate, &played.response);
             let has_reference =
                 played.reference.as_ref().is_some_and(|name| evidence.references.contains_key(name));
@@ -60,8 +60,8 @@ fn counts_of(evidence: &Evidence, played: &Played) -> Vec<(&'static str, u64)> {
                 ("tokens accepted", accepted),
             ]
         }
-        What::Embed(_) => vec![("vectors judged", u64::from(is_ok))],
-        What::Slot(slot) => {
+        ActionKind::Embed(_) => vec![("vectors judged", u64::from(is_ok))],
+        ActionKind::Slot(slot) => {
             let tokens = |name: &str| u64::from(is_ok && body[name].as_u64() > Some(0));
             vec![
                 ("slots saved", tokens("n_saved")),
@@ -71,7 +71,7 @@ fn counts_of(evidence: &Evidence, played: &Played) -> Vec<(&'static str, u64)> {
                 ("restores refused", u64::from(!is_ok && slot.action == "restore")),
             ]
         }
-        What::Conversation(one) => {
+        ActionKind::Conversation(one) => {
             let is_resume = one.order == Order::Resume;
             vec![
                 ("streams resumed", u64::from(is_resume && is_ok)),
@@ -80,7 +80,7 @@ fn counts_of(evidence: &Evidence, played: &Played) -> Vec<(&'static str, u64)> {
                 ("streams ended", u64::from(one.order == Order::End && status == Some(204))),
             ]
         }
-        What::Mistake(..) => Vec::new(),
+        ActionKind::Mistake(..) => Vec::new(),
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn events_are_counted_and_others_left_out() {
-        let restore = What::Slot(SlotAction { slot: 0, action: "restore", owner: 0, file: 0 });
+        let restore = ActionKind::Slot(SlotAction { slot: 0, action: "restore", owner: 0, file: 0 });
         let with = |status, body: &str| Played {
             response: samples::response(status, body),
             ..samples::of_what(restore.clone())

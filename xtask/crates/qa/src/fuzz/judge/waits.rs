@@ -7,7 +7,7 @@ use espalier_core::http::{Disconnect, Ending};
 use super::completion::Completion;
 use super::{Evidence, Finding, Played, finding};
 use crate::fuzz::plan::Round;
-use crate::fuzz::plan::actions::What;
+use crate::fuzz::plan::actions::ActionKind;
 use crate::fuzz::plan::server::ServerPlan;
 
 /// Maximum seconds per token on an idle machine.
@@ -18,12 +18,12 @@ const IN_A_CROWD: f64 = 4.0;
 
 /// Maximum allowance for requests ahead in the queue, in multiples of the patience: in the end the client must get an
 /// answer.
-const MOST_PATIENCE: u32 = 3;
+const MAX_PATIENCE: u32 = 3;
 
 /// Maximum number of later requests that may be answered first, besides one in each slot: those with another batch key
 /// that may bypass the queue head until its patience runs out. On a server that keeps the order at most 6 were
 /// observed, including those in slots.
-const MOST_OVERTAKERS: usize = 16;
+const MAX_BYPASSES: usize = 16;
 
 /// For answers of at most this many tokens, the end of the answer shows when it began.
 const SOON: usize = 8;
@@ -37,15 +37,15 @@ const LATER: Duration = Duration::from_millis(100);
 pub fn longest_silence(server: &ServerPlan, patience: Duration, tokens_before: u64, pace: f64) -> Duration {
     let patience = if server.is_random() { patience * 3 } else { patience };
     let before = Duration::from_secs_f64(tokens_before as f64 * SLOWEST.max(pace * IN_A_CROWD));
-    patience + before.min(patience * MOST_PATIENCE)
+    patience + before.min(patience * MAX_PATIENCE)
 }
 
 /// Maximum number of tokens that an action computes.
-pub fn cost(what: &What) -> u64 {
+pub fn cost(what: &ActionKind) -> u64 {
     let tokens = match what {
-        What::Generate(one) => one.prompt.length() + one.predict * one.choices,
-        What::Embed(prompt) | What::Mistake(_, prompt) => prompt.length(),
-        What::Slot(_) | What::Conversation(_) => 0,
+        ActionKind::Generate(one) => one.prompt.length() + one.predict * one.choices,
+        ActionKind::Embed(prompt) | ActionKind::Mistake(_, prompt) => prompt.length(),
+        ActionKind::Slot(_) | ActionKind::Conversation(_) => 0,
     };
     tokens as u64
 }
@@ -62,7 +62,7 @@ pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Find
             came,
         )
     });
-    let most = MOST_OVERTAKERS + round.server.slots;
+    let most = MAX_BYPASSES + round.server.slots;
     let bypassed = evidence.played.iter().filter(|one| is_free(round, one)).filter_map(|one| {
         let first = first_token(one)?;
         let is_before = |other: &&Played| {
@@ -78,7 +78,7 @@ pub fn judge(round: &Round, evidence: &Evidence, patience: Duration) -> Vec<Find
 /// Whether the request could start at once and the time of its first token is known. A requested slot has to become
 /// free first, a prefill budget delays prompts, and a long answer that arrives at once does not show when it began.
 fn is_free(round: &Round, played: &Played) -> bool {
-    let What::Generate(generate) = &played.action.what else { return false };
+    let ActionKind::Generate(generate) = &played.action.what else { return false };
     let shows_its_first_token = generate.stream || generate.predict <= SOON;
     let may_begin = generate.slot.is_none() && round.server.prefill_budget.is_none();
     shows_its_first_token && may_begin && played.action.leave == Disconnect::Never
@@ -86,7 +86,7 @@ fn is_free(round: &Round, played: &Played) -> bool {
 
 /// Returns the time at which the first token or the whole answer arrived.
 fn first_token(played: &Played) -> Option<Duration> {
-    let What::Generate(generate) = &played.action.what else { return None };
+    let ActionKind::Generate(generate) = &played.action.what else { return None };
     if Completion::read(generate, &played.response).status != Some(200) {
         return None;
     }

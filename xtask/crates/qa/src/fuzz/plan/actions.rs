@@ -5,7 +5,7 @@ use std::time::Duration;
 use espalier_core::http::Disconnect;
 
 use super::dice::Dice;
-use super::prompts::{MOST_PREDICTED, Prompt};
+use super::prompts::{MAX_PREDICTED, Prompt};
 use super::server::{ADAPTERS, KEYS, ServerPlan, Theme};
 
 /// One action of a client.
@@ -16,14 +16,14 @@ pub struct Action {
     /// Index of the API key, if the server uses keys.
     pub key: Option<usize>,
     /// The request.
-    pub what: What,
+    pub what: ActionKind,
     /// Condition on which the client disconnects.
     pub leave: Disconnect,
 }
 
 /// A request of any kind.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum ActionKind {
     /// Text generation.
     Generate(Generate),
     /// An embedding.
@@ -193,36 +193,36 @@ impl Action {
     /// Draws an action.
     pub fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt]) -> Action {
         let pause = if dice.chance(60) { 0 } else { dice.below(60) };
-        let what = What::draw(dice, server, prompts);
+        let what = ActionKind::draw(dice, server, prompts);
         let key = server.keys.then(|| dice.below(KEYS.len()));
         let key = match what {
-            What::Slot(slot) if server.theme == Theme::SlotFiles && dice.chance(30) => Some(slot.owner),
+            ActionKind::Slot(slot) if server.theme == Theme::SlotFiles && dice.chance(30) => Some(slot.owner),
             _ => key,
         };
         Action { pause: Duration::from_millis(pause as u64), key, leave: what.draw_leave(dice), what }
     }
 }
 
-impl What {
-    fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt]) -> What {
+impl ActionKind {
+    fn draw(dice: &mut Dice, server: &ServerPlan, prompts: &[Prompt]) -> ActionKind {
         let prompt = prompts[dice.below(prompts.len())].clone();
         let is_bare = prompt.images.is_empty();
         if server.theme == Theme::Conversations && dice.chance(50) {
-            return What::Conversation(ConversationAction::draw(dice));
+            return ActionKind::Conversation(ConversationAction::draw(dice));
         }
         if server.theme == Theme::SlotFiles && dice.chance(45) {
-            return What::Slot(SlotAction::draw(dice, server));
+            return ActionKind::Slot(SlotAction::draw(dice, server));
         }
         match dice.below(100) {
-            0..12 if server.keeps => What::Slot(SlotAction::draw(dice, server)),
-            12..40 if server.embeddings => What::Embed(prompt),
-            40..46 if is_bare => What::Mistake(draw_mistake(dice), prompt),
-            _ => What::Generate(Generate::draw(dice, server, prompt)),
+            0..12 if server.keeps => ActionKind::Slot(SlotAction::draw(dice, server)),
+            12..40 if server.embeddings => ActionKind::Embed(prompt),
+            40..46 if is_bare => ActionKind::Mistake(draw_mistake(dice), prompt),
+            _ => ActionKind::Generate(Generate::draw(dice, server, prompt)),
         }
     }
 
     fn draw_leave(&self, dice: &mut Dice) -> Disconnect {
-        let What::Generate(generate) = self else { return Disconnect::Never };
+        let ActionKind::Generate(generate) = self else { return Disconnect::Never };
         match dice.below(100) {
             0..4 => Disconnect::AfterTime(Duration::ZERO),
             4..12 => Disconnect::AfterTime(Duration::from_millis(dice.below(120) as u64)),
@@ -239,7 +239,7 @@ impl Generate {
         let several = api == Api::Completions && wants_choices(dice, server);
         let longest_prompt = prompt.length() + if api.takes_tokens() { 0 } else { CHAT_TOKENS };
         let longest_answer = server.cells() - 1 - longest_prompt.min(server.cells() - 2);
-        let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MOST_PREDICTED]);
+        let wanted = dice.pick(&[1, 2, 8, 20, 40, 70, MAX_PREDICTED]);
         let stream = dice.chance(match theme {
             Theme::Streams | Theme::Conversations => 85,
             _ => 45,

@@ -3,7 +3,7 @@
 use espalier_core::http::Request;
 use serde_json::{Value, json};
 
-use super::actions::{Action, Api, ConversationAction, Generate, Mistake, Order, SlotAction, What};
+use super::actions::{Action, ActionKind, Api, ConversationAction, Generate, Mistake, Order, SlotAction};
 use super::prompts::Prompt;
 use super::server::{KEYS, ServerPlan};
 use crate::serving::cases;
@@ -12,17 +12,19 @@ use crate::serving::image;
 /// Builds the HTTP request of an action; `marker` is the server's placeholder for an image.
 pub fn request(action: &Action, server: &ServerPlan, marker: &str) -> Request {
     let request = match &action.what {
-        What::Generate(generate) => {
+        ActionKind::Generate(generate) => {
             let request = Request::post(generate.api.path(), of_generate(generate, server, marker));
             match generate.conversation.map(ConversationAction::id) {
                 Some(id) => request.with_header(CONVERSATION_ID, id),
                 None => request,
             }
         }
-        What::Conversation(one) => of_conversation(one.order, &ConversationAction::id(one.conversation)),
-        What::Embed(prompt) => Request::post("/v1/embeddings", of_embedding(prompt)),
-        What::Slot(slot) => of_slot(slot),
-        What::Mistake(mistake, prompt) => of_mistake(*mistake, prompt, server),
+        ActionKind::Conversation(one) => {
+            of_conversation(one.order, &ConversationAction::id(one.conversation))
+        }
+        ActionKind::Embed(prompt) => Request::post("/v1/embeddings", of_embedding(prompt)),
+        ActionKind::Slot(slot) => of_slot(slot),
+        ActionKind::Mistake(mistake, prompt) => of_mistake(*mistake, prompt, server),
     };
     request.with_key(action.key.map(|key| KEYS[key]))
 }

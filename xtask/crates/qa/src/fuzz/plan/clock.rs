@@ -5,7 +5,7 @@ use std::time::Duration;
 use espalier_core::http::Disconnect;
 
 use super::Act;
-use super::actions::{Action, Generate, What};
+use super::actions::{Action, ActionKind, Generate};
 use super::prompts::Prompt;
 use super::server::{ADAPTERS, ServerPlan};
 
@@ -18,7 +18,7 @@ pub fn act(server: &ServerPlan, seed: u64) -> Act {
     let ask = |prompt: &Prompt, tenant: usize| Action {
         pause: Duration::ZERO,
         key: server.keys.then_some(tenant),
-        what: What::Generate(Generate {
+        what: ActionKind::Generate(Generate {
             salt: (!server.keys).then_some(tenant),
             ..Generate::plain(prompt.clone(), 1)
         }),

@@ -6,9 +6,9 @@ use std::time::Duration;
 use espalier_core::http::Disconnect;
 
 use super::Act;
-use super::actions::{Action, Generate, What};
+use super::actions::{Action, ActionKind, Generate};
 use super::dice::Dice;
-use super::prompts::{MOST_PREDICTED, Prompt};
+use super::prompts::{MAX_PREDICTED, Prompt};
 use super::server::{ADAPTERS, KEYS, ServerPlan};
 
 /// Number of prompts.
@@ -28,7 +28,7 @@ pub fn act(dice: &mut Dice, server: &ServerPlan, seed: u64) -> Act {
 }
 
 fn ask_in_turn(dice: &mut Dice, server: &ServerPlan, seed: u64, number: usize) -> Vec<Action> {
-    let most = (server.cells() - MOST_PREDICTED - LONGER - 1).min(400);
+    let most = (server.cells() - MAX_PREDICTED - LONGER - 1).min(400);
     let family = seed.wrapping_mul(64) + number as u64;
     let prompt = Prompt { family, kept: dice.between(20, most), rest: 0, own: family, images: Vec::new() };
     let longer = Prompt { rest: dice.between(1, LONGER), ..prompt.clone() };
@@ -49,6 +49,11 @@ fn ask_in_turn(dice: &mut Dice, server: &ServerPlan, seed: u64, number: usize) -
 }
 
 fn ask(prompt: &Prompt, key: usize, salt: Option<usize>, slot: usize) -> Action {
-    let generate = Generate { salt, slot: Some(slot), ..Generate::plain(prompt.clone(), MOST_PREDICTED) };
-    Action { pause: Duration::ZERO, key: Some(key), what: What::Generate(generate), leave: Disconnect::Never }
+    let generate = Generate { salt, slot: Some(slot), ..Generate::plain(prompt.clone(), MAX_PREDICTED) };
+    Action {
+        pause: Duration::ZERO,
+        key: Some(key),
+        what: ActionKind::Generate(generate),
+        leave: Disconnect::Never,
+    }
 }

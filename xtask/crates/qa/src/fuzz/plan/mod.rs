@@ -10,7 +10,7 @@ pub mod prompts;
 pub mod server;
 mod slot_files;
 
-use self::actions::{Action, CONVERSATIONS, What};
+use self::actions::{Action, ActionKind, CONVERSATIONS};
 use self::dice::Dice;
 use self::model::ModelKind;
 use self::prompts::Prompt;
@@ -125,10 +125,10 @@ fn divide_conversations(clients: &mut [Vec<Action>]) {
         for action in actions {
             action.key = Some(number % KEYS.len());
             match &mut action.what {
-                What::Generate(generate) => {
+                ActionKind::Generate(generate) => {
                     generate.conversation = generate.conversation.map(|one| one + offset);
                 }
-                What::Conversation(conversation) => conversation.conversation += offset,
+                ActionKind::Conversation(conversation) => conversation.conversation += offset,
                 _ => {}
             }
         }
@@ -137,7 +137,7 @@ fn divide_conversations(clients: &mut [Vec<Action>]) {
 
 /// Keeps the client connected: after a disconnect the state that a single client leaves behind would be unknown.
 fn stay(action: &mut Action) {
-    if matches!(action.what, What::Generate(_)) {
+    if matches!(action.what, ActionKind::Generate(_)) {
         action.leave = espalier_core::http::Disconnect::Never;
     }
 }

@@ -29,7 +29,7 @@ const FAMILIES: usize = 3;
 const IMAGE: usize = 110;
 
 /// Maximum length of an answer, in tokens.
-pub const MOST_PREDICTED: usize = 100;
+pub const MAX_PREDICTED: usize = 100;
 
 impl Prompt {
     /// Draws the prompts of a round.

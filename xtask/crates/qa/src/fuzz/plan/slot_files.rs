@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use espalier_core::http::Disconnect;
 
-use super::actions::{Action, Generate, SlotAction, What};
+use super::actions::{Action, ActionKind, Generate, SlotAction};
 use super::dice::Dice;
 use super::prompts::Prompt;
 use super::server::{KEYS, ServerPlan};
@@ -38,14 +38,14 @@ fn save_and_ask(dice: &mut Dice, server: &ServerPlan, key: usize, seed: u64, num
     let (from, to, file) = (dice.below(server.slots), dice.below(server.slots), dice.below(2));
     // The first one has no salt: the owner that a file without a stored owner would have.
     let other = Some(FRESH + TIMES + number).filter(|_| number > 0 && dice.chance(40));
-    let slot = |slot, action| of(key, What::Slot(SlotAction { slot, action, owner: key, file }));
+    let slot = |slot, action| of(key, ActionKind::Slot(SlotAction { slot, action, owner: key, file }));
     let ask = |salt, slot| {
         let plain = Generate::plain(prompt.clone(), PREDICTED);
-        of(key, What::Generate(Generate { salt, slot: Some(slot), ..plain }))
+        of(key, ActionKind::Generate(Generate { salt, slot: Some(slot), ..plain }))
     };
     [ask(Some(FRESH + number), from), slot(from, "save"), slot(to, "restore"), ask(other, to)]
 }
 
-fn of(key: usize, what: What) -> Action {
+fn of(key: usize, what: ActionKind) -> Action {
     Action { pause: Duration::ZERO, key: Some(key), what, leave: Disconnect::Never }
 }

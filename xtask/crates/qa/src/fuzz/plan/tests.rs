@@ -12,7 +12,7 @@ fn generates(rounds: &[Round]) -> Vec<(&ServerPlan, &Action, &Generate)> {
     let mut all = Vec::new();
     for round in rounds {
         for (_, action) in round.actions() {
-            if let What::Generate(generate) = &action.what {
+            if let ActionKind::Generate(generate) = &action.what {
                 all.push((&round.server, action, generate));
             }
         }
@@ -138,17 +138,20 @@ fn every_kind_of_action_comes() {
     let all: Vec<&Action> =
         rounds.iter().flat_map(|round| round.actions().map(|(_, action)| action)).collect();
     let has = |what: fn(&Action) -> bool| all.iter().any(|action| what(action));
-    assert!(has(|action| matches!(action.what, What::Embed(_))));
+    assert!(has(|action| matches!(action.what, ActionKind::Embed(_))));
     for kind in ["save", "restore", "erase"] {
-        assert!(all.iter().any(|action| matches!(&action.what, What::Slot(slot) if slot.action == kind)));
+        assert!(
+            all.iter().any(|action| matches!(&action.what, ActionKind::Slot(slot) if slot.action == kind))
+        );
     }
     for order in [Order::Resume, Order::LookUp, Order::End] {
         assert!(
-            all.iter().any(|action| matches!(&action.what, What::Conversation(one) if one.order == order))
+            all.iter()
+                .any(|action| matches!(&action.what, ActionKind::Conversation(one) if one.order == order))
         );
     }
     for kind in [Mistake::Grammar, Mistake::Salt, Mistake::TooLong, Mistake::Infill] {
-        assert!(all.iter().any(|action| matches!(&action.what, What::Mistake(one, _) if *one == kind)));
+        assert!(all.iter().any(|action| matches!(&action.what, ActionKind::Mistake(one, _) if *one == kind)));
     }
     assert!(has(|action| action.leave == Disconnect::AfterTime(std::time::Duration::ZERO)));
     assert!(has(|action| matches!(action.leave, Disconnect::AfterEvents(0))));
@@ -286,8 +289,8 @@ fn an_id_of_a_conversation_is_used_by_both_keys_and_by_one_client_of_each() {
         let mut users = std::collections::BTreeMap::<_, std::collections::BTreeSet<_>>::new();
         for ((act, client, _), action) in round.actions() {
             let id = match &action.what {
-                What::Generate(generate) => generate.conversation,
-                What::Conversation(one) => Some(one.conversation),
+                ActionKind::Generate(generate) => generate.conversation,
+                ActionKind::Conversation(one) => Some(one.conversation),
                 _ => None,
             };
             if let Some(id) = id {
@@ -311,16 +314,17 @@ fn a_client_with_drafts_after_others_sent_no_request_before() {
     for round in rounds().iter().filter(about) {
         let alone: Vec<_> = round.actions().filter(|((act, _, _), _)| *act == 0).collect();
         let fresh = alone.iter().filter_map(|(_, action)| match &action.what {
-            What::Generate(one) if one.salt.is_some() => Some((action.key, one.salt, &one.prompt)),
+            ActionKind::Generate(one) if one.salt.is_some() => Some((action.key, one.salt, &one.prompt)),
             _ => None,
         });
         let fresh: Vec<_> = fresh.collect();
         let owners: std::collections::BTreeSet<_> = fresh.iter().map(|(key, salt, _)| (key, salt)).collect();
         assert_eq!((fresh.len(), owners.len()), (6, 6));
         for (_, _, prompt) in fresh {
-            let askers = alone
-                .iter()
-                .filter(|(_, action)| matches!(&action.what, What::Generate(one) if one.prompt.family == prompt.family));
+            let askers = alone.iter().filter(|(_, action)| {
+                matches!(&action.what,
+                    ActionKind::Generate(one) if one.prompt.family == prompt.family)
+            });
             assert!(askers.count() >= 2);
         }
     }
@@ -333,8 +337,12 @@ fn a_saved_salted_prompt_is_repeated_without_its_salt() {
         let first: Vec<&Action> = round.acts[0].clients[0].iter().take(16).collect();
         let mut families = std::collections::BTreeSet::new();
         for four in first.chunks(4) {
-            let [What::Generate(one), What::Slot(save), What::Slot(restore), What::Generate(again)] =
-                [&four[0].what, &four[1].what, &four[2].what, &four[3].what]
+            let [
+                ActionKind::Generate(one),
+                ActionKind::Slot(save),
+                ActionKind::Slot(restore),
+                ActionKind::Generate(again),
+            ] = [&four[0].what, &four[1].what, &four[2].what, &four[3].what]
             else {
                 panic!("{four:?}");
             };

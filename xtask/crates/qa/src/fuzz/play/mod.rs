@@ -135,7 +135,7 @@ impl FuzzFixture {
             }
         }
         evidence.scrapes = round_state.scrapes.into_inner().unwrap_or_default();
-        evidence.log = server.said()?;
+        evidence.log = server.log_text()?;
         drop(server);
         self.ask_witnesses(round, &mut evidence)?;
         self.ask_the_reference(round, &mut evidence)?;

@@ -5,9 +5,9 @@ use espalier_core::sys::net::server::Server;
 use serde_json::{Value, json};
 
 use crate::fuzz::judge::Reference;
-use crate::fuzz::plan::actions::{Action, What};
+use crate::fuzz::plan::actions::{Action, ActionKind};
 use crate::fuzz::plan::body;
-use crate::fuzz::plan::prompts::{MOST_PREDICTED, Prompt};
+use crate::fuzz::plan::prompts::{MAX_PREDICTED, Prompt};
 use crate::fuzz::plan::server::{ADAPTERS, ServerPlan};
 use crate::serving::image;
 use crate::serving::{cases, verdict};
@@ -41,7 +41,7 @@ impl Question {
     pub fn of(server: &ServerPlan, action: &Action, scales: [f64; ADAPTERS]) -> Option<Question> {
         let scales = server.adapters.then_some(scales);
         match &action.what {
-            What::Generate(generate) => {
+            ActionKind::Generate(generate) => {
                 let kind = match (generate.prompt.images.is_empty(), generate.api.takes_tokens()) {
                     (false, _) => Kind::Images,
                     (true, true) if server.vision => Kind::Text,
@@ -56,10 +56,10 @@ impl Question {
                 };
                 Some(Question { kind, prompt, text, scales })
             }
-            What::Embed(prompt) => {
+            ActionKind::Embed(prompt) => {
                 Some(Question { kind: Kind::Vector, prompt: prompt.clone(), text: String::new(), scales })
             }
-            What::Slot(_) | What::Conversation(_) | What::Mistake(..) => None,
+            ActionKind::Slot(_) | ActionKind::Conversation(_) | ActionKind::Mistake(..) => None,
         }
     }
 
@@ -110,7 +110,7 @@ impl References {
     }
 
     fn complete(&self, question: &Question, prompt: Value, units: &[i64]) -> Result<Reference> {
-        let mut request = cases::cold(cases::request_for(&[], MOST_PREDICTED));
+        let mut request = cases::cold(cases::request_for(&[], MAX_PREDICTED));
         request["prompt"] = prompt;
         if let Some(scales) = &question.scales {
             request["lora"] = body::lora(scales);

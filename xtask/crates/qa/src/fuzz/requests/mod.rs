@@ -41,7 +41,7 @@ pub struct Options {
     /// Only this family of requests, such as `grammar-range`; repeatable.
     #[arg(long = "family", value_name = "NAME")]
     pub families: Vec<String>,
-    /// Seconds in which another client has to be answered; a request itself has twice as many.
+    /// Seconds within which a second client has to be answered; the request itself gets twice as long.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub patience: u32,
 }
@@ -104,7 +104,7 @@ fn play_round(
         chosen: names.to_vec(),
         families: round.names(),
         words: round.words(),
-        server: fixture.words(round.duty()),
+        server: fixture.words(round.task()),
         accepted: None,
         refused: None,
         slowest: Duration::ZERO,

@@ -63,7 +63,7 @@ struct Both {
 /// Maximum [`CaseResult::error`] for types that stock does not have: rounding Q and the weights to 16 bits gives at
 /// most 7e-5; stock, which rounds Q to 8 bits, gives 5e-3 with its own types. The error of the type itself is in the
 /// reference too.
-const MOST_OF_OWN_TYPES: f64 = 1e-4;
+const MAX_OF_OWN_TYPES: f64 = 1e-4;
 
 impl Comparison {
     /// Pairs the cases of two builds.
@@ -124,8 +124,8 @@ impl Comparison {
 
 fn failure_of_own(CaseResult { case, error, .. }: &CaseResult) -> Option<String> {
     // Written so that NaN fails the comparison.
-    let is_near = *error <= MOST_OF_OWN_TYPES;
-    (!is_near).then(|| format!("{case}: error {error:.2e}, expected at most {MOST_OF_OWN_TYPES:.0e}"))
+    let is_near = *error <= MAX_OF_OWN_TYPES;
+    (!is_near).then(|| format!("{case}: error {error:.2e}, expected at most {MAX_OF_OWN_TYPES:.0e}"))
 }
 
 impl Both {

@@ -258,7 +258,7 @@ fn hold_volley(name: &str, answers: &[(u16, Value)], expected: &Expected<'_>, co
 /// Checks that the server runs, and its pool.
 fn must_be_at_rest(name: &str, server: &mut Server, compared: &mut Compared) -> Result<()> {
     server.still_runs()?;
-    let wrong = what_is_wrong_with_the_pool(server)?;
+    let wrong = pool_violation(server)?;
     compared.failures.extend(wrong.map(|wrong| format!("{name}: {wrong}")));
     Ok(())
 }
@@ -269,7 +269,7 @@ fn ask_alone(server: &Server) -> Result<Vec<Answer>> {
 }
 
 /// Checks that the pool reports cache hits, and that it holds nothing after all requests ended.
-fn what_is_wrong_with_the_pool(server: &Server) -> Result<Option<String>> {
+fn pool_violation(server: &Server) -> Result<Option<String>> {
     let pool = pool_at_rest(server)?;
     Ok(nothing_shared(&pool)?.or_else(|| pool_is_held(&pool)))
 }

@@ -13,18 +13,18 @@ use crate::serving::verdict;
 const LENGTHS: [usize; 2] = [200, 3 * BLOCK];
 
 /// Maximum number of choices of one request.
-const MOST: usize = 4;
+const MAX_CHOICES: usize = 4;
 
 /// Number of blocks held if each choice had its own copy of the prompt. Half is enough if it is computed once: the
 /// prompt's blocks, the last one of each choice, and one more if the prompt was already cached.
-const APART: u64 = 4 * MOST as u64;
+const APART: u64 = 4 * MAX_CHOICES as u64;
 
 pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     let server = fixture.ours(&["-np", "4", "-c", cases::AMPLE_CELLS, "--kv-paged"])?;
     for length in LENGTHS {
         let prompt = cases::numbered_prompt(1, length);
         let stock = fixture.expect(&cases::request(&prompt))?;
-        for wanted in [2, MOST] {
+        for wanted in [2, MAX_CHOICES] {
             let request = cases::request_for_choices(&prompt, wanted);
             let (status, body) = server.post("/v1/completions", &request)?;
             let choices = body["choices"].as_array().map_or(&[][..], Vec::as_slice);
@@ -39,7 +39,7 @@ pub fn check(fixture: &mut Fixture<'_>) -> Result<()> {
     }
     let held = Pool::of_server(&server)?.blocks_used_peak;
     fixture.must(held <= APART / 2, || {
-        format!("{MOST} choices of one prompt held {held} blocks; expected at most {}", APART / 2)
+        format!("{MAX_CHOICES} choices of one prompt held {held} blocks; expected at most {}", APART / 2)
     });
     fixture.must_be_at_rest(server)
 }

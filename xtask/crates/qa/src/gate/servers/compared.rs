@@ -95,7 +95,7 @@ impl Compared {
     /// Compares the probabilities of equal tokens: an error may be too small to change a token.
     fn hold_probabilities(&mut self, name: &str, stock: &Answer, tolerance: f64, answer: &Answer) {
         let moved = verdict::moved(stock, answer);
-        if moved > tolerance * verdict::MOST_MOVED {
+        if moved > tolerance * verdict::MAX_MOVED {
             self.failures.push(format!(
                 "{name}: the likeliest tokens are {moved:.3} from stock's; stock's own rounding explains {tolerance:.3}"
             ));

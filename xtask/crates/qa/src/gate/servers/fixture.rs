@@ -19,7 +19,7 @@ use crate::serving::switches;
 use crate::serving::verdict::Answer;
 
 /// Maximum slots of stock for concurrent requests: the context has capacity for the longest prompt of each.
-const MOST_NEIGHBOURS: usize = 8;
+const MAX_NEIGHBOURS: usize = 8;
 
 /// Batches of one block, beside which windows take few cells.
 pub const SMALL_BATCHES: [&str; 4] = ["-b", "64", "-ub", "64"];
@@ -110,7 +110,7 @@ impl<'a> Fixture<'a> {
     /// without flash attention, which sums an f16 cache in f16: that sum depends on the order of the cells, which never
     /// varies in stock. For checks that send concurrent requests to ours.
     pub fn expect_each(&mut self, requests: &[Value]) -> Result<Vec<Answer>> {
-        let slots = requests.len().min(MOST_NEIGHBOURS).to_string();
+        let slots = requests.len().min(MAX_NEIGHBOURS).to_string();
         let run = run_of(&self.gate.stock, &self.setup)
             .args(["-np", &slots, "-c", cases::AMPLE_CELLS, "--kv-unified", "-fa", "off"])
             .args(&self.arguments);
@@ -178,7 +178,7 @@ impl<'a> Fixture<'a> {
 /// Counts occurrences of `words` in the server's log. The log is written with a delay, so this waits for the first one.
 pub fn times_said(server: &Server, words: &str) -> Result<usize> {
     for _ in 0..40 {
-        let times = server.said()?.matches(words).count();
+        let times = server.log_text()?.matches(words).count();
         if times > 0 {
             return Ok(times);
         }

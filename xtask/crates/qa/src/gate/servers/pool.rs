@@ -119,7 +119,7 @@ pub fn check_preemption(fixture: &mut Fixture<'_>) -> Result<()> {
         for (stock, (status, body)) in stock.iter().zip(&answers) {
             fixture.hold("a request that outgrows the pool", stock, (*status, body));
         }
-        if server.said()?.contains(PREEMPTED) {
+        if server.log_text()?.contains(PREEMPTED) {
             break;
         }
     }
@@ -147,7 +147,7 @@ pub fn check_preempted_prompt(fixture: &mut Fixture<'_>) -> Result<()> {
         for (stock, (status, body)) in stock.iter().zip(&answers_with_the_last_one_last(&server, &cold)?) {
             fixture.hold("a crowd around a long prompt", stock, (*status, body));
         }
-        preempted = server.said()?.contains(" prompt tokens: ");
+        preempted = server.log_text()?.contains(" prompt tokens: ");
         if preempted {
             break;
         }

@@ -62,7 +62,7 @@ fn check_meeting(fixture: &mut Fixture<'_>, what: &str, budget: usize, server: &
     };
     fixture.hold_tokens(&format!("{what}: the stream"), &stream, &meeting.stream[..COMPARED]);
     fixture.hold_tokens(&format!("{what}: the long prompt"), &answer, &meeting.answer);
-    let wrong = what_is_wrong(&meeting, budget);
+    let wrong = violation(&meeting, budget);
     fixture.must(wrong.is_none(), || format!("{what}: {}", wrong.unwrap_or_default()));
     Ok(())
 }
@@ -81,7 +81,7 @@ struct Meeting {
 }
 
 /// Returns the violation of the budget, if any; a budget of 0 means no limit.
-fn what_is_wrong(meeting: &Meeting, budget: usize) -> Option<String> {
+fn violation(meeting: &Meeting, budget: usize) -> Option<String> {
     let steps = meeting.steps.len();
     let largest = meeting.steps.iter().max().copied().unwrap_or_default();
     if budget == 0 {
@@ -192,16 +192,16 @@ mod tests {
 
     #[test]
     fn a_budget_is_kept_in_every_step_and_the_stream_gets_a_token_in_each() {
-        assert_eq!(what_is_wrong(&meeting(125, 16, 125), 16), None);
-        assert!(what_is_wrong(&meeting(125, 17, 125), 16).is_some());
-        assert!(what_is_wrong(&meeting(1, 16, 125), 16).is_some());
-        assert!(what_is_wrong(&meeting(125, 16, 124), 16).is_some());
+        assert_eq!(violation(&meeting(125, 16, 125), 16), None);
+        assert!(violation(&meeting(125, 17, 125), 16).is_some());
+        assert!(violation(&meeting(1, 16, 125), 16).is_some());
+        assert!(violation(&meeting(125, 16, 124), 16).is_some());
     }
 
     #[test]
     fn without_a_budget_there_are_few_steps() {
-        assert_eq!(what_is_wrong(&meeting(1, 2000, 3), 0), None);
-        assert!(what_is_wrong(&meeting(125, 16, 125), 0).is_some());
-        assert!(what_is_wrong(&meeting(0, 0, 0), 0).is_some());
+        assert_eq!(violation(&meeting(1, 2000, 3), 0), None);
+        assert!(violation(&meeting(125, 16, 125), 0).is_some());
+        assert!(violation(&meeting(0, 0, 0), 0).is_some());
     }
 }

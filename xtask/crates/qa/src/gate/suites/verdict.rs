@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passed_on_ours_needs_no_outcome_on_stock() {
+    fn a_test_that_passed_on_ours_needs_no_outcome_on_stock() {
         let stock = outcomes(&[("a", Outcome::NotRun), ("b", failed("1"))]);
         let held = |ours: &[(&str, Outcome)]| hold("s", &stock, &outcomes(ours), Allowed::default());
         let both = held(&[("a", Outcome::Passed), ("b", failed("1"))]);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_luck_only_if_ours_alone_never_did_what_stock_never_does() {
+    fn a_difference_counts_unless_each_outcome_is_one_of_stocks() {
         let (passed, failed) = (|| Outcome::Passed, || failed("x"));
         assert_eq!(luck(&[passed()], &[passed(), passed(), passed()]), (true, 0, 3));
         let once = [passed(), passed(), failed()];

@@ -184,7 +184,7 @@ fn pairs() -> impl Iterator<Item = (usize, usize)> {
 /// Returns the required events that did not occur on a paged server; without them its answers do not count.
 fn missing(run: &ServerRun, server: &Server) -> Result<Vec<String>> {
     let pool: Pool = pool_at_rest(server)?;
-    let preempted = server.said()?.contains("preempted with");
+    let preempted = server.log_text()?.contains("preempted with");
     let needs = [
         (pool.hits()?.hit_tokens > 0, "no prompt token was found in the cache"),
         (pool.blocks_used == 0, "blocks are in use after all requests ended"),

@@ -9,7 +9,7 @@ use crate::serving::cases;
 use crate::serving::load::Patience;
 
 /// Maximum number of tokens of an answer.
-pub const MOST_PREDICTED: usize = 96;
+pub const MAX_PREDICTED: usize = 96;
 
 /// Tokens of KV cache of a pool that fits the longest request, but hardly a second one.
 pub const CELLS: usize = 1024;
@@ -47,7 +47,7 @@ pub fn prompts() -> Vec<Vec<u32>> {
 
 /// Returns a request for the longest answer to each of `prompts`.
 pub fn longest_requests(prompts: &[Vec<u32>]) -> Vec<Value> {
-    prompts.iter().map(|prompt| cases::request_for(prompt, MOST_PREDICTED)).collect()
+    prompts.iter().map(|prompt| cases::request_for(prompt, MAX_PREDICTED)).collect()
 }
 
 /// One request of one client.
@@ -101,7 +101,7 @@ impl Iterator for Client {
 
     /// Three in ten disconnect, one in five has a salt, one in ten shares no blocks.
     fn next(&mut self) -> Option<Visit> {
-        let predict = 1 + self.random.below(MOST_PREDICTED);
+        let predict = 1 + self.random.below(MAX_PREDICTED);
         Some(Visit {
             prompt: self.random.below(self.prompts),
             predict,
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn each_prompt_fits_into_the_pool_and_a_few_do_not() {
         let prompts = prompts();
-        let needed: Vec<usize> = prompts.iter().map(|one| blocks(one.len() + MOST_PREDICTED + 1)).collect();
+        let needed: Vec<usize> = prompts.iter().map(|one| blocks(one.len() + MAX_PREDICTED + 1)).collect();
         assert_eq!(prompts.len(), BEGINNINGS.len() * RELATED + STRANGERS);
         assert!(needed.iter().max().unwrap() <= &(CELLS / cases::BLOCK), "{needed:?}");
         assert!(needed.iter().sum::<usize>() > 10 * CELLS / cases::BLOCK);

@@ -4,7 +4,7 @@ use super::super::support::Project;
 use super::super::support::importing::empty_project;
 use super::makers::{
     fork_and_series, fork_and_started, fork_that_went_on, started, with_fork, with_patches_beside,
-    with_patches_there, with_port_that_is_there,
+    with_patches_there, with_port_that_edits, with_port_that_is_there,
 };
 use super::{HintCase, Place};
 
@@ -114,6 +114,18 @@ pub const CASES: &[HintCase] = &[
         command: "import ../port",
         place: Place::Here,
         hints: &[("cargo xtask init --help", 0), ("cargo xtask import ../port --skip there.patch", 0)],
+    },
+    HintCase {
+        name: "import of a recipe that edits a file by a command",
+        make: with_port_that_edits,
+        command: "import ../port",
+        place: Place::Here,
+        hints: &[
+            ("cargo xtask edit my", 0),
+            ("cargo xtask lint", 1),
+            ("cargo xtask trailers my --set", 0),
+            ("cargo xtask status --variant my", 0),
+        ],
     },
     HintCase {
         name: "import of nothing",

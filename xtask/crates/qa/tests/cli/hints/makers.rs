@@ -143,6 +143,14 @@ pub fn with_port_that_is_there() -> Project {
     project
 }
 
+/// Creates `my` without patches. Beside it is a port that applies one patch, and edits another file.
+pub fn with_port_that_edits() -> Project {
+    let project = with_port_that_is_there();
+    let recipe = "prepare() {\n  patch -p1 -i ../new.patch\n  sed -i s/a/b/ src/add.c\n}\n";
+    files::write(&project.beside("port/PKGBUILD"), recipe);
+    project
+}
+
 /// Creates an empty folder with a fork beside it.
 pub fn with_fork() -> Project {
     let project = empty_project();

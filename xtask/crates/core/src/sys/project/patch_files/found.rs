@@ -14,6 +14,8 @@ pub struct PatchFiles {
     pub others: Vec<(String, String)>,
     /// Notes on the order for the user.
     pub notes: Vec<String>,
+    /// Changes of the sources that commands beside the patches make, each with its file and line.
+    pub changes: Vec<String>,
 }
 
 /// One patch file.

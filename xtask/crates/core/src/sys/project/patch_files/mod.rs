@@ -2,15 +2,17 @@
 //! untrusted.
 
 mod found;
+mod makefiles;
 mod names;
 mod recipe;
 mod recipe_text;
 
 use std::path::{Path, PathBuf};
 
-use espalier_series::{QuiltEntry, RecipeKind, is_packed, read_quilt_series};
+use espalier_series::{QuiltEntry, RecipeKind, conditional_lines, is_packed, printable, read_quilt_series};
 pub use found::{FoundPatch, PatchFiles};
 use found::{found_patch, unnamed_in};
+use makefiles::changes_beside;
 pub use names::read;
 use names::{files_in, folders_in, has_ending, in_natural_order, is_patch, name_of, text_of};
 use recipe::recipe;
@@ -63,16 +65,16 @@ fn find_in(folder: &Path) -> Result<PatchFiles> {
         }
     }
     let files = files_in(folder)?;
-    let mut notes = Vec::new();
-    if let Some(found) = by_recipe(folder, &files, &mut notes)? {
+    let mut unused = PatchFiles::default();
+    if let Some(found) = by_recipe(folder, &files, &mut unused)? {
         return Ok(found);
     }
     if files.iter().any(|file| is_patch(file)) {
-        return by_name(folder, files, notes);
+        return by_name(folder, files, unused);
     }
     let holders = holders_in(folder)?;
     match &holders[..] {
-        [] => by_name(folder, files, notes),
+        [] => by_name(folder, files, unused),
         [holder] => find_in(holder),
         holders => Err(several(
             format!("`{}` has no patches itself, and several folders that do", folder.display()),
@@ -81,16 +83,20 @@ fn find_in(folder: &Path) -> Result<PatchFiles> {
     }
 }
 
-/// Returns the patches of the recipe in `folder`, if one applies patches that exist there. `notes` receives the notes
-/// on recipes that do not.
+/// Returns the patches of the recipe in `folder`, if one applies patches that exist there. `unused` receives the notes on
+/// recipes that do not, and their changes.
 ///
 /// # Errors
 ///
 /// Several recipes apply different patches, or the recipes only name patches that they do not apply: without a recipe,
 /// all patches of the folder would be taken.
-fn by_recipe(folder: &Path, files: &[PathBuf], notes: &mut Vec<String>) -> Result<Option<PatchFiles>> {
+fn by_recipe(folder: &Path, files: &[PathBuf], unused: &mut PatchFiles) -> Result<Option<PatchFiles>> {
     let kind_of = |file: &PathBuf| RecipeKind::of(&name_of(file));
     let mut none = None;
+    let mut add = |found: PatchFiles| {
+        unused.notes.extend(found.notes);
+        unused.changes.extend(found.changes);
+    };
     for file in RECIPES.map(|name| folder.join(name)).iter().filter(|file| file.is_file()) {
         let Some(kind) = kind_of(file) else { continue };
         let found = recipe(file, kind)?;
@@ -98,7 +104,7 @@ fn by_recipe(folder: &Path, files: &[PathBuf], notes: &mut Vec<String>) -> Resul
             return Ok(Some(found));
         }
         none = none.or_else(|| applies_none(file, &found));
-        notes.extend(found.notes);
+        add(found);
     }
     let mut named = Vec::new();
     for file in files.iter().filter(|file| !RECIPES.contains(&name_of(file).as_str())) {
@@ -106,7 +112,7 @@ fn by_recipe(folder: &Path, files: &[PathBuf], notes: &mut Vec<String>) -> Resul
         let found = recipe(file, kind)?;
         if found.patches.is_empty() {
             none = none.or_else(|| applies_none(file, &found));
-            notes.extend(found.notes);
+            add(found);
         } else {
             named.push((file.clone(), found));
         }
@@ -151,9 +157,9 @@ fn several(what: String, paths: &[PathBuf]) -> Error {
     Error::usage(what).detail(names.join("\n")).hint(format!("name the one to import: {}", quoted(&first)))
 }
 
-/// Returns every patch in `folder`, by name, with `notes`. Files that could be patches and are left out are reported.
-fn by_name(folder: &Path, files: Vec<PathBuf>, notes: Vec<String>) -> Result<PatchFiles> {
-    let mut found = PatchFiles { notes, ..PatchFiles::default() };
+/// Adds every patch in `folder` to `found`, by name. Files that could be patches and are left out are reported.
+fn by_name(folder: &Path, files: Vec<PathBuf>, mut found: PatchFiles) -> Result<PatchFiles> {
+    found.changes.extend(changes_beside(folder)?);
     for file in files {
         let name = name_of(&file);
         if is_patch(&file) {
@@ -226,7 +232,7 @@ fn ordered(order: &Path) -> Result<PatchFiles> {
             .detail(wrong.join("\n"))
             .hint("correct these lines, then run the same command again")
     })?;
-    let mut found = PatchFiles::default();
+    let mut found = PatchFiles { changes: changes_beside(&folder)?, ..PatchFiles::default() };
     let mut missing = Vec::new();
     for entry in entries {
         // dpatch omits the file extension.
@@ -243,6 +249,11 @@ fn ordered(order: &Path) -> Result<PatchFiles> {
     }
     for unnamed in unnamed_in(&folder, &found.patches)? {
         found.others.push((unnamed, format!("`{file}` does not name it")));
+    }
+    let conditions: Vec<String> =
+        conditional_lines(&text).iter().map(|line| format!("`{}`", printable(line.as_bytes()))).collect();
+    if !conditions.is_empty() {
+        found.notes.push(format!("conditions in `{file}` were not evaluated: {}", conditions.join(", ")));
     }
     Ok(found)
 }

@@ -27,7 +27,7 @@ pub(super) fn recipe(file: &Path, kind: RecipeKind) -> Result<PatchFiles> {
     let text = RecipeText::read(file, kind)?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let said = |remarks: Vec<Remark>| -> Vec<String> { remarks.iter().map(|it| text.shown(it)).collect() };
-    let Recipe { patches, notes } = read_recipe(kind, &text.text).map_err(|wrong| {
+    let Recipe { patches, notes, changes } = read_recipe(kind, &text.text).map_err(|wrong| {
         Error::usage(format!("`{}` cannot be followed", file.display()))
             .detail(said(wrong).join("\n"))
             .hint(format!(
@@ -37,7 +37,7 @@ pub(super) fn recipe(file: &Path, kind: RecipeKind) -> Result<PatchFiles> {
     })?;
     let notes = text.notes.iter().cloned().chain(said(notes)).collect();
     let candidates = candidates_for(folder)?;
-    let found = PatchFiles { notes, ..PatchFiles::default() };
+    let found = PatchFiles { notes, changes: said(changes), ..PatchFiles::default() };
     let mut lookup = Lookup { file, folder, name: name_of(file), candidates, found };
     for named in patches.iter().filter(|named| named.left_out.is_none()) {
         lookup.take(named)?;

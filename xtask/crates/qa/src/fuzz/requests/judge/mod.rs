@@ -252,8 +252,8 @@ fn mebibytes(bytes: u64) -> String {
 
 /// Truncates a message, which may be long.
 fn shorten(text: &str) -> String {
-    const MOST: usize = 300;
-    match text.char_indices().nth(MOST) {
+    const MAX_CHARS: usize = 300;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((at, _)) => format!("{} ...", &text[..at]),
         None => text.to_string(),
     }

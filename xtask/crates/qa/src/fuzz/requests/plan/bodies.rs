@@ -6,7 +6,7 @@ use espalier_core::http::{Pacing, Request};
 use serde_json::{Map, Value, json};
 
 use super::copies;
-use super::family::{Duty, Family, Sent, for_duty, whole, with_body};
+use super::family::{Family, Sent, Task, for_task, whole, with_body};
 
 /// Body limit of `body-length`: above the server's maximum of 100 MiB, so that its refusal is tested.
 const LARGE_BODY: usize = 160 << 20;
@@ -97,25 +97,25 @@ pub const ALL: &[Family] = &[
     whole("conversations", 16, |n| {
         Sent::post("/v1/streams/lookup", json!({ "conversation_ids": copies("c", n) }))
     }),
-    for_duty(
+    for_task(
         whole("embeddings", 16, |n| Sent::post("/v1/embeddings", json!({ "input": copies("x", n) }))),
-        Duty::Embed,
+        Task::Embed,
     ),
-    for_duty(
+    for_task(
         whole("long-embedding", 20, |n| Sent::post("/v1/embeddings", json!({ "input": "x ".repeat(n) }))),
-        Duty::Embed,
+        Task::Embed,
     ),
-    for_duty(
+    for_task(
         whole("documents", 16, |n| {
             Sent::post("/rerank", json!({ "query": "q", "documents": copies("x", n) }))
         }),
-        Duty::Rerank,
+        Task::Rerank,
     ),
-    for_duty(
+    for_task(
         whole("long-query", 18, |n| {
             Sent::post("/rerank", json!({ "query": "q ".repeat(n), "documents": ["x", "y"] }))
         }),
-        Duty::Rerank,
+        Task::Rerank,
     ),
     whole("nested-arrays", 20, |n| completion_text(&format!("{}1{}", "[".repeat(n), "]".repeat(n)))),
     whole("nested-objects", 18, |n| completion_text(&format!("{}1{}", "{\"a\":".repeat(n), "}".repeat(n)))),

@@ -12,8 +12,8 @@ pub struct Family {
     pub most: u32,
     /// Builder of a request, or of a part of one, from a size.
     pub make: Make,
-    /// Duty of the server that the request needs.
-    pub duty: Duty,
+    /// Task of the server that the request is sent to.
+    pub task: Task,
     /// Maximum body length in bytes; the default of all families if `None`.
     pub most_body: Option<usize>,
 }
@@ -42,7 +42,7 @@ pub struct Names<'a> {
 
 /// Task that a server is started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Duty {
+pub enum Task {
     /// Text generation.
     Generate,
     /// Embeddings.
@@ -90,7 +90,7 @@ impl Sent {
 }
 
 const fn family(name: &'static str, most: u32, make: Make) -> Family {
-    Family { name, most, make, duty: Duty::Generate, most_body: None }
+    Family { name, most, make, task: Task::Generate, most_body: None }
 }
 
 /// Builds a grammar family with sizes up to 2 to the power of `most`.
@@ -113,9 +113,9 @@ pub const fn whole(name: &'static str, most: u32, make: fn(usize) -> Sent) -> Fa
     family(name, most, Make::Whole(make))
 }
 
-/// Returns the family with another duty of the server than generating.
-pub const fn for_duty(family: Family, duty: Duty) -> Family {
-    Family { duty, ..family }
+/// Returns the family for a server with another task than generation.
+pub const fn for_task(family: Family, task: Task) -> Family {
+    Family { task, ..family }
 }
 
 /// Returns the family with a larger body limit than the default.

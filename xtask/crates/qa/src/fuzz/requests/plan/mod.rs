@@ -14,7 +14,7 @@ use espalier_core::http::Request;
 use serde_json::Value;
 
 use self::carriers::Carrier;
-use self::family::{Duty, Family, Make, Sent};
+use self::family::{Family, Make, Sent, Task};
 use crate::fuzz::plan::dice::Dice;
 
 /// Percentage of seeds that combine two families in one request.
@@ -24,10 +24,10 @@ const COMBINED: usize = 30;
 const IMPATIENT: usize = 15;
 
 /// Maximum body length in bytes, unless a family has its own.
-const MOST_BODY: usize = 4 << 20;
+const MAX_BODY: usize = 4 << 20;
 
 /// Maximum size of combined families, as a power of two: the body may grow with the product of the sizes.
-const MOST_COMBINED: u32 = 12;
+const MAX_COMBINED: u32 = 12;
 
 /// Everything that a seed decides.
 #[derive(Clone, Debug)]
@@ -92,21 +92,21 @@ impl Round {
         [Some(self.family), self.inner].into_iter().flatten().map(|family| family.name).collect()
     }
 
-    /// Duty of the server under test.
-    pub fn duty(&self) -> Duty {
-        self.family.duty
+    /// Task of the server under test.
+    pub fn task(&self) -> Task {
+        self.family.task
     }
 
     /// The sizes in increasing order: 1, 2, 4, up to the largest.
     pub fn sizes(&self) -> impl Iterator<Item = usize> + use<> {
         let own = self.family.most;
-        let most = self.inner.map_or(own, |inner| own.min(inner.most).min(MOST_COMBINED));
+        let most = self.inner.map_or(own, |inner| own.min(inner.most).min(MAX_COMBINED));
         (0..=most).map(|power| 1 << power)
     }
 
     /// Builds the request of a size; `None` if its body would be too large.
     pub fn request(&self, size: usize) -> Option<Request> {
-        let most = self.family.most_body.unwrap_or(MOST_BODY);
+        let most = self.family.most_body.unwrap_or(MAX_BODY);
         Some(self.draft(size).into_request()).filter(|request| request.body.len() <= most)
     }
 
@@ -151,7 +151,7 @@ fn families_beside(family: &'static Family, carrier: Carrier) -> Vec<&'static Fa
             (Make::Fields(_), Make::Fields(_)) => carrier == Carrier::Completion,
             _ => false,
         };
-        is_alike && other.name != family.name && other.duty == family.duty
+        is_alike && other.name != family.name && other.task == family.task
     };
     families().filter(fits).collect()
 }

@@ -55,7 +55,7 @@ fn grammars_schemas_and_fields_are_combined_with_others() {
         let combined = rounds.iter().filter(is_one).filter_map(|round| Some((round.family, round.inner?)));
         let combined: Vec<_> = combined.collect();
         assert!(combined.len() > 10, "{}", combined.len());
-        assert!(combined.iter().all(|(outer, inner)| outer.name != inner.name && outer.duty == inner.duty));
+        assert!(combined.iter().all(|(outer, inner)| outer.name != inner.name && outer.task == inner.task));
     }
 }
 
@@ -88,7 +88,7 @@ fn a_body_that_is_too_large_is_not_sent() {
     let plain = |name: &str| Round::draw(0, &[family(name).unwrap()]);
     let (prompt, body) = (plain("long-prompt"), plain("body-length"));
     assert!(prompt.request(1 << 20).is_some() && prompt.request(1 << 21).is_none());
-    assert!(body.request(1 << 23).is_some_and(|request| request.body.len() > MOST_BODY));
+    assert!(body.request(1 << 23).is_some_and(|request| request.body.len() > MAX_BODY));
     assert!(LARGEST_REFUSED < 1 << body.family.most, "the server's own limit is passed");
 }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use self::watch::Watched;
 use super::judge::{self, Budget, Evidence, Observation};
 use super::plan::Round;
-use super::plan::family::Duty;
+use super::plan::family::Task;
 use crate::serving::switches;
 
 /// Fixture in which rounds run.
@@ -47,15 +47,15 @@ impl RequestFuzzFixture {
     }
 
     /// Returns the command line of a server.
-    pub fn words(&self, duty: Duty) -> String {
-        self.run(duty).words()
+    pub fn words(&self, task: Task) -> String {
+        self.run(task).words()
     }
 
-    fn run(&self, duty: Duty) -> Run {
-        let more: &[&str] = match duty {
-            Duty::Generate => &[],
-            Duty::Embed => &["--embedding", "--pooling", "last"],
-            Duty::Rerank => &["--reranking"],
+    fn run(&self, task: Task) -> Run {
+        let more: &[&str] = match task {
+            Task::Generate => &[],
+            Task::Embed => &["--embedding", "--pooling", "last"],
+            Task::Rerank => &["--reranking"],
         };
         let paged: &[&str] = if self.is_paged { &["--kv-paged"] } else { &[] };
         switches::without_features(Run::new(&self.program))
@@ -67,8 +67,8 @@ impl RequestFuzzFixture {
 
     /// Sends requests of growing size until one is refused, breaks a budget, or is the largest.
     pub fn play(&self, round: &Round) -> Result<Evidence> {
-        let mut server = Server::start(self.run(round.duty()), &self.folder.path().join("server.log"))?;
-        let reference = reference(&server, round.duty());
+        let mut server = Server::start(self.run(round.task()), &self.folder.path().join("server.log"))?;
+        let reference = reference(&server, round.task());
         let Some(answered) = reference else {
             return Err(Error::no("the server does not answer a plain request"));
         };
@@ -86,7 +86,7 @@ impl RequestFuzzFixture {
                 break;
             }
         }
-        evidence.log = server.said()?;
+        evidence.log = server.log_text()?;
         Ok(evidence)
     }
 
@@ -104,43 +104,43 @@ impl RequestFuzzFixture {
             true => Disconnect::AfterTime(EARLY),
             false => Disconnect::WhenAnswered(self.budget.answer),
         };
-        let plain = plain(round.duty());
+        let plain = plain(round.task());
         let ask = || server.send(request, leave, self.budget.answer);
         let Watched { response, other, peak } = watch::during(server, &plain, &self.budget, limit, ask);
         let rested = match response.took > SHORT || round.leaves {
             true => rest_of(server, self.budget.other),
             false => Some(Duration::ZERO),
         };
-        let reference = reference(server, round.duty());
+        let reference = reference(server, round.task());
         Observation { size, body, response, left: round.leaves, other, peak, rested, reference }
     }
 }
 
 /// Path and body of a plain request, and the JSON pointer to the part of its answer that must not change.
-fn plain_json(duty: Duty) -> (&'static str, Value, &'static str) {
-    match duty {
-        Duty::Generate => (
+fn plain_json(task: Task) -> (&'static str, Value, &'static str) {
+    match task {
+        Task::Generate => (
             "/completion",
             json!({ "prompt": "The", "n_predict": 8, "temperature": 0, "cache_prompt": false }),
             "/content",
         ),
-        Duty::Embed => ("/v1/embeddings", json!({ "input": "The" }), "/data/0/embedding"),
+        Task::Embed => ("/v1/embeddings", json!({ "input": "The" }), "/data/0/embedding"),
         // Without a ranking head a document's score depends on what else is in the batch.
-        Duty::Rerank => ("/rerank", json!({ "query": "The", "documents": ["a"] }), "/results"),
+        Task::Rerank => ("/rerank", json!({ "query": "The", "documents": ["a"] }), "/results"),
     }
 }
 
-fn plain(duty: Duty) -> Request {
-    let (path, json, _) = plain_json(duty);
+fn plain(task: Task) -> Request {
+    let (path, json, _) = plain_json(task);
     Request::post(path, json)
 }
 
 /// Timeout for the reference answer: the server may still be finishing earlier work.
 const REFERENCE: Duration = Duration::from_secs(20);
 
-fn reference(server: &Server, duty: Duty) -> Option<Value> {
-    let response = server.send(&plain(duty), Disconnect::Never, REFERENCE);
-    response.json().pointer(plain_json(duty).2).cloned().filter(|_| response.status == Some(200))
+fn reference(server: &Server, task: Task) -> Option<Value> {
+    let response = server.send(&plain(task), Disconnect::Never, REFERENCE);
+    response.json().pointer(plain_json(task).2).cloned().filter(|_| response.status == Some(200))
 }
 
 /// A server that uses less than this share of a core is idle. On a busy machine a working one gets little CPU time.

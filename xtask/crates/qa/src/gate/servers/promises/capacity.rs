@@ -118,7 +118,7 @@ fn last_block_beside_another(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             Ok((answer, !running.is_over()))
         })?;
         must_be_answered(fixture, "beside another", &answer);
-        let times = server.said()?.matches("preempted with").count();
+        let times = server.log_text()?.matches("preempted with").count();
         fixture.must(times == 0, || format!("it fits beside another, and was preempted {times} times"));
         met |= in_time;
         if met || times > 0 {
@@ -143,7 +143,7 @@ pub fn several_choices(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 }
 
 /// A request reuses half of its slot's retained sequence, in a pool that the new sequence fills.
-pub fn going_on_from_half(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+pub fn resumed_from_half(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for batch in ["2048", "128"] {
         let server = keeping(fixture, Model::Trained, &["-np", "1", "-c", CELLS, "-b", batch])?;
         let first = prompt(1, 1000);

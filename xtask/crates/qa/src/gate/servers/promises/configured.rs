@@ -16,9 +16,10 @@ use super::tenants::LOADING;
 use crate::serving::cases::{self, BLOCK};
 
 /// The trained context of the random model, in tokens.
-const TRAINED: u64 = 4096;
+pub const TRAINED: u64 = 4096;
 
-fn props(server: &Server) -> Result<Value> {
+/// Returns `/props`.
+pub fn props(server: &Server) -> Result<Value> {
     Ok(server.get("/props")?.1)
 }
 
@@ -38,7 +39,7 @@ pub fn pool_without_a_size(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let mib = pool["mib"].as_f64().unwrap_or(0.0);
         fixture
             .must(mib > 0.0, || format!("{arguments:?}: /props does not say how large the pool is: {pool}"));
-        let said = fixture.said()?;
+        let said = fixture.log_text()?;
         let line = format!("{} blocks of {BLOCK} tokens, {mib:.1} MiB", tokens / BLOCK as u64);
         fixture.must(said.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
     }
@@ -55,7 +56,7 @@ pub fn variables_of_options(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             fixture.serve_with(Model::Random, &["-np", "1", "-c", "1024", "--metrics"], &variables)?;
         let found = props(&server)?.get("kv_pool").is_some();
         fixture.must(found == is_paged, || format!("{variables:?}: paged is {found}"));
-        let warned = fixture.said()?.contains("use LLAMA_ARG_KV_PAGED");
+        let warned = fixture.log_text()?.contains("use LLAMA_ARG_KV_PAGED");
         fixture.must(warned == warns, || format!("{variables:?}: warned of an old name is {warned}"));
     }
     Ok(())
@@ -74,7 +75,7 @@ pub fn earlier_names(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(old, "banana")]);
         fixture.must(started.is_err(), || format!("{old}=banana: the server starts"));
         drop(started);
-        let said = fixture.said()?;
+        let said = fixture.log_text()?;
         fixture.must(said.contains(&format!("use {new}")) && said.contains("\"banana\""), || {
             format!("{old}=banana: it says {}", said.lines().last().unwrap_or_default())
         });
@@ -91,7 +92,7 @@ fn lines_of_earlier_names() -> String {
 
 /// Checks that the log warns once of each earlier name.
 fn must_have_warned(fixture: &mut PromiseFixture<'_>, what: &str) -> Result<()> {
-    let said = fixture.said()?;
+    let said = fixture.log_text()?;
     for old in earlier() {
         let warning = format!("{old} is deprecated");
         fixture.must(said.contains(&warning), || format!("{what}: the log does not say \"{warning}\""));
@@ -142,7 +143,7 @@ const MISSPELT: [(&str, &str); 3] = [
 pub fn misspelt_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let variables = MISSPELT.map(|(name, _)| (name, "1"));
     drop(fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &variables)?);
-    let said = fixture.said()?;
+    let said = fixture.log_text()?;
     for (name, expected) in MISSPELT {
         let lines: Vec<&str> = said.lines().filter(|line| line.contains(&format!("`{name}`"))).collect();
         fixture.must(matches!(lines[..], [line] if line.contains(expected)), || {
@@ -151,7 +152,7 @@ pub fn misspelt_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     }
     let valid = [("LLAMA_ARG_KV_PAGED", "1"), ("ESPALIER_KV_RECENT", "32"), ("LLAMA_ARG_KV_UNIFIED", "1")];
     drop(fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &valid)?);
-    let said = fixture.said()?;
+    let said = fixture.log_text()?;
     fixture.must(!said.contains("nothing reads the variable"), || {
         format!("{valid:?}: warned of a misspelt one")
     });
@@ -169,7 +170,7 @@ pub fn values_of_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let started = fixture.serve_with(Model::Random, &["-np", "1", "-c", "512"], &[(name, value)]);
         fixture.must(started.is_err(), || format!("{name}={value}: the server starts"));
         drop(started);
-        let said = fixture.said()?;
+        let said = fixture.log_text()?;
         let names_value = name == "LLAMA_ARG_KV_QUALITY" || said.contains(&format!("\"{value}\""));
         fixture.must(said.contains(name) && names_value && said.contains(expected), || {
             format!("{name}={value}: it says {}", said.lines().last().unwrap_or_default())
@@ -257,7 +258,7 @@ pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             fixture.must(line.contains(&format!("K {}, V {}", named[0], named[1])), || {
                 format!("{model:?}, {quality}: /props says {cache}, and the log `{line}`")
             });
-            let said = fixture.said()?;
+            let said = fixture.log_text()?;
             let times = said.matches(&format!("(--kv-quality {quality})")).count();
             fixture.must(times == 1, || format!("{model:?}, {quality}: said {times} times at the start"));
             fixture.must(!said.contains("nonsense"), || format!("{quality} warns of itself"));
@@ -278,14 +279,14 @@ pub fn cache_is_described(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 
 /// Returns the line about the cache that the server logs at start.
 fn said_of_cache(fixture: &PromiseFixture<'_>) -> Result<String> {
-    let said = fixture.said()?;
+    let said = fixture.log_text()?;
     Ok(said.lines().find(|line| line.contains("the KV cache is paged")).unwrap_or_default().to_string())
 }
 
 /// `--cache-ram` has no effect beside a pool, and the server logs that once.
 pub fn cache_ram_is_off(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     drop(fixture.serve(Model::Random, &["-np", "1", "-c", "1024", "--kv-paged", "--cache-ram", "100"])?);
-    let times = fixture.said()?.matches("--cache-ram is off").count();
+    let times = fixture.log_text()?.matches("--cache-ram is off").count();
     fixture.must(times == 1, || format!("said {times} times that --cache-ram is off"));
     Ok(())
 }

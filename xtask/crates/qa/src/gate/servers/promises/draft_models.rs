@@ -161,7 +161,7 @@ impl Candidate {
 fn candidates(server: &Server, seen: usize) -> Result<Vec<Candidate>> {
     let mut before = Vec::new();
     for _ in 0..100 {
-        let now: Vec<Candidate> = server.said()?.lines().filter_map(Candidate::read).skip(seen).collect();
+        let now: Vec<Candidate> = server.log_text()?.lines().filter_map(Candidate::read).skip(seen).collect();
         if !now.is_empty() && now == before {
             return Ok(now);
         }
@@ -245,7 +245,7 @@ pub fn in_a_small_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         fixture.must(drafted > 0 && evicted > 0, || {
             format!("{drafting:?}: {drafted} tokens were drafted and {evicted} blocks evicted; expected some")
         });
-        let is_preempted = server.said()?.contains("preempted with");
+        let is_preempted = server.log_text()?.contains("preempted with");
         fixture.arose(is_preempted, || format!("{drafting:?}: no request was preempted"));
     }
     Ok(())

@@ -301,7 +301,7 @@ impl<'a> PromiseFixture<'a> {
     }
 
     /// Returns the log of the last server that this fixture started.
-    pub fn said(&self) -> Result<String> {
+    pub fn log_text(&self) -> Result<String> {
         disk::read_text(&self.context.layout.log("gate-promise"))
     }
 
@@ -414,7 +414,7 @@ impl<'a> PromiseFixture<'a> {
     }
 
     /// Records that the situation which the promise is about did not arise, unless `arose`; a fast machine may be the
-    /// reason. That is no violation, and nothing that depends on the situation may be checked then. Returns `arose`.
+    /// reason. That is not a violation, and nothing that depends on the situation may be checked then. Returns `arose`.
     pub fn arose(&mut self, arose: bool, otherwise: impl FnOnce() -> String) -> bool {
         if !arose {
             self.not_reproduced.push(otherwise());

@@ -133,7 +133,7 @@ fn beside_two_neighbours(server: &Server, number: u64, asked: &Value) -> Result<
 const QUESTION: usize = 20;
 
 /// More tokens than a question has, with the words that some models have behind an image.
-const MOST_COMPUTED: u64 = 64;
+const MAX_COMPUTED: u64 = 64;
 
 /// Another question about the same image does not compute it again: its tokens are found in the cache, and its encoder
 /// is not run. With a recurrent state the first question saves the state behind the image, and with a window that has
@@ -154,7 +154,7 @@ pub fn image_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
             computed.push(answer.1["timings"]["prompt_n"].as_u64().unwrap_or(u64::MAX));
         }
         let times = times_said(&server, "encoding mtmd batch")?;
-        let are_hits = computed[1..].iter().all(|computed| *computed < MOST_COMPUTED);
+        let are_hits = computed[1..].iter().all(|computed| *computed < MAX_COMPUTED);
         fixture.must(are_hits && times == 1, || {
             format!("{model:?}: the questions computed {computed:?} tokens; {times} images were encoded")
         });
@@ -195,5 +195,5 @@ pub fn drafts_and_images(fixture: &mut PromiseFixture<'_>) -> Result<()> {
 }
 
 fn was_preempted(server: &Server) -> Result<bool> {
-    Ok(server.said()?.contains("preempted with"))
+    Ok(server.log_text()?.contains("preempted with"))
 }

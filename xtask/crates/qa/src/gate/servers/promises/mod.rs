@@ -16,6 +16,7 @@ mod drafts;
 mod embeddings;
 mod fairness;
 mod fixture;
+mod free_memory;
 mod gather;
 mod images;
 mod leaks;
@@ -63,7 +64,7 @@ pub const PROMISES: &[Promise] = &[
     promise("negative-scale", adapters::negative_scale),
     promise("adapters-of-an-image", adapters::adapters_of_an_image),
     promise("tenants-behind-a-router", tenants::behind_a_router),
-    promise("retained-slot-has-an-owner", tenants::kept_slot_has_an_owner),
+    promise("retained-slot-has-an-owner", tenants::retained_slot_has_an_owner),
     promise("slots-of-others", slots_of_others::actions_of_others),
     promise("token-by-token", slots_of_others::reading_token_by_token),
     promise("unpaged-slots-of-others", slots_of_others::unpaged_slots_of_others),
@@ -78,7 +79,7 @@ pub const PROMISES: &[Promise] = &[
     promise("capacity-of-idle-slots", capacity::capacity_of_idle_slots),
     promise("last-block", capacity::last_block),
     promise("several-choices", capacity::several_choices),
-    promise("resumed-from-half", capacity::going_on_from_half),
+    promise("resumed-from-half", capacity::resumed_from_half),
     promise("completions-between-embeddings", embeddings::completions_between),
     promise("image-waits-for-blocks", images::waits_for_blocks),
     promise("drafts-after-a-restore", capacity::drafts_after_a_restore),
@@ -168,6 +169,7 @@ pub const PROMISES: &[Promise] = &[
     promise("copies-push-nothing-out", turns::copies_push_nothing_out),
     promise("dropped-sequences", turns::dropped_sequences_are_looked_up),
     promise("pool-without-a-size", configured::pool_without_a_size),
+    promise("pool-of-free-memory", free_memory::fills_the_pool),
     promise("variables-of-options", configured::variables_of_options),
     promise("earlier-names-of-variables", configured::earlier_names),
     promise("misspelt-variables", configured::misspelt_variables),

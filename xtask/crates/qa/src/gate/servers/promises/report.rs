@@ -29,7 +29,7 @@ enum Verdict {
 
 /// Largest number of promises whose situation may not arise, for the gate to pass. Fast devices miss three of them; a
 /// gate that reproduces little proves little.
-const MOST_NOT_REPRODUCED: usize = 8;
+const MAX_NOT_REPRODUCED: usize = 8;
 
 impl PromiseResult {
     fn verdict(&self) -> Verdict {
@@ -88,9 +88,9 @@ fn summary(all: &[PromiseResult]) -> String {
 pub fn broken(all: &[PromiseResult]) -> impl Iterator<Item = String> + '_ {
     let words = |one: &PromiseResult| format!("the promise {}: {}", one.name, one.broken.join("; "));
     let missed = count(all, Verdict::NotReproduced);
-    let too_many = (missed > MOST_NOT_REPRODUCED).then(|| {
+    let too_many = (missed > MAX_NOT_REPRODUCED).then(|| {
         format!(
-            "{missed} promises were not reproduced, expected at most {MOST_NOT_REPRODUCED}: {}",
+            "{missed} promises were not reproduced, expected at most {MAX_NOT_REPRODUCED}: {}",
             not_reproduced(all).join("; ")
         )
     });
@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn a_gate_that_reproduces_little_fails() {
-        let all = vec![missed(&[]); MOST_NOT_REPRODUCED];
+        let all = vec![missed(&[]); MAX_NOT_REPRODUCED];
         assert_eq!(broken(&all).count(), 0);
-        let all = vec![missed(&[]); MOST_NOT_REPRODUCED + 1];
+        let all = vec![missed(&[]); MAX_NOT_REPRODUCED + 1];
         let lines: Vec<String> = broken(&all).collect();
         assert!(lines.len() == 1 && lines[0].starts_with("9 promises were not reproduced"), "{lines:?}");
     }

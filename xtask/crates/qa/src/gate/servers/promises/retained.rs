@@ -127,7 +127,7 @@ pub fn whole_or_nothing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         let request = cases::request(&turns[..tokens]);
         held_and_found(fixture, &mut reference, &server, what, &request, found)?;
     }
-    let said = fixture.said()?;
+    let said = fixture.log_text()?;
     for words in ["prefix caching with up to", "context checkpoints disabled"] {
         fixture.must(said.contains(words), || format!("the server did not report `{words}`"));
     }

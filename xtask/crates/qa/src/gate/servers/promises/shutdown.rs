@@ -73,7 +73,7 @@ fn is_an_answer(status: u16, text: &str) -> bool {
     }
 }
 
-/// Each request with the status and the text of its answer; 0 is no answer.
+/// Each request with the status and the text of its answer; 0 without one.
 type Answers = Vec<(&'static str, (u16, String))>;
 
 /// The exit code of a server, and the time since the signal; `None` if it still runs.

@@ -119,7 +119,7 @@ fn shows_load_only(slot: &Value) -> bool {
 const LARGE: usize = 2100;
 
 /// Maximum number of looks at `/slots` until both requests have begun to wait, a [`MOMENT`] apart.
-const MOST_LOOKS: usize = 40;
+const MAX_LOOKS: usize = 40;
 
 /// `/slots` says for what alice's requests wait, and says it to her alone. The server has no keys, and so distinguishes
 /// the keys that requests send; the stream that holds the blocks sends none.
@@ -136,7 +136,7 @@ pub fn waits_shown_to_others(fixture: &mut PromiseFixture<'_>) -> Result<()> {
                 waiting
             });
             let mut shown = (slots_shown_to(&server, ALICE)?, slots_shown_to(&server, BOB)?);
-            for _ in 0..MOST_LOOKS {
+            for _ in 0..MAX_LOOKS {
                 if running.is_over() || waits_in(&shown.0).len() == 2 {
                     break;
                 }

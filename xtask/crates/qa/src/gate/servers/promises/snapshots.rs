@@ -307,7 +307,7 @@ pub fn none_says_so(fixture: &mut PromiseFixture<'_>) -> Result<()> {
         ask(&server, &plain(&prompt(1), 1))?;
         let answer = ask(&server, &plain(&prompt(1), 1))?;
         fixture.must_have_found(&format!("{model:?}"), &answer, found);
-        let said = fixture.said()?;
+        let said = fixture.log_text()?;
         fixture.must(said.contains(words), || format!("{model:?}: the log does not say `{words}`"));
     }
     Ok(())

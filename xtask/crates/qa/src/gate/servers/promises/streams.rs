@@ -77,7 +77,7 @@ pub fn of_preempted_prompts(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     for api in &APIS {
         let lines = preempted(&server, api)?;
         fixture.arose(lines.is_some(), || format!("{}: its prompt was not preempted", api.path));
-        let wrong = lines.and_then(|lines| what_is_wrong(api, &lines));
+        let wrong = lines.and_then(|lines| violation(api, &lines));
         fixture.must(wrong.is_none(), || format!("{}: {}", api.path, wrong.unwrap_or_default()));
     }
     Ok(())
@@ -108,7 +108,7 @@ fn preempted(server: &Server, api: &Api) -> Result<Option<Vec<String>>> {
 
 /// Returns the number of prompts that were preempted while they were computed, from the server's log.
 fn times_preempted(server: &Server) -> Result<usize> {
-    Ok(server.said()?.matches(" prompt tokens: ").count())
+    Ok(server.log_text()?.matches(" prompt tokens: ").count())
 }
 
 fn stream_in_a_crowd(server: &Server, api: &Api, prompt: &str) -> Result<Vec<String>> {
@@ -140,7 +140,7 @@ fn until_all_work(server: &Server) -> Result<()> {
 }
 
 /// Returns the first violation of the API's format.
-fn what_is_wrong(api: &Api, lines: &[String]) -> Option<String> {
+fn violation(api: &Api, lines: &[String]) -> Option<String> {
     let strange = lines.iter().find(|line| !is_expected(line));
     if let Some(line) = strange {
         return Some(format!("a line `{line}`"));
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn wrong(api: usize, lines: &[&str]) -> Option<String> {
-        what_is_wrong(&APIS[api], &lines.iter().map(|line| (*line).to_string()).collect::<Vec<_>>())
+        violation(&APIS[api], &lines.iter().map(|line| (*line).to_string()).collect::<Vec<_>>())
     }
 
     #[test]

@@ -125,7 +125,7 @@ pub fn children_refuse_without_a_key(fixture: &mut PromiseFixture<'_>) -> Result
     let request = with(question(1), "model", "tiny");
     let (status, body) = ask_router(&server, ALICE, &request)?;
     fixture.must(status == 200, || format!("through the router: returned {status}: {body}"));
-    let said = fixture.said()?;
+    let said = fixture.log_text()?;
     let port = said.lines().find_map(|line| {
         line.split_once("name=tiny on port ")?.1.split_whitespace().next()?.parse::<u16>().ok()
     });
@@ -142,7 +142,7 @@ pub fn children_refuse_without_a_key(fixture: &mut PromiseFixture<'_>) -> Result
 }
 
 /// Requests of alice in a slot that retains its sequence, none of which makes the sequence bob's.
-pub fn kept_slot_has_an_owner(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+pub fn retained_slot_has_an_owner(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let saves = fixture.empty_folder("slots")?;
     let kept = ["-np", "1", "-c", "4096", "--kv-paged", "--api-key", KEYS, "--slot-save-path", &saves];
     let server = fixture.serve(Model::Adapted, &kept)?;

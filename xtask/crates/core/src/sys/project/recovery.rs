@@ -1,4 +1,4 @@
-//! The check before every command.
+//! Completion of a change that a killed run had committed; every command calls it first.
 
 use super::run_lock::{self, Access};
 use crate::config::layout::Layout;
