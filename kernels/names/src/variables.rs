@@ -21,6 +21,8 @@ pub enum Reader {
     /// `llama-server` and the programs with its common options: it is the variable of an option that upstream does not
     /// have.
     ServerOption,
+    /// The same in the variant `front` only.
+    FrontOption,
     /// The same by its former name, which is read for one release, with a warning.
     FormerOption,
     /// The kernels, also in their benchmarks.
@@ -35,7 +37,7 @@ pub enum Reader {
     UpstreamTests,
 }
 
-use Reader::{Build, FormerOption, Kernels, Server, ServerOption, Tests, Tool, UpstreamTests};
+use Reader::{Build, FormerOption, FrontOption, Kernels, Server, ServerOption, Tests, Tool, UpstreamTests};
 
 /// Every variable. No variable of an option that upstream has differs from one of these by two letters or fewer.
 pub const KNOWN: &[Variable] = &[
@@ -57,11 +59,16 @@ pub const KNOWN: &[Variable] = &[
     variable(ServerOption, "LLAMA_ARG_MAX_QUEUED", "max queued requests"),
     variable(ServerOption, "LLAMA_ARG_PREFILL_BUDGET", "max prompt tokens per step beside decoding requests"),
     variable(ServerOption, "LLAMA_ARG_SHUTDOWN_TIMEOUT", "max time from a signal to the exit"),
+    variable(FrontOption, "LLAMA_ARG_FRONT", "the transport in Rust"),
+    variable(FrontOption, "LLAMA_ARG_FRONT_DRAIN", "time in which requests may finish after a signal"),
+    variable(FrontOption, "LLAMA_ARG_FRONT_REQUESTS", "max running and queued requests of the transport"),
     variable(FormerOption, "LLAMA_ALLOW_PRIORITY", "LLAMA_ARG_ALLOW_PRIORITY"),
     variable(FormerOption, "LLAMA_KV_PAGED", "LLAMA_ARG_KV_PAGED"),
     variable(FormerOption, "LLAMA_MAX_QUEUED", "LLAMA_ARG_MAX_QUEUED"),
     variable(FormerOption, "LLAMA_PREFILL_BUDGET", "LLAMA_ARG_PREFILL_BUDGET"),
     variable(Kernels, "ESPALIER_ISA", "the instruction set to use"),
+    variable(Build, "ESPALIER_FRONT", "CMake: the library of the transport in Rust"),
+    variable(Build, "ESPALIER_FRONT_INCLUDE", "CMake: the header of the transport in Rust"),
     variable(Build, "ESPALIER_IDENTITY_DIR", "CMake: the header that says which variant this is"),
     variable(Build, "ESPALIER_KERNELS", "CMake: the library of the kernels"),
     variable(Build, "ESPALIER_KERNELS_INCLUDE", "CMake: the header of the kernels"),
@@ -95,7 +102,7 @@ impl Variable {
     /// Returns the option of the variable: `--kv-paged` for `LLAMA_ARG_KV_PAGED` and for its former name.
     pub fn option(&self) -> Option<String> {
         let prefix = match self.reader {
-            ServerOption => "LLAMA_ARG_",
+            ServerOption | FrontOption => "LLAMA_ARG_",
             FormerOption => "LLAMA_",
             _ => return None,
         };
@@ -198,7 +205,7 @@ mod tests {
     fn each_variable_is_known_once_and_a_former_name_belongs_to_an_option() {
         for (number, known) in KNOWN.iter().enumerate() {
             assert!(KNOWN[..number].iter().all(|before| before.name != known.name), "{}", known.name);
-            let is_of_option = matches!(known.reader, ServerOption | FormerOption);
+            let is_of_option = matches!(known.reader, ServerOption | FrontOption | FormerOption);
             assert_eq!(known.option().is_some(), is_of_option, "{}", known.name);
             assert_eq!(known.name.starts_with(PREFIX), !is_of_option, "{}", known.name);
         }
@@ -213,7 +220,7 @@ mod tests {
     #[test]
     fn every_variable_that_is_read_is_known() {
         let mut missing = Vec::new();
-        for folder in ["xtask", "kernels", "series", "health", "overlay"] {
+        for folder in ["xtask", "kernels", "front", "series", "health", "overlay"] {
             for file in files_below(&Path::new(ROOT).join(folder)) {
                 // Misspelt on purpose.
                 if ["variables.rs", "no_flavors.rs", "configured.rs"].iter().any(|name| file.ends_with(name))
@@ -248,7 +255,9 @@ mod tests {
         }
         found.sort();
         found.dedup();
-        let known: Vec<&str> = read_by(ServerOption).map(|one| one.name).collect();
+        let known = read_by(ServerOption).chain(read_by(FrontOption));
+        let mut known: Vec<&str> = known.map(|one| one.name).collect();
+        known.sort_unstable();
         assert_eq!(found, known);
     }
 

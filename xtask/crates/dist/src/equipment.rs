@@ -19,7 +19,7 @@ use crate::sys::toolchain;
 pub struct Equipment {
     /// CMake cache entries, with the folders of this machine in them.
     pub cmake: BTreeMap<String, String>,
-    /// Environment of the cargo that builds the kernels.
+    /// Environment of the cargo that builds the libraries of Rust.
     pub cargo: BTreeMap<String, String>,
     /// Names of the toolchains' folders, which have the digests of all that is in them.
     pub toolchains: Vec<String>,

@@ -56,11 +56,12 @@ struct Shown {
     flags: &'static str,
 }
 
-/// The files that define the builds, and the folder of the kernels.
+/// The files that define the builds, and the folders of the libraries of Rust.
 const FILES: [&str; 5] = ["pins.toml", "espalier.lock", FLAVORS, TOOLCHAINS, "Cargo.lock"];
 const FLAVORS: &str = "ci/flavors.toml";
 const TOOLCHAINS: &str = "ci/toolchains.toml";
 const KERNELS: &str = "kernels";
+const FRONT: &str = "front";
 
 /// Prints the rows.
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
@@ -92,7 +93,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
 
 /// Returns the keys of all rows at `reference`. A row with the same key there was built there.
 fn keys_at(root: &Path, reference: &str) -> Result<BTreeSet<String>> {
-    let paths = [&FILES[..], &[KERNELS]].concat();
+    let paths = [&FILES[..], &[KERNELS, FRONT]].concat();
     let files = at_commit::files_at(root, reference, &paths)?;
     Ok(inputs(&files)?.rows()?.into_iter().map(|row| row.ingredients).collect())
 }
@@ -104,10 +105,13 @@ fn files_on_disk(root: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
             files.insert(path.to_string(), bytes);
         }
     }
-    let kernels = root.join(KERNELS);
-    if disk::exists(&kernels) {
-        for file in disk::files_below(&kernels)? {
-            files.insert(format!("{KERNELS}/{}", file.display()), disk::read(&kernels.join(&file))?);
+    for library in [KERNELS, FRONT] {
+        let folder = root.join(library);
+        if !disk::exists(&folder) {
+            continue;
+        }
+        for file in disk::files_below(&folder)? {
+            files.insert(format!("{library}/{}", file.display()), disk::read(&folder.join(&file))?);
         }
     }
     Ok(files)
@@ -132,12 +136,13 @@ fn inputs(files: &BTreeMap<String, Vec<u8>>) -> Result<Inputs> {
         lock: lock.unwrap_or_default(),
         flavors: flavors.unwrap_or_default(),
         toolchains: toolchains.unwrap_or_default(),
-        kernels: digest_of_kernels(files),
+        kernels: digest_of_library(files, KERNELS),
+        front: digest_of_library(files, FRONT),
     })
 }
 
-fn digest_of_kernels(files: &BTreeMap<String, Vec<u8>>) -> String {
-    let is_ours = |path: &str| path == "Cargo.lock" || path.starts_with(&format!("{KERNELS}/"));
+fn digest_of_library(files: &BTreeMap<String, Vec<u8>>, folder: &str) -> String {
+    let is_ours = |path: &str| path == "Cargo.lock" || path.starts_with(&format!("{folder}/"));
     let ours = files.iter().filter(|(path, _)| is_ours(path));
     let text: String = ours.map(|(path, bytes)| format!("{path} {}\n", disk::sha256(bytes))).collect();
     disk::sha256(text.as_bytes())

@@ -1,6 +1,6 @@
 //! Documents of a package besides its programs: licences of everything linked, and provenance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use espalier_core::config::pins::{Pin, Pins, Revision, Source, Variant};
@@ -13,6 +13,7 @@ use espalier_patches::apply::Applied;
 use espalier_patches::stack::Stack;
 use espalier_series::Patch;
 
+use crate::plan::rust_library::RustLibrary;
 use crate::plan::shipped::{self, Library, Origin, PatchNote, licence_text};
 use crate::plan::web_page::Named;
 use crate::sys::licences::{self, Texts};
@@ -33,7 +34,7 @@ pub struct Made<'a> {
     pub ninja: (&'a Path, PathBuf),
     /// The compiled targets.
     pub targets: &'a [String],
-    /// Environment of the cargo that built the kernels.
+    /// Environment of the cargo that built the libraries of Rust.
     pub cargo: BTreeMap<String, String>,
     /// Other inputs that determine the bytes, by name, each with its sha256.
     pub inputs: BTreeMap<String, String>,
@@ -71,24 +72,25 @@ impl Made<'_> {
     }
 
     fn crates(&self, context: &Context, texts: &mut Texts) -> Result<Vec<Library>> {
-        if !self.variant.kernels {
-            return Ok(Vec::new());
-        }
+        let linked: Vec<RustLibrary> = RustLibrary::of(self.variant).collect();
+        let Some(first) = linked.first() else { return Ok(Vec::new()) };
         let (rust, more) = licences::of_rust()?;
         texts.extend(more);
         let triple = self.cargo.get("CARGO_BUILD_TARGET").cloned().map_or_else(licences::host_triple, Ok)?;
-        let metadata = process::cargo(&context.layout.cargo_target("kernels"))
+        let metadata = process::cargo(&context.layout.cargo_target(first.folder()))
             .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &triple])
             // cargo needs the sources of every crate of the workspace, and a first build has fetched only its own.
             .args(context.offline.then_some("--offline"))
             .arg("--manifest-path")
             .arg(context.layout.root().join("Cargo.toml"))
             .success()?;
-        let (mut crates, more) = licences::of_crates(&metadata, "espalier-kernels")?;
-        texts.extend(more);
-        crates.push(rust);
-        crates.sort();
-        Ok(crates)
+        let mut crates = BTreeSet::from([rust]);
+        for library in linked {
+            let (more, more_texts) = licences::of_crates(&metadata, &library.package())?;
+            crates.extend(more);
+            texts.extend(more_texts);
+        }
+        Ok(crates.into_iter().collect())
     }
 
     fn patches(&self, context: &Context) -> Result<Vec<PatchNote>> {

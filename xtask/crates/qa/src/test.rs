@@ -97,7 +97,7 @@ const STEPS: [Step; 15] = [
     // After the builds, which install CMake and Ninja: these tests use them too.
     Step {
         name: "unit",
-        about: "all tests of the tool and the kernels",
+        about: "all tests of the tool, the kernels and the front",
         run: |context, options, _| unit(context, options),
     },
     Step {

@@ -128,11 +128,6 @@ impl Layout {
         self.root.join("ci/lint.toml")
     }
 
-    /// The kernels crate.
-    pub fn kernels(&self) -> PathBuf {
-        self.root.join("kernels")
-    }
-
     /// Folder of all generated files.
     pub fn generated(&self) -> PathBuf {
         self.generated.clone().unwrap_or_else(|| self.root.join("target/espalier"))

@@ -79,7 +79,7 @@ pub const LISTED: [&str; 10] =
     ["applied", "build", "cargo", "dist", "edit-before", "images", "models", "tools", "trees", "ui"];
 
 /// Names of the target folders of our nested cargo builds.
-pub const CARGO: [&str; 4] = ["bench", "checks", "health", "kernels"];
+pub const CARGO: [&str; 5] = ["bench", "checks", "front", "health", "kernels"];
 
 /// The folder of the toolchains, which is beside the others.
 pub const TOOLCHAINS: &str = "toolchains";

@@ -38,8 +38,10 @@ pub enum Step {
         /// Command lines; empty when the page is built already or left out.
         commands: Vec<String>,
     },
-    /// Build the kernels library.
-    Kernels {
+    /// Build a static library of Rust.
+    Library {
+        /// Name of its folder.
+        name: &'static str,
         /// Command line.
         command: String,
     },
@@ -99,7 +101,7 @@ impl fmt::Display for Step {
                 commands.iter().try_for_each(|command| write!(out, "\n             {command}"))?;
                 if commands.is_empty() { Ok(()) } else { write!(out, "\n             {PAGE_ORDER}") }
             }
-            Step::Kernels { command } => write!(out, "kernels      {command}"),
+            Step::Library { name, command } => write!(out, "{name:<12} {command}"),
             Step::Configure { command } => write!(out, "configure    {command}"),
             Step::Compile { command } => write!(out, "compile      {command}"),
             Step::Package { folder } => write!(out, "package      {folder}"),

@@ -1,4 +1,4 @@
-//! CMake's arguments of a build, and the kernels library that it links.
+//! CMake's arguments of a build, and the libraries of Rust that it links.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,29 @@ use super::{Build, Tools};
 use crate::plan::cmake::{self, Configure};
 use crate::plan::prefix_map::PrefixMap;
 use crate::plan::reference;
+use crate::plan::rust_library::RustLibrary;
 use crate::sys::rust_flags::portable_rust_flags;
 
 impl Build<'_> {
-    pub(super) fn kernels_run(&self) -> Result<Run> {
-        let run = process::cargo(&self.context.layout.cargo_target("kernels"))
-            .args(["build", "--release", "--package", "espalier-kernels", "--lib", "--manifest-path"])
+    pub(super) fn library_run(&self, library: RustLibrary) -> Result<Run> {
+        let run = process::cargo(&self.context.layout.cargo_target(library.folder()))
+            .args(["build", "--release", "--package", &library.package(), "--lib", "--manifest-path"])
             .arg(self.context.layout.root().join("Cargo.toml"))
             .env("CARGO_ENCODED_RUSTFLAGS", portable_rust_flags());
         Ok(self.equipment()?.cargo.iter().fold(run, |run, (key, value)| run.env(key, value)))
     }
 
     /// Returns the library's path in cargo's target folder: for another platform, below the name of that platform.
-    pub(super) fn kernels_library(&self) -> Result<PathBuf> {
-        let name = if cfg!(windows) { "espalier_kernels.lib" } else { "libespalier_kernels.a" };
+    fn library_file(&self, library: RustLibrary) -> Result<PathBuf> {
+        let name = library.package().replace('-', "_");
+        let name = if cfg!(windows) { format!("{name}.lib") } else { format!("lib{name}.a") };
         let target = self.equipment()?.cargo.get("CARGO_BUILD_TARGET").cloned().unwrap_or_default();
-        Ok(self.context.layout.cargo_target("kernels").join(target).join("release").join(name))
+        let folder = self.context.layout.cargo_target(library.folder());
+        Ok(folder.join(target).join("release").join(name))
+    }
+
+    fn headers(&self, library: RustLibrary) -> PathBuf {
+        self.context.layout.root().join(library.folder()).join("include")
     }
 
     /// Path of the file with `reference::CMAKE`.
@@ -65,14 +72,16 @@ impl Build<'_> {
         build: &'a Path,
         revision: &'a Revision,
     ) -> Result<Configure<'a>> {
-        let headers = self.context.layout.kernels().join("include");
+        let linked = |library: RustLibrary| -> Result<(RustLibrary, PathBuf, PathBuf)> {
+            Ok((library, self.library_file(library)?, self.headers(library)))
+        };
         Ok(Configure {
             source,
             build,
             ninja: &tools.ninja,
             compilers: (&tools.compilers.c, &tools.compilers.cxx),
             entries: self.cache_entries()?,
-            kernels: if self.variant.kernels { Some((self.kernels_library()?, headers)) } else { None },
+            libraries: RustLibrary::of(self.variant).map(linked).collect::<Result<_>>()?,
             identity: self.identity_folder(),
             prefix_map: self.prefix_map(),
             revision,

@@ -6,6 +6,7 @@ use espalier_patches::apply::{self, Applied};
 
 use super::{Build, Options};
 use crate::plan::manifest::Stamp;
+use crate::plan::rust_library::RustLibrary;
 use crate::plan::shipped;
 use crate::sys::compilers::{self, Compilers};
 use crate::sys::package;
@@ -40,14 +41,14 @@ impl Build<'_> {
         }
         text += &format!("toolchains {:?}\n", self.equipment()?.toolchains);
         text += &page.inputs();
-        if self.variant.kernels {
-            text += &self.kernels_digest()?;
+        for library in RustLibrary::of(self.variant) {
+            text += &self.library_digest(library)?;
         }
         Ok(disk::sha256(text.as_bytes()))
     }
 
-    pub(super) fn kernels_digest(&self) -> Result<String> {
-        let folder = self.context.layout.kernels();
+    pub(super) fn library_digest(&self, library: RustLibrary) -> Result<String> {
+        let folder = self.context.layout.root().join(library.folder());
         let mut text = String::new();
         for file in disk::files_below(&folder)? {
             let digest = disk::sha256(&disk::read(&folder.join(&file))?);

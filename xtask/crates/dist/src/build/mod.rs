@@ -32,6 +32,7 @@ use super::web_page::{self, Choice, Wanted};
 use super::which::Which;
 use crate::plan::manifest::{Manifest, portable_flags};
 use crate::plan::reference;
+use crate::plan::rust_library::RustLibrary;
 use crate::plan::web_page::Named;
 use crate::sys::compiler_cache::CompilerCache;
 use crate::sys::compilers::{self, Compilers};
@@ -136,7 +137,7 @@ pub struct Configured {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Work {
     Page,
-    Kernels,
+    Library(RustLibrary),
     Configure,
     Compile,
     Package,
@@ -157,7 +158,9 @@ impl Build<'_> {
     fn find_files(&self) -> Result<()> {
         for work in self.work() {
             match work {
-                Work::Kernels => drop(self.context.file_of_espalier("kernels/Cargo.toml")?),
+                Work::Library(library) => {
+                    drop(self.context.file_of_espalier(&format!("{}/Cargo.toml", library.folder()))?);
+                }
                 Work::Smoke => drop(smoke::model(self.context)?),
                 Work::Page | Work::Configure | Work::Compile | Work::Package => {}
             }
@@ -264,15 +267,12 @@ impl Build<'_> {
 
     fn work(&self) -> Vec<Work> {
         let has_host = self.flavor.entry.host.is_some();
-        let all = [Work::Page, Work::Kernels, Work::Configure, Work::Compile, Work::Package, Work::Smoke];
-        let is_wanted = |work: &Work| match work {
-            Work::Kernels => self.variant.kernels,
-            Work::Smoke => !self.options.no_smoke,
-            // The page is embedded in the programs.
-            Work::Page => !has_host,
-            Work::Configure | Work::Compile | Work::Package => true,
-        };
-        all.into_iter().filter(is_wanted).collect()
+        // The page is embedded in the programs.
+        let page = (!has_host).then_some(Work::Page);
+        let libraries = RustLibrary::of(self.variant).map(Work::Library);
+        let smoke = (!self.options.no_smoke).then_some(Work::Smoke);
+        let always = [Work::Configure, Work::Compile, Work::Package];
+        page.into_iter().chain(libraries).chain(always).chain(smoke).collect()
     }
 
     /// Carries out the steps in order. A page that is not built yet is built while everything is compiled without it:
@@ -321,9 +321,9 @@ impl Build<'_> {
     fn carry_out(&self, work: Work, tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
         match work {
             Work::Page => web_page::provide(self.context, self.variant, &tools.page),
-            Work::Kernels => {
-                self.context.ui.status("Building", "the kernels library");
-                self.watched(self.kernels_run()?, "kernels", |_| {})
+            Work::Library(library) => {
+                self.context.ui.status("Building", format!("the {} library", library.folder()));
+                self.watched(self.library_run(library)?, library.folder(), |_| {})
             }
             Work::Configure => {
                 self.write_identity(applied)?;
@@ -348,7 +348,9 @@ impl Build<'_> {
         let layout = &self.context.layout;
         Ok(Some(match work {
             Work::Page => return Ok(web_page::step(self.context, &tools.page, self.options.page())),
-            Work::Kernels => Step::Kernels { command: self.kernels_run()?.words() },
+            Work::Library(library) => {
+                Step::Library { name: library.folder(), command: self.library_run(library)?.words() }
+            }
             Work::Configure => {
                 let arguments = self.configure_arguments(tools, &self.pins.pin_of(self.variant).revision)?;
                 Step::Configure { command: Run::new(&tools.cmake).args(&arguments).words() }
@@ -425,8 +427,9 @@ impl Build<'_> {
             ("espalier.lock".to_string(), disk::sha256(lock.as_bytes())),
             ("ci/flavors.toml".to_string(), disk::sha256(entries.as_bytes())),
         ]);
-        if self.variant.kernels {
-            inputs.insert("kernels".to_string(), disk::sha256(self.kernels_digest()?.as_bytes()));
+        for library in RustLibrary::of(self.variant) {
+            let digest = disk::sha256(self.library_digest(library)?.as_bytes());
+            inputs.insert(library.folder().to_string(), digest);
         }
         for (name, recipe) in equipment::recipes(self.context, self.flavors, self.flavor.entry)? {
             inputs.insert(format!("toolchain {name}"), disk::sha256(recipe.as_bytes()));

@@ -25,6 +25,8 @@ pub struct Inputs {
     pub toolchains: Toolchains,
     /// Digest of the kernels' sources and dependencies.
     pub kernels: String,
+    /// The same of the transport in Rust.
+    pub front: String,
 }
 
 /// One build.
@@ -82,12 +84,13 @@ impl Inputs {
         let toolchains: String =
             named.iter().map(|(name, toolchain)| format!("{name} {}\n", toolchain.recipe())).collect();
         let kernels = if variant.kernels { self.kernels.as_str() } else { "" };
+        let front = if variant.front { format!("front {}\n", self.front) } else { String::new() };
         let entries = self.flavors.cache_entries(flavor, &[], &self.pins.cache_entries(variant))?;
         let tools = ["cmake", "ninja"].map(|name| self.pins.tools.get(name).map(|tool| &tool.version));
         let hosts_modules = self.flavors.host(flavor).map(|host| &host.entry.modules);
         let ingredients = format!(
             "tree {}\npin {}\nplatform {platform}\nrunner {} {:?}\ntools {tools:?}\nprograms {:?}\nmodules {:?} {hosts_modules:?}\nentries {entries:?}\n\
-             toolchains {toolchains}\nkernels {kernels}\n",
+             toolchains {toolchains}\nkernels {kernels}\n{front}",
             locked.tree,
             locked.pin,
             runner.runner,

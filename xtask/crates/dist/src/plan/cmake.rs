@@ -7,6 +7,7 @@ use espalier_core::config::pins::Revision;
 
 use super::compiler::Compiler;
 use super::prefix_map::PrefixMap;
+use super::rust_library::RustLibrary;
 
 /// All settings passed to CMake.
 #[derive(Clone, Debug)]
@@ -21,8 +22,8 @@ pub struct Configure<'a> {
     pub compilers: (&'a Compiler, &'a Compiler),
     /// Cache entries of the flavor.
     pub entries: BTreeMap<String, String>,
-    /// The kernels library and its header folder, for variants that have them.
-    pub kernels: Option<(PathBuf, PathBuf)>,
+    /// The static libraries of Rust that the variant links, each with its path and its header folder.
+    pub libraries: Vec<(RustLibrary, PathBuf, PathBuf)>,
     /// The folder of the identity header.
     pub identity: PathBuf,
     /// Replacement names for this machine's folders in the programs.
@@ -87,10 +88,12 @@ impl Configure<'_> {
         set("CMAKE_INSTALL_RPATH", format!("{ORIGIN};{ORIGIN}/../lib"));
         // Do not relink programs when a library's code changed but not its interface.
         set("CMAKE_LINK_DEPENDS_NO_SHARED", "ON".to_string());
-        if let Some((library, headers)) = &self.kernels {
-            set("ESPALIER_KERNELS", show(library));
-            set("ESPALIER_KERNELS_INCLUDE", show(headers));
-            set("ESPALIER_IDENTITY_DIR", show(&self.identity));
+        for (library, file, headers) in &self.libraries {
+            set(library.cache_entry(), show(file));
+            set(&format!("{}_INCLUDE", library.cache_entry()), show(headers));
+            if *library == RustLibrary::Kernels {
+                set("ESPALIER_IDENTITY_DIR", show(&self.identity));
+            }
         }
         entries
     }
@@ -126,11 +129,11 @@ fn show(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn configure(kernels: bool) -> Vec<String> {
-        configure_at("v0.5.0", kernels)
+    fn configure(libraries: &[RustLibrary]) -> Vec<String> {
+        configure_at("v0.5.0", libraries)
     }
 
-    fn configure_at(revision: &str, kernels: bool) -> Vec<String> {
+    fn configure_at(revision: &str, libraries: &[RustLibrary]) -> Vec<String> {
         let path = Path::new("/x");
         let c = Compiler { launcher: None, program: PathBuf::from("/cc"), arguments: Vec::new() };
         let arguments = vec!["-m64".to_string(), "-DX=a b".to_string()];
@@ -141,7 +144,13 @@ mod tests {
             ninja: path,
             compilers: (&c, &cxx),
             entries: BTreeMap::from([("GGML_NATIVE".to_string(), "ON".to_string())]),
-            kernels: kernels.then(|| (PathBuf::from("/k.a"), PathBuf::from("/inc"))),
+            libraries: libraries
+                .iter()
+                .map(|library| {
+                    let folder = Path::new("/").join(library.folder());
+                    (*library, folder.join("x.a"), folder.join("include"))
+                })
+                .collect(),
             identity: PathBuf::from("/id"),
             prefix_map: PrefixMap::new(path, path, path),
             revision: &Revision::parse(revision).unwrap(),
@@ -151,20 +160,32 @@ mod tests {
 
     #[test]
     fn a_stock_build_gets_none_of_our_arguments() {
-        let arguments = configure(false);
+        let arguments = configure(&[]);
         assert!(arguments.contains(&"-DGGML_NATIVE=ON".to_string()));
         // A tag or a commit, which can be looked up upstream; never a tree id.
         assert!(arguments.contains(&"-DLLAMA_BUILD_COMMIT=v0.5.0".to_string()));
-        let at_commit = configure_at("0424752fbbc3bb01469ec830a30f2bc035497cd4", false);
+        let at_commit = configure_at("0424752fbbc3bb01469ec830a30f2bc035497cd4", &[]);
         assert!(at_commit.contains(&"-DLLAMA_BUILD_COMMIT=0424752fbbc3".to_string()));
         assert!(arguments.contains(&"-DGIT_EXE=OFF".to_string()), "git would name our commit");
         assert!(!arguments.iter().any(|argument| argument.contains("ESPALIER")));
-        assert!(configure(true).contains(&"-DESPALIER_KERNELS=/k.a".to_string()));
+    }
+
+    #[test]
+    fn a_build_gets_the_libraries_that_its_variant_asks_for() {
+        let of_ours = |libraries: &[RustLibrary]| {
+            let arguments = configure(libraries);
+            let ours = arguments.iter().filter_map(|argument| argument.strip_prefix("-DESPALIER_"));
+            ours.map(str::to_string).collect::<Vec<String>>()
+        };
+        let kernels = ["IDENTITY_DIR=/id", "KERNELS=/kernels/x.a", "KERNELS_INCLUDE=/kernels/include"];
+        assert_eq!(of_ours(&[RustLibrary::Kernels]), kernels);
+        let front = ["FRONT=/front/x.a", "FRONT_INCLUDE=/front/include"];
+        assert_eq!(of_ours(&[RustLibrary::Kernels, RustLibrary::Front]), [&front[..], &kernels[..]].concat());
     }
 
     #[test]
     fn compilers_are_passed_with_their_launchers_and_arguments() {
-        let arguments = configure(false);
+        let arguments = configure(&[]);
         let compiler_arguments: Vec<&str> =
             arguments.iter().filter_map(|one| one.strip_prefix("-DCMAKE_C")).collect();
         let expected =

@@ -15,5 +15,6 @@ pub mod node_range;
 pub mod operations;
 pub mod prefix_map;
 pub mod reference;
+pub mod rust_library;
 pub mod shipped;
 pub mod web_page;

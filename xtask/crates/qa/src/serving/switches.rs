@@ -46,7 +46,8 @@ pub fn without_features(run: Run) -> Run {
 /// one of them: a user sets it for all servers under test.
 fn selecting() -> impl Iterator<Item = &'static str> {
     let is_of_user = |known: &&Variable| {
-        matches!(known.reader, Reader::Server | Reader::ServerOption | Reader::FormerOption)
+        let of_server = [Reader::Server, Reader::ServerOption, Reader::FrontOption, Reader::FormerOption];
+        of_server.contains(&known.reader)
     };
     KNOWN.iter().filter(is_of_user).map(|known| known.name)
 }

@@ -29,13 +29,21 @@ const BASE: Paths = &[
 const QA: Paths = &["xtask/crates/qa/src", "xtask/crates/qa/Cargo.toml", "xtask/crates/modelgen"];
 
 /// Inputs of packages.
-const PACKAGES: Paths =
-    &["pins.toml", "espalier.lock", "patches", "overlay", "kernels", "ci/flavors.toml", "ci/toolchains.toml"];
+const PACKAGES: Paths = &[
+    "pins.toml",
+    "espalier.lock",
+    "patches",
+    "overlay",
+    "kernels",
+    "front",
+    "ci/flavors.toml",
+    "ci/toolchains.toml",
+];
 
 /// The models of the smoke test and the gate.
 const MODELS: Paths = &["ci/models"];
 
-const ALL_CRATES: Paths = &["xtask", "series", "kernels", "health"];
+const ALL_CRATES: Paths = &["xtask", "series", "kernels", "front", "health"];
 
 /// Documents that checks of the gate compare servers with.
 const DOCUMENTS: Paths = &["SECURITY.md"];
@@ -82,8 +90,9 @@ const fn part(name: &'static str, package: &'static str, reads: &'static [Paths]
 }
 
 /// All tests. End-to-end tests that read files of the repository besides the tool's sources are in [`REPOSITORY`].
-pub const PARTS: [Part; 10] = [
+pub const PARTS: [Part; 11] = [
     part("unit-kernels", "espalier-kernels", &[CARGO, &["kernels", "docs/design/kv-parity.md"]]),
+    part("unit-front", "espalier-front", &[CARGO, &["front"]]),
     part("unit-health", "espalier-health", &[CARGO, &["health"]]),
     part("unit-modelgen", "espalier-modelgen", &[CARGO, &["xtask/crates/modelgen"]]),
     part("unit-series", "espalier-series", &[CARGO, &["series"]]),

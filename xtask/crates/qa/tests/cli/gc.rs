@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use espalier_dist::plan::rust_library::RustLibrary;
+
 use super::support::kill::{self, Kills};
 use super::support::{Project, files, git};
 
@@ -228,5 +230,6 @@ fn every_target_directory_of_this_repository_is_known() {
         let names = text.split("cargo_target(\"").skip(1).filter_map(|rest| rest.split('"').next());
         found.extend(names.map(str::to_string));
     }
+    found.extend([RustLibrary::Kernels, RustLibrary::Front].map(|library| library.folder().to_string()));
     assert_eq!(Vec::from_iter(found), espalier_core::plan::gc::CARGO);
 }

@@ -10,9 +10,10 @@ use super::support::files;
 type Module = Vec<String>;
 
 /// The folders of all crates with modules in tables or more than one folder.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "series",
     "kernels",
+    "front",
     "xtask",
     "xtask/crates/core",
     "xtask/crates/patches",

@@ -42,7 +42,7 @@ fn every_test_program_that_a_patch_changes_is_run() {
     let suites = suites();
     let programs = suites["programs"].as_array().unwrap();
     let run: BTreeSet<&str> = programs.iter().map(|program| program["target"].as_str().unwrap()).collect();
-    for variant in ["server-fixes", "paged", "upstream-fixes"] {
+    for variant in ["server-fixes", "paged", "front", "upstream-fixes"] {
         for (name, patch) in patches(variant) {
             for path in changed(&patch).filter(|path| path.starts_with("tests/") && path.ends_with(".cpp")) {
                 let target = target_of(path);
@@ -96,7 +96,7 @@ fn every_server_test_that_a_patch_adds_is_run_or_has_one_that_is() {
     let own = own.flat_map(|own| own["names"].as_array().unwrap());
     let own: Vec<&str> = own.map(|name| name.as_str().unwrap()).collect();
     let patches: Vec<(String, String)> =
-        ["server-fixes", "paged", "upstream-fixes"].into_iter().flat_map(patches).collect();
+        ["server-fixes", "paged", "front", "upstream-fixes"].into_iter().flat_map(patches).collect();
     let all: Vec<Added<'_>> = patches.iter().flat_map(|(_, patch)| added(patch)).collect();
     let is_run = |test: &Added<'_>| {
         let name = format!("{}::{}", test.file, test.name);

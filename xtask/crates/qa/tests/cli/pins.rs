@@ -21,7 +21,7 @@ fn a_key_that_does_not_exist() {
         --> pins.toml:16:1
          |
       16 | patch = "patches/paged"
-         | ^^^^^ unknown field `patch`, expected one of `pin`, `extends`, `patches`, `overlays`, `kernels`, `gate`, `flavors`, `cmake`, `like`
+         | ^^^^^ unknown field `patch`, expected one of `pin`, `extends`, `patches`, `overlays`, `kernels`, `front`, `gate`, `flavors`, `cmake`, `like`
     "#);
 }
 

@@ -8,7 +8,7 @@ use super::support::files;
 const MAX_LINES: usize = 600;
 
 /// The folders with sources that people write.
-const FOLDERS: [&str; 6] = ["series", "kernels", "health", "xtask", "overlay", "ci"];
+const FOLDERS: [&str; 7] = ["series", "kernels", "front", "health", "xtask", "overlay", "ci"];
 
 const ENDINGS: [&str; 6] = ["rs", "c", "h", "cpp", "py", "mjs"];
 

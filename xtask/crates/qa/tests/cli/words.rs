@@ -9,11 +9,12 @@ use super::support::files;
 const TABLE: &str = "ci/words.tsv";
 
 /// The folders and files at the root that people write.
-const ROOTS: [&str; 16] = [
+const ROOTS: [&str; 17] = [
     "docs",
     "xtask",
     "series",
     "kernels",
+    "front",
     "overlay",
     "health",
     "patches",

@@ -122,8 +122,8 @@ impl Reader<'_> {
                 let label = "a variant with `like` also has `pin`, which names a generation";
                 return Err(self.at(like, label));
             }
-            if !(raw.patches.is_none() && raw.overlays.is_empty() && !raw.kernels) {
-                let label = "a variant with `like` has the patches, overlays and kernels of that variant, and no others";
+            if !(raw.patches.is_none() && raw.overlays.is_empty() && !raw.kernels && !raw.front) {
+                let label = "a variant with `like` has the patches, overlays, kernels and front of that variant, and no others";
                 return Err(self.at(like, label));
             }
             return Ok(());
@@ -235,6 +235,7 @@ patches = "patches/fixes"
 extends = "fixes"
 patches = "patches/paged"
 kernels = true
+front = true
 gate = "stock"
 flavors = ["cpu"]
 cmake = { A = "1", B = "1" }
@@ -261,7 +262,7 @@ cmake = { B = "2" }
         let pins = parse(PINS).unwrap();
         let variant = pins.variant(Some("paged-b2")).unwrap();
         assert_eq!(pins.patch_folders(variant), ["patches/fixes", "patches/paged"]);
-        assert_eq!((variant.gate.as_deref(), variant.kernels), (Some("stock-b2"), true));
+        assert_eq!((variant.gate.as_deref(), variant.kernels, variant.front), (Some("stock-b2"), true, true));
         assert_eq!(variant.flavors, pins.variants["paged"].flavors);
         let entries: Vec<(String, String)> = pins.cache_entries(variant).into_iter().collect();
         assert_eq!(entries, [("A".into(), "1".into()), ("B".into(), "2".into())]);

@@ -126,6 +126,8 @@ pub struct Variant {
     pub overlays: Vec<String>,
     /// Whether the kernels library is built and linked.
     pub kernels: bool,
+    /// Whether the transport in Rust is built and linked.
+    pub front: bool,
     /// The variant whose output this one has to match; `None` if it is not gated.
     pub gate: Option<Name>,
     /// The flavors that the matrix builds for it; `None` for all.

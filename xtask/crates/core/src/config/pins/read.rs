@@ -74,6 +74,8 @@ pub(super) struct RawVariant {
     pub(super) overlays: Vec<Spanned<String>>,
     #[serde(default)]
     pub(super) kernels: bool,
+    #[serde(default)]
+    pub(super) front: bool,
     pub(super) gate: Option<Spanned<Name>>,
     pub(super) flavors: Option<Vec<Name>>,
     #[serde(default)]
@@ -274,6 +276,7 @@ impl Reader<'_> {
             patches: raw.patches.as_ref().map(|folder| one_spelling(folder.get_ref())),
             overlays: raw.overlays.iter().map(|folder| one_spelling(folder.get_ref())).collect(),
             kernels: raw.kernels,
+            front: raw.front,
             gate: gate.map(|reference| reference.get_ref().clone()),
             flavors: raw.flavors.clone(),
             cmake: raw.cmake.clone(),

@@ -26,7 +26,7 @@ pub const PROVENANCE: &str = "provenance.json";
 pub const LICENCES: &str = "licenses";
 /// Folder of the upstream licence texts, at the same paths as in its tree.
 pub const UPSTREAM_LICENCES: &str = "licenses/upstream";
-/// Folder of the licence texts of the kernels' crates, each in a folder `NAME-VERSION`.
+/// Folder of the licence texts of the crates that are linked, each in a folder `NAME-VERSION`.
 pub const CRATE_LICENCES: &str = "licenses/crates";
 /// The licence texts of all packages in the web page.
 pub const PAGE_LICENCES: &str = "licenses/web-page.txt";
@@ -46,7 +46,7 @@ pub struct Origin {
     pub patches: Vec<PatchNote>,
     /// Our overlay files in the tree.
     pub overlays: Vec<LockedFile>,
-    /// Rust crates in the kernels' library, including Rust's standard libraries.
+    /// Rust crates in the libraries that are linked, including Rust's standard libraries.
     pub crates: Vec<Library>,
     /// npm packages in the web page.
     pub page: Vec<Library>,

@@ -1,0 +1,37 @@
+//! Espalier's HTTP transport: Rust behind a C ABI, called by the patched llama-server.
+//!
+//! The server keeps its handlers, formats and options; this library has the sockets. The C++ side sees only
+//! `include/espalier_front.h`, which [`ffi`] implements. It has no undefined symbols: what it calls of the server is a
+//! table of functions ([`mod@core`]), which the tests implement in Rust.
+//!
+//! * [`server`]: a front: its threads, its listeners, and how it ends.
+//! * [`listen`], `unix_socket` and [`connection`]: sockets, and the connections that they accept.
+//! * [`service`]: from a request to its answer.
+//! * [`call`] and [`stream`]: a request in the core, and an answer that it streams.
+//! * [`wake`]: how the core wakes a stream.
+//! * [`keys`], [`cors`], [`routes`], [`decode`], [`form`], [`body`]: the parts of a request.
+//! * [`reply`]: answers that the front gives itself.
+//! * [`options`]: its options.
+//!
+//! No panic crosses the C ABI: each export catches it and returns a neutral value.
+
+pub mod abi;
+pub mod body;
+pub mod call;
+pub mod connection;
+pub mod core;
+pub mod cors;
+pub mod decode;
+pub mod ffi;
+pub mod form;
+pub mod keys;
+pub mod listen;
+pub mod options;
+pub mod reply;
+pub mod routes;
+pub mod server;
+pub mod service;
+pub mod stream;
+#[cfg(unix)]
+pub mod unix_socket;
+pub mod wake;

@@ -1,0 +1,74 @@
+#include "espalier-front-call.h"
+
+#include "server-queue.h"
+
+#include <atomic>
+#include <mutex>
+
+thread_local espalier_front_call * espalier_front_current = nullptr;
+
+static std::atomic<void (*)(uint64_t)> front_waker{nullptr};
+
+void espalier_front_set_waker(void (*waker)(uint64_t token)) {
+    front_waker.store(waker);
+}
+
+void espalier_front_wake_stream(uint64_t token) {
+    if (auto * waker = front_waker.load()) {
+        waker(token);
+    }
+}
+
+void espalier_front_bind(server_response_reader & reader) {
+    espalier_front_call * call = espalier_front_current;
+    if (call == nullptr) {
+        return;
+    }
+    call->reader      = &reader;
+    reader.front_call = call;
+    reader.queue_results.set_token(reader.id_tasks, call->token);
+}
+
+void espalier_front_unbind(const server_response_reader & reader) {
+    if (reader.front_call != nullptr && reader.front_call->reader == &reader) {
+        reader.front_call->reader = nullptr;
+    }
+}
+
+//
+// server_response
+//
+
+void server_response::set_token(const std::unordered_set<int> & id_tasks, uint64_t token) {
+    std::unique_lock<std::mutex> lock(mutex_results);
+    for (const auto & id_task : id_tasks) {
+        tokens[id_task] = token;
+    }
+}
+
+bool server_response::has_result(const std::unordered_set<int> & id_tasks) {
+    std::unique_lock<std::mutex> lock(mutex_results);
+    if (!running) {
+        return true; // an error
+    }
+    for (const auto & result : queue_results) {
+        // that a task waits for a slot is not a result: the reader would go on to wait
+        if (id_tasks.count(result->id) != 0 && dynamic_cast<server_task_result_waiting *>(result.get()) == nullptr) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void server_response::wake_stream(int id_task) const {
+    const auto it = tokens.find(id_task);
+    if (it != tokens.end()) {
+        espalier_front_wake_stream(it->second);
+    }
+}
+
+void server_response::wake_all_streams() const {
+    for (const auto & [id_task, token] : tokens) {
+        espalier_front_wake_stream(token);
+    }
+}
