@@ -122,7 +122,7 @@ impl Reader<'_> {
                 let label = "a variant with `like` also has `pin`, which names a generation";
                 return Err(self.at(like, label));
             }
-            if !(raw.patches.is_none() && raw.overlays.is_empty() && !raw.kernels && !raw.front) {
+            if raw.patches.is_some() || !raw.overlays.is_empty() || raw.kernels || raw.front {
                 let label = "a variant with `like` has the patches, overlays, kernels and front of that variant, and no others";
                 return Err(self.at(like, label));
             }

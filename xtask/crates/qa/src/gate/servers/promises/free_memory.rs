@@ -4,7 +4,6 @@
 //! processes allocate and free memory all the time, so the numbers of a server are compared with each other.
 
 use espalier_core::error::{Error, Result};
-use serde_json::Value;
 
 use super::asking::{ask, plain};
 use super::configured::{TRAINED, props};
@@ -105,9 +104,7 @@ fn chosen_pool(
     let line = format!("-c auto: the KV cache has {tokens} tokens");
     fixture.must(said.contains(&line), || format!("{arguments:?}: the log does not say \"{line}\""));
     let of_a_slot = &props["default_generation_settings"]["n_ctx"];
-    fixture.must(*of_a_slot == Value::from(TRAINED), || {
-        format!("{arguments:?}: a sequence can have {of_a_slot} tokens")
-    });
+    fixture.must(*of_a_slot == TRAINED, || format!("{arguments:?}: a sequence can have {of_a_slot} tokens"));
     let answer = ask(&server, &plain(&cases::numbered_prompt(1, 20), 4))?;
     fixture.must_return(&format!("{arguments:?}"), &answer, 200);
     Ok(Some(ChosenPool { tokens, available }))
