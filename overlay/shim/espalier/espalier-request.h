@@ -40,7 +40,7 @@
     field(sse_ping_interval) field(n_keep) field(n_discard) field(n_predict) field(n_indent) field(n_cmpl) \
     field(kv_tenant) field(kv_salt) field(priority) field(id_request) field(has_slot) field(may_wait) field(t_arrival) field(n_cache_reuse) \
     field(t_max_prompt_ms) field(t_max_predict_ms) field(lora) field(antiprompt) field(stop_sequences) field(response_fields) \
-    field(timings_per_token) field(post_sampling_probs) field(sampling) field(speculative) field(verbose) \
+    field(timings_per_token) field(post_sampling_probs) field(n_answer_probs) field(sampling) field(speculative) field(verbose) \
     field(res_type) field(oaicompat_model) field(oaicompat_cmpl_id) field(control_action) field(control_cmpl_id) \
     format_fields field(message_spans)
 
@@ -222,10 +222,15 @@ inline void espalier_check_choices(const common_params & params, espalier_fields
     }
 }
 
+// Without keys, salts and --kv-paged all requests have the same owner, and slots are used as in stock.
+inline bool espalier_has_owners(const common_params & params, const espalier_owner & owner) {
+    return params.kv_paged || !owner.scope().empty();
+}
+
 // Reads cache_prompt from the original body: some conversions drop it, and the request would share. A wrong type is an
-// error as with cache_salt.
-inline bool espalier_shares(const common_params & params, espalier_fields & fields) {
-    const json cache_prompt = params.kv_paged ? fields.find("cache_prompt") : json();
+// error as with cache_salt. Without owners the field is read as in stock.
+inline bool espalier_shares(bool has_owners, espalier_fields & fields) {
+    const json cache_prompt = has_owners ? fields.find("cache_prompt") : json();
     if (!cache_prompt.is_null() && !cache_prompt.is_boolean()) {
         throw std::invalid_argument("\"cache_prompt\" must be true or false");
     }
@@ -250,7 +255,8 @@ inline void espalier_read_request(const common_params & params, const server_htt
     to.kv_salt   = espalier_get_salt(fields);
     to.priority  = espalier_get_priority(params, fields);
     espalier_check_choices(params, fields);
-    to.cache_prompt = espalier_shares(params, fields) && to.cache_prompt;
+    const espalier_owner owner = { to.kv_tenant, to.kv_salt, "" };
+    to.cache_prompt = espalier_shares(espalier_has_owners(params, owner), fields) && to.cache_prompt;
 }
 
 // The same for a request that is a single task.

@@ -95,9 +95,6 @@ struct espalier_server {
     // Assigns the free slots to waiting tasks. Returns false if slots are assigned as in stock.
     template <typename server_t> static bool give_slots(server_t & server);
 
-    // Whether sequences and slot files of `owner` are told apart from those of others.
-    template <typename server_t> static bool has_owners(const server_t & server, const espalier_owner & owner);
-
     // The owner of a task's tokens.
     template <typename server_t> static espalier_owner owner_of(const server_t & server, const server_task & task);
 

@@ -14,17 +14,11 @@ void espalier_server::init_owners(server_t & server) {
     }
 }
 
-// Without keys, salts and --kv-paged all requests have the same owner, and slots are used as in stock.
-template <typename server_t>
-bool espalier_server::has_owners(const server_t & server, const espalier_owner & owner) {
-    return server.params_base.kv_paged || !owner.scope().empty();
-}
-
 template <typename server_t>
 espalier_owner espalier_server::owner_of(const server_t & server, const server_task & task) {
     const auto & params = task.params;
     espalier_owner owner = { params.kv_tenant, params.kv_salt, "" };
-    if (has_owners(server, owner)) {
+    if (espalier_has_owners(server.params_base, owner)) {
         owner.adapters = server.espalier.adapters->key(
             params.lora.empty() ? server.params_base.lora_adapters : server.construct_lora_list(params.lora));
     }
@@ -33,9 +27,9 @@ espalier_owner espalier_server::owner_of(const server_t & server, const server_t
 
 template <typename server_t>
 std::string espalier_server::draft_owner_of(const server_t & server, const server_task & task) {
-    const std::string scope = owner_of(server, task).scope();
-    const bool is_alone = server.params_base.kv_paged && !task.params.cache_prompt;
-    return is_alone ? scope + "\nrequest " + std::to_string(task.params.id_request) : scope;
+    const espalier_owner owner = owner_of(server, task);
+    const bool is_alone = espalier_has_owners(server.params_base, owner) && !task.params.cache_prompt;
+    return is_alone ? owner.scope() + "\nrequest " + std::to_string(task.params.id_request) : owner.scope();
 }
 
 template <typename server_t>
@@ -108,7 +102,7 @@ std::string espalier_server::read_file(server_t & server, const server_slot & sl
     }
     // Where all requests have the same owner, the adapters of a sequence are not noted: only such a server with adapters can
     // continue it.
-    const bool needs_adapters = has_owners(server, owner_of(server, task)) || (content.is == espalier_slot_file::OURS && server.params_base.lora_adapters.empty());
+    const bool needs_adapters = espalier_has_owners(server.params_base, owner_of(server, task)) || (content.is == espalier_slot_file::OURS && server.params_base.lora_adapters.empty());
     if (needs_adapters && has_unknown_adapters(server, content)) {
         content.is = espalier_slot_file::UNFIT;
         return name + " does not state the LoRA adapters that it was computed with; save the slot again with this server";
@@ -243,11 +237,14 @@ std::unique_ptr<espalier_server::open_slot> espalier_server::open_idle_slot(serv
     const espalier_slot_file::content before = file.look();
     const bool is_of_another = before.is == espalier_slot_file::OURS && before.owner.tenant != tenant;
     const bool is_of_unknown = before.is == espalier_slot_file::DAMAGED && espalier_count_keys(server.params_base) > 1;
-    if (is_of_another || is_of_unknown) {
+    if (is_of_another) {
         return refuse("the file belongs to another API key", ERROR_TYPE_PERMISSION);
     }
+    if (is_of_unknown) {
+        return refuse("the file is damaged and does not state its API key; save the slot under another name", ERROR_TYPE_PERMISSION);
+    }
     // Where there is one owner, the adapters of a sequence are not noted.
-    const bool knows_adapters = has_owners(server, owner) || server.params_base.lora_adapters.empty();
+    const bool knows_adapters = espalier_has_owners(server.params_base, owner) || server.params_base.lora_adapters.empty();
     espalier_owner recorded = owner;
     recorded.adapters = knows_adapters ? owner.adapters : espalier_slot_record::unknown_adapters;
     auto opened = std::make_unique<open_slot>(slot, owner);

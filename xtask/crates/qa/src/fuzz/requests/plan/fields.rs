@@ -56,6 +56,7 @@ pub const ALL: &[Family] = &[
         json!({ "reasoning_budget_tokens": 4, "reasoning_budget_start_tag": "a", "reasoning_budget_end_tag": "b",
                 "reasoning_budget_message": "m ".repeat(n) })
     }),
+    fields("special-tokens", 16, |n| json!({ "prompt": "<|im_end|>".repeat(n) })),
     fields("generation-prompt", 20, |n| json!({ "generation_prompt": "<".repeat(n) })),
     fields("chat-parser", 20, |n| json!({ "chat_parser": "(".repeat(n) })),
     fields("draft-tokens", 31, |n| json!({ "speculative.n_max": n, "speculative.ngram_size_n": n })),

@@ -45,6 +45,11 @@ pub const FAMILIES: &[&str] = &[
     "trigger-of-other-text",
     // Stacks that are many and deep kept other clients waiting.
     "grammar-nested-optionals",
+    // Quadratic time, and lists without a limit.
+    "special-tokens",
+    "response-fields",
+    "preserved-tokens",
+    "reasoning-end-tags",
 ];
 
 /// Whether the gate plays the family of this name.

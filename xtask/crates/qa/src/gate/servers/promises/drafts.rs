@@ -2,10 +2,11 @@
 //! sequence.
 
 use espalier_core::error::{Error, Result};
+use espalier_core::http::Request;
 use espalier_core::sys::net::server::Server;
 use serde_json::Value;
 
-use super::asking::{ask, ask_as, plain, with};
+use super::asking::{LIMIT, ask, ask_as, plain, with};
 use super::fixture::{Model, PromiseFixture};
 use super::tenants::{ALICE, BOB, KEYS};
 use crate::fuzz::plan::server::Drafts;
@@ -65,29 +66,36 @@ impl Texts {
     }
 }
 
-/// `"cache_prompt": false` adds nothing to the drafting tables, and reads nothing that other requests added.
+/// `"cache_prompt": false` adds nothing to the drafting tables, and reads nothing that other requests added: wherever
+/// requests have owners, and also between those of one owner.
 pub fn without_sharing(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    share_nothing(fixture, &["--kv-paged"], None)?;
+    share_nothing(fixture, &["--api-key", ALICE], Some(ALICE))
+}
+
+fn share_nothing(fixture: &mut PromiseFixture<'_>, mode: &[&str], key: Option<&str>) -> Result<()> {
     let kind = Drafts::NgramMod;
     let options = kind.arguments("");
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let arguments = [&["-np", "4", "-c", "4096", "--kv-paged"], &options[..]].concat();
+    let arguments = [&["-np", "4", "-c", "4096"][..], &options, mode].concat();
     let server = fixture.serve(Model::Trained, &arguments)?;
+    let sent = |request: &Value| server.json(&Request::post("/completion", request).with_key(key), LIMIT);
     let unshared = |prompt: &[u32]| with(plain(prompt, ANSWER), "cache_prompt", false);
     let prompt = cases::numbered_prompt(1, PROMPT);
-    let (cold, answer) = counted(ask(&server, &unshared(&prompt))?)?;
+    let (cold, answer) = counted(sent(&unshared(&prompt))?)?;
     let known = [&prompt[..], &answer[..]].concat();
     for _ in 0..2 {
-        ask(&server, &unshared(&known))?;
+        sent(&unshared(&known))?;
     }
-    let (taught, _) = counted(ask(&server, &plain(&prompt, ANSWER))?)?;
-    ask(&server, &plain(&known, ANSWER))?;
-    let (shared, _) = counted(ask(&server, &plain(&prompt, ANSWER))?)?;
-    let (learned, _) = counted(ask(&server, &unshared(&prompt))?)?;
+    let (taught, _) = counted(sent(&plain(&prompt, ANSWER))?)?;
+    sent(&plain(&known, ANSWER))?;
+    let (shared, _) = counted(sent(&plain(&prompt, ANSWER))?)?;
+    let (learned, _) = counted(sent(&unshared(&prompt))?)?;
     fixture.must([taught, learned] == [cold; 2], || {
-        format!("cold {cold} tokens are drafted, after requests that share nothing {taught}, for one that shares nothing {learned}")
+        format!("{mode:?}: cold {cold} tokens are drafted, after requests that share nothing {taught}, for one that shares nothing {learned}")
     });
     fixture.must(shared > cold, || {
-        format!("{shared} tokens are drafted where much is known: nothing is tested")
+        format!("{mode:?}: {shared} tokens are drafted where much is known: nothing is tested")
     });
     Ok(())
 }

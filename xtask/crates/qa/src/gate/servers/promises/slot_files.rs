@@ -202,7 +202,7 @@ pub fn failed_save(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let (path, bytes) = saved_by(fixture, &server, None, &saves)?;
     let folder = Path::new(&saves).join("folder");
     disk::create_folder(&folder.join("not-empty"))?;
-    fixture.must_return("save as a folder's name", &act(&server, "save", "folder")?, 500);
+    fixture.must_return("save as a folder's name", &act(&server, "save", "folder")?, 400);
     for name in [".espalier-part-1", ".ESPALIER-PART-1", "x.espalier-owner"] {
         fixture.must_return(&format!("save as {name}"), &act(&server, "save", name)?, 400);
     }
