@@ -68,7 +68,11 @@ fn already_made(
     hunks: &[Hunk],
 ) -> Vec<Range<usize>> {
     let file = CurrentFile { index, functions, pre_image: Some(base) };
-    let is_there = |hunk: &&Hunk| classify_hunk(&file, hunk, 1, None).class == HunkClass::Upstreamed;
+    let is_there = |hunk: &&Hunk| {
+        // Most hunks add a line that ours does not have.
+        index.ids_of(hunk.post_image()).is_some()
+            && classify_hunk(&file, hunk, 1, None).class == HunkClass::Upstreamed
+    };
     hunks.iter().filter(is_there).map(Hunk::old_lines).collect()
 }
 

@@ -58,6 +58,11 @@ impl<'a> FunctionMap<'a> {
         self.lines.get(at).map(|line| line.trim_ascii()).unwrap_or_default()
     }
 
+    /// Returns whether exactly one line has this text, without surrounding whitespace.
+    pub fn has_once(&self, text: &[u8]) -> bool {
+        self.lines.iter().filter(|line| line.trim_ascii() == text).take(2).count() == 1
+    }
+
     /// Returns the lines that enclose `placed`, lines that are put above line `at` (from 0), innermost first. They need
     /// not be heads of functions.
     pub fn enclosing_lines<'l>(&self, at: usize, placed: impl IntoIterator<Item = &'l [u8]>) -> Vec<usize> {

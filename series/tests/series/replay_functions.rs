@@ -287,6 +287,20 @@ fn a_place_below_a_block_is_not_in_it() {
     assert_eq!(result(&step), with_new(&upstream));
 }
 
+/// The result of a patch is in another `case` already, which has the same content otherwise. Its own `case` does not
+/// have it.
+#[test]
+fn a_result_in_another_case_does_not_count() {
+    let base = two_blocks("case.c", ["One", "Two"]).replacen("c();", "ours();", 1);
+    let new = base.replace("c();", "ours();");
+    let hunk = "@@ -10,5 +10,5 @@ int f(int op) {\n             a();\n             b();\n-            c();\n+            \
+                ours();\n             d();\n             e();\n";
+    let patch = read(&modify("a.c", &base, &new, hunk));
+    let (above, below) = base.split_at(base.find("Two").unwrap());
+    let upstream = format!("{above}{}", below.replace("a();", "z();"));
+    assert_eq!(on(&base, &upstream, &patch).class(), PatchClass::Merged);
+}
+
 /// Not every line without indentation is the head of a function.
 #[test]
 fn declarations_and_imports_are_in_no_function() {
