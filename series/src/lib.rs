@@ -140,6 +140,6 @@ pub use text::enclosing::{EnclosingFunction, enclosing_function, function_around
 pub use text::identifiers::{HunkWithIdentifiers, hunks_with_identifiers, identifiers};
 pub use text::likeness::{SIMILAR_PERCENT, percent_alike};
 pub use text::line_diff::hunks_between;
-pub use text::markers::{ConflictHunk, ConflictKind, first_marker, new_marker, new_marker_in};
+pub use text::markers::{ConflictHunk, ConflictKind, new_marker};
 pub use text::outside_edit::{EditedLines, OutsideEdit, outside_edits};
 pub use text::search::LineSearch;

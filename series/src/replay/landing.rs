@@ -14,8 +14,7 @@ use crate::judge::drift::{HunkClass, PatchClass};
 use crate::judge::replayed::{Ambiguity, SameFunction};
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;
-use crate::text::enclosing_lines::enclosing_lines;
-use crate::text::function::{FunctionMap, indentation};
+use crate::text::function::{FunctionMap, indentation, is_condition};
 use crate::text::language::Language;
 use crate::text::line_diff::{ChangedRun, histogram_runs, image, lines_of, run_at};
 use crate::text::line_index::LineIndex;
@@ -44,13 +43,15 @@ pub(crate) fn check_landing(
     }
     let (base, ours) = (FunctionMap::new(&merge.base, language), FunctionMap::new(&merge.ours, language));
     let made_twice = already_made(&LineIndex::of_lines(&merge.ours), &ours, &base, hunks);
+    let occurrences = merge.occurrences();
     let places = Places {
         merge,
         language,
         heads: Sides { base: base.enclosing_heads(), ours: ours.enclosing_heads() },
         functions: Sides { base, ours },
         from_below: merge.by_ours_from_below(),
-        occurrences: merge.occurrences(),
+        moved: moved_lines(merge, &occurrences),
+        occurrences,
         made_twice,
         hunks,
         known,
@@ -67,8 +68,19 @@ fn already_made(
     hunks: &[Hunk],
 ) -> Vec<Range<usize>> {
     let file = CurrentFile { index, functions, pre_image: Some(base) };
-    let is_there = |hunk: &&Hunk| classify_hunk(&file, hunk, 1, None).class == HunkClass::Upstreamed;
+    let is_there = |hunk: &&Hunk| {
+        // Most hunks add a line that ours does not have.
+        index.ids_of(hunk.post_image()).is_some()
+            && classify_hunk(&file, hunk, 1, None).class == HunkClass::Upstreamed
+    };
     hunks.iter().filter(is_there).map(Hunk::old_lines).collect()
+}
+
+/// Returns the lines of the base, from 0, that occur once on either side, and that the merge does not map: ours has them
+/// elsewhere.
+fn moved_lines(merge: &ThreeWay<'_>, occurrences: &Occurrences<'_>) -> Vec<usize> {
+    let replaced = merge.by_ours().iter().flat_map(|run| run.old.clone());
+    replaced.filter(|at| occurrences.of_base_line(*at) == (1, 1)).collect()
 }
 
 /// A value of the base and its counterpart on our side.
@@ -85,6 +97,8 @@ struct Places<'m, 'a> {
     heads: Sides<Vec<Option<usize>>>,
     from_below: Vec<ChangedRun>,
     occurrences: Occurrences<'m>,
+    /// The [`moved_lines`], in order.
+    moved: Vec<usize>,
     made_twice: Vec<Range<usize>>,
     hunks: &'m [Hunk],
     known: Known<'m>,
@@ -217,24 +231,33 @@ impl Places<'_, '_> {
         self.other_head(region).or_else(|| self.moved_line(region))
     }
 
-    /// Returns the line around the place that ours has elsewhere: a `case` label, a key or a namespace that changed
-    /// places with one of the same content. The merge may map the content of one to that of the other. Only a line that
-    /// occurs once on either side can prove this, and only if the merge does not map it.
+    /// Returns the line around the place that ours has elsewhere, and the one around it there: a `case` label, a key or a
+    /// namespace that changed places with one of the same content. The merge may map the content of one to that of the
+    /// other.
     fn moved_line(&self, region: &Region) -> Option<OtherHead> {
-        let is_moved = |at: usize| {
-            self.occurrences.of_base_line(at) == (1, 1) && image(self.merge.by_ours(), at).is_none()
-        };
-        let replaced = self.merge.by_ours().iter().flat_map(|run| run.old.clone());
-        if !replaced.take_while(|at| *at < region.base.start).any(is_moved) {
+        if self.moved.first().is_none_or(|first| *first >= region.base.start) {
             return None;
         }
-        let own = enclosing_lines(&self.merge.base, region.base.start, self.language);
-        let there = enclosing_lines(&self.merge.ours, region.ours.start, self.language);
-        let is_there = |own: usize| {
-            there.iter().any(|at| self.functions.ours.text(*at) == self.functions.base.text(own))
+        let (base, ours) = (&self.functions.base, &self.functions.ours);
+        let written = || self.merge.written_at(region).iter().copied();
+        let own = base.enclosing_lines(region.base.start, written());
+        let there = ours.enclosing_lines(region.ours.start, written());
+        let is_there = |own: usize| there.iter().any(|at| ours.text(*at) == base.text(own));
+        let is_elsewhere = |own: usize| {
+            self.moved.binary_search(&own).is_ok() && !is_there(own) && !self.is_rewritten(own, &there)
         };
-        let depth = own.iter().position(|at| is_moved(*at) && !is_there(*at))?;
-        Some(Sides { base: own.get(depth).copied(), ours: there.get(depth).or(there.first()).copied() })
+        let moved = own.iter().copied().find(|at| is_elsewhere(*at))?;
+        let is_new = |there: usize| !own.iter().any(|at| base.text(*at) == ours.text(there));
+        let other = there.iter().copied().find(|at| is_new(*at)).or(there.first().copied());
+        Some(Sides { base: Some(moved), ours: other })
+    }
+
+    /// Returns whether line `own` of the base begins a condition or a loop that upstream rewrote: one of the lines
+    /// `there` is new, and in its place.
+    fn is_rewritten(&self, own: usize, there: &[usize]) -> bool {
+        let run = run_at(self.merge.by_ours(), own).filter(|_| is_condition(self.functions.base.text(own)));
+        let is_new = |at: &usize| self.occurrences.of_our_line(*at).0 == 0;
+        run.is_some_and(|run| there.iter().any(|at| run.new.contains(at) && is_new(at)))
     }
 
     /// Returns the head of the function, or of a scope around the place, that differs in ours.

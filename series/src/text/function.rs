@@ -1,11 +1,14 @@
 //! Detection of the function that contains a line, by git's rules for hunk headers.
 
+use std::cell::OnceCell;
+
+use super::enclosing_lines::{EnclosingLines, block_indentation};
 use super::language::Language;
 
 /// Length at which git cuts the section of a hunk header, in bytes.
 const SECTION_LIMIT: usize = 80;
 /// Number of lines above a line that are searched for its scopes. Past it they count as unknown.
-pub(crate) const SCOPE_SEARCH_LIMIT: usize = 20_000;
+const SCOPE_SEARCH_LIMIT: usize = 20_000;
 
 /// For each line of a file, the function line above it.
 pub(crate) struct FunctionMap<'a> {
@@ -17,6 +20,8 @@ pub(crate) struct FunctionMap<'a> {
     strict: Vec<Option<usize>>,
     /// The same for closing braces at column 0.
     closings: Vec<Option<usize>>,
+    /// Computed at first use: most files are never asked.
+    enclosing: OnceCell<EnclosingLines>,
 }
 
 impl<'a> FunctionMap<'a> {
@@ -29,6 +34,7 @@ impl<'a> FunctionMap<'a> {
             by_git: last_before(lines, looks_like_function),
             strict: last_before(lines, |line| is_code && is_function_line(line)),
             closings: last_before(lines, |line| is_code && line.starts_with(b"}")),
+            enclosing: OnceCell::new(),
         }
     }
 
@@ -50,6 +56,21 @@ impl<'a> FunctionMap<'a> {
     /// Returns line `at` (from 0) without surrounding whitespace.
     pub fn text(&self, at: usize) -> &'a [u8] {
         self.lines.get(at).map(|line| line.trim_ascii()).unwrap_or_default()
+    }
+
+    /// Returns whether exactly one line has this text, without surrounding whitespace.
+    pub fn has_once(&self, text: &[u8]) -> bool {
+        self.lines.iter().filter(|line| line.trim_ascii() == text).take(2).count() == 1
+    }
+
+    /// Returns the lines that enclose `placed`, lines that are put above line `at` (from 0), innermost first. They need
+    /// not be heads of functions.
+    pub fn enclosing_lines<'l>(&self, at: usize, placed: impl IntoIterator<Item = &'l [u8]>) -> Vec<usize> {
+        let indent = |line: &[u8]| block_indentation(line, self.language);
+        let above = || self.lines.get(..at)?.iter().rev().find_map(|line| indent(line));
+        let indent = placed.into_iter().find_map(indent).or_else(above).unwrap_or(0);
+        let enclosing = self.enclosing.get_or_init(|| EnclosingLines::new(self.lines, self.language));
+        enclosing.around(at, indent)
     }
 
     /// Returns the last line before line `at` (from 0) that satisfies `is_wanted`.
@@ -174,7 +195,7 @@ struct OpenFunction {
     has_body: bool,
 }
 
-pub(crate) fn opens_more_than_it_closes(text: &[u8]) -> bool {
+fn opens_more_than_it_closes(text: &[u8]) -> bool {
     let count = |wanted: u8| text.iter().filter(|byte| **byte == wanted).count();
     count(b'{') > count(b'}')
 }
@@ -230,6 +251,12 @@ pub(crate) fn heads_a_function(text: &[u8]) -> bool {
 pub(crate) fn first_word(text: &[u8]) -> &[u8] {
     let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     text.split(|byte| !is_of_word(byte)).next().unwrap_or_default()
+}
+
+/// Returns whether `text` begins a condition or a loop. Such a line does not identify its block: it may be rewritten
+/// like any statement.
+pub(crate) fn is_condition(text: &[u8]) -> bool {
+    is_control_flow(text) && first_word(text) != b"case"
 }
 
 fn is_control_flow(text: &[u8]) -> bool {

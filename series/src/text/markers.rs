@@ -161,13 +161,8 @@ fn common_ends(ours: Lines<'_, '_>, theirs: Lines<'_, '_>) -> (usize, usize) {
     (first, last)
 }
 
-/// Returns the line, from 1, of the first conflict marker in `text`.
-pub fn first_marker(text: &[u8]) -> Option<usize> {
-    new_marker(text, &[])
-}
-
-/// Returns the line, from 1, of the first conflict marker in `text` that a merge has put there: `versions` are the
-/// texts that were merged, which can have such lines of their own.
+/// Returns the line, from 1, of the first conflict marker in `text`, the file `path`, that a merge has put there:
+/// `versions` are the texts that were merged, which can have such lines of their own.
 ///
 /// # Examples
 ///
@@ -176,28 +171,11 @@ pub fn first_marker(text: &[u8]) -> Option<usize> {
 ///
 /// let base = b"<<<<<<< a line of the file\none\n".as_slice();
 /// let merged = b"<<<<<<< a line of the file\n<<<<<<< v2\n1\n=======\n2\n>>>>>>> 0001-a.patch\n";
-/// assert_eq!(new_marker(merged, &[base]), Some(2));
-/// assert_eq!(new_marker(base, &[base]), None);
-/// assert_eq!(new_marker(base, &[]), Some(1));
+/// assert_eq!(new_marker(b"a.txt", merged, &[base]), Some(2));
+/// assert_eq!(new_marker(b"a.txt", base, &[base]), None);
+/// assert_eq!(new_marker(b"a.txt", base, &[]), Some(1));
 /// ```
-pub fn new_marker(text: &[u8], versions: &[&[u8]]) -> Option<usize> {
-    let new = new_markers(text, versions);
-    // A line of equals signs also underlines headings; the other markers occur for no other reason.
-    let has_any = new.iter().any(|(_, marker)| !marker.starts_with(b"="));
-    new.first().filter(|_| has_any).map(|(at, _)| at + 1)
-}
-
-/// As [`new_marker`], for the file `path`. In source code nothing underlines headings, so a line of equals signs that
-/// is left alone is a marker too.
-pub fn new_marker_in(path: &[u8], text: &[u8], versions: &[&[u8]]) -> Option<usize> {
-    if Language::of(path, text) == Language::NotCode {
-        return new_marker(text, versions);
-    }
-    new_markers(text, versions).first().map(|(at, _)| at + 1)
-}
-
-/// Returns the lines of `text` that look like markers and are in none of `versions`, each with its number, from 0.
-fn new_markers<'t>(text: &'t [u8], versions: &[&[u8]]) -> Vec<(usize, &'t [u8])> {
+pub fn new_marker(path: &[u8], text: &[u8], versions: &[&[u8]]) -> Option<usize> {
     // A merge can add a marker that is equal to a line of the file, so lines are counted.
     let mut left: HashMap<&[u8], usize> = HashMap::new();
     for version in versions {
@@ -217,7 +195,11 @@ fn new_markers<'t>(text: &'t [u8], versions: &[&[u8]]) -> Vec<(usize, &'t [u8])>
         }
         None => true,
     };
-    markers_of(text).filter(is_new).collect()
+    let new: Vec<(usize, &[u8])> = markers_of(text).filter(is_new).collect();
+    // In prose a line of equals signs also underlines a heading; the other markers occur for no other reason.
+    let is_code = Language::of(path, text) != Language::NotCode;
+    let has_any = new.iter().any(|(_, marker)| is_code || !marker.starts_with(b"="));
+    new.first().filter(|_| has_any).map(|(at, _)| at + 1)
 }
 
 /// Iterates over the lines that look like conflict markers, each with its number, from 0.
@@ -232,9 +214,7 @@ fn markers_of(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        ConflictKind, Labels, MarkedText, Side, Sides, add_marked, first_marker, new_marker, new_marker_in,
-    };
+    use super::{ConflictKind, Labels, MarkedText, Side, Sides, add_marked, new_marker};
     use crate::text::line_diff::lines_of;
 
     fn marked(base: &[u8], ours: &[u8], theirs: &[u8], with_base: bool) -> MarkedText {
@@ -258,30 +238,31 @@ mod tests {
         let text = drawn(b"a\nb\nz\n", b"A\nb\nc\nz\n", b"A\nd\nz\n", true);
         let expected = "A\n<<<<<<< v2\nb\nc\n||||||| base\na\nb\nz\n=======\nd\n>>>>>>> 0001-a.patch\nz\n";
         assert_eq!(text, expected);
-        assert_eq!(first_marker(text.as_bytes()), Some(2));
+        assert_eq!(new_marker(b"a.txt", text.as_bytes(), &[]), Some(2));
         assert_eq!(drawn(b"", b"c", b"d", false), "<<<<<<< v2\nc\n=======\nd\n>>>>>>> 0001-a.patch\n");
-        assert_eq!(first_marker(b"Title\n=======\n"), None);
+        assert_eq!(new_marker(b"a.txt", b"Title\n=======\n", &[]), None);
     }
 
     #[test]
     fn lines_of_the_file_that_look_like_markers_are_its_own() {
         let own = b"a\n=======\n<<<<<<< a line of the file\n".as_slice();
-        assert_eq!(first_marker(own), Some(2));
-        assert_eq!(new_marker(own, &[b"", own]), None);
         let twice = [own, b"<<<<<<< a line of the file\n"].concat();
-        assert_eq!(new_marker(&twice, &[own, own]), Some(4));
         let left = [own, b"b\n=======\n>>>>>>> 0001-a.patch\n"].concat();
-        assert_eq!(new_marker(&left, &[own]), Some(5));
-        assert_eq!(new_marker(b"=======\n", &[]), None);
+        for path in [b"a.c".as_slice(), b"a.txt"] {
+            assert_eq!(new_marker(path, own, &[]), Some(2));
+            assert_eq!(new_marker(path, own, &[b"", own]), None);
+            assert_eq!(new_marker(path, &twice, &[own, own]), Some(4));
+            assert_eq!(new_marker(path, &left, &[own]), Some(5));
+        }
     }
 
     #[test]
     fn a_separator_that_is_left_alone_is_a_marker_in_source_code() {
         let left = b"int a;\n=======\nint b;\n".as_slice();
-        assert_eq!(new_marker_in(b"a.c", left, &[b"int a;\n"]), Some(2));
-        assert_eq!(new_marker_in(b"a.c", left, &[b"", left]), None);
+        assert_eq!(new_marker(b"a.c", left, &[b"int a;\n"]), Some(2));
+        assert_eq!(new_marker(b"a.c", left, &[b"", left]), None);
         for prose in [b"README.md".as_slice(), b"NEWS"] {
-            assert_eq!(new_marker_in(prose, left, &[]), None);
+            assert_eq!(new_marker(prose, left, &[]), None);
         }
     }
 

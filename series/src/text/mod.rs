@@ -1,6 +1,7 @@
 //! Lines, functions and diffs of texts.
 
 pub(crate) mod added_lines;
+pub(crate) mod brackets;
 pub(crate) mod common_words;
 pub(crate) mod earlier_lines;
 pub(crate) mod enclosing;

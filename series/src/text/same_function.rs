@@ -1,6 +1,8 @@
 //! Check whether a place in the current file belongs to the function that a hunk was made for.
 
-use super::function::{FunctionMap, comparable_section, indentation, is_function_line, names_a_function};
+use super::function::{
+    FunctionMap, comparable_section, indentation, is_condition, is_function_line, names_a_function,
+};
 use crate::model::hunk_lines::LineKind;
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;
@@ -35,13 +37,13 @@ impl<'a> HunkFunction<'a> {
         (!name.trim_ascii().is_empty()).then(|| printable(name.trim_ascii()))
     }
 
-    /// Returns whether the hunk, or its result, placed after `start` lines of `current`, would be in the function it
-    /// was made for. Returns `false` if this cannot be proven; where there are no functions, no place can be in the
-    /// wrong one.
+    /// Returns whether the hunk, or its result, placed after `start` lines of `current`, would be in the function it was
+    /// made for, and in the same block of it. Returns `false` if the function cannot be proven; where there are no
+    /// functions, no place can be in the wrong one.
     pub fn is_around(&self, current: &FunctionMap<'_>, start: usize) -> bool {
         match self.pre_image {
-            _ if !current.has_functions() => true,
             Some(pre_image) => self.agrees_with(pre_image, current, start),
+            None if !current.has_functions() => true,
             None => self.agrees_with_section(current, start),
         }
     }
@@ -62,7 +64,21 @@ impl<'a> HunkFunction<'a> {
         let scopes_there = current.scopes_around(start + self.anchor);
         let (Some(own_scopes), Some(scopes_there)) = (own_scopes, scopes_there) else { return false };
         let own_scopes = own_scopes.into_iter().map(|at| pre.text(at));
-        own == there && own_scopes.eq(scopes_there.into_iter().map(|at| current.text(at)))
+        own == there
+            && own_scopes.eq(scopes_there.into_iter().map(|at| current.text(at)))
+            && !self.is_in_other_block(pre, current, start)
+    }
+
+    /// Returns whether a line that encloses the change in its own file is elsewhere in `current`, such as a `case` label:
+    /// it occurs once in either file.
+    fn is_in_other_block(&self, pre: &FunctionMap<'_>, current: &FunctionMap<'_>, start: usize) -> bool {
+        let changed = || self.hunk.lines.iter().skip(self.leading).map(|line| line.bytes);
+        let own = pre.enclosing_lines(self.own_first_change(), changed());
+        let there = current.enclosing_lines(start + self.leading, changed());
+        let is_there = |own: &[u8]| there.iter().any(|at| current.text(*at) == own);
+        let is_elsewhere =
+            |own: &[u8]| !is_there(own) && !is_condition(own) && pre.has_once(own) && current.has_once(own);
+        own.into_iter().any(|at| is_elsewhere(pre.text(at)))
     }
 
     /// Returns whether the section of the header names the function at `start`. A function line in the context is

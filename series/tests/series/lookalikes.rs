@@ -128,3 +128,30 @@ fn a_lookalike_with_the_result_is_not_upstreamed() {
         assert!(!hunks(&drift)[0].result_at[0].same_function);
     }
 }
+
+/// Two cases are in one function; their labels tell them apart.
+#[test]
+fn a_lookalike_in_another_case() {
+    let block =
+        |call: &str| ["a", "b", call, "d", "e"].map(|call| format!("            {call}();\n")).concat();
+    let text = |one: &str, two: &str| {
+        format!(
+            "int f(int op) {{\n    switch (op) {{\n        case One:\n{one}        case Two:\n{two}    }}\n}}\n"
+        )
+    };
+    let (old, new, other) = (block("c"), block("ours"), "            other();\n");
+    let base = text(other, &old);
+    let hunk = "@@ -7,3 +7,3 @@ int f(int op) {\n             b();\n-            c();\n+            ours();\n             \
+                d();\n";
+    let patch = read(&modify("a.c", &base, &text(other, &new), hunk));
+    // The pre-image, or the result, is in the other case only. A patch alone has no label.
+    let expected = [
+        (&old, HunkClass::MovedFunction { offset: -2 }, HunkClass::Shifted { offset: -2 }),
+        (&new, HunkClass::Conflict, HunkClass::Upstreamed),
+    ];
+    for (one, with_base, alone) in expected {
+        let [with, without] = both_ways(&base, &text(one, other));
+        assert_eq!(classes(&drift(&patch, &with)), [with_base]);
+        assert_eq!(classes(&drift(&patch, &without)), [alone]);
+    }
+}

@@ -158,7 +158,9 @@ fn two_blocks(path: &str, names: [&str; 2]) -> String {
         "case.c" => format!("        case {name}:\n{}", body("            ")),
         "rows.c" => format!("    {{ \"{name}\",\n{}    }},\n", body("      ")),
         "space.cpp" => format!("namespace {name} {{\n{function}}}\n"),
+        "brace.cpp" => format!("namespace {name}\n{{\n{function}}}\n"),
         "condition.c" => format!("#ifdef {name}\n{function}#endif\n"),
+        "macro.c" => format!("#define {name}(x) \\\n{}    x\n\n", body("    ").replace('\n', " \\\n")),
         "class.py" => format!("class {name}:\n    def run(self):\n{}", body("        ")),
         "sections.ini" => format!("[{name}]\n{}", body("")),
         _ => format!("{name}:\n  steps:\n{}", body("    - ")),
@@ -171,32 +173,45 @@ fn two_blocks(path: &str, names: [&str; 2]) -> String {
     }
 }
 
-/// Returns a patch of the third line of the block `Two`.
-fn change_of_second_block(path: &str, base: &str) -> Patch {
-    let (above, below) = base.split_at(base.find("Two").unwrap());
-    let new = format!("{above}{}", below.replacen("c();", "ours();", 1));
-    let at = new.lines().position(|line| line.contains("ours();")).unwrap();
+/// Returns a patch of the last line of `base` that calls `call`: it calls `ours` instead.
+fn change_of_last(call: &str, path: &str, base: &str) -> Patch {
     let lines: Vec<&str> = base.lines().collect();
-    let (before, old, after) = (lines[at - 1], lines[at], lines[at + 1]);
-    let changed = old.replace("c();", "ours();");
-    read(&modify(
-        path,
-        base,
-        &new,
-        &format!("@@ -{at},3 +{at},3 @@\n {before}\n-{old}\n+{changed}\n {after}\n"),
-    ))
+    let at = lines.iter().rposition(|line| line.contains(call)).unwrap();
+    let (old, new) = (lines[at], lines[at].replace(call, "ours();"));
+    let (above, below) = (lines[..at].join("\n"), lines[at + 1..].join("\n"));
+    let after = format!("{above}\n{new}\n{below}\n");
+    let (before, behind) = (lines[at - 1], lines[at + 1]);
+    let hunk = format!("@@ -{at},3 +{at},3 @@\n {before}\n-{old}\n+{new}\n {behind}\n");
+    read(&modify(path, base, &after, &hunk))
 }
 
 /// Upstream lets two blocks of the same content change places. Their first lines tell which one is meant, although
 /// they are not heads of functions.
 #[test]
 fn a_change_never_follows_the_content_of_another_block() {
-    for path in ["case.c", "rows.c", "space.cpp", "condition.c", "class.py", "keys.yml", "sections.ini"] {
+    let paths = [
+        "case.c",
+        "rows.c",
+        "space.cpp",
+        "brace.cpp",
+        "condition.c",
+        "macro.c",
+        "class.py",
+        "keys.yml",
+        "sections.ini",
+    ];
+    for path in paths {
         let base = two_blocks(path, ["One", "Two"]);
-        let patch = change_of_second_block(path, &base);
+        let patch = change_of_last("c();", path, &base);
         let on = |upstream: &str| replayed(&tree(&[(path, &base)]), &tree(&[(path, upstream)]), &patch);
         let swapped = on(&two_blocks(path, ["Two", "One"]));
-        assert!(swapped.has_conflict(), "{path}: {swapped:?}");
+        let ConflictReason::LookAlike { ambiguities } = reason(&swapped) else {
+            panic!("{path}: {swapped:?}")
+        };
+        let [place] = &ambiguities[..] else { panic!("{path}: {swapped:?}") };
+        assert_eq!(place.class, PatchClass::MovedFunction, "{path}: {swapped:?}");
+        assert!(place.made_for.as_ref().is_some_and(|line| line.contains("Two")), "{path}: {swapped:?}");
+        assert!(place.lands_in.as_ref().is_some_and(|line| line.contains("One")), "{path}: {swapped:?}");
         // Another name, of this block or of the one above, changes nothing about the place.
         for names in [["Other", "Two"], ["One", "Other"]] {
             let replayed = on(&two_blocks(path, names));
@@ -205,21 +220,85 @@ fn a_change_never_follows_the_content_of_another_block() {
     }
 }
 
-/// A label that upstream adds between a label and the lines below it does not move these.
+/// Upstream moves or repeats lines around a place that stays where it is.
 #[test]
-fn another_label_for_the_same_lines_is_not_another_place() {
-    let text = |labels: &str, call: &str| {
+fn lines_that_do_not_identify_a_block_stop_nothing() {
+    let switch = |labels: &[&str]| {
+        let labels = labels.concat();
         format!(
-            "int f(int op) {{\n    switch (op) {{\n{labels}            a();\n            {call}();\n            c();\n    }}\n}}\n"
+            "int f(int op) {{\n    switch (op) {{\n{labels}            a();\n            b();\n            c();\n    }}\n}}\n"
         )
     };
-    let base = text("        case One:\n", "b");
-    let hunk = "@@ -4,3 +4,3 @@ int f(int op) {\n             a();\n-            b();\n+            ours();\n             c();\n";
-    let patch = read(&modify("a.c", &base, &text("        case One:\n", "ours"), hunk));
-    for labels in ["        case One:\n        case Two:\n", "        case Two:\n        case One:\n"] {
-        let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &text(labels, "b"))]), &patch);
-        assert_eq!(result(&step), text(labels, "ours"));
+    let [one, two, three] = ["        case One:\n", "        case Two:\n", "        case Three:\n"];
+    let calls = "    a();\n    b();\n    c();\n";
+    let function = |head: &str, end: &str| format!("int f(int x,\n      {head}{calls}{end}}}\n\n");
+    let in_if = |condition: &str| {
+        format!(
+            "int f(int x) {{\n    if ({condition}) {{\n{}    }}\n}}\n\n",
+            calls.replace("    ", "        ")
+        )
+    };
+    let literal = "int g(int x) {\n    if (x == '{') {\n        return 1;\n    }\n    return 0;\n}\n\n";
+    let longer = function("int y) {\n", "    d();\n    e();\n    return;\n");
+    let cases = [
+        // A label that is added to others, or changes places with them.
+        (switch(&[one]), switch(&[one, two])),
+        (switch(&[one]), switch(&[two, one])),
+        (switch(&[one, two, three]), switch(&[three, one, two])),
+        // A line that is rewritten here, and equal to a new one elsewhere: a condition, a list of parameters, `#else`.
+        (
+            in_if("x"),
+            in_if("x && on") + "int g(int x) {\n    if (x) {\n        return 1;\n    }\n    return x;\n}\n",
+        ),
+        (
+            function("int y) {\n", ""),
+            function("int y, int z) {\n", "") + "int g(int z,\n      int y) {\n    return y;\n}\n",
+        ),
+        (
+            function("int y) {\n#if OLD\n    old();\n#else\n", "#endif\n"),
+            function("int y) {\n", "")
+                + "int g(void) {\n#if NEW\n    return 2;\n#else\n    return 1;\n#endif\n}\n",
+        ),
+        // A function with a brace in a literal, which is moved below.
+        (format!("{literal}{longer}int last;\n"), format!("{longer}{literal}int last;\n")),
+    ];
+    for (base, upstream) in cases {
+        let patch = change_of_last("b();", "a.c", &base);
+        let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &patch);
+        assert!(!step.replayed.has_conflict(), "{base}{upstream}{:?}", step.replayed);
+        assert_eq!(result(&step), upstream.replace("b();", "ours();"));
     }
+}
+
+/// A block that is added below two others is in neither of them.
+#[test]
+fn a_place_below_a_block_is_not_in_it() {
+    let with_new = |text: &str| {
+        let end = "            e();\n    }\n";
+        text.replace(end, "            e();\n        case New:\n            n();\n    }\n")
+    };
+    let base = two_blocks("case.c", ["One", "Two"]);
+    let hunk = "@@ -13,4 +13,6 @@ int f(int op) {\n             d();\n             e();\n+        case New:\n\
+                +            n();\n     }\n }\n";
+    let patch = read(&modify("a.c", &base, &with_new(&base), hunk));
+    let upstream = two_blocks("case.c", ["Two", "One"]);
+    let step = step(&tree(&[("a.c", &base)]), &tree(&[("a.c", &upstream)]), &patch);
+    assert!(!step.replayed.has_conflict(), "{:?}", step.replayed);
+    assert_eq!(result(&step), with_new(&upstream));
+}
+
+/// The result of a patch is in another `case` already, which has the same content otherwise. Its own `case` does not
+/// have it.
+#[test]
+fn a_result_in_another_case_does_not_count() {
+    let base = two_blocks("case.c", ["One", "Two"]).replacen("c();", "ours();", 1);
+    let new = base.replace("c();", "ours();");
+    let hunk = "@@ -10,5 +10,5 @@ int f(int op) {\n             a();\n             b();\n-            c();\n+            \
+                ours();\n             d();\n             e();\n";
+    let patch = read(&modify("a.c", &base, &new, hunk));
+    let (above, below) = base.split_at(base.find("Two").unwrap());
+    let upstream = format!("{above}{}", below.replace("a();", "z();"));
+    assert_eq!(on(&base, &upstream, &patch).class(), PatchClass::Merged);
 }
 
 /// Not every line without indentation is the head of a function.

@@ -5,7 +5,7 @@ use espalier_core::config::lock::LockedVariant;
 use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pins, Variant};
 use espalier_core::context::Context;
-use espalier_core::error::{Error, Result};
+use espalier_core::error::{Error, Kind, Result};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::stage::Stage;
@@ -55,7 +55,8 @@ fn prove(
 ) -> Result<LockedVariant> {
     let stack = Stack::read(&stage.layout(), pins, variant)?;
     // git wrote the patches, so what a strict reader still refuses is a path.
-    let locked = apply::apply_stack(store, &stack).map_err(|error| error.hint(LEAVE_OUT))?.locked;
+    let with_hint = |error: Error| if error.kind == Kind::No { error.hint(LEAVE_OUT) } else { error };
+    let locked = apply::apply_stack(store, &stack).map_err(with_hint)?.locked;
     let before = locked.patches.len().saturating_sub(commits.len());
     for (commit, patch) in commits.iter().zip(&locked.patches[before..]) {
         if commit.tree.to_string() != patch.tree {

@@ -172,7 +172,7 @@ impl Check<'_> {
         let before = expected.and_then(|entry| self.repo.store.read(entry.id).ok());
         let mut versions = self.stop.merged_texts();
         versions.extend(before.iter().map(|text| text.as_slice()));
-        match new_marker(&text, &versions).filter(|_| expected != Some(found)) {
+        match new_marker(path, &text, &versions).filter(|_| expected != Some(found)) {
             None => Ok(()),
             Some(line) => {
                 let what = format!("`{}` is staged with a conflict marker in line {line}", printable(path));

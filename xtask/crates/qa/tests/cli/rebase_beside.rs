@@ -175,12 +175,17 @@ fn edits_of_one_file_are_accepted_alone() {
 /// A file in the work tree can be hidden from git, so what counts is what is staged.
 #[test]
 fn a_marker_that_is_staged_only_is_found() {
-    let moving = Move::new(upstream_greets_otherwise);
-    moving.rebase(&[]).code(4);
-    git::git(&moving.work(), &["add", "src/greet.c"]);
-    git::git(&moving.work(), &["update-index", "--assume-unchanged", "src/greet.c"]);
-    files::write(&moving.work().join("src/greet.c"), greet("hi there"));
-    moving.run(&["--continue"]).code(4).says(&["`src/greet.c` is staged with a conflict marker in line 6"]);
+    for staged in [None, Some(format!("{}=======\n", greet("hi there")))] {
+        let moving = Move::new(upstream_greets_otherwise);
+        moving.rebase(&[]).code(4);
+        let file = moving.work().join("src/greet.c");
+        staged.iter().for_each(|text| files::write(&file, text));
+        git::git(&moving.work(), &["add", "src/greet.c"]);
+        git::git(&moving.work(), &["update-index", "--assume-unchanged", "src/greet.c"]);
+        files::write(&file, greet("hi there"));
+        let refusal = "`src/greet.c` is staged with a conflict marker in line";
+        moving.run(&["--continue"]).code(4).says(&[refusal]);
+    }
 }
 
 #[test]

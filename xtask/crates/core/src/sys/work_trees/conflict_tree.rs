@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use espalier_series::{ObjectId, ObjectKind};
-use espalier_series::{RepoPath, new_marker_in, printable};
+use espalier_series::{RepoPath, new_marker, printable};
 use git2::{Index, IndexEntry, IndexTime, Repository, Status, StatusOptions};
 
 use super::rebase_repo::RebaseRepo;
@@ -200,7 +200,7 @@ fn refuse_markers(repo: &RebaseRepo, (path, versions): (&RepoPath, &[&[u8]]), sh
     if !on_disk.is_file() {
         return Ok(());
     }
-    match new_marker_in(path.as_bytes(), &disk::read(&on_disk)?, versions) {
+    match new_marker(path.as_bytes(), &disk::read(&on_disk)?, versions) {
         None => Ok(()),
         Some(line) => Err(waits(format!("`{shown_as}/{path}` has a conflict marker in line {line}"))
             .hint(format!("edit it, then: {}", add_command(shown_as, path.as_bytes())))

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use espalier_series::first_marker;
+use espalier_series::new_marker;
 
 use super::conflict_tree::in_work;
 use super::rebase_repo::RebaseRepo;
@@ -108,7 +108,7 @@ fn waiting(repo: &RebaseRepo) -> Result<Vec<(PathBuf, Vec<u8>)>> {
 /// Returns the text of a file that has no conflict any more.
 fn solved_text(repo: &RebaseRepo, path: &[u8]) -> Result<Option<Vec<u8>>> {
     let text = disk::read_if_there(&repo.work().join(to_path(path)))?;
-    Ok(text.filter(|text| first_marker(text).is_none()))
+    Ok(text.filter(|text| new_marker(path, text, &[]).is_none()))
 }
 
 /// Removes the resolutions from the cache of a repository; the persistent cache has them too.
