@@ -14,10 +14,11 @@ use crate::judge::drift::{HunkClass, PatchClass};
 use crate::judge::replayed::{Ambiguity, SameFunction};
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;
-use crate::text::function::{FunctionMap, indentation, is_condition};
+use crate::text::function::{FunctionMap, is_condition};
 use crate::text::language::Language;
 use crate::text::line_diff::{ChangedRun, histogram_runs, image, lines_of, run_at};
 use crate::text::line_index::LineIndex;
+use crate::text::line_shape::indentation;
 use crate::text::three_way::{Occurrences, Region, ThreeWay};
 
 /// Facts about a file that its three texts do not have.

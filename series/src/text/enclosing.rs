@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use super::function::{FunctionMap, heads_a_function, indentation, is_between_functions, is_closing};
+use super::function::{FunctionMap, heads_a_function, is_between_functions};
 use super::language::Language;
 use super::line_diff::lines_of;
+use super::line_shape::{indentation, is_closing};
 use crate::model::printable::printable;
 
 /// A function of a text.

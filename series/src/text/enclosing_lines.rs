@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::brackets::{Balance, BracketCounter};
 use super::common_words::says_something;
-use super::function::{first_word, indentation, is_closing, is_label};
 use super::language::Language;
+use super::line_shape::{first_word, indentation, is_closing, is_label};
 
 /// The lines of a text that enclose others: a `case` label, the first line of a table's row, a key, a namespace, the
 /// head of a macro, an `#ifdef`.
@@ -232,9 +232,9 @@ fn is_section(line: &[u8]) -> bool {
 mod tests {
     use super::EnclosingLines;
     use crate::model::printable::printable;
-    use crate::text::function::indentation;
     use crate::text::language::Language;
     use crate::text::line_diff::lines_of;
+    use crate::text::line_shape::indentation;
 
     /// Returns the lines that enclose one that is added below the line `above`, and is indented as much.
     fn around(text: &str, above: &str, language: Language) -> Vec<String> {

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use super::enclosing_lines::{EnclosingLines, block_indentation};
 use super::language::Language;
+use super::line_shape::{first_word, indentation, is_closing, is_label, leading_white_space};
 
 /// Length at which git cuts the section of a hunk header, in bytes.
 const SECTION_LIMIT: usize = 80;
@@ -223,15 +224,6 @@ pub(crate) fn is_function_line(line: &[u8]) -> bool {
     looks_like_function(line) && !is_label(line.trim_ascii())
 }
 
-/// Matches `public:`, `error:`, `case X:`, but not `class A::B` or `A::A() :`.
-pub(crate) fn is_label(text: &[u8]) -> bool {
-    let Some(name) = text.strip_suffix(b":") else {
-        return false;
-    };
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b' ' | b'$');
-    name.iter().all(is_name)
-}
-
 /// Returns whether `section` names a function, so that equal sections mean equal functions. A label or a class contains
 /// many functions.
 pub(crate) fn names_a_function(section: &[u8]) -> bool {
@@ -246,11 +238,6 @@ pub(crate) fn names_a_function(section: &[u8]) -> bool {
 pub(crate) fn heads_a_function(text: &[u8]) -> bool {
     let is_class = first_word(text) == b"class" && text.ends_with(b":");
     text.contains(&b'(') && !is_class && !is_control_flow(text)
-}
-
-pub(crate) fn first_word(text: &[u8]) -> &[u8] {
-    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    text.split(|byte| !is_of_word(byte)).next().unwrap_or_default()
 }
 
 /// Returns whether `text` begins a condition or a loop. Such a line does not identify its block: it may be rewritten
@@ -272,38 +259,12 @@ fn scope_indentation(line: &[u8]) -> Option<usize> {
     indentation(line).filter(|_| !is_mark && !is_label(text))
 }
 
-/// Returns the width of the whitespace at the start of a line that is not blank; a tab counts for eight. Preprocessor
-/// lines are skipped: their column means nothing.
-pub(crate) fn indentation(line: &[u8]) -> Option<usize> {
-    let (width, first) = leading_white_space(line);
-    first.filter(|byte| !b"\r\n#".contains(byte)).map(|_| width)
-}
-
-/// Returns the width of the spaces and tabs at the start of a line, and the byte after them.
-fn leading_white_space(line: &[u8]) -> (usize, Option<u8>) {
-    let mut width = 0usize;
-    for byte in line {
-        match byte {
-            b' ' => width += 1,
-            b'\t' => width += 8,
-            _ => return (width, Some(*byte)),
-        }
-    }
-    (width, None)
-}
-
 /// Returns whether `line`, below the body of a function whose head is indented by `outer`, is no longer in the
 /// function, if indentation ends one: a blank line, or one that is not indented more than the head, such as a comment,
 /// a decorator or the next head.
 pub(crate) fn is_between_functions(line: &[u8], outer: usize) -> bool {
     let text = line.trim_ascii();
     text.is_empty() || (leading_white_space(line).0 <= outer && !is_closing(text))
-}
-
-/// Returns whether `text`, a line without the white space around it, closes a function or its list of parameters, so
-/// that it is a part of the function although it is not indented more than the head.
-pub(crate) fn is_closing(text: &[u8]) -> bool {
-    text == b"end" || text.first().is_some_and(|byte| b")]}".contains(byte))
 }
 
 fn cut_like_git(line: &[u8]) -> &[u8] {

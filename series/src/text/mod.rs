@@ -12,6 +12,7 @@ pub(crate) mod language;
 pub(crate) mod likeness;
 pub(crate) mod line_diff;
 pub(crate) mod line_index;
+pub(crate) mod line_shape;
 pub(crate) mod markers;
 pub(crate) mod outside_edit;
 pub(crate) mod same_function;

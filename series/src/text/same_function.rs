@@ -1,8 +1,7 @@
 //! Check whether a place in the current file belongs to the function that a hunk was made for.
 
-use super::function::{
-    FunctionMap, comparable_section, indentation, is_condition, is_function_line, names_a_function,
-};
+use super::function::{FunctionMap, comparable_section, is_condition, is_function_line, names_a_function};
+use super::line_shape::indentation;
 use crate::model::hunk_lines::LineKind;
 use crate::model::patch::Hunk;
 use crate::model::printable::printable;

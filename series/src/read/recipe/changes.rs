@@ -68,7 +68,7 @@ const FILES: [&str; 14] = [
 /// Interpreters, which may run a program in the script.
 const INTERPRETERS: [&str; 7] = ["awk", "lua", "node", "perl", "php", "python", "ruby"];
 
-/// What a command does to the files of the sources, as far as its words say.
+/// The effect of a command on the files of the sources, as far as its words say.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
     Nothing,
@@ -86,7 +86,7 @@ pub(super) fn change_by(command: &Command, phase: Phase) -> Option<String> {
     Some(format!("`{}` {remark}", command.whole_text()))
 }
 
-/// Where a command is.
+/// The place of a command: its phase, and the command or script that it is in.
 #[derive(Clone, Copy)]
 struct Scope {
     phase: Phase,

@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(report_file("v0.5.0", commit), "docs/syncs/v0.5.0-to-0c1e57098bba.md");
     }
 
-    /// What a person has written around a number stays as it is.
+    /// Text that a person has written around a number stays as it is.
     #[test]
     fn names_take_the_place_of_a_number_alone() {
         let entry =

@@ -97,7 +97,7 @@ impl Imported<'_> {
     }
 }
 
-/// What to do about changes that no patch has.
+/// The next step for changes that no patch has.
 const MAKE_THEM: &str =
     "make there by hand what is missing, commit it, and export it: it is no part of the series yet";
 
