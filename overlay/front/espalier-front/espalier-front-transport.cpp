@@ -79,8 +79,13 @@ struct front_call : espalier_front_call {
             return;
         }
         const json body = json::parse_no_throw(req.body);
-        if (body.is_object()) {
+        if (!body.is_object()) {
+            return;
+        }
+        try {
             ping_interval_s = json_value(body, "sse_ping_interval", ping_interval_s);
+        } catch (const std::exception &) {
+            // the handler refuses a value of a wrong type
         }
     }
 
