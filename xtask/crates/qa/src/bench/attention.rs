@@ -112,6 +112,7 @@ impl Attention {
             low: percent * problem.median_us / problem.high_us,
             high: percent * problem.median_us / problem.low_us,
             note: format!("{percent:.0} % of {limit}, {:.1} us", problem.median_us),
+            is_reference: false,
         }
     }
 }

@@ -63,6 +63,7 @@ impl Operation {
             low: self.low_ns,
             high: self.high_ns,
             note: format!("{:.1} ns, {:.1} M/s", self.median_ns, self.millions_a_second()),
+            is_reference: false,
         }
     }
 }

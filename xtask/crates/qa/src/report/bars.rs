@@ -28,6 +28,8 @@ pub struct Bar {
     pub high: f64,
     /// Text on its right.
     pub note: String,
+    /// Whether others are compared with it: a stock server, for example.
+    pub is_reference: bool,
 }
 
 /// Length of the longest bar.
@@ -39,12 +41,19 @@ const RIGHT: f64 = 190.0;
 const TOP: f64 = 70.0;
 const ROW: f64 = 34.0;
 const BAR: f64 = 18.0;
+/// Colours of what is measured, and of what it is compared with.
+const COLOUR: &str = "#5b8c5a";
+const REFERENCE: &str = "#a3a9ad";
 
 impl Bar {
     /// Returns the bar of a median, with a whisker from the lowest to the highest value; `None` without values.
     pub fn of(label: String, values: &Samples, note: String) -> Option<Bar> {
         let (low, high) = values.extremes()?;
-        Some(Bar { label, value: values.median()?, low, high, note })
+        Some(Bar { label, value: values.median()?, low, high, note, is_reference: false })
+    }
+
+    fn colour(&self) -> &'static str {
+        if self.is_reference { REFERENCE } else { COLOUR }
     }
 }
 
@@ -84,9 +93,10 @@ impl Bars {
         let (middle, end) = (top + BAR / 2.0, self.x(bar.value));
         let (left, baseline) = (self.left(), middle + 4.5);
         format!(
-            "{}<rect x=\"{left}\" y=\"{top}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"#5b8c5a\"/>\n{}{}",
+            "{}<rect x=\"{left}\" y=\"{top}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"{}\"/>\n{}{}",
             text(left - 8.0, baseline, "text-anchor=\"end\"", &bar.label),
             end - left,
+            bar.colour(),
             self.whisker(bar, middle),
             text(self.x(bar.high).max(end) + 8.0, baseline, "", &bar.note),
         )
@@ -127,6 +137,7 @@ mod tests {
             low: value * 0.9,
             high: value * 1.25,
             note: format!("{value} s"),
+            is_reference: false,
         };
         Bars {
             title: "a < b".to_string(),
@@ -151,6 +162,14 @@ mod tests {
         assert!(plot.svg().contains("width=\"996\""));
         plot.bars[0].note = "a".repeat(40);
         assert!(plot.svg().contains("width=\"1102\""));
+    }
+
+    #[test]
+    fn a_reference_has_another_colour() {
+        let mut plot = plot();
+        plot.bars[0].is_reference = true;
+        let svg = plot.svg();
+        assert_eq!((svg.matches(REFERENCE).count(), svg.matches(COLOUR).count()), (1, 1), "{svg}");
     }
 
     #[test]

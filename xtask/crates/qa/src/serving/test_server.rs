@@ -56,11 +56,19 @@ impl TestServer {
 
     /// Returns the title for tables.
     pub fn title(self, slots: usize) -> String {
-        let who = if self.is_ours() { "ours" } else { "stock" };
+        let who = if self.is_ours() { "paged" } else { "stock" };
         let switch = self.switched_off().map(|feature| format!("{DISABLE}={feature}"));
         let words: Vec<String> =
             switch.into_iter().chain([who.to_string()]).chain(self.arguments(slots)).collect();
         words.join(" ")
+    }
+
+    /// Returns the label for plots: the title, or a shorter text where that sets a variable.
+    pub fn label(self, slots: usize) -> String {
+        match self {
+            TestServer::PagedPlain => "paged, with stock's attention".to_string(),
+            _ => self.title(slots),
+        }
     }
 
     /// Returns the feature that is disabled for it.
@@ -102,8 +110,8 @@ mod tests {
             "stock",
             "stock -np 16 --no-kv-unified",
             "stock -np 16 --kv-unified",
-            "ours -np 16 --kv-paged",
-            "ESPALIER_DISABLE=attention ours -np 16 --kv-paged",
+            "paged -np 16 --kv-paged",
+            "ESPALIER_DISABLE=attention paged -np 16 --kv-paged",
         ];
         assert_eq!(titles, expected);
     }

@@ -63,8 +63,8 @@ impl Capacity {
             format!("{what} | {count}{at_least} | {}", ratio(live.shared as f64, count as f64))
         };
         let rows = [
-            ("ours, the prefix shared", live.shared),
-            ("ours, nothing shared (a salt each)", live.unshared),
+            ("paged, the prefix shared", live.shared),
+            ("paged, nothing shared (a salt each)", live.unshared),
             ("stock --kv-unified, as many cells", live.stock),
         ];
         Table::new("what | at most | the first one has", rows.map(row))
@@ -77,8 +77,8 @@ impl Capacity {
             format!("{what} | {blocks} | {}", ratio(blocks as f64, tenants.shared_blocks as f64))
         };
         let rows = [
-            ("ours, the prefix shared", tenants.shared_blocks),
-            ("ours, nothing shared (a salt each)", tenants.unshared_blocks),
+            ("paged, the prefix shared", tenants.shared_blocks),
+            ("paged, nothing shared (a salt each)", tenants.unshared_blocks),
             (stock.as_str(), tenants.stock_blocks),
         ];
         Table::new("what | blocks used at most | of the first one's", rows.map(row))
@@ -103,16 +103,16 @@ impl BenchResult for Capacity {
     /// Draws the sequences that were live at once as bars.
     fn plot(&self, head: &Head) -> Option<Plot> {
         let stock = self.live.stock as f64;
-        let bar = |(label, count): (&str, usize)| {
+        let bar = |(label, count, is_reference): (&str, usize, bool)| {
             let value = count as f64;
-            let note = format!("{count} sequences, {} of the last", ratio(value, stock));
-            Bar { label: label.to_string(), value, low: value, high: value, note }
+            let note = format!("{count} sequences, {} of stock", ratio(value, stock));
+            Bar { label: label.to_string(), value, low: value, high: value, note, is_reference }
         };
         let [pool, sequences] = self.conditions("");
         let bars = [
-            ("ours, the prefix shared", self.live.shared),
-            ("ours, nothing shared", self.live.unshared),
-            ("stock --kv-unified", self.live.stock),
+            ("paged, the prefix shared", self.live.shared, false),
+            ("paged, nothing shared", self.live.unshared, false),
+            ("stock --kv-unified", self.live.stock, true),
         ];
         let bars = Bars {
             title: format!("Sequences live at once in {pool}"),
@@ -152,16 +152,16 @@ mod tests {
 
         | what | at most | the first one has |
         |---|--:|--:|
-        | ours, the prefix shared | 255 (all that a server can have) | 1.00x |
-        | ours, nothing shared (a salt each) | 17 | 15.00x |
+        | paged, the prefix shared | 255 (all that a server can have) | 1.00x |
+        | paged, nothing shared (a salt each) | 17 | 15.00x |
         | stock --kv-unified, as many cells | 0 | - |
 
         32 tenants with 1024 tokens each, one prefix
 
         | what | blocks used at most | of the first one's |
         |---|--:|--:|
-        | ours, the prefix shared | 47 | 1.00x |
-        | ours, nothing shared (a salt each) | 512 | 10.89x |
+        | paged, the prefix shared | 47 | 1.00x |
+        | paged, nothing shared (a salt each) | 512 | 10.89x |
         | stock --kv-unified: 32736 cells, as blocks | 512 | 10.89x |
         ");
     }

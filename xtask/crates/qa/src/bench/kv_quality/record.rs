@@ -119,9 +119,9 @@ impl KvQuality {
         let curve =
             |one: &Measured| Curve { name: one.cache.clone(), points: vec![(one.bits, one.divergence.mean)] };
         Curves {
-            title: "What a cache costs: divergence from f16, against bits".to_string(),
+            title: "KV cache types: divergence from f16 against bits per value".to_string(),
             subtitle: format!("{}, {} chunks of {longest} tokens", self.name, self.chunks),
-            x: Axis { name: "bits a value of K and V".to_string(), scale: Scale::Linear },
+            x: Axis { name: "bits per value of K and V".to_string(), scale: Scale::Linear },
             y: Axis { name: "mean KLD, nats".to_string(), scale: Scale::Logarithmic },
             curves: at_longest.map(curve).collect(),
         }

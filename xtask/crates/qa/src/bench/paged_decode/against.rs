@@ -80,7 +80,7 @@ fn plot(found: &Run, runs: &[Run], x: &str, of: impl Fn(&str, usize, usize) -> (
     let Workload { head, cache, shared, .. } = &found.result.workload;
     let shared = if *shared == 0 { "nothing shared" } else { "nearly all of a prompt shared" };
     Curves {
-        title: format!("Decoding: tokens a second of all sequences, {shared}"),
+        title: format!("Decoding: tokens per second of all sequences, {shared}"),
         subtitle: format!(
             "llama.cpp {}, qwen3 of 70 M weights, heads of {head}, cache {cache}, -t {}, {}",
             found.head.pin,

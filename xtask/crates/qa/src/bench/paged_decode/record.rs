@@ -125,7 +125,13 @@ impl Case {
         let pool = if self.filled { ", pool filled" } else { "" };
         self.servers.iter().filter_map(move |one| {
             let note = format!("{:.1} tokens/s, {:.2}x", one.median_rate?, one.ratio_to_first?);
-            Bar::of(format!("{}: {}{pool}", self.sequences, one.name.name()), &one.rates, note)
+            let s = if self.sequences == 1 { "" } else { "s" };
+            let bar = Bar::of(
+                format!("{} sequence{s}, {}{pool}", self.sequences, one.name.name()),
+                &one.rates,
+                note,
+            )?;
+            Some(Bar { is_reference: !one.name.is_ours(), ..bar })
         })
     }
 }
@@ -178,7 +184,7 @@ impl BenchResult for PagedDecode {
         let warning = if head.quiet == Some(false) { ", MACHINE NOT QUIET" } else { "" };
         let processor = head.processor.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
         let bars = Bars {
-            title: format!("Tokens a second, prompts of {} tokens{}", self.workload.length, self.shared()),
+            title: format!("Tokens per second, prompts of {} tokens{}", self.workload.length, self.shared()),
             subtitle: format!("{}{processor}{warning}", self.conditions(head)),
             bars: self.cases.iter().flat_map(Case::bars).collect(),
             line: None,
@@ -220,7 +226,7 @@ pub(super) mod tests {
         | what | tokens/s, median | min - max | of the first one | prompt tokens/s, median | of the first one | prompt tokens computed meanwhile | pool filled |
         |---|--:|--:|--:|--:|--:|--:|--:|
         | stock -np 16 --kv-unified | 125.0 | 100.0 - 150.0 | 1.00x | 2000 | 1.00x | 16 | - |
-        | ours -np 16 --kv-paged | 122.5 | 98.0 - 147.0 | 0.98x | 1960 | 0.98x | 16 | 90 % |
+        | paged -np 16 --kv-paged | 122.5 | 98.0 - 147.0 | 0.98x | 1960 | 0.98x | 16 | 90 % |
         ");
     }
 

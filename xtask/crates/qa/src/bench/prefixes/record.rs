@@ -303,6 +303,7 @@ impl Prefixes {
                 low: hits as f64,
                 high: hits as f64,
                 note: format!("{hits} hits, ideal / computed {part}, {} MiB held", mebibytes(bytes)),
+                is_reference: false,
             })
         };
         case.servers.iter().filter_map(bar).collect()
@@ -332,6 +333,7 @@ impl Prefixes {
                 low: value,
                 high: value,
                 note: format!("{value:.0} computed, ideal / computed {ideal}"),
+                is_reference: !server.name.is_ours(),
             })
         };
         case.servers.iter().filter_map(bar).collect()
@@ -452,7 +454,7 @@ pub(in crate::bench) mod tests {
         | shared / unshared | server | computed, 1st | 2nd | 3rd on | ideal / 3rd on | first token ms, 1st | 3rd on |
         |---|---|--:|--:|--:|--:|--:|--:|
         | 200 / 100 | stock | 300 | 100 | 100 | 100 % | 300.0 | 100.0 |
-        | 200 / 100 | ours -np 2 --kv-paged | 300 | 300 | 108 | 93 % | 300.0 | 108.0 |
+        | 200 / 100 | paged -np 2 --kv-paged | 300 | 300 | 108 | 93 % | 300.0 | 108.0 |
         | 200 / 100 | ideal | 300 | 100 | 100 | 100 % | | 100.0 |
         | 200 / 100 | blocks of 64 | 300 | 108 | 108 | 93 % | | |
 
@@ -461,7 +463,7 @@ pub(in crate::bench) mod tests {
         | shared / unshared | server | computed | ideal / computed | first token ms, median | longest |
         |---|---|--:|--:|--:|--:|
         | 200 / 100 | stock | 800 | 75 % | 200.0 | 300.0 |
-        | 200 / 100 | ours -np 2 --kv-paged | 624 | 96 % | 108.0 | 300.0 |
+        | 200 / 100 | paged -np 2 --kv-paged | 624 | 96 % | 108.0 | 300.0 |
         | 200 / 100 | ideal | 600 | 100 % | | |
         ");
     }
@@ -523,7 +525,7 @@ pub(in crate::bench) mod tests {
         let (before, table) =
             text.split_once("\nsnapshots restored, for each size of --kv-snapshots\n\n").unwrap();
         assert!(
-            before.contains("| 200 / 100 | ours -np 2 --kv-paged --kv-snapshots 64M | 300 | 300 | 108 |")
+            before.contains("| 200 / 100 | paged -np 2 --kv-paged --kv-snapshots 64M | 300 | 300 | 108 |")
         );
         insta::assert_snapshot!(table, @"
         | shared / unshared | size | hits | ideal / computed | MiB held | hits at once | ideal / computed | MiB held |

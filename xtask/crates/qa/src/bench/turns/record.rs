@@ -202,7 +202,7 @@ pub(in crate::bench) mod tests {
         | server | computed, 1st turn | a later one | x the new tokens | first token ms, 1st turn | a later one |
         |---|--:|--:|--:|--:|--:|
         | stock | 298 | 268 | 2.68x | 149.0 | 134.0 |
-        | ours -np 2 --kv-paged | 198 | 110 | 1.10x | 99.0 | 55.0 |
+        | paged -np 2 --kv-paged | 198 | 110 | 1.10x | 99.0 | 55.0 |
         | new tokens | 198 | 100 | 1.00x | | |
         ");
     }
@@ -218,7 +218,7 @@ pub(in crate::bench) mod tests {
     fn the_plot_has_a_curve_for_each_server_and_the_new_tokens() {
         let plot = example(55).plot(&head()).unwrap();
         assert_eq!(plot.name, "turns-hybrid");
-        for name in ["stock", "ours -np 2 --kv-paged", "new tokens"] {
+        for name in ["stock", "paged -np 2 --kv-paged", "new tokens"] {
             assert!(plot.svg.contains(name), "{name}: {}", plot.svg);
         }
     }
