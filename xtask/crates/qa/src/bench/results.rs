@@ -106,10 +106,7 @@ const SECTIONS: [Section; BENCHES.len()] = [
         figures: &["stock", "paged", "speedup"],
         read: |run| read(run, decode),
         page: "serving.md",
-        plots: &[(
-            "paged-decode-against-context-head-64-f16-own",
-            "Decoding speed against the length of the context",
-        )],
+        plots: &[("paged-decode-16x1600", "Decoding speed of each server, with an empty and a filled pool")],
     },
     Section {
         bench: "capacity",
@@ -144,16 +141,16 @@ const SECTIONS: [Section; BENCHES.len()] = [
 ];
 
 /// Renders the page from the runs of each benchmark at every pin, by name, the newest last, and the names of the files
-/// in docs/measurements. Rows of another tree than `pin`, a short name, are marked.
+/// in docs/measurements. Rows of another tree than `pin`, a short name, name theirs.
 ///
 /// # Errors
 ///
 /// A run is not what the benchmark records.
 pub fn page(runs: &BTreeMap<String, Vec<Value>>, files: &BTreeSet<String>, pin: &str) -> Result<String> {
-    let mut text = "# Results\n\nThe newest recorded run of each workload on each machine, with the upstream tree, the \
-                    day and the command that\nrepeats it. Figures of one row are of one run; figures of different \
-                    machines, days or upstream trees are not comparable.\nA row with *not the pin* is of another tree \
-                    than packages are built from now. `--record` adds a run, and [the pages of\neach \
+    let mut text = "# Results\n\nThe newest recorded run of each workload on each machine. The number in the column \
+                    *run* is that of the list below the\ntable: machine, upstream tree, date, and the command that \
+                    repeats it. A row that names a tree there is not of the pin,\nwhich packages are built from now. \
+                    Figures of different runs are not comparable. `--record` adds a run, and [the pages of\neach \
                     subject](measurements/README.md) explain them.\n"
         .to_string();
     for section in &SECTIONS {
@@ -181,41 +178,74 @@ fn render(section: &Section, runs: &[Value], pin: &str) -> Result<String> {
     if runs.is_empty() {
         return Ok(format!("\n## {title}\n\nNot recorded: {command}\n"));
     }
-    let head: Vec<&str> =
-        workload.iter().chain(*figures).copied().chain(["machine", "upstream", "date", "command"]).collect();
+    let head: Vec<&str> = workload.iter().chain(*figures).copied().chain(["run"]).collect();
     let numbers = workload.len()..workload.len() + figures.len();
-    let table = Table::with_numbers(&head.join(" | "), numbers, newest(section, runs, pin)?);
-    Ok(format!("\n## {title}\n\n{about} {command}\n\n{table}"))
+    let (rows, list) = numbered(&newest(section, runs, pin)?);
+    let table = Table::with_numbers(&head.join(" | "), numbers, rows);
+    Ok(format!("\n## {title}\n\n{about} {command}\n\n{table}\n{list}"))
 }
 
-/// A row of the page: its workload, machine and variant, and its cells.
-type PageRow = ((String, String, Option<String>), String);
+/// A row of the page.
+struct PageRow {
+    /// Its workload, machine and variant; a later row replaces an earlier one with the same.
+    key: (String, String, Option<String>),
+    cells: String,
+    /// The upstream tree, unless it is the pin.
+    another_tree: Option<String>,
+    /// Machine, upstream tree, date and command of the run.
+    run: String,
+}
 
-/// Returns the rows of all runs, each workload, machine and variant once, with the figures of its newest run.
-fn newest(section: &Section, runs: &[Value], pin: &str) -> Result<Vec<String>> {
+impl PageRow {
+    fn new(bench: &str, head: &Head, row: Row, pin: &str) -> PageRow {
+        let Row { workload, figures, options } = row;
+        let (machine, tree) = (machine(head), short_name(&head.pin));
+        PageRow {
+            cells: format!("{workload} | {figures}"),
+            another_tree: (tree != pin).then(|| tree.to_string()),
+            run: format!("{machine}, {tree}, {}: `{}`", head.date, command(bench, head, &options)),
+            key: (workload, machine, head.variant.clone()),
+        }
+    }
+
+    fn with_number(&self, number: usize) -> String {
+        let tree = self.another_tree.as_ref().map(|tree| format!(", {tree}"));
+        format!("{} | {number}{}", self.cells, tree.unwrap_or_default())
+    }
+}
+
+/// Returns the rows of all runs, each workload, machine and variant once, with the figures of its newest run; those at
+/// the pin first.
+fn newest(section: &Section, runs: &[Value], pin: &str) -> Result<Vec<PageRow>> {
     let mut rows: Vec<PageRow> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
         let read = (section.read)(run);
         let (head, found) = read.map_err(|error| unreadable(section.bench, at + 1, &error))?;
-        let (machine, upstream) = (machine(&head), upstream(&head.pin, pin));
-        for Row { workload, figures, options } in found {
-            let command = command(section.bench, &head, &options);
-            let row =
-                format!("{workload} | {figures} | {machine} | {upstream} | {} | `{command}`", head.date);
-            let key = (workload, machine.clone(), head.variant.clone());
-            match rows.iter_mut().find(|(earlier, _)| *earlier == key) {
-                Some(earlier) => earlier.1 = row,
-                None => rows.push((key, row)),
+        for row in found {
+            let row = PageRow::new(section.bench, &head, row, pin);
+            match rows.iter_mut().find(|earlier| earlier.key == row.key) {
+                Some(earlier) => *earlier = row,
+                None => rows.push(row),
             }
         }
     }
-    Ok(rows.into_iter().map(|(_, row)| row).collect())
+    rows.sort_by_key(|row| row.another_tree.is_some());
+    Ok(rows)
 }
 
-/// Returns the cell for the upstream tree of a run.
-fn upstream(of_run: &str, pin: &str) -> String {
-    let of_run = short_name(of_run);
-    if of_run == pin { of_run.to_string() } else { format!("{of_run}, not the pin") }
+/// Returns the rows, each with the number of its run, and the list of these runs.
+fn numbered(rows: &[PageRow]) -> (Vec<String>, String) {
+    let mut runs: Vec<&str> = Vec::new();
+    let mut cells = Vec::new();
+    for row in rows {
+        let at = runs.iter().position(|run| *run == row.run).unwrap_or(runs.len());
+        if at == runs.len() {
+            runs.push(&row.run);
+        }
+        cells.push(row.with_number(at + 1));
+    }
+    let list = (1..).zip(runs).map(|(number, run)| format!("{number}. {run}\n")).collect();
+    (cells, list)
 }
 
 fn unreadable(bench: &str, number: usize, error: &serde_json::Error) -> Error {
@@ -413,16 +443,29 @@ fn overload(run: &Overload) -> Rows {
 fn kv_quality(run: &KvQuality) -> Rows {
     let is_default = run.name == default_model();
     let model = if is_default { String::new() } else { format!("--model {} ", quoted(&run.name)) };
+    let caches = quoted(&each_once(run.measured.iter().map(|one| one.cache.clone())));
+    let contexts = each_once(run.measured.iter().map(|one| one.context.to_string()));
+    let options = format!("{model}--cache {caches} --context {contexts} --chunks {}", run.chunks);
     let rows = run.measured.iter().map(|one| {
         let (mean, same) = (one.divergence.mean, 100.0 * one.divergence.same);
-        let (cache, context, chunks) = (quoted(&one.cache), one.context, run.chunks);
         Row {
             workload: format!("`{}` | {}", one.cache, grouped(one.context)),
             figures: format!("{:.2} | {mean:.4} | {same:.1} %", one.bits),
-            options: format!("{model}--cache {cache} --context {context} --chunks {chunks}"),
+            options: options.clone(),
         }
     });
     rows.collect()
+}
+
+/// Returns the different values in the order of their first occurrence, separated by commas.
+fn each_once(values: impl Iterator<Item = String>) -> String {
+    let mut once: Vec<String> = Vec::new();
+    for value in values {
+        if !once.contains(&value) {
+            once.push(value);
+        }
+    }
+    once.join(",")
 }
 
 fn whole(number: f64) -> String {

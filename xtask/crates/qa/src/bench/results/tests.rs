@@ -35,25 +35,48 @@ fn a_workload_is_shown_once_with_its_newest_figures() {
     let runs =
         [burst_run(16, 2, "2026-01-01"), burst_run(32, 1, "2026-01-02"), burst_run(16, 1, "2026-01-03")];
     let page = page_of(runs.to_vec()).unwrap();
-    let row = |workload: &str, date: &str| {
+    let row = |number: usize, workload: &str, date: &str| {
         let command = "--prefix 1600 --suffix 16 --predict 8 --rounds 1 --threads 1";
-        format!(
-            "| {workload} x 1,600 | 4,000 | 1,000 | 4.00x | Some CPU, 1 thread | v1 | {date} | \
-             `cargo xtask bench burst --requests {workload} {command}` |"
-        )
+        [
+            format!("| {workload} x 1,600 | 4,000 | 1,000 | 4.00x | {number} |\n"),
+            format!(
+                "\n{number}. Some CPU, 1 thread, v1, {date}: \
+                 `cargo xtask bench burst --requests {workload} {command}`\n"
+            ),
+        ]
     };
-    assert!(page.contains(&row("16", "2026-01-03")) && page.contains(&row("32", "2026-01-02")), "{page}");
+    for text in [row(1, "16", "2026-01-03"), row(2, "32", "2026-01-02")].concat() {
+        assert!(page.contains(&text), "{text}{page}");
+    }
     assert!(!page.contains("2026-01-01"), "{page}");
     assert!(page.contains("](measurements/burst-16x1600-v1.svg)") && !page.contains("capacity-v"), "{page}");
 }
 
 #[test]
-fn rows_of_another_tree_than_the_pin_are_marked() {
+fn rows_of_another_tree_than_the_pin_name_theirs() {
     let mut earlier = burst_run(32, 1, "2026-01-01");
     earlier["pin"] = json!("v0");
     let page = page_of(vec![earlier, burst_run(16, 1, "2026-01-02")]).unwrap();
-    assert!(page.contains("| v0, not the pin | 2026-01-01 |"), "{page}");
-    assert!(page.contains("| v1 | 2026-01-02 |"), "{page}");
+    for text in [
+        "| 4.00x | 1 |\n",
+        "| 4.00x | 2, v0 |\n",
+        "\n1. Some CPU, 1 thread, v1, 2026-01-02: ",
+        "\n2. Some CPU, 1 thread, v0, 2026-01-01: ",
+    ] {
+        assert!(page.contains(text), "{text}{page}");
+    }
+}
+
+#[test]
+fn rows_of_one_run_have_its_number() {
+    let [mut first, second] = [burst_run(16, 1, "2026-01-01"), burst_run(32, 1, "2026-01-02")];
+    first["command"] = json!("cargo xtask bench burst");
+    let mut third = burst_run(48, 1, "2026-01-01");
+    third["command"] = first["command"].clone();
+    let page = page_of(vec![first, second, third]).unwrap();
+    let numbers: Vec<&str> = page.split("| 4.00x | ").skip(1).map(|rest| &rest[..1]).collect();
+    assert_eq!(numbers, ["1", "2", "1"], "{page}");
+    assert!(!page.contains("\n3. "), "{page}");
 }
 
 #[test]
@@ -99,7 +122,7 @@ fn shared_prefixes_and_turns_have_their_rows() {
     let turns = json!(Record { head: head(), result: turns::example(55) });
     let runs = [("prefixes", prefixes), ("turns", turns)].map(|(bench, run)| (bench.to_string(), vec![run]));
     let page = page(&runs.into(), &BTreeSet::new(), "v1").unwrap();
-    let end = "| Some CPU, 2 threads | v1 | 2026-01-01 | `cargo xtask bench";
+    let end = "| 1 |\n\n1. Some CPU, 2 threads, v1, 2026-01-01: `cargo xtask bench";
     for row in [
         "| hybrid | 200 / 100 | 4 | 100 | 108 | 93 % | 100 | 108 | 0.93x ",
         "| hybrid | 2 x 3 | 49 / 20 | 2.68 | 1.10 | 134 | 55 | 2.44x ",
@@ -150,9 +173,9 @@ struct CommandLine {
 fn the_commands_of_the_committed_page_can_be_typed() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/results.md");
     let page = disk::read_text(&page).unwrap();
-    let cells = page.lines().filter_map(|line| line.strip_suffix("` |")?.split("| `cargo xtask ").nth(1));
+    let commands = page.lines().filter_map(|line| line.strip_suffix('`')?.split(": `cargo xtask ").nth(1));
     let mut found = 0;
-    for command in cells {
+    for command in commands {
         if let Err(error) = CommandLine::try_parse_from(command.split(' ')) {
             panic!("{command}: {error}");
         }
@@ -166,6 +189,11 @@ fn machines_are_told_apart_by_processor_vectors_and_threads() {
     let flags = ["avx", "avx2", "avx512f"].map(String::from).to_vec();
     assert_eq!(machine(&Head { processor_flags: flags, ..head() }), "Some CPU, avx512, 2 threads");
     assert_eq!(machine(&Head::default()), "any");
+}
+
+#[test]
+fn values_are_listed_once() {
+    assert_eq!(each_once(["b", "a", "b"].map(String::from).into_iter()), "b,a");
 }
 
 #[test]
