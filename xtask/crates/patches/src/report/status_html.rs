@@ -27,7 +27,8 @@ const OVERLAYS_SHOWN: usize = 40;
 /// The whole page, with hints for its readers.
 pub fn html(report: &StatusReport, hint: Completes<'_>) -> String {
     let head = head(report);
-    let rows: Vec<String> = report.patches.iter().map(|patch| row(report, patch, hint)).collect();
+    let rows = (0..).zip(&report.patches).map(|(at, patch)| heading(report, at) + &row(report, patch, hint));
+    let rows: Vec<String> = rows.collect();
     let used = head.len() + END.len() + rows.iter().map(|row| row.len() + END_OF_ROW.len()).sum::<usize>();
     let limit = diff_limit(report, MAX_PAGE_BYTES.saturating_sub(used));
     let rows: String = rows
@@ -144,6 +145,16 @@ fn axis(report: &StatusReport) -> String {
         escape(report.pin.shown()),
         escape(&last)
     )
+}
+
+/// The heading of the first patch in a folder. Each folder counts from 0001; a series in one folder has no heading.
+fn heading(report: &StatusReport, at: usize) -> String {
+    let folder = |at: usize| report.patches[at].file.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let is_first = at == 0 || folder(at - 1) != folder(at);
+    if !is_first || folder(0) == folder(report.patches.len() - 1) {
+        return String::new();
+    }
+    format!("<h2 class=\"series\">{}</h2>\n", escape(folder(at)))
 }
 
 /// The row of a patch, up to its diff.
@@ -354,6 +365,39 @@ mod tests {
         let text = text(&long_report(), &|hint: &str| hint.to_string());
         assert!(text.contains(" and 116 more)"), "{text}");
         assert!(text.lines().all(|line| line.len() < 400), "{text}");
+    }
+
+    fn page(report: &StatusReport) -> String {
+        html(report, &|hint: &str| hint.to_string())
+    }
+
+    #[test]
+    fn each_of_several_folders_has_a_heading() {
+        let mut report = long_report();
+        report.patches.truncate(3);
+        let headings = |report: &StatusReport| page(report).matches("<h2 class=\"series\">").count();
+        assert_eq!(headings(&report), 0);
+        report.patches[2].file = "patches/more/0001-slug.patch".into();
+        assert_eq!(headings(&report), 2);
+        assert!(page(&report).contains("<h2 class=\"series\">patches/more</h2>\n<details"));
+    }
+
+    #[test]
+    fn a_merged_patch_without_details_has_no_box_for_them() {
+        let mut report = long_report();
+        report.patches.truncate(1);
+        report.patches[0].class = PatchClass::Merged;
+        assert!(page(&report).contains("<h3>How it differs there</h3>"));
+        report.patches[0].conflicts.clear();
+        assert!(!page(&report).contains("<h3>How it differs there</h3>"));
+    }
+
+    #[test]
+    fn the_command_for_all_lines_names_the_tip() {
+        let mut report = long_report();
+        assert!(page(&report).contains("more lines: <code>cargo xtask status --long --tip v2</code>"));
+        report.next = vec!["cargo xtask status --long --tip main".into()];
+        assert!(page(&report).contains("more lines: <code>cargo xtask status --long --tip main</code>"));
     }
 
     #[test]

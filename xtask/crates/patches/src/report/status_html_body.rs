@@ -2,6 +2,7 @@
 //! in bytes of the page.
 
 use espalier_core::day::day;
+use espalier_core::next_command::next_command;
 use espalier_series::PatchClass;
 
 use super::cut::{fair_limit, first_hunks, first_letters, first_lines, last_parts, share};
@@ -47,15 +48,25 @@ fn drift(report: &StatusReport, patch: &PatchStatus, hint: Completes<'_>) -> Str
         return String::new();
     }
     let all = escape(&what_is_the_matter(patch));
+    if all.is_empty() {
+        return String::new();
+    }
     let (shown, left) = first_lines(&all, share(MAX_DRIFT_BYTES, report.patches.len()));
     let more = match left {
         0 => String::new(),
         left => {
-            let all = escape(&hint("cargo xtask status --long"));
+            let all = escape(&hint(&long_command(report)));
             format!("\n<p class=\"sub\">{left} more lines: <code>{all}</code></p>")
         }
     };
     format!("<h3>{}</h3><pre>{shown}</pre>{more}", drift_heading(patch.class))
+}
+
+/// The command that prints everything about this tip.
+fn long_command(report: &StatusReport) -> String {
+    let of_tip = || next_command("status --long", &[("--tip", Some(report.tip.name.as_str()))]);
+    let suggested = report.next.iter().find(|next| next.starts_with("cargo xtask status --long"));
+    suggested.cloned().unwrap_or_else(of_tip)
 }
 
 /// The heading of the drift; a patch that needs no decision is not described as failing.
