@@ -49,7 +49,12 @@ fn most_queued_with(fixture: &mut PromiseFixture<'_>, paging: &str) -> Result<()
         let in_time = fixture.arose(in_time, || format!("{paging}: the slot was free before"));
         fixture.must(
             !in_time || (status == 429 && kind == "rate_limit_error" && words.matches('2').count() >= 2),
-            || format!("{paging}: the third returned {status}: {body}"),
+            || {
+                format!(
+                    "{paging}: the third returned {status}, expected 429 (rate_limit_error) with the queued requests \
+                     and the limit: {body}"
+                )
+            },
         );
         for one in waiting {
             let (status, body) = result_of(one)?;
