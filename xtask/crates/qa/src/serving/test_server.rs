@@ -114,6 +114,8 @@ mod tests {
             "ESPALIER_DISABLE=attention paged -np 16 --kv-paged",
         ];
         assert_eq!(titles, expected);
+        assert_eq!(TestServer::Paged.label(16), expected[3]);
+        assert_eq!(TestServer::PagedPlain.label(16), "paged, with stock's attention");
     }
 
     #[test]
