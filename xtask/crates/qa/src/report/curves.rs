@@ -47,8 +47,12 @@ const LEFT: f64 = 70.0;
 const TOP: f64 = 80.0;
 /// Height below the lower edge, for the axis's numbers and name.
 const BELOW: f64 = 52.0;
-/// Distance between the baselines of two names.
-const NAME: f64 = 15.0;
+/// Distance of a name from its point.
+const GAP: f64 = 8.0;
+/// Distance of two places that are tried for a name.
+const STEP: f64 = 5.0;
+/// Number of these distances above and below a point.
+const STEPS: u32 = 40;
 /// Palette of Okabe and Ito, designed for colour-blind readers, with a darker yellow.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c8c00"];
@@ -167,30 +171,83 @@ impl Curves {
         drawn.filter(|(curve, _)| !curve.points.is_empty()).map(line).collect()
     }
 
-    /// Draws the names beside the last points, from top to bottom and without overlap.
+    /// Draws the names beside the last points, where they cover neither each other nor a point.
     fn names(&self) -> String {
-        let mut ends: Vec<(f64, f64, &str, &str)> = Vec::new();
+        let mut ends: Vec<((f64, f64), &Curve, &str)> = Vec::new();
         for (curve, colour) in self.curves.iter().zip(COLOURS.iter().cycle()) {
-            if let Some(last) = curve.points.last() {
-                let (x, y) = self.at(*last);
-                ends.push((y, x, &curve.name, colour));
-            }
+            ends.extend(curve.points.last().map(|last| (self.at(*last), curve, *colour)));
         }
-        ends.sort_by(|left, right| left.0.total_cmp(&right.0));
-        // Left edge, right edge and baseline of each name drawn so far.
-        let mut taken: Vec<(f64, f64, f64)> = Vec::new();
-        let mut name = |(y, x, name, colour): (f64, f64, &str, &str)| {
-            let (left, right) = (x + 8.0, x + 8.0 + width_of(name));
-            let mut baseline = TOP.max(y + 4.0);
-            for (from, to, lowest) in &taken {
-                if *from < right && left < *to && baseline < lowest + NAME {
-                    baseline = lowest + NAME;
-                }
-            }
-            taken.push((left, right, baseline));
-            text(left, baseline, &format!("fill=\"{colour}\" font-size=\"12\""), name)
+        ends.sort_by(|(left, ..), (right, ..)| left.1.total_cmp(&right.1));
+        let mut taken: Vec<Area> = self.points().map(|point| Area::of_dot(self.at(point))).collect();
+        let name = |(at, curve, colour): ((f64, f64), &Curve, &str)| {
+            let name = Name::placed(curve, at, &taken);
+            taken.push(name.area(curve));
+            name.draw(curve, colour)
         };
-        ends.into_iter().map(&mut name).collect()
+        ends.into_iter().map(name).collect()
+    }
+}
+
+/// The place of a curve's name.
+#[derive(Clone, Copy)]
+struct Name {
+    /// Its end beside the point.
+    x: f64,
+    baseline: f64,
+    is_left: bool,
+}
+
+impl Name {
+    /// Returns the nearest place beside the point that is not taken: below or on its level, on its right. The name of a
+    /// curve with one point can also be above it, or on its left.
+    fn placed(curve: &Curve, (x, y): (f64, f64), taken: &[Area]) -> Name {
+        let is_dot = curve.points.len() == 1;
+        let place = |down: f64, is_left: bool| Name {
+            x: if is_left { x - GAP } else { x + GAP },
+            baseline: TOP.max(y + 4.0) + down,
+            is_left,
+        };
+        let sides: &[bool] = if is_dot { &[false, true] } else { &[false] };
+        let ways: &[f64] = if is_dot { &[1.0, -1.0] } else { &[1.0] };
+        let downs = (0..STEPS).flat_map(|step| ways.iter().map(move |way| way * STEP * f64::from(step)));
+        let mut places = downs.flat_map(|down| sides.iter().map(move |is_left| place(down, *is_left)));
+        let is_free = |name: &Name| {
+            let area = name.area(curve);
+            area.left >= LEFT && area.top >= 0.0 && !taken.iter().any(|other| area.meets(other))
+        };
+        places.find(is_free).unwrap_or_else(|| place(0.0, false))
+    }
+
+    fn area(self, curve: &Curve) -> Area {
+        let width = width_of(&curve.name);
+        let left = if self.is_left { self.x - width } else { self.x };
+        Area { left, right: left + width, top: self.baseline - 10.0, bottom: self.baseline + 4.0 }
+    }
+
+    fn draw(self, curve: &Curve, colour: &str) -> String {
+        let anchor = if self.is_left { " text-anchor=\"end\"" } else { "" };
+        let style = format!("fill=\"{colour}\" font-size=\"12\"{anchor}");
+        text(self.x, self.baseline, &style, &curve.name)
+    }
+}
+
+/// What a name or a dot covers.
+struct Area {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Area {
+    fn of_dot((x, y): (f64, f64)) -> Area {
+        Area { left: x - 4.0, right: x + 4.0, top: y - 4.0, bottom: y + 4.0 }
+    }
+
+    fn meets(&self, other: &Area) -> bool {
+        let is_beside = self.right <= other.left || other.right <= self.left;
+        let is_above = self.bottom <= other.top || other.bottom <= self.top;
+        !is_beside && !is_above
     }
 }
 
@@ -207,10 +264,12 @@ fn rounded(value: f64) -> String {
 mod tests {
     use super::*;
 
+    fn curve(name: &str, points: &[(f64, f64)]) -> Curve {
+        Curve { name: name.to_string(), points: points.to_vec() }
+    }
+
     fn plot(scale: Scale) -> Curves {
         let axis = |name: &str| Axis { name: name.to_string(), scale };
-        let curve =
-            |name: &str, points: &[(f64, f64)]| Curve { name: name.to_string(), points: points.to_vec() };
         Curves {
             title: "a < b".to_string(),
             subtitle: "here".to_string(),
@@ -243,11 +302,31 @@ mod tests {
     }
 
     #[test]
-    fn names_do_not_lie_upon_each_other() {
-        let svg = plot(Scale::Logarithmic).names();
-        let heights: Vec<f64> =
-            svg.split("y=\"").skip(1).map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect();
-        assert!(heights[1] - heights[0] >= NAME, "{svg}");
+    fn the_name_of_a_line_is_below_another_one() {
+        let line = curve("flat", &[(10.0, 99.0), (1000.0, 99.0)]);
+        let taken = [Area { left: 400.0, right: 500.0, top: 96.0, bottom: 110.0 }];
+        let name = Name::placed(&line, (400.0, 102.0), &taken);
+        assert_eq!((name.x, name.baseline, name.is_left), (408.0, 121.0, false));
+    }
+
+    #[test]
+    fn the_name_of_a_point_is_beside_another_point() {
+        let point = curve("flat", &[(1000.0, 99.0)]);
+        let place = |taken: &[Area]| {
+            let name = Name::placed(&point, (400.0, 102.0), taken);
+            (name.x, name.baseline, name.is_left)
+        };
+        assert_eq!(place(&[]), (408.0, 106.0, false));
+        let right = || Area::of_dot((420.0, 102.0));
+        assert_eq!(place(&[right()]), (392.0, 106.0, true));
+        assert_eq!(place(&[right(), Area::of_dot((380.0, 102.0))]), (408.0, 116.0, false));
+    }
+
+    #[test]
+    fn a_name_is_placed_although_everything_is_taken() {
+        let all = [Area { left: 0.0, right: 1000.0, top: 0.0, bottom: 1000.0 }];
+        let name = Name::placed(&curve("a", &[(1.0, 1.0)]), (400.0, 102.0), &all);
+        assert_eq!((name.x, name.baseline), (408.0, 106.0));
     }
 
     #[test]
