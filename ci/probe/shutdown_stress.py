@@ -217,9 +217,9 @@ def children_of(pid: int) -> list[str]:
 
 
 def stalled_client(port: int) -> socket.socket:
-    """A client that never sends its whole body, and so holds up the exit until the timeout."""
+    """A client that never sends all of its headers, and so holds up the exit until the timeout."""
     client = socket.create_connection(("127.0.0.1", port), timeout=10)
-    client.sendall(b"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+    client.sendall(b"POST /completion HTTP/1.1\r\nHost: localhost\r\n")
     return client
 
 

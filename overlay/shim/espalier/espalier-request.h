@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -172,15 +171,17 @@ inline void espalier_add_headers(const json & error, std::map<std::string, std::
 }
 
 // Returns the integer value of a field, or throws with a message for the client. Every integer that the queue or the
-// scheduler relies on is read here: a conversion to int wraps, so 4294967297 would be 1 and 18446744073709551615 would
-// be -1.
+// scheduler relies on is read here.
 inline int32_t espalier_get_integer(const json & value, const std::string & name, int32_t min, int32_t max, const std::string & meaning) {
-    errno = 0;
-    const int64_t number = value.is_number_integer() ? std::strtoll(value.dump().c_str(), nullptr, 10) : INT64_MIN;
-    if (errno == ERANGE || number < min || number > max) {
-        throw std::invalid_argument(string_format("\"%s\" is %s, but must be an integer from %d to %d (%s)", name.c_str(), value.dump().c_str(), min, max, meaning.c_str()));
+    try {
+        const int number = value.get<int>();
+        if (number >= min && number <= max) {
+            return number;
+        }
+    } catch (const common_json_error &) {
+        // not an integer of 32 bits; the message below has the range
     }
-    return (int32_t) number;
+    throw std::invalid_argument(string_format("\"%s\" is %s, but must be an integer from %d to %d (%s)", name.c_str(), value.dump().c_str(), min, max, meaning.c_str()));
 }
 
 // Whether slots are assigned in the order of the queue, and not as in stock.

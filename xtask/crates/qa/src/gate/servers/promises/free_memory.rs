@@ -15,7 +15,7 @@ const CONTRADICTIONS: [(&[&str], &str); 4] = [
     (&["-c", "auto"], "-c auto needs --kv-paged"),
     (&["--kv-paged", "-c", "auto", "-fit", "off"], "-c auto measures free memory"),
     (&["--kv-paged", "-c", "auto", "-sm", "tensor"], "-c auto does not support --split-mode tensor"),
-    (&["--kv-paged", "-c", "automatic"], "expected an integer"),
+    (&["--kv-paged", "-c", "automatic"], "expected an integer or \"auto\", got \"automatic\""),
 ];
 
 /// A pool that was sized by free memory, and its memory in MiB.
