@@ -61,13 +61,14 @@ fn a_lost_line_is_named_until_its_reason_is_given() {
 
     0003-greet-dearly.patch: new-deletion: src/greet.c:2: `// And another one.`
       the line number is that of the new base
+      digest: c477ea6c3580
 
     fix the series, or, if a difference is intended, give its reason in docs/syncs/v1.0-to-v2.0.toml:
 
         [[intended]]
         class = "new-deletion"
         path = "src/greet.c"
-        line = "// And another one."
+        line = "c477ea6c3580"
         why = "..."
 
     next: write all entries: cargo xtask prove HEAD~1 . --write-intended
@@ -75,16 +76,21 @@ fn a_lost_line_is_named_until_its_reason_is_given() {
     "#);
     let long = prove(&moving, &["HEAD~1", ".", "--long"]).code(1).stdout;
     assert!(long.contains("-// And another one."), "{long}");
-    let entry = "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\n\
-                 line = \"// And another one.\"\nwhy = \"it is wrong\"\n";
-    moving.project.write(ALLOWED, entry);
+    let entry = format!(
+        "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\nline = {SECOND}\nwhy = \"it is wrong\"\n"
+    );
+    moving.project.write(ALLOWED, &entry);
     let said = prove(&moving, &["HEAD~1", "."]).success().stdout;
     assert!(said.contains("but for 1 intended difference"), "{said}");
     // A state has its own reasons: the commit has none, and no such difference.
     prove(&moving, &["HEAD~1", "HEAD"]).success();
     moving.project.write(ALLOWED, entry.repeat(2));
     let said = prove(&moving, &["HEAD~1", "."]).code(1).stdout;
-    assert!(said.contains("no difference `new-deletion` of src/greet.c: `// And another one.`"), "{said}");
+    let stale = "no difference `new-deletion` of src/greet.c: the line c477ea6c3580";
+    assert!(said.contains(stale), "{said}");
+    // The text of the line would be upstream's code.
+    moving.project.write(ALLOWED, entry.replace(SECOND, "\"// And another one.\""));
+    prove(&moving, &["HEAD~1", "."]).code(2).says(&["that of the line with this text is c477ea6c3580"]);
     moving.project.write(ALLOWED, entry.replace("new-deletion", "new"));
     prove(&moving, &["HEAD~1", "."]).code(2).says(&["invalid `docs/syncs/v1.0-to-v2.0.toml`", "`new`"]);
 }
@@ -120,12 +126,8 @@ fn entries_for_all_differences_are_written_and_refused_until_they_have_a_reason(
     assert!(said.starts_with("no entry is missing") && said.contains("but for 2 intended"), "{said}");
     // One more than there are could hide another difference, and so could another line.
     for (line, more, stale) in [
-        (
-            SECOND,
-            "\"// And another one.\",\n    \"// And another one.\"",
-            "2 are named, and there are only 1: ",
-        ),
-        (SECOND, "\"// And a third.\"", "no difference `new-deletion` of src/greet.c: `// And a third.`"),
+        (SECOND, "\"c477ea6c3580\",\n    \"c477ea6c3580\"", "2 are named, and there are only 1: "),
+        (SECOND, "\"ab5ff0819db4\"", "no difference `new-deletion` of src/greet.c: the line ab5ff0819db4"),
     ] {
         moving.project.write(ALLOWED, two_lines("they are wrong").replace(line, more));
         let said = prove(&moving, &["HEAD~1"]).code(1).stdout;
@@ -134,11 +136,13 @@ fn entries_for_all_differences_are_written_and_refused_until_they_have_a_reason(
     assert!(prove(&moving, &["HEAD~1"]).code(1).stdout.contains("is not proved: 1 difference"));
 }
 
-const SECOND: &str = "\"// And another one.\"";
+/// The digests of `// A new first line.` and `// And another one.`.
+const FIRST: &str = "\"8acd5869e634\"";
+const SECOND: &str = "\"c477ea6c3580\"";
 
 /// Returns the entry for both lines that upstream has above everything.
 fn two_lines(why: &str) -> String {
-    let lines = format!("    \"// A new first line.\",\n    {SECOND},\n");
+    let lines = format!("    {FIRST},\n    {SECOND},\n");
     let head = "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\n";
     format!("{head}lines = [\n{lines}]\nwhy = \"{why}\"\n")
 }
