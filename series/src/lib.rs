@@ -107,7 +107,9 @@ pub use model::printable::{printable, visible, visible_json};
 pub use model::tree::{NewFile, Tree, TreeChange, TreeError};
 pub use model::utf8::{NotUtf8, lossy, utf8};
 pub use proof::calls::{Calls, CallsInFile, ChangedBaseFile, LostCalls, lost_calls};
-pub use proof::finding::{FileVersion, Finding as ProofFinding, FindingClass, HunkPair, LinePlace, Undone};
+pub use proof::finding::{
+    FileVersion, Finding as ProofFinding, FindingClass, HunkPair, LinePlace, Undone, line_digest,
+};
 pub use proof::placed::{PlacedPatch, PlacedSeries};
 pub use proof::series::{PatchProof, SeriesProof, prove_series};
 pub use proof::words::{GoneWord, OwnFile, WordUse, gone_words};

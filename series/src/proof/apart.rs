@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::calls::ChangedBaseFile;
-use super::finding::{FileVersion, Finding, FindingClass, LinePlace, line_text};
+use super::finding::{FileVersion, Finding, FindingClass, LinePlace};
 use super::hunks::Hunks;
 use super::moved_functions::{Copies, MergedFile, MovedFunction, Moves, Spot, holds};
 use super::parts::{Kept, Part};
@@ -217,8 +217,8 @@ fn misplaced_in(texts: &FourTexts<'_>, spot: &Spot) -> Option<Finding> {
     let runs = changed_runs(&before, &after);
     let at = runs.iter().find(|run| holds(&spot.before, &run.old))?.new.start;
     let place = LinePlace { version: FileVersion::NewAfter, line: at + 1 };
-    let text = line_text(after.get(at).copied().unwrap_or_default());
-    let mut finding = Finding::new(FindingClass::Misplaced, texts.path.to_string(), text);
+    let line = after.get(at).copied().unwrap_or_default();
+    let mut finding = Finding::of_line(FindingClass::Misplaced, texts.path.to_string(), line);
     finding.place = Some(place);
     finding.function = head_at(texts.new_before, spot.before.start).map(printable);
     finding.hunks =

@@ -140,6 +140,8 @@ pub struct Finding {
     /// The line, or a description of a difference that is not about one; safe to print. A long line is cut, and ends with
     /// a digest: two that begin alike are not the same difference.
     pub text: String,
+    /// The [`line_digest`] of the line; `None` for a difference that is not about one line.
+    pub digest: Option<String>,
     /// The line that upstream has instead, another place of the line, or the reason why it is accounted for.
     pub evidence: Option<String>,
     /// The change by upstream that is reversed, if it is one.
@@ -159,11 +161,17 @@ impl Finding {
             function: None,
             place: None,
             text,
+            digest: None,
             evidence: None,
             undone: None,
             hunks: HunkPair::default(),
             intended: None,
         }
+    }
+
+    /// Creates a finding about one line.
+    pub(super) fn of_line(class: FindingClass, path: String, line: &[u8]) -> Finding {
+        Finding { digest: Some(line_digest(line)), ..Finding::new(class, path, line_text(line)) }
     }
 
     /// Returns whether it has to be fixed or named as intended.
@@ -172,11 +180,31 @@ impl Finding {
     }
 }
 
+/// Returns the digest that identifies a line without quoting it: the first 12 digits of the id that git gives to a file
+/// with the line alone, without its line feed and without spaces and tabs around it.
+///
+/// # Examples
+///
+/// ```
+/// use espalier_series::line_digest;
+///
+/// assert_eq!(line_digest(b"    }\n"), line_digest(b"}"));
+/// assert_ne!(line_digest(b"}\r\n"), line_digest(b"}"));
+/// assert_eq!(line_digest(b""), "e69de29bb2d1");
+/// ```
+pub fn line_digest(line: &[u8]) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let is_part = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let begin = line.iter().position(is_part).unwrap_or(line.len());
+    let end = line.iter().rposition(is_part).map_or(begin, |last| last + 1);
+    format!("{:.12}", ObjectId::of_blob(line.get(begin..end).unwrap_or_default()).to_string())
+}
+
 /// Returns a line as the text of a finding.
-pub(super) fn line_text(line: &[u8]) -> String {
+fn line_text(line: &[u8]) -> String {
     let (shown, is_cut) = printable_and_cut(line);
     match is_cut {
-        true => format!("{shown}({:.12})", ObjectId::of_blob(line.trim_ascii()).to_string()),
+        true => format!("{shown}({})", line_digest(line)),
         false => shown,
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::accounts::{Account, Accounts, Bag, LineTexts};
 use super::expected::{Expected, Source};
-use super::finding::{FileVersion, Finding, FindingClass, LinePlace, Undone, line_text};
+use super::finding::{FileVersion, Finding, FindingClass, LinePlace, Undone};
 use super::functions::{Functions, is_same_function};
 use super::hunks::Hunks;
 use super::parts::Part;
@@ -455,7 +455,7 @@ impl<'a> Judge<'_, 'a> {
             Some(part) if version == FileVersion::OldAfter => part.old_path,
             _ => self.path,
         };
-        let mut finding = Finding::new(class, path.to_string(), line_text(line));
+        let mut finding = Finding::of_line(class, path.to_string(), line);
         if let Some(at) = at {
             let place = LinePlace { version, line: self.number(version, at) };
             finding.place = Some(place);

@@ -1,6 +1,6 @@
 //! Differences that a move of a pin is meant to make: `docs/syncs/OLD-to-NEW.toml`, beside the report of the move.
 
-use espalier_series::FindingClass;
+use espalier_series::{FindingClass, line_digest};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -8,6 +8,9 @@ use super::lock::toml_string;
 use super::pins::short_name;
 use super::snippet::SourceText;
 use crate::error::{Error, Result};
+
+/// Number of digits of the digest of a line.
+const DIGITS: usize = 12;
 
 /// Differences of one class in one file that a person has named as intended, with one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +30,8 @@ pub struct Intended {
 /// The differences that an entry names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedDifferences {
-    /// Lines, without white space around them, each with the number of times that it differs.
+    /// The [digests](line_digest) of lines, each with the number of times that the line differs. A line itself may be
+    /// upstream's code, which is not kept here.
     Lines(Vec<(String, usize)>),
     /// Differences that are not about one line, by their description, and their number.
     Whole(String, usize),
@@ -38,10 +42,10 @@ pub enum NamedDifferences {
 }
 
 impl NamedDifferences {
-    /// Names `lines`; one that differs several times is there as often.
-    pub fn lines<'l>(lines: impl IntoIterator<Item = &'l str>) -> NamedDifferences {
+    /// Names lines by their digests; one that differs several times is there as often.
+    pub fn lines<'l>(digests: impl IntoIterator<Item = &'l str>) -> NamedDifferences {
         let mut counted: Vec<(String, usize)> = Vec::new();
-        for line in lines.into_iter().map(str::trim) {
+        for line in digests {
             match counted.iter_mut().find(|(known, _)| known.as_str() == line) {
                 Some((_, count)) => *count += 1,
                 None => counted.push((line.to_string(), 1)),
@@ -74,8 +78,8 @@ struct RawIntended {
     class: Spanned<FindingClass>,
     path: String,
     function: Option<String>,
-    line: Option<String>,
-    lines: Option<Spanned<Vec<String>>>,
+    line: Option<Spanned<String>>,
+    lines: Option<Spanned<Vec<Spanned<String>>>>,
     what: Option<String>,
     count: Option<Spanned<usize>>,
     why: Spanned<String>,
@@ -148,11 +152,16 @@ fn named(source: SourceText<'_>, raw: &RawIntended) -> Result<NamedDifferences> 
         return Err(source.error_at(raw.span(), "how often it occurs: 1 or more"));
     }
     match (&raw.line, &raw.lines, &raw.what) {
-        (Some(line), None, None) => Ok(NamedDifferences::Lines(vec![(line.trim().to_string(), count)])),
+        (Some(line), None, None) => {
+            Ok(NamedDifferences::Lines(vec![(digest(source, line)?.to_string(), count)]))
+        }
         (None, Some(lines), None) => match &raw.count {
             _ if lines.get_ref().is_empty() => Err(source.error_at(lines.span(), "the lines: 1 or more")),
             Some(count) => Err(source.error_at(count.span(), "`lines` has each line as often as it differs")),
-            None => Ok(NamedDifferences::lines(lines.get_ref().iter().map(String::as_str))),
+            None => {
+                let digests = lines.get_ref().iter().map(|line| digest(source, line));
+                Ok(NamedDifferences::lines(digests.collect::<Result<Vec<&str>>>()?))
+            }
         },
         (None, None, Some(what)) => Ok(NamedDifferences::Whole(what.trim().to_string(), count)),
         (None, None, None) if *raw.class.get_ref() == FindingClass::LostPatch => {
@@ -161,6 +170,20 @@ fn named(source: SourceText<'_>, raw: &RawIntended) -> Result<NamedDifferences> 
         (None, None, None) => Ok(NamedDifferences::Number(count)),
         _ => Err(source.error_at(raw.class.span(), "an entry has one of `line`, `lines` and `what`")),
     }
+}
+
+/// Returns the digest that an entry has for a line. The text of the line is refused.
+fn digest<'r>(source: SourceText<'_>, raw: &'r Spanned<String>) -> Result<&'r str> {
+    let text = raw.get_ref();
+    let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    if text.len() == DIGITS && text.bytes().all(is_digit) {
+        return Ok(text);
+    }
+    let label = format!(
+        "a line is named by its digest of {DIGITS} digits; that of the line with this text is {}",
+        line_digest(text.as_bytes())
+    );
+    Err(source.error_at(raw.span(), &label))
 }
 
 /// Returns the text of `source`, which is such a file, with the differences of entries that have a number alone in place
@@ -240,6 +263,10 @@ fn render_lines(lines: &[(String, usize)]) -> String {
 mod tests {
     use super::*;
 
+    const CALL: &str = "cd06e8a6b636";
+    const BRACE: &str = "ff30235f076b";
+    const BLANK: &str = "e69de29bb2d1";
+
     fn read(text: &str) -> Result<Vec<Intended>> {
         read_intended(SourceText { name: "docs/syncs/v1-to-v2.toml", text })
     }
@@ -250,13 +277,13 @@ mod tests {
             class: FindingClass::LostOwnLine,
             path: "src/a \"b\".c".into(),
             function: None,
-            named: NamedDifferences::Lines(vec![("puts(\"a\\tb\");".into(), 2)]),
+            named: NamedDifferences::Lines(vec![(line_digest(b"a();"), 2)]),
             why: "upstream has another call".into(),
         };
         let of = |named: NamedDifferences| Intended { named, ..line.clone() };
         let patch = Intended { class: FindingClass::LostPatch, ..of(NamedDifferences::Patch(1)) };
         let whole = of(NamedDifferences::Whole("the mode is 100755, and 100644 was expected".into(), 2));
-        let lines = of(NamedDifferences::lines(["}", "  a();\t", "", "}"]));
+        let lines = of(NamedDifferences::lines([BRACE, CALL, BLANK, BRACE]));
         let function = Intended { function: Some("int f(char * \"x\") {".into()), ..lines.clone() };
         assert_eq!(lines.named.count(), 4);
         let entries = vec![line, patch, whole, lines, function];
@@ -264,8 +291,9 @@ mod tests {
         assert_eq!(read(&with_entries(&text, &entries[1..])).unwrap(), entries);
         assert_eq!(read(&with_entries(text.trim_end(), &entries[1..])).unwrap(), entries);
         assert!(read("").unwrap().is_empty());
-        let lines = "lines = [\n    \"}\",\n    \"}\",\n    \"a();\",\n    \"\",\n]\n";
-        assert!(render_entry(&entries[3]).contains(lines), "{}", render_entry(&entries[3]));
+        let rows = [BRACE, BRACE, CALL, BLANK].map(|digest| format!("    \"{digest}\",\n")).concat();
+        let lines = format!("lines = [\n{rows}]\n");
+        assert!(render_entry(&entries[3]).contains(&lines), "{}", render_entry(&entries[3]));
         assert_eq!(intended_file("release/v1", "v2"), "docs/syncs/release-v1-to-v2.toml");
         assert_eq!(report_file("v1", "v2"), "docs/syncs/v1-to-v2.md");
         let commit = "0c1e57098bba43ac29e6e3b677cdceebdd22334f";
@@ -278,15 +306,16 @@ mod tests {
         let entry =
             |more: &str| format!("[[intended]]\nclass = \"added\"\npath = \"a\"\n{more}why = \"so\"\n");
         let number = "  count = 2 # two\n";
-        let text = format!("# Ours.\n\n{}\n{}\n{}", entry(number), entry("line = \"}\"\n"), entry(""));
+        let brace = entry(&format!("line = \"{BRACE}\"\n"));
+        let text = format!("# Ours.\n\n{}\n{brace}\n{}", entry(number), entry(""));
         let entries = read(&text).unwrap();
         assert_eq!(entries[0].named, NamedDifferences::Number(2));
         assert_eq!(entries[2].named, NamedDifferences::Number(1));
         let source = SourceText { name: "docs/syncs/v1-to-v2.toml", text: &text };
-        let named = [(0, NamedDifferences::lines(["a();", "b();"])), (2, NamedDifferences::lines(["c();"]))];
-        let lines = "lines = [\n    \"a();\",\n    \"b();\",\n] # two\n";
-        let last = entry("").replace("class", "line = \"c();\"\nclass");
-        let wanted = format!("# Ours.\n\n{}\n{}\n{last}", entry(lines), entry("line = \"}\"\n"));
+        let named = [(0, NamedDifferences::lines([CALL, BLANK])), (2, NamedDifferences::lines([BRACE]))];
+        let lines = format!("lines = [\n    \"{CALL}\",\n    \"{BLANK}\",\n] # two\n");
+        let last = entry("").replace("class", &format!("line = \"{BRACE}\"\nclass"));
+        let wanted = format!("# Ours.\n\n{}\n{brace}\n{last}", entry(&lines));
         assert_eq!(with_names(source, &named).unwrap(), wanted);
         let inline = "intended = [{ class = \"added\", path = \"a\", count = 2, why = \"so\" }]\n";
         let source = SourceText { text: inline, ..source };
@@ -313,6 +342,9 @@ mod tests {
             ("lines = [\"a\"]\ncount = 2", "`lines` has each line as often as it differs"),
             ("line = \"a\"\nlines = [\"a\"]", "one of `line`, `lines` and `what`"),
             ("line = \"a\"\nwhat = \"b\"", "one of `line`, `lines` and `what`"),
+            ("line = \"  a();\"", format!("that of the line with this text is {CALL}").as_str()),
+            ("lines = [\"e69de29bb2d1\", \"E69DE29BB2D1\"]", "a line is named by its digest of 12 digits"),
+            ("line = \"e69de29bb2\"", "a line is named by its digest of 12 digits"),
         ] {
             let refused = refusal(&format!("class = \"doubled\"\n{more}\n{why}"));
             assert!(refused.contains(wanted), "{more}: {refused}");

@@ -217,7 +217,7 @@ impl ProvenSeries {
 #[cfg(test)]
 pub(super) mod tests {
     use espalier_core::config::pins::Verification;
-    use espalier_series::{FileVersion, HunkPair, LinePlace};
+    use espalier_series::{FileVersion, HunkPair, LinePlace, line_digest};
 
     use super::super::proof_intended::entry_for;
     use super::*;
@@ -229,6 +229,7 @@ pub(super) mod tests {
             function: Some("int f(void) {".into()),
             place: Some(LinePlace { version: FileVersion::NewAfter, line: 7 }),
             text: text.into(),
+            digest: Some(line_digest(text.as_bytes())),
             evidence: None,
             undone: None,
             hunks: HunkPair { old: None, new: Some("@@ -7 +7 @@\n-a\n+b".into()) },
@@ -260,11 +261,21 @@ pub(super) mod tests {
         ProofFinding { function: Some(function.into()), ..finding(FindingClass::Added, text) }
     }
 
+    /// Names these lines.
+    fn named(lines: &[&str]) -> NamedDifferences {
+        let digests: Vec<String> = lines.iter().map(|line| line_digest(line.as_bytes())).collect();
+        NamedDifferences::lines(digests.iter().map(String::as_str))
+    }
+
+    /// Returns a finding that is not about one line.
+    fn whole(class: FindingClass, text: &str) -> ProofFinding {
+        ProofFinding { place: None, digest: None, function: None, ..finding(class, text) }
+    }
+
     /// Returns an entry about these lines of a function, or of the whole file.
     fn entry(function: Option<&str>, lines: &[&str]) -> Intended {
-        let named = NamedDifferences::lines(lines.iter().copied());
         let function = function.map(String::from);
-        Intended { function, named, ..entry_for(&added("", "f"), "the test is rewritten") }
+        Intended { function, named: named(lines), ..entry_for(&added("", "f"), "the test is rewritten") }
     }
 
     #[test]
@@ -276,9 +287,9 @@ pub(super) mod tests {
         assert_eq!(left(both(), &[entry(Some("f"), &["a();", "a();"])]), (0, Vec::new()));
         assert_eq!(left(both(), &[one.clone(), one.clone()]), (0, Vec::new()));
         let other = Intended { path: "src/b.c".into(), ..one };
-        let stale = "f.toml: no difference `added` of src/b.c, in `f`: `a();`";
+        let stale = "f.toml: no difference `added` of src/b.c, in `f`: the line cd06e8a6b636";
         assert_eq!(left(both(), &[entry(None, &["a();"; 2]), other]), (0, vec![stale.to_string()]));
-        let stale = "f.toml: 3 are named, and there are only 2: differences `added` of src/a.c: `a();`";
+        let stale = "f.toml: 3 are named, and there are only 2: differences `added` of src/a.c: the line cd06e8a6b636";
         assert_eq!(left(both(), &[entry(None, &["a();"; 3])]), (0, vec![stale.to_string()]));
     }
 
@@ -291,7 +302,7 @@ pub(super) mod tests {
         assert_eq!(left(findings(), &[entry(None, &["", "c();"]), entry(Some("f"), &["a();", "b();"])]).0, 0);
         // As many lines, of which one is another.
         let swapped = vec![added("a();", "f"), added("x();", "f"), added("c();", "g"), added("", "g")];
-        let stale = "f.toml: no difference `added` of src/a.c: `b();`";
+        let stale = "f.toml: no difference `added` of src/a.c: the line 1f6cc8938c40";
         assert_eq!(left(swapped, &[file]), (1, vec![stale.to_string()]));
         let none = "f.toml: none of 2 differences is there: `added` of src/a.c, in `h`";
         assert_eq!(left(findings(), &[entry(Some("h"), &["a();", "b();"])]), (4, vec![none.to_string()]));
@@ -306,9 +317,9 @@ pub(super) mod tests {
         numbered.name_intended("f.toml", &[entry(Some("g"), &["c();"]), number(2)], &[0]);
         let stale = "f.toml: an entry names no line, only `count = 2`, and covers nothing: `added` of src/a.c, in `f`";
         assert_eq!((numbered.open().len(), &numbered.stale[..]), (2, &[stale.to_string()][..]));
-        let named = NamedDifferences::lines(["a();", "b();"]);
-        assert_eq!(numbered.numbered["f.toml"], [(1, named.clone())]);
-        let completed = Intended { named, ..number(2) };
+        let lines = named(&["a();", "b();"]);
+        assert_eq!(numbered.numbered["f.toml"], [(1, lines.clone())]);
+        let completed = Intended { named: lines, ..number(2) };
         assert_eq!(left(findings(), &[entry(Some("g"), &["c();"]), completed]), (0, Vec::new()));
         // Which of them another number was for is not known.
         for count in [1, 3] {
@@ -326,7 +337,7 @@ pub(super) mod tests {
             let mut proof = proof(findings.to_vec());
             proof.name_intended("f.toml", &[number.clone(), entry(None, &["a();"])], &[0]);
             assert_eq!(proof.open()[0].1.text, "b();");
-            assert_eq!(proof.numbered["f.toml"], [(0, NamedDifferences::lines(["b();"]))]);
+            assert_eq!(proof.numbered["f.toml"], [(0, named(&["b();"]))]);
         }
     }
 
@@ -336,11 +347,10 @@ pub(super) mod tests {
             function: Some("int g(void) {".into()),
             ..finding(FindingClass::Added, text)
         };
-        let mut whole = finding(FindingClass::ModeOrName, "the mode is 100755, and 100644 was expected");
-        (whole.place, whole.function) = (None, None);
+        let mode = whole(FindingClass::ModeOrName, "the mode is 100755, and 100644 was expected");
         let added = |text: &str| finding(FindingClass::Added, text);
         let findings =
-            vec![added("a();"), added("b();"), added("b();"), elsewhere("}"), elsewhere("}"), whole];
+            vec![added("a();"), added("b();"), added("b();"), elsewhere("}"), elsewhere("}"), mode];
         let mut proof = proof(findings);
         let missing = proof.missing_entries();
         let entries = &missing["docs/syncs/v1-to-v2.toml"];
@@ -352,8 +362,8 @@ pub(super) mod tests {
         let mode = NamedDifferences::Whole("the mode is 100755, and 100644 was expected".into(), 1);
         let expected = [
             ("mode-or-name", None, mode),
-            ("added", f, NamedDifferences::lines(["a();", "b();", "b();"])),
-            ("added", g, NamedDifferences::lines(["}", "}"])),
+            ("added", f, named(&["a();", "b();", "b();"])),
+            ("added", g, named(&["}", "}"])),
         ];
         assert_eq!(shown, expected);
         assert!(entries.iter().all(|entry| entry.why.is_empty()));
@@ -396,7 +406,7 @@ pub(super) mod tests {
             let mut any = finding(class, ["", "a();", "b();"][pick(3) as usize]);
             any.function = [None, Some("f".to_string()), Some("g".to_string())][pick(3) as usize].clone();
             if pick(5) == 0 {
-                (any.place, any.function) = (None, None);
+                any = whole(class, &any.text);
             }
             any
         };
@@ -408,21 +418,17 @@ pub(super) mod tests {
 
     #[test]
     fn an_entry_about_a_whole_file_names_what_differs() {
-        let mode = |text: &str| ProofFinding {
-            place: None,
-            function: None,
-            ..finding(FindingClass::ModeOrName, text)
-        };
+        let mode = |text: &str| whole(FindingClass::ModeOrName, text);
         let (mode, name) =
             (mode("the mode is 100755, and 100644 was expected"), mode("the file is called b"));
-        let whole = entry_for(&mode, "so");
-        assert_eq!(whole.named, NamedDifferences::Whole(mode.text.clone(), 1));
-        assert_eq!(left(vec![mode.clone()], std::slice::from_ref(&whole)), (0, Vec::new()));
+        let entry = entry_for(&mode, "so");
+        assert_eq!(entry.named, NamedDifferences::Whole(mode.text.clone(), 1));
+        assert_eq!(left(vec![mode.clone()], std::slice::from_ref(&entry)), (0, Vec::new()));
         let stale =
             "f.toml: no difference `mode-or-name` of src/a.c: the mode is 100755, and 100644 was expected";
-        assert_eq!(left(vec![name], std::slice::from_ref(&whole)), (1, vec![stale.to_string()]));
+        assert_eq!(left(vec![name], std::slice::from_ref(&entry)), (1, vec![stale.to_string()]));
         // A line with this text is another difference, and so is the whole file for an entry about a line.
-        let line = Intended { named: NamedDifferences::lines([mode.text.as_str()]), ..whole };
+        let line = Intended { named: named(&[mode.text.as_str()]), ..entry };
         assert_eq!(left(vec![mode], &[line]).0, 1);
     }
 
@@ -446,7 +452,7 @@ pub(super) mod tests {
             ..finding(FindingClass::NewDeletion, text)
         };
         let mut whole = undone("the whole file (3 lines)", Undone::Added);
-        whole.place = None;
+        (whole.place, whole.digest) = (None, None);
         let proof = proof(vec![
             finding(FindingClass::LostOwnLine, "    ours();"),
             undone("    }", Undone::Added),

@@ -165,6 +165,17 @@ impl Entry<'_> {
         first.filter(|_| self.findings.iter().all(|finding| finding.evidence.as_deref() == first))
     }
 
+    /// Returns the digests that name its lines as intended, or those of the first lines; `None` if it is not about lines.
+    pub fn digests(&self, is_all: bool) -> Option<String> {
+        let digests = self.findings.iter().map(|finding| finding.digest.as_deref());
+        let digests = digests.collect::<Option<Vec<&str>>>()?;
+        let limit = if is_all { digests.len() } else { LINES_SHOWN };
+        let shown = digests.get(..limit).unwrap_or(&digests).join(", ");
+        let more = if digests.len() > limit { ", ..." } else { "" };
+        let name = if digests.len() == 1 { "digest" } else { "digests" };
+        Some(format!("{name}: {shown}{more}"))
+    }
+
     /// Returns what holds for all its differences.
     pub fn remarks(&self) -> Vec<String> {
         let place = self.findings.first().and_then(|finding| finding.place);
@@ -247,7 +258,7 @@ fn shown_text(finding: &ProofFinding) -> String {
 
 #[cfg(test)]
 mod tests {
-    use espalier_series::{HunkPair, LinePlace};
+    use espalier_series::{HunkPair, LinePlace, line_digest};
 
     use super::super::proof::tests::{finding, proof};
     use super::*;
@@ -267,7 +278,7 @@ mod tests {
         let added = |line: usize, text: &str| at(line, FindingClass::Added, text);
         let elsewhere = ProofFinding { function: None, ..added(90, "e();") };
         let mut mode = finding(FindingClass::ModeOrName, "the mode is 100755, and 100644 was expected");
-        (mode.place, mode.function) = (None, None);
+        (mode.place, mode.digest, mode.function) = (None, None, None);
         let found = sentences(vec![
             added(7, "a();"),
             at(8, FindingClass::Doubled, "b();"),
@@ -316,6 +327,12 @@ mod tests {
         assert_eq!(lines[0], "1: `a1();` (upstream has it)");
         assert_eq!(lines[4..], ["5: `a5();`", "... and 3 more, printed by `prove --long`"]);
         assert_eq!(entry.lines(true).len(), 8);
+        let digests = |count: usize| {
+            let digests = (1..=count).map(|line| line_digest(format!("a{line}();").as_bytes()));
+            digests.collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(entry.digests(false), Some(format!("digests: {}, ...", digests(5))));
+        assert_eq!(entry.digests(true), Some(format!("digests: {}", digests(8))));
         let all = [
             "the old hunk:\n@@ o @@\n-a",
             "the new hunk:\n@@ n @@\n+a\n+b\n+c",

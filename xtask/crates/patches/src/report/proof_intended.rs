@@ -26,7 +26,7 @@ impl Slot<'_> {
 /// The differences that a slot takes, among those of the class, file and function of its entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subject<'e> {
-    /// Those of this line.
+    /// Those of the line with this digest.
     Line(&'e str),
     /// Those that are not about one line, by their description.
     Whole(&'e str),
@@ -143,8 +143,8 @@ fn is_about(slot: &Slot<'_>, finding: &ProofFinding) -> bool {
     let entry = slot.entry;
     let is_in = |head: &String| finding.function.as_ref() == Some(head);
     let is_named = match slot.subject {
-        Subject::Line(line) => finding.place.is_some() && finding.text.trim() == line,
-        Subject::Whole(what) => finding.place.is_none() && finding.text.trim() == what,
+        Subject::Line(digest) => finding.digest.as_deref() == Some(digest),
+        Subject::Whole(what) => finding.digest.is_none() && finding.text.trim() == what,
         Subject::Any => true,
     };
     is_named
@@ -159,11 +159,11 @@ fn breadth(slot: &Slot<'_>) -> (bool, bool) {
     (slot.entry.function.is_none(), slot.subject == Subject::Any)
 }
 
-/// `` `doubled` of src/a.c, in `int f(void) {`: `a();` ``
+/// `` `doubled` of src/a.c, in `int f(void) {`: the line 4f5b1a3c0d2e ``
 fn about(entry: &Intended, subject: Subject<'_>) -> String {
     let place = entry.function.as_ref().map(|head| format!(", in `{head}`")).unwrap_or_default();
     let subject = match subject {
-        Subject::Line(line) => format!(": {}", shown_line(line)),
+        Subject::Line(digest) => format!(": the line {digest}"),
         Subject::Whole(what) => format!(": {what}"),
         Subject::Any => String::new(),
     };
@@ -181,11 +181,12 @@ pub fn shown_line(line: &str) -> String {
 /// Returns what names all of `findings`, if one entry can.
 pub(super) fn names_of(findings: &[&ProofFinding]) -> Option<NamedDifferences> {
     let first = findings.first()?;
-    if findings.iter().all(|finding| finding.place.is_some()) {
-        return Some(NamedDifferences::lines(findings.iter().map(|finding| finding.text.as_str())));
+    let digests = findings.iter().map(|finding| finding.digest.as_deref());
+    if let Some(digests) = digests.collect::<Option<Vec<&str>>>() {
+        return Some(NamedDifferences::lines(digests));
     }
     let is_like_it =
-        |finding: &&ProofFinding| finding.place.is_none() && subject_of(finding) == subject_of(first);
+        |finding: &&ProofFinding| finding.digest.is_none() && subject_of(finding) == subject_of(first);
     let named = match subject_of(first) {
         Some(what) => NamedDifferences::Whole(what.to_string(), findings.len()),
         None => NamedDifferences::Patch(findings.len()),
@@ -196,7 +197,7 @@ pub(super) fn names_of(findings: &[&ProofFinding]) -> Option<NamedDifferences> {
 /// Returns the description of a difference that is not about one line; `None` for a line, and for a lost patch, which the
 /// path names.
 fn subject_of(finding: &ProofFinding) -> Option<&str> {
-    let is_described = finding.place.is_none() && finding.class != FindingClass::LostPatch;
+    let is_described = finding.digest.is_none() && finding.class != FindingClass::LostPatch;
     is_described.then(|| finding.text.trim())
 }
 

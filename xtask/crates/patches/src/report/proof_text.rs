@@ -122,7 +122,9 @@ pub fn open_sentences(proof: &MoveProof) -> Vec<String> {
 /// The reason of an intended difference is enough: its hunks are no longer in question.
 fn in_terminal(entry: &Entry<'_>, is_long: bool) -> String {
     let mut text = format!("{}: {}\n", entry.name, entry.sentence());
-    let lines = entry.remarks().into_iter().chain(entry.lines(is_long));
+    let is_named = is_long && entry.intended().is_some();
+    let digests = entry.digests(is_long).filter(|_| entry.is_open() || is_named);
+    let lines = entry.remarks().into_iter().chain(entry.lines(is_long)).chain(digests);
     lines.for_each(|line| text += &format!("  {line}\n"));
     if is_long && entry.intended().is_none() {
         entry.hunks(HUNKS_IN_TERMINAL).iter().for_each(|hunk| text += &indented(hunk));
@@ -323,6 +325,7 @@ mod tests {
           1 difference  0001-a.patch
 
         0001-a.patch: lost-own-line: src/a.c:7, in `int f(void) {`: `a();`
+          digest: cd06e8a6b636
 
         fix the series, or, if a difference is intended, give its reason in docs/syncs/v1-to-v2.toml:
 
@@ -330,7 +333,7 @@ mod tests {
             class = "lost-own-line"
             path = "src/a.c"
             function = "int f(void) {"
-            line = "a();"
+            line = "cd06e8a6b636"
             why = "..."
         "#);
         let entry = Intended { why: "upstream has b()".into(), ..entry_for(proof.open()[0].1, "") };
@@ -363,7 +366,7 @@ mod tests {
         assert_eq!(said(added("   ")), format!("{place}:7, in `int f(void) {{`: a blank line"));
         assert_eq!(said(added("int f(void) {")), format!("{place}:7: `int f(void) {{`"));
         let mut whole = added("the whole file (3 lines)");
-        (whole.place, whole.function) = (None, None);
+        (whole.place, whole.digest, whole.function) = (None, None, None);
         assert_eq!(said(whole), format!("{place}: the whole file (3 lines)"));
     }
 
@@ -460,7 +463,7 @@ mod tests {
     #[test]
     fn intended_differences_are_a_list_with_their_reasons() {
         let mut proof = proof(vec![finding(FindingClass::LostOwnLine, "    a();"); 2]);
-        let named = NamedDifferences::lines(["a();", "a();"]);
+        let named = NamedDifferences::lines(["cd06e8a6b636", "cd06e8a6b636"]);
         let entry = Intended { why: "upstream has b<T>()".into(), named, ..entry_for(proof.open()[0].1, "") };
         proof.name_intended("docs/syncs/v1-to-v2.toml", &[entry], &[0]);
         let page = markdown(&proof);
@@ -469,6 +472,7 @@ mod tests {
         assert!(page.contains(listed), "{page}");
         let long = text(&proof, true);
         assert!(long.contains("  intended: upstream has b<T>()\n"), "{long}");
+        assert!(long.ends_with("\n  digests: cd06e8a6b636, cd06e8a6b636"), "{long}");
         for said in [page, long] {
             assert!(!said.contains("@@ -7 +7 @@"), "{said}");
         }

@@ -107,8 +107,8 @@ fn reasons(generations: &Generations, generation: &str) -> String {
     let accounted_for = ["context-only", "resolved-by-hand", "upstreamed"];
     let is_open = |finding: &&serde_json::Value| !accounted_for.contains(&finding["class"].as_str().unwrap());
     let entry = |finding: &serde_json::Value| {
-        let (class, path, line) = (&finding["class"], &finding["path"], finding["text"].as_str().unwrap());
-        format!("[[intended]]\nclass = {class}\npath = {path}\nline = {:?}\nwhy = \"so\"\n", line.trim())
+        let (class, path, digest) = (&finding["class"], &finding["path"], &finding["digest"]);
+        format!("[[intended]]\nclass = {class}\npath = {path}\nline = {digest}\nwhy = \"so\"\n")
     };
     findings.filter(is_open).map(entry).collect()
 }

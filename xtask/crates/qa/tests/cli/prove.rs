@@ -2,21 +2,11 @@
 
 use std::path::Path;
 
-use super::support::editing::{commit_project, edit_folder};
+use super::support::editing::{commit_files, commit_project, refresh_last_patch};
 use super::support::moving::{Move, above_everything, greet, upstream_greets_otherwise};
-use super::support::{Output, files, git};
+use super::support::{Output, files};
 
 const ALLOWED: &str = "docs/syncs/v1.0-to-v2.0.toml";
-
-/// Commits the project before the move.
-fn begin(moving: &Move) {
-    commit_project(&moving.project);
-}
-
-fn commit(moving: &Move, message: &str) {
-    git::git(moving.project.root(), &["add", "--all", "--", ".", ":!target"]);
-    git::git(moving.project.root(), &["commit", "--quiet", "--message", message]);
-}
 
 fn prove(moving: &Move, arguments: &[&str]) -> Output {
     moving.project.run(&[&["prove"], arguments].concat())
@@ -25,7 +15,7 @@ fn prove(moving: &Move, arguments: &[&str]) -> Output {
 #[test]
 fn a_clean_move_is_proved() {
     let moving = Move::new(above_everything("src/greet.c"));
-    begin(&moving);
+    commit_project(&moving.project);
     moving.rebase(&[]).success();
     insta::assert_snapshot!(prove(&moving, &["HEAD"]).success(), @"
     exit: 0
@@ -38,7 +28,7 @@ fn a_clean_move_is_proved() {
       the same  0003-greet-dearly.patch
     -- stderr --
     ");
-    commit(&moving, "Move the pin");
+    commit_files(&moving.project, &["--message", "Move the pin"]);
     let json = moving.project.run(&["--json", "prove", "HEAD~1", "HEAD"]).success().json();
     assert_eq!(json["proved"], true);
     assert_eq!(json["old"], "HEAD~1");
@@ -52,22 +42,10 @@ fn a_clean_move_is_proved() {
     prove(&moving, &["HEAD", "HEAD~1"]).success();
 }
 
-/// Changes the last patch of the moved series, as a careless refresh of it would.
-fn refresh_carelessly(moving: &Move, change: impl Fn(&Path)) {
-    moving.project.run(&["edit"]).success();
-    let folder = edit_folder(&moving.project, "paged");
-    change(&folder);
-    git::git(&folder, &["commit", "--quiet", "--all", "--amend", "--no-edit"]);
-    moving.project.run(&["export"]).success();
-}
-
 #[test]
 fn a_lost_line_is_named_until_its_reason_is_given() {
-    let moving = Move::new(above_everything("src/greet.c"));
-    begin(&moving);
-    moving.rebase(&[]).success();
-    commit(&moving, "Move the pin");
-    refresh_carelessly(&moving, |folder| {
+    let moving = Move::moved(above_everything("src/greet.c"));
+    refresh_last_patch(&moving.project, |folder| {
         files::edit(&folder.join("src/greet.c"), "// And another one.\n", "");
     });
     insta::assert_snapshot!(prove(&moving, &["HEAD~1", "."]).code(1), @r#"
@@ -83,13 +61,14 @@ fn a_lost_line_is_named_until_its_reason_is_given() {
 
     0003-greet-dearly.patch: new-deletion: src/greet.c:2: `// And another one.`
       the line number is that of the new base
+      digest: c477ea6c3580
 
     fix the series, or, if a difference is intended, give its reason in docs/syncs/v1.0-to-v2.0.toml:
 
         [[intended]]
         class = "new-deletion"
         path = "src/greet.c"
-        line = "// And another one."
+        line = "c477ea6c3580"
         why = "..."
 
     next: write all entries: cargo xtask prove HEAD~1 . --write-intended
@@ -97,16 +76,21 @@ fn a_lost_line_is_named_until_its_reason_is_given() {
     "#);
     let long = prove(&moving, &["HEAD~1", ".", "--long"]).code(1).stdout;
     assert!(long.contains("-// And another one."), "{long}");
-    let entry = "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\n\
-                 line = \"// And another one.\"\nwhy = \"it is wrong\"\n";
-    moving.project.write(ALLOWED, entry);
+    let entry = format!(
+        "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\nline = {SECOND}\nwhy = \"it is wrong\"\n"
+    );
+    moving.project.write(ALLOWED, &entry);
     let said = prove(&moving, &["HEAD~1", "."]).success().stdout;
     assert!(said.contains("but for 1 intended difference"), "{said}");
     // A state has its own reasons: the commit has none, and no such difference.
     prove(&moving, &["HEAD~1", "HEAD"]).success();
     moving.project.write(ALLOWED, entry.repeat(2));
     let said = prove(&moving, &["HEAD~1", "."]).code(1).stdout;
-    assert!(said.contains("no difference `new-deletion` of src/greet.c: `// And another one.`"), "{said}");
+    let stale = "no difference `new-deletion` of src/greet.c: the line c477ea6c3580";
+    assert!(said.contains(stale), "{said}");
+    // The text of the line would be upstream's code.
+    moving.project.write(ALLOWED, entry.replace(SECOND, "\"// And another one.\""));
+    prove(&moving, &["HEAD~1", "."]).code(2).says(&["that of the line with this text is c477ea6c3580"]);
     moving.project.write(ALLOWED, entry.replace("new-deletion", "new"));
     prove(&moving, &["HEAD~1", "."]).code(2).says(&["invalid `docs/syncs/v1.0-to-v2.0.toml`", "`new`"]);
 }
@@ -114,11 +98,8 @@ fn a_lost_line_is_named_until_its_reason_is_given() {
 /// The entries are refused until each has a reason, and the text of a person is kept.
 #[test]
 fn entries_for_all_differences_are_written_and_refused_until_they_have_a_reason() {
-    let moving = Move::new(above_everything("src/greet.c"));
-    begin(&moving);
-    moving.rebase(&[]).success();
-    commit(&moving, "Move the pin");
-    refresh_carelessly(&moving, |folder| {
+    let moving = Move::moved(above_everything("src/greet.c"));
+    refresh_last_patch(&moving.project, |folder| {
         files::edit(&folder.join("src/greet.c"), "// A new first line.\n// And another one.\n", "");
     });
     prove(&moving, &["HEAD~1", "HEAD", "--write-intended"]).code(2).says(&["`HEAD` is a commit"]);
@@ -145,12 +126,8 @@ fn entries_for_all_differences_are_written_and_refused_until_they_have_a_reason(
     assert!(said.starts_with("no entry is missing") && said.contains("but for 2 intended"), "{said}");
     // One more than there are could hide another difference, and so could another line.
     for (line, more, stale) in [
-        (
-            SECOND,
-            "\"// And another one.\",\n    \"// And another one.\"",
-            "2 are named, and there are only 1: ",
-        ),
-        (SECOND, "\"// And a third.\"", "no difference `new-deletion` of src/greet.c: `// And a third.`"),
+        (SECOND, "\"c477ea6c3580\",\n    \"c477ea6c3580\"", "2 are named, and there are only 1: "),
+        (SECOND, "\"ab5ff0819db4\"", "no difference `new-deletion` of src/greet.c: the line ab5ff0819db4"),
     ] {
         moving.project.write(ALLOWED, two_lines("they are wrong").replace(line, more));
         let said = prove(&moving, &["HEAD~1"]).code(1).stdout;
@@ -159,11 +136,13 @@ fn entries_for_all_differences_are_written_and_refused_until_they_have_a_reason(
     assert!(prove(&moving, &["HEAD~1"]).code(1).stdout.contains("is not proved: 1 difference"));
 }
 
-const SECOND: &str = "\"// And another one.\"";
+/// The digests of `// A new first line.` and `// And another one.`.
+const FIRST: &str = "\"8acd5869e634\"";
+const SECOND: &str = "\"c477ea6c3580\"";
 
 /// Returns the entry for both lines that upstream has above everything.
 fn two_lines(why: &str) -> String {
-    let lines = format!("    \"// A new first line.\",\n    {SECOND},\n");
+    let lines = format!("    {FIRST},\n    {SECOND},\n");
     let head = "[[intended]]\nclass = \"new-deletion\"\npath = \"src/greet.c\"\n";
     format!("{head}lines = [\n{lines}]\nwhy = \"{why}\"\n")
 }
@@ -171,11 +150,8 @@ fn two_lines(why: &str) -> String {
 /// It was written before entries named lines: as many other lines of the file would have been covered too.
 #[test]
 fn an_entry_with_a_number_alone_is_refused_until_its_lines_are_named() {
-    let moving = Move::new(above_everything("src/greet.c"));
-    begin(&moving);
-    moving.rebase(&[]).success();
-    commit(&moving, "Move the pin");
-    refresh_carelessly(&moving, |folder| {
+    let moving = Move::moved(above_everything("src/greet.c"));
+    refresh_last_patch(&moving.project, |folder| {
         files::edit(&folder.join("src/greet.c"), "// A new first line.\n// And another one.\n", "");
     });
     let comment = "# Written by hand.\n\n";
@@ -215,7 +191,7 @@ fn a_call_that_upstream_removes_is_noted() {
         files::write(&folder.join("src/turn.c"), "int words_turn(int at) {\n    return at & 7;\n}\n");
     };
     let moving = Move::with_base(base, patch, upstream);
-    begin(&moving);
+    commit_project(&moving.project);
     moving.rebase(&[]).success();
     let said = prove(&moving, &["HEAD"]).success().stdout;
     assert!(
@@ -241,14 +217,14 @@ fn a_word_that_upstream_removes_is_noted_where_it_is_used() {
     };
     let moving = Move::with_base(base, patch, upstream);
     moving.project.write("overlay/extra/espalier/use.c", "// First.\nint used = words_turned(1);\n");
-    begin(&moving);
+    commit_project(&moving.project);
     let note = "note: `words_turned` is gone from the files that upstream changed (before: in src/turn.c)\n  used in \
                 overlay/extra/espalier/use.c:2, src/ring.c:";
     let said = moving.rebase(&[]).success().stdout;
     assert!(said.contains(note), "{said}");
     let said = prove(&moving, &["HEAD"]).success().stdout;
     assert!(said.contains(note), "{said}");
-    commit(&moving, "Move the pin");
+    commit_files(&moving.project, &["--message", "Move the pin"]);
     let json = moving.project.run(&["--json", "prove", "HEAD~1", "HEAD"]).success().json();
     let uses = &json["series"][0]["gone_words"][0]["uses"];
     assert_eq!(uses[0]["path"], "overlay/extra/espalier/use.c");
@@ -260,7 +236,7 @@ fn a_word_that_upstream_removes_is_noted_where_it_is_used() {
 #[test]
 fn a_conflict_that_was_resolved_with_both_changes_is_proved() {
     let moving = Move::new(upstream_greets_otherwise);
-    begin(&moving);
+    commit_project(&moving.project);
     prove(&moving, &["--rebase"]).code(2).says(&["no rebase of paged is in progress"]);
     moving.rebase(&[]).code(4);
     moving.solve(greet("hi there"));
@@ -280,7 +256,7 @@ fn a_skipped_patch_is_lost_and_an_upstreamed_one_is_not() {
         upstream_greets_otherwise(folder);
         files::edit(&folder.join("src/count.c"), "int count = 0;", "int count = 0; // words, not letters");
     });
-    begin(&moving);
+    commit_project(&moving.project);
     moving.rebase(&["--drop-upstreamed"]).code(4);
     moving.run(&["--skip"]).code(4);
     moving.run(&["--skip"]).success();
@@ -297,7 +273,7 @@ fn a_skipped_patch_is_lost_and_an_upstreamed_one_is_not() {
 #[test]
 fn a_state_is_a_commit_with_a_series_and_its_lock() {
     let moving = Move::new(above_everything("src/greet.c"));
-    begin(&moving);
+    commit_project(&moving.project);
     prove(&moving, &[]).code(2);
     prove(&moving, &["nothing"]).code(2).says(&["`nothing` names no commit of this repository"]);
     prove(&moving, &["HEAD", "--variant", "none"]).code(2).says(&["there is no variant `none`"]);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::support::editing::{commit_project, edit_folder};
+use super::support::editing::{commit_files, commit_project, edit_folder, refresh_last_patch};
 use super::support::moving::{Move, TIP, above_everything};
 use super::support::{Output, Project, files, git};
 
@@ -118,35 +118,17 @@ fn chmod(folder: &Path, file: &str, mode: u32) {
 
 /// Returns a move that is committed, and proved.
 fn moved() -> Move {
-    let moving = Move::new(|folder| {
+    let moving = Move::moved(|folder| {
         above_everything("src/greet.c")(folder);
         edit(folder, "src/count.c", "            count++;\n", "");
         files::write(&folder.join("src/new.c"), "int words_new(void) {\n    return 1;\n}\n");
     });
-    commit_project(&moving.project);
-    moving.rebase(&[]).success();
-    commit(&moving.project, &["--message", "Move the pin"]);
     prove(&moving.project, &["HEAD~1", "HEAD"]).success();
     moving
 }
 
-fn commit(project: &Project, arguments: &[&str]) {
-    git::git(project.root(), &["add", "--all", "--", ".", ":!target"]);
-    git::git(project.root(), &[&["commit", "--quiet"], arguments].concat());
-}
-
 fn prove(project: &Project, arguments: &[&str]) -> Output {
     project.run(&[&["prove"], arguments].concat())
-}
-
-/// Changes the tree after the last patch, and exports the series.
-fn plant(project: &Project, change: impl Fn(&Path)) {
-    project.run(&["edit", "--discard"]).success();
-    let folder = edit_folder(project, "paged");
-    change(&folder);
-    git::git(&folder, &["add", "--all"]);
-    git::git(&folder, &["commit", "--quiet", "--amend", "--no-edit"]);
-    project.run(&["export"]).success();
 }
 
 #[test]
@@ -154,7 +136,7 @@ fn every_planted_fault_is_found_by_the_command() {
     let Move { project, .. } = moved();
     let mut missed = Vec::new();
     for (name, change, difference) in FAULTS {
-        plant(&project, change);
+        refresh_last_patch(&project, change);
         let said = prove(&project, &["HEAD~1", "."]).code(1).stdout;
         if !said.contains(difference) {
             missed.push(format!("{name}: not `{difference}`:\n{said}"));
@@ -216,16 +198,16 @@ fn the_state_of_a_merge_commit_is_proved() {
     commit_project(project);
     git::git(project.root(), &["checkout", "--quiet", "-b", "notes"]);
     project.write("docs/notes.md", "A note.\n");
-    commit(project, &["--message", "Take a note"]);
+    commit_files(project, &["--message", "Take a note"]);
     git::git(project.root(), &["checkout", "--quiet", "main"]);
     moving.rebase(&[]).success();
-    commit(project, &["--message", "Move the pin"]);
+    commit_files(project, &["--message", "Move the pin"]);
     git::git(project.root(), &["merge", "--quiet", "--no-edit", "notes"]);
     for parent in ["HEAD^1", "HEAD^2", "notes", "HEAD~2"] {
         prove(project, &[parent, "HEAD"]).success();
     }
-    plant(project, |folder| edit(folder, "src/greet.c", "// And another one.\n", ""));
-    commit(project, &["--amend", "--no-edit"]);
+    refresh_last_patch(project, |folder| edit(folder, "src/greet.c", "// And another one.\n", ""));
+    commit_files(project, &["--amend", "--no-edit"]);
     let parents = git::git(project.root(), &["rev-list", "--parents", "--max-count=1", "HEAD"]);
     assert_eq!(parents.split(' ').count(), 3, "{parents}");
     for (parent, class) in [("HEAD^1", "lost-upstream-line"), ("HEAD^2", "new-deletion")] {
@@ -276,8 +258,8 @@ fn a_change_that_went_along_with_its_function_is_proved() {
             said.contains("upstream has moved the function\n  on the old base it is in src/long.c:5"),
             "{said}"
         );
-        commit(project, &["--message", "Move the pin"]);
-        plant(project, |folder| edit(folder, file, "    step_7(at);\n", ""));
+        commit_files(project, &["--message", "Move the pin"]);
+        refresh_last_patch(project, |folder| edit(folder, file, "    step_7(at);\n", ""));
         let said = prove(project, &["HEAD~1", "."]).code(1).stdout;
         assert!(said.contains(&format!("lost-upstream-line: {file}:")), "{said}");
         assert!(said.contains("not proved: 1 difference\n"), "{said}");

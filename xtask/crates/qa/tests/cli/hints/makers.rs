@@ -3,7 +3,7 @@
 use std::path::Path;
 
 pub use super::super::support::editing::with_child;
-use super::super::support::editing::{commit_project, edit_folder, parent_goes_on};
+use super::super::support::editing::{commit_project, edit_folder, parent_goes_on, refresh_last_patch};
 use super::super::support::importing::{self, empty_project};
 use super::super::support::moving::{Move, above_everything, greet};
 use super::super::support::upstream::moved as moved_upstream;
@@ -32,17 +32,11 @@ pub fn elsewhere(moves: &[(&str, &str, &str, &str)]) -> Project {
 
 /// Creates a project whose pin was moved, and whose last patch deletes a line of upstream since.
 pub fn with_lost_line() -> Project {
-    let moving = Move::new(above_everything("src/greet.c"));
-    commit_project(&moving.project);
-    moving.rebase(&[]).success();
-    git::git(moving.project.root(), &["add", "--all", "--", ".", ":!target"]);
-    git::git(moving.project.root(), &["commit", "--quiet", "--message", "Move the pin"]);
-    moving.project.run(&["edit"]).success();
-    let folder = edit_folder(&moving.project, "paged");
-    files::edit(&folder.join("src/greet.c"), "// And another one.\n", "");
-    git::git(&folder, &["commit", "--quiet", "--all", "--amend", "--no-edit"]);
-    moving.project.run(&["export"]).success();
-    moving.project
+    let Move { project, .. } = Move::moved(above_everything("src/greet.c"));
+    refresh_last_patch(&project, |folder| {
+        files::edit(&folder.join("src/greet.c"), "// And another one.\n", "");
+    });
+    project
 }
 
 /// Commits the project, with an updated lock.

@@ -72,8 +72,23 @@ pub fn with_child() -> Project {
 pub fn commit_project(project: &Project) {
     project.run(&["lock"]).success();
     git::init(project.root());
+    commit_files(project, &["--message", "The project"]);
+}
+
+/// Commits the files of the project that a user commits; `arguments` are those of `git commit`.
+pub fn commit_files(project: &Project, arguments: &[&str]) {
     git::git(project.root(), &["add", "--all", "--", ".", ":!target"]);
-    git::git(project.root(), &["commit", "--quiet", "--message", "The project"]);
+    git::git(project.root(), &[&["commit", "--quiet"], arguments].concat());
+}
+
+/// Changes the tree after the last patch of `paged`, and exports the series.
+pub fn refresh_last_patch(project: &Project, change: impl Fn(&Path)) {
+    project.run(&["edit", "--discard"]).success();
+    let folder = edit_folder(project, "paged");
+    change(&folder);
+    git::git(&folder, &["add", "--all"]);
+    git::git(&folder, &["commit", "--quiet", "--amend", "--no-edit"]);
+    project.run(&["export"]).success();
 }
 
 /// Makes a commit in the edit repository of `child` that is in no patch, and then a new patch of `paged`.

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Output, Project, files, git,
+    Output, Project,
+    editing::{commit_files, commit_project},
+    files, git,
     upstream::{TAG, Upstream},
 };
 
@@ -44,7 +46,16 @@ impl Move {
         Move::of(Project::new(), change)
     }
 
-    /// Does the same for the given project.
+    /// Does the same, and moves the pin without a conflict. There is a commit before the move and one after it.
+    pub fn moved(change: impl Fn(&Path)) -> Move {
+        let moving = Move::new(change);
+        commit_project(&moving.project);
+        moving.rebase(&[]).success();
+        commit_files(&moving.project, &["--message", "Move the pin"]);
+        moving
+    }
+
+    /// As [`Move::new`], for the given project.
     pub fn of(project: Project, change: impl Fn(&Path)) -> Move {
         let fork = project.fork();
         Move::from_fork(project, &fork, change)
