@@ -49,8 +49,7 @@ struct front_call : espalier_front_call {
     server_http_req     req{ {}, {}, {}, {}, {}, {}, should_stop };
     server_http_res_ptr res;
 
-    bool    is_form         = false;
-    int32_t ping_interval_s = 0;
+    bool is_form = false;
 
     // what the front has borrowed
     std::string chunk;
@@ -74,26 +73,10 @@ struct front_call : espalier_front_call {
         return !refusal.empty();
     }
 
-    void read_ping_interval() {
-        if (req.body.find("\"sse_ping_interval\"") == std::string::npos) {
-            return;
-        }
-        const json body = json::parse_no_throw(req.body);
-        if (!body.is_object()) {
-            return;
-        }
-        try {
-            ping_interval_s = json_value(body, "sse_ping_interval", ping_interval_s);
-        } catch (const std::exception &) {
-            // the handler refuses a value of a wrong type
-        }
-    }
-
     void run() {
         if (is_refused()) {
             return;
         }
-        read_ping_interval();
         res = route.handler(req);
         if (res == nullptr) {
             set_error("empty response from the handler", ERROR_TYPE_SERVER);
@@ -159,9 +142,8 @@ static void read_form(const espalier_front_request & request, server_http_req & 
 
 std::unique_ptr<front_call> espalier_front_transport::impl::make_call(const espalier_front_request & request) const {
     auto call = std::make_unique<front_call>(*routes.at(request.route));
-    call->token           = request.token;
-    call->is_form         = request.is_form != 0;
-    call->ping_interval_s = params.sse_ping_interval;
+    call->token   = request.token;
+    call->is_form = request.is_form != 0;
 
     server_http_req & req = call->req;
     req.path = to_string(request.path);
@@ -263,9 +245,9 @@ static void core_call_head(void * pointer, espalier_front_head * head) {
     head->n_headers    = call.headers.size();
     if (!res.is_stream()) {
         head->body = to_text(res.data);
-    } else if (call.reader != nullptr && call.ping_interval_s > 0) {
+    } else if (call.reader != nullptr && res.sse_ping_interval > 0) {
         // the others wait in res.next(), which knows about pings
-        head->ping_ms = (uint32_t) std::min<int64_t>((int64_t) call.ping_interval_s * 1000, UINT32_MAX);
+        head->ping_ms = (uint32_t) std::min<int64_t>((int64_t) res.sse_ping_interval * 1000, UINT32_MAX);
     }
 }
 
