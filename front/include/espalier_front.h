@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Changes with every incompatible change of this header. */
-#define ESPALIER_FRONT_ABI 1
+#define ESPALIER_FRONT_ABI 2
 
 typedef struct espalier_front_text {
     const char * data;
@@ -43,6 +43,7 @@ typedef struct espalier_front_request {
     uint32_t                    is_form; /* multipart/form-data: `parts` has the body */
     uint64_t                    token;   /* for espalier_front_wake */
     espalier_front_text         path;    /* decoded */
+    espalier_front_text         key;     /* API key of the sender, checked if any is required; empty = none */
     espalier_front_text         body;
     const espalier_front_pair * query;   /* decoded, in the order of the request */
     size_t                      n_query;

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 /// `ESPALIER_FRONT_ABI`.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// Bytes of the other side, valid as long as the function says that receives them.
 #[repr(C)]
@@ -78,6 +78,8 @@ pub struct Request {
     pub token: u64,
     /// Path, decoded.
     pub path: Text,
+    /// API key, checked if any is required.
+    pub key: Text,
     /// Body.
     pub body: Text,
     /// Parameters of the query.

@@ -13,6 +13,7 @@ use crate::abi::{self, Pair, Text};
 use crate::core::{Answer, Core, Handle, Next};
 use crate::decode::Pairs;
 use crate::form::Part;
+use crate::keys::Caller;
 use crate::wake::Token;
 
 /// The number of calls that are not freed.
@@ -72,6 +73,8 @@ pub struct Request {
     pub params: Pairs,
     /// Headers.
     pub headers: HeaderMap,
+    /// Sender.
+    pub caller: Caller,
     /// Body.
     pub body: Bytes,
     /// Parts of the body, if it is a form.
@@ -101,6 +104,7 @@ impl Request {
             is_form: u32::from(self.form.is_some()),
             token,
             path: Text::of(&self.path),
+            key: Text::of(&self.caller.key),
             body: Text::of(&self.body),
             query: query.as_ptr(),
             n_query: query.len(),

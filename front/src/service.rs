@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::abi::{ANTHROPIC, HEALTH, MONITOR};
 use crate::call::{Calls, Running};
 use crate::core::{Answer, State};
-use crate::keys::Verdict;
+use crate::keys::Caller;
 use crate::options::Options;
 use crate::reply::{self, Refusal, Reply};
 use crate::routes::{Route, Routes};
@@ -94,8 +94,8 @@ impl Service {
         let is_anthropic = found.as_ref().is_some_and(|(route, _)| route.is(ANTHROPIC));
         let refused = match self.check(&head.headers, found.as_ref().map(|(route, _)| *route)) {
             Err(refusal) => refusal,
-            Ok(route) if route.is(HEALTH) => return reply::json(StatusCode::OK, r#"{"status":"ok"}"#),
-            Ok(route) => {
+            Ok((route, _)) if route.is(HEALTH) => return reply::json(StatusCode::OK, r#"{"status":"ok"}"#),
+            Ok((route, caller)) => {
                 let params = found.map(|(_, params)| params).unwrap_or_default();
                 let request = call::Request {
                     route: route.number,
@@ -103,6 +103,7 @@ impl Service {
                     query: decode::query(head.uri.query().unwrap_or_default()),
                     params,
                     headers: head.headers.clone(),
+                    caller,
                     ..call::Request::default()
                 };
                 match self.run(route, request, body).await {
@@ -130,20 +131,15 @@ impl Service {
     }
 
     /// Checks what does not need the body, in the server's order: its state, the key, the route.
-    fn check(&self, headers: &HeaderMap, route: Option<Route>) -> Result<Route, Refusal> {
+    fn check(&self, headers: &HeaderMap, route: Option<Route>) -> Result<(Route, Caller), Refusal> {
         match self.calls.core.state() {
             State::Stopping => return Err(Refusal::Stopping),
             State::Loading => return Err(Refusal::Loading),
             State::Ready => {}
         }
-        if !route.is_some_and(|route| route.is(HEALTH)) {
-            match self.options.keys.check(headers) {
-                Verdict::Accepted => {}
-                Verdict::Refused => return Err(Refusal::Key),
-                Verdict::Several => return Err(Refusal::SeveralKeys),
-            }
-        }
-        route.ok_or(Refusal::NotFound)
+        let is_public = route.is_some_and(|route| route.is(HEALTH));
+        let caller = if is_public { Caller::default() } else { self.options.keys.identify(headers)? };
+        Ok((route.ok_or(Refusal::NotFound)?, caller))
     }
 
     fn admit(&self, route: Route) -> Result<OwnedSemaphorePermit, Refusal> {

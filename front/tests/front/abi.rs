@@ -57,6 +57,7 @@ fn layouts_and_constants_agree() {
         ("part.is_file", offset_of!(abi::Part, is_file)),
         ("request", size_of::<abi::Request>()),
         ("request.token", offset_of!(abi::Request, token)),
+        ("request.key", offset_of!(abi::Request, key)),
         ("request.body", offset_of!(abi::Request, body)),
         ("request.n_headers", offset_of!(abi::Request, n_headers)),
         ("request.n_parts", offset_of!(abi::Request, n_parts)),

@@ -188,6 +188,9 @@ fn describe(request: &Request) -> String {
     // SAFETY: the arrays of a request are valid during `call_new`, and have at least their number of items.
     let pairs = |first: *const Pair, count: usize| unsafe { std::slice::from_raw_parts(first, count) };
     let mut text = format!("path {}\n", show(request.path));
+    if request.key.size > 0 {
+        text += &format!("key {}\n", show(request.key));
+    }
     let groups = [
         ("query", request.query, request.n_query),
         ("param", request.params, request.n_params),

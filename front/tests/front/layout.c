@@ -15,6 +15,7 @@ int main(void) {
     OFFSET(part, is_file);
     SIZE(request);
     OFFSET(request, token);
+    OFFSET(request, key);
     OFFSET(request, body);
     OFFSET(request, n_headers);
     OFFSET(request, n_parts);

@@ -4,6 +4,7 @@
 #include "espalier_front.h"
 
 #include "common.h"
+#include "espalier-tenant.h"
 #include "http.h"
 #include "server-common.h"
 #include "server-queue.h"
@@ -146,7 +147,8 @@ std::unique_ptr<front_call> espalier_front_transport::impl::make_call(const espa
     call->is_form = request.is_form != 0;
 
     server_http_req & req = call->req;
-    req.path = to_string(request.path);
+    req.path   = to_string(request.path);
+    req.tenant = espalier_tenant_of_key(to_string(request.key));
 
     // sorted by name, as cpp-httplib passes them
     std::multimap<std::string, std::string> query;

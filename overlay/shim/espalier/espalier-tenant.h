@@ -4,6 +4,7 @@
 #pragma once
 
 #include "espalier-owner.h"
+#include "server-http.h"
 
 #include <algorithm>
 #include <cctype>
@@ -33,10 +34,26 @@ inline std::string espalier_tenant_of_key(const std::string & key) {
     return key.empty() ? "" : espalier_digest("tenant " + key);
 }
 
+// The tenant that the transport in Rust has found, and hands down with the request. nullptr: cpp-httplib's finds none.
+inline const std::string * espalier_found_tenant(const server_http_req & req) {
+#ifdef ESPALIER_FRONT
+    return req.tenant ? &*req.tenant : nullptr;
+#else
+    (void) req;
+    return nullptr;
+#endif
+}
+
+// The tenant of a request. Unless the transport has found it, it is derived from the headers, here and nowhere else.
+inline std::string espalier_tenant_of(const server_http_req & req) {
+    const std::string * found = espalier_found_tenant(req);
+    return found ? *found : espalier_tenant_of_key(espalier_find_key(req.headers));
+}
+
 // The key under which a conversation's stream is stored. A tenant never contains a newline, so the first one separates
 // the parts and no conversation id can name another tenant's stream.
-inline std::string espalier_stream_key(const std::map<std::string, std::string> & headers, const std::string & conversation_id) {
-    return conversation_id.empty() ? "" : espalier_tenant_of_key(espalier_find_key(headers)) + "\n" + conversation_id;
+inline std::string espalier_stream_key(const server_http_req & req, const std::string & conversation_id) {
+    return conversation_id.empty() ? "" : espalier_tenant_of(req) + "\n" + conversation_id;
 }
 
 // The arguments of a child that GET /models of a router shows: none if there are several keys, since not every tenant
