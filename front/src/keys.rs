@@ -1,30 +1,121 @@
 //! API keys: the only place that finds and checks the key of a request. Keys are compared in constant time.
 
 use std::hint::black_box;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 
+use crate::abi::Usage;
+use crate::key_file::{self, Entry};
+use crate::limits::Limits;
 use crate::reply::Refusal;
 
 /// The header of Anthropic's clients.
 const X_API_KEY: &str = "x-api-key";
 
-/// The digests of the accepted keys. Digests have one length: comparing them does not tell that of a key.
-#[derive(Clone, Debug, Default)]
-pub struct Keys(Vec<[u8; 32]>);
+/// SHA-256 of a key. Digests have one length: comparing them does not tell that of a key.
+pub type Digest = [u8; 32];
+
+/// The holder of a key of the file.
+#[derive(Clone, Debug)]
+pub struct Holder {
+    /// Name of the key.
+    pub name: String,
+    /// Name of the tenant, which several keys can have.
+    pub tenant: String,
+    /// Models that it may use; empty is all.
+    pub models: Vec<String>,
+    /// What is left of its limits.
+    pub limits: Arc<Limits>,
+}
+
+/// An accepted key.
+#[derive(Clone, Debug)]
+struct Known {
+    digest: Digest,
+    /// `None` for a key of `--api-key`.
+    holder: Option<Arc<Holder>>,
+}
+
+/// The accepted keys; without any, no key is required.
+#[derive(Debug, Default)]
+pub struct Keys {
+    file: Option<PathBuf>,
+    known: RwLock<Arc<[Known]>>,
+}
 
 /// The sender of a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// The key, which is one of the accepted ones if there are any; empty without one.
     pub key: Vec<u8>,
+    /// The holder of the key, if that is one of the file.
+    pub holder: Option<Arc<Holder>>,
+}
+
+impl Caller {
+    /// Counts a request against the limits of the key.
+    ///
+    /// # Errors
+    ///
+    /// A limit is reached.
+    pub fn admit(&self) -> Result<(), Refusal> {
+        self.holder.as_ref().map_or(Ok(()), |holder| holder.limits.admit(Instant::now()))
+    }
+
+    /// Counts the tokens of a request.
+    pub fn charge(&self, usage: Usage) {
+        if let Some(holder) = &self.holder {
+            holder.limits.charge(Instant::now(), usage.prompt.saturating_add(usage.generated));
+        }
+    }
 }
 
 impl Keys {
     /// Accepts `keys`; without any, all requests are accepted.
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Keys {
-        Keys(keys.into_iter().map(|key| Sha256::digest(key).into()).collect())
+        let known = |key| Known { digest: Sha256::digest(key).into(), holder: None };
+        Keys { file: None, known: RwLock::new(keys.into_iter().map(known).collect()) }
+    }
+
+    /// Accepts the keys of a file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is invalid.
+    pub fn of_file(file: PathBuf) -> Result<Keys, String> {
+        let keys = Keys { file: Some(file), known: RwLock::default() };
+        keys.reload()?;
+        Ok(keys)
+    }
+
+    /// Whether the keys are those of a file.
+    #[must_use]
+    pub fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Reads the file again, if there is one, and returns the number of keys. Unless the limits of a key change, what is
+    /// used of them stays used.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is invalid: then the keys stay as they are.
+    pub fn reload(&self) -> Result<usize, String> {
+        let before = self.known();
+        let Some(file) = &self.file else { return Ok(before.len()) };
+        let entries = key_file::read(file)?;
+        let after: Arc<[Known]> = entries.into_iter().map(|entry| renewed(entry, &before)).collect();
+        let count = after.len();
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = after;
+        Ok(count)
+    }
+
+    fn known(&self) -> Arc<[Known]> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Finds the key of a request, and checks it.
@@ -33,22 +124,33 @@ impl Keys {
     ///
     /// A key is required, and the request has another one, or several: which of them is the caller's cannot be known.
     pub fn identify(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+        let (known, key) = (self.known(), presented(headers));
+        if known.is_empty() {
+            return Ok(Caller { key: key.to_vec(), holder: None });
+        }
         let names = [AUTHORIZATION.as_str(), X_API_KEY];
-        if !self.0.is_empty() && names.iter().any(|name| headers.get_all(*name).iter().nth(1).is_some()) {
+        if names.iter().any(|name| headers.get_all(*name).iter().nth(1).is_some()) {
             return Err(Refusal::SeveralKeys);
         }
-        let key = presented(headers);
-        if !self.0.is_empty() && !self.accepts(key) {
-            return Err(Refusal::Key);
-        }
-        Ok(Caller { key: key.to_vec() })
+        let digest: Digest = Sha256::digest(key).into();
+        // All keys are compared, also after one that is equal.
+        let equal = known.iter().fold(None, |found, known| match are_equal(&known.digest, &digest) {
+            true => Some(known),
+            false => found,
+        });
+        let holder = equal.ok_or(Refusal::Key)?.holder.clone();
+        Ok(Caller { key: key.to_vec(), holder })
     }
+}
 
-    /// Compares with every key, also after one that is equal.
-    fn accepts(&self, key: &[u8]) -> bool {
-        let digest: [u8; 32] = Sha256::digest(key).into();
-        self.0.iter().fold(false, |found, known| found | are_equal(known, &digest))
-    }
+/// A key of the file, with what is left of its limits.
+fn renewed(entry: Entry, before: &[Known]) -> Known {
+    let same = before.iter().filter(|known| known.digest == entry.digest);
+    let limits = same.filter_map(|known| known.holder.as_ref()).map(|holder| &holder.limits);
+    let limits = limits.into_iter().find(|limits| limits.per_minute() == entry.limits).cloned();
+    let limits = limits.unwrap_or_else(|| Arc::new(Limits::new(entry.limits)));
+    let holder = Holder { name: entry.name, tenant: entry.tenant, models: entry.models, limits };
+    Known { digest: entry.digest, holder: Some(Arc::new(holder)) }
 }
 
 /// The key that a request presents. The last of several headers counts, as it does in the server.
@@ -60,7 +162,7 @@ fn presented(headers: &HeaderMap) -> &[u8] {
 }
 
 /// Compares all bytes, wherever the first difference is.
-fn are_equal(known: &[u8; 32], other: &[u8; 32]) -> bool {
+fn are_equal(known: &Digest, other: &Digest) -> bool {
     let difference = known.iter().zip(other).fold(0, |difference, (a, b)| difference | (a ^ b));
     // The compiler must not end the comparison at the first difference.
     black_box(difference) == 0

@@ -9,6 +9,7 @@
 //! * [`service`]: from a request to its answer.
 //! * [`call`] and [`stream`]: a request in the core, and an answer that it streams.
 //! * [`wake`]: how the core wakes a stream.
+//! * [`key_file`], [`limits`] and [`hangup`]: keys from a file, their limits, and SIGHUP, which reads it again.
 //! * [`keys`], [`cors`], [`routes`], [`decode`], [`form`], [`body`]: the parts of a request.
 //! * [`reply`]: answers that the front gives itself.
 //! * [`options`]: its options.
@@ -24,7 +25,10 @@ pub mod cors;
 pub mod decode;
 pub mod ffi;
 pub mod form;
+pub mod hangup;
+pub mod key_file;
 pub mod keys;
+pub mod limits;
 pub mod listen;
 pub mod options;
 pub mod reply;

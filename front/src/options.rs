@@ -7,7 +7,7 @@ use crate::cors::Cors;
 use crate::keys::Keys;
 
 /// Options, copied from the server's.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     /// Addresses, names, or paths of unix sockets that end in `.sock`.
     pub hosts: Vec<String>,
@@ -68,13 +68,15 @@ impl Options {
             return Err("there is no address to listen on".to_string());
         }
         let keys = array(raw.keys, raw.n_keys).iter().map(|key| bytes(*key));
+        let key_file = text(raw.key_file, "--front-keys")?;
+        let keys = if key_file.is_empty() { Keys::new(keys) } else { Keys::of_file(key_file.into())? };
         let time = |ms: u32| Duration::from_millis(u64::from(ms.max(1)));
         Ok(Options {
             hosts,
             port: u16::try_from(raw.port).map_err(|_| format!("{} is not a port", raw.port))?,
             reuse_port: raw.reuse_port != 0,
             prefix: bytes(raw.prefix).to_vec(),
-            keys: Keys::new(keys),
+            keys,
             cors: Cors {
                 origins: text(raw.cors_origins, "--cors-origins")?,
                 methods: text(raw.cors_methods, "--cors-methods")?,

@@ -21,6 +21,7 @@ use crate::abi::{LOG_ERROR, LOG_INFO};
 use crate::call::{Calls, Live};
 use crate::connection::{self, Protocol};
 use crate::core::Core;
+use crate::hangup;
 use crate::listen::{self, Listener, Socketed};
 use crate::options::Options;
 use crate::routes::Routes;
@@ -28,6 +29,9 @@ use crate::service::{MONITORS, Service};
 
 /// Threads that serve connections: they only move bytes, and the model needs the cores.
 const WORKERS: usize = 2;
+
+/// Threads that read files.
+const FILES: usize = 1;
 
 /// Handlers use recursive parsers: as much stack as the C library gives a thread.
 const STACK: usize = 8 << 20;
@@ -103,7 +107,7 @@ impl Front {
             return Err("the front listens already".to_string());
         }
         // Each call has at most one thread, and frees itself on another one while the first ends.
-        let threads = self.options.max_calls + MONITORS;
+        let threads = self.options.max_calls + MONITORS + FILES;
         let runtime = Builder::new_multi_thread()
             .worker_threads(WORKERS)
             .max_blocking_threads(threads)
@@ -129,6 +133,9 @@ impl Front {
         };
         for listener in listeners {
             runtime.spawn(acceptor.clone().run(listener));
+        }
+        if self.options.keys.has_file() {
+            hangup::watch(&runtime, self.core, Arc::clone(&self.options))?;
         }
         self.runtime = Some(runtime);
         Ok(port)
@@ -182,6 +189,11 @@ impl Front {
         self.live.wait();
         runtime.shutdown_timeout(Duration::from_secs(1));
         self.core.log(LOG_INFO, "the front is closed");
+    }
+
+    /// Reads the files of the options again.
+    pub fn reload(&self) {
+        hangup::reload(self.core, &self.options);
     }
 
     /// Logs an error.

@@ -142,9 +142,13 @@ impl Service {
         Ok((route.ok_or(Refusal::NotFound)?, caller))
     }
 
-    fn admit(&self, route: Route) -> Result<OwnedSemaphorePermit, Refusal> {
+    fn admit(&self, route: Route, caller: &Caller) -> Result<OwnedSemaphorePermit, Refusal> {
         let permits = if route.is(MONITOR) { &self.monitors } else { &self.running };
-        Arc::clone(permits).try_acquire_owned().map_err(|_| Refusal::Busy)
+        let permit = Arc::clone(permits).try_acquire_owned().map_err(|_| Refusal::Busy)?;
+        if !route.is(MONITOR) {
+            caller.admit()?;
+        }
+        Ok(permit)
     }
 
     /// Reads the body and runs the handler.
@@ -158,7 +162,7 @@ impl Service {
         B: Body<Data = Bytes> + Unpin,
     {
         // Before the body: a request that cannot be processed need not be received.
-        let permit = self.admit(route)?;
+        let permit = self.admit(route, &request.caller)?;
         request.body = body::read(body, self.options.max_body, self.options.body).await?;
         let content_type = request.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         if form::is_form(content_type) {

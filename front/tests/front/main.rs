@@ -8,6 +8,7 @@ mod core;
 mod ends;
 mod http1;
 mod http2;
+mod keys;
 mod limits;
 mod requests;
 mod streams;

@@ -20,6 +20,7 @@ use crate::core::{Mock, Script, TABLE};
 pub struct Options {
     pub hosts: Vec<String>,
     pub keys: Vec<&'static str>,
+    pub key_file: String,
     pub prefix: &'static str,
     pub cors_origins: &'static str,
     pub port: u16,
@@ -36,6 +37,7 @@ impl Default for Options {
         Options {
             hosts: vec!["127.0.0.1".to_string()],
             keys: Vec::new(),
+            key_file: String::new(),
             prefix: "",
             cors_origins: "*",
             port: 0,
@@ -101,6 +103,7 @@ impl Server {
             n_hosts: hosts.len(),
             keys: keys.as_ptr(),
             n_keys: keys.len(),
+            key_file: Text::of(options.key_file.as_bytes()),
             prefix: Text::of(options.prefix.as_bytes()),
             cors_origins: Text::of(options.cors_origins.as_bytes()),
             cors_methods: Text::of(b"GET, POST"),
@@ -144,6 +147,12 @@ impl Server {
     pub fn drain(&self, ms: u32) {
         // SAFETY: the front is open.
         unsafe { espalier_front_drain(self.front, ms) }
+    }
+
+    /// As SIGHUP does.
+    pub fn reload(&self) {
+        // SAFETY: the front is open.
+        unsafe { &*self.front }.reload();
     }
 
     pub fn stop(&self) {

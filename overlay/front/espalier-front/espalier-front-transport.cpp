@@ -18,6 +18,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <set>
 
 #if !defined(_WIN32)
 #include <sys/resource.h>
@@ -31,11 +32,21 @@ static std::string to_string(const espalier_front_text & text) {
     return text.size == 0 ? std::string() : std::string(text.data, text.size);
 }
 
+static std::unique_ptr<server_http_res> make_error(const std::string & message, error_type type) {
+    const json error = format_error_response(message, type);
+    auto res = std::make_unique<server_http_res>();
+    res->status = json_value(error, "code", 500);
+    res->data   = safe_json_to_str(json {{"error", error}});
+    return res;
+}
+
 namespace {
 
 struct front_route {
     server_http_context::handler_t handler;
     bool is_post      = false;
+    bool is_monitor   = false; // answers questions about the server
+    bool is_of_router = false; // loads, unloads or deletes a model
     bool is_anthropic = false; // errors have the format of the Messages API
 };
 
@@ -59,10 +70,7 @@ struct front_call : espalier_front_call {
     explicit front_call(const front_route & route) : route(route) {}
 
     void set_error(const std::string & message, error_type type) {
-        const json error = format_error_response(message, type);
-        res         = std::make_unique<server_http_res>();
-        res->status = json_value(error, "code", 500);
-        res->data   = safe_json_to_str(json {{"error", error}});
+        res = make_error(message, type);
     }
 
     // as server_http_context::post does it before its handlers: what recurses over a JSON value must not run out of stack
@@ -108,6 +116,7 @@ struct espalier_front_transport::impl {
     impl(const server_http_context & http, const common_params & params) : http(http), params(params) {}
 
     bool open();
+    std::unique_ptr<server_http_res> refuse_key(const front_call & call) const;
     std::unique_ptr<front_call> make_call(const espalier_front_request & request) const;
 };
 
@@ -141,6 +150,37 @@ static void read_form(const espalier_front_request & request, server_http_req & 
     req.body = fields.dump(); // throws if they are not UTF-8
 }
 
+// A tenant that the file of keys names is not one that has a key for its name.
+static espalier_caller read_caller(const espalier_front_request & request) {
+    espalier_caller caller;
+    const std::string tenant = to_string(request.tenant);
+    caller.tenant = tenant.empty() ? espalier_tenant_of_key(to_string(request.key)) : espalier_digest("named tenant " + tenant);
+    for (size_t i = 0; i < request.n_models; i++) {
+        caller.models.insert(to_string(request.models[i]));
+    }
+    return caller;
+}
+
+std::unique_ptr<server_http_res> espalier_refuse_models(const server_http_req & req, const std::set<std::string> & models) {
+    const auto may_use = [&](const std::string & model) { return req.caller->models.count(model) != 0; };
+    if (!req.caller || req.caller->models.empty() || std::any_of(models.begin(), models.end(), may_use)) {
+        return nullptr;
+    }
+    return make_error("The API key may not use this model", ERROR_TYPE_PERMISSION);
+}
+
+static bool is_router(const common_params & params) {
+    return params.model.path.empty() && params.model.hf_repo.empty() && params.model.docker_repo.empty();
+}
+
+// The models of a router are checked where its proxies know them, and again in the child.
+std::unique_ptr<server_http_res> espalier_front_transport::impl::refuse_key(const front_call & call) const {
+    if (is_router(params)) {
+        return call.route.is_of_router ? espalier_refuse_models(call.req, {}) : nullptr;
+    }
+    return call.route.is_monitor ? nullptr : espalier_refuse_models(call.req, params.model_alias);
+}
+
 std::unique_ptr<front_call> espalier_front_transport::impl::make_call(const espalier_front_request & request) const {
     auto call = std::make_unique<front_call>(*routes.at(request.route));
     call->token   = request.token;
@@ -148,7 +188,7 @@ std::unique_ptr<front_call> espalier_front_transport::impl::make_call(const espa
 
     server_http_req & req = call->req;
     req.path   = to_string(request.path);
-    req.tenant = espalier_tenant_of_key(to_string(request.key));
+    req.caller = read_caller(request);
 
     // sorted by name, as cpp-httplib passes them
     std::multimap<std::string, std::string> query;
@@ -169,6 +209,7 @@ std::unique_ptr<front_call> espalier_front_transport::impl::make_call(const espa
         req.headers[to_string(request.headers[i].name)] = to_string(request.headers[i].value);
     }
 
+    call->res = refuse_key(*call);
     if (!call->is_form) {
         req.body = to_string(request.body);
         return call;
@@ -283,7 +324,12 @@ static void core_call_cancel(void * pointer) {
     to_call(pointer).cancelled.store(true);
 }
 
-static void core_call_free(void * pointer) {
+static void core_call_usage(void * pointer, espalier_front_usage * usage) {
+    const front_call & call = to_call(pointer);
+    *usage = { call.n_prompt.load(), call.n_generated.load() };
+}
+
+static void core_call_free(void * pointer, espalier_front_usage * usage) {
     const std::unique_ptr<front_call> call(&to_call(pointer));
     try {
         if (call->res != nullptr) {
@@ -295,6 +341,7 @@ static void core_call_free(void * pointer) {
         SRV_ERR("%s", "cannot complete a request\n");
     }
     call->res.reset(); // before what its functions refer to
+    core_call_usage(pointer, usage);
 }
 
 static int32_t core_state(void * core) {
@@ -318,7 +365,7 @@ static void core_log(void *, int32_t level, espalier_front_text message) {
 
 static const espalier_front_core core_table = {
     core_call_new, core_call_start, core_call_head, core_call_next,
-    core_call_cancel, core_call_free, core_state, core_log,
+    core_call_cancel, core_call_usage, core_call_free, core_state, core_log,
 };
 
 //
@@ -345,8 +392,7 @@ static uint32_t max_connections() {
 
 static uint32_t max_calls(const common_params & params) {
     static constexpr int most = 1024;
-    const bool is_router = params.model.path.empty() && params.model.hf_repo.empty() && params.model.docker_repo.empty();
-    const int by_default = is_router ? most : params.n_parallel + 64;
+    const int by_default = is_router(params) ? most : params.n_parallel + 64;
     return (uint32_t) std::max(1, std::min(most, params.front_requests > 0 ? params.front_requests : by_default));
 }
 
@@ -367,6 +413,10 @@ bool espalier_front_transport::impl::open() {
         SRV_ERR("%s", "--front does not support TLS\n");
         return false;
     }
+    if (!params.front_keys.empty() && !params.api_keys.empty()) {
+        SRV_ERR("%s", "--front-keys and --api-key exclude each other\n");
+        return false;
+    }
     if (params.ui) {
         SRV_WRN("%s", "the web UI is not served with --front\n");
     }
@@ -381,6 +431,7 @@ bool espalier_front_transport::impl::open() {
     options.n_hosts          = hosts.size();
     options.keys             = keys.data();
     options.n_keys           = keys.size();
+    options.key_file         = to_text(params.front_keys);
     options.prefix           = to_text(http.path_prefix);
     options.cors_origins     = to_text(params.cors_origins);
     options.cors_methods     = to_text(params.cors_methods);
@@ -419,7 +470,8 @@ std::unique_ptr<espalier_front_transport> espalier_front_transport::open(const s
 }
 
 void espalier_front_transport::route(const char * method, const std::string & path, const server_http_context::handler_t & handler) {
-    static const std::vector<std::string> monitors = { "/metrics", "/props", "/slots", "/models", "/v1/models" };
+    static const std::set<std::string> monitors  = { "/metrics", "/props", "/slots", "/models", "/v1/models" };
+    static const std::set<std::string> of_router = { "/models", "/models/load", "/models/unload" };
 
     const char * gcp_health = std::getenv("AIP_HEALTH_ROUTE");
     const bool is_get    = std::string(method) == "GET";
@@ -429,11 +481,13 @@ void espalier_front_transport::route(const char * method, const std::string & pa
     auto route = std::make_unique<front_route>();
     route->handler      = handler;
     route->is_post      = std::string(method) == "POST";
+    route->is_monitor   = is_get && monitors.count(path) != 0;
+    route->is_of_router = !is_get && of_router.count(path) != 0;
     route->is_anthropic = path == "/v1/messages" || path == "/v1/messages/count_tokens";
 
     uint32_t flags = 0;
     flags |= is_get && is_health ? ESPALIER_FRONT_HEALTH : 0;
-    flags |= is_get && std::count(monitors.begin(), monitors.end(), path) != 0 ? ESPALIER_FRONT_MONITOR : 0;
+    flags |= route->is_monitor ? ESPALIER_FRONT_MONITOR : 0;
     flags |= route->is_anthropic ? ESPALIER_FRONT_ANTHROPIC : 0;
 
     const std::string name = method;

@@ -103,13 +103,6 @@ private:
 // Sender
 //
 
-// Number of API keys. A router passes its number of keys to its children (LLAMA_SERVER_ROUTER_KEYS), which need not
-// have the keys themselves.
-inline size_t espalier_count_keys(const common_params & params) {
-    const char * of_router = getenv("LLAMA_SERVER_ROUTER_KEYS");
-    return of_router ? (size_t) std::strtoull(of_router, nullptr, 10) : params.api_keys.size();
-}
-
 // The tenant of a request. A server without keys uses the one in the request unchecked: either it is a router's child,
 // and the router has checked the key, or the key can only isolate its sender further.
 inline std::string espalier_get_tenant(const common_params & params, const server_http_req & req) {
