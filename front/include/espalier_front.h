@@ -131,6 +131,7 @@ typedef struct espalier_front_options {
     const espalier_front_text * keys;  /* API keys; none = no key is required */
     size_t                      n_keys;
     espalier_front_text         key_file; /* of hashed keys, in the place of `keys`; empty = none */
+    espalier_front_text         access_log; /* file of JSON lines; empty = none */
     espalier_front_text         prefix; /* of all paths, as --api-prefix */
     espalier_front_text         cors_origins;
     espalier_front_text         cors_methods;

@@ -217,6 +217,8 @@ pub struct RawOptions {
     pub n_keys: usize,
     /// File of keys.
     pub key_file: Text,
+    /// File of the access log.
+    pub access_log: Text,
     /// Prefix of all paths.
     pub prefix: Text,
     /// Allowed origins.

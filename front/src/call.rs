@@ -9,7 +9,7 @@ use tokio::runtime::Handle as Runtime;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
-use crate::abi::{self, Pair, Text};
+use crate::abi::{self, Pair, Text, Usage};
 use crate::core::{Answer, Core, Handle, Next};
 use crate::decode::Pairs;
 use crate::form::Part;
@@ -238,6 +238,13 @@ impl Running {
     pub fn next_blocking(&mut self) -> JoinHandle<Next> {
         let call = Arc::clone(&self.call);
         self.call.calls.runtime.spawn_blocking(move || call.next(true))
+    }
+
+    /// Tokens so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let handle = self.call.handle.get();
+        handle.map_or(Usage::default(), |handle| self.call.calls.core.usage(*handle))
     }
 
     /// The answer is complete: dropping the call no longer cancels it.

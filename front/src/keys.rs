@@ -28,7 +28,7 @@ pub struct Holder {
     pub tenant: String,
     /// Models that it may use; empty is all.
     pub models: Vec<String>,
-    /// What is left of its limits.
+    /// Its limits, with the amounts that are left.
     pub limits: Arc<Limits>,
 }
 

@@ -10,6 +10,7 @@
 //! * [`call`] and [`stream`]: a request in the core, and an answer that it streams.
 //! * [`wake`]: how the core wakes a stream.
 //! * [`key_file`], [`limits`] and [`hangup`]: keys from a file, their limits, and SIGHUP, which reads it again.
+//! * [`record`], [`trace`] and [`access_log`]: the record of a request, its ids, and the log.
 //! * [`keys`], [`cors`], [`routes`], [`decode`], [`form`], [`body`]: the parts of a request.
 //! * [`reply`]: answers that the front gives itself.
 //! * [`options`]: its options.
@@ -17,6 +18,7 @@
 //! No panic crosses the C ABI: each export catches it and returns a neutral value.
 
 pub mod abi;
+pub mod access_log;
 pub mod body;
 pub mod call;
 pub mod connection;
@@ -31,11 +33,13 @@ pub mod keys;
 pub mod limits;
 pub mod listen;
 pub mod options;
+pub mod record;
 pub mod reply;
 pub mod routes;
 pub mod server;
 pub mod service;
 pub mod stream;
+pub mod trace;
 #[cfg(unix)]
 pub mod unix_socket;
 pub mod wake;

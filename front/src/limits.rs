@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::reply::Refusal;
 
-/// What a key may use in a minute; `None` is no limit.
+/// Limits for each minute; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerMinute {
     /// Requests.
@@ -15,7 +15,7 @@ pub struct PerMinute {
     pub tokens: Option<NonZeroU32>,
 }
 
-/// What a key has left of its limits.
+/// The limits of a key, with the amounts that are left.
 #[derive(Debug)]
 pub struct Limits {
     per_minute: PerMinute,
@@ -31,7 +31,7 @@ impl Limits {
         Limits { per_minute, requests: bucket(per_minute.requests), tokens: bucket(per_minute.tokens) }
     }
 
-    /// What it may use in a minute.
+    /// The limits for each minute.
     #[must_use]
     pub fn per_minute(&self) -> PerMinute {
         self.per_minute

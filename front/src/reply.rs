@@ -117,6 +117,24 @@ impl Refusal {
         (status, kind, message.to_string())
     }
 
+    /// The reason in one word, for the log.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::Loading => "loading",
+            Refusal::Stopping => "stopping",
+            Refusal::Key => "key",
+            Refusal::SeveralKeys => "several_keys",
+            Refusal::NotFound => "not_found",
+            Refusal::Malformed(_) => "malformed",
+            Refusal::Slow => "slow_body",
+            Refusal::Large(_) => "large_body",
+            Refusal::Busy => "busy",
+            Refusal::Limited(..) => "rate_limit",
+            Refusal::Internal => "internal",
+        }
+    }
+
     /// Whether more of the request may follow, so that the connection cannot be used again.
     fn ends_connection(self) -> bool {
         matches!(self, Refusal::Slow | Refusal::Large(_))
@@ -169,6 +187,12 @@ fn anthropic_type(kind: &'static str, code: u16) -> &'static str {
         code if code < 500 => "invalid_request_error",
         _ => "api_error",
     }
+}
+
+/// The answer that all is well.
+#[must_use]
+pub fn ok() -> Response<Reply> {
+    json(StatusCode::OK, r#"{"status":"ok"}"#)
 }
 
 /// An answer with a body of JSON.

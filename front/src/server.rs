@@ -18,12 +18,14 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::abi::{LOG_ERROR, LOG_INFO};
+use crate::access_log::AccessLog;
 use crate::call::{Calls, Live};
 use crate::connection::{self, Protocol};
 use crate::core::Core;
-use crate::hangup;
+use crate::hangup::{self, Files};
 use crate::listen::{self, Listener, Socketed};
 use crate::options::Options;
+use crate::record::{Journal, Peer};
 use crate::routes::Routes;
 use crate::service::{MONITORS, Service};
 
@@ -69,6 +71,7 @@ pub struct Front {
     options: Arc<Options>,
     routes: Routes,
     live: Arc<Live>,
+    journal: Arc<Journal>,
     /// Number of open connections.
     open: Arc<AtomicUsize>,
     phase: watch::Sender<Phase>,
@@ -78,9 +81,14 @@ pub struct Front {
 
 impl Front {
     /// A front that does not listen yet.
-    #[must_use]
-    pub fn new(core: Core, options: Options) -> Front {
-        Front {
+    ///
+    /// # Errors
+    ///
+    /// The access log cannot be opened.
+    pub fn new(core: Core, options: Options) -> Result<Front, String> {
+        let log = options.access_log.clone().map(|path| AccessLog::open(path, core)).transpose()?;
+        Ok(Front {
+            journal: Arc::new(Journal::new(log)),
             core,
             options: Arc::new(options),
             routes: Routes::default(),
@@ -88,7 +96,7 @@ impl Front {
             open: Arc::default(),
             phase: watch::Sender::new(Phase::Serving),
             runtime: None,
-        }
+        })
     }
 
     /// Adds a route; `None` once the front listens.
@@ -123,7 +131,8 @@ impl Front {
         };
         let calls =
             Calls { core: self.core, runtime: runtime.handle().clone(), live: Arc::clone(&self.live) };
-        let service = Service::new(Arc::clone(&self.options), self.routes.clone(), calls);
+        let journal = Arc::clone(&self.journal);
+        let service = Service::new(Arc::clone(&self.options), self.routes.clone(), calls, journal);
         let acceptor = Acceptor {
             service: Arc::new(service),
             options: Arc::clone(&self.options),
@@ -134,8 +143,8 @@ impl Front {
         for listener in listeners {
             runtime.spawn(acceptor.clone().run(listener));
         }
-        if self.options.keys.has_file() {
-            hangup::watch(&runtime, self.core, Arc::clone(&self.options))?;
+        if self.options.keys.has_file() || self.journal.log().is_some() {
+            hangup::watch(&runtime, self.files())?;
         }
         self.runtime = Some(runtime);
         Ok(port)
@@ -174,6 +183,7 @@ impl Front {
 
     /// Closes listeners and connections, which cancels all calls.
     pub fn stop(&self) {
+        self.journal.stop();
         self.phase.send_replace(Phase::Stopped);
     }
 
@@ -191,9 +201,14 @@ impl Front {
         self.core.log(LOG_INFO, "the front is closed");
     }
 
-    /// Reads the files of the options again.
+    fn files(&self) -> Files {
+        let (options, journal) = (Arc::clone(&self.options), Arc::clone(&self.journal));
+        Files { core: self.core, options, journal }
+    }
+
+    /// Reads the files of the options again, as SIGHUP does.
     pub fn reload(&self) {
-        hangup::reload(self.core, &self.options);
+        self.files().reload();
     }
 
     /// Logs an error.
@@ -236,24 +251,25 @@ impl Acceptor {
                 }
                 accept.as_mut().poll(context)
             });
-            let Some((stream, open)) = next.await else { return };
-            tokio::spawn(self.clone().serve(stream, open));
+            let Some((stream, peer, open)) = next.await else { return };
+            tokio::spawn(self.clone().serve(stream, peer, open));
         }
     }
 
     /// At most so many connections are open: further ones wait in the backlog.
-    async fn accept(&self, listener: &Listener) -> Option<(Box<dyn Socketed>, Open)> {
+    async fn accept(&self, listener: &Listener) -> Option<(Box<dyn Socketed>, Peer, Open)> {
         let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
-        let stream = listener.accept().await;
+        let (stream, address) = listener.accept().await;
         self.open.fetch_add(1, Ordering::SeqCst);
-        Some((stream, Open { count: Arc::clone(&self.open), _place: place }))
+        let peer = Peer { address, ..Peer::default() };
+        Some((stream, peer, Open { count: Arc::clone(&self.open), _place: place }))
     }
 
     /// Arguments are dropped last: a connection counts as open until its requests are cancelled.
-    async fn serve(self, stream: Box<dyn Socketed>, _open: Open) {
+    async fn serve(self, stream: Box<dyn Socketed>, peer: Peer, _open: Open) {
         let mut phase = self.phase.clone();
         let mut stopped = pin!(reach(&mut phase, Phase::Stopped));
-        let mut serving = pin!(self.serve_until_closed(stream));
+        let mut serving = pin!(self.serve_until_closed(stream, peer));
         poll_fn(|context| {
             if stopped.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
@@ -263,17 +279,18 @@ impl Acceptor {
         .await;
     }
 
-    async fn serve_until_closed(&self, stream: Box<dyn Socketed>) {
-        let accepted = connection::accept(stream, self.options.header, self.options.write).await;
+    async fn serve_until_closed(&self, stream: Box<dyn Socketed>, peer: Peer) {
+        let (header, write) = (self.options.header, self.options.write);
+        let accepted = connection::accept(stream, header, write, Arc::clone(&peer.has_stalled)).await;
         let Ok((protocol, connection)) = accepted else { return };
         let connection = TokioIo::new(connection);
         // Whether a request has arrived.
         let is_used = AtomicBool::new(false);
         let service = service_fn(|request: Request<Incoming>| {
             is_used.store(true, Ordering::SeqCst);
-            let (service, phase) = (Arc::clone(&self.service), self.phase.clone());
+            let (service, phase, peer) = (Arc::clone(&self.service), self.phase.clone(), peer.clone());
             async move {
-                let mut answer = service.answer(request).await?;
+                let mut answer = service.answer(request, &peer).await?;
                 if protocol == Protocol::Http1 && *phase.borrow() != Phase::Serving {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }

@@ -74,6 +74,7 @@ fn layouts_and_constants_agree() {
         ("core.core_log", offset_of!(abi::Table, core_log)),
         ("options", size_of::<abi::RawOptions>()),
         ("options.key_file", offset_of!(abi::RawOptions, key_file)),
+        ("options.access_log", offset_of!(abi::RawOptions, access_log)),
         ("options.max_body", offset_of!(abi::RawOptions, max_body)),
         ("options.header_ms", offset_of!(abi::RawOptions, header_ms)),
         ("options.max_connections", offset_of!(abi::RawOptions, max_connections)),

@@ -1,36 +1,13 @@
 //! Keys from a file: tenants, models, limits, and the file read again.
 
-use std::path::PathBuf;
-
 use sha2::{Digest, Sha256};
 
 use crate::core::wait_until;
-use crate::support::{Answer, Options, Server, request};
+use crate::support::{Answer, File, Options, Server, request};
 
-/// A file, removed at the end of its test.
-struct File(PathBuf);
-
-impl File {
-    fn new(test: &str, text: &str) -> File {
-        let name = format!("espalier-front-keys-{test}-{}.toml", std::process::id());
-        let file = File(std::env::temp_dir().join(name));
-        file.write(text);
-        file
-    }
-
-    fn write(&self, text: &str) {
-        std::fs::write(&self.0, text).unwrap();
-    }
-
-    fn server(&self) -> Server {
-        Server::with(|options| options.key_file = self.0.to_str().unwrap().to_string())
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// A front with the keys of a file.
+fn server(file: &File) -> Server {
+    Server::with(|options| options.key_file = file.path().to_string())
 }
 
 /// The table of a key that has the text of its name.
@@ -48,7 +25,7 @@ fn ask(server: &Server, key: &str) -> Answer {
 fn a_key_of_the_file_is_accepted_with_its_tenant_and_its_models() {
     let text = key("one", "tenant = \"team\"\nmodels = [\"a\", \"b\"]") + &key("two", "");
     let file = File::new("accepted", &text);
-    let server = file.server();
+    let server = server(&file);
     let answer = ask(&server, "one");
     assert!(answer.body.contains("key one\ntenant team\nmodel a\nmodel b\n"), "{}", answer.body);
     let answer = ask(&server, "two");
@@ -62,10 +39,9 @@ fn a_key_of_the_file_is_accepted_with_its_tenant_and_its_models() {
 #[test]
 fn a_file_that_cannot_be_used_opens_no_front() {
     let file = File::new("unusable", "[a]\nsha256 = \"12\"\n");
-    for (key_file, reason) in [
-        (file.0.to_str().unwrap(), "`a`: sha256 has to be 64 hexadecimal digits"),
-        ("/no/such/file", "/no/such/file: "),
-    ] {
+    for (key_file, reason) in
+        [(file.path(), "`a`: sha256 has to be 64 hexadecimal digits"), ("/no/such/file", "/no/such/file: ")]
+    {
         let options = Options { key_file: key_file.to_string(), ..Options::default() };
         let log = Server::open(&options).unwrap_err();
         assert!(log.contains("cannot open the front") && log.contains(reason), "{log}");
@@ -75,7 +51,7 @@ fn a_file_that_cannot_be_used_opens_no_front() {
 #[test]
 fn requests_beyond_the_limit_of_a_key_are_answered_429_and_other_keys_are_not() {
     let text = key("one", "requests-per-minute = 2") + &key("two", "");
-    let server = File::new("requests", &text).server();
+    let server = server(&File::new("requests", &text));
     for status in [201, 201, 429] {
         assert_eq!(ask(&server, "one").status, status);
     }
@@ -93,7 +69,7 @@ fn requests_beyond_the_limit_of_a_key_are_answered_429_and_other_keys_are_not() 
 #[test]
 fn tokens_of_a_key_are_counted_when_its_calls_are_freed() {
     let text = key("one", "tokens-per-minute = 20") + &key("two", "");
-    let server = File::new("tokens", &text).server();
+    let server = server(&File::new("tokens", &text));
     // 15 tokens each: 5 are left after the first, none after the second.
     for count in 1..=2 {
         assert_eq!(ask(&server, "one").status, 201);
@@ -109,7 +85,7 @@ fn tokens_of_a_key_are_counted_when_its_calls_are_freed() {
 
 #[test]
 fn a_refused_request_keeps_its_connection_and_frees_its_place() {
-    let server = File::new("place", &key("one", "requests-per-minute = 1")).server();
+    let server = server(&File::new("place", &key("one", "requests-per-minute = 1")));
     let mut client = server.client();
     for status in [201, 429, 429] {
         client.send(&request("POST", "/echo", "X-Api-Key: one\r\n", "{}"));
@@ -121,7 +97,7 @@ fn a_refused_request_keeps_its_connection_and_frees_its_place() {
 #[test]
 fn the_file_is_read_again_and_used_limits_stay_used() {
     let file = File::new("reload", &(key("old", "") + &key("limited", "requests-per-minute = 1")));
-    let server = file.server();
+    let server = server(&file);
     assert_eq!((ask(&server, "limited").status, ask(&server, "limited").status), (201, 429));
     file.write(&(key("new", "") + &key("limited", "requests-per-minute = 1")));
     assert_eq!(ask(&server, "new").status, 401, "nothing is read before the signal");
@@ -137,7 +113,7 @@ fn the_file_is_read_again_and_used_limits_stay_used() {
 #[test]
 fn a_file_that_became_invalid_leaves_the_keys_as_they_are() {
     let file = File::new("invalid", &key("old", ""));
-    let server = file.server();
+    let server = server(&file);
     for broken in ["", "[new]\n", "not toml"] {
         file.write(broken);
         server.reload();
@@ -161,7 +137,7 @@ fn a_hangup_reads_the_file_again() {
         return;
     }
     let file = File::new("hangup", &key("old", ""));
-    let server = file.server();
+    let server = server(&file);
     file.write(&key("new", ""));
     let mut kill = std::process::Command::new("kill");
     assert!(kill.args(["-HUP", &std::process::id().to_string()]).status().unwrap().success());

@@ -32,6 +32,7 @@ int main(void) {
     OFFSET(core, core_log);
     SIZE(options);
     OFFSET(options, key_file);
+    OFFSET(options, access_log);
     OFFSET(options, max_body);
     OFFSET(options, header_ms);
     OFFSET(options, max_connections);

@@ -10,6 +10,7 @@ mod http1;
 mod http2;
 mod keys;
 mod limits;
+mod log;
 mod requests;
 mod streams;
 mod support;

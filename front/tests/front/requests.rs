@@ -12,13 +12,13 @@ fn the_core_gets_all_parts_of_a_request() {
     let answer = server.ask(
         "POST",
         "/slots/a%20b%25c?x=1&y=%26+z&x=2",
-        "X-Tool-Runtime: R\r\nCookie: c\r\n",
+        "X-Tool-Runtime: R\r\nCookie: c\r\nX-Request-Id: i\r\n",
         "{\"a\":1}",
     );
     assert_eq!(
         answer.body,
         "path /slots/a b%c\nquery x=1\nquery y=& z\nquery x=2\nparam id_slot=a b%c\nheader host=x\nheader x-tool-runtime=R\n\
-               header cookie=c\nheader content-length=7\nform 0\nbody {\"a\":1}\n"
+               header cookie=c\nheader x-request-id=i\nheader content-length=7\nform 0\nbody {\"a\":1}\n"
     );
 }
 

@@ -21,6 +21,7 @@ pub struct Options {
     pub hosts: Vec<String>,
     pub keys: Vec<&'static str>,
     pub key_file: String,
+    pub access_log: String,
     pub prefix: &'static str,
     pub cors_origins: &'static str,
     pub port: u16,
@@ -38,6 +39,7 @@ impl Default for Options {
             hosts: vec!["127.0.0.1".to_string()],
             keys: Vec::new(),
             key_file: String::new(),
+            access_log: String::new(),
             prefix: "",
             cors_origins: "*",
             port: 0,
@@ -48,6 +50,37 @@ impl Default for Options {
             max_calls: 300,
             max_connections: 1000,
         }
+    }
+}
+
+/// A file, removed at the end of its test.
+#[derive(Debug)]
+pub struct File(String);
+
+impl File {
+    pub fn new(test: &str, text: &str) -> File {
+        let name = format!("espalier-front-{test}-{}", std::process::id());
+        let file = File(std::env::temp_dir().join(name).to_str().unwrap().to_string());
+        file.write(text);
+        file
+    }
+
+    pub fn path(&self) -> &str {
+        &self.0
+    }
+
+    pub fn write(&self, text: &str) {
+        std::fs::write(&self.0, text).unwrap();
+    }
+
+    pub fn read(&self) -> String {
+        std::fs::read_to_string(&self.0).unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -104,6 +137,7 @@ impl Server {
             keys: keys.as_ptr(),
             n_keys: keys.len(),
             key_file: Text::of(options.key_file.as_bytes()),
+            access_log: Text::of(options.access_log.as_bytes()),
             prefix: Text::of(options.prefix.as_bytes()),
             cors_origins: Text::of(options.cors_origins.as_bytes()),
             cors_methods: Text::of(b"GET, POST"),

@@ -432,6 +432,7 @@ bool espalier_front_transport::impl::open() {
     options.keys             = keys.data();
     options.n_keys           = keys.size();
     options.key_file         = to_text(params.front_keys);
+    options.access_log       = to_text(params.front_log);
     options.prefix           = to_text(http.path_prefix);
     options.cors_origins     = to_text(params.cors_origins);
     options.cors_methods     = to_text(params.cors_methods);
