@@ -93,7 +93,8 @@ enum {
 enum {
     ESPALIER_FRONT_HEALTH    = 1, /* answered by the front, without a key */
     ESPALIER_FRONT_MONITOR   = 2, /* short, and not counted among the running requests */
-    ESPALIER_FRONT_ANTHROPIC = 4  /* errors in the format of the Messages API */
+    ESPALIER_FRONT_ANTHROPIC = 4, /* errors in the format of the Messages API */
+    ESPALIER_FRONT_METRICS   = 8  /* the metrics of the transport are appended to an answer with status 200 */
 };
 
 /* Levels of core_log. */

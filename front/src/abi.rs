@@ -171,6 +171,8 @@ pub const HEALTH: u32 = 1;
 pub const MONITOR: u32 = 2;
 /// `ESPALIER_FRONT_ANTHROPIC`.
 pub const ANTHROPIC: u32 = 4;
+/// `ESPALIER_FRONT_METRICS`.
+pub const METRICS: u32 = 8;
 
 /// `ESPALIER_FRONT_ERROR`.
 pub const LOG_ERROR: i32 = 0;

@@ -10,7 +10,7 @@
 //! * [`call`] and [`stream`]: a request in the core, and an answer that it streams.
 //! * [`wake`]: how the core wakes a stream.
 //! * [`key_file`], [`limits`] and [`hangup`]: keys from a file, their limits, and SIGHUP, which reads it again.
-//! * [`record`], [`trace`] and [`access_log`]: the record of a request, its ids, and the log.
+//! * [`record`], [`trace`], [`access_log`] and [`metrics`]: the record of a request, its ids, the log and the metrics.
 //! * [`keys`], [`cors`], [`routes`], [`decode`], [`form`], [`body`]: the parts of a request.
 //! * [`reply`]: answers that the front gives itself.
 //! * [`options`]: its options.
@@ -32,6 +32,7 @@ pub mod key_file;
 pub mod keys;
 pub mod limits;
 pub mod listen;
+pub mod metrics;
 pub mod options;
 pub mod record;
 pub mod reply;

@@ -1,21 +1,22 @@
-//! The record of a request, from its head until the end of its answer: a line of the access log.
+//! The record of a request, from its head until the end of its answer: a line of the access log, and the metrics.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::http::request::Parts;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::abi::Usage;
 use crate::access_log::AccessLog;
 use crate::keys::Caller;
+use crate::metrics::{Finished, Gauges, Metrics};
 use crate::reply::{Refusal, Reply};
 use crate::trace::{self, Trace};
 
@@ -29,6 +30,9 @@ const MOST_PATH: usize = 512;
 #[derive(Debug, Default)]
 pub struct Journal {
     log: Option<AccessLog>,
+    metrics: Metrics,
+    /// Number of open connections.
+    open: AtomicUsize,
     is_stopped: AtomicBool,
 }
 
@@ -36,7 +40,21 @@ impl Journal {
     /// A journal with a log, or without one.
     #[must_use]
     pub fn new(log: Option<AccessLog>) -> Journal {
-        Journal { log, is_stopped: AtomicBool::new(false) }
+        Journal { log, ..Journal::default() }
+    }
+
+    /// The number of open connections.
+    #[must_use]
+    pub fn open(&self) -> &AtomicUsize {
+        &self.open
+    }
+
+    /// The metrics as text, with the number of calls that are not freed.
+    #[must_use]
+    pub fn metrics(&self, calls: usize) -> String {
+        let connections = self.open.load(Ordering::SeqCst);
+        let lost_lines = self.log().map(AccessLog::lost);
+        self.metrics.text(&Gauges { connections, calls, lost_lines })
     }
 
     /// The log.
@@ -86,11 +104,16 @@ struct Line {
     refusal: Option<&'static str>,
     received_bytes: usize,
     sent_bytes: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    head_ms: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_byte_ms: Option<f64>,
-    total_ms: f64,
+    #[serde(rename = "head_ms", skip_serializing_if = "Option::is_none", serialize_with = "milliseconds")]
+    head: Option<Duration>,
+    #[serde(
+        rename = "first_byte_ms",
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "milliseconds"
+    )]
+    first_byte: Option<Duration>,
+    #[serde(rename = "total_ms", serialize_with = "milliseconds")]
+    total: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,14 +185,10 @@ impl Record {
         (self.line.prompt_tokens, self.line.generated_tokens) = (known(usage.prompt), known(usage.generated));
     }
 
-    fn elapsed_ms(&self) -> f64 {
-        milliseconds(self.begin.elapsed())
-    }
-
     /// Counts bytes of the answer.
     fn send(&mut self, bytes: usize) {
         if bytes > 0 && self.line.sent_bytes == 0 {
-            self.line.first_byte_ms = Some(self.elapsed_ms());
+            self.line.first_byte = Some(self.begin.elapsed());
         }
         self.line.sent_bytes += bytes;
     }
@@ -186,16 +205,28 @@ impl Record {
     }
 }
 
-fn milliseconds(time: Duration) -> f64 {
-    time.as_micros() as f64 / 1000.0
+fn milliseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.unwrap_or_default().as_micros() as f64 / 1000.0)
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let Some(log) = self.journal.log() else { return };
-        let (end, total_ms) = (self.end(), self.elapsed_ms());
-        let line = Line { end, total_ms, ..std::mem::take(&mut self.line) };
-        if let Ok(text) = serde_json::to_string(&line) {
+        let total = self.begin.elapsed();
+        self.line.end = self.end();
+        self.line.total = Some(total);
+        let line = &self.line;
+        self.journal.metrics.count(&Finished {
+            route: line.route.as_deref(),
+            status: line.status,
+            refusal: line.refusal,
+            aborted: Some(line.end).filter(|_| !self.is_complete),
+            received: line.received_bytes as u64,
+            sent: line.sent_bytes as u64,
+            first_byte: line.first_byte,
+            total,
+        });
+        let text = self.journal.log().map(|log| (log, serde_json::to_string(line)));
+        if let Some((log, Ok(text))) = text {
             log.write(text + "\n");
         }
     }
@@ -213,7 +244,7 @@ impl Recorded {
     #[must_use]
     pub fn new(reply: Reply, status: u16, mut record: Box<Record>) -> Recorded {
         record.line.status = status;
-        record.line.head_ms = Some(record.elapsed_ms());
+        record.line.head = Some(record.begin.elapsed());
         record.is_complete = reply.is_end_stream();
         Recorded { reply, record }
     }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -72,8 +72,6 @@ pub struct Front {
     routes: Routes,
     live: Arc<Live>,
     journal: Arc<Journal>,
-    /// Number of open connections.
-    open: Arc<AtomicUsize>,
     phase: watch::Sender<Phase>,
     /// `None` before it listens.
     runtime: Option<Runtime>,
@@ -93,7 +91,6 @@ impl Front {
             options: Arc::new(options),
             routes: Routes::default(),
             live: Arc::default(),
-            open: Arc::default(),
             phase: watch::Sender::new(Phase::Serving),
             runtime: None,
         })
@@ -101,8 +98,7 @@ impl Front {
 
     /// Adds a route; `None` once the front listens.
     pub fn route(&mut self, method: Method, path: &[u8], flags: u32) -> Option<u32> {
-        let whole = [self.options.prefix.as_slice(), path].concat();
-        self.runtime.is_none().then(|| self.routes.add(method, &whole, flags))
+        self.runtime.is_none().then(|| self.routes.add(method, &self.options.prefix, path, flags))
     }
 
     /// Binds all addresses and serves them; returns the TCP port.
@@ -131,13 +127,13 @@ impl Front {
         };
         let calls =
             Calls { core: self.core, runtime: runtime.handle().clone(), live: Arc::clone(&self.live) };
-        let journal = Arc::clone(&self.journal);
-        let service = Service::new(Arc::clone(&self.options), self.routes.clone(), calls, journal);
+        let (options, journal) = (Arc::clone(&self.options), Arc::clone(&self.journal));
+        let service = Service::new(options, self.routes.clone(), calls, journal);
         let acceptor = Acceptor {
             service: Arc::new(service),
             options: Arc::clone(&self.options),
             places: Arc::new(Semaphore::new(self.options.max_connections)),
-            open: Arc::clone(&self.open),
+            journal: Arc::clone(&self.journal),
             phase: self.phase.subscribe(),
         };
         for listener in listeners {
@@ -153,7 +149,7 @@ impl Front {
     /// Number of open connections.
     #[must_use]
     pub fn open_connections(&self) -> usize {
-        self.open.load(Ordering::SeqCst)
+        self.journal.open().load(Ordering::SeqCst)
     }
 
     /// Number of calls that are not freed.
@@ -219,13 +215,13 @@ impl Front {
 
 /// An open connection: dropped after everything that belongs to it.
 struct Open {
-    count: Arc<AtomicUsize>,
+    journal: Arc<Journal>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::SeqCst);
+        self.journal.open().fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -235,7 +231,7 @@ struct Acceptor {
     service: Arc<Service>,
     options: Arc<Options>,
     places: Arc<Semaphore>,
-    open: Arc<AtomicUsize>,
+    journal: Arc<Journal>,
     phase: watch::Receiver<Phase>,
 }
 
@@ -260,9 +256,9 @@ impl Acceptor {
     async fn accept(&self, listener: &Listener) -> Option<(Box<dyn Socketed>, Peer, Open)> {
         let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
         let (stream, address) = listener.accept().await;
-        self.open.fetch_add(1, Ordering::SeqCst);
+        self.journal.open().fetch_add(1, Ordering::SeqCst);
         let peer = Peer { address, ..Peer::default() };
-        Some((stream, peer, Open { count: Arc::clone(&self.open), _place: place }))
+        Some((stream, peer, Open { journal: Arc::clone(&self.journal), _place: place }))
     }
 
     /// Arguments are dropped last: a connection counts as open until its requests are cancelled.

@@ -13,7 +13,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::abi::{ANTHROPIC, HEALTH, MONITOR};
+use crate::abi::{ANTHROPIC, HEALTH, METRICS, MONITOR};
 use crate::call::{Calls, Running};
 use crate::core::{Answer, State};
 use crate::decode::Pairs;
@@ -98,7 +98,8 @@ impl Service {
         B: Body<Data = Bytes> + Unpin,
     {
         let path = decode::path(head.uri.path().as_bytes());
-        if let Some(answer) = self.probe(&head.method, &path) {
+        if let Some((route, answer)) = self.probe(&head.method, &path) {
+            record.set_route(route);
             return answer;
         }
         let found = self.routes.find(&head.method, &path);
@@ -121,11 +122,11 @@ impl Service {
     }
 
     /// Answers what the server does not know.
-    fn probe(&self, method: &Method, path: &[u8]) -> Option<Response<Reply>> {
+    fn probe(&self, method: &Method, path: &[u8]) -> Option<(&'static str, Response<Reply>)> {
         let inside = path.strip_prefix(self.options.prefix.as_slice())?;
         match (method, inside) {
-            (&Method::GET | &Method::HEAD, b"/livez") => Some(reply::ok()),
-            (&Method::GET | &Method::HEAD, b"/readyz") => Some(self.readiness()),
+            (&Method::GET | &Method::HEAD, b"/livez") => Some(("/livez", reply::ok())),
+            (&Method::GET | &Method::HEAD, b"/readyz") => Some(("/readyz", self.readiness())),
             _ => None,
         }
     }
@@ -211,7 +212,10 @@ impl Service {
             request.form = Some(form::parts(content_type, &request.body).map_err(Refusal::Malformed)?);
         }
         let started = Running::start(&self.calls, permit, request).await;
-        let (running, answer) = started.ok_or(Refusal::Internal)?;
+        let (running, mut answer) = started.ok_or(Refusal::Internal)?;
+        if let Some(body) = answer.body.as_mut().filter(|_| route.is(METRICS) && answer.status == 200) {
+            *body = [&body[..], self.journal.metrics(self.calls.live.count()).as_bytes()].concat().into();
+        }
         record.set_usage(running.usage());
         Ok(response(running, answer))
     }

@@ -14,6 +14,8 @@ use espalier_front::ffi::espalier_front_wake;
 pub enum Script {
     /// Answers with what it got.
     Echo,
+    /// Answers with a metric, and status 200.
+    Totals,
     /// Blocks until it is released or cancelled.
     Hold,
     /// As `Hold`, and its call is made only once the gate of the mock is open.
@@ -288,7 +290,10 @@ unsafe extern "C" fn call_head(pointer: *mut c_void, head: *mut Head) {
     let head = unsafe { &mut *head };
     head.headers = pairs.as_ptr();
     head.n_headers = pairs.len();
-    if matches!(call.script, Script::Echo | Script::Hold | Script::Late) {
+    if call.script == Script::Totals {
+        head.status = 200;
+        head.body = Text::of(b"llamacpp:core 1\n");
+    } else if matches!(call.script, Script::Echo | Script::Hold | Script::Late) {
         head.status = 201;
         head.content_type = Text::of(b"text/plain");
         head.body = Text::of(call.answer.as_bytes());

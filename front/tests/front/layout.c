@@ -46,6 +46,7 @@ int main(void) {
     PRINT("health", ESPALIER_FRONT_HEALTH);
     PRINT("monitor", ESPALIER_FRONT_MONITOR);
     PRINT("anthropic", ESPALIER_FRONT_ANTHROPIC);
+    PRINT("metrics", ESPALIER_FRONT_METRICS);
     PRINT("error", ESPALIER_FRONT_ERROR);
     PRINT("warning", ESPALIER_FRONT_WARNING);
     PRINT("info", ESPALIER_FRONT_INFO);

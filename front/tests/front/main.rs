@@ -11,6 +11,7 @@ mod http2;
 mod keys;
 mod limits;
 mod log;
+mod metrics;
 mod requests;
 mod streams;
 mod support;

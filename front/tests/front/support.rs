@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use espalier_front::abi::{ANTHROPIC, HEALTH, MONITOR, RawOptions, Text};
+use espalier_front::abi::{ANTHROPIC, HEALTH, METRICS, MONITOR, RawOptions, Text};
 use espalier_front::ffi::{
     espalier_front_close, espalier_front_drain, espalier_front_listen, espalier_front_open,
     espalier_front_route, espalier_front_stop,
@@ -84,9 +84,10 @@ impl Drop for File {
     }
 }
 
-const ROUTES: [(&str, &str, u32, Script); 13] = [
+const ROUTES: [(&str, &str, u32, Script); 14] = [
     ("GET", "/health", HEALTH, Script::Failing),
     ("GET", "/metrics", MONITOR, Script::Echo),
+    ("GET", "/totals", MONITOR | METRICS, Script::Totals),
     ("GET", "/echo", 0, Script::Echo),
     ("POST", "/echo", 0, Script::Echo),
     ("POST", "/slots/:id_slot", 0, Script::Echo),

@@ -490,6 +490,8 @@ void espalier_front_transport::route(const char * method, const std::string & pa
     flags |= is_get && is_health ? ESPALIER_FRONT_HEALTH : 0;
     flags |= route->is_monitor ? ESPALIER_FRONT_MONITOR : 0;
     flags |= route->is_anthropic ? ESPALIER_FRONT_ANTHROPIC : 0;
+    // a router proxies it to a child, which has appended its own
+    flags |= is_get && path == "/metrics" && !is_router(pimpl->params) ? ESPALIER_FRONT_METRICS : 0;
 
     const std::string name = method;
     const uint32_t number = espalier_front_route(pimpl->front, to_text(name), to_text(path), flags);
