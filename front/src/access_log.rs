@@ -1,7 +1,5 @@
 //! The file of `--front-log`: written by a thread of its own, so that a slow disk holds up no request.
 
-#![allow(clippy::disallowed_methods, reason = "the front is not part of the tool: it writes its own file")]
-
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
