@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Changes with every incompatible change of this header. */
-#define ESPALIER_FRONT_ABI 1
+#define ESPALIER_FRONT_ABI 2
 
 typedef struct espalier_front_text {
     const char * data;
@@ -43,6 +43,10 @@ typedef struct espalier_front_request {
     uint32_t                    is_form; /* multipart/form-data: `parts` has the body */
     uint64_t                    token;   /* for espalier_front_wake */
     espalier_front_text         path;    /* decoded */
+    espalier_front_text         key;     /* API key of the sender, checked if any is required; empty = none */
+    espalier_front_text         tenant;  /* name that the file of keys has for its tenant; empty = the key is its own */
+    const espalier_front_text * models;  /* the only ones that the key may use */
+    size_t                      n_models; /* 0 = it may use all */
     espalier_front_text         body;
     const espalier_front_pair * query;   /* decoded, in the order of the request */
     size_t                      n_query;
@@ -64,6 +68,12 @@ typedef struct espalier_front_head {
     size_t                      n_headers;
 } espalier_front_head;
 
+/* The tokens of a call. */
+typedef struct espalier_front_usage {
+    uint64_t prompt;    /* cached ones included */
+    uint64_t generated;
+} espalier_front_usage;
+
 /* Results of call_next. */
 enum {
     ESPALIER_FRONT_MORE    = 0, /* `chunk`, which may be empty, is not the last one */
@@ -83,7 +93,8 @@ enum {
 enum {
     ESPALIER_FRONT_HEALTH    = 1, /* answered by the front, without a key */
     ESPALIER_FRONT_MONITOR   = 2, /* short, and not counted among the running requests */
-    ESPALIER_FRONT_ANTHROPIC = 4  /* errors in the format of the Messages API */
+    ESPALIER_FRONT_ANTHROPIC = 4, /* errors in the format of the Messages API */
+    ESPALIER_FRONT_METRICS   = 8  /* the metrics of the transport are appended to an answer with status 200 */
 };
 
 /* Levels of core_log. */
@@ -105,8 +116,11 @@ typedef struct espalier_front_core {
     int32_t (*call_next)(void * call, uint32_t may_block, espalier_front_text * chunk);
     /* The client is gone. From any thread, at any time before call_free, any number of times. */
     void (*call_cancel)(void * call);
-    /* After all other functions of this call returned: may block. */
-    void (*call_free)(void * call);
+    /* The tokens so far. From any thread, at any time before call_free. Returns at once. */
+    void (*call_usage)(void * call, espalier_front_usage * usage);
+    /* After all other functions of this call returned: may block, and tokens may be generated meanwhile. `usage` receives
+     * the tokens at the end. */
+    void (*call_free)(void * call, espalier_front_usage * usage);
     /* From any thread. Returns at once. */
     int32_t (*core_state)(void * core);
     void (*core_log)(void * core, int32_t level, espalier_front_text message);
@@ -117,6 +131,8 @@ typedef struct espalier_front_options {
     size_t                      n_hosts;
     const espalier_front_text * keys;  /* API keys; none = no key is required */
     size_t                      n_keys;
+    espalier_front_text         key_file; /* of hashed keys, in the place of `keys`; empty = none */
+    espalier_front_text         access_log; /* file of JSON lines; empty = none */
     espalier_front_text         prefix; /* of all paths, as --api-prefix */
     espalier_front_text         cors_origins;
     espalier_front_text         cors_methods;

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 /// `ESPALIER_FRONT_ABI`.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// Bytes of the other side, valid as long as the function says that receives them.
 #[repr(C)]
@@ -78,6 +78,14 @@ pub struct Request {
     pub token: u64,
     /// Path, decoded.
     pub path: Text,
+    /// API key, checked if any is required.
+    pub key: Text,
+    /// Name of its tenant, if the key is one of the file.
+    pub tenant: Text,
+    /// Models that the key may use.
+    pub models: *const Text,
+    /// Their number; 0 is all.
+    pub n_models: usize,
     /// Body.
     pub body: Text,
     /// Parameters of the query.
@@ -131,6 +139,16 @@ impl Head {
     };
 }
 
+/// The tokens of a call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of prompts, cached ones included.
+    pub prompt: u64,
+    /// Generated tokens.
+    pub generated: u64,
+}
+
 /// `ESPALIER_FRONT_MORE`.
 pub const MORE: i32 = 0;
 /// `ESPALIER_FRONT_END`.
@@ -153,6 +171,8 @@ pub const HEALTH: u32 = 1;
 pub const MONITOR: u32 = 2;
 /// `ESPALIER_FRONT_ANTHROPIC`.
 pub const ANTHROPIC: u32 = 4;
+/// `ESPALIER_FRONT_METRICS`.
+pub const METRICS: u32 = 8;
 
 /// `ESPALIER_FRONT_ERROR`.
 pub const LOG_ERROR: i32 = 0;
@@ -175,8 +195,10 @@ pub struct Table {
     pub call_next: unsafe extern "C" fn(*mut c_void, u32, *mut Text) -> i32,
     /// Cancels it.
     pub call_cancel: unsafe extern "C" fn(*mut c_void),
-    /// Frees it.
-    pub call_free: unsafe extern "C" fn(*mut c_void),
+    /// Returns its tokens so far.
+    pub call_usage: unsafe extern "C" fn(*mut c_void, *mut Usage),
+    /// Frees it, and returns its tokens.
+    pub call_free: unsafe extern "C" fn(*mut c_void, *mut Usage),
     /// Returns the state of the core.
     pub core_state: unsafe extern "C" fn(*mut c_void) -> i32,
     /// Logs a message.
@@ -195,6 +217,10 @@ pub struct RawOptions {
     pub keys: *const Text,
     /// Their number.
     pub n_keys: usize,
+    /// File of keys.
+    pub key_file: Text,
+    /// File of the access log.
+    pub access_log: Text,
     /// Prefix of all paths.
     pub prefix: Text,
     /// Allowed origins.

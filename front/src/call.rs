@@ -9,10 +9,11 @@ use tokio::runtime::Handle as Runtime;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
-use crate::abi::{self, Pair, Text};
+use crate::abi::{self, Pair, Text, Usage};
 use crate::core::{Answer, Core, Handle, Next};
 use crate::decode::Pairs;
 use crate::form::Part;
+use crate::keys::Caller;
 use crate::wake::Token;
 
 /// The number of calls that are not freed.
@@ -72,6 +73,8 @@ pub struct Request {
     pub params: Pairs,
     /// Headers.
     pub headers: HeaderMap,
+    /// Sender.
+    pub caller: Caller,
     /// Body.
     pub body: Bytes,
     /// Parts of the body, if it is a form.
@@ -88,6 +91,10 @@ impl Request {
         let headers = self.headers.iter();
         let headers: Vec<Pair> =
             headers.map(|(name, value)| pair(name.as_str().as_bytes(), value.as_bytes())).collect();
+        let holder = self.caller.holder.as_deref();
+        let tenant = holder.map_or("", |holder| &holder.tenant);
+        let models = holder.map_or(&[][..], |holder| &holder.models);
+        let models: Vec<Text> = models.iter().map(|model| Text::of(model.as_bytes())).collect();
         let part = |part: &Part| abi::Part {
             name: Text::of(&part.name),
             filename: Text::of(part.filename.as_deref().unwrap_or_default()),
@@ -101,6 +108,10 @@ impl Request {
             is_form: u32::from(self.form.is_some()),
             token,
             path: Text::of(&self.path),
+            key: Text::of(&self.caller.key),
+            tenant: Text::of(tenant.as_bytes()),
+            models: models.as_ptr(),
+            n_models: models.len(),
             body: Text::of(&self.body),
             query: query.as_ptr(),
             n_query: query.len(),
@@ -119,6 +130,7 @@ impl Request {
 pub struct Call {
     calls: Calls,
     token: Token,
+    caller: Caller,
     /// Set by the thread that runs the handler.
     handle: OnceLock<Handle>,
     cancelled: AtomicBool,
@@ -127,12 +139,13 @@ pub struct Call {
 }
 
 impl Call {
-    fn new(calls: &Calls, permit: OwnedSemaphorePermit) -> Option<Call> {
+    fn new(calls: &Calls, permit: OwnedSemaphorePermit, caller: Caller) -> Option<Call> {
         let token = Token::new()?;
         calls.live.add();
         Some(Call {
             calls: calls.clone(),
             token,
+            caller,
             handle: OnceLock::new(),
             cancelled: AtomicBool::new(false),
             permit: Some(permit),
@@ -171,10 +184,10 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         let (core, live, permit) = (self.calls.core, Arc::clone(&self.calls.live), self.permit.take());
-        let handle = self.handle.get().copied();
+        let (handle, caller) = (self.handle.get().copied(), std::mem::take(&mut self.caller));
         let free = move || {
             if let Some(handle) = handle {
-                core.free(handle);
+                caller.charge(core.free(handle));
             }
             drop(permit);
             live.remove();
@@ -200,7 +213,7 @@ impl Running {
         permit: OwnedSemaphorePermit,
         request: Request,
     ) -> Option<(Running, Answer)> {
-        let call = Arc::new(Call::new(calls, permit)?);
+        let call = Arc::new(Call::new(calls, permit, request.caller.clone())?);
         let running = Running { call: Arc::clone(&call), is_finished: false };
         let answer = calls.runtime.spawn_blocking(move || call.run(request)).await.ok()??;
         Some((running, answer))
@@ -225,6 +238,13 @@ impl Running {
     pub fn next_blocking(&mut self) -> JoinHandle<Next> {
         let call = Arc::clone(&self.call);
         self.call.calls.runtime.spawn_blocking(move || call.next(true))
+    }
+
+    /// Tokens so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let handle = self.call.handle.get();
+        handle.map_or(Usage::default(), |handle| self.call.calls.core.usage(*handle))
     }
 
     /// The answer is complete: dropping the call no longer cancels it.

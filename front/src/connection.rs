@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -27,7 +29,12 @@ pub enum Protocol {
 /// # Errors
 ///
 /// The client closes the connection, or does not begin a request in time.
-pub async fn accept<S>(mut stream: S, time: Duration, write: Duration) -> Result<(Protocol, Connection<S>)>
+pub async fn accept<S>(
+    mut stream: S,
+    time: Duration,
+    write: Duration,
+    has_stalled: Arc<AtomicBool>,
+) -> Result<(Protocol, Connection<S>)>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -47,7 +54,7 @@ where
         }
     };
     let protocol = timeout(time, read).await.map_err(|_| Error::from(ErrorKind::TimedOut))??;
-    Ok((protocol, Connection { stream, begin: begin.freeze(), write, stalled: None }))
+    Ok((protocol, Connection { stream, begin: begin.freeze(), write, stalled: None, has_stalled }))
 }
 
 /// A connection whose first bytes were read, and whose writes have a deadline.
@@ -58,6 +65,8 @@ pub struct Connection<S> {
     write: Duration,
     /// Since the client takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Set at the deadline.
+    has_stalled: Arc<AtomicBool>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -70,7 +79,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let write = self.write;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(write)));
         match stalled.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(Error::from(ErrorKind::TimedOut))),
+            Poll::Ready(()) => {
+                self.has_stalled.store(true, Ordering::Relaxed);
+                Poll::Ready(Err(Error::from(ErrorKind::TimedOut)))
+            }
             Poll::Pending => Poll::Pending,
         }
     }

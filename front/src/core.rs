@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use bytes::Bytes;
 
-use crate::abi::{self, Head, Pair, Table, Text};
+use crate::abi::{self, Head, Pair, Table, Text, Usage};
 
 /// The part of the server that answers requests.
 #[derive(Clone, Copy, Debug)]
@@ -137,10 +137,21 @@ impl Core {
         unsafe { (self.table.call_cancel)(call.0.as_ptr()) }
     }
 
-    /// Frees the call, which nothing uses any more; may block.
-    pub fn free(&self, call: Handle) {
-        // SAFETY: `Call` calls this once, when no other thread has the handle.
-        unsafe { (self.table.call_free)(call.0.as_ptr()) }
+    /// Returns the tokens of the call so far.
+    #[must_use]
+    pub fn usage(&self, call: Handle) -> Usage {
+        let mut usage = Usage::default();
+        // SAFETY: the call is not freed, and `usage` is writable; the core accepts this from any thread at any time.
+        unsafe { (self.table.call_usage)(call.0.as_ptr(), &raw mut usage) };
+        usage
+    }
+
+    /// Frees the call, which nothing uses any more, and returns its tokens; may block.
+    pub fn free(&self, call: Handle) -> Usage {
+        let mut usage = Usage::default();
+        // SAFETY: `Call` calls this once, when no other thread has the handle; `usage` is writable.
+        unsafe { (self.table.call_free)(call.0.as_ptr(), &raw mut usage) };
+        usage
     }
 
     /// Returns the state of the core.

@@ -44,8 +44,8 @@ pub unsafe extern "C" fn espalier_front_open(
         // SAFETY: per this function's contract the functions keep the rules for as long as the front is open.
         let core = unsafe { Core::new(*table, core) };
         // SAFETY: per this function's contract texts and arrays are valid.
-        match unsafe { Options::read(options) } {
-            Ok(options) => Box::into_raw(Box::new(Front::new(core, options))),
+        match unsafe { Options::read(options) }.and_then(|options| Front::new(core, options)) {
+            Ok(front) => Box::into_raw(Box::new(front)),
             Err(reason) => {
                 core.log(LOG_ERROR, &format!("cannot open the front: {reason}"));
                 std::ptr::null_mut()

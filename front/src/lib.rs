@@ -9,6 +9,8 @@
 //! * [`service`]: from a request to its answer.
 //! * [`call`] and [`stream`]: a request in the core, and an answer that it streams.
 //! * [`wake`]: how the core wakes a stream.
+//! * [`key_file`], [`limits`] and [`hangup`]: keys from a file, their limits, and SIGHUP, which reads it again.
+//! * [`record`], [`trace`], [`access_log`] and [`metrics`]: the record of a request, its ids, the log and the metrics.
 //! * [`keys`], [`cors`], [`routes`], [`decode`], [`form`], [`body`]: the parts of a request.
 //! * [`reply`]: answers that the front gives itself.
 //! * [`options`]: its options.
@@ -16,6 +18,7 @@
 //! No panic crosses the C ABI: each export catches it and returns a neutral value.
 
 pub mod abi;
+pub mod access_log;
 pub mod body;
 pub mod call;
 pub mod connection;
@@ -24,14 +27,20 @@ pub mod cors;
 pub mod decode;
 pub mod ffi;
 pub mod form;
+pub mod hangup;
+pub mod key_file;
 pub mod keys;
+pub mod limits;
 pub mod listen;
+pub mod metrics;
 pub mod options;
+pub mod record;
 pub mod reply;
 pub mod routes;
 pub mod server;
 pub mod service;
 pub mod stream;
+pub mod trace;
 #[cfg(unix)]
 pub mod unix_socket;
 pub mod wake;

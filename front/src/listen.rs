@@ -107,22 +107,22 @@ fn bind(address: SocketAddr, reuse_port: bool, v6_only: bool) -> io::Result<TcpL
 }
 
 impl Listener {
-    /// Returns the next connection.
-    pub async fn accept(&self) -> Box<dyn Socketed> {
+    /// Returns the next connection, and the address of its client unless that is on a unix socket.
+    pub async fn accept(&self) -> (Box<dyn Socketed>, Option<SocketAddr>) {
         loop {
-            let accepted: io::Result<Box<dyn Socketed>> = match self {
-                Listener::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
+            let accepted: io::Result<(Box<dyn Socketed>, _)> = match self {
+                Listener::Tcp(listener) => listener.accept().await.map(|(stream, address)| {
                     // Tokens are small, and must not wait for each other.
                     let _ = stream.set_nodelay(true);
-                    Box::new(stream) as Box<dyn Socketed>
+                    (Box::new(stream) as Box<dyn Socketed>, Some(address))
                 }),
                 #[cfg(unix)]
                 Listener::Unix(listener, _) => {
-                    listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Socketed>)
+                    listener.accept().await.map(|(stream, _)| (Box::new(stream) as Box<dyn Socketed>, None))
                 }
             };
             match accepted {
-                Ok(stream) => return stream,
+                Ok(connection) => return connection,
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(_) => sleep(PAUSE).await,
             }

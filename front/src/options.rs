@@ -1,5 +1,6 @@
 //! The options of a front.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::abi::{RawOptions, Text};
@@ -7,7 +8,7 @@ use crate::cors::Cors;
 use crate::keys::Keys;
 
 /// Options, copied from the server's.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     /// Addresses, names, or paths of unix sockets that end in `.sock`.
     pub hosts: Vec<String>,
@@ -19,6 +20,8 @@ pub struct Options {
     pub prefix: Vec<u8>,
     /// API keys.
     pub keys: Keys,
+    /// File of the access log.
+    pub access_log: Option<PathBuf>,
     /// Headers for browsers.
     pub cors: Cors,
     /// Largest body in bytes.
@@ -68,13 +71,17 @@ impl Options {
             return Err("there is no address to listen on".to_string());
         }
         let keys = array(raw.keys, raw.n_keys).iter().map(|key| bytes(*key));
+        let key_file = text(raw.key_file, "--front-keys")?;
+        let access_log = text(raw.access_log, "--front-log")?;
+        let keys = if key_file.is_empty() { Keys::new(keys) } else { Keys::of_file(key_file.into())? };
         let time = |ms: u32| Duration::from_millis(u64::from(ms.max(1)));
         Ok(Options {
             hosts,
             port: u16::try_from(raw.port).map_err(|_| format!("{} is not a port", raw.port))?,
             reuse_port: raw.reuse_port != 0,
             prefix: bytes(raw.prefix).to_vec(),
-            keys: Keys::new(keys),
+            keys,
+            access_log: Some(access_log).filter(|path| !path.is_empty()).map(PathBuf::from),
             cors: Cors {
                 origins: text(raw.cors_origins, "--cors-origins")?,
                 methods: text(raw.cors_methods, "--cors-methods")?,

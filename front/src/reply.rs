@@ -75,6 +75,8 @@ pub enum Refusal {
     Large(usize),
     /// So many requests are running or waiting.
     Busy,
+    /// The key has used up its tokens or requests, for so many seconds.
+    Limited(&'static str, u32),
     /// The core failed.
     Internal,
 }
@@ -106,14 +108,45 @@ impl Refusal {
                 let message = "Too many requests are being processed, try again later";
                 (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message)
             }
+            Refusal::Limited(unit, _) => {
+                let message = format!("The API key has used up its {unit} per minute, try again later");
+                return (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
+            }
             Refusal::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "server_error", "Internal Server Error"),
         };
         (status, kind, message.to_string())
     }
 
+    /// The reason in one word, for the log.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::Loading => "loading",
+            Refusal::Stopping => "stopping",
+            Refusal::Key => "key",
+            Refusal::SeveralKeys => "several_keys",
+            Refusal::NotFound => "not_found",
+            Refusal::Malformed(_) => "malformed",
+            Refusal::Slow => "slow_body",
+            Refusal::Large(_) => "large_body",
+            Refusal::Busy => "busy",
+            Refusal::Limited(..) => "rate_limit",
+            Refusal::Internal => "internal",
+        }
+    }
+
     /// Whether more of the request may follow, so that the connection cannot be used again.
     fn ends_connection(self) -> bool {
         matches!(self, Refusal::Slow | Refusal::Large(_))
+    }
+
+    /// Seconds until the request may be accepted.
+    fn retry_after(self) -> Option<u32> {
+        match self {
+            Refusal::Busy => Some(1),
+            Refusal::Limited(_, seconds) => Some(seconds),
+            _ => None,
+        }
     }
 
     /// The answer; `anthropic` is the format of the Messages API.
@@ -135,8 +168,8 @@ impl Refusal {
             format!(r#"{{"error":{error}}}"#)
         };
         let mut answer = json(status, text);
-        if self == Refusal::Busy {
-            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(seconds) = self.retry_after() {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.ends_connection() {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -154,6 +187,12 @@ fn anthropic_type(kind: &'static str, code: u16) -> &'static str {
         code if code < 500 => "invalid_request_error",
         _ => "api_error",
     }
+}
+
+/// The answer that all is well.
+#[must_use]
+pub fn ok() -> Response<Reply> {
+    json(StatusCode::OK, r#"{"status":"ok"}"#)
 }
 
 /// An answer with a body of JSON.

@@ -26,7 +26,8 @@ impl Route {
 /// All routes.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
-    count: u32,
+    /// Paths without their prefix, by the number of the route.
+    paths: Vec<String>,
     exact: HashMap<(Method, Vec<u8>), Route>,
     /// Those with parameters, as segments.
     patterns: Vec<(Method, Vec<Vec<u8>>, Route)>,
@@ -34,16 +35,23 @@ pub struct Routes {
 
 impl Routes {
     /// Adds a route. The first one with a method and a path counts, as in cpp-httplib.
-    pub fn add(&mut self, method: Method, path: &[u8], flags: u32) -> u32 {
-        let route = Route { number: self.count, flags };
-        self.count += 1;
+    pub fn add(&mut self, method: Method, prefix: &[u8], path: &[u8], flags: u32) -> u32 {
+        let route = Route { number: self.paths.len() as u32, flags };
+        self.paths.push(path.escape_ascii().to_string());
+        let path = [prefix, path].concat();
         let segments: Vec<Vec<u8>> = path.split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect();
         if segments.iter().any(|segment| segment.starts_with(b":")) {
             self.patterns.push((method, segments, route));
         } else {
-            self.exact.entry((method, path.to_vec())).or_insert(route);
+            self.exact.entry((method, path)).or_insert(route);
         }
         route.number
+    }
+
+    /// Returns the path of a route, without the prefix.
+    #[must_use]
+    pub fn path(&self, route: Route) -> &str {
+        self.paths.get(route.number as usize).map_or("", String::as_str)
     }
 
     /// Returns the route of a request, and the parameters in its decoded path.
@@ -89,7 +97,7 @@ mod tests {
             (Method::POST, "/slots/all"),
             (Method::GET, "/health"),
         ] {
-            routes.add(method, path.as_bytes(), 0);
+            routes.add(method, b"", path.as_bytes(), 0);
         }
         routes
     }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -18,16 +18,22 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::abi::{LOG_ERROR, LOG_INFO};
+use crate::access_log::AccessLog;
 use crate::call::{Calls, Live};
 use crate::connection::{self, Protocol};
 use crate::core::Core;
+use crate::hangup::{self, Files};
 use crate::listen::{self, Listener, Socketed};
 use crate::options::Options;
+use crate::record::{Journal, Peer};
 use crate::routes::Routes;
 use crate::service::{MONITORS, Service};
 
 /// Threads that serve connections: they only move bytes, and the model needs the cores.
 const WORKERS: usize = 2;
+
+/// Threads that read files.
+const FILES: usize = 1;
 
 /// Handlers use recursive parsers: as much stack as the C library gives a thread.
 const STACK: usize = 8 << 20;
@@ -65,8 +71,7 @@ pub struct Front {
     options: Arc<Options>,
     routes: Routes,
     live: Arc<Live>,
-    /// Number of open connections.
-    open: Arc<AtomicUsize>,
+    journal: Arc<Journal>,
     phase: watch::Sender<Phase>,
     /// `None` before it listens.
     runtime: Option<Runtime>,
@@ -74,23 +79,26 @@ pub struct Front {
 
 impl Front {
     /// A front that does not listen yet.
-    #[must_use]
-    pub fn new(core: Core, options: Options) -> Front {
-        Front {
+    ///
+    /// # Errors
+    ///
+    /// The access log cannot be opened.
+    pub fn new(core: Core, options: Options) -> Result<Front, String> {
+        let log = options.access_log.clone().map(|path| AccessLog::open(path, core)).transpose()?;
+        Ok(Front {
+            journal: Arc::new(Journal::new(log)),
             core,
             options: Arc::new(options),
             routes: Routes::default(),
             live: Arc::default(),
-            open: Arc::default(),
             phase: watch::Sender::new(Phase::Serving),
             runtime: None,
-        }
+        })
     }
 
     /// Adds a route; `None` once the front listens.
     pub fn route(&mut self, method: Method, path: &[u8], flags: u32) -> Option<u32> {
-        let whole = [self.options.prefix.as_slice(), path].concat();
-        self.runtime.is_none().then(|| self.routes.add(method, &whole, flags))
+        self.runtime.is_none().then(|| self.routes.add(method, &self.options.prefix, path, flags))
     }
 
     /// Binds all addresses and serves them; returns the TCP port.
@@ -103,7 +111,7 @@ impl Front {
             return Err("the front listens already".to_string());
         }
         // Each call has at most one thread, and frees itself on another one while the first ends.
-        let threads = self.options.max_calls + MONITORS;
+        let threads = self.options.max_calls + MONITORS + FILES;
         let runtime = Builder::new_multi_thread()
             .worker_threads(WORKERS)
             .max_blocking_threads(threads)
@@ -119,16 +127,20 @@ impl Front {
         };
         let calls =
             Calls { core: self.core, runtime: runtime.handle().clone(), live: Arc::clone(&self.live) };
-        let service = Service::new(Arc::clone(&self.options), self.routes.clone(), calls);
+        let (options, journal) = (Arc::clone(&self.options), Arc::clone(&self.journal));
+        let service = Service::new(options, self.routes.clone(), calls, journal);
         let acceptor = Acceptor {
             service: Arc::new(service),
             options: Arc::clone(&self.options),
             places: Arc::new(Semaphore::new(self.options.max_connections)),
-            open: Arc::clone(&self.open),
+            journal: Arc::clone(&self.journal),
             phase: self.phase.subscribe(),
         };
         for listener in listeners {
             runtime.spawn(acceptor.clone().run(listener));
+        }
+        if self.options.keys.has_file() || self.journal.log().is_some() {
+            hangup::watch(&runtime, self.files())?;
         }
         self.runtime = Some(runtime);
         Ok(port)
@@ -137,7 +149,7 @@ impl Front {
     /// Number of open connections.
     #[must_use]
     pub fn open_connections(&self) -> usize {
-        self.open.load(Ordering::SeqCst)
+        self.journal.open().load(Ordering::SeqCst)
     }
 
     /// Number of calls that are not freed.
@@ -167,6 +179,7 @@ impl Front {
 
     /// Closes listeners and connections, which cancels all calls.
     pub fn stop(&self) {
+        self.journal.stop();
         self.phase.send_replace(Phase::Stopped);
     }
 
@@ -184,6 +197,16 @@ impl Front {
         self.core.log(LOG_INFO, "the front is closed");
     }
 
+    fn files(&self) -> Files {
+        let (options, journal) = (Arc::clone(&self.options), Arc::clone(&self.journal));
+        Files { core: self.core, options, journal }
+    }
+
+    /// Reads the files of the options again, as SIGHUP does.
+    pub fn reload(&self) {
+        self.files().reload();
+    }
+
     /// Logs an error.
     pub fn log_error(&self, message: &str) {
         self.core.log(LOG_ERROR, message);
@@ -192,13 +215,13 @@ impl Front {
 
 /// An open connection: dropped after everything that belongs to it.
 struct Open {
-    count: Arc<AtomicUsize>,
+    journal: Arc<Journal>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::SeqCst);
+        self.journal.open().fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -208,7 +231,7 @@ struct Acceptor {
     service: Arc<Service>,
     options: Arc<Options>,
     places: Arc<Semaphore>,
-    open: Arc<AtomicUsize>,
+    journal: Arc<Journal>,
     phase: watch::Receiver<Phase>,
 }
 
@@ -224,24 +247,25 @@ impl Acceptor {
                 }
                 accept.as_mut().poll(context)
             });
-            let Some((stream, open)) = next.await else { return };
-            tokio::spawn(self.clone().serve(stream, open));
+            let Some((stream, peer, open)) = next.await else { return };
+            tokio::spawn(self.clone().serve(stream, peer, open));
         }
     }
 
     /// At most so many connections are open: further ones wait in the backlog.
-    async fn accept(&self, listener: &Listener) -> Option<(Box<dyn Socketed>, Open)> {
+    async fn accept(&self, listener: &Listener) -> Option<(Box<dyn Socketed>, Peer, Open)> {
         let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
-        let stream = listener.accept().await;
-        self.open.fetch_add(1, Ordering::SeqCst);
-        Some((stream, Open { count: Arc::clone(&self.open), _place: place }))
+        let (stream, address) = listener.accept().await;
+        self.journal.open().fetch_add(1, Ordering::SeqCst);
+        let peer = Peer { address, ..Peer::default() };
+        Some((stream, peer, Open { journal: Arc::clone(&self.journal), _place: place }))
     }
 
     /// Arguments are dropped last: a connection counts as open until its requests are cancelled.
-    async fn serve(self, stream: Box<dyn Socketed>, _open: Open) {
+    async fn serve(self, stream: Box<dyn Socketed>, peer: Peer, _open: Open) {
         let mut phase = self.phase.clone();
         let mut stopped = pin!(reach(&mut phase, Phase::Stopped));
-        let mut serving = pin!(self.serve_until_closed(stream));
+        let mut serving = pin!(self.serve_until_closed(stream, peer));
         poll_fn(|context| {
             if stopped.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
@@ -251,17 +275,18 @@ impl Acceptor {
         .await;
     }
 
-    async fn serve_until_closed(&self, stream: Box<dyn Socketed>) {
-        let accepted = connection::accept(stream, self.options.header, self.options.write).await;
+    async fn serve_until_closed(&self, stream: Box<dyn Socketed>, peer: Peer) {
+        let (header, write) = (self.options.header, self.options.write);
+        let accepted = connection::accept(stream, header, write, Arc::clone(&peer.has_stalled)).await;
         let Ok((protocol, connection)) = accepted else { return };
         let connection = TokioIo::new(connection);
         // Whether a request has arrived.
         let is_used = AtomicBool::new(false);
         let service = service_fn(|request: Request<Incoming>| {
             is_used.store(true, Ordering::SeqCst);
-            let (service, phase) = (Arc::clone(&self.service), self.phase.clone());
+            let (service, phase, peer) = (Arc::clone(&self.service), self.phase.clone(), peer.clone());
             async move {
-                let mut answer = service.answer(request).await?;
+                let mut answer = service.answer(request, &peer).await?;
                 if protocol == Protocol::Http1 && *phase.borrow() != Phase::Serving {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }

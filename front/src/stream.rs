@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::abi::Usage;
 use crate::call::Running;
 use crate::core::Next;
 
@@ -32,6 +33,8 @@ pub struct Stream {
     ping: Option<Duration>,
     /// When the client got something.
     last: Instant,
+    /// Tokens at the end.
+    usage: Usage,
 }
 
 impl Stream {
@@ -40,7 +43,8 @@ impl Stream {
     pub fn new(running: Running, ping_ms: u32) -> Stream {
         let ping = Some(ping_ms).filter(|ms| *ms > 0).map(|ms| Duration::from_millis(u64::from(ms)));
         let tick = Box::pin(sleep(TICK));
-        Stream { running: Some(running), waiting: None, tick, ping, last: Instant::now() }
+        let (last, usage) = (Instant::now(), Usage::default());
+        Stream { running: Some(running), waiting: None, tick, ping, last, usage }
     }
 
     /// Whether the last chunk was taken.
@@ -58,7 +62,7 @@ impl Stream {
                 Some(Next::More(chunk)) => joined.extend_from_slice(&chunk),
                 Some(Next::End(chunk)) => {
                     joined.extend_from_slice(&chunk);
-                    self.running.take().into_iter().for_each(Running::finish);
+                    self.finish();
                 }
                 // A thread was started: its result may be there already.
                 Some(Next::Blocks) => continue,
@@ -76,6 +80,19 @@ impl Stream {
             return Poll::Ready(Some(joined.freeze()));
         }
         if self.is_done() { Poll::Ready(None) } else { Poll::Pending }
+    }
+
+    fn finish(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.usage = running.usage();
+            running.finish();
+        }
+    }
+
+    /// Tokens so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.running.as_ref().map_or(self.usage, Running::usage)
     }
 
     /// Returns the result of the core, `None` after the end. Pending is only a thread.

@@ -47,29 +47,41 @@ fn printed() -> BTreeMap<String, usize> {
         .collect()
 }
 
-#[test]
-fn layouts_and_constants_agree() {
-    let expected = [
-        ("abi", abi::ABI_VERSION as usize),
+fn layouts() -> Vec<(&'static str, usize)> {
+    vec![
         ("text", size_of::<abi::Text>()),
         ("pair", size_of::<abi::Pair>()),
         ("part", size_of::<abi::Part>()),
         ("part.is_file", offset_of!(abi::Part, is_file)),
         ("request", size_of::<abi::Request>()),
         ("request.token", offset_of!(abi::Request, token)),
+        ("request.key", offset_of!(abi::Request, key)),
+        ("request.tenant", offset_of!(abi::Request, tenant)),
+        ("request.n_models", offset_of!(abi::Request, n_models)),
         ("request.body", offset_of!(abi::Request, body)),
         ("request.n_headers", offset_of!(abi::Request, n_headers)),
         ("request.n_parts", offset_of!(abi::Request, n_parts)),
         ("head", size_of::<abi::Head>()),
         ("head.ping_ms", offset_of!(abi::Head, ping_ms)),
         ("head.n_headers", offset_of!(abi::Head, n_headers)),
+        ("usage", size_of::<abi::Usage>()),
+        ("usage.generated", offset_of!(abi::Usage, generated)),
         ("core", size_of::<abi::Table>()),
         ("core.call_next", offset_of!(abi::Table, call_next)),
+        ("core.call_free", offset_of!(abi::Table, call_free)),
         ("core.core_log", offset_of!(abi::Table, core_log)),
         ("options", size_of::<abi::RawOptions>()),
+        ("options.key_file", offset_of!(abi::RawOptions, key_file)),
+        ("options.access_log", offset_of!(abi::RawOptions, access_log)),
         ("options.max_body", offset_of!(abi::RawOptions, max_body)),
         ("options.header_ms", offset_of!(abi::RawOptions, header_ms)),
         ("options.max_connections", offset_of!(abi::RawOptions, max_connections)),
+    ]
+}
+
+fn constants() -> Vec<(&'static str, usize)> {
+    vec![
+        ("abi", abi::ABI_VERSION as usize),
         ("more", abi::MORE as usize),
         ("end", abi::END as usize),
         ("pending", abi::PENDING as usize),
@@ -80,10 +92,16 @@ fn layouts_and_constants_agree() {
         ("health", abi::HEALTH as usize),
         ("monitor", abi::MONITOR as usize),
         ("anthropic", abi::ANTHROPIC as usize),
+        ("metrics", abi::METRICS as usize),
         ("error", abi::LOG_ERROR as usize),
         ("warning", abi::LOG_WARNING as usize),
         ("info", abi::LOG_INFO as usize),
-    ];
-    let expected: BTreeMap<String, usize> = expected.map(|(key, value)| (key.to_string(), value)).into();
+    ]
+}
+
+#[test]
+fn layouts_and_constants_agree() {
+    let expected = layouts().into_iter().chain(constants());
+    let expected: BTreeMap<String, usize> = expected.map(|(key, value)| (key.to_string(), value)).collect();
     assert_eq!(printed(), expected);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use espalier_front::abi::{self, Head, Pair, Request, Table, Text};
+use espalier_front::abi::{self, Head, Pair, Request, Table, Text, Usage};
 use espalier_front::ffi::espalier_front_wake;
 
 /// The behavior of a route's handler.
@@ -14,6 +14,8 @@ use espalier_front::ffi::espalier_front_wake;
 pub enum Script {
     /// Answers with what it got.
     Echo,
+    /// Answers with a metric, and status 200.
+    Totals,
     /// Blocks until it is released or cancelled.
     Hold,
     /// As `Hold`, and its call is made only once the gate of the mock is open.
@@ -175,8 +177,17 @@ pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// The functions of the mock.
-pub static TABLE: Table =
-    Table { call_new, call_start, call_head, call_next, call_cancel, call_free, core_state, core_log };
+pub static TABLE: Table = Table {
+    call_new,
+    call_start,
+    call_head,
+    call_next,
+    call_cancel,
+    call_usage,
+    call_free,
+    core_state,
+    core_log,
+};
 
 fn show(text: Text) -> String {
     // SAFETY: the texts of a request are valid during `call_new`.
@@ -188,6 +199,16 @@ fn describe(request: &Request) -> String {
     // SAFETY: the arrays of a request are valid during `call_new`, and have at least their number of items.
     let pairs = |first: *const Pair, count: usize| unsafe { std::slice::from_raw_parts(first, count) };
     let mut text = format!("path {}\n", show(request.path));
+    if request.key.size > 0 {
+        text += &format!("key {}\n", show(request.key));
+    }
+    if request.tenant.size > 0 {
+        text += &format!("tenant {}\n", show(request.tenant));
+    }
+    // SAFETY: the arrays of a request are valid during `call_new`, and have at least their number of items.
+    for model in unsafe { std::slice::from_raw_parts(request.models, request.n_models) } {
+        text += &format!("model {}\n", show(*model));
+    }
     let groups = [
         ("query", request.query, request.n_query),
         ("param", request.params, request.n_params),
@@ -269,7 +290,10 @@ unsafe extern "C" fn call_head(pointer: *mut c_void, head: *mut Head) {
     let head = unsafe { &mut *head };
     head.headers = pairs.as_ptr();
     head.n_headers = pairs.len();
-    if matches!(call.script, Script::Echo | Script::Hold | Script::Late) {
+    if call.script == Script::Totals {
+        head.status = 200;
+        head.body = Text::of(b"llamacpp:core 1\n");
+    } else if matches!(call.script, Script::Echo | Script::Hold | Script::Late) {
         head.status = 201;
         head.content_type = Text::of(b"text/plain");
         head.body = Text::of(call.answer.as_bytes());
@@ -299,7 +323,15 @@ unsafe extern "C" fn call_cancel(pointer: *mut c_void) {
     call.changed.notify_all();
 }
 
-unsafe extern "C" fn call_free(pointer: *mut c_void) {
+/// Every call has read 10 tokens when it is made, and generated 5 when it is freed.
+unsafe extern "C" fn call_usage(_pointer: *mut c_void, usage: *mut Usage) {
+    // SAFETY: the front passes a place to write to.
+    unsafe { *usage = Usage { prompt: 10, generated: 0 } };
+}
+
+unsafe extern "C" fn call_free(pointer: *mut c_void, usage: *mut Usage) {
+    // SAFETY: the front passes a place to write to.
+    unsafe { *usage = Usage { prompt: 10, generated: 5 } };
     // SAFETY: this is the reference that `call_new` returned, and the front's last use of it.
     let call = unsafe { Arc::from_raw(pointer.cast::<MockCall>()) };
     assert!(!call.inside.load(Ordering::SeqCst), "freed while a thread is in call_next");

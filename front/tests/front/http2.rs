@@ -43,7 +43,7 @@ fn requests_are_answered_as_over_http1() {
         assert_eq!((answer.status().as_u16(), &answer.headers()["x-mock"]), (201, &"yes".parse().unwrap()));
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         let text = String::from_utf8(body.to_vec()).unwrap();
-        assert!(text.starts_with("path /echo\nquery a=b\n") && text.ends_with("body {}\n"), "{text}");
+        assert!(text.starts_with("path /echo\nkey k\nquery a=b\n") && text.ends_with("body {}\n"), "{text}");
     });
 }
 

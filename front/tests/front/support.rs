@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use espalier_front::abi::{ANTHROPIC, HEALTH, MONITOR, RawOptions, Text};
+use espalier_front::abi::{ANTHROPIC, HEALTH, METRICS, MONITOR, RawOptions, Text};
 use espalier_front::ffi::{
     espalier_front_close, espalier_front_drain, espalier_front_listen, espalier_front_open,
     espalier_front_route, espalier_front_stop,
@@ -20,6 +20,8 @@ use crate::core::{Mock, Script, TABLE};
 pub struct Options {
     pub hosts: Vec<String>,
     pub keys: Vec<&'static str>,
+    pub key_file: String,
+    pub access_log: String,
     pub prefix: &'static str,
     pub cors_origins: &'static str,
     pub port: u16,
@@ -36,6 +38,8 @@ impl Default for Options {
         Options {
             hosts: vec!["127.0.0.1".to_string()],
             keys: Vec::new(),
+            key_file: String::new(),
+            access_log: String::new(),
             prefix: "",
             cors_origins: "*",
             port: 0,
@@ -49,9 +53,41 @@ impl Default for Options {
     }
 }
 
-const ROUTES: [(&str, &str, u32, Script); 13] = [
+/// A file, removed at the end of its test.
+#[derive(Debug)]
+pub struct File(String);
+
+impl File {
+    pub fn new(test: &str, text: &str) -> File {
+        let name = format!("espalier-front-{test}-{}", std::process::id());
+        let file = File(std::env::temp_dir().join(name).to_str().unwrap().to_string());
+        file.write(text);
+        file
+    }
+
+    pub fn path(&self) -> &str {
+        &self.0
+    }
+
+    pub fn write(&self, text: &str) {
+        std::fs::write(&self.0, text).unwrap();
+    }
+
+    pub fn read(&self) -> String {
+        std::fs::read_to_string(&self.0).unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+const ROUTES: [(&str, &str, u32, Script); 14] = [
     ("GET", "/health", HEALTH, Script::Failing),
     ("GET", "/metrics", MONITOR, Script::Echo),
+    ("GET", "/totals", MONITOR | METRICS, Script::Totals),
     ("GET", "/echo", 0, Script::Echo),
     ("POST", "/echo", 0, Script::Echo),
     ("POST", "/slots/:id_slot", 0, Script::Echo),
@@ -101,6 +137,8 @@ impl Server {
             n_hosts: hosts.len(),
             keys: keys.as_ptr(),
             n_keys: keys.len(),
+            key_file: Text::of(options.key_file.as_bytes()),
+            access_log: Text::of(options.access_log.as_bytes()),
             prefix: Text::of(options.prefix.as_bytes()),
             cors_origins: Text::of(options.cors_origins.as_bytes()),
             cors_methods: Text::of(b"GET, POST"),
@@ -144,6 +182,12 @@ impl Server {
     pub fn drain(&self, ms: u32) {
         // SAFETY: the front is open.
         unsafe { espalier_front_drain(self.front, ms) }
+    }
+
+    /// As SIGHUP does.
+    pub fn reload(&self) {
+        // SAFETY: the front is open.
+        unsafe { &*self.front }.reload();
     }
 
     pub fn stop(&self) {

@@ -61,6 +61,8 @@ pub const KNOWN: &[Variable] = &[
     variable(ServerOption, "LLAMA_ARG_SHUTDOWN_TIMEOUT", "max time from a signal to the exit"),
     variable(FrontOption, "LLAMA_ARG_FRONT", "the transport in Rust"),
     variable(FrontOption, "LLAMA_ARG_FRONT_DRAIN", "time in which requests may finish after a signal"),
+    variable(FrontOption, "LLAMA_ARG_FRONT_KEYS", "file of hashed API keys"),
+    variable(FrontOption, "LLAMA_ARG_FRONT_LOG", "access log of the transport"),
     variable(FrontOption, "LLAMA_ARG_FRONT_REQUESTS", "max running and queued requests of the transport"),
     variable(FormerOption, "LLAMA_ALLOW_PRIORITY", "LLAMA_ARG_ALLOW_PRIORITY"),
     variable(FormerOption, "LLAMA_KV_PAGED", "LLAMA_ARG_KV_PAGED"),

@@ -2,6 +2,7 @@
 
 #include "server-queue.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -33,6 +34,28 @@ void espalier_front_unbind(const server_response_reader & reader) {
     if (reader.front_call != nullptr && reader.front_call->reader == &reader) {
         reader.front_call->reader = nullptr;
     }
+}
+
+void espalier_front_count(const server_response_reader & reader, const server_task_result & result) {
+    espalier_front_call * call = reader.front_call;
+    if (call == nullptr) {
+        return;
+    }
+    espalier_front_call::counted now;
+    if (const auto * part = dynamic_cast<const server_task_result_cmpl_partial *>(&result)) {
+        now = { (uint64_t) part->n_prompt_tokens, (uint64_t) part->n_decoded };
+    } else if (const auto * final = dynamic_cast<const server_task_result_cmpl_final *>(&result)) {
+        now = { (uint64_t) final->n_prompt_tokens, (uint64_t) final->n_decoded };
+    } else if (const auto * embedding = dynamic_cast<const server_task_result_embd *>(&result)) {
+        now = { (uint64_t) embedding->n_tokens, 0 };
+    } else if (const auto * rank = dynamic_cast<const server_task_result_rerank *>(&result)) {
+        now = { (uint64_t) rank->n_tokens, 0 };
+    }
+    // the numbers of a task only grow
+    espalier_front_call::counted & before = call->tasks[result.id];
+    call->n_prompt    += std::max(now.n_prompt, before.n_prompt) - before.n_prompt;
+    call->n_generated += std::max(now.n_generated, before.n_generated) - before.n_generated;
+    before = { std::max(now.n_prompt, before.n_prompt), std::max(now.n_generated, before.n_generated) };
 }
 
 //

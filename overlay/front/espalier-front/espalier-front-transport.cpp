@@ -4,6 +4,7 @@
 #include "espalier_front.h"
 
 #include "common.h"
+#include "espalier-tenant.h"
 #include "http.h"
 #include "server-common.h"
 #include "server-queue.h"
@@ -17,6 +18,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <set>
 
 #if !defined(_WIN32)
 #include <sys/resource.h>
@@ -30,11 +32,21 @@ static std::string to_string(const espalier_front_text & text) {
     return text.size == 0 ? std::string() : std::string(text.data, text.size);
 }
 
+static std::unique_ptr<server_http_res> make_error(const std::string & message, error_type type) {
+    const json error = format_error_response(message, type);
+    auto res = std::make_unique<server_http_res>();
+    res->status = json_value(error, "code", 500);
+    res->data   = safe_json_to_str(json {{"error", error}});
+    return res;
+}
+
 namespace {
 
 struct front_route {
     server_http_context::handler_t handler;
     bool is_post      = false;
+    bool is_monitor   = false; // answers questions about the server
+    bool is_of_router = false; // loads, unloads or deletes a model
     bool is_anthropic = false; // errors have the format of the Messages API
 };
 
@@ -49,8 +61,7 @@ struct front_call : espalier_front_call {
     server_http_req     req{ {}, {}, {}, {}, {}, {}, should_stop };
     server_http_res_ptr res;
 
-    bool    is_form         = false;
-    int32_t ping_interval_s = 0;
+    bool is_form = false;
 
     // what the front has borrowed
     std::string chunk;
@@ -59,10 +70,7 @@ struct front_call : espalier_front_call {
     explicit front_call(const front_route & route) : route(route) {}
 
     void set_error(const std::string & message, error_type type) {
-        const json error = format_error_response(message, type);
-        res         = std::make_unique<server_http_res>();
-        res->status = json_value(error, "code", 500);
-        res->data   = safe_json_to_str(json {{"error", error}});
+        res = make_error(message, type);
     }
 
     // as server_http_context::post does it before its handlers: what recurses over a JSON value must not run out of stack
@@ -74,26 +82,10 @@ struct front_call : espalier_front_call {
         return !refusal.empty();
     }
 
-    void read_ping_interval() {
-        if (req.body.find("\"sse_ping_interval\"") == std::string::npos) {
-            return;
-        }
-        const json body = json::parse_no_throw(req.body);
-        if (!body.is_object()) {
-            return;
-        }
-        try {
-            ping_interval_s = json_value(body, "sse_ping_interval", ping_interval_s);
-        } catch (const std::exception &) {
-            // the handler refuses a value of a wrong type
-        }
-    }
-
     void run() {
         if (is_refused()) {
             return;
         }
-        read_ping_interval();
         res = route.handler(req);
         if (res == nullptr) {
             set_error("empty response from the handler", ERROR_TYPE_SERVER);
@@ -124,6 +116,7 @@ struct espalier_front_transport::impl {
     impl(const server_http_context & http, const common_params & params) : http(http), params(params) {}
 
     bool open();
+    std::unique_ptr<server_http_res> refuse_key(const front_call & call) const;
     std::unique_ptr<front_call> make_call(const espalier_front_request & request) const;
 };
 
@@ -157,14 +150,45 @@ static void read_form(const espalier_front_request & request, server_http_req & 
     req.body = fields.dump(); // throws if they are not UTF-8
 }
 
+// A tenant that the file of keys names is not one that has a key for its name.
+static espalier_caller read_caller(const espalier_front_request & request) {
+    espalier_caller caller;
+    const std::string tenant = to_string(request.tenant);
+    caller.tenant = tenant.empty() ? espalier_tenant_of_key(to_string(request.key)) : espalier_digest("named tenant " + tenant);
+    for (size_t i = 0; i < request.n_models; i++) {
+        caller.models.insert(to_string(request.models[i]));
+    }
+    return caller;
+}
+
+std::unique_ptr<server_http_res> espalier_refuse_models(const server_http_req & req, const std::set<std::string> & models) {
+    const auto may_use = [&](const std::string & model) { return req.caller->models.count(model) != 0; };
+    if (!req.caller || req.caller->models.empty() || std::any_of(models.begin(), models.end(), may_use)) {
+        return nullptr;
+    }
+    return make_error("The API key may not use this model", ERROR_TYPE_PERMISSION);
+}
+
+static bool is_router(const common_params & params) {
+    return params.model.path.empty() && params.model.hf_repo.empty() && params.model.docker_repo.empty();
+}
+
+// The models of a router are checked where its proxies know them, and again in the child.
+std::unique_ptr<server_http_res> espalier_front_transport::impl::refuse_key(const front_call & call) const {
+    if (is_router(params)) {
+        return call.route.is_of_router ? espalier_refuse_models(call.req, {}) : nullptr;
+    }
+    return call.route.is_monitor ? nullptr : espalier_refuse_models(call.req, params.model_alias);
+}
+
 std::unique_ptr<front_call> espalier_front_transport::impl::make_call(const espalier_front_request & request) const {
     auto call = std::make_unique<front_call>(*routes.at(request.route));
-    call->token           = request.token;
-    call->is_form         = request.is_form != 0;
-    call->ping_interval_s = params.sse_ping_interval;
+    call->token   = request.token;
+    call->is_form = request.is_form != 0;
 
     server_http_req & req = call->req;
-    req.path = to_string(request.path);
+    req.path   = to_string(request.path);
+    req.caller = read_caller(request);
 
     // sorted by name, as cpp-httplib passes them
     std::multimap<std::string, std::string> query;
@@ -185,6 +209,7 @@ std::unique_ptr<front_call> espalier_front_transport::impl::make_call(const espa
         req.headers[to_string(request.headers[i].name)] = to_string(request.headers[i].value);
     }
 
+    call->res = refuse_key(*call);
     if (!call->is_form) {
         req.body = to_string(request.body);
         return call;
@@ -263,9 +288,9 @@ static void core_call_head(void * pointer, espalier_front_head * head) {
     head->n_headers    = call.headers.size();
     if (!res.is_stream()) {
         head->body = to_text(res.data);
-    } else if (call.reader != nullptr && call.ping_interval_s > 0) {
+    } else if (call.reader != nullptr && res.sse_ping_interval > 0) {
         // the others wait in res.next(), which knows about pings
-        head->ping_ms = (uint32_t) std::min<int64_t>((int64_t) call.ping_interval_s * 1000, UINT32_MAX);
+        head->ping_ms = (uint32_t) std::min<int64_t>((int64_t) res.sse_ping_interval * 1000, UINT32_MAX);
     }
 }
 
@@ -299,7 +324,12 @@ static void core_call_cancel(void * pointer) {
     to_call(pointer).cancelled.store(true);
 }
 
-static void core_call_free(void * pointer) {
+static void core_call_usage(void * pointer, espalier_front_usage * usage) {
+    const front_call & call = to_call(pointer);
+    *usage = { call.n_prompt.load(), call.n_generated.load() };
+}
+
+static void core_call_free(void * pointer, espalier_front_usage * usage) {
     const std::unique_ptr<front_call> call(&to_call(pointer));
     try {
         if (call->res != nullptr) {
@@ -311,6 +341,7 @@ static void core_call_free(void * pointer) {
         SRV_ERR("%s", "cannot complete a request\n");
     }
     call->res.reset(); // before what its functions refer to
+    core_call_usage(pointer, usage);
 }
 
 static int32_t core_state(void * core) {
@@ -334,7 +365,7 @@ static void core_log(void *, int32_t level, espalier_front_text message) {
 
 static const espalier_front_core core_table = {
     core_call_new, core_call_start, core_call_head, core_call_next,
-    core_call_cancel, core_call_free, core_state, core_log,
+    core_call_cancel, core_call_usage, core_call_free, core_state, core_log,
 };
 
 //
@@ -361,8 +392,7 @@ static uint32_t max_connections() {
 
 static uint32_t max_calls(const common_params & params) {
     static constexpr int most = 1024;
-    const bool is_router = params.model.path.empty() && params.model.hf_repo.empty() && params.model.docker_repo.empty();
-    const int by_default = is_router ? most : params.n_parallel + 64;
+    const int by_default = is_router(params) ? most : params.n_parallel + 64;
     return (uint32_t) std::max(1, std::min(most, params.front_requests > 0 ? params.front_requests : by_default));
 }
 
@@ -383,6 +413,10 @@ bool espalier_front_transport::impl::open() {
         SRV_ERR("%s", "--front does not support TLS\n");
         return false;
     }
+    if (!params.front_keys.empty() && !params.api_keys.empty()) {
+        SRV_ERR("%s", "--front-keys and --api-key exclude each other\n");
+        return false;
+    }
     if (params.ui) {
         SRV_WRN("%s", "the web UI is not served with --front\n");
     }
@@ -397,6 +431,8 @@ bool espalier_front_transport::impl::open() {
     options.n_hosts          = hosts.size();
     options.keys             = keys.data();
     options.n_keys           = keys.size();
+    options.key_file         = to_text(params.front_keys);
+    options.access_log       = to_text(params.front_log);
     options.prefix           = to_text(http.path_prefix);
     options.cors_origins     = to_text(params.cors_origins);
     options.cors_methods     = to_text(params.cors_methods);
@@ -435,7 +471,8 @@ std::unique_ptr<espalier_front_transport> espalier_front_transport::open(const s
 }
 
 void espalier_front_transport::route(const char * method, const std::string & path, const server_http_context::handler_t & handler) {
-    static const std::vector<std::string> monitors = { "/metrics", "/props", "/slots", "/models", "/v1/models" };
+    static const std::set<std::string> monitors  = { "/metrics", "/props", "/slots", "/models", "/v1/models" };
+    static const std::set<std::string> of_router = { "/models", "/models/load", "/models/unload" };
 
     const char * gcp_health = std::getenv("AIP_HEALTH_ROUTE");
     const bool is_get    = std::string(method) == "GET";
@@ -445,12 +482,16 @@ void espalier_front_transport::route(const char * method, const std::string & pa
     auto route = std::make_unique<front_route>();
     route->handler      = handler;
     route->is_post      = std::string(method) == "POST";
+    route->is_monitor   = is_get && monitors.count(path) != 0;
+    route->is_of_router = !is_get && of_router.count(path) != 0;
     route->is_anthropic = path == "/v1/messages" || path == "/v1/messages/count_tokens";
 
     uint32_t flags = 0;
     flags |= is_get && is_health ? ESPALIER_FRONT_HEALTH : 0;
-    flags |= is_get && std::count(monitors.begin(), monitors.end(), path) != 0 ? ESPALIER_FRONT_MONITOR : 0;
+    flags |= route->is_monitor ? ESPALIER_FRONT_MONITOR : 0;
     flags |= route->is_anthropic ? ESPALIER_FRONT_ANTHROPIC : 0;
+    // a router proxies it to a child, which has appended its own
+    flags |= is_get && path == "/metrics" && !is_router(pimpl->params) ? ESPALIER_FRONT_METRICS : 0;
 
     const std::string name = method;
     const uint32_t number = espalier_front_route(pimpl->front, to_text(name), to_text(path), flags);

@@ -34,7 +34,8 @@ endif()
 
 # What wakes the stream of a request is a part of the queue of results, which other programs have too.
 target_sources(server-context PRIVATE "${CMAKE_CURRENT_LIST_DIR}/espalier-front-call.cpp"
-                                      "${CMAKE_CURRENT_LIST_DIR}/espalier-front-call.h")
+                                      "${CMAKE_CURRENT_LIST_DIR}/espalier-front-call.h"
+                                      "${CMAKE_CURRENT_LIST_DIR}/espalier-front-caller.h")
 target_include_directories(server-context PUBLIC "${CMAKE_CURRENT_LIST_DIR}")
 target_compile_definitions(server-context PUBLIC ESPALIER_FRONT)
 

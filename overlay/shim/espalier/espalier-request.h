@@ -102,23 +102,15 @@ private:
 // Sender
 //
 
-// Number of API keys. A router passes its number of keys to its children (LLAMA_SERVER_ROUTER_KEYS), which need not
-// have the keys themselves.
-inline size_t espalier_count_keys(const common_params & params) {
-    const char * of_router = getenv("LLAMA_SERVER_ROUTER_KEYS");
-    return of_router ? (size_t) std::strtoull(of_router, nullptr, 10) : params.api_keys.size();
-}
-
-// The API key that the server has checked, hashed. A server without keys uses the one in the request unchecked: either
-// it is a router's child, and the router has checked the key, or the key can only isolate its sender further.
+// The tenant of a request. A server without keys uses the one in the request unchecked: either it is a router's child,
+// and the router has checked the key, or the key can only isolate its sender further.
 inline std::string espalier_get_tenant(const common_params & params, const server_http_req & req) {
-    const std::string key  = espalier_find_key(req.headers);
-    const auto &      keys = params.api_keys;
-    // If a request has several key headers, the server checks one, which need not be the one that is found here.
-    if (!keys.empty() && std::find(keys.begin(), keys.end(), key) == keys.end()) {
+    const auto & keys = params.api_keys;
+    // If a request has several key headers, cpp-httplib's middleware checks one, which need not be the one found here.
+    if (!espalier_found_tenant(req) && !keys.empty() && std::find(keys.begin(), keys.end(), espalier_find_key(req.headers)) == keys.end()) {
         throw std::invalid_argument("the request has several API keys, and one of them is unknown");
     }
-    return espalier_tenant_of_key(key);
+    return espalier_tenant_of(req);
 }
 
 // The fields of a request body as the client sent them. Some APIs are converted, and the conversion drops fields that

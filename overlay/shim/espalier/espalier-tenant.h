@@ -4,9 +4,12 @@
 #pragma once
 
 #include "espalier-owner.h"
+#include "common.h"
+#include "server-http.h"
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,15 +31,43 @@ inline std::string espalier_find_key(const std::map<std::string, std::string> & 
     return key.rfind("Bearer ", 0) == 0 ? key.substr(7) : key;
 }
 
+// Number of API keys. A router passes its number of keys to its children (LLAMA_SERVER_ROUTER_KEYS), which need not
+// have the keys themselves.
+inline size_t espalier_count_keys(const common_params & params) {
+#ifdef ESPALIER_FRONT
+    if (!params.front_keys.empty()) {
+        return 2; // or more: the file can get another one at any time
+    }
+#endif
+    const char * of_router = std::getenv("LLAMA_SERVER_ROUTER_KEYS");
+    return of_router ? (size_t) std::strtoull(of_router, nullptr, 10) : params.api_keys.size();
+}
+
 // Hashed, because it is written into slot files. Empty: no key.
 inline std::string espalier_tenant_of_key(const std::string & key) {
     return key.empty() ? "" : espalier_digest("tenant " + key);
 }
 
+// The tenant that the transport in Rust has found, and hands down with the request. nullptr: cpp-httplib's finds none.
+inline const std::string * espalier_found_tenant(const server_http_req & req) {
+#ifdef ESPALIER_FRONT
+    return req.caller ? &req.caller->tenant : nullptr;
+#else
+    (void) req;
+    return nullptr;
+#endif
+}
+
+// The tenant of a request. Unless the transport has found it, it is derived from the headers, here and nowhere else.
+inline std::string espalier_tenant_of(const server_http_req & req) {
+    const std::string * found = espalier_found_tenant(req);
+    return found ? *found : espalier_tenant_of_key(espalier_find_key(req.headers));
+}
+
 // The key under which a conversation's stream is stored. A tenant never contains a newline, so the first one separates
 // the parts and no conversation id can name another tenant's stream.
-inline std::string espalier_stream_key(const std::map<std::string, std::string> & headers, const std::string & conversation_id) {
-    return conversation_id.empty() ? "" : espalier_tenant_of_key(espalier_find_key(headers)) + "\n" + conversation_id;
+inline std::string espalier_stream_key(const server_http_req & req, const std::string & conversation_id) {
+    return conversation_id.empty() ? "" : espalier_tenant_of(req) + "\n" + conversation_id;
 }
 
 // The arguments of a child that GET /models of a router shows: none if there are several keys, since not every tenant
