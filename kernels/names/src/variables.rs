@@ -64,6 +64,7 @@ pub const KNOWN: &[Variable] = &[
     variable(FrontOption, "LLAMA_ARG_FRONT_KEYS", "file of hashed API keys"),
     variable(FrontOption, "LLAMA_ARG_FRONT_LOG", "access log of the transport"),
     variable(FrontOption, "LLAMA_ARG_FRONT_REQUESTS", "max running and queued requests of the transport"),
+    variable(FrontOption, "LLAMA_ARG_MAILBOX", "a result wakes only the thread that waits for it"),
     variable(FormerOption, "LLAMA_ALLOW_PRIORITY", "LLAMA_ARG_ALLOW_PRIORITY"),
     variable(FormerOption, "LLAMA_KV_PAGED", "LLAMA_ARG_KV_PAGED"),
     variable(FormerOption, "LLAMA_MAX_QUEUED", "LLAMA_ARG_MAX_QUEUED"),

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 
 thread_local espalier_front_call * espalier_front_current = nullptr;
 
@@ -63,35 +62,12 @@ void espalier_front_count(const server_response_reader & reader, const server_ta
 //
 
 void server_response::set_token(const std::unordered_set<int> & id_tasks, uint64_t token) {
-    std::unique_lock<std::mutex> lock(mutex_results);
-    for (const auto & id_task : id_tasks) {
-        tokens[id_task] = token;
-    }
+    mailbox->set_token(id_tasks, token);
 }
 
 bool server_response::has_result(const std::unordered_set<int> & id_tasks) {
-    std::unique_lock<std::mutex> lock(mutex_results);
-    if (!running) {
-        return true; // an error
-    }
-    for (const auto & result : queue_results) {
-        // that a task waits for a slot is not a result: the reader would go on to wait
-        if (id_tasks.count(result->id) != 0 && dynamic_cast<server_task_result_waiting *>(result.get()) == nullptr) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void server_response::wake_stream(int id_task) const {
-    const auto it = tokens.find(id_task);
-    if (it != tokens.end()) {
-        espalier_front_wake_stream(it->second);
-    }
-}
-
-void server_response::wake_all_streams() const {
-    for (const auto & [id_task, token] : tokens) {
-        espalier_front_wake_stream(token);
-    }
+    // that a task waits for a slot is not a result: the reader would go on to wait
+    return mailbox->is_ready(id_tasks, [](const server_task_result_ptr & result) {
+        return dynamic_cast<server_task_result_waiting *>(result.get()) == nullptr;
+    });
 }

@@ -38,6 +38,8 @@ target_sources(server-context PRIVATE "${CMAKE_CURRENT_LIST_DIR}/espalier-front-
                                       "${CMAKE_CURRENT_LIST_DIR}/espalier-front-caller.h")
 target_include_directories(server-context PUBLIC "${CMAKE_CURRENT_LIST_DIR}")
 target_compile_definitions(server-context PUBLIC ESPALIER_FRONT)
+target_sources(server-context PRIVATE "${CMAKE_CURRENT_LIST_DIR}/espalier-mailbox.cpp"
+                                      "${CMAKE_CURRENT_LIST_DIR}/espalier-mailbox.h")
 
 # Only the server has sockets.
 target_sources(llama-server-impl PRIVATE "${CMAKE_CURRENT_LIST_DIR}/espalier-front-transport.cpp"

@@ -18,6 +18,7 @@ pub mod rebase;
 pub mod record;
 pub mod results;
 mod status;
+pub mod streams;
 mod synthetic;
 pub mod timing;
 pub mod turns;
@@ -60,6 +61,8 @@ pub enum Benchmark {
     Overload(overload::Options),
     /// Measure how fairly the paged server shares a full pool: stalls, queue bypass, the cost of queued requests.
     Fairness(fairness::Options),
+    /// Send many streams at once to one server with and without `--mailbox`: time and wake-ups of a step, latencies.
+    Streams(streams::Options),
 }
 
 /// Number of rounds.
@@ -96,6 +99,7 @@ pub fn run(context: &Context, what: &Benchmark) -> Result<Outcome> {
         Benchmark::KvQuality(options) => kv_quality::run(context, options),
         Benchmark::Overload(options) => overload::run(context, options),
         Benchmark::Fairness(options) => fairness::run(context, options),
+        Benchmark::Streams(options) => streams::run(context, options),
     }
 }
 

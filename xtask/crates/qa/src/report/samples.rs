@@ -41,9 +41,22 @@ pub fn median_of(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
+/// Returns a percentile by the nearest-rank method.
+pub fn percentile(mut values: Vec<f64>, percent: usize) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let rank = (values.len() * percent).div_ceil(100).max(1);
+    values.get(rank - 1).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_hundred_the_ninety_fifth() {
+        assert_eq!(percentile((1..=100).map(f64::from).collect(), 95), Some(95.0));
+        assert_eq!((percentile(vec![3.0], 95), percentile(Vec::new(), 95)), (Some(3.0), None));
+    }
 
     #[test]
     fn ratios_are_taken_round_by_round() {

@@ -1,6 +1,7 @@
 //! The machine: programs, files, compilers, time and load.
 
 pub mod clock;
+pub mod context_switches;
 pub mod disk;
 pub(crate) mod inherited_lock;
 pub mod load;

@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::http::{Disconnect, Ending, Request, Response};
 use crate::sys::machine::process::{Finished, Run, Started, ending};
 use crate::sys::machine::threads::result_of;
-use crate::sys::machine::{disk, memory, process, processor_time};
+use crate::sys::machine::{context_switches, disk, memory, process, processor_time};
 
 /// A running server, on a port that is reserved for it from before it starts until this value is dropped: after it
 /// has ended, no other program can answer in its place.
@@ -164,6 +164,11 @@ impl Server {
     /// Returns the processor time of all its threads; `None` where the system does not report it.
     pub fn processor_time(&self) -> Option<Duration> {
         processor_time::of_process(self.started.id())
+    }
+
+    /// Returns how often its present threads have blocked; `None` where the system does not report it.
+    pub fn context_switches(&self) -> Option<u64> {
+        context_switches::voluntary(self.started.id())
     }
 
     /// Kills it at once.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::record::{Measured, Row};
-use crate::report::samples::median_of;
+use crate::report::samples::{median_of, percentile};
 
 /// Largest allowed ratio of the inter-token latency beside waiting requests to that alone.
 const AIM: f64 = 1.05;
@@ -101,13 +101,6 @@ impl OfModel {
     }
 }
 
-/// Returns a percentile by the nearest-rank method.
-fn percentile(mut values: Vec<f64>, percent: usize) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let rank = (values.len() * percent).div_ceil(100).max(1);
-    values.get(rank - 1).copied()
-}
-
 /// Returns the rows of every model.
 pub(super) fn measured(models: &[OfModel]) -> Measured {
     Measured {
@@ -147,11 +140,5 @@ mod tests {
         let expected =
             ["10.00 ms", "10.00 ms", "10.00 ms", "10.00 ms", "1.00x", "25.00 ms", "30.00 ms", "2.50x"];
         assert_eq!(shown, expected);
-    }
-
-    #[test]
-    fn of_a_hundred_the_ninety_fifth() {
-        assert_eq!(percentile((1..=100).map(f64::from).collect(), 95), Some(95.0));
-        assert_eq!((percentile(vec![3.0], 95), percentile(Vec::new(), 95)), (Some(3.0), None));
     }
 }
