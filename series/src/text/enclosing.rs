@@ -84,7 +84,7 @@ impl<'a> EnclosingFunctions<'a> {
             return None;
         }
         let head = self.head_around(at)?;
-        let found = head..self.end_of(head);
+        let found = head..end_of(self.lines, head, self.language);
         found.contains(&at).then_some(found)
     }
 
@@ -107,7 +107,7 @@ impl<'a> EnclosingFunctions<'a> {
 
     /// Returns the function whose head is line `at`.
     fn beginning_at(&self, at: usize) -> Option<Range<usize>> {
-        if !self.functions.is_code(at) || !heads_a_function(self.text(at)) {
+        if !heads_a_function(self.text(at)) {
             return None;
         }
         // The head of a method may take several lines: those below it are in the method.
@@ -117,8 +117,9 @@ impl<'a> EnclosingFunctions<'a> {
 
     /// Returns whether a function has a body, which a declaration has not.
     fn has_body(&self, function: &Range<usize>) -> bool {
-        let opens = |at: usize| self.functions.brackets(at).has_brace;
-        let last_of_head = function.clone().find(|at| opens(*at) || self.text(*at).ends_with(b";"));
+        let opens = |text: &[u8]| text.contains(&b'{');
+        let mut head = function.clone().map(|at| self.text(at));
+        let last_of_head = head.find(|text| opens(text) || text.ends_with(b";"));
         self.language == Language::Indentation || last_of_head.is_some_and(opens)
     }
 
@@ -142,40 +143,33 @@ impl<'a> EnclosingFunctions<'a> {
         let scopes = functions.scopes_around(anchor).unwrap_or_default();
         let outermost = scopes.into_iter().rev().find(|scope| heads_a_function(functions.text(*scope)));
         // The first line of a method is in no function yet.
-        let own = Some(at).filter(|at| self.is_first_line(*at));
+        let own = Some(at).filter(|at| is_first_line(functions.text(*at)));
         outermost.or(own).or_else(|| head(at))
     }
+}
 
-    fn is_first_line(&self, at: usize) -> bool {
-        let (text, brackets) = (self.text(at), self.functions.brackets(at));
-        let opens = (text.ends_with(b"{") && brackets.braces > 0) || text.ends_with(b":");
-        self.functions.is_code(at) && heads_a_function(text) && opens
-    }
+fn is_first_line(text: &[u8]) -> bool {
+    heads_a_function(text) && (text.ends_with(b"{") || text.ends_with(b":"))
+}
 
-    /// Returns the line after the last one of the function whose head is line `head`.
-    fn end_of(&self, head: usize) -> usize {
-        let functions = &self.functions;
-        let outer = self.lines.get(head).and_then(|line| indentation(line)).unwrap_or(0);
-        let is_outer = |line: &[u8]| indentation(line).is_some_and(|indent| indent <= outer);
-        let below = self.lines.iter().enumerate().skip(head + 1);
-        let mut after = below.filter(|(at, line)| is_outer(line) && functions.is_code(*at));
-        let end = after.find_map(|(at, line)| {
-            let text = line.trim_ascii();
-            match self.language {
-                Language::Braces => text.starts_with(b"}").then_some(at + 1),
-                _ => (!is_closing(text)).then_some(at),
-            }
-        });
-        let end = end.unwrap_or(self.lines.len());
-        let is_behind = |at: &usize| match self.language {
-            Language::Indentation => {
-                let line = self.lines.get(functions.code_line(*at));
-                line.is_none_or(|line| is_between_functions(line, outer))
-            }
-            _ => functions.text(*at).is_empty(),
-        };
-        end - (head + 1..end).rev().take_while(is_behind).count()
-    }
+/// Returns the line after the last one of the function whose head is line `head`.
+fn end_of(lines: &[&[u8]], head: usize, language: Language) -> usize {
+    let outer = lines.get(head).and_then(|line| indentation(line)).unwrap_or(0);
+    let is_outer = |line: &[u8]| indentation(line).is_some_and(|indent| indent <= outer);
+    let mut after = lines.iter().enumerate().skip(head + 1).filter(|(_, line)| is_outer(line));
+    let end = after.find_map(|(at, line)| {
+        let text = line.trim_ascii();
+        match language {
+            Language::Braces => text.starts_with(b"}").then_some(at + 1),
+            _ => (!is_closing(text)).then_some(at),
+        }
+    });
+    let end = end.unwrap_or(lines.len());
+    let is_behind = |line: &&&[u8]| match language {
+        Language::Indentation => is_between_functions(line, outer),
+        _ => line.trim_ascii().is_empty(),
+    };
+    end - lines.get(head + 1..end).unwrap_or_default().iter().rev().take_while(is_behind).count()
 }
 
 #[cfg(test)]
@@ -248,18 +242,6 @@ mod tests {
     fn all(path: &str, text: &str) -> Vec<std::ops::Range<usize>> {
         let lines = lines_of(text.as_bytes());
         EnclosingFunctions::new(&lines, Language::of(path.as_bytes(), b"")).all()
-    }
-
-    #[test]
-    fn comments_and_literals_are_in_the_function_around_them() {
-        let python = "class A:\n    def f(self):\n        '''\nAbout f(x):\n  it\n'''\n        return 1\n\n\
-                      # g(x):\ndef g():\n    pass\n";
-        assert_eq!(around("a.py", python, 3), Some(("def f(self):".to_owned(), 1..7)));
-        assert_eq!(all("a.py", python), [1..7, 9..11]);
-        let cpp = "struct box {\n    int f(int a); // {\n    // int g(int a) {\n    int h() {\n        s = R\"(\n    }\nint i() {\n\
-                   )\";\n    }\n    /*\n    int old() {\n    }\n    */\n};\n";
-        assert_eq!(around("a.cpp", cpp, 6), Some(("int h() {".to_owned(), 3..9)));
-        assert_eq!(all("a.cpp", cpp), [3..9]);
     }
 
     #[test]

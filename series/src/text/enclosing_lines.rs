@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::brackets::LineBrackets;
+use super::brackets::{Balance, BracketCounter};
 use super::common_words::says_something;
 use super::language::Language;
-use super::line_shape::{Directive, directive, first_word, indentation, is_closing, is_label};
+use super::line_shape::{first_word, indentation, is_closing, is_label};
 
 /// The lines of a text that enclose others: a `case` label, the first line of a table's row, a key, a namespace, the
 /// head of a macro, an `#ifdef`.
@@ -38,12 +38,11 @@ struct Block {
 }
 
 impl EnclosingLines {
-    /// `brackets` has those of each line.
-    pub fn new(lines: &[&[u8]], brackets: &[LineBrackets], language: Language) -> EnclosingLines {
+    pub fn new(lines: &[&[u8]], language: Language) -> EnclosingLines {
         let mut reader = Reader::new(language);
         let mut open = vec![reader.open];
-        for ((at, line), brackets) in lines.iter().enumerate().zip(brackets) {
-            reader.read(at, line, *brackets);
+        for (at, line) in lines.iter().enumerate() {
+            reader.read(at, line);
             open.push(reader.open);
         }
         EnclosingLines { blocks: reader.blocks, open }
@@ -79,6 +78,7 @@ struct Condition {
 /// Reads a text from the top, line by line.
 struct Reader {
     language: Language,
+    brackets: BracketCounter,
     blocks: Vec<Block>,
     open: Open,
     conditions: Vec<Condition>,
@@ -92,6 +92,7 @@ impl Reader {
     fn new(language: Language) -> Reader {
         Reader {
             language,
+            brackets: BracketCounter::default(),
             blocks: Vec::new(),
             open: Open::default(),
             conditions: Vec::new(),
@@ -100,16 +101,16 @@ impl Reader {
         }
     }
 
-    fn read(&mut self, at: usize, line: &[u8], brackets: LineBrackets) {
+    fn read(&mut self, at: usize, line: &[u8]) {
         let text = line.trim_ascii();
-        if brackets.within.is_some() {
-            // It opens no block, and those around it stay open.
+        if self.brackets.is_within() {
+            self.brackets.count(text);
         } else if self.language == Language::Braces && text.starts_with(b"#") {
             self.read_directive(at, text);
         } else if self.language == Language::NotCode && is_section(line) {
             self.open.block = Some(self.add(at, None));
         } else {
-            self.read_line(at, line, brackets);
+            self.read_line(at, line);
         }
         if !text.ends_with(b"\\")
             && let Some(around) = self.around_macro.take()
@@ -121,51 +122,53 @@ impl Reader {
     /// Reads a line of the preprocessor. Each branch of a condition begins with the blocks that were open above the
     /// condition; those that the last branch leaves open stay open.
     fn read_directive(&mut self, at: usize, text: &[u8]) {
-        match directive(text) {
-            Some(Directive::If) => {
+        let directive = text.get(1..).unwrap_or_default().trim_ascii_start();
+        match first_word(directive) {
+            b"if" | b"ifdef" | b"ifndef" => {
                 let before = self.open;
                 let block = self.add(at, before.condition);
                 self.conditions.push(Condition { before, block });
                 self.open.condition = Some(block);
             }
-            Some(Directive::Else) => {
+            b"elif" | b"elifdef" | b"elifndef" | b"else" => {
                 let Some(&Condition { before, block }) = self.conditions.last() else { return };
-                let own = if says_something(text) { self.add(at, Some(block)) } else { block };
+                let own = if says_something(directive) { self.add(at, Some(block)) } else { block };
                 self.open = Open { block: before.block, condition: Some(own) };
             }
-            Some(Directive::EndIf) => {
+            b"endif" => {
                 let Some(condition) = self.conditions.pop() else { return };
                 self.open.condition = condition.before.condition;
             }
-            Some(Directive::Define) if text.ends_with(b"\\") => {
+            b"define" if text.ends_with(b"\\") => {
                 let around = *self.around_macro.get_or_insert(self.open);
                 self.open.block = Some(self.add(at, around.block));
             }
-            Some(Directive::Define) | None => {}
+            _ => {}
         }
     }
 
-    fn read_line(&mut self, at: usize, line: &[u8], brackets: LineBrackets) {
+    fn read_line(&mut self, at: usize, line: &[u8]) {
         let text = line.trim_ascii();
         let has_braces = self.language == Language::Braces;
+        let balance = if has_braces { self.brackets.count(text) } else { Balance::default() };
         let is_comment = has_braces && (text.starts_with(b"//") || text.starts_with(b"/*"));
         let Some(indent) = block_indentation(line, self.language).filter(|_| !is_comment) else { return };
         let is_label = has_braces && is_of_switch(text);
         let joins_label = is_label && self.label.is_some_and(|label| label + 1 == at);
         let closes_brace = has_braces && text.starts_with(b"}");
-        let continues = !closes_brace && (is_closing(text) || brackets.parentheses < 0 || text == b"{");
+        let continues = !closes_brace && (is_closing(text) || balance.parentheses < 0 || text == b"{");
         let ends_equals = !continues && !joins_label;
         self.leave_while(|block| {
             block.indent > indent || (ends_equals && block.indent == indent && !block.has_end)
         });
-        for _ in brackets.braces..0 {
+        for _ in balance.braces..0 {
             self.leave_if(|block| block.has_end && (!closes_brace || block.indent == indent));
         }
         if is_label {
             self.label = Some(at);
         }
         let is_statement = has_braces && text.ends_with(b";");
-        let has_end = brackets.braces > 0;
+        let has_end = balance.braces > 0;
         if (is_label || says_something(text)) && !continues && !is_closing(text) && !is_statement {
             let outer = self.open.block;
             self.open.block = Some(self.push(Block { line: at, indent, has_end, outer }));
@@ -229,7 +232,6 @@ fn is_section(line: &[u8]) -> bool {
 mod tests {
     use super::EnclosingLines;
     use crate::model::printable::printable;
-    use crate::text::brackets::read_brackets;
     use crate::text::language::Language;
     use crate::text::line_diff::lines_of;
     use crate::text::line_shape::indentation;
@@ -238,9 +240,7 @@ mod tests {
     fn around(text: &str, above: &str, language: Language) -> Vec<String> {
         let lines = lines_of(text.as_bytes());
         let at = text.lines().position(|line| line.trim() == above).unwrap();
-        let brackets = read_brackets(&lines, language);
-        let enclosing = EnclosingLines::new(&lines, &brackets, language);
-        let enclosing = enclosing.around(at + 1, indentation(lines[at]).unwrap());
+        let enclosing = EnclosingLines::new(&lines, language).around(at + 1, indentation(lines[at]).unwrap());
         enclosing.into_iter().map(|at| printable(lines[at].trim_ascii())).collect()
     }
 
@@ -299,8 +299,5 @@ mod tests {
         let python = "class A:\n    def f(\n        self,\n    ):\n        if x:\n            a()\n        else:\n            b()\n";
         assert_eq!(around(python, "a()", Language::Indentation), ["if x:", "def f(", "class A:"]);
         assert_eq!(around(python, "b()", Language::Indentation), ["def f(", "class A:"]);
-        let text = "def f():\n    '''About.\n\nNote:\n    of it\n    '''\n    a()\n";
-        assert_eq!(around(text, "of it", Language::Indentation), ["def f():"]);
-        assert_eq!(around(text, "a()", Language::Indentation), ["def f():"]);
     }
 }

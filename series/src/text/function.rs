@@ -2,12 +2,9 @@
 
 use std::cell::OnceCell;
 
-use super::brackets::{LineBrackets, read_brackets};
 use super::enclosing_lines::{EnclosingLines, block_indentation};
 use super::language::Language;
-use super::line_shape::{
-    Directive, directive, first_word, indentation, is_closing, is_label, leading_white_space,
-};
+use super::line_shape::{first_word, indentation, is_closing, is_label, leading_white_space};
 
 /// Length at which git cuts the section of a hunk header, in bytes.
 const SECTION_LIMIT: usize = 80;
@@ -20,25 +17,24 @@ pub(crate) struct FunctionMap<'a> {
     language: Language,
     /// At `n`: the last line before line `n` that git considers a function line.
     by_git: Vec<Option<usize>>,
-    /// Computed at first use, as all below: reading a file takes longer than finding git's function lines.
-    brackets: OnceCell<Vec<LineBrackets>>,
-    /// At `n`: the last function line before line `n`, without labels and access specifiers.
-    strict: OnceCell<Vec<Option<usize>>>,
+    /// The same without labels and access specifiers.
+    strict: Vec<Option<usize>>,
     /// The same for closing braces at column 0.
-    closings: OnceCell<Vec<Option<usize>>>,
+    closings: Vec<Option<usize>>,
+    /// Computed at first use: most files are never asked.
     enclosing: OnceCell<EnclosingLines>,
 }
 
 impl<'a> FunctionMap<'a> {
     /// Builds the map. In a file that is not source code, no line is in a function.
     pub fn new(lines: &'a [&'a [u8]], language: Language) -> FunctionMap<'a> {
+        let is_code = language != Language::NotCode;
         FunctionMap {
             lines,
             language,
-            by_git: last_before(lines, |_, line| looks_like_function(line)),
-            brackets: OnceCell::new(),
-            strict: OnceCell::new(),
-            closings: OnceCell::new(),
+            by_git: last_before(lines, looks_like_function),
+            strict: last_before(lines, |line| is_code && is_function_line(line)),
+            closings: last_before(lines, |line| is_code && line.starts_with(b"}")),
             enclosing: OnceCell::new(),
         }
     }
@@ -50,36 +46,7 @@ impl<'a> FunctionMap<'a> {
 
     /// Returns the function line before line `at` (from 0), ignoring labels.
     pub fn function_before(&self, at: usize) -> Option<&'a [u8]> {
-        self.line(self.strict(), at)
-    }
-
-    fn strict(&self) -> &[Option<usize>] {
-        let is_wanted = |at, line: &[u8]| self.is_code(at) && is_function_line(line);
-        self.strict.get_or_init(|| last_before(self.lines, is_wanted))
-    }
-
-    fn closings(&self) -> &[Option<usize>] {
-        let is_wanted = |at, line: &[u8]| self.is_code(at) && line.starts_with(b"}");
-        self.closings.get_or_init(|| last_before(self.lines, is_wanted))
-    }
-
-    fn all_brackets(&self) -> &[LineBrackets] {
-        self.brackets.get_or_init(|| read_brackets(self.lines, self.language))
-    }
-
-    /// Returns the brackets of line `at` (from 0).
-    pub fn brackets(&self, at: usize) -> LineBrackets {
-        self.all_brackets().get(at).copied().unwrap_or_default()
-    }
-
-    /// Returns whether line `at` (from 0) begins in code, not in a comment or a literal.
-    pub fn is_code(&self, at: usize) -> bool {
-        self.has_functions() && self.brackets(at).within.is_none()
-    }
-
-    /// Returns line `at` (from 0), or the one with the beginning of the comment or literal that it begins in.
-    pub fn code_line(&self, at: usize) -> usize {
-        self.brackets(at).within.unwrap_or(at)
+        self.line(&self.strict, at)
     }
 
     /// Returns the text that git would write after `@@` for a hunk that starts at line `at` (from 0).
@@ -103,9 +70,7 @@ impl<'a> FunctionMap<'a> {
         let indent = |line: &[u8]| block_indentation(line, self.language);
         let above = || self.lines.get(..at)?.iter().rev().find_map(|line| indent(line));
         let indent = placed.into_iter().find_map(indent).or_else(above).unwrap_or(0);
-        let enclosing = self
-            .enclosing
-            .get_or_init(|| EnclosingLines::new(self.lines, self.all_brackets(), self.language));
+        let enclosing = self.enclosing.get_or_init(|| EnclosingLines::new(self.lines, self.language));
         enclosing.around(at, indent)
     }
 
@@ -121,35 +86,22 @@ impl<'a> FunctionMap<'a> {
 
     /// Returns whether the function above line `at` was closed before it, by a brace at column 0.
     pub fn is_closed_before(&self, at: usize) -> bool {
-        let function = self.strict().get(at).copied().flatten();
-        let closing = self.closings().get(at).copied().flatten();
+        let function = self.strict.get(at).copied().flatten();
+        let closing = self.closings.get(at).copied().flatten();
         function.is_some() && closing > function
     }
 
     /// Returns, at `n`, the head of the function that line `n` (from 0) is in. A line that is not indented and opens
-    /// nothing, such as a declaration or an import, is not a head. Each branch of a condition of the preprocessor begins in
-    /// the function that was open above the condition. The result is one longer than the lines.
+    /// nothing, such as a declaration or an import, is not a head. The result is one longer than the lines.
     pub fn enclosing_heads(&self) -> Vec<Option<usize>> {
         let mut open: Option<OpenFunction> = None;
-        let mut above_conditions = Vec::new();
         let mut heads = Vec::with_capacity(self.lines.len() + 1);
         heads.push(None);
         for (at, line) in self.lines.iter().enumerate() {
-            match self.directive(at) {
-                Some(Directive::If) => above_conditions.push(open),
-                Some(Directive::Else) => open = above_conditions.last().copied().unwrap_or(open),
-                Some(Directive::EndIf) => {
-                    above_conditions.pop();
-                }
-                _ => open = self.open_after(open, at, line),
-            }
+            open = self.open_after(open, at, line);
             heads.push(open.as_ref().map(|function| function.head));
         }
         heads
-    }
-
-    fn directive(&self, at: usize) -> Option<Directive> {
-        directive(self.text(at)).filter(|_| self.language == Language::Braces && self.is_code(at))
     }
 
     /// Returns, at `n`, the head of the function that line `n` (from 0) belongs to: one from its head to its end. A
@@ -172,7 +124,6 @@ impl<'a> FunctionMap<'a> {
         let mut begun_from_below = None;
         for ((at, head), line) in heads.iter_mut().enumerate().zip(self.lines).rev() {
             let Some(function) = *head else { continue };
-            let line = self.lines.get(self.code_line(at)).unwrap_or(line);
             let is_within = begun_from_below == Some(function) || at == function;
             if is_within || !is_between_functions(line, 0) {
                 begun_from_below = Some(function);
@@ -185,16 +136,15 @@ impl<'a> FunctionMap<'a> {
     /// Returns the function that is open after line `at`, given the one that was open before it.
     fn open_after(&self, open: Option<OpenFunction>, at: usize, line: &[u8]) -> Option<OpenFunction> {
         let text = line.trim_ascii();
-        let has_body = self.brackets(at).braces > 0;
-        if self.is_code(at) && is_function_line(line) {
+        let has_body = opens_more_than_it_closes(text);
+        if self.has_functions() && is_function_line(line) {
             return match self.opens_something(at, text) {
                 true => Some(OpenFunction { head: at, has_body }),
                 false => open.filter(|_| self.language == Language::Braces),
             };
         }
-        let open = open.filter(|_| !(self.is_code(at) && line.starts_with(b"}")))?;
-        let ends_statement = self.is_code(at + 1) && text.ends_with(b";");
-        let is_declaration = self.language == Language::Braces && !open.has_body && ends_statement;
+        let open = open.filter(|_| !line.starts_with(b"}"))?;
+        let is_declaration = self.language == Language::Braces && !open.has_body && text.ends_with(b";");
         (!is_declaration).then_some(OpenFunction { has_body: open.has_body || has_body, ..open })
     }
 
@@ -216,7 +166,6 @@ impl<'a> FunctionMap<'a> {
         if !self.has_functions() {
             return Some(Vec::new());
         }
-        let at = self.code_line(at);
         let mut limit = self.lines.get(at..)?.iter().find_map(|line| indentation(line))?;
         let mut scopes = Vec::new();
         for (walked, (line_at, line)) in self.lines.get(..at)?.iter().enumerate().rev().enumerate() {
@@ -226,8 +175,9 @@ impl<'a> FunctionMap<'a> {
             if walked == SCOPE_SEARCH_LIMIT {
                 return None;
             }
-            let is_outside = |indent: &usize| *indent < limit && self.is_code(line_at);
-            let Some(indent) = scope_indentation(line).filter(is_outside) else { continue };
+            let Some(indent) = scope_indentation(line).filter(|indent| *indent < limit) else {
+                continue;
+            };
             limit = indent;
             let text = line.trim_ascii();
             // A scope that was closed above does not contain the line, but hides the scopes inside of it.
@@ -240,19 +190,23 @@ impl<'a> FunctionMap<'a> {
 }
 
 /// A function whose end has not been found yet.
-#[derive(Clone, Copy)]
 struct OpenFunction {
     head: usize,
     /// Whether its body has begun. Until then it may be a declaration.
     has_body: bool,
 }
 
+fn opens_more_than_it_closes(text: &[u8]) -> bool {
+    let count = |wanted: u8| text.iter().filter(|byte| **byte == wanted).count();
+    count(b'{') > count(b'}')
+}
+
 /// Returns, at `n`, the last line before line `n` that satisfies `is_wanted`. The result is one longer than `lines`.
-fn last_before(lines: &[&[u8]], is_wanted: impl Fn(usize, &[u8]) -> bool) -> Vec<Option<usize>> {
+fn last_before(lines: &[&[u8]], is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Option<usize>> {
     let mut last = None;
     let mut map = vec![None];
     for (at, line) in lines.iter().enumerate() {
-        if is_wanted(at, line) {
+        if is_wanted(line) {
             last = Some(at);
         }
         map.push(last);
@@ -283,8 +237,7 @@ pub(crate) fn names_a_function(section: &[u8]) -> bool {
 /// of a class.
 pub(crate) fn heads_a_function(text: &[u8]) -> bool {
     let is_class = first_word(text) == b"class" && text.ends_with(b":");
-    let is_comment = text.first().is_some_and(|byte| b"/#*".contains(byte));
-    text.contains(&b'(') && !is_class && !is_comment && !is_control_flow(text)
+    text.contains(&b'(') && !is_class && !is_control_flow(text)
 }
 
 /// Returns whether `text` begins a condition or a loop. Such a line does not identify its block: it may be rewritten
@@ -383,60 +336,6 @@ mod tests {
         let c = "int f(void)\n{\n    a();\n}\n\n// About g.\nint g(void) {\n    b();\n}\n";
         let (f, g) = (Some(0), Some(6));
         assert_eq!(heads(c, Language::Braces), [f, f, f, f, None, None, g, g, g]);
-    }
-
-    #[test]
-    fn comments_and_literals_neither_begin_nor_end_a_function() {
-        let cpp = "int f(void) {\n    s = R\"(\nint g(void) {\n}\n)\";\n    a();\n}\n/*\nint old(void) {\n}\n*/\n\
-                   int h(void) {\n    b();\n}\n";
-        let (f, h) = (Some(0), Some(11));
-        let expected = [f, f, f, f, f, f, f, None, None, None, None, h, h, h];
-        assert_eq!(heads(cpp, Language::Braces), expected);
-        let lines: Vec<&[u8]> = cpp.as_bytes().split_inclusive(|byte| *byte == b'\n').collect();
-        let map = FunctionMap::new(&lines, Language::Braces);
-        assert_eq!(map.function_before(10), Some(&b"int f(void) {"[..]));
-        assert!(!map.is_closed_before(6) && map.is_closed_before(7));
-        assert_eq!(map.section_before(10), b"int old(void) {", "as git has it");
-        let rust = "fn f() {\n    a(r#\"\nfn g() {\n\"}\n}\n\"#);\n    b();\n}\n\nfn h() {\n    c();\n}\n";
-        let (f, h) = (Some(0), Some(9));
-        assert_eq!(heads(rust, Language::Braces), [f, f, f, f, f, f, f, f, None, h, h, h]);
-        let python = "\"\"\"About:\nUsage: of it\n  and so on\n\"\"\"\ndef f():\n    \"\"\"\nArguments:\n  a\n\"\"\"\n    a()\n\n\
-                      def g():\n    '''\nNote\n'''\n\nx = 1\n";
-        let (f, g) = (Some(4), Some(11));
-        let expected = [None, None, None, None, f, f, f, f, f, f, None, g, g, g, g, None, None];
-        assert_eq!(heads(python, Language::Indentation), expected);
-    }
-
-    #[test]
-    fn braces_and_semicolons_in_comments_do_not_tell_a_function_from_a_declaration() {
-        let text = "int f(int a, // {\n      int b);\nint x;\nint g(int a, /* the\n  size;\n  */ int b)\n{\n    a();\n}\n\
-                    int h(void) { // }\n    b();\n}\n";
-        let (f, g, h) = (Some(0), Some(3), Some(9));
-        let expected = [f, f, None, g, g, g, g, g, g, h, h, h];
-        assert_eq!(heads(text, Language::Braces), expected);
-    }
-
-    #[test]
-    fn each_branch_of_a_condition_begins_in_the_function_above_it() {
-        let text = "int f(void) {\n#if A\n    a();\n}\n#elif B\n    b();\n}\n#else\n    c();\n}\n#endif\nint x;\n\
-                    #ifdef C\nint g(int a) {\n#else\nint g(void) {\n#endif\n    d();\n}\n";
-        let (f, g) = (Some(0), Some(15));
-        let other = Some(13);
-        let expected = [f, f, f, f, None, f, f, None, f, f, None, None, None, other, other, g, g, g, g];
-        assert_eq!(heads(text, Language::Braces), expected);
-        let python = "def f():\n    a()\n#if x\n#else\n    b()\n";
-        assert_eq!(heads(python, Language::Indentation), [Some(0); 5]);
-    }
-
-    #[test]
-    fn scopes_are_those_of_the_line_that_a_literal_begins_in() {
-        let python =
-            "class A(B):\n    def f(self):\n        \"\"\"\nAbout:\n  it\n        \"\"\"\n        a()\n";
-        let lines: Vec<&[u8]> = python.as_bytes().split_inclusive(|byte| *byte == b'\n').collect();
-        let map = FunctionMap::new(&lines, Language::Indentation);
-        for at in 2..=6 {
-            assert_eq!(map.scopes_around(at).unwrap(), [1, 0], "{at}");
-        }
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! The shape of a line by itself: its indentation, its first word, and whether it is a label, closes something or
-//! belongs to the preprocessor.
+//! The shape of a line by itself: its indentation, its first word, and whether it is a label or closes something.
 
 /// Matches `public:`, `error:`, `case X:`, but not `class A::B` or `A::A() :`.
 pub(crate) fn is_label(text: &[u8]) -> bool {
@@ -40,26 +39,4 @@ pub(crate) fn leading_white_space(line: &[u8]) -> (usize, Option<u8>) {
 /// that it is a part of the function although it is not indented more than the head.
 pub(crate) fn is_closing(text: &[u8]) -> bool {
     text == b"end" || text.first().is_some_and(|byte| b")]}".contains(byte))
-}
-
-/// A line of the preprocessor that matters to blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Directive {
-    /// `#if` and its like.
-    If,
-    /// `#elif` and its like, or `#else`.
-    Else,
-    EndIf,
-    Define,
-}
-
-/// Returns the directive of `text`, a line of C without the white space around it.
-pub(crate) fn directive(text: &[u8]) -> Option<Directive> {
-    match first_word(text.strip_prefix(b"#")?.trim_ascii_start()) {
-        b"if" | b"ifdef" | b"ifndef" => Some(Directive::If),
-        b"elif" | b"elifdef" | b"elifndef" | b"else" => Some(Directive::Else),
-        b"endif" => Some(Directive::EndIf),
-        b"define" => Some(Directive::Define),
-        _ => None,
-    }
 }
