@@ -144,7 +144,7 @@ fn every_kind_of_action_comes() {
             all.iter().any(|action| matches!(&action.what, ActionKind::Slot(slot) if slot.action == kind))
         );
     }
-    for order in [Order::Resume, Order::LookUp, Order::End] {
+    for order in [Order::Resume, Order::LookUp, Order::End, Order::Refused] {
         assert!(
             all.iter()
                 .any(|action| matches!(&action.what, ActionKind::Conversation(one) if one.order == order))
