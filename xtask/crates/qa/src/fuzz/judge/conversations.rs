@@ -114,7 +114,7 @@ fn wrong_with(action: ConversationAction, played: &Played, session: &Session<'_>
             }
             (format!("{} streams of that id", usize::from(is_there)), found.to_string())
         }
-        (Order::End, _) => return None,
+        (Order::End | Order::Refused, _) => return None,
     };
     Some(finding("conversations", played, expected, shorten(&came)))
 }
@@ -216,6 +216,8 @@ mod tests {
         assert_eq!(after(order(1, 1, Order::End, 204, ""), 404, "{}"), 1, "ended by another key");
         assert_eq!(after(start(1, 1, his), 200, HERS), 0);
         assert_eq!(after(start(1, 1, his), 200, his), 1, "replaced by another key");
+        assert_eq!(after(order(1, 0, Order::Refused, 400, "{}"), 200, HERS), 0);
+        assert_eq!(after(order(1, 0, Order::Refused, 400, "{}"), 404, "{}"), 1, "ended by a refused request");
     }
 
     #[test]

@@ -31,11 +31,15 @@ pub fn first_of_owners<'a>(round: &'a Round, evidence: &'a Evidence) -> impl Ite
     evidence.played.iter().filter(is_first).take(MAX_REPEATED)
 }
 
-type Owner = (Option<usize>, Option<usize>);
+/// Key and salt; for a request without sharing also its position, since it is an owner of its own.
+type Owner = (Option<usize>, Option<usize>, Option<(usize, usize, usize)>);
 
 fn owner_of(played: &Played) -> Option<(Owner, &Generate)> {
     match &played.action.what {
-        ActionKind::Generate(generate) => Some(((played.action.key, generate.salt), generate)),
+        ActionKind::Generate(generate) => {
+            let alone = (!generate.cache).then_some(played.place);
+            Some(((played.action.key, generate.salt, alone), generate))
+        }
         _ => None,
     }
 }
@@ -110,6 +114,17 @@ mod tests {
         let mut crowded = round();
         crowded.acts[0].clients.push(Vec::new());
         assert_eq!(first_of_owners(&crowded, &evidence).count(), 0);
+    }
+
+    #[test]
+    fn a_request_without_sharing_has_a_witness() {
+        let mut alone = asked(1, 0, None, 9);
+        let ActionKind::Generate(generate) = &mut alone.action.what else { panic!("a generation") };
+        generate.cache = false;
+        let played = vec![asked(0, 0, None, 9), alone, asked(2, 0, None, 9)];
+        let evidence = Evidence { played, ..Evidence::default() };
+        let numbers: Vec<usize> = first_of_owners(&round(), &evidence).map(|one| one.place.2).collect();
+        assert_eq!(numbers, [0, 1]);
     }
 
     #[test]

@@ -34,16 +34,17 @@ pub fn judge(round: &Round, evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-/// Each running request has a slot. Of those that wait, at most `--max-queued` have none, unless they run in part.
+/// Each running request has a slot, and so has each that waits, except for as many as `--max-queued` allows. Every
+/// request of the fuzzer is one task with its further choices, so none runs in part.
 fn wrong_gauges(server: &ServerPlan, number: usize, scrape: &str) -> Option<Finding> {
     let (running, queued) = gauges(scrape)?;
     let slots = server.slots;
-    let most_queued = server.max_queued.map(|most| most + slots);
+    let max_requests = server.max_queued.map(|most| most + slots);
     let is_within = |count: f64, most: Option<usize>| most.is_none_or(|most| count <= most as f64);
-    if is_within(running, Some(slots)) && is_within(queued, most_queued) {
+    if is_within(running, Some(slots)) && is_within(running + queued, max_requests) {
         return None;
     }
-    let of_queue = most_queued.map_or(String::new(), |most| format!(", and at most {most} queued ones"));
+    let of_queue = max_requests.map_or(String::new(), |most| format!(", and {most} with the queued ones"));
     Some(Finding {
         oracle: "queue",
         asked: format!("/metrics, number {number}"),
@@ -52,15 +53,26 @@ fn wrong_gauges(server: &ServerPlan, number: usize, scrape: &str) -> Option<Find
     })
 }
 
-/// The queue is full only while one request runs and as many as allowed are queued.
+/// The queue is full only while one request runs and as many as allowed are queued. Slots may be busy with more than
+/// one, which the client does not know, so the number that the refusal states has to agree too.
 fn wrong_refusal(evidence: &Evidence, refused: &Played, most: usize) -> Option<Finding> {
     let others = evidence.played.iter().filter(|other| is_open_beside(other, refused)).count();
     if others <= most {
         let expected = format!("no 429: at most {most} may be queued, and one of the others runs");
         return Some(finding("queue", refused, expected, format!("429 beside {others} other requests")));
     }
+    let reason = status::read(refused).1;
+    if stated_queue(&reason).is_none_or(|stated| stated < most) {
+        return Some(finding("queue", refused, format!("429 with at least {most} queued requests"), reason));
+    }
     let says_when = refused.response.headers.iter().any(|(name, _)| name == "retry-after");
     (!says_when).then(|| finding("queue", refused, "`Retry-After` beside 429", "no such header"))
+}
+
+/// Returns the number of queued requests that a refusal states.
+fn stated_queue(reason: &str) -> Option<usize> {
+    let (_, rest) = reason.split_once("the queue is full: ")?;
+    rest.split_once(' ')?.0.parse().ok()
 }
 
 /// Whether the server may have had `other` when it refused the request. It goes on with a request for a moment after
@@ -88,7 +100,15 @@ mod tests {
     }
 
     fn refused(retry_after: &str) -> Played {
+        refused_by(1, retry_after)
+    }
+
+    /// Builds the refusal of a server that states this number of queued requests.
+    fn refused_by(queued: usize, retry_after: &str) -> Played {
         let mut played = asked(9, 40, status::REFUSED);
+        let message = format!("the queue is full: {queued} requests are queued and --max-queued is 1");
+        let body = serde_json::json!({ "error": { "message": message } }).to_string();
+        played.response = samples::response(status::REFUSED, &body);
         played.response.headers.push((retry_after.to_string(), "1".to_string()));
         played
     }
@@ -108,6 +128,7 @@ mod tests {
         };
         assert_eq!(with(beside(2), refused("retry-after")), 0);
         assert_eq!(with(beside(2), refused("other")), 1);
+        assert_eq!(with(beside(9), refused_by(0, "retry-after")), 1, "one more may wait");
         assert_eq!(with(beside(1), refused("retry-after")), 1, "one runs, none is queued");
         assert_eq!(with(Vec::new(), refused("retry-after")), 1, "alone");
         let later: Vec<Played> = (0..3).map(|client| asked(client, 2000, 200)).collect();
@@ -132,9 +153,10 @@ mod tests {
     #[test]
     fn gauges_stay_within_slots_and_queue() {
         let scrape = |running: u64, queued: u64| vec![format!("{RUNNING} {running}\n{QUEUED} {queued}\n")];
-        assert_eq!(judged(Vec::new(), &scrape(2, 3)), 0);
+        assert_eq!(judged(Vec::new(), &scrape(2, 1)), 0);
+        assert_eq!(judged(Vec::new(), &scrape(0, 3)), 0, "in slots, they wait for blocks");
         assert_eq!(judged(Vec::new(), &scrape(3, 0)), 1, "queued requests counted as running");
-        assert_eq!(judged(Vec::new(), &scrape(0, 4)), 1);
+        assert_eq!(judged(Vec::new(), &scrape(2, 2)), 1, "more than slots and --max-queued");
         assert_eq!(judged(Vec::new(), &["x 1\n".to_string()]), 0, "a server without these gauges");
     }
 }

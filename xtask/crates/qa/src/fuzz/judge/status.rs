@@ -71,6 +71,7 @@ fn allowed(server: &ServerPlan, played: &Played, evidence: &Evidence) -> Vec<u16
             Order::Resume => vec![200, 404],
             Order::LookUp => vec![200],
             Order::End => vec![204],
+            Order::Refused => vec![400],
         },
     }
 }

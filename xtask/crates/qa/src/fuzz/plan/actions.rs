@@ -165,6 +165,8 @@ pub enum Order {
     LookUp,
     /// `DELETE /v1/stream`
     End,
+    /// A request for another stream, which is refused and so replaces none.
+    Refused,
 }
 
 /// A request that the server must refuse.

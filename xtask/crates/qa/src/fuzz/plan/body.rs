@@ -32,6 +32,9 @@ pub fn request(action: &Action, server: &ServerPlan, marker: &str) -> Request {
 /// The header that makes a stream resumable.
 pub const CONVERSATION_ID: &str = "X-Conversation-Id";
 
+/// A grammar that does not parse.
+const BAD_GRAMMAR: &str = "root ::= (";
+
 /// Body of an embedding request for token ids.
 pub fn of_embedding(prompt: &Prompt) -> Value {
     json!({ "input": prompt.tokens() })
@@ -125,6 +128,10 @@ pub fn of_conversation(order: Order, id: &str) -> Request {
         Order::Resume => stream,
         Order::End => Request { method: "DELETE", ..stream },
         Order::LookUp => Request::post("/v1/streams/lookup", json!({ "conversation_ids": [id] })),
+        Order::Refused => {
+            let body = json!({ "prompt": [7, 7], "n_predict": 4, "stream": true, "grammar": BAD_GRAMMAR });
+            Request::post("/completion", body).with_header(CONVERSATION_ID, id)
+        }
     }
 }
 
@@ -135,7 +142,7 @@ fn of_mistake(mistake: Mistake, prompt: &Prompt, server: &ServerPlan) -> Request
     }
     match mistake {
         Mistake::Grammar => {
-            body["grammar"] = "root ::= (".into();
+            body["grammar"] = BAD_GRAMMAR.into();
             if server.adapters {
                 body["lora"] = lora(&[0.25, 0.0]);
             }

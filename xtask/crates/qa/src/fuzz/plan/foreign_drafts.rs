@@ -43,13 +43,20 @@ fn ask_in_turn(dice: &mut Dice, server: &ServerPlan, seed: u64, number: usize) -
     // Another key, or the same key with a salt of its own; mostly in the slot that has state from the same prompt.
     let second = dice.below(KEYS.len());
     let other_slot = if dice.chance(70) { slot } else { dice.below(server.slots) };
-    let mut actions = vec![ask(theirs, first, None, slot); dice.between(1, 2)];
-    actions.push(ask(own, second, Some(FRESH + number), other_slot));
+    let mut actions = vec![of(first, ask(theirs, None, slot)); dice.between(1, 2)];
+    actions.push(match number % 3 {
+        // A request without sharing is an owner of its own, beside other requests of its key too.
+        2 => of(first, Generate { cache: false, ..ask(own, None, other_slot) }),
+        _ => of(second, ask(own, Some(FRESH + number), other_slot)),
+    });
     actions
 }
 
-fn ask(prompt: &Prompt, key: usize, salt: Option<usize>, slot: usize) -> Action {
-    let generate = Generate { salt, slot: Some(slot), ..Generate::plain(prompt.clone(), MAX_PREDICTED) };
+fn ask(prompt: &Prompt, salt: Option<usize>, slot: usize) -> Generate {
+    Generate { salt, slot: Some(slot), ..Generate::plain(prompt.clone(), MAX_PREDICTED) }
+}
+
+fn of(key: usize, generate: Generate) -> Action {
     Action {
         pause: Duration::ZERO,
         key: Some(key),

@@ -10,7 +10,7 @@ pub mod prompts;
 pub mod server;
 mod slot_files;
 
-use self::actions::{Action, ActionKind, CONVERSATIONS};
+use self::actions::{Action, ActionKind, CONVERSATIONS, ConversationAction, Order};
 use self::dice::Dice;
 use self::model::ModelKind;
 use self::prompts::Prompt;
@@ -118,12 +118,17 @@ impl Act {
 }
 
 /// Gives each pair of clients its own conversation ids, and each of the two another API key: any change to a stream
-/// that its client did not cause was caused by the other key.
+/// that its client did not cause was caused by the other key. Mistakes become requests that are refused under an id.
 fn divide_conversations(clients: &mut [Vec<Action>]) {
     for (number, actions) in clients.iter_mut().enumerate() {
         let offset = CONVERSATIONS * (1 + number / KEYS.len());
-        for action in actions {
+        for (index, action) in actions.iter_mut().enumerate() {
             action.key = Some(number % KEYS.len());
+            if matches!(action.what, ActionKind::Mistake(..)) {
+                let conversation = index % CONVERSATIONS;
+                action.what =
+                    ActionKind::Conversation(ConversationAction { conversation, order: Order::Refused });
+            }
             match &mut action.what {
                 ActionKind::Generate(generate) => {
                     generate.conversation = generate.conversation.map(|one| one + offset);

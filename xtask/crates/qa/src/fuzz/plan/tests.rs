@@ -144,7 +144,7 @@ fn every_kind_of_action_comes() {
             all.iter().any(|action| matches!(&action.what, ActionKind::Slot(slot) if slot.action == kind))
         );
     }
-    for order in [Order::Resume, Order::LookUp, Order::End] {
+    for order in [Order::Resume, Order::LookUp, Order::End, Order::Refused] {
         assert!(
             all.iter()
                 .any(|action| matches!(&action.what, ActionKind::Conversation(one) if one.order == order))
@@ -314,13 +314,15 @@ fn a_client_with_drafts_after_others_sent_no_request_before() {
     for round in rounds().iter().filter(about) {
         let alone: Vec<_> = round.actions().filter(|((act, _, _), _)| *act == 0).collect();
         let fresh = alone.iter().filter_map(|(_, action)| match &action.what {
-            ActionKind::Generate(one) if one.salt.is_some() => Some((action.key, one.salt, &one.prompt)),
+            ActionKind::Generate(one) if one.salt.is_some() || !one.cache => Some((action.key, one)),
             _ => None,
         });
         let fresh: Vec<_> = fresh.collect();
-        let owners: std::collections::BTreeSet<_> = fresh.iter().map(|(key, salt, _)| (key, salt)).collect();
-        assert_eq!((fresh.len(), owners.len()), (6, 6));
-        for (_, _, prompt) in fresh {
+        let salts: std::collections::BTreeSet<_> =
+            fresh.iter().filter_map(|(key, one)| Some((key, one.salt?))).collect();
+        let unshared = fresh.iter().filter(|(_, one)| !one.cache).count();
+        assert_eq!((fresh.len(), salts.len(), unshared), (6, 4, 2));
+        for prompt in fresh.iter().map(|(_, one)| &one.prompt) {
             let askers = alone.iter().filter(|(_, action)| {
                 matches!(&action.what,
                     ActionKind::Generate(one) if one.prompt.family == prompt.family)
