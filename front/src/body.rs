@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::Body;
 use tokio::time::{Instant, timeout_at};
 
-use crate::reply::Refusal;
+use crate::refusal::Refusal;
 
 /// Capacity that the length which a client declares reserves at most.
 const MOST_RESERVED: usize = 1 << 20;

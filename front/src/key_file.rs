@@ -8,8 +8,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::keys::Digest;
 use crate::limits::PerMinute;
+
+/// SHA-256 of a key. Digests have one length: comparing them does not tell that of a key.
+pub type Digest = [u8; 32];
 
 /// A key of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]

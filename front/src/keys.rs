@@ -9,15 +9,12 @@ use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use sha2::{Digest as _, Sha256};
 
 use crate::abi::Usage;
-use crate::key_file::{self, Entry};
+use crate::key_file::{self, Digest, Entry};
 use crate::limits::Limits;
-use crate::reply::Refusal;
+use crate::refusal::Refusal;
 
 /// The header of Anthropic's clients.
 const X_API_KEY: &str = "x-api-key";
-
-/// SHA-256 of a key. Digests have one length: comparing them does not tell that of a key.
-pub type Digest = [u8; 32];
 
 /// The holder of a key of the file.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@
 //! * [`key_file`], [`limits`] and [`hangup`]: keys from a file, their limits, and SIGHUP, which reads it again.
 //! * [`record`], [`trace`], [`access_log`] and [`metrics`]: the record of a request, its ids, the log and the metrics.
 //! * [`keys`], [`cors`], [`routes`], [`decode`], [`form`], [`body`]: the parts of a request.
-//! * [`reply`]: answers that the front gives itself.
+//! * [`refusal`] and [`reply`]: answers that the front gives itself.
 //! * [`options`]: its options.
 //!
 //! No panic crosses the C ABI: each export catches it and returns a neutral value.
@@ -35,6 +35,7 @@ pub mod listen;
 pub mod metrics;
 pub mod options;
 pub mod record;
+pub mod refusal;
 pub mod reply;
 pub mod routes;
 pub mod server;

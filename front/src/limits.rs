@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::reply::Refusal;
+use crate::refusal::Refusal;
 
 /// Limits for each minute; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

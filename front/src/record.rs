@@ -17,7 +17,8 @@ use crate::abi::Usage;
 use crate::access_log::AccessLog;
 use crate::keys::Caller;
 use crate::metrics::{Finished, Gauges, Metrics};
-use crate::reply::{Refusal, Reply};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
 use crate::trace::{self, Trace};
 
 /// The status in the log of a request that got no answer, as in other servers' logs.

@@ -231,7 +231,7 @@ impl Name {
     }
 }
 
-/// What a name or a dot covers.
+/// The area of a name or a dot.
 struct Area {
     left: f64,
     right: f64,

@@ -16,7 +16,7 @@ use crate::serving::request_record::RequestRecord;
 pub(super) struct Counters {
     pub(super) at: Duration,
     pub(super) steps: f64,
-    /// How often its threads have blocked.
+    /// Number of times that its threads have blocked.
     pub(super) wake_ups: f64,
     pub(super) processor_seconds: f64,
 }
