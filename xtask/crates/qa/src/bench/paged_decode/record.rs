@@ -234,7 +234,10 @@ pub(super) mod tests {
     fn the_plot_has_a_bar_for_each() {
         let Record { head, result } = example();
         let plot = result.plot(&head).unwrap().svg;
-        assert!(plot.contains("16 sequences, paged, pool filled") && plot.contains("122.5 tokens/s, 0.98x"), "{plot}");
+        assert!(
+            plot.contains("16 sequences, paged, pool filled") && plot.contains("122.5 tokens/s, 0.98x"),
+            "{plot}"
+        );
     }
 
     #[test]
