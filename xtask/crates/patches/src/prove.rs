@@ -74,11 +74,15 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     }
     let _lock = run_lock::take(&context.layout, &context.ui, Access::Read)?;
     let variant = options.variant.as_deref();
-    let proof = match (&options.old, &options.generation) {
+    let mut proof = match (&options.old, &options.generation) {
         (Some(old), _) => prove_states(context, (old, &options.new), variant)?,
         (None, Some(generation)) => on_generation::prove(context, generation, variant)?,
         (None, None) => prove_rebase(context, variant)?,
     };
+    if variant.is_some() {
+        // The difference of an entry may be in another series.
+        proof.stale.clear();
+    }
     let text = match options.markdown {
         true => proof_text::markdown(&proof),
         false => proof_text::text(&proof, options.long) + &next(options, &proof),
