@@ -111,7 +111,9 @@ impl Writer {
         if lines.is_empty() {
             return;
         }
-        let written = self.file.write_all(lines.concat().as_bytes());
+        // The write that failed may have left a part of a line.
+        let separator = if self.is_failing { "\n" } else { "" };
+        let written = self.file.write_all((separator.to_string() + &lines.concat()).as_bytes());
         if let Err(error) = &written {
             self.lost.fetch_add(lines.len() as u64, Ordering::Relaxed);
             if !self.is_failing {

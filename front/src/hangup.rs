@@ -21,17 +21,18 @@ pub struct Files {
 }
 
 impl Files {
-    /// Reads the keys again, and opens the access log again.
+    /// Reads the keys again, and opens the access log again: last, since it waits for a disk that is too slow.
     pub fn reload(&self) {
+        if self.options.keys.has_file() {
+            match self.options.keys.reload() {
+                Ok(count) => self.core.log(LOG_INFO, &format!("{count} API keys are accepted")),
+                Err(reason) => {
+                    self.core.log(LOG_ERROR, &format!("the API keys stay as they were: {reason}"));
+                }
+            }
+        }
         if let Some(log) = self.journal.log() {
             log.reopen();
-        }
-        if !self.options.keys.has_file() {
-            return;
-        }
-        match self.options.keys.reload() {
-            Ok(count) => self.core.log(LOG_INFO, &format!("{count} API keys are accepted")),
-            Err(reason) => self.core.log(LOG_ERROR, &format!("the API keys stay as they were: {reason}")),
         }
     }
 }

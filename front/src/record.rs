@@ -24,8 +24,8 @@ use crate::trace::{self, Trace};
 /// The status in the log of a request that got no answer, as in other servers' logs.
 const NO_ANSWER: u16 = 499;
 
-/// Longest path in a line.
-const MOST_PATH: usize = 512;
+/// Most characters of a method, and of a path, in a line.
+const MOST_TEXT: usize = 512;
 
 /// The receiver of records.
 #[derive(Debug, Default)]
@@ -137,6 +137,7 @@ impl Record {
     pub fn begin(journal: &Arc<Journal>, peer: &Peer, head: &Parts) -> Record {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let (trace, parent) = Trace::of(&head.headers).map(|trace| (trace.id, trace.parent)).unzip();
+        let cut = |text: &str| text.chars().take(MOST_TEXT).collect();
         let line = Line {
             unix_ms: u64::try_from(unix.as_millis()).unwrap_or(u64::MAX),
             id: trace::request_id(&head.headers),
@@ -144,8 +145,8 @@ impl Record {
             parent,
             client: peer.address,
             protocol: format!("{:?}", head.version),
-            method: head.method.to_string(),
-            path: head.uri.path().chars().take(MOST_PATH).collect(),
+            method: cut(head.method.as_str()),
+            path: cut(head.uri.path()),
             status: NO_ANSWER,
             ..Line::default()
         };

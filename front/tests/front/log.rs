@@ -163,6 +163,34 @@ fn the_log_is_opened_again_after_it_was_renamed() {
 }
 
 #[test]
+fn long_methods_and_paths_are_cut() {
+    let file = File::new("log-long", "");
+    let server = logged(&file);
+    let path = format!("/{}", "p".repeat(600));
+    assert_eq!(server.ask(&"M".repeat(600), &path, "", "").status, 404);
+    let line = &lines(&file, 1)[0];
+    assert_eq!((&line["method"], &line["path"]), (&"M".repeat(512).into(), &path[..512].into()));
+}
+
+#[test]
+fn keys_are_read_before_the_log_is_opened_which_may_wait() {
+    let digest = "0f".repeat(32);
+    let keys = File::new("log-order-keys", &format!("[ci]\nsha256 = \"{digest}\"\n"));
+    let folder = std::env::temp_dir().join(format!("espalier-front-log-order-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let server = Server::with(|options| {
+        options.access_log = folder.join("log").to_str().unwrap().to_string();
+        options.key_file = keys.path().to_string();
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
+    server.reload();
+    wait_until("the log is opened", || server.mock.log().contains("cannot open the access log again"));
+    let log = server.mock.log();
+    assert!(log.find("1 API keys are accepted") < log.find("cannot open the access log again"), "{log}");
+    assert!(log.contains("1 API keys are accepted"), "{log}");
+}
+
+#[test]
 fn closing_writes_all_lines() {
     let file = File::new("log-closing", "");
     let server = logged(&file);
@@ -189,4 +217,38 @@ fn a_full_disk_is_reported_once_and_ends_nothing() {
         wait_until("it is reported", || server.mock.log().contains("0 cannot write /dev/full: "));
     }
     assert_eq!(server.mock.log().matches("cannot write").count(), 1, "{}", server.mock.log());
+}
+
+/// A pipe without a reader fails like a full disk, and can be written again later.
+#[cfg(target_os = "linux")]
+#[test]
+fn after_a_failed_write_a_line_begins_on_its_own() {
+    use std::io::{BufRead, BufReader};
+
+    let pipe = File::new("log-pipe", "");
+    std::fs::remove_file(pipe.path()).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(pipe.path()).status().unwrap().success());
+    // Opened for both, it waits for no other side.
+    let reader = || {
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(pipe.path()).unwrap();
+        BufReader::new(file)
+    };
+    let next = |reader: &mut BufReader<std::fs::File>| {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        line
+    };
+    let mut first = reader();
+    let server = logged(&pipe);
+    server.get("/echo");
+    assert!(next(&mut first).starts_with('{'));
+    drop(first);
+    server.get("/echo");
+    wait_until("the write fails", || server.mock.log().contains("cannot write"));
+    let mut second = reader();
+    for start in ["\n", "{"] {
+        server.get("/echo");
+        assert!(next(&mut second).starts_with(start), "{start}");
+    }
+    assert!(next(&mut second).starts_with('{'));
 }
