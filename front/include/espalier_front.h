@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Changes with every incompatible change of this header. */
-#define ESPALIER_FRONT_ABI 2
+#define ESPALIER_FRONT_ABI 3
 
 typedef struct espalier_front_text {
     const char * data;
@@ -94,7 +94,8 @@ enum {
     ESPALIER_FRONT_HEALTH    = 1, /* answered by the front, without a key */
     ESPALIER_FRONT_MONITOR   = 2, /* short, and not counted among the running requests */
     ESPALIER_FRONT_ANTHROPIC = 4, /* errors in the format of the Messages API */
-    ESPALIER_FRONT_METRICS   = 8  /* the metrics of the transport are appended to an answer with status 200 */
+    ESPALIER_FRONT_METRICS   = 8, /* the metrics of the transport are appended to an answer with status 200 */
+    ESPALIER_FRONT_DISPATCH  = 16 /* runs other routes: answered with 403 if the key has limits or models */
 };
 
 /* Levels of core_log. */
@@ -141,6 +142,7 @@ typedef struct espalier_front_options {
     uint32_t                    cors_credentials;
     uint32_t                    port;            /* 0 = any */
     uint32_t                    reuse_port;
+    uint32_t                    counts_tokens;   /* 0 = call_usage knows none: a key_file that limits them is refused */
     uint32_t                    header_ms;       /* until the headers of a request are complete */
     uint32_t                    body_ms;         /* until its body is complete */
     uint32_t                    write_ms;        /* until a client takes more of an answer */

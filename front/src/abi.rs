@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 /// `ESPALIER_FRONT_ABI`.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// Bytes of the other side, valid as long as the function says that receives them.
 #[repr(C)]
@@ -173,6 +173,8 @@ pub const MONITOR: u32 = 2;
 pub const ANTHROPIC: u32 = 4;
 /// `ESPALIER_FRONT_METRICS`.
 pub const METRICS: u32 = 8;
+/// `ESPALIER_FRONT_DISPATCH`.
+pub const DISPATCH: u32 = 16;
 
 /// `ESPALIER_FRONT_ERROR`.
 pub const LOG_ERROR: i32 = 0;
@@ -237,6 +239,8 @@ pub struct RawOptions {
     pub port: u32,
     /// 1 for `SO_REUSEPORT`.
     pub reuse_port: u32,
+    /// 1 if the core knows the tokens of its calls.
+    pub counts_tokens: u32,
     /// Deadline of headers.
     pub header_ms: u32,
     /// Deadline of bodies.

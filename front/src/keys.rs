@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::abi::Usage;
 use crate::key_file::{self, Digest, Entry};
-use crate::limits::Limits;
+use crate::limits::{Limits, PerMinute};
 use crate::refusal::Refusal;
 
 /// The header of Anthropic's clients.
@@ -41,6 +41,8 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Keys {
     file: Option<PathBuf>,
+    /// Whether the core knows the tokens of its calls; otherwise a file that limits them is invalid.
+    counts_tokens: bool,
     known: RwLock<Arc<[Known]>>,
 }
 
@@ -63,6 +65,15 @@ impl Caller {
         self.holder.as_ref().map_or(Ok(()), |holder| holder.limits.admit(Instant::now()))
     }
 
+    /// Whether the key has limits, or may use some models only.
+    #[must_use]
+    pub fn is_restricted(&self) -> bool {
+        let is_restricted = |holder: &Arc<Holder>| {
+            !holder.models.is_empty() || holder.limits.per_minute() != PerMinute::default()
+        };
+        self.holder.as_ref().is_some_and(is_restricted)
+    }
+
     /// Counts the tokens of a request.
     pub fn charge(&self, usage: Usage) {
         if let Some(holder) = &self.holder {
@@ -75,16 +86,16 @@ impl Keys {
     /// Accepts `keys`; without any, all requests are accepted.
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Keys {
         let known = |key| Known { digest: Sha256::digest(key).into(), holder: None };
-        Keys { file: None, known: RwLock::new(keys.into_iter().map(known).collect()) }
+        Keys { known: RwLock::new(keys.into_iter().map(known).collect()), ..Keys::default() }
     }
 
-    /// Accepts the keys of a file.
+    /// Accepts the keys of a file, which may limit tokens if the core counts them.
     ///
     /// # Errors
     ///
     /// It cannot be read, or is invalid.
-    pub fn of_file(file: PathBuf) -> Result<Keys, String> {
-        let keys = Keys { file: Some(file), known: RwLock::default() };
+    pub fn of_file(file: PathBuf, counts_tokens: bool) -> Result<Keys, String> {
+        let keys = Keys { file: Some(file), counts_tokens, known: RwLock::default() };
         keys.reload()?;
         Ok(keys)
     }
@@ -105,6 +116,11 @@ impl Keys {
         let before = self.known();
         let Some(file) = &self.file else { return Ok(before.len()) };
         let entries = key_file::read(file)?;
+        let limited = entries.iter().find(|entry| entry.limits.tokens.is_some());
+        if let Some(entry) = limited.filter(|_| !self.counts_tokens) {
+            let (file, name) = (file.display(), &entry.name);
+            return Err(format!("{file}: `{name}`: tokens-per-minute is not supported at a router"));
+        }
         let after: Arc<[Known]> = entries.into_iter().map(|entry| renewed(entry, &before)).collect();
         let count = after.len();
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = after;

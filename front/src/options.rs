@@ -73,7 +73,10 @@ impl Options {
         let keys = array(raw.keys, raw.n_keys).iter().map(|key| bytes(*key));
         let key_file = text(raw.key_file, "--front-keys")?;
         let access_log = text(raw.access_log, "--front-log")?;
-        let keys = if key_file.is_empty() { Keys::new(keys) } else { Keys::of_file(key_file.into())? };
+        let keys = match key_file.is_empty() {
+            true => Keys::new(keys),
+            false => Keys::of_file(key_file.into(), raw.counts_tokens != 0)?,
+        };
         let time = |ms: u32| Duration::from_millis(u64::from(ms.max(1)));
         Ok(Options {
             hosts,

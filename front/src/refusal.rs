@@ -13,6 +13,8 @@ pub enum Refusal {
     Key,
     /// Several keys.
     SeveralKeys,
+    /// The route would not apply the limits or the models of the key.
+    Restricted,
     /// No such route.
     NotFound,
     /// The body is not one that can be read.
@@ -42,6 +44,10 @@ impl Refusal {
             Refusal::SeveralKeys => {
                 let message = "several API keys came with the request";
                 (StatusCode::BAD_REQUEST, "invalid_request_error", message)
+            }
+            Refusal::Restricted => {
+                let message = "An API key with limits or models may not use this route";
+                (StatusCode::FORBIDDEN, "permission_error", message)
             }
             Refusal::NotFound => (StatusCode::NOT_FOUND, "not_found_error", "File Not Found"),
             Refusal::Malformed(message) => (StatusCode::BAD_REQUEST, "invalid_request_error", message),
@@ -74,6 +80,7 @@ impl Refusal {
             Refusal::Stopping => "stopping",
             Refusal::Key => "key",
             Refusal::SeveralKeys => "several_keys",
+            Refusal::Restricted => "restricted",
             Refusal::NotFound => "not_found",
             Refusal::Malformed(_) => "malformed",
             Refusal::Slow => "slow_body",

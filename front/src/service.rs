@@ -13,7 +13,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::abi::{ANTHROPIC, HEALTH, METRICS, MONITOR};
+use crate::abi::{ANTHROPIC, DISPATCH, HEALTH, METRICS, MONITOR};
 use crate::call::{Calls, Running};
 use crate::core::{Answer, State};
 use crate::decode::Pairs;
@@ -181,7 +181,11 @@ impl Service {
         }
         let is_public = route.is_some_and(|route| route.is(HEALTH));
         let caller = if is_public { Caller::default() } else { self.options.keys.identify(headers)? };
-        Ok((route.ok_or(Refusal::NotFound)?, caller))
+        let route = route.ok_or(Refusal::NotFound)?;
+        if route.is(DISPATCH) && caller.is_restricted() {
+            return Err(Refusal::Restricted);
+        }
+        Ok((route, caller))
     }
 
     fn admit(&self, route: Route, caller: &Caller) -> Result<OwnedSemaphorePermit, Refusal> {

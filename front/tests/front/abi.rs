@@ -74,6 +74,7 @@ fn layouts() -> Vec<(&'static str, usize)> {
         ("options.key_file", offset_of!(abi::RawOptions, key_file)),
         ("options.access_log", offset_of!(abi::RawOptions, access_log)),
         ("options.max_body", offset_of!(abi::RawOptions, max_body)),
+        ("options.counts_tokens", offset_of!(abi::RawOptions, counts_tokens)),
         ("options.header_ms", offset_of!(abi::RawOptions, header_ms)),
         ("options.max_connections", offset_of!(abi::RawOptions, max_connections)),
     ]
@@ -93,6 +94,7 @@ fn constants() -> Vec<(&'static str, usize)> {
         ("monitor", abi::MONITOR as usize),
         ("anthropic", abi::ANTHROPIC as usize),
         ("metrics", abi::METRICS as usize),
+        ("dispatch", abi::DISPATCH as usize),
         ("error", abi::LOG_ERROR as usize),
         ("warning", abi::LOG_WARNING as usize),
         ("info", abi::LOG_INFO as usize),

@@ -67,6 +67,39 @@ fn requests_beyond_the_limit_of_a_key_are_answered_429_and_other_keys_are_not() 
 }
 
 #[test]
+fn a_route_that_runs_other_routes_is_refused_to_keys_with_limits_or_models() {
+    let restrictions = ["requests-per-minute = 9", "tokens-per-minute = 9", "models = [\"a\"]"];
+    let keys = ["one", "two", "three"];
+    let text: String = keys.into_iter().zip(restrictions).map(|(name, fields)| key(name, fields)).collect();
+    let server = server(&File::new("restricted", &(text + &key("free", ""))));
+    let predict = |key: &str| server.ask("POST", "/predict", &format!("X-Api-Key: {key}\r\n"), "{}");
+    for key in keys {
+        let refused = predict(key);
+        let expected = r#"{"error":{"code":403,"message":"An API key with limits or models may not use this route","type":"permission_error"}}"#;
+        assert_eq!((refused.status, refused.body.as_str()), (403, expected), "{key}");
+        assert_eq!(ask(&server, key).status, 201, "{key}");
+    }
+    assert_eq!((predict("free").status, predict("other").status), (201, 401));
+}
+
+#[test]
+fn limits_of_tokens_are_refused_where_tokens_are_not_counted() {
+    let (plain, limited) = (key("one", "requests-per-minute = 9"), key("one", "tokens-per-minute = 9"));
+    let file = File::new("uncounted", &limited);
+    let options = Options { key_file: file.path().to_string(), counts_tokens: false, ..Options::default() };
+    let reason = format!("{}: `one`: tokens-per-minute is not supported at a router", file.path());
+    let log = Server::open(&options).unwrap_err();
+    assert!(log.contains(&format!("cannot open the front: {reason}")), "{log}");
+    file.write(&plain);
+    let server = Server::open(&options).unwrap();
+    file.write(&(limited + &key("two", "")));
+    server.reload();
+    assert_eq!((ask(&server, "one").status, ask(&server, "two").status), (201, 401));
+    let log = server.mock.log();
+    assert!(log.contains(&format!("0 the API keys stay as they were: {reason}")), "{log}");
+}
+
+#[test]
 fn tokens_of_a_key_are_counted_when_its_calls_are_freed() {
     let text = key("one", "tokens-per-minute = 20") + &key("two", "");
     let server = server(&File::new("tokens", &text));
@@ -123,15 +156,16 @@ fn a_file_that_became_invalid_leaves_the_keys_as_they_are() {
     assert_eq!(log.matches("0 the API keys stay as they were: ").count(), 3, "{log}");
 }
 
-/// In a process of its own, which gets the signal.
+/// In a process of its own, which gets the signal, and ignores it until the front handles it, as the server does.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_hangup_reads_the_file_again() {
     const ALONE: &str = "FRONT_TEST_HANGUP";
     if std::env::var_os(ALONE).is_none() {
         let name = "keys::a_hangup_reads_the_file_again";
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = alone.args([name, "--exact", "--test-threads=1"]).env(ALONE, "1").output().unwrap();
+        let mut alone = std::process::Command::new("nohup");
+        let alone = alone.arg(std::env::current_exe().unwrap()).args([name, "--exact", "--test-threads=1"]);
+        let output = alone.env(ALONE, "1").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
         return;

@@ -34,6 +34,7 @@ int main(void) {
     OFFSET(options, key_file);
     OFFSET(options, access_log);
     OFFSET(options, max_body);
+    OFFSET(options, counts_tokens);
     OFFSET(options, header_ms);
     OFFSET(options, max_connections);
     PRINT("more", ESPALIER_FRONT_MORE);
@@ -47,6 +48,7 @@ int main(void) {
     PRINT("monitor", ESPALIER_FRONT_MONITOR);
     PRINT("anthropic", ESPALIER_FRONT_ANTHROPIC);
     PRINT("metrics", ESPALIER_FRONT_METRICS);
+    PRINT("dispatch", ESPALIER_FRONT_DISPATCH);
     PRINT("error", ESPALIER_FRONT_ERROR);
     PRINT("warning", ESPALIER_FRONT_WARNING);
     PRINT("info", ESPALIER_FRONT_INFO);

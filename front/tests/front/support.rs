@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use espalier_front::abi::{ANTHROPIC, HEALTH, METRICS, MONITOR, RawOptions, Text};
+use espalier_front::abi::{ANTHROPIC, DISPATCH, HEALTH, METRICS, MONITOR, RawOptions, Text};
 use espalier_front::ffi::{
     espalier_front_close, espalier_front_drain, espalier_front_listen, espalier_front_open,
     espalier_front_route, espalier_front_stop,
@@ -21,6 +21,7 @@ pub struct Options {
     pub hosts: Vec<String>,
     pub keys: Vec<&'static str>,
     pub key_file: String,
+    pub counts_tokens: bool,
     pub access_log: String,
     pub prefix: &'static str,
     pub cors_origins: &'static str,
@@ -39,6 +40,7 @@ impl Default for Options {
             hosts: vec!["127.0.0.1".to_string()],
             keys: Vec::new(),
             key_file: String::new(),
+            counts_tokens: true,
             access_log: String::new(),
             prefix: "",
             cors_origins: "*",
@@ -84,12 +86,13 @@ impl Drop for File {
     }
 }
 
-const ROUTES: [(&str, &str, u32, Script); 14] = [
+const ROUTES: [(&str, &str, u32, Script); 15] = [
     ("GET", "/health", HEALTH, Script::Failing),
     ("GET", "/metrics", MONITOR, Script::Echo),
     ("GET", "/totals", MONITOR | METRICS, Script::Totals),
     ("GET", "/echo", 0, Script::Echo),
     ("POST", "/echo", 0, Script::Echo),
+    ("POST", "/predict", DISPATCH, Script::Echo),
     ("POST", "/slots/:id_slot", 0, Script::Echo),
     ("POST", "/v1/messages", ANTHROPIC, Script::Echo),
     ("POST", "/hold", 0, Script::Hold),
@@ -147,6 +150,7 @@ impl Server {
             cors_credentials: 1,
             port: u32::from(options.port),
             reuse_port: 0,
+            counts_tokens: u32::from(options.counts_tokens),
             header_ms: options.header_ms,
             body_ms: options.body_ms,
             write_ms: options.write_ms,

@@ -57,12 +57,25 @@ void espalier_front_count(const server_response_reader & reader, const server_ta
     before = { std::max(now.n_prompt, before.n_prompt), std::max(now.n_generated, before.n_generated) };
 }
 
+void espalier_front_count_rest(const server_response_reader & reader) {
+    if (reader.front_call == nullptr) {
+        return;
+    }
+    while (const server_task_result_ptr result = reader.queue_results.take(reader.id_tasks)) {
+        espalier_front_count(reader, *result);
+    }
+}
+
 //
 // server_response
 //
 
 void server_response::set_token(const std::unordered_set<int> & id_tasks, uint64_t token) {
     mailbox->set_token(id_tasks, token);
+}
+
+server_task_result_ptr server_response::take(const std::unordered_set<int> & id_tasks) {
+    return mailbox->receive(id_tasks, std::chrono::steady_clock::now());
 }
 
 bool server_response::has_result(const std::unordered_set<int> & id_tasks) {

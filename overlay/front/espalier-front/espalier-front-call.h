@@ -38,6 +38,9 @@ void espalier_front_unbind(const server_response_reader & reader);
 // Counts the tokens of a result that the reader returns.
 void espalier_front_count(const server_response_reader & reader, const server_task_result & result);
 
+// Counts the tokens of results that the reader has not returned, and drops them: it stops.
+void espalier_front_count_rest(const server_response_reader & reader);
+
 // The function that wakes a stream by its token. Set before the first request; it must neither block nor call back.
 void espalier_front_set_waker(void (*waker)(uint64_t token));
 

@@ -14,10 +14,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 
 #if !defined(_WIN32)
@@ -112,6 +114,12 @@ struct espalier_front_transport::impl {
     espalier_front * front = nullptr;
     uint32_t max_calls = 0;
     std::vector<std::unique_ptr<front_route>> routes; // by the number of the front
+
+    bool is_listening = false;
+
+    std::mutex              mutex;
+    std::condition_variable stopped;
+    bool is_stopped = false; // guarded by the mutex
 
     impl(const server_http_context & http, const common_params & params) : http(http), params(params) {}
 
@@ -441,6 +449,7 @@ bool espalier_front_transport::impl::open() {
     options.max_body         = CPPHTTPLIB_PAYLOAD_MAX_LENGTH;
     options.port             = http.port;
     options.reuse_port       = params.reuse_port;
+    options.counts_tokens    = !is_router(params); // its children do, each on its own
     options.header_ms        = to_ms(std::min(timeout, max_header_s));
     options.body_ms          = to_ms(std::min(timeout, max_body_s));
     options.write_ms         = to_ms(params.timeout_write);
@@ -470,30 +479,42 @@ std::unique_ptr<espalier_front_transport> espalier_front_transport::open(const s
     return std::unique_ptr<espalier_front_transport>(new espalier_front_transport(std::move(pimpl)));
 }
 
+// as register_gcp_compat reads it
+static std::string gcp_path(const char * name, const std::string & by_default) {
+    const char * value = std::getenv(name);
+    if (value == nullptr || value[0] == '\0') {
+        return by_default;
+    }
+    return (value[0] == '/' ? "" : "/") + std::string(value);
+}
+
 void espalier_front_transport::route(const char * method, const std::string & path, const server_http_context::handler_t & handler) {
     static const std::set<std::string> monitors  = { "/metrics", "/props", "/slots", "/models", "/v1/models" };
     static const std::set<std::string> of_router = { "/models", "/models/load", "/models/unload" };
 
-    const char * gcp_health = std::getenv("AIP_HEALTH_ROUTE");
-    const bool is_get    = std::string(method) == "GET";
-    const bool is_health = path == "/health" || path == "/v1/health" ||
-        (gcp_health != nullptr && gcp_health[0] != '\0' && path == (gcp_health[0] == '/' ? "" : "/") + std::string(gcp_health));
+    // they stop work, or find it
+    static const std::set<std::string> stops = { "DELETE /v1/stream", "POST /v1/streams/lookup", "POST /v1/chat/completions/control" };
+
+    const std::string name = method;
+    const bool is_get      = name == "GET";
+    const bool is_health   = path == "/health" || path == "/v1/health" || path == gcp_path("AIP_HEALTH_ROUTE", "/health");
+    const bool is_dispatch = name == "POST" && path == gcp_path("AIP_PREDICT_ROUTE", "/predict");
 
     auto route = std::make_unique<front_route>();
     route->handler      = handler;
-    route->is_post      = std::string(method) == "POST";
+    route->is_post      = name == "POST";
     route->is_monitor   = is_get && monitors.count(path) != 0;
     route->is_of_router = !is_get && of_router.count(path) != 0;
     route->is_anthropic = path == "/v1/messages" || path == "/v1/messages/count_tokens";
 
     uint32_t flags = 0;
     flags |= is_get && is_health ? ESPALIER_FRONT_HEALTH : 0;
-    flags |= route->is_monitor ? ESPALIER_FRONT_MONITOR : 0;
+    flags |= route->is_monitor || stops.count(name + " " + path) != 0 ? ESPALIER_FRONT_MONITOR : 0;
+    flags |= is_dispatch ? ESPALIER_FRONT_DISPATCH : 0;
     flags |= route->is_anthropic ? ESPALIER_FRONT_ANTHROPIC : 0;
     // a router proxies it to a child, which has appended its own
     flags |= is_get && path == "/metrics" && !is_router(pimpl->params) ? ESPALIER_FRONT_METRICS : 0;
 
-    const std::string name = method;
     const uint32_t number = espalier_front_route(pimpl->front, to_text(name), to_text(path), flags);
     GGML_ASSERT(number == pimpl->routes.size() && "routes are registered before the server listens");
     pimpl->routes.push_back(std::move(route));
@@ -504,6 +525,7 @@ bool espalier_front_transport::listen(int & port, std::vector<std::string> & add
     if (espalier_front_listen(pimpl->front, &bound) != 0) {
         return false;
     }
+    pimpl->is_listening = true;
     // the others are for requests that have a client
     server_stream_limit_detached((int) (pimpl->max_calls / 2));
     for (const std::string & host : pimpl->params.hostnames) {
@@ -523,6 +545,17 @@ void espalier_front_transport::drain(int timeout_ms) const {
 
 void espalier_front_transport::stop() const {
     espalier_front_stop(pimpl->front);
+    std::lock_guard<std::mutex> lock(pimpl->mutex);
+    pimpl->is_stopped = true;
+    pimpl->stopped.notify_all();
+}
+
+void espalier_front_transport::join() {
+    {
+        std::unique_lock<std::mutex> lock(pimpl->mutex);
+        pimpl->stopped.wait(lock, [this] { return pimpl->is_stopped || !pimpl->is_listening; });
+    }
+    close();
 }
 
 void espalier_front_transport::close() {

@@ -27,10 +27,14 @@ public:
 
     void drain(int timeout_ms) const;
     void stop() const;
-    void close();
+
+    // waits for the end of stop() if it listens, then closes
+    void join();
 
 private:
     std::unique_ptr<impl> pimpl;
 
     explicit espalier_front_transport(std::unique_ptr<impl> pimpl);
+
+    void close();
 };
