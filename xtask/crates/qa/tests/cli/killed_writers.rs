@@ -99,6 +99,9 @@ impl Writer {
             if self.is_repeatable || found != after {
                 // `lint --fix` also reports findings that it cannot fix.
                 assert!(matches!(project.run(self.arguments).code, Some(0 | 1)), "round {round}, run again");
+            } else {
+                // Killed once it had written, it may have left scratch files, which the next writer removes.
+                project.run(&["lock"]).success();
             }
             let found = state(&project);
             assert!(found == after, "round {round}, run again: {:#?}", differences(&found, &after));
