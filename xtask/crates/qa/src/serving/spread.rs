@@ -6,6 +6,8 @@
 //! difference of the log probability of the reference's token, at every place up to and including the first one at
 //! which the answers have different tokens. After that place the two answers continue different sequences.
 
+use std::fmt;
+
 use super::verdict::Answer;
 
 /// Distances between two runs over the same prompts.
@@ -15,8 +17,36 @@ pub struct Spread {
     pub answers: usize,
     /// Number of answers with different tokens.
     pub diverged: usize,
+    /// Answers of the other run that end where the reference's continues with the same tokens so far.
+    pub ended_early: Vec<EndedEarly>,
     /// |d| at every compared place, ascending; infinite where the other side does not list the token at all.
     distances: Vec<f64>,
+}
+
+/// An answer that is a beginning of the reference's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedEarly {
+    /// Index of the prompt.
+    request: usize,
+    /// Number of tokens.
+    tokens: usize,
+    /// Number of tokens of the reference's answer.
+    of: usize,
+}
+
+impl EndedEarly {
+    fn between((request, (reference, other)): (usize, (&Answer, &Answer))) -> Option<EndedEarly> {
+        let (tokens, of) = (other.tokens.len(), reference.tokens.len());
+        let is_beginning = tokens < of && reference.tokens.starts_with(&other.tokens);
+        is_beginning.then_some(EndedEarly { request, tokens, of })
+    }
+}
+
+impl fmt::Display for EndedEarly {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EndedEarly { request, tokens, of } = self;
+        write!(out, "the answer to request {request} ended after {tokens} of {of} tokens")
+    }
 }
 
 impl Spread {
@@ -26,7 +56,8 @@ impl Spread {
         let mut distances: Vec<f64> = pairs().flat_map(|(one, other)| distances(one, other)).collect();
         distances.sort_by(f64::total_cmp);
         let diverged = pairs().filter(|(one, other)| one.tokens != other.tokens).count();
-        Spread { answers: reference.len().min(other.len()), diverged, distances }
+        let ended_early = pairs().enumerate().filter_map(EndedEarly::between).collect();
+        Spread { answers: reference.len().min(other.len()), diverged, ended_early, distances }
     }
 
     /// Returns the number of compared places.
@@ -62,10 +93,11 @@ impl Spread {
     }
 }
 
-/// Returns |d| at each place up to and including the first different token. NaN counts as infinite.
+/// Returns |d| at each place that both answers have, up to and including the first different token. NaN counts as
+/// infinite.
 fn distances(reference: &Answer, other: &Answer) -> Vec<f64> {
     let alike = reference.tokens.iter().zip(&other.tokens).take_while(|(one, other)| one == other).count();
-    let compared = (alike + 1).min(reference.tokens.len());
+    let compared = (alike + 1).min(reference.tokens.len()).min(other.tokens.len());
     (0..compared).map(|place| distance(reference, other, place)).collect()
 }
 
@@ -122,7 +154,7 @@ impl Limits {
         }
     }
 
-    /// Returns the measures of `spread` that exceed their limits, one line each.
+    /// Returns the measures of `spread` that exceed their limits, and the answers that ended early, one line each.
     pub fn exceeded_by(&self, spread: &Spread) -> Vec<String> {
         let measures = [
             ("median of |d|", spread.median(), self.median),
@@ -135,7 +167,7 @@ impl Limits {
             let is_within = found <= limit && found.is_finite();
             (!is_within).then(|| format!("{name}: {found:.4}; stock's own spread allows {limit:.4}"))
         };
-        measures.iter().filter_map(line).collect()
+        measures.iter().filter_map(line).chain(spread.ended_early.iter().map(EndedEarly::to_string)).collect()
     }
 }
 
@@ -173,9 +205,17 @@ mod tests {
     fn a_token_that_the_other_side_does_not_list_is_infinitely_far() {
         let found = spread(answer(&[1, 2], -1.0), answer(&[5, 2], -1.0));
         assert_eq!((found.places(), found.max()), (1, f64::INFINITY));
-        let shorter = spread(answer(&[1, 2], -1.0), answer(&[1], -1.0));
-        assert_eq!(shorter.max(), f64::INFINITY);
         assert_eq!(spread(answer(&[1], f64::NAN), answer(&[1], -1.0)).max(), f64::INFINITY);
+    }
+
+    #[test]
+    fn an_answer_that_ends_early_is_reported_as_such_and_not_as_a_distance() {
+        let shorter = spread(answer(&[1, 2, 3], -1.0), answer(&[1, 2], -1.0));
+        assert_eq!((shorter.places(), shorter.max(), shorter.diverged), (2, 0.0, 1));
+        let limits = Limits { median: 1.0, p99: 1.0, max: 1.0, rate: 1.0 };
+        assert_eq!(limits.exceeded_by(&shorter), ["the answer to request 0 ended after 2 of 3 tokens"]);
+        let other = spread(answer(&[1, 2, 3], -1.0), answer(&[1, 99], -1.0));
+        assert!(other.ended_early.is_empty());
     }
 
     #[test]

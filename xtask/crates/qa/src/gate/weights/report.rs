@@ -34,7 +34,10 @@ impl Compared {
                 .map(|line| format!("{}: {line}", one.name))
                 .collect::<Vec<_>>()
         };
-        self.paged.iter().flat_map(of).collect()
+        let early = |(name, one): &(String, Spread)| {
+            one.ended_early.iter().map(|early| format!("{name}: {early}")).collect::<Vec<_>>()
+        };
+        self.own.iter().flat_map(early).chain(self.paged.iter().flat_map(of)).collect()
     }
 
     /// Formats a table: stock against itself, the limits that follow, and ours against stock.
