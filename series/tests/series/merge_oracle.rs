@@ -44,7 +44,13 @@ fn we_merge_as_git_does_or_stop() {
         }
     }
     println!("{tally:?}");
-    assert!(tally.same > 0 && tally.both_stop > 0, "the test tests nothing: {tally:?}");
+    let tests_something = if std::env::var_os(REAL).is_some() {
+        // They may all be conflicts, as those of duplicated blocks are; but where git merges some, so do we.
+        tally.same > 0 || (tally.both_stop > 0 && tally.only_we_stop == 0)
+    } else {
+        tally.same > 0 && tally.both_stop > 0
+    };
+    assert!(tests_something, "the test tests nothing: {tally:?}");
 }
 
 fn triples() -> Box<dyn Iterator<Item = (String, Triple)>> {

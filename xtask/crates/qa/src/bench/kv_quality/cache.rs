@@ -2,7 +2,7 @@
 
 use crate::serving::cache::Cache;
 
-/// Upstream's types, ours for K and V, ours for V only, and the types that `--kv-quality` selects.
+/// Upstream's `q8_0` and `q4_0`, our types for K and V, for V only, and the types that `--kv-quality` selects.
 const USUAL: [&str; 28] = [
     "q8_0/q8_0",
     "q8_0/q4_0",
@@ -39,7 +39,8 @@ pub fn usual() -> Vec<Cache> {
     USUAL.iter().filter_map(|cache| cache.parse().ok()).collect()
 }
 
-/// One cache per code, enough to notice that a code has become worse.
+/// `q8_0`, `q4_0` and our types, one with edge layers, and one with sinks and a residual window: enough to notice that
+/// one of these codes has become worse.
 const EACH_CODE_ONCE: [&str; 9] = [
     "q8_0/q8_0",
     "q4_0/q4_0",
@@ -52,7 +53,7 @@ const EACH_CODE_ONCE: [&str; 9] = [
     "turbo2/turbo2~64^4",
 ];
 
-/// Every type below 16 bits, for both K and V.
+/// `q8_0`, `q4_0` and our types, each for both K and V; upstream's `q4_1`, `q5_0`, `q5_1` and `iq4_nl` are left out.
 const EACH_TYPE_ONCE: [&str; 7] =
     ["q8_0/q8_0", "q4_0/q4_0", "turbo4/turbo4", "turbo3/turbo3", "turbo2/turbo2", "tcq3/tcq3", "tcq2/tcq2"];
 

@@ -142,8 +142,8 @@ impl Readings {
         }
     }
 
-    /// Returns the readings on real weights that `cargo xtask test` compares with `ci/kv-quality-weights.json`: each
-    /// type once, in one chunk. The top 1 % of 256 predictions is two of them, so the 99th percentile is not compared.
+    /// Returns the readings on real weights that `cargo xtask test` compares with `ci/kv-quality-weights.json`: seven
+    /// types, in one chunk. The top 1 % of 256 predictions is two of them, so the 99th percentile is not compared.
     fn on_weights() -> Readings {
         let caches = cache::each_type_once();
         let (model, tolerance) = (Some(PathBuf::from(MODEL_OF_CHECKS)), Tolerance::OF_FEW_PREDICTIONS);
