@@ -21,14 +21,17 @@ fn in_trailers() -> Named {
     files::list(&folder).into_iter().flat_map(of_patch).collect()
 }
 
-/// Returns what the rows of the page name.
+/// Returns what the rows of the page name. A row has two patches, each with a cell of links.
 fn in_page(page: &str) -> Named {
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| 0")?.split_once(" | "));
-    let of_row = |(number, links): (&str, &str)| {
-        let addresses = links.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
-        addresses.map(|address| (format!("0{number}"), address.to_string())).collect::<Vec<_>>()
-    };
-    rows.flat_map(of_row).collect()
+    let mut named = Named::new();
+    for row in page.lines().filter(|line| line.starts_with("| 0")) {
+        let mut cells = row.trim_matches(['|', ' ']).split(" | ");
+        while let (Some(number), Some(links)) = (cells.next(), cells.next()) {
+            let addresses = links.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
+            named.extend(addresses.map(|address| (number.to_string(), address.to_string())));
+        }
+    }
+    named
 }
 
 #[test]
