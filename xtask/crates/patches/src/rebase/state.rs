@@ -140,7 +140,7 @@ impl SeriesState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choices {
-    /// Drop patches that are entirely upstreamed.
+    /// Drop patches that are fully upstreamed.
     pub drop_upstreamed: bool,
     /// Omit the upstreamed part of a patch.
     pub trim_upstreamed: bool,
