@@ -15,10 +15,10 @@
 //!    by an earlier one.
 //! 4. What is not exact gets a class for each hunk ([`HunkClass`]). A class is for reports only. It is never a licence
 //!    to apply: no build places a hunk anywhere but on its own line.
-//! 5. [`Replay`] takes a series from the tree it was made for ([`Origin`]) to another one, patch by patch, three-way,
-//!    and decides the class of every hunk ([`ReplayedFile::hunks`]) and patch ([`Replayed::class`]). [`survey_series`]
-//!    does the same for reports: verdicts for one tree are reused for the next unless something that was looked at
-//!    differs. [`Verdict::drift`] shows them hunk by hunk.
+//! 5. [`Replay`] takes a series from the tree it was made for ([`AppliedSeries`]) to another one, patch by patch,
+//!    three-way, and decides the class of every hunk ([`ReplayedFile::hunks`]) and patch ([`Replayed::class`]).
+//!    [`survey_series`] does the same for reports: verdicts for one tree are reused for the next unless something that
+//!    was looked at differs. [`Verdict::drift`] shows them hunk by hunk.
 //! 6. [`prove_series`] compares a moved series with what it was, on contents alone: however it was moved, each line of
 //!    the series and of upstream is where it was expected, or is reported.
 //!
@@ -129,7 +129,7 @@ pub use read::recipe::{
 };
 pub use read::refusals::{FileRefusal, refusals};
 pub use read::subject::is_useless;
-pub use replay::origin::Origin;
+pub use replay::applied_series::AppliedSeries;
 pub use replay::patch::{Replay, ReplayError, TreeNames};
 pub use replay::replayed_patch::{exact_patch, replayed_patch};
 pub use replay::survey::{Known, Survey, survey_series};

@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
-use super::origin::Origin;
+use super::applied_series::AppliedSeries;
 use super::patch::{Onto, ReplayError, TreeNames, replay_patch};
 use crate::apply::collision::{all_written_paths, touches_any};
 use crate::judge::apply_patch::apply_patch;
@@ -84,7 +84,7 @@ impl<'a> Known<'a> {
 ///
 /// Only when a tree cannot be read.
 pub fn survey_series(
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     tree: &dyn Tree,
     taken: &Rc<BTreeSet<usize>>,
     mut known: Vec<Known<'_>>,
@@ -92,11 +92,11 @@ pub fn survey_series(
     let mut current = LayeredTree::new(tree);
     let (mut failed, mut uncertain) = (FailedPatches::default(), HashSet::<RepoPath>::new());
     let mut survey = Survey { outcomes: Vec::new(), questions: Vec::new(), taken: Rc::clone(taken) };
-    for (at, patch) in origin.patches().iter().enumerate() {
+    for (at, patch) in applied.patches().iter().enumerate() {
         let is_taken = taken.contains(&at);
         let (verdict, questions) = match known.iter().find_map(|known| known.of_patch(at, is_taken)) {
             Some(judged) => judged,
-            None => judge(origin, (at, patch), (&current, tree), is_taken)?,
+            None => judge(applied, (at, patch), (&current, tree), is_taken)?,
         };
         known.iter_mut().for_each(|known| known.go_on(at, &verdict));
         current.add(verdict.changes());
@@ -112,7 +112,7 @@ pub fn survey_series(
 }
 
 fn judge(
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     (at, patch): (usize, &Patch),
     (tree, upstream): (&dyn Tree, &dyn Tree),
     is_taken: bool,
@@ -120,7 +120,7 @@ fn judge(
     let asked = AskedTree::new(tree);
     // Upstream's tree is read only at paths that were looked up in the other one.
     let onto = Onto { new: &asked, upstream, same: &[] };
-    let verdict = match replay_patch(origin, at, onto, TreeNames::default()) {
+    let verdict = match replay_patch(applied, at, onto, TreeNames::default()) {
         Ok(step) => Verdict::Replayed(step.if_upstreamed(is_taken)),
         Err(ReplayError::Tree(error)) => return Err(error),
         // It cannot be replayed: here it is either exact or not.
@@ -150,10 +150,14 @@ impl Survey {
     /// # Errors
     ///
     /// Only when the tree cannot be read.
-    pub fn drift(&self, origin: &Origin<'_>, tree: &dyn Tree) -> Result<Vec<Vec<FileDrift>>, TreeError> {
+    pub fn drift(
+        &self,
+        applied: &AppliedSeries<'_>,
+        tree: &dyn Tree,
+    ) -> Result<Vec<Vec<FileDrift>>, TreeError> {
         let mut current = LayeredTree::new(tree);
         let mut drift = Vec::with_capacity(self.outcomes.len());
-        for (patch, outcome) in origin.patches().iter().zip(&self.outcomes) {
+        for (patch, outcome) in applied.patches().iter().zip(&self.outcomes) {
             drift.push(outcome.verdict.drift(patch, &current)?);
             current.add(outcome.verdict.changes());
         }

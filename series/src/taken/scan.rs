@@ -14,7 +14,7 @@ use super::counted_change::{
 };
 use crate::model::patch::{FilePatch, Patch};
 use crate::model::tree::TreeError;
-use crate::replay::origin::{Made, Origin};
+use crate::replay::applied_series::{AppliedSeries, Made};
 
 /// A patch of fewer lines than this could match another change by chance: some context must match too.
 const FEW_LINES: usize = 5;
@@ -98,9 +98,9 @@ impl UpstreamScan {
     /// # Errors
     ///
     /// When a blob cannot be read.
-    pub fn new(origin: &Origin<'_>) -> Result<UpstreamScan, TreeError> {
-        let patches = (0..origin.patches().len()).filter_map(|at| origin.patch(at));
-        let wanted = patches.map(|(patch, made)| Wanted::new(patch, made, origin));
+    pub fn new(applied: &AppliedSeries<'_>) -> Result<UpstreamScan, TreeError> {
+        let patches = (0..applied.patches().len()).filter_map(|at| applied.patch(at));
+        let wanted = patches.map(|(patch, made)| Wanted::new(patch, made, applied));
         Ok(UpstreamScan { wanted: wanted.collect::<Result<_, _>>()?, moved: HashMap::new() })
     }
 
@@ -165,8 +165,8 @@ impl UpstreamScan {
 impl Wanted {
     /// Finds the patch's lines by a diff, as for commits, and not from its text: different diffs of the same two texts
     /// can differ.
-    fn new(patch: &Patch, made: Option<&Made>, origin: &Origin<'_>) -> Result<Wanted, TreeError> {
-        let files = made.map_or(Ok(Vec::new()), |made| changed_files(patch, made, origin))?;
+    fn new(patch: &Patch, made: Option<&Made>, applied: &AppliedSeries<'_>) -> Result<Wanted, TreeError> {
+        let files = made.map_or(Ok(Vec::new()), |made| changed_files(patch, made, applied))?;
         let CountedChange { made: mut lines, around, .. } =
             CountedChange::new(files.iter().map(|file| (file.path.as_slice(), file)));
         lines.retain(|line, _| !is_blob(line) || has_no_text(patch, line));

@@ -1,6 +1,6 @@
 //! Detection of upstream commits that contain a patch.
 
-use espalier_series::{ChangedFile, Event, Origin, Patch, UpstreamHistory, UpstreamScan};
+use espalier_series::{AppliedSeries, ChangedFile, Event, Patch, UpstreamHistory, UpstreamScan};
 
 use crate::support::{id, modify, read, tree};
 
@@ -26,7 +26,7 @@ fn history(texts: &[&str]) -> UpstreamHistory {
 
 fn scan(patch: &Patch) -> UpstreamScan {
     let pin = tree(&[("a.c", BASE)]);
-    UpstreamScan::new(&Origin::new(std::slice::from_ref(patch), &pin).unwrap()).unwrap()
+    UpstreamScan::new(&AppliedSeries::new(std::slice::from_ref(patch), &pin).unwrap()).unwrap()
 }
 
 fn changed(old: &str, new: &str) -> ChangedFile {

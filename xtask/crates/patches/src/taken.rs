@@ -8,7 +8,8 @@ use espalier_core::sys::git::history::{Commit, Comparisons};
 use espalier_core::sys::git::store::Store;
 use espalier_series::ObjectId;
 use espalier_series::{
-    ChangedFile, Difference, Event, Origin, SIMILAR_PERCENT, UpstreamHistory, UpstreamScan, percent_alike,
+    AppliedSeries, ChangedFile, Difference, Event, SIMILAR_PERCENT, UpstreamHistory, UpstreamScan,
+    percent_alike,
 };
 
 /// A set of patches, by their indices in the series.
@@ -39,11 +40,11 @@ impl Taken {
 /// merged commits.
 pub fn watch(
     store: &Store,
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     history: &[Commit],
     compared: &Comparisons<'_>,
 ) -> Result<Taken> {
-    let mut scan = UpstreamScan::new(origin)?;
+    let mut scan = UpstreamScan::new(applied)?;
     let mut taken = Taken::default();
     for (at, commit) in history.iter().enumerate() {
         let mut set = before(&taken, commit);
@@ -55,7 +56,7 @@ pub fn watch(
         }
         taken.at.push(Rc::new(set));
     }
-    taken.histories = (0..origin.patches().len()).filter_map(|at| scan.history(at).cloned()).collect();
+    taken.histories = (0..applied.patches().len()).filter_map(|at| scan.history(at).cloned()).collect();
     Ok(taken)
 }
 

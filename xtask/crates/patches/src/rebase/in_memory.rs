@@ -85,10 +85,10 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
     let pin_tree = StoreTree::new(store, series_move.stack.pin.tree)?;
     let tip_tree =
         StoreTree::in_range(store, series_move.tip.tree, series_move.stack.pin.tree, series_move.tip.tree)?;
-    let origin = range::origin(store, &series_move.stack.patches, &pin_tree)?;
-    let upstream = read_upstream(series_move, &origin)?;
+    let applied = range::applied_series(store, &series_move.stack.patches, &pin_tree)?;
+    let upstream = read_upstream(series_move, &applied)?;
     let taken = places_of_taken(&upstream);
-    let mut replay = Replay::new(&origin, &tip_tree, names(series_move), &taken);
+    let mut replay = Replay::new(&applied, &tip_tree, names(series_move), &taken);
     let mut tree = GitTree::new(store, series_move.tip.tree)?;
     let mut failed = FailedPatches::default();
     let mut moves = Vec::new();
@@ -120,7 +120,7 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
         moves.push(PatchMove { notes, counter_in_doubt, conflicts, blocked_by, ..moved });
         new_patches.push(new);
     }
-    let old_trees = proof::trees_of_origin(store, &series_move.stack, &origin)?;
+    let old_trees = proof::trees_of_applied(store, &series_move.stack, &applied)?;
     let proof = proof_of_tried(series_move, (&moves, &new_patches), (&old_trees, &trees, &upstream))?;
     Ok(Tried { tree: tree.write()?, patches: moves, proof })
 }
