@@ -30,8 +30,8 @@
 //!
 //! # The modules
 //!
-//! A module imports only modules to its left: `model` < `read`, `text` < `apply` < `judge` < `replay` < `taken`; `lint`
-//! builds on `read`, `loose` on `read` and `text`, and `proof` on `replay` and `lint`.
+//! A module imports only modules to its left: `model` < `read`, `text` < `apply` < `judge` < `replay` < `upstreamed`;
+//! `lint` builds on `read`, `loose` on `read` and `text`, and `proof` on `replay` and `lint`.
 //!
 //! # Invariants
 //!
@@ -50,8 +50,8 @@ mod model;
 mod proof;
 mod read;
 mod replay;
-mod taken;
 mod text;
+mod upstreamed;
 
 pub use apply::collision::first_collision;
 pub use apply::file::{Mismatch, apply_file};
@@ -133,8 +133,6 @@ pub use replay::applied_series::AppliedSeries;
 pub use replay::patch::{Replay, ReplayError, TreeNames};
 pub use replay::replayed_patch::{exact_patch, replayed_patch};
 pub use replay::survey::{Known, Survey, survey_series};
-pub use taken::counted_change::ChangedFile;
-pub use taken::scan::{Event, UpstreamHistory, UpstreamScan};
 pub use text::added_lines::added_lines;
 pub use text::common_words::says_something;
 pub use text::earlier_lines::{EarlierLines, earlier_lines};
@@ -145,3 +143,5 @@ pub use text::line_diff::hunks_between;
 pub use text::markers::{ConflictHunk, ConflictKind, new_marker};
 pub use text::outside_edit::{EditedLines, OutsideEdit, outside_edits};
 pub use text::search::LineSearch;
+pub use upstreamed::counted_change::ChangedFile;
+pub use upstreamed::scan::{Event, UpstreamHistory, UpstreamScan};

@@ -81,7 +81,7 @@ pub struct Replay<'a> {
     pub(super) applied: &'a AppliedSeries<'a>,
     new: LayeredTree<'a>,
     pub(super) names: TreeNames<'a>,
-    taken: &'a BTreeSet<usize>,
+    upstreamed: &'a BTreeSet<usize>,
     upstream: &'a dyn Tree,
     same: &'a [SameFunction],
 }
@@ -115,7 +115,7 @@ impl From<TreeError> for ReplayError {
 impl Step {
     /// Adjusts the step to whether upstream's history contains the patch. A file that is unchanged from the patch's
     /// base, at whatever path, does not have the change any more, even if upstream had it once.
-    pub(crate) fn if_upstreamed(mut self, taken: bool) -> Step {
+    pub(crate) fn if_upstreamed(mut self, is_upstreamed: bool) -> Step {
         let keeps_content = |file: &ReplayedFile| {
             file.before.as_ref().map(|old| old.id) == file.after.as_ref().map(|new| new.id)
         };
@@ -125,7 +125,7 @@ impl Step {
             MergeKind::Merged => keeps_content(file),
             _ => false,
         };
-        if taken && !self.replayed.files.iter().all(as_made_for) {
+        if is_upstreamed && !self.replayed.files.iter().all(as_made_for) {
             self.upstreamed = std::mem::take(&mut self.replayed.files);
             self.changes = Vec::new();
         }
@@ -134,14 +134,14 @@ impl Step {
 }
 
 impl<'a> Replay<'a> {
-    /// Creates a replay of the series `applied` on `tip`, whose history contains the patches `taken`, by index.
+    /// Creates a replay of the series `applied` on `tip`, whose history contains the patches `upstreamed`, by index.
     pub fn new(
         applied: &'a AppliedSeries<'a>,
         tip: &'a dyn Tree,
         names: TreeNames<'a>,
-        taken: &'a BTreeSet<usize>,
+        upstreamed: &'a BTreeSet<usize>,
     ) -> Replay<'a> {
-        Replay { applied, new: LayeredTree::new(tip), names, taken, upstream: tip, same: &[] }
+        Replay { applied, new: LayeredTree::new(tip), names, upstreamed, upstream: tip, same: &[] }
     }
 
     /// Names upstream's tree, for a replay on a tree that has earlier patches of the series already. The places of their
@@ -185,7 +185,7 @@ impl<'a> Replay<'a> {
     pub fn try_step(&self, at: usize) -> Result<Step, ReplayError> {
         let onto = Onto { new: &self.new, upstream: self.upstream, same: self.same };
         let step = replay_patch(self.applied, at, onto, self.names)?;
-        Ok(step.if_upstreamed(self.taken.contains(&at)))
+        Ok(step.if_upstreamed(self.upstreamed.contains(&at)))
     }
 
     /// Applies `patch` in place of one of the series: it was made for the new tree as it is now, with the patches

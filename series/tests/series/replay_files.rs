@@ -5,7 +5,7 @@ use espalier_series::{
 };
 
 use crate::replay::{
-    NAMES, NOTHING_TAKEN, change_factor, function, marked, on, reason, replayed, result, step,
+    NAMES, NOTHING_UPSTREAMED, change_factor, function, marked, on, reason, replayed, result, step,
 };
 use crate::support::{create, delete, id, modify, read, rename, tree};
 /// The file is at its new path then; git, too, leaves none at the old one.
@@ -73,7 +73,7 @@ fn later_patches_follow_the_file_too() {
     tip.came_after(&pin);
     let patches = [change_factor(&base, "one"), second];
     let applied = AppliedSeries::new(&patches, &pin).unwrap();
-    let mut replay = Replay::new(&applied, &tip, NAMES, &NOTHING_TAKEN);
+    let mut replay = Replay::new(&applied, &tip, NAMES, &NOTHING_UPSTREAMED);
     replay.step(0).unwrap();
     let step = replay.step(1).unwrap();
     assert_eq!(step.replayed.files[0].merge_kind, MergeKind::Placed);

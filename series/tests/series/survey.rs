@@ -33,13 +33,13 @@ fn series() -> Vec<Patch> {
 
 type Seen = (PatchOutcome, Vec<FileDrift>);
 
-/// Returns the outcome of each of `patches`, made for `pin`, on `tip`, whose history contains those in `taken`.
-fn judged(patches: &[Patch], pin: &MemoryTree, tip: &MemoryTree, taken: &[usize]) -> Vec<Seen> {
+/// Returns the outcome of each of `patches`, made for `pin`, on `tip`, whose history contains those in `upstreamed`.
+fn judged(patches: &[Patch], pin: &MemoryTree, tip: &MemoryTree, upstreamed: &[usize]) -> Vec<Seen> {
     let mut tip = tip.clone();
     tip.came_after(pin);
     let applied = AppliedSeries::new(patches, pin).unwrap();
-    let taken = Rc::new(taken.iter().copied().collect());
-    let survey = survey_series(&applied, &tip, &taken, Vec::new()).unwrap();
+    let upstreamed = Rc::new(upstreamed.iter().copied().collect());
+    let survey = survey_series(&applied, &tip, &upstreamed, Vec::new()).unwrap();
     let drift = survey.drift(&applied, &tip).unwrap();
     survey.outcomes().iter().cloned().zip(drift).collect()
 }
@@ -108,11 +108,11 @@ fn hunks_that_a_rebase_merges_are_not_conflicts() {
 
 #[test]
 fn upstreamed_parts_of_a_patch_are_left_out() {
-    let taken = file().replace("f();", "F();");
-    let found = survey(&[("a.c", &taken)]);
+    let upstreamed = file().replace("f();", "F();");
+    let found = survey(&[("a.c", &upstreamed)]);
     assert_eq!(seen(&found)[..2], [(PatchClass::PartlyUpstreamed, false), (PatchClass::Exact, true)]);
-    let all_taken = format!("// moved\n{}", taken.replace("b();", "B();"));
-    let found = survey(&[("a.c", &all_taken)]);
+    let all_upstreamed = format!("// moved\n{}", upstreamed.replace("b();", "B();"));
+    let found = survey(&[("a.c", &all_upstreamed)]);
     assert_eq!(seen(&found)[..2], [(PatchClass::Upstreamed, false), (PatchClass::Shifted, false)]);
 }
 

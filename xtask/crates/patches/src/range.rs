@@ -10,7 +10,7 @@ use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_series::ObjectId;
 use espalier_series::{AppliedSeries, Known, Patch, PatchClass, Survey, survey_series};
 
-use super::taken::{self, PatchSet, Taken};
+use super::upstreamed::{self, PatchSet, UpstreamedPatches};
 use crate::commit_property::{Before, before_each};
 use crate::report::status::UpstreamCommit;
 
@@ -25,14 +25,14 @@ pub struct Range {
     /// The predecessors of each commit.
     pub before: Vec<Vec<Before>>,
     /// Parts of the series that upstream's commits contain.
-    pub taken: Taken,
+    pub upstreamed: UpstreamedPatches,
     /// At the last commit.
     at_tip: Option<Rc<Survey>>,
 }
 
 impl Range {
-    fn new(at_pin: Rc<Survey>, before: Vec<Vec<Before>>, taken: Taken) -> Range {
-        Range { at_pin, classes: Vec::with_capacity(before.len()), before, taken, at_tip: None }
+    fn new(at_pin: Rc<Survey>, before: Vec<Vec<Before>>, upstreamed: UpstreamedPatches) -> Range {
+        Range { at_pin, classes: Vec::with_capacity(before.len()), before, upstreamed, at_tip: None }
     }
 
     /// Returns the survey at the last commit, the tip.
@@ -59,9 +59,13 @@ pub fn applied_series<'a>(
     Ok(applied)
 }
 
-/// Surveys the series on one tree, in whose history the patches `taken` are upstreamed.
-pub fn survey_tree(applied: &AppliedSeries<'_>, tree: &StoreTree<'_>, taken: &PatchSet) -> Result<Survey> {
-    Ok(survey_series(applied, tree, taken, Vec::new())?)
+/// Surveys the series on one tree, whose history contains the patches `upstreamed`.
+pub fn survey_tree(
+    applied: &AppliedSeries<'_>,
+    tree: &StoreTree<'_>,
+    upstreamed: &PatchSet,
+) -> Result<Survey> {
+    Ok(survey_series(applied, tree, upstreamed, Vec::new())?)
 }
 
 /// Returns the classes of the series at its base, the tree `pin`, and at `tip`. The commits in between are not read: a
@@ -110,10 +114,10 @@ pub fn survey_each(
         history.iter().map(|commit| (commit.follows_pin, commit.parents.as_slice())).collect();
     let at_pin = Rc::new(survey_tree(applied, pin, &PatchSet::default())?);
     let compared = Comparisons::new(store);
-    let taken = taken::watch(store, applied, history, &compared)?;
+    let upstreamed = upstreamed::watch(store, applied, history, &compared)?;
     let before = before_each(&parents);
     let needed = Needed::new(&before);
-    let range = Range::new(at_pin, before, taken);
+    let range = Range::new(at_pin, before, upstreamed);
     let mut walk = Walk {
         store,
         compared: &compared,
@@ -126,7 +130,7 @@ pub fn survey_each(
     };
     for (at, commit) in history.iter().enumerate() {
         let survey = walk.survey(at, commit)?;
-        look(at, survey.as_deref(), &walk.range.taken.at(at))?;
+        look(at, survey.as_deref(), &walk.range.upstreamed.at(at))?;
         walk.keep(at, survey);
     }
     Ok(walk.range)
@@ -173,13 +177,13 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn survey(&self, at: usize, commit: &Commit) -> Result<Option<Rc<Survey>>> {
-        let taken = self.range.taken.at(at);
+        let upstreamed = self.range.upstreamed.at(at);
         let mut known = Vec::new();
         for before in self.range.before.get(at).into_iter().flatten() {
             let Some((survey, tree)) = self.found(*before) else { continue };
             let changed = self.compared.between(tree, commit.tree)?;
             let here = Known::new(survey, changed);
-            if here.still_holds(&taken) {
+            if here.still_holds(&upstreamed) {
                 return Ok(Some(Rc::clone(survey)));
             }
             known.push(here);
@@ -188,7 +192,7 @@ impl Walk<'_> {
             return Ok(None);
         }
         let tree = StoreTree::in_range(self.store, commit.tree, self.pin, commit.tree)?;
-        Ok(Some(Rc::new(survey_series(self.applied, &tree, &taken, known)?)))
+        Ok(Some(Rc::new(survey_series(self.applied, &tree, &upstreamed, known)?)))
     }
 
     /// Returns the survey of a predecessor, and the tree that it is of.

@@ -31,9 +31,9 @@ use crate::report::status::{self, PatchStatus, Place, SeriesStatus, StatusReport
 use crate::report::status_html;
 use crate::report::status_svg;
 use crate::report::status_text;
-use crate::report::taken::upstream_notes;
+use crate::report::upstreamed::upstream_notes;
 use crate::stack::Stack;
-use crate::taken::PatchSet;
+use crate::upstreamed::PatchSet;
 
 /// Options of `status`.
 #[derive(Clone, Debug, Default, Args)]
@@ -279,7 +279,7 @@ fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) ->
     let survey = Rc::clone(range.at_tip());
     let drift = survey.drift(&applied, &tip_tree)?;
     let at_pin = Rc::clone(&range.at_pin);
-    Ok(Classification { at_pin, survey, drift, caused_by, histories: range.taken.histories })
+    Ok(Classification { at_pin, survey, drift, caused_by, histories: range.upstreamed.histories })
 }
 
 /// Returns the last commit at which the patch changed to the class that it has at the tip.

@@ -376,7 +376,7 @@ fn prove(
         let reason = new.sibling.as_ref()?.patch.dropped_because()?;
         Some((patch.name.clone(), reason.to_string()))
     });
-    proof.account_for_taken(&dropped.collect::<Vec<_>>());
+    proof.account_for_dropped(&dropped.collect::<Vec<_>>());
     Ok(proof)
 }
 

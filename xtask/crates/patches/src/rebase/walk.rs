@@ -22,7 +22,7 @@ use super::target::{SeriesMove, Target, read_upstream};
 use crate::apply::change_tree;
 use crate::generation::locked::LockedSeries;
 use crate::range;
-use crate::rebase::state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_taken};
+use crate::rebase::state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_upstreamed};
 use crate::report::rebase::Fate;
 
 /// Creates a repository in `folder` for the rebase of `target`. It borrows what the store has on disk; the base and
@@ -195,9 +195,9 @@ fn with_replay<T>(
     if state.position() <= state.parents && state.upstream.is_empty() {
         state.upstream = read_upstream(series_move, &applied)?;
     }
-    let taken = places_of_taken(&state.upstream);
+    let upstreamed = places_of_upstreamed(&state.upstream);
     let tip_tree = StoreTree::new(store, series_move.tip.tree)?;
-    let replay = Replay::new(&applied, &start_tree, names(series_move), &taken);
+    let replay = Replay::new(&applied, &start_tree, names(series_move), &upstreamed);
     let replay = replay.with_upstream(&tip_tree).with_same_functions(same);
     work(state, Start { replay, tree: GitTree::new(store, start)?, head })
 }

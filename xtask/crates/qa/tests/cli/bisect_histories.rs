@@ -82,12 +82,12 @@ impl Judged<'_> {
         let pin_tree = StoreTree::new(&store, pin).unwrap();
         let applied = applied_series(&store, &patches, &pin_tree).unwrap();
         let mut classes = HashMap::new();
-        let range = survey_each(&store, &applied, &pin_tree, &commits, |at, found, taken| {
+        let range = survey_each(&store, &applied, &pin_tree, &commits, |at, found, upstreamed| {
             let (commit, place) = (&commits[at], place(&commits[at]));
             assert_eq!(found.is_some(), made.has_pin(place), "{}", commit.subject);
             let Some(found) = found else { return Ok(()) };
             let tree = StoreTree::in_range(&store, commit.tree, pin, commit.tree).unwrap();
-            let alone = survey_tree(&applied, &tree, taken).unwrap();
+            let alone = survey_tree(&applied, &tree, upstreamed).unwrap();
             assert_eq!(*found, alone, "{}", commit.subject);
             classes.insert(place, alone.classes().collect());
             Ok(())

@@ -10,7 +10,7 @@ use espalier_core::random::Random;
 use espalier_core::sys::git::history::{self, Comparisons};
 use espalier_core::sys::git::store::{Store, commit_text};
 use espalier_core::sys::git::store_tree::StoreTree;
-use espalier_patches::taken;
+use espalier_patches::upstreamed;
 use espalier_series::{AppliedSeries, ObjectId, ObjectKind, Patch, PatchClass, Replay, Step, TreeNames};
 use tempfile::TempDir;
 
@@ -134,9 +134,9 @@ impl ForkHistory {
         let tip_tree = StoreTree::in_range(&self.store, tip, pin, tip).unwrap();
         let applied = AppliedSeries::new(&self.patches, &pin_tree).unwrap();
         let history = history::since(&self.store, self.tip.parse().unwrap(), pin).unwrap().unwrap();
-        let taken = taken::watch(&self.store, &applied, &history, &Comparisons::new(&self.store)).unwrap();
-        let taken = taken.at_tip();
-        let mut replay = Replay::new(&applied, &tip_tree, TreeNames::default(), &taken);
+        let compared = Comparisons::new(&self.store);
+        let upstreamed = upstreamed::watch(&self.store, &applied, &history, &compared).unwrap().at_tip();
+        let mut replay = Replay::new(&applied, &tip_tree, TreeNames::default(), &upstreamed);
         let mut head = self.tip.clone();
         for at in 0..self.patches.len() {
             let step = replay.step(at).unwrap();

@@ -27,7 +27,7 @@ const ALIKE_PERCENT: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// With this commit the whole patch is upstream: by it alone, or together with `earlier` ones.
-    Taken {
+    Upstreamed {
         /// The commit.
         by: usize,
         /// Commits that contain the other parts.
@@ -51,8 +51,8 @@ pub struct UpstreamHistory {
 
 impl UpstreamHistory {
     /// Returns whether upstream contains it, as of the last commit seen.
-    pub fn is_taken(&self) -> bool {
-        matches!(self.events.last(), Some(Event::Taken { .. }))
+    pub fn is_upstreamed(&self) -> bool {
+        matches!(self.events.last(), Some(Event::Upstreamed { .. }))
     }
 }
 
@@ -193,22 +193,22 @@ impl Wanted {
             return;
         }
         let (made, undone) = (common(&self.lines, &change.made), common(&self.undone_lines, &change.undone));
-        if undone == self.total && made < self.total && self.history.is_taken() {
+        if undone == self.total && made < self.total && self.history.is_upstreamed() {
             self.history.events.push(Event::Reverted { by: at });
             (self.missing, self.parts) = (self.lines.clone(), Vec::new());
         } else if made == self.total && self.is_certain(subject, change) {
             self.take_whole(at, self.likeness_of(subject, change));
-        } else if !self.history.is_taken() {
+        } else if !self.history.is_upstreamed() {
             self.take_part(at, made, change);
         }
     }
 
     /// Records a commit that makes all of the patch. It supersedes an earlier match that was less similar.
     fn take_whole(&mut self, at: usize, likeness: Likeness) {
-        if self.history.is_taken() && likeness <= self.likeness {
+        if self.history.is_upstreamed() && likeness <= self.likeness {
             return;
         }
-        if self.history.is_taken() {
+        if self.history.is_upstreamed() {
             self.history.events.pop();
         }
         self.likeness = likeness;
@@ -216,7 +216,7 @@ impl Wanted {
     }
 
     fn take(&mut self, at: usize, earlier: Vec<usize>) {
-        self.history.events.push(Event::Taken { by: at, earlier });
+        self.history.events.push(Event::Upstreamed { by: at, earlier });
         self.history.alike = None;
         self.missing.clear();
     }
