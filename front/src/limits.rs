@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::refusal::Refusal;
 
-/// Limits for each minute; `None` is no limit.
+/// Limits for each minute; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerMinute {
     /// Requests.

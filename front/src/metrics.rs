@@ -93,7 +93,7 @@ impl Metrics {
         let reason = |key: &&str| format!("reason=\"{key}\"");
         let help = "HTTP requests that the transport refused";
         text.counts("http_requests_refused_total", help, &self.refused, reason);
-        let help = "HTTP requests whose answer was not completed";
+        let help = "HTTP requests whose response was not completed";
         text.counts("http_requests_aborted_total", help, &self.aborted, reason);
         let bytes = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let help = "Bytes of the bodies of HTTP requests";

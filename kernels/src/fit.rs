@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_beside_the_weights_is_filled() {
+    fn the_memory_left_beside_the_weights_is_filled() {
         // 128 KiB for each token: the 64 GiB beside the weights are 2^19 tokens.
         let exact = device(80 * GIB, 16 * GIB, 128 << 10);
         assert_eq!(tokens(&[exact]), Some(1 << 19));

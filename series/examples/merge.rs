@@ -10,8 +10,8 @@ use std::error::Error;
 use std::io::{self, Write as _};
 
 use espalier_series::{
-    Change, Content, FileMode, FilePatch, FileSide, MemoryTree, MergeKind, Mode, ObjectId, Origin, Patch,
-    Replay, RepoPath, TreeNames, hunks_between,
+    AppliedSeries, Change, Content, FileMode, FilePatch, FileSide, MemoryTree, MergeKind, Mode, ObjectId,
+    Patch, Replay, RepoPath, TreeNames, hunks_between,
 };
 
 const PATH: &str = "server.conf";
@@ -37,8 +37,8 @@ pub fn report() -> Result<String, Box<dyn Error>> {
 fn merge(base: &str, ours: &str, theirs: &str) -> Result<(String, String), Box<dyn Error>> {
     let [pin, tip] = [base, ours].map(tree);
     let (patches, upstreamed) = ([patch_between(base, theirs)?], BTreeSet::new());
-    let origin = Origin::new(&patches, &pin)?;
-    let mut replay = Replay::new(&origin, &tip, TreeNames { pin: "base", tip: "ours" }, &upstreamed);
+    let applied = AppliedSeries::new(&patches, &pin)?;
+    let mut replay = Replay::new(&applied, &tip, TreeNames { pin: "base", tip: "ours" }, &upstreamed);
     let step = replay.step(0).map_err(|error| format!("{error:?}"))?;
     let file = step.replayed.files.first().ok_or("the patch changes no file")?;
     let (kind, text) = match (&file.merge_kind, &file.after) {

@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::{self, Write as _};
 
-use espalier_series::{MemoryTree, Mode, Origin, Replay, TreeNames, Verdict, apply_patch, lossy, parse};
+use espalier_series::{
+    AppliedSeries, MemoryTree, Mode, Replay, TreeNames, Verdict, apply_patch, lossy, parse,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     io::stdout().write_all(report()?.as_bytes())?;
@@ -25,8 +27,8 @@ pub fn report() -> Result<String, Box<dyn Error>> {
     let Verdict::Drifted(drift) = apply_patch(&patch, &newer)? else { return Ok("exact\n".to_owned()) };
     let mut text = drift.to_string();
     let (patches, upstreamed) = ([patch], BTreeSet::new());
-    let origin = Origin::new(&patches, &pinned)?;
-    let mut replay = Replay::new(&origin, &newer, TreeNames { pin: "pinned", tip: "newer" }, &upstreamed);
+    let applied = AppliedSeries::new(&patches, &pinned)?;
+    let mut replay = Replay::new(&applied, &newer, TreeNames { pin: "pinned", tip: "newer" }, &upstreamed);
     let step = replay.step(0).map_err(|error| format!("{error:?}"))?;
     text += &format!("\nreplayed: {}\n", step.replayed.class().describe());
     for file in step.replayed.files.iter().filter_map(|file| file.after.as_ref()) {

@@ -15,10 +15,10 @@
 //!    by an earlier one.
 //! 4. What is not exact gets a class for each hunk ([`HunkClass`]). A class is for reports only. It is never a licence
 //!    to apply: no build places a hunk anywhere but on its own line.
-//! 5. [`Replay`] takes a series from the tree it was made for ([`Origin`]) to another one, patch by patch, three-way,
-//!    and decides the class of every hunk ([`ReplayedFile::hunks`]) and patch ([`Replayed::class`]). [`survey_series`]
-//!    does the same for reports: verdicts for one tree are reused for the next unless something that was looked at
-//!    differs. [`Verdict::drift`] shows them hunk by hunk.
+//! 5. [`Replay`] takes a series from the tree it was made for ([`AppliedSeries`]) to another one, patch by patch,
+//!    three-way, and decides the class of every hunk ([`ReplayedFile::hunks`]) and patch ([`Replayed::class`]).
+//!    [`survey_series`] does the same for reports: verdicts for one tree are reused for the next unless something that
+//!    was looked at differs. [`Verdict::drift`] shows them hunk by hunk.
 //! 6. [`prove_series`] compares a moved series with what it was, on contents alone: however it was moved, each line of
 //!    the series and of upstream is where it was expected, or is reported.
 //!
@@ -30,8 +30,8 @@
 //!
 //! # The modules
 //!
-//! A module imports only modules to its left: `model` < `read`, `text` < `apply` < `judge` < `replay` < `taken`; `lint`
-//! builds on `read`, `loose` on `read` and `text`, and `proof` on `replay` and `lint`.
+//! A module imports only modules to its left: `model` < `read`, `text` < `apply` < `judge` < `replay` < `upstreamed`;
+//! `lint` builds on `read`, `loose` on `read` and `text`, and `proof` on `replay` and `lint`.
 //!
 //! # Invariants
 //!
@@ -50,8 +50,8 @@ mod model;
 mod proof;
 mod read;
 mod replay;
-mod taken;
 mod text;
+mod upstreamed;
 
 pub use apply::collision::first_collision;
 pub use apply::file::{Mismatch, apply_file};
@@ -129,12 +129,10 @@ pub use read::recipe::{
 };
 pub use read::refusals::{FileRefusal, refusals};
 pub use read::subject::is_useless;
-pub use replay::origin::Origin;
+pub use replay::applied_series::AppliedSeries;
 pub use replay::patch::{Replay, ReplayError, TreeNames};
 pub use replay::replayed_patch::{exact_patch, replayed_patch};
 pub use replay::survey::{Known, Survey, survey_series};
-pub use taken::counted_change::ChangedFile;
-pub use taken::scan::{Event, UpstreamHistory, UpstreamScan};
 pub use text::added_lines::added_lines;
 pub use text::common_words::says_something;
 pub use text::earlier_lines::{EarlierLines, earlier_lines};
@@ -145,3 +143,5 @@ pub use text::line_diff::hunks_between;
 pub use text::markers::{ConflictHunk, ConflictKind, new_marker};
 pub use text::outside_edit::{EditedLines, OutsideEdit, outside_edits};
 pub use text::search::LineSearch;
+pub use upstreamed::counted_change::ChangedFile;
+pub use upstreamed::scan::{Event, UpstreamHistory, UpstreamScan};

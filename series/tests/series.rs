@@ -59,8 +59,8 @@ mod speed;
 mod support;
 #[path = "series/survey.rs"]
 mod survey;
-#[path = "series/taken.rs"]
-mod taken;
+#[path = "series/upstreamed.rs"]
+mod upstreamed;
 
 /// A test file that is not listed above would never run.
 #[test]

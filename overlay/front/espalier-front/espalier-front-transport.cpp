@@ -234,7 +234,7 @@ static void * core_call_new(void * core, const espalier_front_request * request)
     try {
         return static_cast<const espalier_front_transport::impl *>(core)->make_call(*request).release();
     } catch (const std::exception & e) {
-        SRV_ERR("cannot take a request: %s\n", e.what());
+        SRV_ERR("failed to read a request: %s\n", e.what());
         return nullptr;
     }
 }
@@ -287,7 +287,7 @@ static void core_call_head(void * pointer, espalier_front_head * head) {
             call.headers.push_back({ to_text(name), to_text(value) });
         }
     } catch (const std::exception & e) {
-        SRV_ERR("cannot format an answer: %s\n", e.what());
+        SRV_ERR("failed to format a response: %s\n", e.what());
     }
     head->status       = res.status;
     head->is_stream    = res.is_stream();
@@ -321,9 +321,9 @@ static int32_t core_call_next(void * pointer, uint32_t may_block, espalier_front
         *chunk = to_text(call.chunk);
         return has_next ? ESPALIER_FRONT_MORE : ESPALIER_FRONT_END;
     } catch (const std::exception & e) {
-        SRV_ERR("a stream ends by an exception: %s\n", e.what());
+        SRV_ERR("stream aborted by an exception: %s\n", e.what());
     } catch (...) {
-        SRV_ERR("%s", "a stream ends by an unknown exception\n");
+        SRV_ERR("%s", "stream aborted by an unknown exception\n");
     }
     return ESPALIER_FRONT_END;
 }
@@ -344,9 +344,9 @@ static void core_call_free(void * pointer, espalier_front_usage * usage) {
             call->res->on_complete();
         }
     } catch (const std::exception & e) {
-        SRV_ERR("cannot complete a request: %s\n", e.what());
+        SRV_ERR("failed to complete a request: %s\n", e.what());
     } catch (...) {
-        SRV_ERR("%s", "cannot complete a request\n");
+        SRV_ERR("%s", "failed to complete a request: unknown exception\n");
     }
     call->res.reset(); // before what its functions refer to
     core_call_usage(pointer, usage);

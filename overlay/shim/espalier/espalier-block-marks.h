@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "espalier.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +14,7 @@ class espalier_block_marks {
 public:
     // Tokens of a block. A block with tokens at positions [i*block_size, (i + 1)*block_size) has index i; after a copy
     // of a sequence several blocks can have one index.
-    static const uint32_t block_size = 64;
+    static const uint32_t block_size = ESPALIER_KV_BLOCK_SIZE;
 
     // Adds the block with a token at this position, which is not negative.
     void add(int32_t pos, uint32_t block) {

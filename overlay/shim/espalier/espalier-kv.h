@@ -75,7 +75,6 @@ public:
     // Cells in a block, of the pool and of the bitmaps that attention gets.
     static const uint32_t block_size = ESPALIER_KV_BLOCK_SIZE;
     static_assert(block_size == LLAMA_KV_BLOCK_SIZE, "the kernels and llama.h must agree");
-    static_assert(block_size == espalier_block_marks::block_size, "attention and the pool must agree");
 
     // Distance in tokens of the snapshots of a long prompt for which there is no better reason.
     static const uint32_t snapshot_interval = 2048;

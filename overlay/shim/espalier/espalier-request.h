@@ -235,7 +235,7 @@ inline int32_t espalier_get_priority(const common_params & params, espalier_fiel
     if (priority.is_null()) {
         return 0;
     }
-    const int32_t place = espalier_get_integer(priority, "priority", INT32_MIN, INT32_MAX, "smaller goes first");
+    const int32_t place = espalier_get_integer(priority, "priority", INT32_MIN, INT32_MAX, "the smallest value is admitted first");
     if (place != 0 && !params.allow_priority) {
         throw std::invalid_argument("\"priority\" is not allowed here; start the server with --allow-priority");
     }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::applied_series::{AppliedSeries, Made};
 use super::folder::find_moved_folder;
 use super::landing::Known;
-use super::origin::{Made, Origin};
 use super::text::{MergeResult, ThreeTexts, is_binary, merge_new_files, merge_text};
 use crate::apply::collision::leaving_paths;
 use crate::apply::refusal::TargetRefusal;
@@ -23,7 +23,7 @@ use crate::text::markers::{Labels, MarkedText};
 
 /// All inputs for the replay of one file of a patch.
 pub(crate) struct FileReplay<'r, 'a> {
-    pub origin: &'r Origin<'a>,
+    pub applied: &'r AppliedSeries<'a>,
     /// The other tree after the earlier patches.
     pub new: &'r dyn Tree,
     /// The other tree without any patch of the series.
@@ -259,7 +259,7 @@ impl FileReplay<'_, '_> {
         };
         let Content::Text(hunks) = &self.file.content else { return binary() };
         let (path, old_path) = (&ours.path, &base.path);
-        let (base, ours) = (self.origin.blob(base.id)?, self.new.blob(ours.id)?);
+        let (base, ours) = (self.applied.blob(base.id)?, self.new.blob(ours.id)?);
         if is_binary(&ours) {
             return binary();
         }
@@ -307,7 +307,7 @@ impl FileReplay<'_, '_> {
             let entry = tree.entry(path.as_bytes()).ok()??;
             tree.blob(entry.id).ok().map(Cow::into_owned)
         };
-        Some([text(self.origin.pin, base)?, text(self.upstream, ours)?])
+        Some([text(self.applied.pin, base)?, text(self.upstream, ours)?])
     }
 
     /// Returns whether `ours` is the file that the patch names, so that it applies there exactly. Without an id the
@@ -334,7 +334,7 @@ impl FileReplay<'_, '_> {
         if self.made.in_new_folders.contains(path) {
             return Ok(None);
         }
-        let Some(to) = find_moved_folder(path, self.origin, self.new)? else { return Ok(None) };
+        let Some(to) = find_moved_folder(path, self.applied, self.new)? else { return Ok(None) };
         let at = if self.version_at(&to)?.is_none() { to.clone() } else { path.clone() };
         let reason = ConflictReason::FolderMoved { from: path.clone(), to };
         Ok(Some(self.conflict(at, reason, None, None)))

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::applied_series::AppliedSeries;
 use super::follow::{MovedFile, find_moved};
-use super::origin::Origin;
 use crate::model::path::RepoPath;
 use crate::model::tree::{Tree, TreeError};
 
@@ -14,18 +14,18 @@ const LOOKED_FOR: usize = 50;
 /// tree does not, and most of its surviving files are in one other folder. `None` if it was not moved.
 pub(crate) fn find_moved_folder(
     path: &RepoPath,
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     tree: &dyn Tree,
 ) -> Result<Option<RepoPath>, TreeError> {
     let Some(folder) = path.folders().last() else { return Ok(None) };
-    if origin.pin.entry(folder)?.is_none() || tree.entry(folder)?.is_some() {
+    if applied.pin.entry(folder)?.is_none() || tree.entry(folder)?.is_some() {
         return Ok(None);
     }
     let mut votes: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
-    for name in origin.pin.siblings(folder)?.iter().take(LOOKED_FOR) {
+    for name in applied.pin.siblings(folder)?.iter().take(LOOKED_FOR) {
         let sibling = [folder, b"/", name].concat();
-        let Some(entry) = origin.pin.entry(&sibling)? else { continue };
-        if let MovedFile::At { path, .. } = find_moved((&sibling, entry.id), origin, tree)? {
+        let Some(entry) = applied.pin.entry(&sibling)? else { continue };
+        if let MovedFile::At { path, .. } = find_moved((&sibling, entry.id), applied, tree)? {
             *votes.entry(path.folders().last().unwrap_or_default().to_vec()).or_default() += 1;
         }
     }

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-use super::origin::Origin;
+use super::applied_series::AppliedSeries;
 use super::text::is_binary;
 use crate::judge::drift::RenameCandidate;
 use crate::model::arrivals::{Arrival, Arrivals};
@@ -33,10 +33,10 @@ pub(crate) enum MovedFile {
 /// the one with the same file name is taken, as git does, if it is unique.
 pub(crate) fn find_moved(
     (path, id): (&[u8], ObjectId),
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     tree: &dyn Tree,
 ) -> Result<MovedFile, TreeError> {
-    let search = Search { id, origin, tree, arrivals: tree.arrivals()? };
+    let search = Search { id, applied, tree, arrivals: tree.arrivals()? };
     let mut same: Vec<(&Arrival, u8)> = search
         .arrivals
         .came
@@ -71,7 +71,7 @@ pub(crate) fn find_moved(
 /// A search for the file with the blob `id` among the files added to `tree`.
 struct Search<'s, 'o> {
     id: ObjectId,
-    origin: &'s Origin<'o>,
+    applied: &'s AppliedSeries<'o>,
     tree: &'s dyn Tree,
     arrivals: Rc<Arrivals>,
 }
@@ -92,7 +92,7 @@ impl Search<'_, '_> {
     /// Returns the similar files. Another file of the pin that was moved unchanged is left out, as in git.
     fn similar_ones(&self) -> Result<Vec<(&Arrival, u8)>, TreeError> {
         let mut similar = Vec::new();
-        if is_binary(&self.origin.blob(self.id)?) {
+        if is_binary(&self.applied.blob(self.id)?) {
             return Ok(similar);
         }
         let others = self.arrivals.came.iter().filter(|arrival| !self.arrivals.is_moved(arrival.id));
@@ -122,11 +122,11 @@ impl Search<'_, '_> {
 
     /// Returns the similarity of the file `old` of the pin and the file `new` of the tree, in percent of their bytes.
     fn likeness(&self, old: ObjectId, new: ObjectId) -> Result<u8, TreeError> {
-        if let Some(percent) = self.origin.likeness.borrow().get(&(old, new)) {
+        if let Some(percent) = self.applied.likeness.borrow().get(&(old, new)) {
             return Ok(*percent);
         }
-        let percent = percent_alike(&self.origin.blob(old)?, &self.tree.blob(new)?);
-        self.origin.likeness.borrow_mut().insert((old, new), percent);
+        let percent = percent_alike(&self.applied.blob(old)?, &self.tree.blob(new)?);
+        self.applied.likeness.borrow_mut().insert((old, new), percent);
         Ok(percent)
     }
 }

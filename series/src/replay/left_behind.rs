@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::origin::Origin;
+use super::applied_series::AppliedSeries;
 use crate::apply::collision::leaving_paths;
 use crate::judge::replayed::{ConflictReason, FileConflict, MergeKind, ReplayedFile, Version};
 use crate::model::mode::Mode;
@@ -14,13 +14,13 @@ use crate::model::tree::{Tree, TreeError};
 /// assumes that the file may belong to the folder's new place. None if the folder stays for another reason.
 pub(crate) fn left_behind(
     patch: &Patch,
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     new: &dyn Tree,
 ) -> Result<Vec<ReplayedFile>, TreeError> {
     let mut found = BTreeMap::new();
     for (from, to) in moved_folders(patch) {
-        let mut search = Search { leaving: leaving_paths(patch), origin, new, came: Vec::new() };
-        if origin.pin.entry(from)?.is_none() || !search.only_arrivals_in(from)? {
+        let mut search = Search { leaving: leaving_paths(patch), applied, new, came: Vec::new() };
+        if applied.pin.entry(from)?.is_none() || !search.only_arrivals_in(from)? {
             continue;
         }
         let there =
@@ -53,7 +53,7 @@ fn folder_of(side: Option<&FileSide>) -> Option<&[u8]> {
 
 struct Search<'s, 'o> {
     leaving: HashSet<&'s [u8]>,
-    origin: &'s Origin<'o>,
+    applied: &'s AppliedSeries<'o>,
     new: &'s dyn Tree,
     came: Vec<Version>,
 }
@@ -69,7 +69,7 @@ impl Search<'_, '_> {
             };
             let goes_on = match entry.mode {
                 Mode::Folder => self.only_arrivals_in(&path)?,
-                _ => self.origin.pin.entry(&path)?.is_none() && self.is_arrival(&path)?,
+                _ => self.applied.pin.entry(&path)?.is_none() && self.is_arrival(&path)?,
             };
             let Some(path) = RepoPath::new(&path).ok().filter(|_| goes_on) else { return Ok(false) };
             if entry.mode != Mode::Folder {

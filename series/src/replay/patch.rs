@@ -1,14 +1,14 @@
 //! A series replayed on another tree than it was made for: every patch three-way, in memory.
 //!
-//! Base and theirs of every merge are known exactly ([`Origin`]). Ours is the content of the other tree after the
-//! earlier patches. `status`, `bisect`, `newest`, the canary and `rebase` all judge a patch by [`replay_patch`].
+//! Base and theirs of every merge are known exactly ([`AppliedSeries`]). Ours is the content of the other tree after
+//! the earlier patches. `status`, `bisect`, `newest`, the canary and `rebase` all judge a patch by [`replay_patch`].
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use super::applied_series::AppliedSeries;
 use super::file::FileReplay;
 use super::left_behind::left_behind;
-use super::origin::Origin;
 use crate::apply::collision::find_collisions;
 use crate::judge::apply_patch::apply_patch;
 use crate::judge::replayed::{MergeKind, Replayed, ReplayedFile, SameFunction, Step};
@@ -28,7 +28,7 @@ use crate::text::markers::Labels;
 /// ```
 /// use std::collections::BTreeSet;
 ///
-/// use espalier_series::{MemoryTree, MergeKind, Mode, Origin, PatchClass, Replay, TreeNames, parse};
+/// use espalier_series::{AppliedSeries, MemoryTree, MergeKind, Mode, PatchClass, Replay, TreeNames, parse};
 ///
 /// let text = "\
 /// From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
@@ -53,11 +53,11 @@ use crate::text::markers::Labels;
 ///     tree
 /// };
 /// let pin = tree("retries = 2\ntimeout = 30\nlimit = 8\n");
-/// let origin = Origin::new(&patches, &pin).unwrap();
+/// let applied = AppliedSeries::new(&patches, &pin).unwrap();
 /// let upstreamed = BTreeSet::new();
 /// let replay_on = |text: &str| {
 ///     let names = TreeNames { pin: "pin", tip: "tip" };
-///     Replay::new(&origin, &tree(text), names, &upstreamed).step(0).unwrap()
+///     Replay::new(&applied, &tree(text), names, &upstreamed).step(0).unwrap()
 /// };
 ///
 /// let step = replay_on("# Defaults\nretries = 2\ntimeout = 30\nlimit = 8\n");
@@ -78,10 +78,10 @@ use crate::text::markers::Labels;
 /// assert!(marked.starts_with(b"retries = 2\ntimeout = 30\n<<<<<<< tip\nlimit = 12\n"));
 /// ```
 pub struct Replay<'a> {
-    pub(super) origin: &'a Origin<'a>,
+    pub(super) applied: &'a AppliedSeries<'a>,
     new: LayeredTree<'a>,
     pub(super) names: TreeNames<'a>,
-    taken: &'a BTreeSet<usize>,
+    upstreamed: &'a BTreeSet<usize>,
     upstream: &'a dyn Tree,
     same: &'a [SameFunction],
 }
@@ -115,7 +115,7 @@ impl From<TreeError> for ReplayError {
 impl Step {
     /// Adjusts the step to whether upstream's history contains the patch. A file that is unchanged from the patch's
     /// base, at whatever path, does not have the change any more, even if upstream had it once.
-    pub(crate) fn if_upstreamed(mut self, taken: bool) -> Step {
+    pub(crate) fn if_upstreamed(mut self, is_upstreamed: bool) -> Step {
         let keeps_content = |file: &ReplayedFile| {
             file.before.as_ref().map(|old| old.id) == file.after.as_ref().map(|new| new.id)
         };
@@ -125,7 +125,7 @@ impl Step {
             MergeKind::Merged => keeps_content(file),
             _ => false,
         };
-        if taken && !self.replayed.files.iter().all(as_made_for) {
+        if is_upstreamed && !self.replayed.files.iter().all(as_made_for) {
             self.upstreamed = std::mem::take(&mut self.replayed.files);
             self.changes = Vec::new();
         }
@@ -134,14 +134,14 @@ impl Step {
 }
 
 impl<'a> Replay<'a> {
-    /// Creates a replay of the series of `origin` on `tip`, whose history contains the patches `taken`, by index.
+    /// Creates a replay of the series `applied` on `tip`, whose history contains the patches `upstreamed`, by index.
     pub fn new(
-        origin: &'a Origin<'a>,
+        applied: &'a AppliedSeries<'a>,
         tip: &'a dyn Tree,
         names: TreeNames<'a>,
-        taken: &'a BTreeSet<usize>,
+        upstreamed: &'a BTreeSet<usize>,
     ) -> Replay<'a> {
-        Replay { origin, new: LayeredTree::new(tip), names, taken, upstream: tip, same: &[] }
+        Replay { applied, new: LayeredTree::new(tip), names, upstreamed, upstream: tip, same: &[] }
     }
 
     /// Names upstream's tree, for a replay on a tree that has earlier patches of the series already. The places of their
@@ -184,8 +184,8 @@ impl<'a> Replay<'a> {
     /// As [`Replay::step`].
     pub fn try_step(&self, at: usize) -> Result<Step, ReplayError> {
         let onto = Onto { new: &self.new, upstream: self.upstream, same: self.same };
-        let step = replay_patch(self.origin, at, onto, self.names)?;
-        Ok(step.if_upstreamed(self.taken.contains(&at)))
+        let step = replay_patch(self.applied, at, onto, self.names)?;
+        Ok(step.if_upstreamed(self.upstreamed.contains(&at)))
     }
 
     /// Applies `patch` in place of one of the series: it was made for the new tree as it is now, with the patches
@@ -211,7 +211,7 @@ impl<'a> Replay<'a> {
     ///
     /// When neither has it.
     pub fn blob(&self, id: ObjectId) -> Result<Cow<'_, [u8]>, TreeError> {
-        self.new.blob(id).or_else(|_| self.origin.blob(id))
+        self.new.blob(id).or_else(|_| self.applied.blob(id))
     }
 }
 
@@ -235,14 +235,14 @@ pub(crate) struct Onto<'t> {
     pub same: &'t [SameFunction],
 }
 
-/// Replays the patch at `at` of the series of `origin` on another tree.
+/// Replays the patch at `at` of the series `applied` on another tree.
 pub(crate) fn replay_patch(
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     at: usize,
     Onto { new, upstream, same }: Onto<'_>,
     names: TreeNames<'_>,
 ) -> Result<Step, ReplayError> {
-    let (patch, made) = origin.patch(at).ok_or(ReplayError::NoSuchPatch)?;
+    let (patch, made) = applied.patch(at).ok_or(ReplayError::NoSuchPatch)?;
     let made = made.ok_or(ReplayError::NotExact)?;
     let mut collisions = find_collisions(patch, new)?;
     let labels = labels(names, &patch.name);
@@ -250,7 +250,7 @@ pub(crate) fn replay_patch(
     let mut changes = Vec::new();
     for (index, (file, base)) in patch.files.iter().zip(&made.bases).enumerate() {
         let base = base.as_ref();
-        let replay = FileReplay { origin, new, upstream, same, patch, file, base, made, labels: &labels };
+        let replay = FileReplay { applied, new, upstream, same, patch, file, base, made, labels: &labels };
         let result = match collisions.remove(&index) {
             Some(refusal) => replay.refused(refusal)?,
             None => replay.run()?,
@@ -258,7 +258,7 @@ pub(crate) fn replay_patch(
         files.push(result.file);
         changes.extend(result.changes);
     }
-    files.extend(left_behind(patch, origin, new)?);
+    files.extend(left_behind(patch, applied, new)?);
     changes.sort_by_key(|change| change.new.is_some());
     let replayed = Replayed { patch: patch.name.clone(), files };
     Ok(Step { replayed, changes, upstreamed: Vec::new() })

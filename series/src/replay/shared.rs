@@ -117,7 +117,7 @@ impl Replay<'_> {
         if !matches!(now.merge_kind, MergeKind::AlreadyThere | MergeKind::PartlyThere { .. }) {
             return None;
         }
-        let (patch, made) = self.origin.patch(at)?;
+        let (patch, made) = self.applied.patch(at)?;
         let made = made?;
         let path = &patch.files.get(index)?.new.as_ref()?.path;
         let change = made.changes.iter().find(|change| change.path == *path)?;

@@ -18,7 +18,7 @@ impl FileReplay<'_, '_> {
     pub fn content_of(&self, file: &NewFile) -> Result<Vec<u8>, TreeError> {
         match &file.content {
             Some(content) => Ok(content.to_vec()),
-            None => Ok(self.new.blob(file.id).or_else(|_| self.origin.blob(file.id))?.into_owned()),
+            None => Ok(self.new.blob(file.id).or_else(|_| self.applied.blob(file.id))?.into_owned()),
         }
     }
 
@@ -29,9 +29,9 @@ impl FileReplay<'_, '_> {
 
     /// Finds a missing file: the pin's content at its path is searched for among the added files.
     pub fn locate(&self, base: &Version) -> Result<Result<Followed, Vec<RenameCandidate>>, TreeError> {
-        let at_pin = self.origin.pin.entry(base.path.as_bytes())?;
+        let at_pin = self.applied.pin.entry(base.path.as_bytes())?;
         let id = at_pin.map_or(base.id, |entry| entry.id);
-        Ok(match find_moved((base.path.as_bytes(), id), self.origin, self.new)? {
+        Ok(match find_moved((base.path.as_bytes(), id), self.applied, self.new)? {
             MovedFile::At { path, percent } if self.version_at(&path)?.is_some() => {
                 Ok(Followed { from: base.path.clone(), to: path, percent })
             }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
-use super::origin::Origin;
+use super::applied_series::AppliedSeries;
 use super::patch::{Onto, ReplayError, TreeNames, replay_patch};
 use crate::apply::collision::{all_written_paths, touches_any};
 use crate::judge::apply_patch::apply_patch;
@@ -32,7 +32,7 @@ pub struct Survey {
     outcomes: Vec<PatchOutcome>,
     /// For each patch the queries that its verdict depends on.
     questions: Vec<Rc<Questions>>,
-    taken: Rc<BTreeSet<usize>>,
+    upstreamed: Rc<BTreeSet<usize>>,
 }
 
 /// A survey of another tree, and the differences between that tree and the current one.
@@ -52,17 +52,18 @@ impl<'a> Known<'a> {
         Known { survey, differences, above: Vec::new() }
     }
 
-    /// Returns whether all results hold for the current tree too, whose history contains the patches `taken`.
-    pub fn still_holds(&self, taken: &BTreeSet<usize>) -> bool {
-        *self.survey.taken == *taken && self.survey.questions.iter().all(|questions| self.holds(questions))
+    /// Returns whether all results hold for the current tree too, whose history contains the patches `upstreamed`.
+    pub fn still_holds(&self, upstreamed: &BTreeSet<usize>) -> bool {
+        *self.survey.upstreamed == *upstreamed
+            && self.survey.questions.iter().all(|questions| self.holds(questions))
     }
 
     fn holds(&self, questions: &Questions) -> bool {
         !questions.may_differ(&self.differences) && !questions.may_differ_above(&self.above)
     }
 
-    fn of_patch(&self, at: usize, is_taken: bool) -> Option<Judged> {
-        let same = self.survey.taken.contains(&at) == is_taken;
+    fn of_patch(&self, at: usize, is_upstreamed: bool) -> Option<Judged> {
+        let same = self.survey.upstreamed.contains(&at) == is_upstreamed;
         let questions = self.survey.questions.get(at).filter(|questions| same && self.holds(questions))?;
         Some((Rc::clone(&self.survey.outcomes.get(at)?.verdict), Rc::clone(questions)))
     }
@@ -77,26 +78,27 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Replays the series in order on `tree`, whose history contains the patches `taken`, each on the result of the ones
-/// before it. Results that one of `known` has are reused.
+/// Replays the series in order on `tree`, whose history contains the patches `upstreamed`, each on the result of the
+/// ones before it. Results that one of `known` has are reused.
 ///
 /// # Errors
 ///
 /// Only when a tree cannot be read.
 pub fn survey_series(
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     tree: &dyn Tree,
-    taken: &Rc<BTreeSet<usize>>,
+    upstreamed: &Rc<BTreeSet<usize>>,
     mut known: Vec<Known<'_>>,
 ) -> Result<Survey, TreeError> {
     let mut current = LayeredTree::new(tree);
     let (mut failed, mut uncertain) = (FailedPatches::default(), HashSet::<RepoPath>::new());
-    let mut survey = Survey { outcomes: Vec::new(), questions: Vec::new(), taken: Rc::clone(taken) };
-    for (at, patch) in origin.patches().iter().enumerate() {
-        let is_taken = taken.contains(&at);
-        let (verdict, questions) = match known.iter().find_map(|known| known.of_patch(at, is_taken)) {
+    let mut survey =
+        Survey { outcomes: Vec::new(), questions: Vec::new(), upstreamed: Rc::clone(upstreamed) };
+    for (at, patch) in applied.patches().iter().enumerate() {
+        let is_upstreamed = upstreamed.contains(&at);
+        let (verdict, questions) = match known.iter().find_map(|known| known.of_patch(at, is_upstreamed)) {
             Some(judged) => judged,
-            None => judge(origin, (at, patch), (&current, tree), is_taken)?,
+            None => judge(applied, (at, patch), (&current, tree), is_upstreamed)?,
         };
         known.iter_mut().for_each(|known| known.go_on(at, &verdict));
         current.add(verdict.changes());
@@ -112,16 +114,16 @@ pub fn survey_series(
 }
 
 fn judge(
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     (at, patch): (usize, &Patch),
     (tree, upstream): (&dyn Tree, &dyn Tree),
-    is_taken: bool,
+    is_upstreamed: bool,
 ) -> Result<Judged, TreeError> {
     let asked = AskedTree::new(tree);
     // Upstream's tree is read only at paths that were looked up in the other one.
     let onto = Onto { new: &asked, upstream, same: &[] };
-    let verdict = match replay_patch(origin, at, onto, TreeNames::default()) {
-        Ok(step) => Verdict::Replayed(step.if_upstreamed(is_taken)),
+    let verdict = match replay_patch(applied, at, onto, TreeNames::default()) {
+        Ok(step) => Verdict::Replayed(step.if_upstreamed(is_upstreamed)),
         Err(ReplayError::Tree(error)) => return Err(error),
         // It cannot be replayed: here it is either exact or not.
         Err(ReplayError::NotExact | ReplayError::NoSuchPatch) => apply_patch(patch, &asked)?,
@@ -150,10 +152,14 @@ impl Survey {
     /// # Errors
     ///
     /// Only when the tree cannot be read.
-    pub fn drift(&self, origin: &Origin<'_>, tree: &dyn Tree) -> Result<Vec<Vec<FileDrift>>, TreeError> {
+    pub fn drift(
+        &self,
+        applied: &AppliedSeries<'_>,
+        tree: &dyn Tree,
+    ) -> Result<Vec<Vec<FileDrift>>, TreeError> {
         let mut current = LayeredTree::new(tree);
         let mut drift = Vec::with_capacity(self.outcomes.len());
-        for (patch, outcome) in origin.patches().iter().zip(&self.outcomes) {
+        for (patch, outcome) in applied.patches().iter().zip(&self.outcomes) {
             drift.push(outcome.verdict.drift(patch, &current)?);
             current.add(outcome.verdict.changes());
         }

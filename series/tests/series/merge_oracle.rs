@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use espalier_series::{
-    ConflictReason, HunkClass, MergeKind, Origin, Patch, PatchClass, Replay, ReplayedFile, Step, TreeNames,
+    AppliedSeries, ConflictReason, HunkClass, MergeKind, Patch, PatchClass, Replay, ReplayedFile, Step,
+    TreeNames,
 };
 
 use crate::random::Random;
@@ -153,9 +154,9 @@ fn text_of(step: &Step, triple: &Triple) -> String {
 
 fn replayed(patch: &Patch, triple: &Triple) -> Step {
     let (pin, tip) = (tree(&[("a.c", &triple.base)]), tree(&[("a.c", &triple.ours)]));
-    let origin = Origin::new(std::slice::from_ref(patch), &pin).unwrap();
+    let applied = AppliedSeries::new(std::slice::from_ref(patch), &pin).unwrap();
     let names = TreeNames { pin: "v1", tip: "v2" };
-    Replay::new(&origin, &tip, names, &BTreeSet::new()).step(0).unwrap()
+    Replay::new(&applied, &tip, names, &BTreeSet::new()).step(0).unwrap()
 }
 
 fn patch_of(folder: &Path, triple: &Triple) -> Patch {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use espalier_series::{ConflictReason, MemoryTree, Origin, Patch, PatchClass, Replay, Replayed, TreeNames};
+use espalier_series::{
+    AppliedSeries, ConflictReason, MemoryTree, Patch, PatchClass, Replay, Replayed, TreeNames,
+};
 
 use crate::real_git::RealGit;
 use crate::support::{create, modify, read, rename, tree};
@@ -18,9 +20,9 @@ fn patch() -> Patch {
 /// Returns the result of the last of `patches`.
 fn replayed(pin: &MemoryTree, mut tip: MemoryTree, patches: &[Patch]) -> Replayed {
     tip.came_after(pin);
-    let origin = Origin::new(patches, pin).unwrap();
+    let applied = AppliedSeries::new(patches, pin).unwrap();
     let nothing = BTreeSet::new();
-    let mut replay = Replay::new(&origin, &tip, TreeNames::default(), &nothing);
+    let mut replay = Replay::new(&applied, &tip, TreeNames::default(), &nothing);
     let steps: Vec<_> = (0..patches.len()).map(|at| replay.step(at).unwrap().replayed).collect();
     steps.last().unwrap().clone()
 }

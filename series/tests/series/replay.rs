@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 
 use espalier_series::{
-    ConflictReason, MemoryTree, MergeKind, Origin, Patch, PatchClass, Replay, Replayed, SameFunction, Step,
-    TreeNames, outside_edits,
+    AppliedSeries, ConflictReason, MemoryTree, MergeKind, Patch, PatchClass, Replay, Replayed, SameFunction,
+    Step, TreeNames, outside_edits,
 };
 
 use crate::support::{modify, read, tree};
 
-pub(super) static NOTHING_TAKEN: BTreeSet<usize> = BTreeSet::new();
+pub(super) static NOTHING_UPSTREAMED: BTreeSet<usize> = BTreeSet::new();
 pub(super) const NAMES: TreeNames<'_> = TreeNames { pin: "v1", tip: "v2" };
 
 pub(super) fn step(pin: &MemoryTree, tip: &MemoryTree, patch: &Patch) -> Step {
     let mut tip = tip.clone();
     tip.came_after(pin);
-    let origin = Origin::new(std::slice::from_ref(patch), pin).unwrap();
-    Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN).step(0).unwrap()
+    let applied = AppliedSeries::new(std::slice::from_ref(patch), pin).unwrap();
+    Replay::new(&applied, &tip, NAMES, &NOTHING_UPSTREAMED).step(0).unwrap()
 }
 
 pub(super) fn replayed(pin: &MemoryTree, tip: &MemoryTree, patch: &Patch) -> Replayed {
@@ -158,8 +158,8 @@ fn a_place_that_was_decided_for_an_earlier_patch_is_not_in_doubt() {
     ];
     let pin = tree(&[("a.c", &base)]);
     let (tip, resolved) = (tree(&[("a.c", &moved)]), tree(&[("a.c", &first(&moved))]));
-    let origin = Origin::new(&patches, &pin).unwrap();
-    let replay = || Replay::new(&origin, &resolved, NAMES, &NOTHING_TAKEN);
+    let applied = AppliedSeries::new(&patches, &pin).unwrap();
+    let replay = || Replay::new(&applied, &resolved, NAMES, &NOTHING_UPSTREAMED);
     let doubted = replay().step(1).unwrap().replayed;
     assert!(matches!(reason(&doubted), ConflictReason::LookAlike { .. }), "{doubted:?}");
     let same = [SameFunction {
@@ -230,6 +230,6 @@ fn a_patch_that_is_not_exact_on_its_own_tree_is_refused() {
     let base = function("one", 3);
     let patch = change_factor(&base, "one");
     let pin = tree(&[("a.c", "other\n")]);
-    let origin = Origin::new(std::slice::from_ref(&patch), &pin).unwrap();
-    assert!(Replay::new(&origin, &pin, NAMES, &NOTHING_TAKEN).step(0).is_err());
+    let applied = AppliedSeries::new(std::slice::from_ref(&patch), &pin).unwrap();
+    assert!(Replay::new(&applied, &pin, NAMES, &NOTHING_UPSTREAMED).step(0).is_err());
 }

@@ -1,9 +1,11 @@
 //! Replayed patches of whole files: created, deleted, renamed, split, links and binary files.
 
-use espalier_series::{ConflictReason, MemoryTree, MergeKind, Mode, Origin, PatchClass, Replay, RepoPath};
+use espalier_series::{
+    AppliedSeries, ConflictReason, MemoryTree, MergeKind, Mode, PatchClass, Replay, RepoPath,
+};
 
 use crate::replay::{
-    NAMES, NOTHING_TAKEN, change_factor, function, marked, on, reason, replayed, result, step,
+    NAMES, NOTHING_UPSTREAMED, change_factor, function, marked, on, reason, replayed, result, step,
 };
 use crate::support::{create, delete, id, modify, read, rename, tree};
 /// The file is at its new path then; git, too, leaves none at the old one.
@@ -70,8 +72,8 @@ fn later_patches_follow_the_file_too() {
     let (pin, mut tip) = (tree(&[("a.c", &base)]), tree(&[("b.c", &base)]));
     tip.came_after(&pin);
     let patches = [change_factor(&base, "one"), second];
-    let origin = Origin::new(&patches, &pin).unwrap();
-    let mut replay = Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN);
+    let applied = AppliedSeries::new(&patches, &pin).unwrap();
+    let mut replay = Replay::new(&applied, &tip, NAMES, &NOTHING_UPSTREAMED);
     replay.step(0).unwrap();
     let step = replay.step(1).unwrap();
     assert_eq!(step.replayed.files[0].merge_kind, MergeKind::Placed);

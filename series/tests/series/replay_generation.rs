@@ -1,8 +1,8 @@
 //! Patches on another generation: replayed ones, and siblings in their place.
 
-use espalier_series::{MergeKind, Origin, Replay, Verdict, apply_patch, exact_patch};
+use espalier_series::{AppliedSeries, MergeKind, Replay, Verdict, apply_patch, exact_patch};
 
-use crate::replay::{NAMES, NOTHING_TAKEN, change_factor, function};
+use crate::replay::{NAMES, NOTHING_UPSTREAMED, change_factor, function};
 use crate::support::{modify, read, tree};
 
 /// The patch of a generation: the replayed change, as a patch that applies there on its own lines.
@@ -17,8 +17,8 @@ fn a_replayed_patch_is_exact_on_the_new_tree() {
     {
         let (pin, mut tip) = (tree(&[("a.c", &base)]), tree(&[("a.c", upstream)]));
         tip.came_after(&pin);
-        let origin = Origin::new(std::slice::from_ref(&patch), &pin).unwrap();
-        let mut replay = Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN);
+        let applied = AppliedSeries::new(std::slice::from_ref(&patch), &pin).unwrap();
+        let mut replay = Replay::new(&applied, &tip, NAMES, &NOTHING_UPSTREAMED);
         let step = replay.step(0).unwrap();
         assert_eq!(step.replayed.files[0].merge_kind, kind);
         assert!(!step.replayed.needs_decision());
@@ -35,8 +35,8 @@ fn a_sibling_takes_the_place_of_a_patch() {
     let (pin, mut tip) = (tree(&[("a.c", &base)]), tree(&[("a.c", &upstream)]));
     tip.came_after(&pin);
     let patches = [change_factor(&base, "one")];
-    let origin = Origin::new(&patches, &pin).unwrap();
-    let mut replay = Replay::new(&origin, &tip, NAMES, &NOTHING_TAKEN);
+    let applied = AppliedSeries::new(&patches, &pin).unwrap();
+    let mut replay = Replay::new(&applied, &tip, NAMES, &NOTHING_UPSTREAMED);
     assert!(replay.try_step(0).unwrap().replayed.needs_decision());
     let hunk = "@@ -2,5 +2,5 @@\n     int y = x;\n     y += 1;\n     y += 2;\n-    y *= 8;\n+    y *= 9;\n     y -= 4;\n";
     let sibling = read(&modify("a.c", &upstream, &upstream.replace("*= 8", "*= 9"), hunk));

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use espalier_series::{
-    Difference, FileDrift, FileDriftKind, HunkClass, HunkDrift, Known, MemoryTree, Mode, Origin, Patch,
-    PatchClass, PatchOutcome, Verdict, apply_patch, run_series, survey_series,
+    AppliedSeries, Difference, FileDrift, FileDriftKind, HunkClass, HunkDrift, Known, MemoryTree, Mode,
+    Patch, PatchClass, PatchOutcome, Verdict, apply_patch, run_series, survey_series,
 };
 
 use crate::support::{create, id, modify, read, read_named, rename, tree};
@@ -33,14 +33,14 @@ fn series() -> Vec<Patch> {
 
 type Seen = (PatchOutcome, Vec<FileDrift>);
 
-/// Returns the outcome of each of `patches`, made for `pin`, on `tip`, whose history contains those in `taken`.
-fn judged(patches: &[Patch], pin: &MemoryTree, tip: &MemoryTree, taken: &[usize]) -> Vec<Seen> {
+/// Returns the outcome of each of `patches`, made for `pin`, on `tip`, whose history contains those in `upstreamed`.
+fn judged(patches: &[Patch], pin: &MemoryTree, tip: &MemoryTree, upstreamed: &[usize]) -> Vec<Seen> {
     let mut tip = tip.clone();
     tip.came_after(pin);
-    let origin = Origin::new(patches, pin).unwrap();
-    let taken = Rc::new(taken.iter().copied().collect());
-    let survey = survey_series(&origin, &tip, &taken, Vec::new()).unwrap();
-    let drift = survey.drift(&origin, &tip).unwrap();
+    let applied = AppliedSeries::new(patches, pin).unwrap();
+    let upstreamed = Rc::new(upstreamed.iter().copied().collect());
+    let survey = survey_series(&applied, &tip, &upstreamed, Vec::new()).unwrap();
+    let drift = survey.drift(&applied, &tip).unwrap();
     survey.outcomes().iter().cloned().zip(drift).collect()
 }
 
@@ -108,11 +108,11 @@ fn hunks_that_a_rebase_merges_are_not_conflicts() {
 
 #[test]
 fn upstreamed_parts_of_a_patch_are_left_out() {
-    let taken = file().replace("f();", "F();");
-    let found = survey(&[("a.c", &taken)]);
+    let upstreamed = file().replace("f();", "F();");
+    let found = survey(&[("a.c", &upstreamed)]);
     assert_eq!(seen(&found)[..2], [(PatchClass::PartlyUpstreamed, false), (PatchClass::Exact, true)]);
-    let all_taken = format!("// moved\n{}", taken.replace("b();", "B();"));
-    let found = survey(&[("a.c", &all_taken)]);
+    let all_upstreamed = format!("// moved\n{}", upstreamed.replace("b();", "B();"));
+    let found = survey(&[("a.c", &all_upstreamed)]);
     assert_eq!(seen(&found)[..2], [(PatchClass::Upstreamed, false), (PatchClass::Shifted, false)]);
 }
 
@@ -141,9 +141,9 @@ fn a_renamed_file_goes_only_to_a_free_path() {
     ];
     let moved = format!("// moved\n{old}");
     let pin = tree(&[("a.c", &old)]);
-    let origin = Origin::new(&patches, &pin).unwrap();
+    let applied = AppliedSeries::new(&patches, &pin).unwrap();
     let classes = |files: &[(&str, &str)]| -> Vec<PatchClass> {
-        survey_series(&origin, &tree(files), &Rc::default(), Vec::new()).unwrap().classes().collect()
+        survey_series(&applied, &tree(files), &Rc::default(), Vec::new()).unwrap().classes().collect()
     };
     assert_eq!(classes(&[("a.c", &moved)]), [PatchClass::Shifted, PatchClass::Shifted]);
     assert_eq!(classes(&[("a.c", &moved), ("b.c", "taken\n")])[1], PatchClass::Blocked);
@@ -153,8 +153,8 @@ fn a_renamed_file_goes_only_to_a_free_path() {
 fn results_for_another_tree_are_reused() {
     let old = tree(&[("a.c", &file()), ("other", "1\n")]);
     let patches = series();
-    let origin = Origin::new(&patches, &old).unwrap();
-    let before = survey_series(&origin, &old, &Rc::default(), Vec::new()).unwrap();
+    let applied = AppliedSeries::new(&patches, &old).unwrap();
+    let before = survey_series(&applied, &old, &Rc::default(), Vec::new()).unwrap();
     let difference = |path: &str, comes_or_goes: bool| Difference {
         path: path.as_bytes().to_vec(),
         comes_or_goes,
@@ -170,12 +170,12 @@ fn results_for_another_tree_are_reused() {
     new.put("a.c", Mode::File, format!("// moved\n{}", file()).as_bytes());
     new.put("NEW.c", Mode::File, b"1\n");
     let differences = vec![difference("a.c", false), difference("NEW.c", true)];
-    let again = survey_series(&origin, &new, &Rc::default(), vec![known(differences)]).unwrap();
-    let fresh = survey_series(&origin, &new, &Rc::default(), Vec::new()).unwrap();
+    let again = survey_series(&applied, &new, &Rc::default(), vec![known(differences)]).unwrap();
+    let fresh = survey_series(&applied, &new, &Rc::default(), Vec::new()).unwrap();
     assert_eq!(again, fresh);
     let classes: Vec<PatchClass> = again.classes().collect();
     assert_eq!(classes, [PatchClass::Shifted, PatchClass::Shifted, PatchClass::Refused]);
-    assert!(matches!(again.drift(&origin, &new).unwrap()[2][0].kind, FileDriftKind::Refused { .. }));
+    assert!(matches!(again.drift(&applied, &new).unwrap()[2][0].kind, FileDriftKind::Refused { .. }));
 }
 
 fn twin(name: &str) -> String {

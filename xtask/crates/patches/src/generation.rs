@@ -116,12 +116,12 @@ pub fn place_as_rebase<'s>(
     let Generation { base, files, patches, siblings } = generation;
     let base_tree = StoreTree::new(store, base.tree)?;
     let new_tree = StoreTree::in_range(store, tree, base.tree, tree)?;
-    let origin = range::origin(store, patches, &base_tree)?;
+    let applied = range::applied_series(store, patches, &base_tree)?;
     let base_name = base.revision.to_string();
     let names = TreeNames { pin: short_name(&base_name), tip: short_name(name) };
     let nothing = BTreeSet::new();
     let mut placing = Placing {
-        replay: Replay::new(&origin, &new_tree, names, &nothing),
+        replay: Replay::new(&applied, &new_tree, names, &nothing),
         failed: FailedPatches::default(),
         store,
         locked,

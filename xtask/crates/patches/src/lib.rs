@@ -27,5 +27,5 @@ pub mod rebase;
 pub mod report;
 pub mod stack;
 pub mod status;
-pub mod taken;
 pub mod trailers;
+pub mod upstreamed;

@@ -10,8 +10,8 @@ use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_core::sys::git::tree::GitTree;
 use espalier_series::{
-    ChangedBaseFile, GoneWord, ObjectId, Origin, OwnFile, Patch, PlacedPatch, PlacedSeries, SeriesProof,
-    gone_words, lost_calls, prove_series,
+    AppliedSeries, ChangedBaseFile, GoneWord, ObjectId, OwnFile, Patch, PlacedPatch, PlacedSeries,
+    SeriesProof, gone_words, lost_calls, prove_series,
 };
 
 use super::{apply, generation};
@@ -78,11 +78,11 @@ pub fn trees_of(store: &Store, stack: &Stack) -> Result<Vec<ObjectId>> {
     apply::trees_after(store, stack.pin.tree, &placed.patches)
 }
 
-/// As [`trees_of`], if the patches of `stack` have been applied as `origin` already.
-pub fn trees_of_origin(store: &Store, stack: &Stack, origin: &Origin<'_>) -> Result<Vec<ObjectId>> {
+/// As [`trees_of`], if the patches of `stack` are `applied` already.
+pub fn trees_of_applied(store: &Store, stack: &Stack, applied: &AppliedSeries<'_>) -> Result<Vec<ObjectId>> {
     let mut tree = GitTree::new(store, stack.pin.tree)?;
     let mut trees = Vec::with_capacity(stack.patches.len());
-    for changes in origin.changes_of_patches() {
+    for changes in applied.changes_of_patches() {
         // Its error says why a patch is not exact.
         let Some(changes) = changes else { return trees_of(store, stack) };
         apply::change_tree(store, &mut tree, changes)?;

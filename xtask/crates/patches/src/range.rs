@@ -8,9 +8,9 @@ use espalier_core::sys::git::history::{Commit, Comparisons};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_series::ObjectId;
-use espalier_series::{Known, Origin, Patch, PatchClass, Survey, survey_series};
+use espalier_series::{AppliedSeries, Known, Patch, PatchClass, Survey, survey_series};
 
-use super::taken::{self, PatchSet, Taken};
+use super::upstreamed::{self, PatchSet, UpstreamedPatches};
 use crate::commit_property::{Before, before_each};
 use crate::report::status::UpstreamCommit;
 
@@ -25,14 +25,14 @@ pub struct Range {
     /// The predecessors of each commit.
     pub before: Vec<Vec<Before>>,
     /// Parts of the series that upstream's commits contain.
-    pub taken: Taken,
+    pub upstreamed: UpstreamedPatches,
     /// At the last commit.
     at_tip: Option<Rc<Survey>>,
 }
 
 impl Range {
-    fn new(at_pin: Rc<Survey>, before: Vec<Vec<Before>>, taken: Taken) -> Range {
-        Range { at_pin, classes: Vec::with_capacity(before.len()), before, taken, at_tip: None }
+    fn new(at_pin: Rc<Survey>, before: Vec<Vec<Before>>, upstreamed: UpstreamedPatches) -> Range {
+        Range { at_pin, classes: Vec::with_capacity(before.len()), before, upstreamed, at_tip: None }
     }
 
     /// Returns the survey at the last commit, the tip.
@@ -45,19 +45,27 @@ impl Range {
 ///
 /// The content of each file after each patch is kept in the store's memory: with the blob that a patch was made for,
 /// the function of each of its hunks is known for certain.
-pub fn origin<'a>(store: &Store, patches: &'a [Patch], pin: &'a StoreTree<'_>) -> Result<Origin<'a>> {
-    let origin = Origin::new(patches, pin)?;
-    for file in origin.changes().filter_map(|change| change.new.as_ref()) {
+pub fn applied_series<'a>(
+    store: &Store,
+    patches: &'a [Patch],
+    pin: &'a StoreTree<'_>,
+) -> Result<AppliedSeries<'a>> {
+    let applied = AppliedSeries::new(patches, pin)?;
+    for file in applied.changes().filter_map(|change| change.new.as_ref()) {
         if let Some(content) = &file.content {
             store.keep(file.id, std::sync::Arc::clone(content));
         }
     }
-    Ok(origin)
+    Ok(applied)
 }
 
-/// Surveys the series on one tree, in whose history the patches `taken` are upstreamed.
-pub fn survey_tree(origin: &Origin<'_>, tree: &StoreTree<'_>, taken: &PatchSet) -> Result<Survey> {
-    Ok(survey_series(origin, tree, taken, Vec::new())?)
+/// Surveys the series on one tree, whose history contains the patches `upstreamed`.
+pub fn survey_tree(
+    applied: &AppliedSeries<'_>,
+    tree: &StoreTree<'_>,
+    upstreamed: &PatchSet,
+) -> Result<Survey> {
+    Ok(survey_series(applied, tree, upstreamed, Vec::new())?)
 }
 
 /// Returns the classes of the series at its base, the tree `pin`, and at `tip`. The commits in between are not read: a
@@ -70,50 +78,50 @@ pub fn classes_at_ends(
 ) -> Result<[Vec<PatchClass>; 2]> {
     let pin_tree = StoreTree::new(store, pin)?;
     let tip_tree = StoreTree::in_range(store, tip, pin, tip)?;
-    let origin = origin(store, patches, &pin_tree)?;
-    let at_pin = survey_tree(&origin, &pin_tree, &PatchSet::default())?;
-    let at_tip = survey_tree(&origin, &tip_tree, &PatchSet::default())?;
+    let applied = applied_series(store, patches, &pin_tree)?;
+    let at_pin = survey_tree(&applied, &pin_tree, &PatchSet::default())?;
+    let at_tip = survey_tree(&applied, &tip_tree, &PatchSet::default())?;
     Ok([&at_pin, &at_tip].map(|survey| survey.classes().collect()))
 }
 
 /// Surveys the series at every commit since its base, the tree `pin`.
 pub fn survey(store: &Store, patches: &[Patch], pin: ObjectId, history: &[Commit]) -> Result<Range> {
     let pin = StoreTree::new(store, pin)?;
-    survey_history(store, &origin(store, patches, &pin)?, &pin, history)
+    survey_history(store, &applied_series(store, patches, &pin)?, &pin, history)
 }
 
 /// Surveys the series at every commit of `history`, which starts after `pin`. A commit that touches no file that a
 /// patch reads costs the comparison of two trees.
 pub fn survey_history(
     store: &Store,
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     pin: &StoreTree<'_>,
     history: &[Commit],
 ) -> Result<Range> {
-    survey_each(store, origin, pin, history, |_, _, _| Ok(()))
+    survey_each(store, applied, pin, history, |_, _, _| Ok(()))
 }
 
 /// As [`survey_history`]; `look` receives each commit's index, its survey if it has one, and the patches upstreamed
 /// there.
 pub fn survey_each(
     store: &Store,
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     pin: &StoreTree<'_>,
     history: &[Commit],
     mut look: impl FnMut(usize, Option<&Survey>, &PatchSet) -> Result<()>,
 ) -> Result<Range> {
     let parents: Vec<(bool, &[usize])> =
         history.iter().map(|commit| (commit.follows_pin, commit.parents.as_slice())).collect();
-    let at_pin = Rc::new(survey_tree(origin, pin, &PatchSet::default())?);
+    let at_pin = Rc::new(survey_tree(applied, pin, &PatchSet::default())?);
     let compared = Comparisons::new(store);
-    let taken = taken::watch(store, origin, history, &compared)?;
+    let upstreamed = upstreamed::watch(store, applied, history, &compared)?;
     let before = before_each(&parents);
     let needed = Needed::new(&before);
-    let range = Range::new(at_pin, before, taken);
+    let range = Range::new(at_pin, before, upstreamed);
     let mut walk = Walk {
         store,
         compared: &compared,
-        origin,
+        applied,
         pin: pin.id(),
         history,
         needed,
@@ -122,7 +130,7 @@ pub fn survey_each(
     };
     for (at, commit) in history.iter().enumerate() {
         let survey = walk.survey(at, commit)?;
-        look(at, survey.as_deref(), &walk.range.taken.at(at))?;
+        look(at, survey.as_deref(), &walk.range.upstreamed.at(at))?;
         walk.keep(at, survey);
     }
     Ok(walk.range)
@@ -158,7 +166,7 @@ impl Needed {
 struct Walk<'a> {
     store: &'a Store,
     compared: &'a Comparisons<'a>,
-    origin: &'a Origin<'a>,
+    applied: &'a AppliedSeries<'a>,
     pin: ObjectId,
     history: &'a [Commit],
     needed: Needed,
@@ -169,13 +177,13 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn survey(&self, at: usize, commit: &Commit) -> Result<Option<Rc<Survey>>> {
-        let taken = self.range.taken.at(at);
+        let upstreamed = self.range.upstreamed.at(at);
         let mut known = Vec::new();
         for before in self.range.before.get(at).into_iter().flatten() {
             let Some((survey, tree)) = self.found(*before) else { continue };
             let changed = self.compared.between(tree, commit.tree)?;
             let here = Known::new(survey, changed);
-            if here.still_holds(&taken) {
+            if here.still_holds(&upstreamed) {
                 return Ok(Some(Rc::clone(survey)));
             }
             known.push(here);
@@ -184,7 +192,7 @@ impl Walk<'_> {
             return Ok(None);
         }
         let tree = StoreTree::in_range(self.store, commit.tree, self.pin, commit.tree)?;
-        Ok(Some(Rc::new(survey_series(self.origin, &tree, &taken, known)?)))
+        Ok(Some(Rc::new(survey_series(self.applied, &tree, &upstreamed, known)?)))
     }
 
     /// Returns the survey of a predecessor, and the tree that it is of.

@@ -31,9 +31,9 @@ use crate::report::status::{self, PatchStatus, Place, SeriesStatus, StatusReport
 use crate::report::status_html;
 use crate::report::status_svg;
 use crate::report::status_text;
-use crate::report::taken::upstream_notes;
+use crate::report::upstreamed::upstream_notes;
 use crate::stack::Stack;
-use crate::taken::PatchSet;
+use crate::upstreamed::PatchSet;
 
 /// Options of `status`.
 #[derive(Clone, Debug, Default, Args)]
@@ -266,20 +266,20 @@ fn hold_against(series: &PinnedSeries, tip: &Tip, history: Option<&[Commit]>) ->
     let PinnedSeries { stack: Stack { patches, pin, .. }, store } = series;
     let pin_tree = StoreTree::new(store, pin.tree)?;
     let tip_tree = StoreTree::in_range(store, tip.tree, pin.tree, tip.tree)?;
-    let origin = range::origin(store, patches, &pin_tree)?;
+    let applied = range::applied_series(store, patches, &pin_tree)?;
     let Some(history) = history else {
-        let at_pin = Rc::new(range::survey_tree(&origin, &pin_tree, &PatchSet::default())?);
-        let survey = Rc::new(range::survey_tree(&origin, &tip_tree, &PatchSet::default())?);
-        let drift = survey.drift(&origin, &tip_tree)?;
+        let at_pin = Rc::new(range::survey_tree(&applied, &pin_tree, &PatchSet::default())?);
+        let survey = Rc::new(range::survey_tree(&applied, &tip_tree, &PatchSet::default())?);
+        let drift = survey.drift(&applied, &tip_tree)?;
         let caused_by = vec![None; patches.len()];
         return Ok(Classification { at_pin, survey, drift, caused_by, histories: Vec::new() });
     };
-    let range = range::survey_history(store, &origin, &pin_tree, history)?;
+    let range = range::survey_history(store, &applied, &pin_tree, history)?;
     let caused_by = (0..patches.len()).map(|patch| cause(&range, patch)).collect();
     let survey = Rc::clone(range.at_tip());
-    let drift = survey.drift(&origin, &tip_tree)?;
+    let drift = survey.drift(&applied, &tip_tree)?;
     let at_pin = Rc::clone(&range.at_pin);
-    Ok(Classification { at_pin, survey, drift, caused_by, histories: range.taken.histories })
+    Ok(Classification { at_pin, survey, drift, caused_by, histories: range.upstreamed.histories })
 }
 
 /// Returns the last commit at which the patch changed to the class that it has at the tip.

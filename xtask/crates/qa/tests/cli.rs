@@ -106,8 +106,8 @@ mod cli {
     mod rebase_odd;
     mod rebase_package;
     mod rebase_resolutions;
-    mod rebase_taken;
     mod rebase_together;
+    mod rebase_upstreamed;
     mod references;
     mod release;
     mod report_sizes;

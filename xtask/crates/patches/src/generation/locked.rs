@@ -151,9 +151,9 @@ impl LockedSeries {
         let mut patches = self.patches.get(..at).unwrap_or_default().to_vec();
         patches.push(sibling.patch.clone());
         let tree = StoreTree::new(store, self.tree)?;
-        let origin = range::origin(store, &patches, &tree)?;
+        let applied = range::applied_series(store, &patches, &tree)?;
         let nothing = BTreeSet::new();
-        let replay = Replay::new(&origin, onto, NAMES, &nothing);
+        let replay = Replay::new(&applied, onto, NAMES, &nothing);
         let mut replay = replay.with_upstream(&tree).with_same_functions(same);
         let step = match replay.step(at) {
             Ok(step) => step,

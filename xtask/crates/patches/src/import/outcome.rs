@@ -99,7 +99,7 @@ impl Imported<'_> {
 
 /// The next step for changes that no patch has.
 const MAKE_THEM: &str =
-    "make there by hand what is missing, commit it, and export it: it is no part of the series yet";
+    "make there by hand what is missing, commit it, and export it: it is not part of the series yet";
 
 fn next_steps(variant: &str, rules: &LintRules) -> Vec<String> {
     let mut steps = vec!["  next: cargo xtask lint    # what each patch still has to say".to_string()];

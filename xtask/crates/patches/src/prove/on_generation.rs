@@ -82,7 +82,7 @@ fn prove_variant(
         new: base_on(store, &new.pin, after.base),
         proof: proof::prove(store, &before, &after, true)?,
     };
-    proven.account_for_taken(&dropped(&new));
+    proven.account_for_dropped(&dropped(&new));
     Ok(proven)
 }
 

@@ -42,11 +42,11 @@ fn patches_of(store: &Store, stack: &Stack) -> Result<Vec<PatchOnGeneration>> {
     };
     let base_tree = StoreTree::new(store, base.tree)?;
     let new_tree = StoreTree::in_range(store, stack.pin.tree, base.tree, stack.pin.tree)?;
-    let origin = range::origin(store, patches, &base_tree)?;
+    let applied = range::applied_series(store, patches, &base_tree)?;
     let (old_name, new_name) = (base.revision.to_string(), stack.pin.revision.to_string());
     let names = TreeNames { pin: short_name(&old_name), tip: short_name(&new_name) };
     let nothing = BTreeSet::new();
-    let mut replay = Replay::new(&origin, &new_tree, names, &nothing);
+    let mut replay = Replay::new(&applied, &new_tree, names, &nothing);
     let mut found = Vec::with_capacity(patches.len());
     for (at, ((file, patch), sibling)) in files.iter().zip(patches).zip(siblings).enumerate() {
         found.push(patch_at(&mut replay, at, (file, patch, sibling.as_ref()))?);

@@ -8,7 +8,7 @@ use espalier_series::{FailedPatches, Patch, Replay, Verdict};
 use super::steps::{names, step};
 use super::target::{SeriesMove, upstream_of};
 use crate::range;
-use crate::rebase::state::places_of_taken;
+use crate::rebase::state::places_of_upstreamed;
 
 /// Number of patches that will stop the rebase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,9 +38,9 @@ impl Ahead {
         let SeriesMove { store, stack, tip, .. } = series_move;
         let pin_tree = StoreTree::new(store, stack.pin.tree)?;
         let tip_tree = StoreTree::in_range(store, tip.tree, stack.pin.tree, tip.tree)?;
-        let origin = range::origin(store, &stack.patches, &pin_tree)?;
-        let taken = places_of_taken(&upstream_of(series_move, &origin)?);
-        let mut replay = Replay::new(&origin, &tip_tree, names(series_move), &taken);
+        let applied = range::applied_series(store, &stack.patches, &pin_tree)?;
+        let upstreamed = places_of_upstreamed(&upstream_of(series_move, &applied)?);
+        let mut replay = Replay::new(&applied, &tip_tree, names(series_move), &upstreamed);
         let mut failed = FailedPatches::default();
         let mut ahead = Ahead::default();
         for (at, patch) in stack.patches.iter().enumerate() {

@@ -16,7 +16,7 @@ use crate::apply::change_tree;
 use crate::overlays::{self, PinOverlays, UpstreamTree};
 use crate::proof::{self, SeriesTrees};
 use crate::range;
-use crate::rebase::state::{TakenPatch, places_of_taken};
+use crate::rebase::state::{PatchInUpstream, places_of_upstreamed};
 use crate::report::proof::ProvenSeries;
 use crate::report::range_diff::settled;
 use crate::report::rebase::{Fate, PatchMove, RebaseReport};
@@ -85,10 +85,10 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
     let pin_tree = StoreTree::new(store, series_move.stack.pin.tree)?;
     let tip_tree =
         StoreTree::in_range(store, series_move.tip.tree, series_move.stack.pin.tree, series_move.tip.tree)?;
-    let origin = range::origin(store, &series_move.stack.patches, &pin_tree)?;
-    let upstream = read_upstream(series_move, &origin)?;
-    let taken = places_of_taken(&upstream);
-    let mut replay = Replay::new(&origin, &tip_tree, names(series_move), &taken);
+    let applied = range::applied_series(store, &series_move.stack.patches, &pin_tree)?;
+    let upstream = read_upstream(series_move, &applied)?;
+    let upstreamed = places_of_upstreamed(&upstream);
+    let mut replay = Replay::new(&applied, &tip_tree, names(series_move), &upstreamed);
     let mut tree = GitTree::new(store, series_move.tip.tree)?;
     let mut failed = FailedPatches::default();
     let mut moves = Vec::new();
@@ -120,7 +120,7 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
         moves.push(PatchMove { notes, counter_in_doubt, conflicts, blocked_by, ..moved });
         new_patches.push(new);
     }
-    let old_trees = proof::trees_of_origin(store, &series_move.stack, &origin)?;
+    let old_trees = proof::trees_of_applied(store, &series_move.stack, &applied)?;
     let proof = proof_of_tried(series_move, (&moves, &new_patches), (&old_trees, &trees, &upstream))?;
     Ok(Tried { tree: tree.write()?, patches: moves, proof })
 }
@@ -130,7 +130,7 @@ pub fn run_series(series_move: &SeriesMove<'_>, choices: Choices) -> Result<Trie
 fn proof_of_tried(
     series_move: &SeriesMove<'_>,
     (moves, new_patches): (&[PatchMove], &[Patch]),
-    (old_trees, trees, upstream): (&[ObjectId], &[ObjectId], &[TakenPatch]),
+    (old_trees, trees, upstream): (&[ObjectId], &[ObjectId], &[PatchInUpstream]),
 ) -> Result<ProvenSeries> {
     let SeriesMove { store, stack, .. } = series_move;
     let mut old = SeriesTrees::own_of(stack, old_trees);
@@ -196,18 +196,19 @@ pub fn proven(
     series_move: &SeriesMove<'_>,
     (old, new): (ObjectId, ObjectId),
     proof: SeriesProof,
-    upstream: &[TakenPatch],
+    upstream: &[PatchInUpstream],
 ) -> ProvenSeries {
     let stack = &series_move.stack;
-    let taken = stack.patches.iter().zip(upstream).skip(stack.parents).filter(|(_, taken)| taken.taken);
-    let taken: Vec<(String, String)> =
-        taken.map(|(patch, taken)| (patch.name.clone(), taken.notes.join("; "))).collect();
+    let own = stack.patches.iter().zip(upstream).skip(stack.parents);
+    let upstreamed = own.filter(|(_, there)| there.upstreamed);
+    let dropped: Vec<(String, String)> =
+        upstreamed.map(|(patch, there)| (patch.name.clone(), there.notes.join("; "))).collect();
     let mut proven = ProvenSeries {
         variant: stack.variant.name.to_string(),
         old: series_move.old_base(old),
         new: series_move.new_base(new),
         proof,
     };
-    proven.account_for_taken(&taken);
+    proven.account_for_dropped(&dropped);
     proven
 }

@@ -125,13 +125,13 @@ pub struct MoveOptions {
     /// Variant of `pins.toml`.
     #[arg(long, value_name = "NAME")]
     pub variant: Option<Name>,
-    /// Drop patches that upstream has taken completely.
+    /// Drop patches that are fully upstreamed.
     #[arg(long)]
     pub drop_upstreamed: bool,
-    /// Trim the parts of patches that upstream has taken.
+    /// Trim the upstreamed parts of patches.
     #[arg(long)]
     pub trim_upstreamed: bool,
-    /// Stop at patches that upstream has taken in part, to edit them by hand as after a conflict.
+    /// Stop at partly upstreamed patches, to edit them by hand as after a conflict.
     #[arg(long, conflicts_with = "trim_upstreamed")]
     pub edit_upstreamed: bool,
 }

@@ -13,7 +13,7 @@ use espalier_series::{ObjectId, Patch};
 use super::in_memory::proven;
 use super::target::SeriesMove;
 use crate::proof::{self, SeriesTrees};
-use crate::rebase::state::{SeriesState, TakenPatch, read_id};
+use crate::rebase::state::{PatchInUpstream, SeriesState, read_id};
 use crate::report::proof::ProvenSeries;
 
 /// One patch of the new series.
@@ -123,7 +123,7 @@ pub fn prove_new_series(
     series_move: &SeriesMove<'_>,
     new: &[Option<NewFile>],
     locked: &LockedVariant,
-    upstream: &[TakenPatch],
+    upstream: &[PatchInUpstream],
 ) -> Result<ProvenSeries> {
     let SeriesMove { store, stack, tip, .. } = series_move;
     let patches: Vec<&Patch> = new.iter().flatten().map(|new| &new.patch).collect();

@@ -264,9 +264,9 @@ fn new_siblings(series_move: &SeriesMove<'_>, repo: &RebaseRepo, state: &SeriesS
     let SeriesMove { store, stack, tip, .. } = series_move;
     let base_tree = StoreTree::new(store, stack.pin.tree)?;
     let tip_tree = StoreTree::in_range(store, tip.tree, stack.pin.tree, tip.tree)?;
-    let origin = range::origin(store, &stack.patches, &base_tree)?;
+    let applied = range::applied_series(store, &stack.patches, &base_tree)?;
     let nothing = BTreeSet::new();
-    let mut replay = Replay::new(&origin, &tip_tree, names(series_move), &nothing);
+    let mut replay = Replay::new(&applied, &tip_tree, names(series_move), &nothing);
     let texts = formatted(series_move, repo, state)?;
     let mut new = Vec::new();
     for (at, (done, text)) in state.done.iter().zip(texts).enumerate() {
@@ -277,8 +277,8 @@ fn new_siblings(series_move: &SeriesMove<'_>, repo: &RebaseRepo, state: &SeriesS
         let made = Sibling::new(PatchFile::new(path, bytes))?;
         // A patch that cannot be replayed at all needs one.
         let alone = replay.try_step(at).ok();
-        let applied = apply_sibling(&mut replay, series_move.sibling(at), made)?;
-        let (sibling, changes) = applied.ok_or_else(|| not_exact(file))?;
+        let found = apply_sibling(&mut replay, series_move.sibling(at), made)?;
+        let (sibling, changes) = found.ok_or_else(|| not_exact(file))?;
         let is_needed = !alone.is_some_and(|step| gives_by_itself(&step, &changes));
         let patch = (!is_dropped).then(|| sibling.patch.clone());
         let sibling = is_needed.then_some(sibling);
@@ -376,7 +376,7 @@ fn prove(
         let reason = new.sibling.as_ref()?.patch.dropped_because()?;
         Some((patch.name.clone(), reason.to_string()))
     });
-    proof.account_for_taken(&dropped.collect::<Vec<_>>());
+    proof.account_for_dropped(&dropped.collect::<Vec<_>>());
     Ok(proof)
 }
 

@@ -13,7 +13,7 @@ use super::steps::{names, step};
 use super::target::{self, read_upstream};
 use crate::generation;
 use crate::range;
-use crate::rebase::state::places_of_taken;
+use crate::rebase::state::places_of_upstreamed;
 use crate::report::conflict::ConflictPackage;
 use crate::stack::Stack;
 
@@ -34,9 +34,9 @@ pub fn conflicts_on(
     let series_move = target::onto(context, pins, store, stack.clone(), tip.clone());
     let pin_tree = StoreTree::new(store, stack.pin.tree)?;
     let tip_tree = StoreTree::in_range(store, tip.tree, stack.pin.tree, tip.tree)?;
-    let origin = range::origin(store, &stack.patches, &pin_tree)?;
-    let taken = places_of_taken(&read_upstream(&series_move, &origin)?);
-    let mut replay = Replay::new(&origin, &tip_tree, names(&series_move), &taken);
+    let applied = range::applied_series(store, &stack.patches, &pin_tree)?;
+    let upstreamed = places_of_upstreamed(&read_upstream(&series_move, &applied)?);
+    let mut replay = Replay::new(&applied, &tip_tree, names(&series_move), &upstreamed);
     let mut failed = FailedPatches::default();
     let mut packages = Vec::new();
     for (at, patch) in stack.patches.iter().enumerate() {

@@ -268,10 +268,10 @@ fn merge(
     let Some(change) = change_between(store, versions, [&then, &now])? else { return Ok(None) };
     let patches = [change];
     let onto = StoreTree::new(store, onto)?;
-    let origin = range::origin(store, &patches, &then)?;
+    let applied = range::applied_series(store, &patches, &then)?;
     let nothing = BTreeSet::new();
     let names = TreeNames { pin: "the patch as locked", tip: name };
-    let mut replay = Replay::new(&origin, &onto, names, &nothing).with_same_functions(same);
+    let mut replay = Replay::new(&applied, &onto, names, &nothing).with_same_functions(same);
     Ok(replay.step(0).ok())
 }
 

@@ -89,7 +89,7 @@ pub struct SeriesState {
     /// Number of patches that belong to its parents; they come first, and are replayed with the parent's series.
     pub parents: usize,
     /// Upstream status of each patch, from upstream's commits.
-    pub upstream: Vec<TakenPatch>,
+    pub upstream: Vec<PatchInUpstream>,
     /// Results of the patches replayed so far, in order.
     pub done: Vec<DonePatch>,
     /// On a generation, its siblings at the start: file and sha256.
@@ -140,7 +140,7 @@ impl SeriesState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choices {
-    /// Drop patches that are entirely upstreamed.
+    /// Drop patches that are fully upstreamed.
     pub drop_upstreamed: bool,
     /// Omit the upstreamed part of a patch.
     pub trim_upstreamed: bool,
@@ -193,21 +193,22 @@ pub struct NamedTree {
 }
 
 /// Indices in the series of the patches that are upstreamed according to upstream's history.
-pub fn places_of_taken(upstream: &[TakenPatch]) -> BTreeSet<usize> {
-    upstream.iter().enumerate().filter(|(_, patch)| patch.taken).map(|(at, _)| at).collect()
+pub fn places_of_upstreamed(upstream: &[PatchInUpstream]) -> BTreeSet<usize> {
+    upstream.iter().enumerate().filter(|(_, patch)| patch.upstreamed).map(|(at, _)| at).collect()
 }
 
 /// Notes from upstream's commits on the patch at index `at`.
-pub fn notes_of_patch(upstream: &[TakenPatch], at: usize) -> &[String] {
+pub fn notes_of_patch(upstream: &[PatchInUpstream], at: usize) -> &[String] {
     upstream.get(at).map(|patch| patch.notes.as_slice()).unwrap_or_default()
 }
 
 /// Upstream status of one patch, from upstream's commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TakenPatch {
+pub struct PatchInUpstream {
     /// Whether upstream has it.
-    pub taken: bool,
+    #[serde(rename = "taken")]
+    pub upstreamed: bool,
     /// Notes for the user.
     pub notes: Vec<String>,
 }

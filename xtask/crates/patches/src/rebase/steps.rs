@@ -6,7 +6,7 @@ use espalier_series::{PatchClass, Replay, ReplayError, Replayed, Step, TreeNames
 
 use super::target::SeriesMove;
 use crate::apply;
-use crate::rebase::state::{Choices, TakenPatch, notes_of_patch};
+use crate::rebase::state::{Choices, PatchInUpstream, notes_of_patch};
 use crate::report::rebase::Fate;
 use crate::report::replay::{describe_kept, describe_shared, notes_on};
 
@@ -86,7 +86,12 @@ pub fn shared(
 }
 
 /// Returns the notes for the user on the patch at `at`.
-pub fn notes(replayed: &Replayed, upstream: &[TakenPatch], at: usize, decision: Decision) -> Vec<String> {
+pub fn notes(
+    replayed: &Replayed,
+    upstream: &[PatchInUpstream],
+    at: usize,
+    decision: Decision,
+) -> Vec<String> {
     let mut notes = notes_on(replayed);
     notes.extend(notes_of_patch(upstream, at).iter().cloned());
     if decision == Decision::Dropped {

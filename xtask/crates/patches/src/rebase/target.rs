@@ -9,17 +9,17 @@ use espalier_core::sys::git::history::{self, Commit, Comparisons};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::unverified::verification_of_pin;
 use espalier_core::sys::upstream::tip::{self, Ask, Tip};
-use espalier_series::{ObjectId, Origin};
+use espalier_series::{AppliedSeries, ObjectId};
 
 use super::Upstream;
 use crate::pinned_series::fetcher;
 use crate::range::upstream_commit;
-use crate::rebase::state::{Scope, TakenPatch};
+use crate::rebase::state::{PatchInUpstream, Scope};
 use crate::report::status::Place;
 use crate::report::status_text::count;
-use crate::report::taken::upstream_notes;
+use crate::report::upstreamed::upstream_notes;
 use crate::stack::{Sibling, Stack};
-use crate::taken;
+use crate::upstreamed;
 
 /// The inputs of one series before its first patch is replayed.
 #[derive(Clone)]
@@ -117,7 +117,10 @@ pub fn load<'a>(
 }
 
 /// Returns which patches upstream's commits since the pin contain; empty if the commits are not available.
-pub fn read_upstream(series_move: &SeriesMove<'_>, origin: &Origin<'_>) -> Result<Vec<TakenPatch>> {
+pub fn read_upstream(
+    series_move: &SeriesMove<'_>,
+    applied: &AppliedSeries<'_>,
+) -> Result<Vec<PatchInUpstream>> {
     let history = history_of(series_move)?;
     if !history.is_empty() {
         let commits = count(history.len());
@@ -126,12 +129,15 @@ pub fn read_upstream(series_move: &SeriesMove<'_>, origin: &Origin<'_>) -> Resul
             format!("{commits} of {} since {}", series_move.stack.pin.upstream, series_move.old_name),
         );
     }
-    taken_in(series_move, origin, &history)
+    upstreamed_in(series_move, applied, &history)
 }
 
 /// As [`read_upstream`], without a status line.
-pub fn upstream_of(series_move: &SeriesMove<'_>, origin: &Origin<'_>) -> Result<Vec<TakenPatch>> {
-    taken_in(series_move, origin, &history_of(series_move)?)
+pub fn upstream_of(
+    series_move: &SeriesMove<'_>,
+    applied: &AppliedSeries<'_>,
+) -> Result<Vec<PatchInUpstream>> {
+    upstreamed_in(series_move, applied, &history_of(series_move)?)
 }
 
 fn history_of(series_move: &SeriesMove<'_>) -> Result<Vec<Commit>> {
@@ -142,20 +148,23 @@ fn history_of(series_move: &SeriesMove<'_>) -> Result<Vec<Commit>> {
     }
 }
 
-fn taken_in(
+fn upstreamed_in(
     series_move: &SeriesMove<'_>,
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     history: &[Commit],
-) -> Result<Vec<TakenPatch>> {
+) -> Result<Vec<PatchInUpstream>> {
     if history.is_empty() {
         return Ok(Vec::new());
     }
-    let taken = taken::watch(series_move.store, origin, history, &Comparisons::new(series_move.store))?;
+    let upstreamed =
+        upstreamed::watch(series_move.store, applied, history, &Comparisons::new(series_move.store))?;
     let commits: Vec<_> = history.iter().map(upstream_commit).collect();
-    let set = taken.at_tip();
-    let patch =
-        |(at, upstream)| TakenPatch { taken: set.contains(&at), notes: upstream_notes(upstream, &commits) };
-    Ok(taken.histories.iter().enumerate().map(patch).collect())
+    let set = upstreamed.at_tip();
+    let patch = |(at, upstream)| PatchInUpstream {
+        upstreamed: set.contains(&at),
+        notes: upstream_notes(upstream, &commits),
+    };
+    Ok(upstreamed.histories.iter().enumerate().map(patch).collect())
 }
 
 /// As [`load`], with a tip that is already known.

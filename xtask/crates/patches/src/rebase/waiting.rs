@@ -112,7 +112,7 @@ fn prove_done_of(
         let sibling = series_move.sibling(series_move.stack.parents + at)?;
         Some((patch.name.clone(), sibling.patch.dropped_because()?.to_string()))
     });
-    proof.account_for_taken(&dropped.collect::<Vec<_>>());
+    proof.account_for_dropped(&dropped.collect::<Vec<_>>());
     Ok(proof)
 }
 

@@ -22,7 +22,7 @@ use super::target::{SeriesMove, Target, read_upstream};
 use crate::apply::change_tree;
 use crate::generation::locked::LockedSeries;
 use crate::range;
-use crate::rebase::state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_taken};
+use crate::rebase::state::{DonePatch, NamedTree, RebaseState, SeriesState, places_of_upstreamed};
 use crate::report::rebase::Fate;
 
 /// Creates a repository in `folder` for the rebase of `target`. It borrows what the store has on disk; the base and
@@ -191,13 +191,13 @@ fn with_replay<T>(
     let start = store.tree_of(head)?;
     let pin_tree = StoreTree::new(store, series_move.stack.pin.tree)?;
     let start_tree = StoreTree::in_range(store, start, series_move.stack.pin.tree, series_move.tip.tree)?;
-    let origin = range::origin(store, &series_move.stack.patches, &pin_tree)?;
+    let applied = range::applied_series(store, &series_move.stack.patches, &pin_tree)?;
     if state.position() <= state.parents && state.upstream.is_empty() {
-        state.upstream = read_upstream(series_move, &origin)?;
+        state.upstream = read_upstream(series_move, &applied)?;
     }
-    let taken = places_of_taken(&state.upstream);
+    let upstreamed = places_of_upstreamed(&state.upstream);
     let tip_tree = StoreTree::new(store, series_move.tip.tree)?;
-    let replay = Replay::new(&origin, &start_tree, names(series_move), &taken);
+    let replay = Replay::new(&applied, &start_tree, names(series_move), &upstreamed);
     let replay = replay.with_upstream(&tip_tree).with_same_functions(same);
     work(state, Start { replay, tree: GitTree::new(store, start)?, head })
 }

@@ -23,4 +23,4 @@ mod status_html_body;
 pub mod status_svg;
 pub mod status_text;
 pub mod svg;
-pub mod taken;
+pub mod upstreamed;

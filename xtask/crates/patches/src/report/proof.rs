@@ -177,10 +177,10 @@ impl ProvenSeries {
 
     /// Accounts for dropped patches that upstream's commits contain, given the name of each and what is known of it:
     /// upstream may have changed their lines since.
-    pub fn account_for_taken(&mut self, taken: &[(String, String)]) {
+    pub fn account_for_dropped(&mut self, dropped: &[(String, String)]) {
         for patch in self.proof.patches.iter_mut().filter(|patch| patch.new.is_empty()) {
             for finding in &mut patch.findings {
-                let reason = taken.iter().find(|(name, _)| *name == finding.path);
+                let reason = dropped.iter().find(|(name, _)| *name == finding.path);
                 if let Some((_, why)) = reason.filter(|_| finding.class == FindingClass::LostPatch) {
                     finding.intended = Some(why.clone());
                 }
@@ -439,9 +439,9 @@ pub(super) mod tests {
         let series = &mut proof.series[0];
         series.proof.patches[0].new.clear();
         series.proof.patches[0].findings[0].path = "0001-a.patch".into();
-        series.account_for_taken(&[("0002-b.patch".into(), "taken".into())]);
+        series.account_for_dropped(&[("0002-b.patch".into(), "taken".into())]);
         assert!(!series.proof.is_proved());
-        series.account_for_taken(&[("0001-a.patch".into(), "taken upstream by 1234".into())]);
+        series.account_for_dropped(&[("0001-a.patch".into(), "taken upstream by 1234".into())]);
         assert!(series.proof.is_proved());
     }
 

@@ -85,14 +85,14 @@ impl Made {
     fn check_sample(&self) -> Result<Duration> {
         let PinnedSeries { stack: Stack { patches, pin, .. }, store } = &self.series;
         let pin_tree = StoreTree::new(store, pin.tree)?;
-        let origin = range::origin(store, patches, &pin_tree)?;
+        let applied = range::applied_series(store, patches, &pin_tree)?;
         let history = self.history()?;
         let (mut elapsed, mut sample) = (Duration::ZERO, 0);
-        range::survey_each(store, &origin, &pin_tree, &history, |at, found, taken| {
+        range::survey_each(store, &applied, &pin_tree, &history, |at, found, upstreamed| {
             let Some(commit) = history.get(at).filter(|_| at % SAMPLE == 0) else { return Ok(()) };
             let begin = Instant::now();
             let tree = StoreTree::in_range(store, commit.tree, pin.tree, commit.tree)?;
-            let alone = range::survey_tree(&origin, &tree, taken)?;
+            let alone = range::survey_tree(&applied, &tree, upstreamed)?;
             elapsed += begin.elapsed();
             sample += 1;
             match found == Some(&alone) {

@@ -6,7 +6,7 @@ use espalier_core::sys::git::history::{self, Commit};
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
 use espalier_core::sys::project::inputs::PatchFile;
-use espalier_patches::range::{origin, survey_each, survey_tree};
+use espalier_patches::range::{applied_series, survey_each, survey_tree};
 use espalier_series::PatchClass;
 use serde_json::Value;
 
@@ -80,14 +80,14 @@ impl Judged<'_> {
         let tip = id(git::git(&upstream, &["rev-parse", "main"]));
         let commits = history::since(&store, tip, pin).unwrap().unwrap();
         let pin_tree = StoreTree::new(&store, pin).unwrap();
-        let origin = origin(&store, &patches, &pin_tree).unwrap();
+        let applied = applied_series(&store, &patches, &pin_tree).unwrap();
         let mut classes = HashMap::new();
-        let range = survey_each(&store, &origin, &pin_tree, &commits, |at, found, taken| {
+        let range = survey_each(&store, &applied, &pin_tree, &commits, |at, found, upstreamed| {
             let (commit, place) = (&commits[at], place(&commits[at]));
             assert_eq!(found.is_some(), made.has_pin(place), "{}", commit.subject);
             let Some(found) = found else { return Ok(()) };
             let tree = StoreTree::in_range(&store, commit.tree, pin, commit.tree).unwrap();
-            let alone = survey_tree(&origin, &tree, taken).unwrap();
+            let alone = survey_tree(&applied, &tree, upstreamed).unwrap();
             assert_eq!(*found, alone, "{}", commit.subject);
             classes.insert(place, alone.classes().collect());
             Ok(())

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use espalier_core::random::Random;
 use espalier_core::sys::git::store::Store;
 use espalier_core::sys::git::store_tree::StoreTree;
-use espalier_series::{ObjectId, Origin, Patch, PatchClass, Replay, ReplayError, Step, TreeNames};
+use espalier_series::{AppliedSeries, ObjectId, Patch, PatchClass, Replay, ReplayError, Step, TreeNames};
 
 use super::support::{self, made_up};
 
@@ -117,10 +117,10 @@ impl History {
     fn replay(&self, patch: &Patch, pin: ObjectId, tip: ObjectId) -> Option<Step> {
         let pin_tree = StoreTree::new(&self.store, pin).unwrap();
         let tip_tree = StoreTree::in_range(&self.store, tip, pin, tip).unwrap();
-        let origin = Origin::new(std::slice::from_ref(patch), &pin_tree).unwrap();
+        let applied = AppliedSeries::new(std::slice::from_ref(patch), &pin_tree).unwrap();
         let nothing = BTreeSet::new();
         let names = TreeNames { pin: "v1", tip: "v2" };
-        match Replay::new(&origin, &tip_tree, names, &nothing).step(0) {
+        match Replay::new(&applied, &tip_tree, names, &nothing).step(0) {
             Ok(step) => Some(step),
             Err(ReplayError::NotExact) => None,
             Err(error) => panic!("{error:?}"),

@@ -10,8 +10,8 @@ use espalier_core::random::Random;
 use espalier_core::sys::git::history::{self, Comparisons};
 use espalier_core::sys::git::store::{Store, commit_text};
 use espalier_core::sys::git::store_tree::StoreTree;
-use espalier_patches::taken;
-use espalier_series::{ObjectId, ObjectKind, Origin, Patch, PatchClass, Replay, Step, TreeNames};
+use espalier_patches::upstreamed;
+use espalier_series::{AppliedSeries, ObjectId, ObjectKind, Patch, PatchClass, Replay, Step, TreeNames};
 use tempfile::TempDir;
 
 use super::support;
@@ -132,11 +132,11 @@ impl ForkHistory {
         let (pin, tip) = (self.tree_of(&self.base), self.tree_of(&self.tip));
         let pin_tree = StoreTree::new(&self.store, pin).unwrap();
         let tip_tree = StoreTree::in_range(&self.store, tip, pin, tip).unwrap();
-        let origin = Origin::new(&self.patches, &pin_tree).unwrap();
+        let applied = AppliedSeries::new(&self.patches, &pin_tree).unwrap();
         let history = history::since(&self.store, self.tip.parse().unwrap(), pin).unwrap().unwrap();
-        let taken = taken::watch(&self.store, &origin, &history, &Comparisons::new(&self.store)).unwrap();
-        let taken = taken.at_tip();
-        let mut replay = Replay::new(&origin, &tip_tree, TreeNames::default(), &taken);
+        let compared = Comparisons::new(&self.store);
+        let upstreamed = upstreamed::watch(&self.store, &applied, &history, &compared).unwrap().at_tip();
+        let mut replay = Replay::new(&applied, &tip_tree, TreeNames::default(), &upstreamed);
         let mut head = self.tip.clone();
         for at in 0..self.patches.len() {
             let step = replay.step(at).unwrap();

@@ -16,7 +16,7 @@ use crate::model::tree::{Tree, TreeChange, TreeError};
 
 /// A series, applied to its own base. A patch that is not exact there changes nothing, and the next is tried without
 /// it.
-pub struct Origin<'a> {
+pub struct AppliedSeries<'a> {
     pub(crate) pin: &'a dyn Tree,
     patches: &'a [Patch],
     /// For each patch its effect; `None` if it is not exact.
@@ -36,13 +36,13 @@ pub(crate) struct Made {
     pub in_new_folders: HashSet<RepoPath>,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> AppliedSeries<'a> {
     /// Applies `patches` in order to `pin`, the tree they were made for.
     ///
     /// # Errors
     ///
     /// Only when the tree cannot be read.
-    pub fn new(patches: &'a [Patch], pin: &'a dyn Tree) -> Result<Origin<'a>, TreeError> {
+    pub fn new(patches: &'a [Patch], pin: &'a dyn Tree) -> Result<AppliedSeries<'a>, TreeError> {
         let mut after = LayeredTree::new(pin);
         let mut made = Vec::with_capacity(patches.len());
         for patch in patches {
@@ -56,7 +56,7 @@ impl<'a> Origin<'a> {
                 Verdict::Drifted(_) | Verdict::Replayed(_) => None,
             });
         }
-        Ok(Origin { pin, patches, made, after, likeness: RefCell::default() })
+        Ok(AppliedSeries { pin, patches, made, after, likeness: RefCell::default() })
     }
 
     /// Returns the series, in order.

@@ -4,7 +4,7 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::model::patch::{Content, FilePatch, Patch};
 use crate::model::tree::TreeError;
-use crate::replay::origin::{Made, Origin};
+use crate::replay::applied_series::{AppliedSeries, Made};
 use crate::text::line_diff::{ChangedRun, histogram_runs, lines_of, slice};
 
 /// Number of lines around a change that count as its context.
@@ -100,14 +100,14 @@ pub(crate) fn common(left: &Counts, right: &Counts) -> usize {
 pub(crate) fn changed_files(
     patch: &Patch,
     made: &Made,
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
 ) -> Result<Vec<ChangedFile>, TreeError> {
     let mut files = Vec::new();
     for (file, base) in patch.files.iter().zip(&made.bases) {
         let Some(path) = file.path() else { continue };
         let after =
             made.changes.iter().find(|change| change.path == *path).and_then(|change| change.new.as_ref());
-        let content = |id| Ok::<_, TreeError>(origin.blob(id)?.into_owned());
+        let content = |id| Ok::<_, TreeError>(applied.blob(id)?.into_owned());
         files.push(ChangedFile {
             path: path.as_bytes().to_vec(),
             moved_from: base

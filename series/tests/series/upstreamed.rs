@@ -1,6 +1,6 @@
 //! Detection of upstream commits that contain a patch.
 
-use espalier_series::{ChangedFile, Event, Origin, Patch, UpstreamHistory, UpstreamScan};
+use espalier_series::{AppliedSeries, ChangedFile, Event, Patch, UpstreamHistory, UpstreamScan};
 
 use crate::support::{id, modify, read, tree};
 
@@ -26,7 +26,7 @@ fn history(texts: &[&str]) -> UpstreamHistory {
 
 fn scan(patch: &Patch) -> UpstreamScan {
     let pin = tree(&[("a.c", BASE)]);
-    UpstreamScan::new(&Origin::new(std::slice::from_ref(patch), &pin).unwrap()).unwrap()
+    UpstreamScan::new(&AppliedSeries::new(std::slice::from_ref(patch), &pin).unwrap()).unwrap()
 }
 
 fn changed(old: &str, new: &str) -> ChangedFile {
@@ -35,37 +35,37 @@ fn changed(old: &str, new: &str) -> ChangedFile {
     ChangedFile { path, moved_from: None, old_id, new_id, old: old.into(), new: new.into() }
 }
 
-fn taken(by: usize) -> Event {
-    Event::Taken { by, earlier: Vec::new() }
+fn upstreamed(by: usize) -> Event {
+    Event::Upstreamed { by, earlier: Vec::new() }
 }
 
 #[test]
 fn a_patch_is_known_again_whatever_is_around_it() {
     let elsewhere = format!("int zero;\n{BASE}");
     let there = format!("int zero;\n{}", after().replace("    first();", "\tfirst( );"));
-    assert_eq!(history(&[BASE, &elsewhere, &there]).events, [taken(1)]);
+    assert_eq!(history(&[BASE, &elsewhere, &there]).events, [upstreamed(1)]);
     // Together with another change, and modified by a later commit.
     let more = after().replace("int two", "int seven;\n\nint two");
     let changed = more.replace("second();", "second(2);").replace("third();", "");
     let squashed = history(&[BASE, &more, &changed]);
-    assert_eq!(squashed.events, [taken(0)]);
-    assert!(squashed.is_taken());
+    assert_eq!(squashed.events, [upstreamed(0)]);
+    assert!(squashed.is_upstreamed());
 }
 
 #[test]
-fn a_patch_in_parts_is_taken_with_the_last_of_them() {
+fn a_patch_in_parts_is_upstreamed_with_the_last_of_them() {
     let half = BASE.replace("    a();\n", "    first();\n    second();\n    third();\n");
     let history = history(&[BASE, &half, &format!("int zero;\n{half}"), &format!("int zero;\n{}", after())]);
-    assert_eq!(history.events, [Event::Taken { by: 2, earlier: vec![0] }]);
+    assert_eq!(history.events, [Event::Upstreamed { by: 2, earlier: vec![0] }]);
 }
 
 #[test]
 fn a_reverted_patch_can_be_upstreamed_again() {
     let back = history(&[BASE, &after(), BASE]);
-    assert_eq!(back.events, [taken(0), Event::Reverted { by: 1 }]);
-    assert!(!back.is_taken());
+    assert_eq!(back.events, [upstreamed(0), Event::Reverted { by: 1 }]);
+    assert!(!back.is_upstreamed());
     let again = history(&[BASE, &after(), BASE, &after()]);
-    assert_eq!(again.events, [taken(0), Event::Reverted { by: 1 }, taken(2)]);
+    assert_eq!(again.events, [upstreamed(0), Event::Reverted { by: 1 }, upstreamed(2)]);
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn few_lines_are_not_enough_by_themselves() {
     };
     let elsewhere = BASE.replace("    f();\n", "    f();\n    return 0;\n");
     assert_eq!(events("Something else", &elsewhere), []);
-    assert_eq!(events("a change (#12)", &elsewhere), [taken(0)]);
-    assert_eq!(events("Something else", &new), [taken(0)]);
+    assert_eq!(events("a change (#12)", &elsewhere), [upstreamed(0)]);
+    assert_eq!(events("Something else", &new), [upstreamed(0)]);
 }
 
 #[test]
@@ -106,12 +106,12 @@ fn a_file_that_moves_keeps_what_it_took() {
     scan.see(1, "Move it", &[moved("a.c", "b.c", &after(), &after())]);
     let less = after().replace("int two", "int zero;\nint two");
     scan.see(2, "Move it again", &[moved("b.c", "c.c", &after(), &less)]);
-    assert_eq!(scan.history(0).unwrap().events, [taken(0)]);
+    assert_eq!(scan.history(0).unwrap().events, [upstreamed(0)]);
     assert!(scan.cares_about(b"c.c") && !scan.cares_about(b"d.c"));
     scan.see(3, "Take it back", &[at("c.c", &after(), BASE)]);
-    assert_eq!(scan.history(0).unwrap().events, [taken(0), Event::Reverted { by: 3 }]);
+    assert_eq!(scan.history(0).unwrap().events, [upstreamed(0), Event::Reverted { by: 3 }]);
     // And back under its old name, which is not a new file.
     scan.see(4, "Take it there", &[at("c.c", BASE, &after())]);
     scan.see(5, "Move it back", &[moved("c.c", "a.c", &after(), &after()), at("a.c", "", &after())]);
-    assert_eq!(scan.history(0).unwrap().events.last(), Some(&taken(4)));
+    assert_eq!(scan.history(0).unwrap().events.last(), Some(&upstreamed(4)));
 }

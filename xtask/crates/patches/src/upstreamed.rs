@@ -8,7 +8,8 @@ use espalier_core::sys::git::history::{Commit, Comparisons};
 use espalier_core::sys::git::store::Store;
 use espalier_series::ObjectId;
 use espalier_series::{
-    ChangedFile, Difference, Event, Origin, SIMILAR_PERCENT, UpstreamHistory, UpstreamScan, percent_alike,
+    AppliedSeries, ChangedFile, Difference, Event, SIMILAR_PERCENT, UpstreamHistory, UpstreamScan,
+    percent_alike,
 };
 
 /// A set of patches, by their indices in the series.
@@ -16,14 +17,14 @@ pub type PatchSet = Rc<BTreeSet<usize>>;
 
 /// The upstreamed parts of a series, by commit.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct UpstreamedPatches {
     /// History of each patch; its commits are indices into the history.
     pub histories: Vec<UpstreamHistory>,
     /// Patches that are upstreamed at each commit.
     at: Vec<PatchSet>,
 }
 
-impl Taken {
+impl UpstreamedPatches {
     /// Returns the patches that are upstreamed at the commit `at`.
     pub fn at(&self, at: usize) -> PatchSet {
         self.at.get(at).cloned().unwrap_or_default()
@@ -39,28 +40,32 @@ impl Taken {
 /// merged commits.
 pub fn watch(
     store: &Store,
-    origin: &Origin<'_>,
+    applied: &AppliedSeries<'_>,
     history: &[Commit],
     compared: &Comparisons<'_>,
-) -> Result<Taken> {
-    let mut scan = UpstreamScan::new(origin)?;
-    let mut taken = Taken::default();
+) -> Result<UpstreamedPatches> {
+    let mut scan = UpstreamScan::new(applied)?;
+    let mut upstreamed = UpstreamedPatches::default();
     for (at, commit) in history.iter().enumerate() {
-        let mut set = before(&taken, commit);
+        let mut set = before(&upstreamed, commit);
         for patch in look_at(store, compared, &mut scan, (at, commit))? {
             match scan.history(patch).and_then(|upstream| upstream.events.last()) {
-                Some(Event::Taken { .. }) => set.insert(patch),
+                Some(Event::Upstreamed { .. }) => set.insert(patch),
                 _ => set.remove(&patch),
             };
         }
-        taken.at.push(Rc::new(set));
+        upstreamed.at.push(Rc::new(set));
     }
-    taken.histories = (0..origin.patches().len()).filter_map(|at| scan.history(at).cloned()).collect();
-    Ok(taken)
+    upstreamed.histories = (0..applied.patches().len()).filter_map(|at| scan.history(at).cloned()).collect();
+    Ok(upstreamed)
 }
 
-fn before(taken: &Taken, commit: &Commit) -> BTreeSet<usize> {
-    commit.parents.iter().flat_map(|parent| taken.at(*parent).iter().copied().collect::<Vec<_>>()).collect()
+fn before(upstreamed: &UpstreamedPatches, commit: &Commit) -> BTreeSet<usize> {
+    commit
+        .parents
+        .iter()
+        .flat_map(|parent| upstreamed.at(*parent).iter().copied().collect::<Vec<_>>())
+        .collect()
 }
 
 fn look_at(

@@ -9,8 +9,8 @@ use super::status_text::short;
 pub fn upstream_notes(upstream: &UpstreamHistory, history: &[UpstreamCommit]) -> Vec<String> {
     let name = |at: usize| history.get(at).map(name_of).unwrap_or_default();
     let events = upstream.events.iter().map(|event| match event {
-        Event::Taken { by, earlier } if earlier.is_empty() => format!("taken upstream by {}", name(*by)),
-        Event::Taken { by, earlier } => {
+        Event::Upstreamed { by, earlier } if earlier.is_empty() => format!("taken upstream by {}", name(*by)),
+        Event::Upstreamed { by, earlier } => {
             let parts: Vec<String> = earlier.iter().chain([by]).map(|at| name(*at)).collect();
             format!("taken upstream in {} parts:\n  {}", parts.len(), parts.join("\n  "))
         }

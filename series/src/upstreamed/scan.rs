@@ -14,7 +14,7 @@ use super::counted_change::{
 };
 use crate::model::patch::{FilePatch, Patch};
 use crate::model::tree::TreeError;
-use crate::replay::origin::{Made, Origin};
+use crate::replay::applied_series::{AppliedSeries, Made};
 
 /// A patch of fewer lines than this could match another change by chance: some context must match too.
 const FEW_LINES: usize = 5;
@@ -27,7 +27,7 @@ const ALIKE_PERCENT: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// With this commit the whole patch is upstream: by it alone, or together with `earlier` ones.
-    Taken {
+    Upstreamed {
         /// The commit.
         by: usize,
         /// Commits that contain the other parts.
@@ -51,8 +51,8 @@ pub struct UpstreamHistory {
 
 impl UpstreamHistory {
     /// Returns whether upstream contains it, as of the last commit seen.
-    pub fn is_taken(&self) -> bool {
-        matches!(self.events.last(), Some(Event::Taken { .. }))
+    pub fn is_upstreamed(&self) -> bool {
+        matches!(self.events.last(), Some(Event::Upstreamed { .. }))
     }
 }
 
@@ -98,9 +98,9 @@ impl UpstreamScan {
     /// # Errors
     ///
     /// When a blob cannot be read.
-    pub fn new(origin: &Origin<'_>) -> Result<UpstreamScan, TreeError> {
-        let patches = (0..origin.patches().len()).filter_map(|at| origin.patch(at));
-        let wanted = patches.map(|(patch, made)| Wanted::new(patch, made, origin));
+    pub fn new(applied: &AppliedSeries<'_>) -> Result<UpstreamScan, TreeError> {
+        let patches = (0..applied.patches().len()).filter_map(|at| applied.patch(at));
+        let wanted = patches.map(|(patch, made)| Wanted::new(patch, made, applied));
         Ok(UpstreamScan { wanted: wanted.collect::<Result<_, _>>()?, moved: HashMap::new() })
     }
 
@@ -165,8 +165,8 @@ impl UpstreamScan {
 impl Wanted {
     /// Finds the patch's lines by a diff, as for commits, and not from its text: different diffs of the same two texts
     /// can differ.
-    fn new(patch: &Patch, made: Option<&Made>, origin: &Origin<'_>) -> Result<Wanted, TreeError> {
-        let files = made.map_or(Ok(Vec::new()), |made| changed_files(patch, made, origin))?;
+    fn new(patch: &Patch, made: Option<&Made>, applied: &AppliedSeries<'_>) -> Result<Wanted, TreeError> {
+        let files = made.map_or(Ok(Vec::new()), |made| changed_files(patch, made, applied))?;
         let CountedChange { made: mut lines, around, .. } =
             CountedChange::new(files.iter().map(|file| (file.path.as_slice(), file)));
         lines.retain(|line, _| !is_blob(line) || has_no_text(patch, line));
@@ -193,22 +193,22 @@ impl Wanted {
             return;
         }
         let (made, undone) = (common(&self.lines, &change.made), common(&self.undone_lines, &change.undone));
-        if undone == self.total && made < self.total && self.history.is_taken() {
+        if undone == self.total && made < self.total && self.history.is_upstreamed() {
             self.history.events.push(Event::Reverted { by: at });
             (self.missing, self.parts) = (self.lines.clone(), Vec::new());
         } else if made == self.total && self.is_certain(subject, change) {
             self.take_whole(at, self.likeness_of(subject, change));
-        } else if !self.history.is_taken() {
+        } else if !self.history.is_upstreamed() {
             self.take_part(at, made, change);
         }
     }
 
     /// Records a commit that makes all of the patch. It supersedes an earlier match that was less similar.
     fn take_whole(&mut self, at: usize, likeness: Likeness) {
-        if self.history.is_taken() && likeness <= self.likeness {
+        if self.history.is_upstreamed() && likeness <= self.likeness {
             return;
         }
-        if self.history.is_taken() {
+        if self.history.is_upstreamed() {
             self.history.events.pop();
         }
         self.likeness = likeness;
@@ -216,7 +216,7 @@ impl Wanted {
     }
 
     fn take(&mut self, at: usize, earlier: Vec<usize>) {
-        self.history.events.push(Event::Taken { by: at, earlier });
+        self.history.events.push(Event::Upstreamed { by: at, earlier });
         self.history.alike = None;
         self.missing.clear();
     }
