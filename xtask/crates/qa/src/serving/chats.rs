@@ -78,8 +78,8 @@ const TASKS: [&str; 4] = [
     "Who would want to read the text above, and why?",
 ];
 
-/// Characters of a long prompt: about a thousand tokens, half of the context that the smallest model was trained for.
-const LONG: usize = 3600;
+/// Characters of a long prompt: up to 1,200 tokens, which fit into the smallest pool together with their answer.
+const LONG: usize = 3400;
 
 /// Total number of chats.
 pub const CHATS: usize = SYSTEMS.len() * QUESTIONS.len();

@@ -52,7 +52,7 @@ pub(super) const STOCK: [ServerRun; 3] = [
     },
 ];
 
-/// Our configurations. The small pool has 21 blocks, as many as the longest prompt and its answer take.
+/// Our configurations. The small pool has 20 blocks, as many as the longest prompt and its answer take.
 pub(super) const PAGED: [ServerRun; 4] = [
     ServerRun { name: "paged, 1 slot", arguments: &["-np", "1", "-c", "2048", "--kv-paged"], ..ALONE },
     ServerRun {
@@ -63,7 +63,7 @@ pub(super) const PAGED: [ServerRun; 4] = [
     },
     ServerRun {
         name: "paged, small pool, 8 clients",
-        arguments: &["-np", "8", "-c", "1344", "--kv-paged"],
+        arguments: &["-np", "8", "-c", "1280", "--kv-paged"],
         clients: 8,
         // With more tenants fewer requests share a prefix, so each holds more of the pool.
         tenants: 4,
