@@ -38,7 +38,7 @@ Exit codes:
 
 /// Espalier: fetch the pinned upstream, apply the series strictly, build, prove.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, disable_help_subcommand = true)]
 #[command(after_help = EXIT_CODES)]
 pub struct Cli<C: Commands> {
     /// Folder with `pins.toml`.

@@ -29,6 +29,7 @@ fn help_and_usage_errors_name_it() {
     let project = Project::new();
     for (arguments, code, expected) in [
         (&["--help"][..], 0, "Usage: espalier [OPTIONS] <COMMAND>"),
+        (&["--version"], 0, concat!("espalier ", env!("CARGO_PKG_VERSION"))),
         (&["run", "--help"], 0, "`espalier run -- -m model.gguf --port 8080`"),
         (&["rebase", "--no-such-option"], 2, "Usage: espalier rebase"),
     ] {
