@@ -251,6 +251,27 @@ pub fn in_a_small_pool(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
+/// All slots draft at once, of a server whose batches are smaller than their drafts.
+pub fn many_at_once(fixture: &mut PromiseFixture<'_>) -> Result<()> {
+    const SLOTS: u64 = 6;
+    const ARGUMENTS: [&str; 8] = ["-np", "6", "-c", "2048", "-b", "32", "-ub", "8"];
+    for mode in [&["--kv-paged"][..], &[]] {
+        let arguments = [&ARGUMENTS[..], mode].concat();
+        for drafting in Drafting::ALL.into_iter().chain([Drafting::SIMPLE]) {
+            let server = fixture.serve_drafting(drafting, &arguments)?;
+            let requests: Vec<Value> =
+                (0..SLOTS).map(|own| plain(&cases::numbered_prompt(own, 20), ANSWER)).collect();
+            let mut drafted = 0;
+            for answer in server.post_at_once("/completion", &requests)?.answers {
+                fixture.must_return(&format!("{drafting:?} {mode:?}"), &answer, 200);
+                drafted += answer.1["timings"]["draft_n"].as_u64().unwrap_or_default();
+            }
+            fixture.must(drafted > 0, || format!("{drafting:?} {mode:?}: nothing was drafted"));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

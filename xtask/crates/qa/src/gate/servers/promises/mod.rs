@@ -128,6 +128,7 @@ pub const PROMISES: &[Promise] = &[
     promise("drafts-of-choices", draft_models::of_choices),
     promise("draft-models-of-others", draft_models::of_others),
     promise("drafts-in-a-small-pool", draft_models::in_a_small_pool),
+    promise("many-drafts-at-once", draft_models::many_at_once),
     promise("routes-by-role", routes::by_role),
     promise("one-key-each", tenants::one_key_each),
     promise("children-know-of-several-keys", tenants::children_know_of_several_keys),
