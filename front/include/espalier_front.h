@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Changes with every incompatible change of this header. */
-#define ESPALIER_FRONT_ABI 3
+#define ESPALIER_FRONT_ABI 4
 
 typedef struct espalier_front_text {
     const char * data;
@@ -134,6 +134,9 @@ typedef struct espalier_front_options {
     size_t                      n_keys;
     espalier_front_text         key_file; /* of hashed keys, in the place of `keys`; empty = none */
     espalier_front_text         access_log; /* file of JSON lines; empty = none */
+    espalier_front_text         certificate; /* file for TLS on TCP; empty = no TLS */
+    espalier_front_text         private_key; /* file of its key */
+    espalier_front_text         client_ca;   /* file of the issuers of client certificates; empty = clients need none */
     espalier_front_text         prefix; /* of all paths, as --api-prefix */
     espalier_front_text         cors_origins;
     espalier_front_text         cors_methods;

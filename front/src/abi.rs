@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 /// `ESPALIER_FRONT_ABI`.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// Bytes of the other side, valid as long as the function says that receives them.
 #[repr(C)]
@@ -223,6 +223,12 @@ pub struct RawOptions {
     pub key_file: Text,
     /// File of the access log.
     pub access_log: Text,
+    /// File of the certificate.
+    pub certificate: Text,
+    /// File of its private key.
+    pub private_key: Text,
+    /// File of the issuers of client certificates.
+    pub client_ca: Text,
     /// Prefix of all paths.
     pub prefix: Text,
     /// Allowed origins.

@@ -20,7 +20,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub enum Protocol {
     /// HTTP/1.0 or 1.1.
     Http1,
-    /// HTTP/2 without TLS, by a client that knows that it is spoken.
+    /// HTTP/2, which the client has negotiated by TLS, or knows to be spoken.
     Http2,
 }
 
@@ -129,6 +129,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        // With TLS it writes.
+        let shutdown = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.within_deadline(context, shutdown)
     }
 }

@@ -5,11 +5,12 @@
 //! table of functions ([`mod@core`]), which the tests implement in Rust.
 //!
 //! * [`server`]: a front: its threads, its listeners, and how it ends.
-//! * [`listen`], `unix_socket` and [`connection`]: sockets, and the connections that they accept.
+//! * [`listen`], `unix_socket`, [`tls`] and [`connection`]: sockets, and the connections that they accept.
 //! * [`service`]: from a request to its answer.
 //! * [`call`] and [`stream`]: a request in the core, and an answer that it streams.
 //! * [`wake`]: how the core wakes a stream.
-//! * [`key_file`], [`limits`] and [`hangup`]: keys from a file, their limits, and SIGHUP, which reads it again.
+//! * [`key_file`] and [`limits`]: keys from a file, and their limits.
+//! * [`hangup`]: SIGHUP, which reads the files of keys and TLS again.
 //! * [`record`], [`trace`], [`access_log`] and [`metrics`]: the record of a request, its ids, the log and the metrics.
 //! * [`keys`], [`cors`], [`routes`], [`decode`], [`form`], [`body`]: the parts of a request.
 //! * [`refusal`] and [`reply`]: answers that the front gives itself.
@@ -41,6 +42,7 @@ pub mod routes;
 pub mod server;
 pub mod service;
 pub mod stream;
+pub mod tls;
 pub mod trace;
 #[cfg(unix)]
 pub mod unix_socket;

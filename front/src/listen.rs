@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 #[cfg(unix)]
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
 
 use crate::options::Options;
@@ -31,7 +31,17 @@ pub enum Listener {
     Unix(UnixListener, unix_socket::File),
 }
 
-/// A connection of either kind.
+/// An accepted connection.
+#[derive(Debug)]
+pub enum Accepted {
+    /// On a TCP port, with the address of the client.
+    Tcp(TcpStream, SocketAddr),
+    /// On a unix socket.
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
+/// A connection of any kind.
 pub trait Socketed: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Socketed for T {}
@@ -107,18 +117,18 @@ fn bind(address: SocketAddr, reuse_port: bool, v6_only: bool) -> io::Result<TcpL
 }
 
 impl Listener {
-    /// Returns the next connection, and the address of its client unless that is on a unix socket.
-    pub async fn accept(&self) -> (Box<dyn Socketed>, Option<SocketAddr>) {
+    /// Returns the next connection.
+    pub async fn accept(&self) -> Accepted {
         loop {
-            let accepted: io::Result<(Box<dyn Socketed>, _)> = match self {
+            let accepted = match self {
                 Listener::Tcp(listener) => listener.accept().await.map(|(stream, address)| {
                     // Tokens are small, and must not wait for each other.
                     let _ = stream.set_nodelay(true);
-                    (Box::new(stream) as Box<dyn Socketed>, Some(address))
+                    Accepted::Tcp(stream, address)
                 }),
                 #[cfg(unix)]
                 Listener::Unix(listener, _) => {
-                    listener.accept().await.map(|(stream, _)| (Box::new(stream) as Box<dyn Socketed>, None))
+                    listener.accept().await.map(|(stream, _)| Accepted::Unix(stream))
                 }
             };
             match accepted {

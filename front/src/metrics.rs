@@ -40,6 +40,7 @@ pub struct Metrics {
     requests: Mutex<BTreeMap<(String, u16), u64>>,
     refused: Mutex<BTreeMap<&'static str, u64>>,
     aborted: Mutex<BTreeMap<&'static str, u64>>,
+    failed_handshakes: Mutex<BTreeMap<&'static str, u64>>,
     received: AtomicU64,
     sent: AtomicU64,
     first_byte: Histogram,
@@ -80,6 +81,11 @@ impl Metrics {
         self.duration.observe(request.total);
     }
 
+    /// Counts a TLS handshake that failed.
+    pub fn count_failed_handshake(&self, reason: &'static str) {
+        add(&self.failed_handshakes, reason);
+    }
+
     /// Returns all metrics as text.
     #[must_use]
     pub fn text(&self, gauges: &Gauges) -> String {
@@ -95,6 +101,8 @@ impl Metrics {
         text.counts("http_requests_refused_total", help, &self.refused, reason);
         let help = "HTTP requests whose response was not completed";
         text.counts("http_requests_aborted_total", help, &self.aborted, reason);
+        let help = "TLS handshakes that failed";
+        text.counts("http_tls_handshakes_failed_total", help, &self.failed_handshakes, reason);
         let bytes = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let help = "Bytes of the bodies of HTTP requests";
         text.single("http_request_body_bytes_total", "counter", help, bytes(&self.received));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::abi::{RawOptions, Text};
 use crate::cors::Cors;
 use crate::keys::Keys;
+use crate::tls::{Tls, TlsFiles};
 
 /// Options, copied from the server's.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Options {
     pub keys: Keys,
     /// File of the access log.
     pub access_log: Option<PathBuf>,
+    /// TLS of TCP connections.
+    pub tls: Option<Tls>,
     /// Headers for browsers.
     pub cors: Cors,
     /// Largest body in bytes.
@@ -71,11 +74,12 @@ impl Options {
             return Err("there is no address to listen on".to_string());
         }
         let keys = array(raw.keys, raw.n_keys).iter().map(|key| bytes(*key));
-        let key_file = text(raw.key_file, "--front-keys")?;
-        let access_log = text(raw.access_log, "--front-log")?;
-        let keys = match key_file.is_empty() {
-            true => Keys::new(keys),
-            false => Keys::of_file(key_file.into(), raw.counts_tokens != 0)?,
+        let path = |path: Text, name: &str| -> Result<Option<PathBuf>, String> {
+            Ok(Some(text(path, name)?).filter(|path| !path.is_empty()).map(PathBuf::from))
+        };
+        let keys = match path(raw.key_file, "--front-keys")? {
+            None => Keys::new(keys),
+            Some(file) => Keys::of_file(file, raw.counts_tokens != 0)?,
         };
         let time = |ms: u32| Duration::from_millis(u64::from(ms.max(1)));
         Ok(Options {
@@ -84,7 +88,8 @@ impl Options {
             reuse_port: raw.reuse_port != 0,
             prefix: bytes(raw.prefix).to_vec(),
             keys,
-            access_log: Some(access_log).filter(|path| !path.is_empty()).map(PathBuf::from),
+            access_log: path(raw.access_log, "--front-log")?,
+            tls: read_tls(raw, path)?,
             cors: Cors {
                 origins: text(raw.cors_origins, "--cors-origins")?,
                 methods: text(raw.cors_methods, "--cors-methods")?,
@@ -99,4 +104,14 @@ impl Options {
             max_connections: (raw.max_connections as usize).clamp(1, MOST_CONNECTIONS),
         })
     }
+}
+
+fn read_tls(
+    raw: &RawOptions,
+    path: impl Fn(Text, &str) -> Result<Option<PathBuf>, String>,
+) -> Result<Option<Tls>, String> {
+    let certificate = path(raw.certificate, "--ssl-cert-file")?;
+    let key = path(raw.private_key, "--ssl-key-file")?;
+    let client_ca = path(raw.client_ca, "--front-client-ca")?;
+    TlsFiles::new(certificate, key, client_ca)?.map(Tls::open).transpose()
 }

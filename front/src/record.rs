@@ -58,6 +58,11 @@ impl Journal {
         self.metrics.text(&Gauges { connections, calls, lost_lines })
     }
 
+    /// Counts a TLS handshake that failed.
+    pub fn count_failed_handshake(&self, reason: &'static str) {
+        self.metrics.count_failed_handshake(reason);
+    }
+
     /// The log.
     #[must_use]
     pub fn log(&self) -> Option<&AccessLog> {
@@ -75,6 +80,8 @@ impl Journal {
 pub struct Peer {
     /// Its address; none on a unix socket.
     pub address: Option<SocketAddr>,
+    /// Whether it speaks TLS.
+    pub is_tls: bool,
     /// Whether it took nothing of an answer until the deadline.
     pub has_stalled: Arc<AtomicBool>,
 }
@@ -94,6 +101,7 @@ struct Line {
     key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tenant: Option<String>,
+    scheme: &'static str,
     protocol: String,
     method: String,
     path: String,
@@ -144,6 +152,7 @@ impl Record {
             trace,
             parent,
             client: peer.address,
+            scheme: if peer.is_tls { "https" } else { "http" },
             protocol: format!("{:?}", head.version),
             method: cut(head.method.as_str()),
             path: cut(head.uri.path()),

@@ -23,7 +23,7 @@ use crate::call::{Calls, Live};
 use crate::connection::{self, Protocol};
 use crate::core::Core;
 use crate::hangup::{self, Files};
-use crate::listen::{self, Listener, Socketed};
+use crate::listen::{self, Accepted, Listener, Socketed};
 use crate::options::Options;
 use crate::record::{Journal, Peer};
 use crate::routes::Routes;
@@ -139,8 +139,10 @@ impl Front {
         for listener in listeners {
             runtime.spawn(acceptor.clone().run(listener));
         }
-        if self.options.keys.has_file() || self.journal.log().is_some() {
-            hangup::watch(&runtime, self.files())?;
+        let files = self.files();
+        files.warn();
+        if files.exist() {
+            hangup::watch(&runtime, files)?;
         }
         self.runtime = Some(runtime);
         Ok(port)
@@ -247,25 +249,24 @@ impl Acceptor {
                 }
                 accept.as_mut().poll(context)
             });
-            let Some((stream, peer, open)) = next.await else { return };
-            tokio::spawn(self.clone().serve(stream, peer, open));
+            let Some((accepted, open)) = next.await else { return };
+            tokio::spawn(self.clone().serve(accepted, open));
         }
     }
 
     /// At most so many connections are open: further ones wait in the backlog.
-    async fn accept(&self, listener: &Listener) -> Option<(Box<dyn Socketed>, Peer, Open)> {
+    async fn accept(&self, listener: &Listener) -> Option<(Accepted, Open)> {
         let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
-        let (stream, address) = listener.accept().await;
+        let accepted = listener.accept().await;
         self.journal.open().fetch_add(1, Ordering::SeqCst);
-        let peer = Peer { address, ..Peer::default() };
-        Some((stream, peer, Open { journal: Arc::clone(&self.journal), _place: place }))
+        Some((accepted, Open { journal: Arc::clone(&self.journal), _place: place }))
     }
 
     /// Arguments are dropped last: a connection counts as open until its requests are cancelled.
-    async fn serve(self, stream: Box<dyn Socketed>, peer: Peer, _open: Open) {
+    async fn serve(self, accepted: Accepted, _open: Open) {
         let mut phase = self.phase.clone();
         let mut stopped = pin!(reach(&mut phase, Phase::Stopped));
-        let mut serving = pin!(self.serve_until_closed(stream, peer));
+        let mut serving = pin!(self.serve_until_closed(accepted));
         poll_fn(|context| {
             if stopped.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
@@ -275,7 +276,26 @@ impl Acceptor {
         .await;
     }
 
-    async fn serve_until_closed(&self, stream: Box<dyn Socketed>, peer: Peer) {
+    /// Does the handshake if there is TLS, which unix sockets never have.
+    async fn secure(&self, accepted: Accepted) -> Option<(Box<dyn Socketed>, Peer)> {
+        let (stream, address) = match accepted {
+            Accepted::Tcp(stream, address) => (stream, address),
+            #[cfg(unix)]
+            Accepted::Unix(stream) => return Some((Box::new(stream), Peer::default())),
+        };
+        let peer = Peer { address: Some(address), ..Peer::default() };
+        let Some(tls) = &self.options.tls else { return Some((Box::new(stream), peer)) };
+        match tls.accept(stream, self.options.header).await {
+            Ok(stream) => Some((Box::new(stream), Peer { is_tls: true, ..peer })),
+            Err(reason) => {
+                self.journal.count_failed_handshake(reason);
+                None
+            }
+        }
+    }
+
+    async fn serve_until_closed(&self, accepted: Accepted) {
+        let Some((stream, peer)) = self.secure(accepted).await else { return };
         let (header, write) = (self.options.header, self.options.write);
         let accepted = connection::accept(stream, header, write, Arc::clone(&peer.has_stalled)).await;
         let Ok((protocol, connection)) = accepted else { return };

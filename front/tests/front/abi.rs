@@ -73,6 +73,8 @@ fn layouts() -> Vec<(&'static str, usize)> {
         ("options", size_of::<abi::RawOptions>()),
         ("options.key_file", offset_of!(abi::RawOptions, key_file)),
         ("options.access_log", offset_of!(abi::RawOptions, access_log)),
+        ("options.certificate", offset_of!(abi::RawOptions, certificate)),
+        ("options.client_ca", offset_of!(abi::RawOptions, client_ca)),
         ("options.max_body", offset_of!(abi::RawOptions, max_body)),
         ("options.counts_tokens", offset_of!(abi::RawOptions, counts_tokens)),
         ("options.header_ms", offset_of!(abi::RawOptions, header_ms)),

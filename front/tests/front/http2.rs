@@ -54,7 +54,7 @@ fn streams_share_a_connection() {
         let mut client = connect(&server).await;
         let mut answers = Vec::new();
         for _ in 0..20 {
-            answers.push(client.send_request(post("/stream", "{}")).await.unwrap().into_body());
+            answers.push(client.send_request(post("/quiet", "{}")).await.unwrap().into_body());
         }
         for (number, answer) in answers.iter_mut().enumerate().rev() {
             server.mock.call(number).feed(format!("chunk {number}").as_bytes());

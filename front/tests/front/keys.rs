@@ -156,25 +156,18 @@ fn a_file_that_became_invalid_leaves_the_keys_as_they_are() {
     assert_eq!(log.matches("0 the API keys stay as they were: ").count(), 3, "{log}");
 }
 
-/// In a process of its own, which gets the signal, and ignores it until the front handles it, as the server does.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_hangup_reads_the_file_again() {
-    const ALONE: &str = "FRONT_TEST_HANGUP";
-    if std::env::var_os(ALONE).is_none() {
-        let name = "keys::a_hangup_reads_the_file_again";
-        let mut alone = std::process::Command::new("nohup");
-        let alone = alone.arg(std::env::current_exe().unwrap()).args([name, "--exact", "--test-threads=1"]);
-        let output = alone.env(ALONE, "1").output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    use crate::support::{hang_up, is_alone};
+
+    if !is_alone("keys::a_hangup_reads_the_file_again") {
         return;
     }
     let file = File::new("hangup", &key("old", ""));
     let server = server(&file);
     file.write(&key("new", ""));
-    let mut kill = std::process::Command::new("kill");
-    assert!(kill.args(["-HUP", &std::process::id().to_string()]).status().unwrap().success());
+    hang_up();
     wait_until("the new key is accepted", || ask(&server, "new").status == 201);
     assert_eq!(ask(&server, "old").status, 401);
 }

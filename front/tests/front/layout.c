@@ -33,6 +33,8 @@ int main(void) {
     SIZE(options);
     OFFSET(options, key_file);
     OFFSET(options, access_log);
+    OFFSET(options, certificate);
+    OFFSET(options, client_ca);
     OFFSET(options, max_body);
     OFFSET(options, counts_tokens);
     OFFSET(options, header_ms);

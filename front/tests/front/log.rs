@@ -27,7 +27,7 @@ fn a_line_has_what_is_known_of_a_request() {
     let line = &lines(&file, 1)[0];
     let expected = serde_json::json!({
         "id": "r1", "trace": "4bf92f3577b34da6a3ce929d0e0e4736", "parent": "00f067aa0ba902b7",
-        "protocol": "HTTP/1.1", "method": "POST", "path": "/slots/3", "route": "/slots/:id_slot",
+        "scheme": "http", "protocol": "HTTP/1.1", "method": "POST", "path": "/slots/3", "route": "/slots/:id_slot",
         "status": 201, "end": "complete", "received_bytes": 2, "sent_bytes": answer.body.len(),
         "prompt_tokens": 10,
     });

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod abi;
+mod certificates;
 mod core;
 mod ends;
 mod http1;
@@ -15,3 +16,5 @@ mod metrics;
 mod requests;
 mod streams;
 mod support;
+mod tls;
+mod tls_files;

@@ -100,7 +100,9 @@ fn a_stream_without_data_gets_comments() {
     assert_eq!(chunk.as_deref(), Some(":\n\n"));
     assert!(time < Duration::from_secs(3), "{time:?}");
     server.mock.call(0).feed(b"x");
-    assert_eq!(client.chunk().as_deref(), Some("x"));
+    // On a slow machine more comments come before it.
+    let next = std::iter::from_fn(|| client.chunk()).find(|chunk| chunk != ":\n\n");
+    assert_eq!(next.as_deref(), Some("x"));
     assert_eq!(client.chunk().as_deref(), Some(":\n\n"));
 }
 

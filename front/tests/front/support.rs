@@ -23,6 +23,9 @@ pub struct Options {
     pub key_file: String,
     pub counts_tokens: bool,
     pub access_log: String,
+    pub certificate: String,
+    pub private_key: String,
+    pub client_ca: String,
     pub prefix: &'static str,
     pub cors_origins: &'static str,
     pub port: u16,
@@ -42,6 +45,9 @@ impl Default for Options {
             key_file: String::new(),
             counts_tokens: true,
             access_log: String::new(),
+            certificate: String::new(),
+            private_key: String::new(),
+            client_ca: String::new(),
             prefix: "",
             cors_origins: "*",
             port: 0,
@@ -142,6 +148,9 @@ impl Server {
             n_keys: keys.len(),
             key_file: Text::of(options.key_file.as_bytes()),
             access_log: Text::of(options.access_log.as_bytes()),
+            certificate: Text::of(options.certificate.as_bytes()),
+            private_key: Text::of(options.private_key.as_bytes()),
+            client_ca: Text::of(options.client_ca.as_bytes()),
             prefix: Text::of(options.prefix.as_bytes()),
             cors_origins: Text::of(options.cors_origins.as_bytes()),
             cors_methods: Text::of(b"GET, POST"),
@@ -264,8 +273,8 @@ impl Answer {
 
 /// A client.
 #[derive(Debug)]
-pub struct Client {
-    stream: TcpStream,
+pub struct Client<S = TcpStream> {
+    stream: S,
     /// Bytes that were read, but are not part of what was returned.
     rest: Vec<u8>,
 }
@@ -274,6 +283,17 @@ impl Client {
     pub fn new(port: u16) -> Client {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        Client::over(stream)
+    }
+
+    /// Sends the end, but continues to read.
+    pub fn half_close(&self) {
+        self.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    pub fn over(stream: S) -> Client<S> {
         Client { stream, rest: Vec::new() }
     }
 
@@ -359,11 +379,29 @@ impl Client {
         let mut buffer = vec![0; count];
         self.stream.read_exact(&mut buffer).unwrap();
     }
+}
 
-    /// Sends the end, but continues to read.
-    pub fn half_close(&self) {
-        self.stream.shutdown(std::net::Shutdown::Write).unwrap();
+/// Runs a test in a process of its own, which ignores SIGHUP until the front handles it, as the server does. Returns
+/// whether this is that process.
+#[cfg(target_os = "linux")]
+pub fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "FRONT_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
     }
+    let mut alone = std::process::Command::new("nohup");
+    let alone = alone.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--test-threads=1"]);
+    let output = alone.env(ALONE, "1").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    false
+}
+
+/// Sends SIGHUP to this process.
+#[cfg(target_os = "linux")]
+pub fn hang_up() {
+    let mut kill = std::process::Command::new("kill");
+    assert!(kill.args(["-HUP", &std::process::id().to_string()]).status().unwrap().success());
 }
 
 /// Returns how long a function took.

@@ -60,6 +60,7 @@ pub const KNOWN: &[Variable] = &[
     variable(ServerOption, "LLAMA_ARG_PREFILL_BUDGET", "max prompt tokens per step beside decoding requests"),
     variable(ServerOption, "LLAMA_ARG_SHUTDOWN_TIMEOUT", "max time from a signal to the exit"),
     variable(FrontOption, "LLAMA_ARG_FRONT", "the transport in Rust"),
+    variable(FrontOption, "LLAMA_ARG_FRONT_CLIENT_CA", "CAs of required client certificates"),
     variable(FrontOption, "LLAMA_ARG_FRONT_DRAIN", "time in which requests may finish after a signal"),
     variable(FrontOption, "LLAMA_ARG_FRONT_KEYS", "file of hashed API keys"),
     variable(FrontOption, "LLAMA_ARG_FRONT_LOG", "access log of the transport"),

@@ -115,6 +115,7 @@ struct espalier_front_transport::impl {
     uint32_t max_calls = 0;
     std::vector<std::unique_ptr<front_route>> routes; // by the number of the front
 
+    bool is_tls       = false;
     bool is_listening = false;
 
     std::mutex              mutex;
@@ -179,6 +180,11 @@ std::unique_ptr<server_http_res> espalier_refuse_models(const server_http_req & 
 
 static bool is_router(const common_params & params) {
     return params.model.path.empty() && params.model.hf_repo.empty() && params.model.docker_repo.empty();
+}
+
+// as server_child finds it
+static bool is_child() {
+    return std::getenv("LLAMA_SERVER_ROUTER_PORT") != nullptr;
 }
 
 // The models of a router are checked where its proxies know them, and again in the child.
@@ -417,10 +423,6 @@ bool espalier_front_transport::impl::open() {
         SRV_ERR("the front has ABI version %u, and the server needs %d\n", espalier_front_abi(), ESPALIER_FRONT_ABI);
         return false;
     }
-    if (!params.ssl_file_key.empty() || !params.ssl_file_cert.empty()) {
-        SRV_ERR("%s", "--front does not support TLS\n");
-        return false;
-    }
     if (!params.front_keys.empty() && !params.api_keys.empty()) {
         SRV_ERR("%s", "--front-keys and --api-key exclude each other\n");
         return false;
@@ -455,6 +457,12 @@ bool espalier_front_transport::impl::open() {
     options.write_ms         = to_ms(params.timeout_write);
     options.max_calls        = max_calls;
     options.max_connections  = max_connections();
+    if (!is_child()) { // its router connects without TLS, and passes on the environment
+        options.certificate = to_text(params.ssl_file_cert);
+        options.private_key = to_text(params.ssl_file_key);
+        options.client_ca   = to_text(params.front_client_ca);
+        is_tls              = options.certificate.size > 0;
+    }
 
     espalier_front_set_waker(espalier_front_wake);
     front = espalier_front_open(&options, &core_table, this);
@@ -533,7 +541,8 @@ bool espalier_front_transport::listen(int & port, std::vector<std::string> & add
             addresses.push_back(string_format("unix://%s", host.c_str()));
         } else {
             port = (int) bound;
-            addresses.push_back(string_format("http://%s:%d", common_http_format_host(host).c_str(), port));
+            const char * scheme = pimpl->is_tls ? "https" : "http";
+            addresses.push_back(string_format("%s://%s:%d", scheme, common_http_format_host(host).c_str(), port));
         }
     }
     return true;
