@@ -38,17 +38,26 @@ fn our_workflows_keep_our_rules() {
     }
 }
 
-/// The oldest compiler that Cargo.toml promises is the one that the job `hygiene` installs and runs.
+/// The oldest compiler that Cargo.toml promises is the one that the job `hygiene` installs and runs, and the one that
+/// newcomers read of: in the two pages that say how to begin, and in the error of an old cargo.
 #[test]
 fn the_oldest_compiler_is_the_one_that_cargo_toml_requires() {
-    let manifest = std::fs::read_to_string(files::of_this_repository("Cargo.toml")).unwrap();
+    let text = |name: &str| std::fs::read_to_string(files::of_this_repository(name)).unwrap();
+    let manifest = text("Cargo.toml");
     let required = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap();
-    let toolchain = format!("{}.0", required.trim_matches('"'));
-    let text = workflow("ci.yml");
+    let required = required.trim_matches('"');
+    let toolchain = format!("{required}.0");
+    let workflow = workflow("ci.yml");
     for before in ["rustup toolchain install ", "cargo +"] {
-        let (_, after) = text.split_once(before).unwrap();
+        let (_, after) = workflow.split_once(before).unwrap();
         assert_eq!(after.split_whitespace().next(), Some(toolchain.as_str()), "{before}");
     }
+    for page in ["README.md", "CONTRIBUTING.md"] {
+        assert!(text(page).contains(&format!("You need Rust {required} or newer")), "{page}");
+    }
+    // A cargo before 1.71 names the first profile that it cannot read.
+    let first = manifest.lines().find(|line| line.starts_with("[profile.")).unwrap();
+    assert_eq!(first, format!("[profile.espalier-needs-rust-{}]", required.replace('.', "-")));
 }
 
 /// `ci.yml` and `campaigns.yml` read the same deny.toml, whose keys depend on the version.
