@@ -2,7 +2,7 @@
 //!
 //! The series is rebased and staged, and each patch is compared with what it was; the stage is built, smoke-tested and
 //! gated as if it were the project; only then are `pins.toml`, `espalier.lock`, the patches and the report written, as
-//! one change. [`moved`] holds a move that was made by hand to the same checks.
+//! one change. `moved` holds a move that was made by hand to the same checks.
 
 mod checks;
 mod generation;
