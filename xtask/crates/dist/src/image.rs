@@ -248,7 +248,8 @@ impl<'a> Image<'a> {
         let unpacked: u64 = written.layers.iter().map(|layer| layer.tar_bytes).sum();
         let text = format!(
             "{tag} sha256:{}\n{folder}: {} layers, {:.1} MB, {:.1} MB unpacked\n\
-             podman run --rm -p 8080:8080 -v /path/to/models:/models:ro oci:{folder}:{tag} -m /models/model.gguf",
+             podman tag \"$(podman pull --quiet oci:{folder}:{tag})\" espalier:{tag}\n\
+             podman run --rm -p 8080:8080 -v /path/to/models:/models:ro espalier:{tag} -m /models/model.gguf",
             written.sha256,
             written.layers.len(),
             packed as f64 / 1e6,

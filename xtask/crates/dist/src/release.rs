@@ -151,7 +151,7 @@ fn wanted(context: &Context, options: &Options, pins: &Pins) -> Result<Vec<(Path
                 context
                     .ui
                     .warn(format!("{variant}-{flavor} is left out: it is for this machine's processor"));
-                for_one_machine.get_or_insert(flavor);
+                for_one_machine.get_or_insert((*variant, flavor));
             } else if disk::exists(&folder) {
                 found.push((folder, build_command(variant, flavor)));
             } else if !options.flavors.is_empty() {
@@ -161,8 +161,8 @@ fn wanted(context: &Context, options: &Options, pins: &Pins) -> Result<Vec<(Path
     }
     match (found.is_empty(), for_one_machine) {
         (false, _) => Ok(found),
-        (true, None) => Err(not_built(variants[0], "cpu")),
-        (true, Some(flavor)) => Err(only_for_one_machine(variants[0], flavor)),
+        (true, None) => Err(not_built(&pins.variant(options.variant.as_deref())?.name, "cpu")),
+        (true, Some((variant, flavor))) => Err(only_for_one_machine(variant, flavor)),
     }
 }
 

@@ -12,6 +12,7 @@ use espalier_core::sys::machine::disk;
 use espalier_core::sys::project::root::absolute_path;
 use serde_json::{Value, json};
 
+use crate::packaged::not_built;
 use crate::plan::image::documents::wrong_labels;
 use crate::plan::manifest::{Manifest, build_command};
 use crate::plan::shipped::Contents;
@@ -38,8 +39,7 @@ pub struct Options {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let name = context.layout.show(&options.path);
     if !disk::exists(&options.path) {
-        return Err(Error::usage(format!("there is no `{name}`"))
-            .hint("name a package's folder, an archive or an image layout"));
+        return Err(missing(context, &options.path));
     }
     let (contents, labels) = read(&options.path)?;
     let known = if options.alone { Known::default() } else { verify::known(context)? };
@@ -73,6 +73,24 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         "pin": manifest.pin, "tree": manifest.tree, "files": files, "lock": known.lock.is_some(),
     });
     Ok(Outcome::ok(text, json))
+}
+
+/// Returns the error about a path that does not exist; for the folder of a package, the command that builds it.
+fn missing(context: &Context, path: &Path) -> Error {
+    built_there(context, path).unwrap_or_else(|| {
+        Error::usage(format!("there is no `{}`", context.layout.show(path)))
+            .hint("name a package's folder, an archive or an image layout")
+    })
+}
+
+/// Returns the error about a package that is not built, if `path` is the folder of one.
+fn built_there(context: &Context, path: &Path) -> Option<Error> {
+    let (pins, flavors) = (context.pins().ok()?, context.flavors().ok()?);
+    let is_here = |variant: &str, flavor: &str| context.layout.package(variant, flavor) == *path;
+    pins.variants.keys().find_map(|variant| {
+        let flavor = flavors.flavors.keys().find(|flavor| is_here(variant, flavor))?;
+        Some(not_built(variant, flavor))
+    })
 }
 
 /// Returns the command that builds the package again. Its names may be anything.

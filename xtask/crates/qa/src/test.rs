@@ -42,8 +42,8 @@ pub struct Options {
     /// Build every flavor that this machine can build from nothing, and record each in ci/proofs/; takes hours.
     #[arg(long, conflicts_with = "list")]
     pub long: bool,
-    /// Print what would be built.
-    #[arg(long, requires = "long")]
+    /// Print the steps that would run, and why; with `--long`, what would be built.
+    #[arg(long, conflicts_with = "list")]
     pub dry_run: bool,
 }
 
@@ -142,6 +142,9 @@ pub fn run(context: &Context, options: &Options, commands: &[CommandsPage]) -> R
         let why = "it passed here, and nothing that it reads has changed since";
         context.ui.status("Skipping", format!("{}: {why}", step.name));
     }
+    if options.dry_run {
+        return plan(context, options, &due, &inputs);
+    }
     let given = (options, commands);
     let results: Vec<Done> = due.into_iter().map(|step| do_step(context, given, step, &inputs)).collect();
     let mut outcome = summary(&results);
@@ -151,6 +154,21 @@ pub fn run(context: &Context, options: &Options, commands: &[CommandsPage]) -> R
         outcome.json["left_out"] = json!(names);
     }
     Ok(outcome)
+}
+
+/// Returns the steps that would run, each with the reason under `--changed`.
+fn plan(context: &Context, options: &Options, due: &[&Step], inputs: &Inputs) -> Result<Outcome> {
+    let lines: Vec<String> =
+        due.iter().map(|step| described(context, options, step, inputs)).collect::<Result<_>>()?;
+    let names: Vec<&str> = due.iter().map(|step| step.name).collect();
+    Ok(Outcome::ok(lines.join("\n"), json!({ "steps": names })))
+}
+
+/// Returns the line about a step that runs: its name, what it checks, and under `--changed` the reason.
+fn described(context: &Context, options: &Options, step: &Step, inputs: &Inputs) -> Result<String> {
+    let reason = if options.changed { inputs.reason(context, step.name)? } else { None };
+    let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+    Ok(format!("{}: {}{reason}", step.name, step.about))
 }
 
 fn chosen(only: &[String]) -> Result<Vec<&'static Step>> {
@@ -177,11 +195,11 @@ fn do_step(
     step: &Step,
     inputs: &Inputs,
 ) -> Done {
-    let reason = if options.changed { inputs.reason(context, step.name).ok().flatten() } else { None };
-    let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
-    context.ui.status("Testing", format!("{}: {}{reason}", step.name, step.about));
     let begin = Instant::now();
-    let outcome = (step.run)(context, options, commands);
+    let outcome = described(context, options, step, inputs).and_then(|line| {
+        context.ui.status("Testing", line);
+        (step.run)(context, options, commands)
+    });
     let remembered = inputs.remember(context, step.name, outcome.is_ok());
     let error = outcome.and(remembered).err();
     if let Some(error) = &error {

@@ -20,6 +20,7 @@ use crate::sys::package;
 ///
 /// Those of the builds; a failed check that names each file that differs, and the first of its sections that does.
 pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcome> {
+    build.context.ui.status("Building", format!("{}, the first of two builds", build.name()));
     build.build(store, applied)?;
     let layout = &build.context.layout;
     let second = layout.second();
@@ -27,7 +28,7 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
     let context = Context { layout: layout.making_in(second.clone()), ..build.context.clone() };
     let options = Options { twice: false, recompile: true, no_smoke: true, ..build.options.clone() };
     let again = Build { context: &context, options: &options, ..*build };
-    context.ui.status("Building", format!("{} again, in {}", build.name(), layout.show(&second)));
+    context.ui.status("Building", format!("{}, the second of two builds, in {}", build.name(), layout.show(&second)));
     again.build(store, applied)?;
     let packages = [build.package_folder(), again.package_folder()];
     let (files, differences) = compare(&packages)?;

@@ -39,10 +39,13 @@ impl Named {
     }
 }
 
+/// Where a reader of the list finds what a name stands for.
+const WHERE: &str = "The comment of each function in xtask/crates/qa/src/gate/servers says what it checks.";
+
 /// Returns all names, with the command that runs one of them.
 pub fn list() -> Outcome {
     let [checks, promises] = kinds();
-    let text = format!("{}\n\n{}", checks.text(), promises.text());
+    let text = format!("{}\n\n{}\n\n{WHERE}", checks.text(), promises.text());
     Outcome::ok(text, json!({ "checks": checks.names, "promises": promises.names }))
 }
 

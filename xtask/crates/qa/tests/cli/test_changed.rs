@@ -41,6 +41,11 @@ fn steps_that_passed_are_skipped_and_named() {
     assert!(said.stdout.ends_with("left out, unchanged since they passed here: docs lock\n"), "{said}");
     let json = project.run(&[&STEPS[..], &["--json"]].concat()).success().json();
     assert_eq!(json["left_out"], serde_json::json!(["docs", "lock"]));
+    let changed = project.run(&[&STEPS[..], &["--dry-run"]].concat()).success();
+    runs(&changed, &[], &["docs", "lock"]);
+    let all = project.run(&[&STEPS[..5], &["--dry-run"]].concat()).success();
+    runs(&all, &[], &[]);
+    assert!(all.stdout.starts_with("docs: generated documents") && all.stdout.contains("\nlock: "), "{all}");
     // Without the flag no step is skipped.
     runs(&project.run(&STEPS[..5]).success(), &["docs", "lock"], &[]);
 }

@@ -173,19 +173,29 @@ fn a_command_that_waits_says_for_whom() {
     let project = Project::new();
     project.run(&["lock"]).success();
     let build = as_a_build(&project);
-    let record = r#"{"pid":4711,"command":"xtask build --flavor cpu","since":0}"#;
-    std::fs::write(project.path("target/espalier/run.lock"), record).unwrap();
-    let mut waiting =
-        project.command(&["lock"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = [0; 120];
-    waiting.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
-    let said = String::from_utf8_lossy(&said).into_owned();
-    assert!(
-        said.contains("another run in this folder to end: `xtask build --flavor cpu`, process 4711"),
-        "{said}"
-    );
+    let mut ended = std::process::Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let (here, gone) = (std::process::id(), ended.id());
+    let holders = [
+        (here, format!("to end: `xtask build --flavor cpu`, process {here}, running for ")),
+        (gone, format!("to end: a child of `xtask build --flavor cpu`, process {gone}, which has ended")),
+    ];
+    let mut waiting = Vec::new();
+    for (pid, expected) in holders {
+        let record = format!(r#"{{"pid":{pid},"command":"xtask build --flavor cpu","since":0}}"#);
+        std::fs::write(project.path("target/espalier/run.lock"), record).unwrap();
+        let mut child =
+            project.command(&["lock"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = [0; 120];
+        child.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert!(said.contains(&expected), "{said}");
+        waiting.push(child);
+    }
     drop(build);
-    project.output(&waiting.wait_with_output().unwrap()).success();
+    for child in waiting {
+        project.output(&child.wait_with_output().unwrap()).success();
+    }
     let left = project.read("target/espalier/run.lock");
     assert!(left.contains("\"command\":\"cargo xtask ") && left.contains("lock\",\"since\":"), "{left}");
 }

@@ -27,7 +27,8 @@ fn a_package_has_no_folder_of_its_machine() {
     let project = with_plug("const char * where(void) { return __FILE__; }\n", "");
     let said = project.run_build(&ARGUMENTS).success();
     said.says(&[
-        "Building paged-plugged again, in target/espalier/twice",
+        "Building paged-plugged, the first of two builds",
+        "Building paged-plugged, the second of two builds, in target/espalier/twice",
         "files of paged-plugged: the same twice",
     ]);
     let library = std::fs::read(project.path("target/espalier/dist/paged-plugged/bin/libplug.so")).unwrap();

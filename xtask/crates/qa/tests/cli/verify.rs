@@ -109,6 +109,10 @@ fn a_file_too_many_one_that_is_missing_and_a_link_are_named() {
         verify(&project, &package).code(1).says(&[&format!("there is no `{name}`")]);
     }
     project.run(&["verify", "nowhere"]).code(2).says(&["error: there is no `nowhere`"]);
+    project.run(&["verify", "target/espalier/dist/stock-cpu-native"]).code(2).says(&[
+        "error: stock-cpu-native is not built",
+        "next: cargo xtask build --variant stock --flavor cpu-native\n",
+    ]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ pub mod native_path;
 pub mod ours;
 pub mod process;
 pub mod processor_time;
+pub mod running;
 pub mod scratch;
 pub mod secret;
 pub mod threads;

@@ -19,6 +19,7 @@ use crate::config::layout::Layout;
 use crate::error::{Error, Result};
 use crate::next_command::quoted_bytes;
 use crate::sys::machine::inherited_lock::InheritedLock;
+use crate::sys::machine::running::is_running;
 use crate::sys::machine::{clock, disk, ours, scratch};
 use crate::ui::{self, Ui};
 
@@ -129,7 +130,13 @@ impl Holder {
     fn describe(&self) -> String {
         let Holder { pid, command, since } = self;
         let seconds = clock::now().saturating_sub(*since);
-        format!(": `{command}`, process {pid}, running for {} min {} s", seconds / 60, seconds % 60)
+        let (minutes, seconds) = (seconds / 60, seconds % 60);
+        match is_running(*pid) {
+            Some(false) => format!(": a child of `{command}`, process {pid}, which has ended"),
+            Some(true) | None => {
+                format!(": `{command}`, process {pid}, running for {minutes} min {seconds} s")
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ mod drafts;
 pub mod log;
 mod metrics;
 mod numbers;
-mod queue;
+pub mod queue;
 mod rest;
 #[cfg(test)]
 mod samples;

@@ -70,7 +70,7 @@ fn wrong_refusal(evidence: &Evidence, refused: &Played, most: usize) -> Option<F
 }
 
 /// Returns the number of queued requests that a refusal states.
-fn stated_queue(reason: &str) -> Option<usize> {
+pub fn stated_queue(reason: &str) -> Option<usize> {
     let (_, rest) = reason.split_once("the queue is full: ")?;
     rest.split_once(' ')?.0.parse().ok()
 }

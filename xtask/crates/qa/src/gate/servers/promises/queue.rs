@@ -9,6 +9,7 @@ use super::asking::{ask, plain, post, with};
 use super::fixture::{Model, PromiseFixture};
 use super::meanwhile::{Running, meanwhile};
 use super::tenants::MOMENT;
+use crate::fuzz::judge::queue::stated_queue;
 use crate::serving::cases;
 
 /// Runs `act` while a stream holds the only slot; the stream outlives all requests of `act`.
@@ -48,7 +49,7 @@ fn most_queued_with(fixture: &mut PromiseFixture<'_>, paging: &str) -> Result<()
         let (kind, words) = (&body["error"]["type"], body["error"]["message"].as_str().unwrap_or_default());
         let in_time = fixture.arose(in_time, || format!("{paging}: the slot was free before"));
         fixture.must(
-            !in_time || (status == 429 && kind == "rate_limit_error" && words.matches('2').count() >= 2),
+            !in_time || (status == 429 && kind == "rate_limit_error" && stated_queue(words) == Some(2) && words.contains("--max-queued is 2")),
             || {
                 format!(
                     "{paging}: the third returned {status}, expected 429 (rate_limit_error) with the queued requests \
