@@ -46,7 +46,9 @@ impl Files {
     fn report(&self, files: &str, read: Result<String, String>) {
         match read {
             Ok(message) => self.core.log(LOG_INFO, &message),
-            Err(reason) => self.core.log(LOG_ERROR, &format!("the {files} stay as they were: {reason}")),
+            Err(reason) => self
+                .core
+                .log(LOG_ERROR, &format!("cannot reload the {files}, keeping the current ones: {reason}")),
         }
     }
 

@@ -96,7 +96,10 @@ fn limits_of_tokens_are_refused_where_tokens_are_not_counted() {
     server.reload();
     assert_eq!((ask(&server, "one").status, ask(&server, "two").status), (201, 401));
     let log = server.mock.log();
-    assert!(log.contains(&format!("0 the API keys stay as they were: {reason}")), "{log}");
+    assert!(
+        log.contains(&format!("0 cannot reload the API keys, keeping the current ones: {reason}")),
+        "{log}"
+    );
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn a_file_that_became_invalid_leaves_the_keys_as_they_are() {
         assert_eq!(ask(&server, "old").status, 201, "{broken}");
     }
     let log = server.mock.log();
-    assert_eq!(log.matches("0 the API keys stay as they were: ").count(), 3, "{log}");
+    assert_eq!(log.matches("0 cannot reload the API keys, keeping the current ones: ").count(), 3, "{log}");
 }
 
 #[cfg(target_os = "linux")]

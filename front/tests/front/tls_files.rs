@@ -96,7 +96,10 @@ fn no_message_quotes_a_key() {
     front.key.write(&pair.key.replace('\n', ""));
     front.server.reload();
     let log = front.server.mock.log();
-    assert!(log.contains("the TLS files stay as they were") && !log.contains(&secret[..10]), "{log}");
+    assert!(
+        log.contains("cannot reload the TLS files, keeping the current ones") && !log.contains(&secret[..10]),
+        "{log}"
+    );
 }
 
 #[cfg(unix)]
@@ -161,9 +164,9 @@ fn files_that_became_invalid_leave_everything_as_it_is() {
         front.server.reload();
         assert_eq!(front.status(), 201, "{reason}");
         let log = front.server.mock.log();
-        let message = format!("0 the TLS files stay as they were: {path}: ");
+        let message = format!("0 cannot reload the TLS files, keeping the current ones: {path}: ");
         assert!(log.contains(&message) && log.contains(reason), "{log}");
-        assert_eq!(log.matches("stay as they were").count(), count + 1, "{log}");
+        assert_eq!(log.matches("keeping the current ones").count(), count + 1, "{log}");
     }
     front.certificate.write(&good.0);
     front.server.reload();

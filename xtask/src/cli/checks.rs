@@ -112,6 +112,7 @@ fn find(other: &Path) -> Result<()> {
     if disk::is_program(other) {
         return Ok(());
     }
-    let error = Error::environment(format!("`{}` is not there: it has this command", other.display()));
+    let error =
+        Error::environment(format!("`{}`, which implements this command, is not installed", other.display()));
     Err(error.hint("in a clone of Espalier: cargo install --locked --path xtask/crates/qa"))
 }

@@ -42,9 +42,8 @@ impl Context {
     /// Returns a GitHub client configured from the environment; an error with `--offline`.
     pub fn github(&self) -> Result<Client> {
         if self.offline {
-            return Err(
-                Error::usage("`--github` cannot be used with `--offline`").hint("leave one of them out")
-            );
+            return Err(Error::usage("`--github` cannot be used with `--offline`")
+                .hint("use only one of the two options"));
         }
         Client::from_environment(&self.layout.scratch())
     }

@@ -33,7 +33,7 @@ pub struct Options {
     /// Print `name=value` lines for a workflow's output.
     #[arg(long)]
     pub github: bool,
-    /// Number of jobs among which the rows are divided; more rows than they can take are an error.
+    /// Number of jobs to split the rows across; fails if the rows do not fit.
     #[arg(long, value_name = "N", requires = "github")]
     pub parts: Option<usize>,
 }

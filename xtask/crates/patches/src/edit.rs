@@ -19,7 +19,7 @@ use crate::ready::{Ready, When, ready, series_folder};
 pub struct Options {
     /// Variant of `pins.toml`.
     pub variant: Option<Name>,
-    /// Discard what is in the repository but in no patch.
+    /// Discard work in the edit repository that is in no patch.
     #[arg(long)]
     pub discard: bool,
     /// Print what would be done.

@@ -57,11 +57,19 @@ struct Step {
 
 const STEPS: [Step; 15] = [
     Step { name: "fmt", about: "all Rust code is formatted", run: |context, _, _| fmt(context) },
-    Step { name: "clippy", about: "no warning in any target", run: |context, _, _| clippy(context) },
-    Step { name: "lint", about: "the form of every patch", run: |context, _, _| lint::check(context) },
+    Step {
+        name: "clippy",
+        about: "Clippy has no warning in any target",
+        run: |context, _, _| clippy(context),
+    },
+    Step {
+        name: "lint",
+        about: "every patch has the required form",
+        run: |context, _, _| lint::check(context),
+    },
     Step {
         name: "workflows",
-        about: "actionlint, zizmor and our own rules on .github/workflows",
+        about: "actionlint, zizmor and our own rules accept .github/workflows",
         run: |context, _, _| workflows::check(context),
     },
     Step {
@@ -71,48 +79,48 @@ const STEPS: [Step; 15] = [
     },
     Step {
         name: "paged",
-        about: "builds and smokes the paged variant from the pin",
+        about: "the paged variant builds from the pin and passes the smoke test",
         run: |context, _, _| build_paged(context),
     },
     Step {
         name: "stock",
-        about: "builds and smokes the stock variant from the pin",
+        about: "the stock variant builds from the pin and passes the smoke test",
         run: |context, _, _| build_stock(context),
     },
     Step {
         name: "lock",
-        about: "espalier.lock is what the pins, patches and overlays give",
+        about: "espalier.lock is up to date with pins, patches and overlays",
         run: |context, _, _| check_lock(context),
     },
     Step {
         name: "smoke",
-        about: "the packaged servers answer, with their model in another process too",
+        about: "the packaged servers answer, also with their model in another process",
         run: |context, _, _| smoke_both(context),
     },
     Step {
         name: "page",
-        about: "the servers' web page in a browser, where there is a Chromium",
+        about: "the servers' web page works in a browser, if there is a Chromium",
         run: |context, _, _| use_pages(context),
     },
     // After the builds, which install CMake and Ninja: these tests use them too.
     Step {
         name: "unit",
-        about: "all tests of the tool, the kernels and the front",
+        about: "all tests of the tool, the kernels and the front pass",
         run: |context, options, _| unit(context, options),
     },
     Step {
         name: "gate",
-        about: "logits and the servers' answers of paged against stock",
+        about: "logits and answers of paged match stock's",
         run: |context, _, _| run_gate(context),
     },
     Step {
         name: "quality",
-        about: "no type of the KV cache costs a model more than in ci/kv-quality.json",
+        about: "no KV cache type costs a model more than ci/kv-quality.json allows",
         run: |context, _, _| look_at_quality(context),
     },
     Step {
         name: "weights",
-        about: "chats and KV types on real weights, where pip can get them",
+        about: "chats and KV cache types work on real weights, if pip can get them",
         run: |context, _, _| look_at_weights(context),
     },
     Step {

@@ -31,7 +31,7 @@ pub fn broken(name: &str, text: &str) -> Vec<String> {
     for line in scripts(&lines).iter().filter(|line| line.contains("${{")) {
         rule(false, format!("an expression in a script, where `env:` belongs: {}", line.trim()));
     }
-    for what in too_many_rights(&lines) {
+    for what in excess_privileges(&lines) {
         rule(false, what);
     }
     for line in lines.iter().filter(|line| is_unpinned_image(line)) {
@@ -79,12 +79,14 @@ fn jobs<'a>(lines: &[&'a str]) -> Vec<Job<'a>> {
 }
 
 /// Returns the privileges that untrusted changes would have but must not.
-fn too_many_rights(lines: &[&str]) -> Vec<String> {
+fn excess_privileges(lines: &[&str]) -> Vec<String> {
     let foreign = triggers(lines).filter(|line| ["pull_request_target:", "workflow_run:"].contains(line));
-    let foreign = foreign.map(|line| format!("a stranger's change would run with our rights: {line}"));
-    let is_for_strangers = triggers(lines).any(|line| line == "pull_request:");
-    let rights = lines.iter().filter(|line| is_for_strangers && line.ends_with(": write"));
-    let rights = rights.map(|line| format!("a right to write where strangers' changes run: {}", line.trim()));
+    let foreign =
+        foreign.map(|line| format!("untrusted changes would run with the repository's privileges: {line}"));
+    let runs_on_pulls = triggers(lines).any(|line| line == "pull_request:");
+    let rights = lines.iter().filter(|line| runs_on_pulls && line.ends_with(": write"));
+    let rights = rights
+        .map(|line| format!("write permission in a workflow that runs on pull requests: {}", line.trim()));
     foreign.chain(rights).collect()
 }
 
@@ -217,9 +219,10 @@ jobs:
         assert!(broken_by("-since\n", "-since ${{ github.ref }}\n").contains("in a script"));
         assert!(broken_by("$RESULTS\n", "${{ github.head_ref }}\n").contains("in a script"));
         assert!(broken_by("uses: ./.github/workflows/", "uses: ./").contains("not pinned"));
-        assert!(broken_by("  push:\n", "  pull_request_target:\n").contains("with our rights"));
+        assert!(broken_by("  push:\n", "  pull_request_target:\n").contains("repository's privileges"));
         assert!(
-            broken_by("    if:", "    permissions:\n      packages: write\n    if:").contains("to write")
+            broken_by("    if:", "    permissions:\n      packages: write\n    if:")
+                .contains("write permission")
         );
         assert!(broken_by("    if:", "    container: debian:12\n    if:").contains("without its digest"));
         assert!(broken_by("          fetch-depth: 0\n", "").contains("`fetch-depth: 0`"));

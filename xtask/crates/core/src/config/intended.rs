@@ -191,7 +191,7 @@ fn digest<'r>(source: SourceText<'_>, raw: &'r Spanned<String>) -> Result<&'r st
 ///
 /// # Errors
 ///
-/// The file is not valid, or it is formatted in a way that is not followed here.
+/// The file is not valid, or it is laid out in a way that cannot be edited automatically.
 pub fn with_names(source: SourceText<'_>, named: &[(usize, NamedDifferences)]) -> Result<String> {
     let raw: RawFile = source.parse_toml()?;
     let raw = raw.intended.unwrap_or_default();
@@ -211,8 +211,11 @@ pub fn with_names(source: SourceText<'_>, named: &[(usize, NamedDifferences)]) -
     }
     match read_intended(SourceText { name: source.name, text: &text }) {
         Ok(found) if found == wanted => Ok(text),
-        _ => Err(Error::usage(format!("`{}` is formatted in a way that is not followed", source.name))
-            .hint("write `count = N` on a line of its own in each entry")),
+        _ => Err(Error::usage(format!(
+            "`{}` is laid out in a way that cannot be edited automatically",
+            source.name
+        ))
+        .hint("write `count = N` on a line of its own in each entry")),
     }
 }
 
@@ -320,7 +323,7 @@ mod tests {
         let inline = "intended = [{ class = \"added\", path = \"a\", count = 2, why = \"so\" }]\n";
         let source = SourceText { text: inline, ..source };
         let refused = with_names(source, &named[..1]).unwrap_err().to_string();
-        assert!(refused.contains("is formatted in a way that is not followed"), "{refused}");
+        assert!(refused.contains("is laid out in a way that cannot be edited automatically"), "{refused}");
     }
 
     #[test]

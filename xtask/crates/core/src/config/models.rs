@@ -117,7 +117,7 @@ pub fn is_unreachable(said: &str) -> bool {
         "Could not find a version",
         "No module named pip",
         "no such program on PATH",
-        "showed no sign of life",
+        "made no progress for",
         "Max retries exceeded",
         "NewConnectionError",
         "ConnectTimeoutError",

@@ -45,7 +45,7 @@ impl fmt::Display for Owner {
         match self {
             Owner::Upstream { tag } => write!(out, "upstream {tag} has it"),
             Owner::Patch { file } => write!(out, "{file} touches it"),
-            Owner::Overlay { from } => write!(out, "{from} brings it too"),
+            Owner::Overlay { from } => write!(out, "{from} also provides it"),
         }
     }
 }

@@ -65,7 +65,7 @@ fn without_refs(repo: &EditRepo) -> Error {
     let variant = variant_of(repo);
     conflict(format!("`{}` has lost the refs that an export needs", repo.folder().display()))
         .detail(format!(
-            "it needs {}, and pin, base, series and made below refs/espalier/edit/",
+            "it needs the branch {} and the refs pin, base, series and made below refs/espalier/edit/",
             repo.branch()
         ))
         .hint(format!("save your commits: {} bundle create SOMEWHERE --all", repo.git_words()))
@@ -111,7 +111,7 @@ fn refuse_merge(repo: &EditRepo, commit: &EditCommit) -> Result<()> {
         return Ok(());
     }
     Err(conflict(format!("{} is a merge, which a patch cannot express", commit.describe()))
-        .hint(format!("make the branch straight: {}    # leaves merges out", rebase_in(repo))))
+        .hint(format!("linearize the branch: {}    # drops merge commits", rebase_in(repo))))
 }
 
 fn refuse_empty(repo: &EditRepo, commit: &EditCommit) -> Result<()> {

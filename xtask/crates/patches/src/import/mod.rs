@@ -78,7 +78,7 @@ pub struct Options {
 pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     if context.locked {
         return Err(Error::usage("`import` cannot be used with `--locked`: it changes `espalier.lock`")
-            .hint("leave one of them out"));
+            .hint("run it without `--locked`"));
     }
     if let Options { from: Some(from), append: true, .. } = options {
         let what = "`--append` takes patches, and `--from` a fork; nothing was written";

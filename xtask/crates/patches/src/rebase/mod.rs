@@ -68,8 +68,9 @@ use crate::stack::Stack;
 /// Options of `rebase`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Options {
-    /// Target: tag, branch or commit id, also `v1.0~3`; default: what the variant builds on, as it is now: the series
-    /// that it extends, or its generation, where the result is siblings; with `--edit`, the present pin.
+    /// Target: tag, branch or commit id, also `v1.0~3`; default: the current state of the variant's base, that is, the
+    /// series that it extends or its generation (for a generation the result is siblings); with `--edit`, the current
+    /// pin.
     #[arg(long, value_name = "REF")]
     pub to: Option<String>,
     /// The series, and the source of the target.

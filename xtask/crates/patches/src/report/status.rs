@@ -261,13 +261,13 @@ fn next_step(class: PatchClass, rebase: Option<&str>) -> Option<String> {
             by_rebase(&|rebase| format!("nothing to decide: `{rebase}` follows the file to its new name"))
         }
         PatchClass::Conflict => by_rebase(&|rebase| format!("`{rebase}` stops there for you to resolve it")),
-        PatchClass::TargetRenamed => {
-            by_rebase(&|rebase| format!("say which file it is: `{rebase}` hands it over, with the likeliest"))
-        }
+        PatchClass::TargetRenamed => by_rebase(&|rebase| {
+            format!("choose the renamed file: `{rebase}` stops there and suggests the most likely one")
+        }),
         PatchClass::MovedFunction => {
-            Some("look whether the function it fits in now is the one it was made for".to_string())
+            Some("check that the function it now fits in is the intended one".to_string())
         }
-        PatchClass::Ambiguous => Some("look which of the places is meant".to_string()),
+        PatchClass::Ambiguous => Some("decide which of the places is the intended one".to_string()),
         PatchClass::TargetDeleted => Some("find where upstream does this now, or drop the patch".to_string()),
         PatchClass::Blocked => {
             Some("resolve the patches that block it first; it can still conflict itself then".to_string())

@@ -46,7 +46,8 @@ pub struct Options {
     /// Maximum number of rounds; those that `--model` skips count.
     #[arg(long, value_name = "N")]
     pub rounds: Option<u64>,
-    /// Play only the rounds that can use this model, with it; default: all rounds, each with the model of its seed.
+    /// Run only the rounds that support this model, and use it in them; default: all rounds, each with the model that
+    /// its seed selects.
     #[arg(long, value_enum, value_name = "NAME")]
     pub model: Option<ModelKind>,
     /// `llama-server` to test; default: the packaged one.

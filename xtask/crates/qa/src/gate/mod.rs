@@ -379,7 +379,7 @@ fn outcome_of_servers(compared: &servers::Compared, sides: &Sides<'_>, is_whole:
     let Sides { reference, variant, .. } = *sides;
     if compared.failures.is_empty() && (compared.same > 0 || !is_whole) {
         let text = format!(
-            "paged servers: {} answers in stock's tokens, {} left them at a tie within tolerance (stock its own: {})",
+            "paged servers: {} answers token-identical to stock, {} diverged at a tie within tolerance (stock from itself: {})",
             compared.same, compared.ties, compared.stock
         );
         let missed = compared.not_reproduced.iter().map(|line| format!("promise not reproduced: {line}"));

@@ -235,7 +235,7 @@ pub fn look_around(context: &Context, serving: Serving) -> Result<Load> {
     }
     let load = load::measure();
     if serving.when_busy == WhenBusy::Say && !load.is_quiet() {
-        context.ui.warn("the machine is busy: what is measured now says nothing");
+        context.ui.warn("the machine is busy: measurements taken now are unreliable");
     }
     Ok(load)
 }

@@ -30,7 +30,7 @@ impl Prompts {
         let wrong = if !(1..=MAX_SEQUENCES).contains(&self.requests) {
             format!("`--requests` has to be a number from 1 to {MAX_SEQUENCES}")
         } else if self.suffix == 0 || self.predict == 0 {
-            "`--suffix` and `--predict` want a number from 1".to_string()
+            "`--suffix` and `--predict` must be at least 1".to_string()
         } else {
             return Ok(());
         };

@@ -89,7 +89,7 @@ fn missing_github_settings_are_reported_first() {
 
     -- stderr --
     error: `--github` cannot be used with `--offline`
-      next: leave one of them out
+      next: use only one of the two options
     ");
     assert!(!watched.project.path("target").exists());
 }

@@ -207,7 +207,7 @@ fn from_a_partial_clone() {
     let from = project.beside("partial").display().to_string();
     let status = ["status", "--tip", "HEAD", "--from", &from];
     let refused = project.run(&status).code(3);
-    let refused = refused.says(&["is a partial clone: it lacks the objects that its filter left out"]);
+    let refused = refused.says(&["is a partial clone: it lacks the objects that its filter excluded"]);
     assert!(!refused.stderr.contains("corruption"), "{refused}");
     refused.says(&[
         "next: complete it, then run the same command again: git -C [BESIDE]/partial fetch --refetch",
@@ -366,6 +366,10 @@ fn a_server_that_breaks_off_is_reported_with_its_error() {
     let url = format!("file://{}", broken.display());
     let project = Project::with_sources(&[Source::Git(url)]);
     let said = project.run(&["fetch"]).code(3);
-    let said = said.says(&["git says: ", &blob, "next: the server broke off: run the same command again"]);
+    let said = said.says(&[
+        "git says: ",
+        &blob,
+        "next: the server closed the connection: run the same command again",
+    ]);
     said.says_nothing_of("Enumerating");
 }

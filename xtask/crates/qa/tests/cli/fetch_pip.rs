@@ -305,7 +305,7 @@ fn a_branch_that_was_fetched_before_warns_only_of_sources_that_were_asked() {
     sdist.pin_to(&format!("commit = \"{}\"", sdist.commit), &[npm, git]);
     sdist.run(&["status", "--tip", "HEAD"]).code(0).says_nothing_of("npm");
     let said = sdist.run(&["--offline", "status", "--tip", "HEAD"]).success();
-    said.says(&["not tried because of `--offline`", "as it was fetched last"]).says_nothing_of("npm");
+    said.says(&["not tried because of `--offline`", "as of the last fetch"]).says_nothing_of("npm");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::support::gating::{fakes, gate_servers, gated, held, red, say_numerics
 fn servers_that_answer_alike_pass() {
     let said = gate_servers(&fakes("", ""), "answers").success();
     assert!(
-        said.stdout.contains("answers in stock's tokens, 0 left them at a tie within tolerance"),
+        said.stdout.contains("answers token-identical to stock, 0 diverged at a tie within tolerance"),
         "{said}"
     );
 }

@@ -145,7 +145,7 @@ fn a_recipe_that_applies_none_is_not_read_as_a_folder() {
 }
 
 #[test]
-fn a_command_that_cannot_be_followed_stops_the_import_and_others_are_named() {
+fn a_command_that_cannot_be_interpreted_stops_the_import_and_others_are_named() {
     let project = started();
     let recipe = |command: &str| format!("source=(more.patch)\nprepare() {{\n  {command}\n}}\n");
     for (command, wanted) in [
@@ -155,7 +155,11 @@ fn a_command_that_cannot_be_followed_stops_the_import_and_others_are_named() {
     ] {
         let folder = port(&project, "PKGBUILD", &recipe(command));
         let place = format!("PKGBUILD:3: `{command}`: {wanted}");
-        import(&project, &folder, &[]).code(2).says(&["PKGBUILD` cannot be followed", &place, "next: "]);
+        import(&project, &folder, &[]).code(2).says(&[
+            "PKGBUILD` has commands that `import` cannot interpret",
+            &place,
+            "next: ",
+        ]);
     }
     let folder = port(&project, "PKGBUILD", &recipe("patch -l -p1 -d x -i more.patch; git revert -n 0123"));
     let json = import(&project, &folder, &["--json", "--dry-run"]).success().json();

@@ -49,7 +49,7 @@ fn a_target_that_leads_to_a_folder_with_something_in_it() {
 
     -- stderr --
     error: `target/espalier` was not created by this tool; left alone
-      it really is `[BESIDE]/somebodys/espalier`, and no folder on the way there has our mark `.gitignore`
+      it resolves to `[BESIDE]/somebodys/espalier`, and neither it nor a parent folder has this tool's marker file `.gitignore`
       next: remove the link, or move the folder elsewhere, then run the same command again
     ");
     assert!(file.exists());

@@ -75,7 +75,7 @@ fn a_path_that_two_overlays_bring() {
     -- stderr --
         Fetching hello v1.0 from path [UPSTREAM]
     error: the overlay file `overlay/more/espalier/note.txt` would replace `espalier/note.txt`
-      overlay/extra/espalier/note.txt brings it too; an overlay may only add paths that nothing else provides
+      overlay/extra/espalier/note.txt also provides it; an overlay may only add paths that nothing else provides
       next: rename `overlay/more/espalier/note.txt`, or make the change in a patch
     ");
 }

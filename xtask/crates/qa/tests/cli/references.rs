@@ -180,7 +180,7 @@ fn an_ambiguous_id_is_reported_with_its_candidates() {
         for branch in ["left", "right"] {
             assert!(output.stderr.contains(&fixture.id(branch)[..12]), "{output}");
         }
-        output.says(&["is the beginning of 2 commits", "Twin ", "next: write more digits"]);
+        output.says(&["is ambiguous: 2 commits start with it", "Twin ", "next: write more digits"]);
     }
 }
 

@@ -31,12 +31,9 @@ impl Load {
         if self.is_quiet() {
             return Ok(self);
         }
-        Err(Error::environment(format!(
-            "the machine is busy: {:.0}% of its cores' time is taken",
-            self.share * 100.0
-        ))
-        .detail("a measurement now would be meaningless")
-        .hint("stop other builds and programs, then run the same command again"))
+        Err(Error::environment(format!("the machine is busy: CPU utilization is {:.0}%", self.share * 100.0))
+            .detail("a measurement now would be meaningless")
+            .hint("stop other builds and programs, then run the same command again"))
     }
 }
 
@@ -127,7 +124,7 @@ mod tests {
         assert_eq!([0.0, 0.1, 0.5, 1.0].map(|share| load(share).free_cores()), [8, 7, 4, 1]);
         assert!(load(0.1).refuse_busy().is_ok());
         let error = load(0.5).refuse_busy().unwrap_err();
-        assert!(error.to_string().contains("50% of its cores' time is taken"), "{error}");
+        assert!(error.to_string().contains("CPU utilization is 50%"), "{error}");
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn not_ours(path: &Path) -> Error {
     let real = path.canonicalize().unwrap_or_else(|_| PathBuf::from(path));
     Error::environment(format!("`{}` was not created by this tool; left alone", path.display()))
         .detail(format!(
-            "it really is `{}`, and no folder on the way there has our mark `{MARK}`",
+            "it resolves to `{}`, and neither it nor a parent folder has this tool's marker file `{MARK}`",
             real.display()
         ))
         .hint("remove the link, or move the folder elsewhere, then run the same command again")

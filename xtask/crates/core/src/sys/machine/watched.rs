@@ -23,7 +23,7 @@ pub struct Download<'a> {
     pub speech: fn(&str) -> Option<String>,
 }
 
-/// A source that shows no sign of life for this long is abandoned.
+/// A source that makes no progress for this long is abandoned.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The limit while the disk is full: apt-get would wait for ever.
@@ -58,7 +58,7 @@ impl Download<'_> {
             return Ok(status);
         }
         let silent = activity.last.elapsed().as_secs();
-        let what = format!("{} showed no sign of life for {silent} seconds", self.program);
+        let what = format!("{} made no progress for {silent} seconds", self.program);
         Err(Error::environment(what).detail(process::last_words(&said.join("\n"))))
     }
 }
@@ -187,7 +187,7 @@ mod tests {
     fn a_silent_program_is_killed_and_reported() {
         let (ended, took) = watch("echo asking the host; exec sleep 30", Duration::from_secs(1));
         let error = ended.unwrap_err().to_string();
-        assert_eq!(error, "error: sh showed no sign of life for 1 seconds\n  asking the host");
+        assert_eq!(error, "error: sh made no progress for 1 seconds\n  asking the host");
         assert!(took < Duration::from_secs(20));
     }
 

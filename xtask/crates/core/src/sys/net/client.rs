@@ -106,7 +106,7 @@ impl Client {
         match response.status.filter(|_| has_ended) {
             Some(200) => Ok((200, Value::Null)),
             Some(status) => Ok((status, response.json())),
-            None => Err(self.failed(request, "the answer broke off", &response)),
+            None => Err(self.failed(request, "no complete response", &response)),
         }
     }
 

@@ -193,7 +193,7 @@ fn read_own(layout: &Layout, path: &Path, name: &str) -> Result<Vec<u8>> {
         return disk::read(path);
     }
     Err(Error::usage(format!("`{name}` is, or is reached through, a link that leads out of the project"))
-        .hint("put the file itself there, instead of the link"))
+        .hint("replace the link with a copy of what it points to"))
 }
 
 fn slashed(path: &Path) -> Result<String> {

@@ -119,7 +119,7 @@ fn refuse_damaged(stage: &Path, pending: &Pending) -> Result<()> {
         if disk::digest_if_there(&stage.join(&file.path))? != file.new {
             return Err(Error::new(
                 Kind::Conflict,
-                format!("another command took the place of {}", pending.describe()),
+                format!("another command replaced the staged files of {}", pending.describe()),
             )
             .detail("nothing was written")
             .hint("run the same command again"));

@@ -257,13 +257,13 @@ fn is_sha256_bundle(path: &Path) -> bool {
 /// git's message for a repository with another kind of ids.
 const OTHER_IDS: &str = "mismatched algorithms";
 
-/// git's message for a repository that lacks the objects that its filter left out.
+/// git's message for a repository that lacks the objects that its filter excluded.
 const LAZY: &str = "promisor remote";
 
 /// Returns the error for a partial clone, which cannot serve a complete commit.
 fn is_partial(folder: &Path) -> Error {
     let what =
-        format!("`{}` is a partial clone: it lacks the objects that its filter left out", folder.display());
+        format!("`{}` is a partial clone: it lacks the objects that its filter excluded", folder.display());
     let folder = quoted(&folder.display().to_string());
     Error::environment(what).hint(format!(
         "complete it, then run the same command again: git -C {folder} fetch --refetch --no-filter"
@@ -316,7 +316,9 @@ pub(in crate::sys) fn way_out(url: &str, said: &[String]) -> Option<String> {
         "hung up unexpectedly",
         "connection reset",
     ]) {
-        Some("the server broke off: run the same command again, or use another source".to_string())
+        Some(
+            "the server closed the connection: run the same command again, or use another source".to_string(),
+        )
     } else if has(&["not found", "does not appear to be a git repository", "does not exist"]) {
         Some(format!("check the address: {alone}"))
     } else {
@@ -418,7 +420,7 @@ mod tests {
         );
         assert!(way("fatal: could not read Username for x: terminal prompts disabled").contains("login"));
         assert!(way("fatal: repository 'x' not found").starts_with("check the address: git ls-remote"));
-        assert!(way("fatal: early EOF").starts_with("the server broke off"));
+        assert!(way("fatal: early EOF").starts_with("the server closed the connection"));
         assert_eq!(way("fatal: couldn't find remote ref refs/tags/v9"), "");
         assert_eq!(way("fatal: couldn't find remote ref x\nfatal: the remote end hung up unexpectedly"), "");
     }

@@ -107,7 +107,8 @@ pub(in crate::sys) fn has_sha256_ids(from: &str) -> Error {
 
 /// Returns the error for an ambiguous abbreviated id.
 pub(super) fn is_ambiguous(ambiguous: &Ambiguous) -> Error {
-    let what = format!("`{}` is the beginning of {} commits", ambiguous.short, ambiguous.candidates.len());
+    let what =
+        format!("`{}` is ambiguous: {} commits start with it", ambiguous.short, ambiguous.candidates.len());
     Error::usage(what).detail(ambiguous.candidates.join("\n")).hint("write more digits")
 }
 

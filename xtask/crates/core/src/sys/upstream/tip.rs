@@ -222,7 +222,7 @@ impl Search<'_> {
     fn fetched_before(self) -> Option<Result<Tip>> {
         let found = self.remembered(self.ask.history).filter(|_| self.fetcher.offline)?;
         if let Ok(tip) = &found {
-            let words = format!("`{}` is {}, as it was fetched last", self.ask.reference, tip.commit);
+            let words = format!("`{}` is {}, as of the last fetch", self.ask.reference, tip.commit);
             self.fetcher.ui.warn(words);
         }
         Some(found)

@@ -69,7 +69,7 @@ fn in_cache(home: &Path, package: &Package) -> Result<PathBuf> {
     let file =
         disk::folders_in(&cache).into_iter().map(|folder| folder.join(&name)).find(|file| disk::exists(file));
     file.ok_or_else(|| {
-        Error::environment(format!("cargo ended well and left no `{name}`"))
+        Error::environment(format!("cargo succeeded but downloaded no `{name}`"))
             .detail(format!("expected it in a folder of `{}`", cache.display()))
     })
 }

@@ -45,7 +45,7 @@ impl Work<'_> {
         }
         for package in packages {
             let file = downloaded(&files, package).ok_or_else(|| {
-                Error::environment(format!("apt-get ended well and left no file of {package}"))
+                Error::environment(format!("apt-get succeeded but downloaded no file of {package}"))
             })?;
             self.demand_pinned(package, &file)?;
             self.unpack_deb(&file)?;

@@ -7,7 +7,7 @@ use super::record::{Measured, Row};
 use crate::report::samples::{median_of, percentile};
 
 /// Largest allowed ratio of the inter-token latency beside waiting requests to that alone.
-const AIM: f64 = 1.05;
+const LIMIT: f64 = 1.05;
 
 /// The inter-token latencies of the same tokens of the same stream in seconds, beside waiting requests and alone: the
 /// longer a sequence, the slower its tokens.
@@ -89,10 +89,10 @@ impl OfModel {
     }
 
     fn failures(&self) -> Vec<String> {
-        let slow = self.counts().into_iter().filter(|waiting| self.ratio(*waiting) > AIM);
+        let slow = self.counts().into_iter().filter(|waiting| self.ratio(*waiting) > LIMIT);
         let words = |waiting| {
             format!(
-                "{}: beside {waiting} who wait a token takes {:.2} times as long, and {AIM} is the aim",
+                "{}: with {waiting} queued requests a token takes {:.2} times as long; the limit is {LIMIT}",
                 self.model,
                 self.ratio(waiting)
             )
@@ -130,7 +130,7 @@ mod tests {
         assert!((found.ratio(8) - 1.0).abs() < 1e-9 && (found.ratio(32) - 2.5).abs() < 1e-9);
         assert_eq!(
             measured(&[found]).failures,
-            ["tiny: beside 32 who wait a token takes 2.50 times as long, and 1.05 is the aim"]
+            ["tiny: with 32 queued requests a token takes 2.50 times as long; the limit is 1.05"]
         );
     }
 

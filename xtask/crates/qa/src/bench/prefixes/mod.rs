@@ -90,7 +90,7 @@ impl Workload {
             return Err(Error::usage(what).hint("add `--model hybrid`"));
         }
         if [prompts, families, clients, predict].contains(&&0) {
-            let what = "`--prompts`, `--families`, `--clients` and `--predict` want a number from 1";
+            let what = "`--prompts`, `--families`, `--clients` and `--predict` must be at least 1";
             return Err(Error::usage(what).hint("cargo xtask bench --help"));
         }
         if *prompts <= 2 * families {

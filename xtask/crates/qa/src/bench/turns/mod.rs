@@ -70,7 +70,7 @@ impl Workload {
     fn check(&self) -> Result<()> {
         let Workload { users, turns, message, answer, .. } = *self;
         if [users, message, answer].contains(&0) || turns < 2 {
-            let what = "`--users`, `--message` and `--answer` want a number from 1, and `--turns` one from 2";
+            let what = "`--users`, `--message` and `--answer` must be at least 1, `--turns` at least 2";
             return Err(Error::usage(what).hint("cargo xtask bench --help"));
         }
         Ok(())

@@ -38,7 +38,7 @@ pub fn compare(context: &Context, sides: &Sides<'_>) -> Result<Outcome> {
     if failures.is_empty() {
         return Ok(Outcome::ok(compared.summary(), json!({ "attention": compared.to_json() })));
     }
-    let what = format!("attention on {variant} is further from double precision than on {reference}");
+    let what = format!("attention of {variant} has a higher error against f64 than {reference}'s");
     Err(Error::no(what).detail(failures.join("\n")).hint("cargo test --package espalier-kernels attention"))
 }
 

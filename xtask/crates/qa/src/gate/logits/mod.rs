@@ -56,7 +56,9 @@ fn outcome(sides: &Sides<'_>, models: &[Model], kernels: Kernels, found: &LogitR
     let about_kernels = kernels.summary(reference, variant);
     let failures = found.failures(claims);
     if !failures.is_empty() {
-        let what = format!("the logits of {variant} are not {reference}'s, by more than its patches say");
+        let what = format!(
+            "logits of {variant} differ from {reference}'s by more than its patches allow (`Numerics:`)"
+        );
         return Err(Error::no(what)
             .detail(failures.into_iter().chain(about_kernels).collect::<Vec<_>>().join("\n"))
             .hint("to find the patch, build and gate without the last ones: cargo xtask edit"));

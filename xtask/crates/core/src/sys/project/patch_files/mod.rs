@@ -228,7 +228,7 @@ fn ordered(order: &Path) -> Result<PatchFiles> {
     let file = name_of(order);
     let text = text_of(order)?;
     let entries = read_quilt_series(&file, &text).map_err(|wrong| {
-        Error::usage(format!("`{}` cannot be followed", order.display()))
+        Error::usage(format!("`{}` has lines that `import` cannot interpret", order.display()))
             .detail(wrong.join("\n"))
             .hint("correct these lines, then run the same command again")
     })?;

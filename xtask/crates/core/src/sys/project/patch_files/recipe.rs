@@ -22,13 +22,13 @@ fn candidates_for(folder: &Path) -> Result<Vec<String>> {
 ///
 /// # Errors
 ///
-/// A command of the recipe cannot be followed.
+/// A command of the recipe cannot be interpreted.
 pub(super) fn recipe(file: &Path, kind: RecipeKind) -> Result<PatchFiles> {
     let text = RecipeText::read(file, kind)?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let said = |remarks: Vec<Remark>| -> Vec<String> { remarks.iter().map(|it| text.shown(it)).collect() };
     let Recipe { patches, notes, changes } = read_recipe(kind, &text.text).map_err(|wrong| {
-        Error::usage(format!("`{}` cannot be followed", file.display()))
+        Error::usage(format!("`{}` has commands that `import` cannot interpret", file.display()))
             .detail(said(wrong).join("\n"))
             .hint(format!(
                 "list what it applies, with `-pN` and `-R`, and import that file: printf '%s\\n' 'NAME.patch -p1' >{}",
@@ -76,8 +76,11 @@ impl Lookup<'_> {
             [one] => self.push(one, named),
             several if named.is_glob => several.iter().for_each(|one| self.push(one, named)),
             several => {
-                let what =
-                    format!("`{}` names `{}`, which can be each of", self.file.display(), named.pattern);
+                let what = format!(
+                    "`{}` names `{}`, which matches several files",
+                    self.file.display(),
+                    named.pattern
+                );
                 return Err(Error::usage(what)
                     .detail(several.join("\n"))
                     .hint("name the folder of the patches instead"));

@@ -29,7 +29,7 @@ pub(super) fn download(folder: &Path, package: &str, bytes: Option<u64>, ui: &Ui
     let archive = disk::files_below(folder)?
         .into_iter()
         .find(|file| file.extension().is_some_and(|extension| extension == "tgz"))
-        .ok_or_else(|| Error::environment("npm ended well and left no package"))?;
+        .ok_or_else(|| Error::environment("npm succeeded but downloaded no package"))?;
     Ok(folder.join(archive))
 }
 

@@ -159,7 +159,7 @@ pub fn misspelt_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A value that cannot be parsed ends the start with an error that names the variable, the value and the expected
+/// A value that cannot be parsed aborts startup with an error that names the variable, the value and the expected
 /// values.
 pub fn values_of_variables(fixture: &mut PromiseFixture<'_>) -> Result<()> {
     let cases = options().flat_map(|variable| {
