@@ -5,6 +5,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "a closed pipe makes them panic: use ui")]
 
 pub mod build;
+pub mod checked_packages;
 pub mod doctor;
 pub mod equipment;
 pub mod flavors;

@@ -43,6 +43,7 @@ mod cli {
     mod gate_attention;
     mod gate_features;
     mod gate_logits;
+    mod gate_packages;
     mod gate_promises;
     mod gate_servers;
     mod gate_suites;

@@ -1,11 +1,13 @@
 //! The inputs that determine the bytes of a package, and whether the existing one matches them.
 
+use espalier_core::config::layout::Layout;
+use espalier_core::config::pins::{Pins, Variant};
+use espalier_core::context::Context;
 use espalier_core::error::Result;
 use espalier_core::sys::machine::disk;
 use espalier_patches::apply::{self, Applied};
 
 use super::{Build, Options};
-use crate::plan::manifest::Stamp;
 use crate::plan::rust_library::RustLibrary;
 use crate::plan::shipped;
 use crate::sys::compilers::{self, Compilers};
@@ -42,27 +44,13 @@ impl Build<'_> {
         text += &format!("toolchains {:?}\n", self.equipment()?.toolchains);
         text += &page.inputs();
         for library in RustLibrary::of(self.variant) {
-            text += &self.library_digest(library)?;
+            text += &library_digest(&self.context.layout, library)?;
         }
         Ok(disk::sha256(text.as_bytes()))
     }
 
-    pub(super) fn library_digest(&self, library: RustLibrary) -> Result<String> {
-        let folder = self.context.layout.root().join(library.folder());
-        let mut text = String::new();
-        for file in disk::files_below(&folder)? {
-            let digest = disk::sha256(&disk::read(&folder.join(&file))?);
-            text += &format!("{} {digest}\n", file.display());
-        }
-        let lock = disk::read_if_there(&self.context.layout.root().join("Cargo.lock"))?;
-        text += &disk::sha256(&lock.unwrap_or_default());
-        Ok(text)
-    }
-
     pub(super) fn is_current(&self, inputs: &str) -> Result<bool> {
-        let Some(text) = disk::read_if_there(&self.stamp_file())? else { return Ok(false) };
-        // A stamp that cannot be parsed is from another version of this tool: build.
-        let Ok(stamp) = serde_json::from_slice::<Stamp>(&text) else { return Ok(false) };
+        let Some(stamp) = package::read_stamp(&self.stamp_file())? else { return Ok(false) };
         Ok(stamp.inputs == inputs && package::is_as_stamped(&self.package_folder(), &stamp))
     }
 
@@ -88,4 +76,35 @@ impl Build<'_> {
         let page = web_page::choose(self.context, self.variant, self.options.page())?;
         Ok(is_on_disk && self.is_current(&self.inputs_digest(applied, &compilers, &page)?)?)
     }
+}
+
+/// Returns the digest of the current sources of `variant`; `None` if they have changed since they were last applied.
+///
+/// # Errors
+///
+/// A source cannot be read.
+pub fn sources(context: &Context, pins: &Pins, variant: &Variant) -> Result<Option<String>> {
+    let (_, applied) = apply::plan(context, pins, variant)?;
+    applied.map(|applied| sources_digest(&context.layout, variant, &applied)).transpose()
+}
+
+/// Returns one digest of the tree and of the Rust libraries that are linked with it.
+pub(super) fn sources_digest(layout: &Layout, variant: &Variant, applied: &Applied) -> Result<String> {
+    let mut text = format!("tree {}\n", applied.tree);
+    for library in RustLibrary::of(variant) {
+        text += &library_digest(layout, library)?;
+    }
+    Ok(disk::sha256(text.as_bytes()))
+}
+
+pub(super) fn library_digest(layout: &Layout, library: RustLibrary) -> Result<String> {
+    let folder = layout.root().join(library.folder());
+    let mut text = String::new();
+    for file in disk::files_below(&folder)? {
+        let digest = disk::sha256(&disk::read(&folder.join(&file))?);
+        text += &format!("{} {digest}\n", file.display());
+    }
+    let lock = disk::read_if_there(&layout.root().join("Cargo.lock"))?;
+    text += &disk::sha256(&lock.unwrap_or_default());
+    Ok(text)
 }

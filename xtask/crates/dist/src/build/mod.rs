@@ -2,7 +2,7 @@
 
 mod compile;
 mod configure;
-mod inputs;
+pub mod inputs;
 mod prove;
 mod twice;
 
@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use espalier_core::config::flavors::{Flavors, NamedFlavor};
+use espalier_core::config::layout::Layout;
+use espalier_core::config::name::Name;
 use espalier_core::config::pins::{Pins, Tool, Variant};
 use espalier_core::context::{Context, Outcome};
 use espalier_core::error::{Error, Result};
@@ -100,6 +102,12 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Ok(Outcome::ok(steps.join("\n"), json!({ "steps": steps })));
     }
     build.run()
+}
+
+/// Returns the record of the last finished build of a package.
+#[must_use]
+pub fn stamp_file(layout: &Layout, variant: &Name, flavor: &str) -> PathBuf {
+    layout.build(variant, flavor).join("espalier-stamp.json")
 }
 
 /// Checks everything that can be checked before a build starts.
@@ -339,7 +347,8 @@ impl Build<'_> {
             }
             Work::Smoke => {
                 self.smoke(applied)?;
-                package::write_stamp(&self.package_folder(), &self.stamp_file(), inputs)
+                let sources = inputs::sources_digest(&self.context.layout, self.variant, applied)?;
+                package::write_stamp(&self.package_folder(), &self.stamp_file(), inputs, sources)
             }
         }
     }
@@ -428,7 +437,7 @@ impl Build<'_> {
             ("ci/flavors.toml".to_string(), disk::sha256(entries.as_bytes())),
         ]);
         for library in RustLibrary::of(self.variant) {
-            let digest = disk::sha256(self.library_digest(library)?.as_bytes());
+            let digest = disk::sha256(inputs::library_digest(&self.context.layout, library)?.as_bytes());
             inputs.insert(library.folder().to_string(), digest);
         }
         for (name, recipe) in equipment::recipes(self.context, self.flavors, self.flavor.entry)? {
@@ -459,7 +468,7 @@ impl Build<'_> {
     }
 
     fn stamp_file(&self) -> PathBuf {
-        self.build_folder().join("espalier-stamp.json")
+        stamp_file(&self.context.layout, &self.variant.name, self.flavor.name)
     }
 
     fn tools(&self, compilers: Compilers, page: Choice) -> Result<Tools> {

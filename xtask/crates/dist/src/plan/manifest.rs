@@ -42,6 +42,9 @@ pub struct Manifest {
 pub struct Stamp {
     /// Digest of all inputs of the build.
     pub inputs: String,
+    /// Digest of those inputs that are sources; empty in stamps of older versions of this tool.
+    #[serde(default)]
+    pub sources: String,
     /// Size in bytes and modification time in nanoseconds of every file of the package.
     pub files: BTreeMap<String, (u64, u128)>,
 }

@@ -161,16 +161,22 @@ pub fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
 }
 
 /// Records that the package is complete and passed the smoke test.
-pub fn write_stamp(package: &Path, stamp: &Path, inputs: &str) -> Result<()> {
+pub fn write_stamp(package: &Path, stamp: &Path, inputs: &str, sources: String) -> Result<()> {
     let files = disk::files_below(package)?;
     let files = files
         .into_iter()
         .filter_map(|file| Some((file.display().to_string(), look(&package.join(&file))?)))
         .collect();
-    let stamp_value = Stamp { inputs: inputs.to_string(), files };
+    let stamp_value = Stamp { inputs: inputs.to_string(), sources, files };
     let text = serde_json::to_vec(&stamp_value)
         .map_err(|error| Error::environment(format!("the stamp cannot be written: {error}")))?;
     disk::write_atomically(stamp, &text)
+}
+
+/// Reads a stamp; `None` if there is none, or one of another version of this tool.
+pub fn read_stamp(stamp: &Path) -> Result<Option<Stamp>> {
+    let text = disk::read_if_there(stamp)?;
+    Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
 /// Whether every file of the package is unchanged since it was stamped.

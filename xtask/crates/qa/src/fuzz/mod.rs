@@ -20,6 +20,7 @@ use espalier_core::error::{Error, Result};
 use espalier_core::next_command::next_command;
 use espalier_core::sys::machine::disk;
 use espalier_core::ui;
+use espalier_dist::checked_packages::CheckedPackages;
 use plan::Round;
 use plan::model::ModelKind;
 use play::FuzzFixture;
@@ -88,11 +89,16 @@ fn fuzz_servers(context: &Context, options: &Options) -> Result<Outcome> {
 ///
 /// # Errors
 ///
-/// It does not exist.
+/// It does not exist, or the packaged one is not of the current sources.
 fn program_or_packaged(context: &Context, program: Option<&PathBuf>) -> Result<PathBuf> {
     let program = match program {
         Some(program) => program.clone(),
-        None => context.layout.server(&context.pins()?.variant(None)?.name, DEFAULT_FLAVOR),
+        None => {
+            let pins = context.pins()?;
+            let variant = pins.variant(None)?;
+            CheckedPackages::begin(context, &pins, &[variant])?;
+            context.layout.server(&variant.name, DEFAULT_FLAVOR)
+        }
     };
     if !disk::exists(&program) {
         let what = format!("there is no server at `{}`", context.layout.show(&program));

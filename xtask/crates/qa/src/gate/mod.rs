@@ -24,6 +24,7 @@ use espalier_core::next_command::{flag_with, next_command};
 use espalier_core::sys::machine::disk;
 use espalier_core::sys::machine::threads::result_of;
 use espalier_core::sys::project::inputs::PatchFile;
+use espalier_dist::checked_packages::CheckedPackages;
 use espalier_dist::plan::manifest::build_command;
 use espalier_patches::stack::Stack;
 use espalier_series::{Numerics, Patch};
@@ -128,16 +129,24 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let pins = context.pins()?;
     let variant = pins.variant(options.variant.as_deref())?;
     if options.only == [Part::Promises] {
-        return hold_to_promises(context, variant, options.program.clone(), named.promises);
+        return match options.program.clone() {
+            Some(program) => hold_to_promises(context, variant, program, named.promises),
+            None => {
+                let packages = CheckedPackages::begin(context, &pins, &[variant])?;
+                let program = context.layout.server(&variant.name, DEFAULT_FLAVOR);
+                packages.end(hold_to_promises(context, variant, program, named.promises))
+            }
+        };
     }
     let reference = reference_of(&pins, variant)?;
     let parts = parts_of(variant, &options.only)?;
+    let packages = CheckedPackages::begin(context, &pins, &[reference, variant])?;
     let claims = claims(context, &pins, variant)?;
     let has_kernels = variant.kernels;
     let (pin, claims) = (&variant.pin, &claims[..]);
     let sides = Sides { reference: &reference.name, variant: &variant.name, pin, claims, has_kernels };
     let chosen = Chosen { checks: &named.checks, models: &options.models };
-    compare_chosen(context, &sides, &parts, chosen, Extent::of(options))
+    packages.end(compare_chosen(context, &sides, &parts, chosen, Extent::of(options)))
 }
 
 /// Returns the requested parts, or all that apply to `variant`; an error if a requested part does not apply.
@@ -297,11 +306,10 @@ fn merge(json: &mut Value, more: Value) {
 fn hold_to_promises(
     context: &Context,
     variant: &Variant,
-    program: Option<PathBuf>,
+    program: PathBuf,
     promises: Vec<&'static Promise>,
 ) -> Result<Outcome> {
     let Variant { name, pin, .. } = variant;
-    let program = program.unwrap_or_else(|| context.layout.server(name, DEFAULT_FLAVOR));
     if !disk::exists(&program) {
         return Err(Error::usage(format!("there is no server `{}`", context.layout.show(&program)))
             .hint(build_command(name, DEFAULT_FLAVOR)));
