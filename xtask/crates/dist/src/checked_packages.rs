@@ -25,7 +25,8 @@ impl<'a> CheckedPackages<'a> {
     /// A package was built from other sources than the current ones: a check of it would pass or fail for code that is
     /// not there any more. Packages of older versions of this tool do not record their sources.
     pub fn begin(context: &'a Context, pins: &Pins, variants: &[&Variant]) -> Result<CheckedPackages<'a>> {
-        let stamps = variants.iter().map(|variant| Ok((variant.name.clone(), stamp(context, &variant.name)?)));
+        let stamps =
+            variants.iter().map(|variant| Ok((variant.name.clone(), stamp(context, &variant.name)?)));
         let packages = CheckedPackages { context, stamps: stamps.collect::<Result<_>>()? };
         for (variant, (_, stamp)) in variants.iter().zip(&packages.stamps) {
             let Some(stamp) = stamp.as_ref().filter(|stamp| !stamp.sources.is_empty()) else { continue };
@@ -58,6 +59,7 @@ fn stamp(context: &Context, variant: &Name) -> Result<Option<Stamp>> {
 }
 
 fn outdated(variant: &str) -> Error {
-    let what = format!("{variant}-{DEFAULT_FLAVOR} was built before patches, overlays or Rust sources changed");
+    let what =
+        format!("{variant}-{DEFAULT_FLAVOR} was built before patches, overlays or Rust sources changed");
     Error::usage(what).hint(build_command(variant, DEFAULT_FLAVOR))
 }

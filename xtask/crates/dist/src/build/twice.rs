@@ -28,7 +28,10 @@ pub fn run(build: &Build<'_>, store: &Store, applied: &Applied) -> Result<Outcom
     let context = Context { layout: layout.making_in(second.clone()), ..build.context.clone() };
     let options = Options { twice: false, recompile: true, no_smoke: true, ..build.options.clone() };
     let again = Build { context: &context, options: &options, ..*build };
-    context.ui.status("Building", format!("{}, the second of two builds, in {}", build.name(), layout.show(&second)));
+    context.ui.status(
+        "Building",
+        format!("{}, the second of two builds, in {}", build.name(), layout.show(&second)),
+    );
     again.build(store, applied)?;
     let packages = [build.package_folder(), again.package_folder()];
     let (files, differences) = compare(&packages)?;

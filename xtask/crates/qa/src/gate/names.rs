@@ -39,7 +39,7 @@ impl Named {
     }
 }
 
-/// Where a reader of the list finds what a name stands for.
+/// The last line of the list: the names alone do not say what is checked.
 const WHERE: &str = "The comment of each function in xtask/crates/qa/src/gate/servers says what it checks.";
 
 /// Returns all names, with the command that runs one of them.

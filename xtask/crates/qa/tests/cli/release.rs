@@ -230,7 +230,11 @@ fn builds_for_this_machine_are_released_only_by_name() {
     let about = "about = \"the processor of the machine that builds it\"\n";
     project.edit("ci/flavors.toml", about, &format!("{about}cmake = {{ GGML_NATIVE = \"ON\" }}\n"));
     // Its name comes before that of the variant that is built.
-    project.edit("pins.toml", "[variants.paged]", "[variants.earlier]\nextends = \"paged\"\n\n[variants.paged]");
+    project.edit(
+        "pins.toml",
+        "[variants.paged]",
+        "[variants.earlier]\nextends = \"paged\"\n\n[variants.paged]",
+    );
     project.run(&["release"]).code(2).says(&[
         "only `cpu-native` is built, whose programs may not start on another processor",
         "next: build one for all: cargo xtask build --variant paged --flavor cpu\n",
