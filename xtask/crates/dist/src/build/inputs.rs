@@ -14,18 +14,26 @@ use crate::sys::compilers::{self, Compilers};
 use crate::sys::package;
 use crate::web_page::{self, Choice};
 
+/// Digests of the inputs of a build, taken before it begins: a file may be edited while it runs.
+pub(super) struct InputDigests {
+    /// Of everything that determines the result.
+    pub(super) all: String,
+    /// Of the tree and of the Rust libraries that are linked with it.
+    pub(super) sources: String,
+}
+
 impl Build<'_> {
-    /// Returns one digest of everything that determines the result.
+    /// Returns the digests of the inputs as they are now.
     pub(super) fn inputs_digest(
         &self,
         applied: &Applied,
         compilers: &Compilers,
         page: &Choice,
-    ) -> Result<String> {
+    ) -> Result<InputDigests> {
+        let sources = sources_digest(&self.context.layout, self.variant, applied)?;
         let mut text = format!(
-            "tool {}\ntree {}\npin {}\nc {}\ncxx {} {}\nprograms {:?}\nmodules {:?}\n",
+            "tool {}\nsources {sources}\npin {}\nc {}\ncxx {} {}\nprograms {:?}\nmodules {:?}\n",
             env!("CARGO_PKG_VERSION"),
-            applied.tree,
             applied.pin.revision,
             compilers.c,
             compilers.cxx,
@@ -43,10 +51,7 @@ impl Build<'_> {
         }
         text += &format!("toolchains {:?}\n", self.equipment()?.toolchains);
         text += &page.inputs();
-        for library in RustLibrary::of(self.variant) {
-            text += &library_digest(&self.context.layout, library)?;
-        }
-        Ok(disk::sha256(text.as_bytes()))
+        Ok(InputDigests { all: disk::sha256(text.as_bytes()), sources })
     }
 
     pub(super) fn is_current(&self, inputs: &str) -> Result<bool> {
@@ -66,7 +71,7 @@ impl Build<'_> {
         }
         let options = Options { reference: false, ..self.options.clone() };
         let full = Build { options: &options, ..*self };
-        full.is_current(&full.inputs_digest(applied, compilers, page)?)
+        full.is_current(&full.inputs_digest(applied, compilers, page)?.all)
     }
 
     /// Whether a run would leave all as it is.
@@ -74,7 +79,7 @@ impl Build<'_> {
         let Ok(compilers) = compilers::compilers() else { return Ok(false) };
         let is_on_disk = apply::is_on_disk(self.context, self.variant, applied)?;
         let page = web_page::choose(self.context, self.variant, self.options.page())?;
-        Ok(is_on_disk && self.is_current(&self.inputs_digest(applied, &compilers, &page)?)?)
+        Ok(is_on_disk && self.is_current(&self.inputs_digest(applied, &compilers, &page)?.all)?)
     }
 }
 
@@ -88,8 +93,7 @@ pub fn sources(context: &Context, pins: &Pins, variant: &Variant) -> Result<Opti
     applied.map(|applied| sources_digest(&context.layout, variant, &applied)).transpose()
 }
 
-/// Returns one digest of the tree and of the Rust libraries that are linked with it.
-pub(super) fn sources_digest(layout: &Layout, variant: &Variant, applied: &Applied) -> Result<String> {
+fn sources_digest(layout: &Layout, variant: &Variant, applied: &Applied) -> Result<String> {
     let mut text = format!("tree {}\n", applied.tree);
     for library in RustLibrary::of(variant) {
         text += &library_digest(layout, library)?;

@@ -26,6 +26,7 @@ use espalier_core::sys::project::run_lock::Access;
 use espalier_patches::apply::{self, Applied, Locking};
 use serde_json::json;
 
+use self::inputs::InputDigests;
 use super::equipment::{self, Equipment};
 use super::shipped::Made;
 use super::smoke;
@@ -201,7 +202,7 @@ impl Build<'_> {
         let compilers = self.compilers()?;
         let page = web_page::choose(self.context, self.variant, self.options.page())?;
         let inputs = self.inputs_digest(applied, &compilers, &page)?;
-        if self.is_current(&inputs)? || self.has_full_build(applied, &compilers, &page)? {
+        if self.is_current(&inputs.all)? || self.has_full_build(applied, &compilers, &page)? {
             return Ok(self.outcome(applied, &page, true));
         }
         self.find_files()?;
@@ -285,7 +286,13 @@ impl Build<'_> {
 
     /// Carries out the steps in order. A page that is not built yet is built while everything is compiled without it:
     /// npm uses one core. Then the few objects that depend on it are compiled again.
-    fn carry_out_all(&self, work: &[Work], tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
+    fn carry_out_all(
+        &self,
+        work: &[Work],
+        tools: &Tools,
+        applied: &Applied,
+        inputs: &InputDigests,
+    ) -> Result<()> {
         let one = |work: &Work| self.carry_out(*work, tools, applied, inputs);
         if !work.contains(&Work::Page) || !tools.page.is_due() {
             return work.iter().try_for_each(one);
@@ -326,7 +333,7 @@ impl Build<'_> {
         if compiled { self.compile_targets(tools, "embed") } else { Ok(()) }
     }
 
-    fn carry_out(&self, work: Work, tools: &Tools, applied: &Applied, inputs: &str) -> Result<()> {
+    fn carry_out(&self, work: Work, tools: &Tools, applied: &Applied, inputs: &InputDigests) -> Result<()> {
         match work {
             Work::Page => web_page::provide(self.context, self.variant, &tools.page),
             Work::Library(library) => {
@@ -338,17 +345,16 @@ impl Build<'_> {
                 self.place_page(tools)?;
                 self.configure(tools, applied)
             }
-            Work::Compile => self.compile_package(tools, inputs),
+            Work::Compile => self.compile_package(tools, &inputs.all),
             Work::Package => {
-                let manifest = self.manifest(tools, applied, inputs)?;
+                let manifest = self.manifest(tools, applied, &inputs.all)?;
                 let (origin, texts) = self.made(tools, applied, &manifest)?.gather(self.context)?;
                 let contents = Contents { texts, ..self.contents(&manifest) };
                 package::assemble(&contents, &self.package_folder(), manifest, &origin)
             }
             Work::Smoke => {
                 self.smoke(applied)?;
-                let sources = inputs::sources_digest(&self.context.layout, self.variant, applied)?;
-                package::write_stamp(&self.package_folder(), &self.stamp_file(), inputs, sources)
+                package::write_stamp(&self.package_folder(), &self.stamp_file(), &inputs.all, &inputs.sources)
             }
         }
     }

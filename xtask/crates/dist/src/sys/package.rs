@@ -161,13 +161,13 @@ pub fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
 }
 
 /// Records that the package is complete and passed the smoke test.
-pub fn write_stamp(package: &Path, stamp: &Path, inputs: &str, sources: String) -> Result<()> {
+pub fn write_stamp(package: &Path, stamp: &Path, inputs: &str, sources: &str) -> Result<()> {
     let files = disk::files_below(package)?;
     let files = files
         .into_iter()
         .filter_map(|file| Some((file.display().to_string(), look(&package.join(&file))?)))
         .collect();
-    let stamp_value = Stamp { inputs: inputs.to_string(), sources, files };
+    let stamp_value = Stamp { inputs: inputs.to_string(), sources: sources.to_string(), files };
     let text = serde_json::to_vec(&stamp_value)
         .map_err(|error| Error::environment(format!("the stamp cannot be written: {error}")))?;
     disk::write_atomically(stamp, &text)
