@@ -88,5 +88,5 @@ fn a_failure_hides_no_other_result() {
         assert!(said.stdout.contains(line), "no {line:?} in\n{said}");
     }
     project.run(&["test", "--long", "--only", "nothing"]).code(2).says(&["there is no flavor `nothing`"]);
-    project.run(&["test", "--dry-run"]).code(2);
+    project.run(&["test", "--list", "--dry-run"]).code(2);
 }

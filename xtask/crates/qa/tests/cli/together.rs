@@ -186,9 +186,9 @@ fn a_command_that_waits_says_for_whom() {
         std::fs::write(project.path("target/espalier/run.lock"), record).unwrap();
         let mut child =
             project.command(&["lock"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = [0; 120];
-        child.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
-        let said = String::from_utf8_lossy(&said).into_owned();
+        let bytes = child.stderr.as_mut().unwrap().bytes().map(Result::unwrap);
+        let said: Vec<u8> = bytes.take_while(|byte| *byte != b'\n').collect();
+        let said = String::from_utf8_lossy(&said);
         assert!(said.contains(&expected), "{said}");
         waiting.push(child);
     }
