@@ -1,6 +1,6 @@
 //! Two concurrent runs in one project: the second waits, and both succeed.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -186,9 +186,8 @@ fn a_command_that_waits_says_for_whom() {
         std::fs::write(project.path("target/espalier/run.lock"), record).unwrap();
         let mut child =
             project.command(&["lock"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let bytes = child.stderr.as_mut().unwrap().bytes().map(Result::unwrap);
-        let said: Vec<u8> = bytes.take_while(|byte| *byte != b'\n').collect();
-        let said = String::from_utf8_lossy(&said);
+        let mut said = String::new();
+        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
         assert!(said.contains(&expected), "{said}");
         waiting.push(child);
     }
