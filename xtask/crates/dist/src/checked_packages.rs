@@ -1,4 +1,5 @@
-//! The packages that a gate or a fuzzer runs: of the current sources, and the same ones from its beginning to its end.
+//! The packages that a gate, a fuzzer or a bench runs: of the current sources, and for a gate the same ones from its
+//! beginning to its end.
 
 use espalier_core::config::flavors::DEFAULT_FLAVOR;
 use espalier_core::config::name::Name;
@@ -22,8 +23,8 @@ impl<'a> CheckedPackages<'a> {
     ///
     /// # Errors
     ///
-    /// A package was built from other sources than the current ones: a check of it would pass or fail for code that is
-    /// not there any more. Packages of older versions of this tool do not record their sources.
+    /// A package was built from other sources than the current ones: a check of it would pass or fail, and a measurement
+    /// be recorded, for code that is not there any more. Packages of older versions of this tool do not record their sources.
     pub fn begin(context: &'a Context, pins: &Pins, variants: &[&Variant]) -> Result<CheckedPackages<'a>> {
         let stamps =
             variants.iter().map(|variant| Ok((variant.name.clone(), stamp(context, &variant.name)?)));

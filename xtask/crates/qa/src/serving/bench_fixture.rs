@@ -12,6 +12,7 @@ use espalier_core::sys::machine::load::{self, Load};
 use espalier_core::sys::machine::process::Run;
 use espalier_core::sys::net::server::{self, Server};
 use espalier_core::ui;
+use espalier_dist::checked_packages::CheckedPackages;
 use espalier_dist::packaged;
 use espalier_dist::plan::manifest::{Manifest, build_command};
 use espalier_dist::plan::reference;
@@ -259,8 +260,11 @@ fn check_test_servers(context: &Context, variants: &Variants, test_servers: &[Te
 ///
 /// # Errors
 ///
-/// One of them does not exist or may not be timed, or they are not of one pin.
+/// One of them does not exist, is of earlier sources or may not be timed, or they are not of one pin.
 pub fn timed_builds(context: &Context, variants: &[&str]) -> Result<Builds> {
+    let pins = context.pins()?;
+    let built = variants.iter().map(|name| pins.variant(Some(name))).collect::<Result<Vec<_>>>()?;
+    CheckedPackages::begin(context, &pins, &built)?;
     let manifest = |name: &&str| manifest(context, name).and_then(timed);
     builds(&variants.iter().map(manifest).collect::<Result<Vec<_>>>()?)
 }

@@ -1,4 +1,4 @@
-//! The packages that a gate or a fuzzer runs: of the current sources, and the same ones until it ends.
+//! The packages that a gate, a fuzzer or a bench runs: of the current sources, and the same ones until a gate ends.
 
 use super::support::Project;
 use super::support::gating::{break_header, gated};
@@ -17,13 +17,18 @@ fn a_package_of_earlier_sources_is_refused() {
         "overlays = [\"overlay/extra\"]\n",
         "overlays = [\"overlay/extra\"]\ngate = \"stock\"\n",
     );
+    for probe in ["probe.cpp", "quality.cpp"] {
+        project.write(&format!("ci/probe/{probe}"), "");
+    }
     for variant in ["stock", "paged"] {
         project.run_build(&["build", "--variant", variant]).success();
     }
-    let checks: [&[&str]; 3] = [
+    let checks: [&[&str]; 5] = [
         &["gate", "--only", "logits"],
         &["gate", "--only", "promises"],
         &["fuzz", "servers", "--rounds", "1"],
+        &["bench", "decode", "--busy-anyway"],
+        &["bench", "kv-quality"],
     ];
     // Only this check ends with the program that this project calls its server.
     project.run(checks[0]).says_nothing_of("was built before");

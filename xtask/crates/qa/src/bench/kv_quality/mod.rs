@@ -16,6 +16,7 @@ use espalier_core::sys::machine::process::{self, Run, Seen, Watch};
 use espalier_core::sys::machine::{disk, load};
 use espalier_core::sys::project::pinned_models;
 use espalier_core::ui::Unit;
+use espalier_dist::checked_packages::CheckedPackages;
 
 use self::baseline::{Baseline, Compared, Tolerance};
 pub(super) use self::record::KvQuality;
@@ -208,13 +209,15 @@ fn held(compared: &Compared, outcome: Outcome) -> Result<Outcome> {
 }
 
 fn measure(context: &Context, readings: &Readings, threads: usize) -> Result<KvQuality> {
+    let pins = context.pins()?;
+    let variant = pins.variant(None)?;
+    CheckedPackages::begin(context, &pins, &[variant])?;
     let model = model_of(context, readings.model.as_deref())?;
     let text = readings.text.clone().map_or_else(|| context.file_of_espalier(TEXT), Ok)?;
     let (model_digest, text_digest) = (disk::sha256_of_file(&model)?, disk::sha256_of_file(&text)?);
     let folder = context.layout.generated().join("bench");
     disk::create_folder(&folder)?;
-    let variant = context.pins()?.variant(None)?.name.to_string();
-    let program = probe::build(context, Probe::Quality, &variant, &folder)?;
+    let program = probe::build(context, Probe::Quality, &variant.name, &folder)?;
     let (chunks, extent) = (readings.chunks, readings.extent);
     let scratch = (readings.base == Base::Once).then(|| disk::scratch_folder(&folder, "kv-quality"));
     let scratch = scratch.transpose()?;
