@@ -307,7 +307,14 @@ impl<'a> PromiseFixture<'a> {
 
     /// Starts a server with these arguments alone, without a model.
     pub fn serve_nothing(&self, arguments: &[&str]) -> Result<Server> {
-        Server::start(self.run().args(arguments), &self.context.layout.log("gate-promise"))
+        self.serve_nothing_with(arguments, &[])
+    }
+
+    /// As [`PromiseFixture::serve_nothing`], with environment variables.
+    pub fn serve_nothing_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Server> {
+        let run =
+            variables.iter().fold(self.run().args(arguments), |run, (name, value)| run.env(name, value));
+        Server::start(run, &self.context.layout.log("gate-promise"))
     }
 
     /// Returns the program's `--help` output.

@@ -10,6 +10,7 @@ mod asking;
 mod asleep;
 mod capacity;
 mod configured;
+mod downloads;
 mod draft_memory;
 mod draft_models;
 mod drafts;
@@ -174,6 +175,7 @@ pub const PROMISES: &[Promise] = &[
     promise("variables-of-options", configured::variables_of_options),
     promise("earlier-names-of-variables", configured::earlier_names),
     promise("misspelt-variables", configured::misspelt_variables),
+    promise("downloads-without-tls", downloads::without_tls),
     promise("variables-in-help", configured::variables_in_help),
     promise("cache-is-described", configured::cache_is_described),
     promise("cache-ram", configured::cache_ram_is_off),
