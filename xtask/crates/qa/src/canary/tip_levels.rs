@@ -16,7 +16,7 @@ use espalier_patches::overlays::{PinOverlays, UpstreamTree};
 use espalier_patches::pinned_series::PinnedSeries;
 use espalier_patches::rebase;
 use espalier_patches::report::conflict::ConflictPackage;
-use espalier_patches::report::status::{PatchStatus, Place, StatusReport, why_not_moved};
+use espalier_patches::report::status::{PatchStatus, ReportedTree, StatusReport, why_not_moved};
 use espalier_patches::stack::Stack;
 use espalier_patches::{newest, status};
 use espalier_series::PatchClass;
@@ -81,7 +81,7 @@ impl<'a> TipLevels<'a> {
         let mut report = CanaryReport {
             variant: self.variant.name.to_string(),
             upstream: pin.upstream.clone(),
-            pin: Place::new(&pin.revision, pin.tree, verification_of_pin(&self.store, pin.tree)),
+            pin: ReportedTree::new(&pin.revision, pin.tree, verification_of_pin(&self.store, pin.tree)),
             tip: self.tip.as_ref().map(|tip| TipCommit {
                 name: tip.name.clone(),
                 commit: tip.commit.to_string(),
