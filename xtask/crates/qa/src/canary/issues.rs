@@ -27,7 +27,7 @@ const NO_CULPRIT: &str = "unknown";
 
 /// The results of a run.
 #[derive(Clone, Copy)]
-pub struct Found<'r> {
+pub struct CanaryResults<'r> {
     /// The report.
     pub report: &'r CanaryReport,
     /// Everything on the pin; `None` if the level `status` gave no result.
@@ -37,7 +37,12 @@ pub struct Found<'r> {
 }
 
 /// Opens, updates and closes issues.
-pub fn keep(context: &Context, client: &Client, found: Found<'_>, options: &Options) -> Result<Vec<Value>> {
+pub fn keep(
+    context: &Context,
+    client: &Client,
+    found: CanaryResults<'_>,
+    options: &Options,
+) -> Result<Vec<Value>> {
     let mut listed = client.issues(LABEL, "open")?;
     listed.extend(client.issues(LABEL, "closed")?);
     let actions = issues::decide(&wanted(found, options), &listed, |subject| known(found, subject));
@@ -74,8 +79,8 @@ fn tip_words(report: &CanaryReport) -> String {
 
 /// Returns one issue for each patch of any series on the pin that an upstream change broke, and one for each level that
 /// fails although every patch applies. A patch that is only blocked by another one is listed in that patch's issue.
-fn wanted(found: Found<'_>, options: &Options) -> Vec<DesiredIssue> {
-    let Found { report, on_pin, conflicts } = found;
+fn wanted(found: CanaryResults<'_>, options: &Options) -> Vec<DesiredIssue> {
+    let CanaryResults { report, on_pin, conflicts } = found;
     let patches = on_pin.into_iter().flat_map(|on_pin| {
         let broken = on_pin.patches().into_iter().filter(|(_, patch)| is_broken(patch));
         broken.map(move |(series, patch)| {
@@ -211,7 +216,7 @@ fn wanted_for_failure(
 }
 
 /// Returns why an issue is resolved, if this run shows that its subject is not, or no longer, broken.
-fn known(Found { report, on_pin, .. }: Found<'_>, subject: &Subject) -> SubjectState {
+fn known(CanaryResults { report, on_pin, .. }: CanaryResults<'_>, subject: &Subject) -> SubjectState {
     match subject {
         Subject::Patch { file, .. } => {
             on_pin.map_or(SubjectState::Nothing, |on_pin| known_patch(report, on_pin, file))

@@ -272,7 +272,7 @@ impl<'a> TipLevels<'a> {
         let (reference, variant) = (name_beside(stock), name_beside(self.variant));
         let (pin, claims, has_kernels) = (&self.variant.pin, &claims[..], self.variant.kernels);
         let sides = gate::Sides { reference: &reference, variant: &variant, pin, claims, has_kernels };
-        let parts = gate::possible(self.variant, &gate::Part::OF_PACKAGES);
+        let parts = gate::possible(self.variant, &gate::GatePart::OF_PACKAGES);
         let compared = gate::compare(self.context, &sides, &parts)?;
         Ok(Finding { passed: true, says: compared.text, details: String::new() })
     }
