@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::packaged::not_built;
 use crate::plan::manifest::{Manifest, build_command};
-use crate::plan::shipped::audit::Known;
+use crate::plan::shipped::audit::RepositoryFacts;
 use crate::plan::shipped::release::{
     Archive, CHANGES, INDEX, INSTALL, Index, SUMS, Variant, changelog_entry, changes, install_script, is_url,
     name, sums,
@@ -122,7 +122,7 @@ fn entry(context: &Context, options: &Options) -> Result<String> {
 }
 
 /// Returns the requested packages, each verified.
-fn choose(context: &Context, options: &Options, pins: &Pins, known: &Known) -> Result<Vec<Chosen>> {
+fn choose(context: &Context, options: &Options, pins: &Pins, known: &RepositoryFacts) -> Result<Vec<Chosen>> {
     let mut chosen = Vec::new();
     for (folder, rebuild) in wanted(context, options, pins)? {
         let shown = context.layout.show(&folder);

@@ -16,7 +16,7 @@ use crate::packaged::not_built;
 use crate::plan::image::documents::wrong_labels;
 use crate::plan::manifest::{Manifest, build_command};
 use crate::plan::shipped::Contents;
-use crate::plan::shipped::audit::Known;
+use crate::plan::shipped::audit::RepositoryFacts;
 use crate::sys::{archive, image_read};
 use crate::verify::package as verify;
 
@@ -42,9 +42,9 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
         return Err(missing(context, &options.path));
     }
     let (contents, labels) = read(&options.path)?;
-    let known = if options.alone { Known::default() } else { verify::known(context)? };
+    let known = if options.alone { RepositoryFacts::default() } else { verify::known(context)? };
     let manifest = verify::demand(&name, &contents, &known).map_err(|error| {
-        match verify::demand(&name, &contents, &Known::default()) {
+        match verify::demand(&name, &contents, &RepositoryFacts::default()) {
             Ok(manifest) => error
                 .hint("if it is of another commit, leave this project's lock out: `--alone`")
                 .hint(format!(

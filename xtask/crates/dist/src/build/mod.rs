@@ -28,15 +28,15 @@ use serde_json::json;
 
 use self::inputs::InputDigests;
 use super::equipment::{self, Equipment};
-use super::shipped::Made;
+use super::shipped::BuildFacts;
 use super::smoke;
 use super::watched::Watched;
-use super::web_page::{self, Choice, Wanted};
+use super::web_page::{self, Choice, PageInclusion};
 use super::which::Which;
 use crate::plan::manifest::{Manifest, portable_flags};
 use crate::plan::reference;
 use crate::plan::rust_library::RustLibrary;
-use crate::plan::web_page::Named;
+use crate::plan::web_page::ManifestPage;
 use crate::sys::compiler_cache::CompilerCache;
 use crate::sys::compilers::{self, Compilers};
 use crate::sys::package::{self, Contents};
@@ -81,8 +81,8 @@ pub struct Options {
 }
 
 impl Options {
-    fn page(&self) -> Wanted {
-        if self.no_ui { Wanted::No } else { Wanted::IfPossible }
+    fn page(&self) -> PageInclusion {
+        if self.no_ui { PageInclusion::No } else { PageInclusion::IfPossible }
     }
 }
 
@@ -416,7 +416,7 @@ impl Build<'_> {
         let flavor = self.flavor.entry;
         let host = self.flavors.host(flavor);
         let notices =
-            |page: &Named| (pages::notices(&self.context.layout, &page.tree), "licenses/web-page.txt");
+            |page: &ManifestPage| (pages::notices(&self.context.layout, &page.tree), "licenses/web-page.txt");
         Contents {
             host: host.map(|host| self.context.layout.package(&self.variant.name, host.name)),
             built: self.build_folder().join("bin"),
@@ -434,7 +434,7 @@ impl Build<'_> {
         tools: &'a Tools,
         applied: &'a Applied,
         manifest: &'a Manifest,
-    ) -> Result<Made<'a>> {
+    ) -> Result<BuildFacts<'a>> {
         let equipment = self.equipment()?;
         let entries = format!("{:?}", self.declared_entries()?);
         let lock = applied.locked.to_text(&self.variant.name);
@@ -449,7 +449,7 @@ impl Build<'_> {
         for (name, recipe) in equipment::recipes(self.context, self.flavors, self.flavor.entry)? {
             inputs.insert(format!("toolchain {name}"), disk::sha256(recipe.as_bytes()));
         }
-        Ok(Made {
+        Ok(BuildFacts {
             pins: self.pins,
             variant: self.variant,
             applied,

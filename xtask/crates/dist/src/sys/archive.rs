@@ -60,28 +60,28 @@ pub fn read_archive(archive: &Path) -> Result<(String, Contents)> {
 }
 
 /// Returns the error for a refusal while reading the archive called `name`.
-pub(super) fn explained(name: &str, why: Refusal) -> Error {
+pub(super) fn explained(name: &str, why: ArchiveError) -> Error {
     match why {
-        Refusal::Hostile(why) => Error::no(format!("`{name}` is refused: {why}")),
-        Refusal::Io(error) => {
+        ArchiveError::Hostile(why) => Error::no(format!("`{name}` is refused: {why}")),
+        ArchiveError::Io(error) => {
             Error::no(format!("`{name}` is damaged or no archive")).detail(disk::reason(&error))
         }
     }
 }
 
 /// Reason why an archive is not read to its end.
-pub(super) enum Refusal {
+pub(super) enum ArchiveError {
     Hostile(String),
     Io(io::Error),
 }
 
-impl From<io::Error> for Refusal {
-    fn from(error: io::Error) -> Refusal {
-        Refusal::Io(error)
+impl From<io::Error> for ArchiveError {
+    fn from(error: io::Error) -> ArchiveError {
+        ArchiveError::Io(error)
     }
 }
 
-fn read(stream: impl Read) -> std::result::Result<(String, Contents), Refusal> {
+fn read(stream: impl Read) -> std::result::Result<(String, Contents), ArchiveError> {
     let (mut contents, mut tops, mut seen) = (Contents::default(), BTreeSet::new(), BTreeSet::new());
     let (mut bytes, mut members) = (0, 0);
     let mut tar = tar::Archive::new(stream);
@@ -90,7 +90,7 @@ fn read(stream: impl Read) -> std::result::Result<(String, Contents), Refusal> {
         bytes += entry.size();
         members += 1;
         if bytes > BYTES_LIMIT || members > MEMBERS_LIMIT {
-            return Err(Refusal::Hostile(format!(
+            return Err(ArchiveError::Hostile(format!(
                 "more than {BYTES_LIMIT} bytes or {MEMBERS_LIMIT} members"
             )));
         }
@@ -99,18 +99,18 @@ fn read(stream: impl Read) -> std::result::Result<(String, Contents), Refusal> {
         tops.insert(top.to_string());
         // On some file systems names that differ only in case are the same file.
         if !seen.insert(path.to_lowercase()) {
-            return Err(Refusal::Hostile(format!("`{path}` is in it twice")));
+            return Err(ArchiveError::Hostile(format!("`{path}` is in it twice")));
         }
         match (is_folder, below) {
             (true, _) => {}
-            (false, "") => return Err(Refusal::Hostile(format!("`{path}` is in no folder"))),
+            (false, "") => return Err(ArchiveError::Hostile(format!("`{path}` is in no folder"))),
             (false, below) => take(&mut entry, below, &mut contents)?,
         }
     }
     refuse_rest(tar.into_inner())?;
     match (tops.pop_first(), tops.pop_first()) {
         (Some(top), None) => Ok((top, contents)),
-        (top, _) => Err(Refusal::Hostile(format!(
+        (top, _) => Err(ArchiveError::Hostile(format!(
             "it has {} folders at its top",
             if top.is_some() { "several" } else { "no" }
         ))),
@@ -118,24 +118,28 @@ fn read(stream: impl Read) -> std::result::Result<(String, Contents), Refusal> {
 }
 
 /// Returns the path of a member, and whether it is a folder; refuses anything but files and folders.
-fn checked<R: Read>(entry: &tar::Entry<'_, R>) -> std::result::Result<(String, bool), Refusal> {
+fn checked<R: Read>(entry: &tar::Entry<'_, R>) -> std::result::Result<(String, bool), ArchiveError> {
     let bytes = entry.path_bytes().into_owned();
-    let path = String::from_utf8(bytes).map_err(|_| Refusal::Hostile("a name is not UTF-8".to_string()))?;
+    let path =
+        String::from_utf8(bytes).map_err(|_| ArchiveError::Hostile("a name is not UTF-8".to_string()))?;
     let kind = match entry.header().entry_type() {
         tar::EntryType::Directory => Kind::Folder,
         tar::EntryType::Regular => Kind::File,
         tar::EntryType::Symlink | tar::EntryType::Link => {
-            return Err(Refusal::Hostile(format!("`{path}` is a link")));
+            return Err(ArchiveError::Hostile(format!("`{path}` is a link")));
         }
         _ => Kind::Other,
     };
     if path.chars().any(char::is_control) || path.starts_with('/') {
-        return Err(Refusal::Hostile(format!("`{}` is not a path inside a folder", path.escape_debug())));
+        return Err(ArchiveError::Hostile(format!(
+            "`{}` is not a path inside a folder",
+            path.escape_debug()
+        )));
     }
     if entry.header().mode()? & 0o7000 != 0 {
-        return Err(Refusal::Hostile(format!("`{path}` would run as another user")));
+        return Err(ArchiveError::Hostile(format!("`{path}` would run as another user")));
     }
-    let inside = place(&path, kind).map_err(Refusal::Hostile)?;
+    let inside = place(&path, kind).map_err(ArchiveError::Hostile)?;
     Ok((inside.to_string(), kind == Kind::Folder))
 }
 
@@ -144,7 +148,7 @@ pub(super) fn take<R: Read>(
     entry: &mut tar::Entry<'_, R>,
     below: &str,
     contents: &mut Contents,
-) -> std::result::Result<(), Refusal> {
+) -> std::result::Result<(), ArchiveError> {
     if is_text(below) && entry.size() <= TEXT_LIMIT {
         let mut text = Vec::new();
         entry.read_to_end(&mut text)?;
@@ -157,13 +161,13 @@ pub(super) fn take<R: Read>(
 }
 
 /// Refuses data after the end of the archive: another program may read on where this one stops.
-fn refuse_rest(mut stream: impl Read) -> std::result::Result<(), Refusal> {
+fn refuse_rest(mut stream: impl Read) -> std::result::Result<(), ArchiveError> {
     let mut buffer = [0; 4096];
     loop {
         match stream.read(&mut buffer)? {
             0 => return Ok(()),
             count if buffer[..count].iter().any(|byte| *byte != 0) => {
-                return Err(Refusal::Hostile("data after its end".to_string()));
+                return Err(ArchiveError::Hostile("data after its end".to_string()));
             }
             _ => {}
         }

@@ -14,7 +14,7 @@ use super::capacity::Capacity;
 use super::kv_quality::{KvQuality, default_model};
 use super::overload::Overload;
 use super::paged_decode::{Case, PagedDecode, Workload};
-use super::prefixes::{self, Part, Prefixes};
+use super::prefixes::{self, Prefixes, RequestGroup};
 use super::record::{Head, Record};
 use super::turns::{self, Turns};
 use crate::report::table::{Table, ratio};
@@ -317,8 +317,8 @@ fn servers_of(case: &prefixes::Case, name: TestServer) -> impl Iterator<Item = &
 fn prefixes_row(run: &Prefixes, case: &prefixes::Case, server: &prefixes::CaseServer) -> Option<Row> {
     let prefixes::Workload { model, length, prompts, families, .. } = &run.workload;
     let (stock, paged) = (&servers_of(case, TestServer::Stock).next()?.in_turn, &server.in_turn);
-    let computed = |of: &prefixes::Requests| of.computed_in(Part::Later, *families);
-    let seconds = |of: &prefixes::Requests| of.seconds_in(Part::Later, *families);
+    let computed = |of: &prefixes::Requests| of.computed_in(RequestGroup::Later, *families);
+    let seconds = |of: &prefixes::Requests| of.seconds_in(RequestGroup::Later, *families);
     let families =
         if *families == 1 { String::new() } else { format!(" in {} families", grouped(*families)) };
     let size =

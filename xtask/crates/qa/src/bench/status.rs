@@ -32,7 +32,7 @@ pub fn run(context: &Context, rounds: u32) -> Result<Outcome> {
     made_history::make(&project, SIZE)?;
     ours(&project).arg("fetch").success()?;
     context.ui.status("Measuring", format!("{} patches at {} commits", SIZE.patches, SIZE.after_pin));
-    let made = Made::load(context, &project)?;
+    let made = SyntheticProject::load(context, &project)?;
     let mut all = ["every commit", "the whole command `bisect`", "one commit, alone"].map(Times::new);
     for _ in 0..rounds {
         let [every, command, alone] = &mut all;
@@ -64,17 +64,17 @@ fn outcome(all: &[Times; 3]) -> Outcome {
 }
 
 /// The synthetic project, loaded.
-struct Made {
+struct SyntheticProject {
     series: PinnedSeries,
     tip: espalier_core::sys::upstream::tip::Tip,
 }
 
-impl Made {
-    fn load(context: &Context, project: &Path) -> Result<Made> {
+impl SyntheticProject {
+    fn load(context: &Context, project: &Path) -> Result<SyntheticProject> {
         let context = Context { layout: Layout::new(project), ..context.clone() };
         let series = PinnedSeries::load(&context, None)?;
         let tip = series.tip(&context, "main", None)?;
-        Ok(Made { series, tip })
+        Ok(SyntheticProject { series, tip })
     }
 
     fn history(&self) -> Result<Vec<Commit>> {

@@ -88,7 +88,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let kept = match &github {
         Some(client) => {
             let conflicts = levels.conflicts();
-            let found = issues::Found { report: &report, on_pin: levels.on_pin(), conflicts: &conflicts };
+            let found =
+                issues::CanaryResults { report: &report, on_pin: levels.on_pin(), conflicts: &conflicts };
             issues::keep(context, client, found, options)?
         }
         None => Vec::new(),

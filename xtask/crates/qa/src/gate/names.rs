@@ -12,27 +12,27 @@ use super::servers::promises::{PROMISES, Promise};
 use super::servers::{CHECKS, Check};
 
 /// The checks and promises that the options name.
-pub struct Named {
+pub struct NamedChecks {
     /// Checks of the servers; empty if none is named.
     pub checks: Vec<&'static Check>,
     /// Promises; all if none is named.
     pub promises: Vec<&'static Promise>,
 }
 
-impl Named {
+impl NamedChecks {
     /// Looks up the names in `options`.
     ///
     /// # Errors
     ///
     /// A name is unknown.
-    pub fn read(options: &Options) -> Result<Named> {
+    pub fn read(options: &Options) -> Result<NamedChecks> {
         let [checks, promises] = kinds();
         checks.refuse_unknown(&options.checks, &promises)?;
         promises.refuse_unknown(&options.promises, &checks)?;
         let is_in = |names: &[String], name: &str| names.iter().any(|one| one == name);
         let is_promised =
             |promise: &&Promise| options.promises.is_empty() || is_in(&options.promises, promise.name);
-        Ok(Named {
+        Ok(NamedChecks {
             checks: CHECKS.iter().filter(|check| is_in(&options.checks, check.name)).collect(),
             promises: PROMISES.iter().filter(is_promised).collect(),
         })
@@ -107,10 +107,10 @@ impl Kind {
 mod tests {
     use super::*;
 
-    fn named(checks: &[&str], promises: &[&str]) -> Result<Named> {
+    fn named(checks: &[&str], promises: &[&str]) -> Result<NamedChecks> {
         let owned =
             |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_string()).collect() };
-        Named::read(&Options { checks: owned(checks), promises: owned(promises), ..Options::default() })
+        NamedChecks::read(&Options { checks: owned(checks), promises: owned(promises), ..Options::default() })
     }
 
     fn said(checks: &[&str], promises: &[&str]) -> String {

@@ -22,7 +22,7 @@ use espalier_patches::prove::{self, PinProof};
 use espalier_patches::rebase::refuse_unverified;
 use espalier_patches::report::range_diff::settled;
 use espalier_patches::report::rebase::Fate;
-use espalier_patches::report::status::{Place, StatusReport};
+use espalier_patches::report::status::{ReportedTree, StatusReport};
 use espalier_patches::stack::Stack;
 use espalier_patches::status;
 use espalier_series::{Patch, PatchProof};
@@ -129,8 +129,8 @@ fn describe_move(
     let classes = status::report_on_pin(before, &variant.name, &tip)?;
     Ok(SyncReport {
         upstream: new.upstream.clone(),
-        old: Place::new(&old.revision, old.tree, verification_of_pin(&store, old.tree)),
-        new: Place::new(&new.revision, new.tree, tip.verification),
+        old: ReportedTree::new(&old.revision, old.tree, verification_of_pin(&store, old.tree)),
+        new: ReportedTree::new(&new.revision, new.tree, tip.verification),
         patches: moved_patches((before, context), &proven, &classes)?,
         uncompared: uncompared(since, &proven),
         proof: proven.proof,

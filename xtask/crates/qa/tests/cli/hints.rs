@@ -25,7 +25,7 @@ mod sources_covered;
 
 /// The place where a hint is run.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum HintPlace {
     /// In a clone, with only the committed project.
     Clone,
     /// In the folder where it was printed.
@@ -37,7 +37,7 @@ struct HintCase {
     make: fn() -> Project,
     /// Arguments after `cargo xtask`, as shell words.
     command: &'static str,
-    place: Place,
+    place: HintPlace,
     /// Prefixes of the commands among its hints, each with the expected exit code.
     hints: &'static [(&'static str, i32)],
 }
@@ -184,14 +184,14 @@ fn followed(case: &HintCase) -> Vec<(String, Output)> {
     let (project, said) = played(case);
     let count = commands(case.command, said_in(case, || said.clone())).len();
     // A hint that is run in the same folder may change it, so the others find it as it was.
-    let as_left = (count > 1 && case.place == Place::Here).then(|| Saved::of(&project));
+    let as_left = (count > 1 && case.place == HintPlace::Here).then(|| Saved::of(&project));
     let follow = |number: usize| {
         as_left.iter().filter(|_| number > 0).for_each(Saved::restore);
         let command = commands(case.command, &said).swap_remove(number);
         let folder: PathBuf = match case.place {
             _ if command.starts_with("git rev-parse") => Upstream::shared().repository(),
-            Place::Here => project.root().to_path_buf(),
-            Place::Clone => project.fresh_clone(&format!("clone {number}")).root().to_path_buf(),
+            HintPlace::Here => project.root().to_path_buf(),
+            HintPlace::Clone => project.fresh_clone(&format!("clone {number}")).root().to_path_buf(),
         };
         let output = shell(&folder, &project, &filled_in(&command));
         (command, output)

@@ -78,15 +78,15 @@ fn a_flipped_byte_in_any_file_is_found() {
 /// document.
 #[test]
 fn no_byte_of_the_manifest_can_be_another() {
-    use espalier_dist::plan::shipped::audit::{Known, audit};
+    use espalier_dist::plan::shipped::audit::{RepositoryFacts, audit};
     let project = built();
     let contents = espalier_dist::sys::archive::read_folder(&project.path(PACKAGE)).unwrap();
-    assert_eq!(audit(&contents, &Known::default()).findings, [""; 0]);
+    assert_eq!(audit(&contents, &RepositoryFacts::default()).findings, [""; 0]);
     for at in 0..contents.texts["manifest.json"].len() {
         let mut harmed = contents.clone();
         harmed.texts.get_mut("manifest.json").unwrap()[at] ^= 1;
         let text = String::from_utf8_lossy(&harmed.texts["manifest.json"]).into_owned();
-        assert!(!audit(&harmed, &Known::default()).findings.is_empty(), "byte {at}: {text}");
+        assert!(!audit(&harmed, &RepositoryFacts::default()).findings.is_empty(), "byte {at}: {text}");
     }
 }
 

@@ -74,24 +74,24 @@ fn unpack(stream: impl Read, archive: &Path, folder: &Path, top: Top) -> Result<
 }
 
 /// Result of unpacking one member.
-type Taken<T> = std::result::Result<T, Refusal>;
+type Taken<T> = std::result::Result<T, UnpackError>;
 
 /// Reason why a member was not unpacked.
-enum Refusal {
+enum UnpackError {
     Hostile(String),
     Io(std::io::Error),
 }
 
-impl From<std::io::Error> for Refusal {
-    fn from(error: std::io::Error) -> Refusal {
-        Refusal::Io(error)
+impl From<std::io::Error> for UnpackError {
+    fn from(error: std::io::Error) -> UnpackError {
+        UnpackError::Io(error)
     }
 }
 
-fn refused(archive: &str, why: Refusal) -> Error {
+fn refused(archive: &str, why: UnpackError) -> Error {
     match why {
-        Refusal::Hostile(why) => Error::no(format!("`{archive}` is refused: {why}")),
-        Refusal::Io(error) => {
+        UnpackError::Hostile(why) => Error::no(format!("`{archive}` is refused: {why}")),
+        UnpackError::Io(error) => {
             Error::environment(format!("could not unpack `{archive}`")).detail(disk::reason(&error))
         }
     }
@@ -116,14 +116,14 @@ fn take<R: Read>(entry: &mut tar::Entry<'_, R>, folder: &Path, top: Top) -> Take
         tar::EntryType::XGlobalHeader => return Ok(()),
         _ => Kind::Other,
     };
-    let to = folder.join(place(path, kind).map_err(Refusal::Hostile)?);
+    let to = folder.join(place(path, kind).map_err(UnpackError::Hostile)?);
     if kind == Kind::Folder {
         return Ok(std::fs::create_dir_all(to)?);
     }
     // The library checks again: it follows the links on the path, and refuses to write outside.
     match entry.unpack_in(folder)? {
         true => Ok(()),
-        false => Err(Refusal::Hostile(format!("`{path}` leads out of the folder"))),
+        false => Err(UnpackError::Hostile(format!("`{path}` leads out of the folder"))),
     }
 }
 
@@ -144,7 +144,7 @@ fn link(path: &str, target: &str, folder: &Path) -> Taken<()> {
 }
 
 fn text(bytes: &[u8]) -> Taken<&str> {
-    std::str::from_utf8(bytes).map_err(|_| Refusal::Hostile("a name in it is not UTF-8".to_string()))
+    std::str::from_utf8(bytes).map_err(|_| UnpackError::Hostile("a name in it is not UTF-8".to_string()))
 }
 
 #[cfg(all(test, unix))]

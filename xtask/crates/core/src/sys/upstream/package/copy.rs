@@ -13,7 +13,7 @@ use git2::{Indexer, ObjectType, Odb, Repository};
 
 use super::archive::{self, Entry, Kind};
 use super::limits::{LINK, add, rejected};
-use super::parts::{Part, Position, id_in_packed_refs, id_in_ref, part, position};
+use super::parts::{Position, RepositoryFile, id_in_packed_refs, id_in_ref, part, position};
 use crate::error::{Error, Result};
 use crate::sys::git::ids::object_id;
 use crate::sys::git::store::write_failed;
@@ -105,15 +105,19 @@ impl Copier<'_> {
         let name = lossy(&entry.path).into_owned();
         let part = match position(&name, self.member) {
             Position::Inside(path) => part(path, self.revision).map_err(|why| rejected(&name, why))?,
-            Position::Around => Part::UnusedObject,
+            Position::Around => RepositoryFile::UnusedObject,
             Position::Elsewhere => return Ok(()),
         };
         match (part, entry.kind) {
-            (Part::Unused, _) | (_, Kind::Folder) | (Part::UnusedObject, Kind::File) => Ok(()),
+            (RepositoryFile::Unused, _) | (_, Kind::Folder) | (RepositoryFile::UnusedObject, Kind::File) => {
+                Ok(())
+            }
             (_, Kind::Symlink | Kind::Other) => Err(rejected(&name, LINK)),
-            (Part::Pack, Kind::File) => self.take_pack(&name, entry),
-            (Part::Loose(id), Kind::File) => self.take_loose(&name, id, entry),
-            (Part::Head | Part::Tag | Part::PackedRefs, Kind::File) => self.take_name(&name, part, entry),
+            (RepositoryFile::Pack, Kind::File) => self.take_pack(&name, entry),
+            (RepositoryFile::Loose(id), Kind::File) => self.take_loose(&name, id, entry),
+            (RepositoryFile::Head | RepositoryFile::Tag | RepositoryFile::PackedRefs, Kind::File) => {
+                self.take_name(&name, part, entry)
+            }
         }
     }
 
@@ -161,14 +165,14 @@ impl Copier<'_> {
         Err(rejected(name, &format!("is the object {real}")))
     }
 
-    fn take_name(&mut self, name: &str, part: Part, entry: Entry<'_>) -> Result<()> {
+    fn take_name(&mut self, name: &str, part: RepositoryFile, entry: Entry<'_>) -> Result<()> {
         add(name, &mut 0, entry.size, self.limits.ref_bytes, "bytes of references")?;
         let mut content = Vec::new();
         entry.content.read_to_end(&mut content).map_err(|error| archive::damaged(&error))?;
         let content = lossy(&content);
         match part {
-            Part::Head => self.names.head = id_in_ref(&content),
-            Part::Tag => self.names.tag = id_in_ref(&content),
+            RepositoryFile::Head => self.names.head = id_in_ref(&content),
+            RepositoryFile::Tag => self.names.tag = id_in_ref(&content),
             // A reference in a file of its own is newer.
             _ => self.names.tag = self.names.tag.or_else(|| id_in_packed_refs(&content, self.revision)),
         }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Known, crate_folders, differences, unequal};
+use super::{RepositoryFacts, crate_folders, differences, unequal};
 use crate::plan::manifest::Manifest;
 use crate::plan::shipped::cyclonedx::{Bom, Component, Patch};
 use crate::plan::shipped::sbom::{PATCH_SHA256, RUST, SPEC, STATUS, UPSTREAM};
 use crate::plan::shipped::{PROVENANCE, SBOM, UPSTREAM_LICENCES};
 
 /// All findings about the SBOM.
-pub(super) fn findings(bom: &Bom, manifest: &Manifest, known: &Known) -> Vec<String> {
+pub(super) fn findings(bom: &Bom, manifest: &Manifest, known: &RepositoryFacts) -> Vec<String> {
     let whose = format!("`{SBOM}`");
     let package = &bom.metadata.component;
     let name = format!("espalier-{}-{}", manifest.variant, manifest.flavor);
@@ -44,7 +44,7 @@ fn files(bom: &Bom, manifest: &Manifest) -> Vec<String> {
     differences(&format!("`{SBOM}`"), &listed, "manifest.json", &there)
 }
 
-fn upstream(bom: &Bom, manifest: &Manifest, known: &Known) -> Vec<String> {
+fn upstream(bom: &Bom, manifest: &Manifest, known: &RepositoryFacts) -> Vec<String> {
     let whose = format!("`{SBOM}`");
     let component = bom.components.iter().find(|component| component.bom_ref == UPSTREAM);
     let (Some(component), Some(pedigree)) =

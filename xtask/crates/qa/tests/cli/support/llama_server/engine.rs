@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 
 use super::config::Config;
 use super::pool::{BLOCK, Held, Pool};
-use super::request::{Event, Request, Wanted};
+use super::request::{Event, Request, RequestParameters};
 use super::text::{Text, choose};
 
 /// The slots, the queue and the pool.
@@ -70,12 +70,12 @@ impl Engine {
     }
 
     /// Whether the request can ever be admitted: it needs the full blocks of the prompt, and one block for each answer.
-    pub fn fits(&self, wanted: &Wanted) -> bool {
+    pub fn fits(&self, wanted: &RequestParameters) -> bool {
         let spare = usize::from(self.config.is_broken("wants a spare block"));
         wanted.text.complete_blocks(wanted.text.len()) + wanted.tell.len() + spare <= self.pool.count
     }
 
-    pub fn ask(&mut self, wanted: Wanted) {
+    pub fn ask(&mut self, wanted: RequestParameters) {
         self.arrived += 1;
         self.waiting.push_back(Request::new(wanted, self.arrived));
     }

@@ -7,7 +7,7 @@ use super::pool::{Held, Key, Pool};
 use super::text::{Choice, Text, mixed};
 
 /// The parameters of a request.
-pub struct Wanted {
+pub struct RequestParameters {
     pub text: Text,
     /// Owner of the request: it shares blocks only with requests of the same owner.
     pub owner: String,
@@ -68,14 +68,14 @@ pub struct Request {
 }
 
 impl Request {
-    pub fn new(mut wanted: Wanted, arrived: usize) -> Request {
+    pub fn new(mut wanted: RequestParameters, arrived: usize) -> Request {
         let mut others = std::mem::take(&mut wanted.tell);
         let tell = others.remove(0);
         Request { others, ..Request::one(wanted, tell, arrived) }
     }
 
-    fn one(wanted: Wanted, tell: Sender<Event>, arrived: usize) -> Request {
-        let Wanted { text, owner, predict, shares, slot, .. } = wanted;
+    fn one(wanted: RequestParameters, tell: Sender<Event>, arrived: usize) -> Request {
+        let RequestParameters { text, owner, predict, shares, slot, .. } = wanted;
         Request {
             prompt: text.len(),
             owner,
@@ -101,7 +101,7 @@ impl Request {
     /// Creates another answer to the prompt of `first`, which has no answer tokens yet.
     pub fn again(first: &Request, tell: Sender<Event>, arrived: usize) -> Request {
         let (text, owner) = (first.text.clone(), first.owner.clone());
-        let wanted = Wanted {
+        let wanted = RequestParameters {
             text,
             owner,
             predict: first.predict,
