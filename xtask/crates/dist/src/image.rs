@@ -86,8 +86,8 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome> {
     let image = Image::new(context, &flavors, &toolchains, (&variant.name, flavor))?;
     let steps = image.steps();
     if options.dry_run {
-        let said: Vec<String> = steps.iter().map(ToString::to_string).collect();
-        return Ok(Outcome::ok(said.join("\n"), json!({ "steps": said })));
+        let lines: Vec<String> = steps.iter().map(ToString::to_string).collect();
+        return Ok(Outcome::ok(lines.join("\n"), json!({ "steps": lines })));
     }
     let setup = toolchain::SetupContext::of(context, &pins);
     let mut written = None;

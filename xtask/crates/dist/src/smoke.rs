@@ -134,11 +134,13 @@ fn chat(server: &Server) -> Result<String> {
 }
 
 fn build_info(server: &Server, identity: Option<&str>) -> Result<String> {
-    let said = text_at(server.get("/props")?, "/build_info", "/props")?;
+    let build_info = text_at(server.get("/props")?, "/build_info", "/props")?;
     match identity {
-        Some(identity) if !said.contains(identity) => Err(Error::no("the server does not identify itself")
-            .detail(format!("expected in /props build_info: {identity}\nfound: {said}"))),
-        _ => Ok(said),
+        Some(identity) if !build_info.contains(identity) => {
+            Err(Error::no("the server does not identify itself")
+                .detail(format!("expected in /props build_info: {identity}\nfound: {build_info}")))
+        }
+        _ => Ok(build_info),
     }
 }
 

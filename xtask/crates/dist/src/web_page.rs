@@ -221,7 +221,7 @@ fn make(context: &Context, sources: &Path, tree: &str, node: Node) -> Result<()>
     context.ui.status("Installing", "what the web page is built with, from npm, under target/");
     // A failed npm download says nothing about the page, unless its content does not match the lock.
     watch(build_folder.install()?, "page-install").map_err(|error| match error.details.concat() {
-        said if said.contains("EINTEGRITY") => error,
+        details if details.contains("EINTEGRITY") => error,
         _ => Error { kind: Kind::Environment, ..error },
     })?;
     context.ui.status("Building", "the web page");

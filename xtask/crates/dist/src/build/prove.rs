@@ -100,8 +100,8 @@ fn has_device(build: &Build<'_>) -> Result<bool> {
     }
     let device = equipment::device(build.context, build.flavors, flavor)?;
     let server = build.context.layout.server(&build.variant.name, build.flavor.name);
-    let said = without_user_config(device.run(&server).arg("--list-devices")).success()?;
-    Ok(devices::names(&espalier_series::lossy(&said)).next().is_some())
+    let stdout = without_user_config(device.run(&server).arg("--list-devices")).success()?;
+    Ok(devices::names(&espalier_series::lossy(&stdout)).next().is_some())
 }
 
 /// Returns the command that reproduces the build.

@@ -212,14 +212,14 @@ mod tests {
         writer.finish().unwrap()
     }
 
-    fn said_of(bytes: &[u8]) -> String {
+    fn result_of(bytes: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p.tar.gz");
         std::fs::write(&path, bytes).unwrap();
-        let said =
+        let message =
             read_archive(&path).map_or_else(|error| error.to_string(), |(top, _)| format!("read {top}"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "something was written");
-        said
+        message
     }
 
     /// Terminates a tar as its format requires.
@@ -248,32 +248,32 @@ mod tests {
             ("`a` is in no folder", vec![file("a")]),
         ];
         for (why, members) in cases {
-            let said = said_of(&archive(&members));
-            assert!(said.contains("`p.tar.gz` is refused: ") && said.contains(why), "{why}: {said}");
+            let message = result_of(&archive(&members));
+            assert!(message.contains("`p.tar.gz` is refused: ") && message.contains(why), "{why}: {message}");
         }
-        assert_eq!(said_of(&archive(&[file("p/a"), file("p/b/c")])), "read p");
+        assert_eq!(result_of(&archive(&[file("p/a"), file("p/b/c")])), "read p");
     }
 
     #[test]
     fn archives_that_other_programs_would_read_further_are_refused() {
         let whole = archive(&[file("p/a")]);
         let behind = zipped(&[file("p/a"), vec![0; 1024], file("p/b")].concat());
-        assert!(said_of(&behind).contains("data after its end"));
+        assert!(result_of(&behind).contains("data after its end"));
         let second = [whole.clone(), archive(&[file("p/../b")])].concat();
-        assert!(said_of(&second).contains("data after its end"));
+        assert!(result_of(&second).contains("data after its end"));
         // The first part has no end marker, so a second one continues the same tar.
         let joined = [zipped(&file("p/a")), archive(&[file("p/../b")])].concat();
-        assert!(said_of(&joined).contains("`p/../b` is not a path inside"), "{}", said_of(&joined));
+        assert!(result_of(&joined).contains("`p/../b` is not a path inside"), "{}", result_of(&joined));
     }
 
     #[test]
     fn truncated_and_invalid_archives_are_reported() {
         let whole = archive(&[member("p/a", tar::EntryType::Regular, 0o644, &[7; 5000])]);
         for bytes in [&whole[..whole.len() / 2], b"not an archive", &[]] {
-            let said = said_of(bytes);
+            let message = result_of(bytes);
             assert!(
-                said.contains("`p.tar.gz` is damaged or no archive") || said.contains("no folders"),
-                "{said}"
+                message.contains("`p.tar.gz` is damaged or no archive") || message.contains("no folders"),
+                "{message}"
             );
         }
     }

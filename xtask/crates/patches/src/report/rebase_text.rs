@@ -256,8 +256,8 @@ mod tests {
             let report = report(false, Vec::new());
             text(&RebaseReport { to: ReportedTree { verification, ..report.to.clone() }, ..report })
         };
-        let said = text_of(Verification::Unverified);
-        assert!(said.contains("\nunverified: the tree id of v2 is that of unpacked files"), "{said}");
+        let text = text_of(Verification::Unverified);
+        assert!(text.contains("\nunverified: the tree id of v2 is that of unpacked files"), "{text}");
         assert!(!text_of(Verification::Verified).contains("unverified"));
     }
 

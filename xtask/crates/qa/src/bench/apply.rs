@@ -129,28 +129,28 @@ impl Contest {
             for (times, run) in all.iter_mut().zip(runs) {
                 let (first, second) = run()?;
                 let begin = Instant::now();
-                let mut said = first.success()?;
+                let mut stdout = first.success()?;
                 if let Some(second) = second {
-                    said = second.success()?;
+                    stdout = second.success()?;
                 }
                 times.push(begin.elapsed());
-                self.check(&times.title, &espalier_series::lossy(&said))?;
+                self.check(&times.title, &espalier_series::lossy(&stdout))?;
             }
         }
         Ok(all)
     }
 
     /// Checks the tree. `git am` prints nothing, so its result is read from the repository.
-    fn check(&self, name: &str, said: &str) -> Result<()> {
-        let said = if name == "git am" {
+    fn check(&self, name: &str, stdout: &str) -> Result<()> {
+        let tree = if name == "git am" {
             espalier_series::lossy(&self.git().args(["rev-parse", "HEAD^{tree}"]).success()?).into_owned()
         } else {
-            said.to_string()
+            stdout.to_string()
         };
-        if said.contains(&self.expected) {
+        if tree.contains(&self.expected) {
             return Ok(());
         }
-        Err(Error::no(format!("{name} produced a different tree: {}", said.trim()))
+        Err(Error::no(format!("{name} produced a different tree: {}", tree.trim()))
             .detail(format!("expected {}", self.expected)))
     }
 

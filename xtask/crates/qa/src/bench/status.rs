@@ -111,8 +111,8 @@ impl SyntheticProject {
         let begin = Instant::now();
         let finished = run()?;
         let elapsed = begin.elapsed();
-        let said: serde_json::Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
-        match said.get("commits").and_then(serde_json::Value::as_u64) {
+        let report: serde_json::Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
+        match report.get("commits").and_then(serde_json::Value::as_u64) {
             Some(commits) if commits >= SIZE.after_pin as u64 - 1 => Ok(elapsed),
             _ => Err(Error::environment("`bisect` failed").detail(finished.stderr)),
         }

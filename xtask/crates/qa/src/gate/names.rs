@@ -113,7 +113,7 @@ mod tests {
         NamedChecks::read(&Options { checks: owned(checks), promises: owned(promises), ..Options::default() })
     }
 
-    fn said(checks: &[&str], promises: &[&str]) -> String {
+    fn message(checks: &[&str], promises: &[&str]) -> String {
         named(checks, promises).err().unwrap().to_string()
     }
 
@@ -131,12 +131,12 @@ mod tests {
     #[test]
     fn a_name_of_the_other_kind_is_answered_with_its_command() {
         assert_eq!(
-            said(&["negative-scale"], &[]),
+            message(&["negative-scale"], &[]),
             "error: there is no check `negative-scale`: it is the name of a promise\n  \
              next: cargo xtask gate --only promises --promise negative-scale"
         );
         assert_eq!(
-            said(&[], &["eviction"]),
+            message(&[], &["eviction"]),
             "error: there is no promise `eviction`: it is the name of a check\n  \
              next: cargo xtask gate --only servers --check eviction"
         );
@@ -146,21 +146,21 @@ mod tests {
     fn a_misspelt_name_is_answered_with_the_command_of_the_nearest() {
         let near = "next: for the promise `negative-scale`: \
                     cargo xtask gate --only promises --promise negative-scale\n";
-        assert!(said(&["negative_scale"], &[]).contains(near));
-        assert!(said(&[], &["negative_scale"]).contains(near));
+        assert!(message(&["negative_scale"], &[]).contains(near));
+        assert!(message(&[], &["negative_scale"]).contains(near));
         let near = "next: for the check `answers`: cargo xtask gate --only servers --check answers\n";
-        assert!(said(&["answer"], &[]).contains(near));
+        assert!(message(&["answer"], &[]).contains(near));
     }
 
     #[test]
     fn an_unknown_name_lists_those_that_exist_and_the_command_that_lists_all() {
         let all = "\n  next: list all checks and promises: cargo xtask gate --list";
-        let check = said(&["no-such-thing"], &[]);
+        let check = message(&["no-such-thing"], &[]);
         assert!(
             check.contains("\n  next: use one of: answers, sharing, ") && check.ends_with(all),
             "{check}"
         );
-        let promise = said(&[], &["no-such-thing"]);
+        let promise = message(&[], &["no-such-thing"]);
         assert!(promise.contains("\n  next: use one of: negative-scale, "), "{promise}");
     }
 

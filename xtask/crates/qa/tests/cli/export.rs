@@ -48,8 +48,8 @@ fn a_changed_overlay_file_is_named() {
     -- stderr --
     ");
     assert_eq!(project.read("espalier.lock"), lock);
-    let said = project.run(&["--json", "export"]).success().json();
-    assert_eq!(said["overlays"], serde_json::json!([NOTE]));
+    let report = project.run(&["--json", "export"]).success().json();
+    assert_eq!(report["overlays"], serde_json::json!([NOTE]));
     assert_settled(&project);
     assert!(!project.run(&["export"]).success().stdout.contains("overlay"));
 }
@@ -81,7 +81,7 @@ fn patches_after_an_amended_commit_change_only_their_ids() {
     let project = Project::new();
     let folder = edit(&project);
     rebase(&folder, "1s/^pick/edit/");
-    files::edit(&folder.join("src/greet.c"), "// What is said first.", "// What is said first, and kindly.");
+    files::edit(&folder.join("src/greet.c"), "// The greeting.", "// The greeting, kindly.");
     git::git(&folder, &["commit", "--quiet", "--all", "--amend", "--no-edit"]);
     git::git(&folder, &["rebase", "--continue"]);
     let json = project.run(&["--json", "export"]).success().json();

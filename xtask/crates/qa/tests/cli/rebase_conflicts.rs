@@ -23,7 +23,7 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
     insta::assert_snapshot!(std::fs::read_to_string(moving.work().join("src/greet.c")).unwrap(), @r#"
     #include "words.h"
 
-    // What is said first.
+    // The greeting.
     const char * words_greeting(int kind) {
         if (kind == 0) {
     <<<<<<< v2.0
@@ -100,7 +100,7 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
 
     patches/paged/0001-greet-more-warmly.patch: changed
       @@
-        // What is said first.
+        // The greeting.
         const char * words_greeting(int kind) {
             if (kind == 0) {
       --        return "hello";
@@ -113,7 +113,7 @@ fn a_conflict_is_resolved_and_the_rebase_continued() {
 
     patches/paged/0003-greet-dearly.patch: changed
       @@
-        // What is said first.
+        // The greeting.
         const char * words_greeting(int kind) {
             if (kind == 0) {
       --        return "hello there";
@@ -404,11 +404,11 @@ fn references_to_renumbered_patches_are_named() {
         .write("ci/suites/suites.toml", "# Greetings (patch 0001).\n[[programs]]\ntarget = \"greet\"\n");
     moving.rebase(&[]).code(4);
     moving.run(&["--skip"]).code(4);
-    let said = moving.run(&["--skip"]).success();
+    let output = moving.run(&["--skip"]).success();
     for place in [
         "  ci/suites/suites.toml:1: patch 0001 of paged was dropped\n",
         "  docs/counts.md:3: patch 0002 of paged is 0001 now\n",
     ] {
-        assert!(said.stdout.contains(place), "{said}");
+        assert!(output.stdout.contains(place), "{output}");
     }
 }

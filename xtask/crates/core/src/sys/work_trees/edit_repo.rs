@@ -280,13 +280,13 @@ impl EditRepo {
     /// has not hidden them from git: see [`super::edit_hidden`]. Runs git, which reads every format of its index.
     pub fn changed_files(&self) -> Result<Vec<String>> {
         keep_out(&self.git_dir())?;
-        let said = self
+        let stdout = self
             .git()
             .args(COMPARE_FULLY.iter().flat_map(|setting| ["-c", *setting]))
             .args(["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"])
             .arg("--ignore-submodules=none")
             .success()?;
-        let lines = said.split(|byte| *byte == 0).filter(|line| line.len() > 3);
+        let lines = stdout.split(|byte| *byte == 0).filter(|line| line.len() > 3);
         Ok(lines.map(|line| espalier_series::lossy(&line[3..]).into_owned()).collect())
     }
 

@@ -160,11 +160,11 @@ fn refs_of(from: &str) -> Result<BTreeMap<String, ObjectId>> {
     let errors: Vec<String> = found.stderr.lines().map(str::to_string).collect();
     succeeded("git", &words, found.status, &errors)
         .map_err(|error| way_out(from, &errors).into_iter().fold(error, Error::hint))?;
-    let said = lossy(&found.stdout);
-    if said.lines().filter_map(|line| line.split('\t').next()).any(is_sha256) {
+    let stdout = lossy(&found.stdout);
+    if stdout.lines().filter_map(|line| line.split('\t').next()).any(is_sha256) {
         return Err(has_sha256_ids(from));
     }
-    Ok(said.lines().filter_map(read_ref).collect())
+    Ok(stdout.lines().filter_map(read_ref).collect())
 }
 
 /// git lists the target of a tag after the tag, so the target is the entry that remains in a map.

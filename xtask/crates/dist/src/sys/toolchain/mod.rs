@@ -75,9 +75,9 @@ pub fn state(name: &Name, toolchain: &Toolchain, layout: &Layout) -> State {
 fn own(own: &Own) -> Option<String> {
     let program = disk::find_program(own.program.as_str())?;
     let finished = Run::new(program).arg("--version").finish().ok()?;
-    let said = espalier_series::lossy(&finished.stdout).into_owned();
-    let version = Version::find_in(&said).map_or_else(String::new, |version| format!(" {version}"));
-    (finished.status.success() && own.does(&said)).then(|| format!("{}{version}", own.program))
+    let stdout = espalier_series::lossy(&finished.stdout).into_owned();
+    let version = Version::find_in(&stdout).map_or_else(String::new, |version| format!(" {version}"));
+    (finished.status.success() && own.does(&stdout)).then(|| format!("{}{version}", own.program))
 }
 
 fn missing_program<'a>(programs: &'a [Inside], folder: &Path) -> Option<&'a Inside> {

@@ -102,8 +102,8 @@ impl Programs {
         }
         .finish_within(LIMIT)?;
         let name = program.name();
-        disk::write_atomically(&self.work.join(format!("{name}.log")), ended.said.as_bytes())?;
-        let cases = if program.cases { outcome::read_cases(&ended.said) } else { Outcomes::new() };
+        disk::write_atomically(&self.work.join(format!("{name}.log")), ended.output.as_bytes())?;
+        let cases = if program.cases { outcome::read_cases(&ended.output) } else { Outcomes::new() };
         let mut outcomes: Outcomes =
             cases.into_iter().map(|(case, outcome)| (format!("{name}{CASE}{case}"), outcome)).collect();
         outcomes.insert(name, outcome_of(&ended));

@@ -93,11 +93,11 @@ impl ServerSuite<'_> {
         .env(SETTLED, &names);
         let words = run.words();
         let ended = run.finish_within(LIMIT)?;
-        disk::write_atomically(&work.join("pytest.log"), ended.said.as_bytes())?;
+        disk::write_atomically(&work.join("pytest.log"), ended.output.as_bytes())?;
         // pytest exits with 1 if tests failed and with 5 if none was collected; both are for the comparison to judge.
         match ended.status.and_then(|status| status.code()) {
             Some(0 | 1 | 5) => outcome::read_server_tests(&read_report(&report)?),
-            _ => Err(process::failed_so(&words, &ended.how(), &ended.said)),
+            _ => Err(process::failed_so(&words, &ended.how(), &ended.output)),
         }
     }
 

@@ -26,18 +26,18 @@ fn candidates_for(folder: &Path) -> Result<Vec<String>> {
 pub(super) fn recipe(file: &Path, kind: RecipeKind) -> Result<PatchFiles> {
     let text = RecipeText::read(file, kind)?;
     let folder = file.parent().unwrap_or(Path::new(""));
-    let said = |remarks: Vec<Remark>| -> Vec<String> { remarks.iter().map(|it| text.shown(it)).collect() };
+    let shown = |remarks: Vec<Remark>| -> Vec<String> { remarks.iter().map(|it| text.shown(it)).collect() };
     let Recipe { patches, notes, changes } = read_recipe(kind, &text.text).map_err(|wrong| {
         Error::usage(format!("`{}` has commands that `import` cannot interpret", file.display()))
-            .detail(said(wrong).join("\n"))
+            .detail(shown(wrong).join("\n"))
             .hint(format!(
                 "list what it applies, with `-pN` and `-R`, and import that file: printf '%s\\n' 'NAME.patch -p1' >{}",
                 quoted(&folder.join("series").display().to_string())
             ))
     })?;
-    let notes = text.notes.iter().cloned().chain(said(notes)).collect();
+    let notes = text.notes.iter().cloned().chain(shown(notes)).collect();
     let candidates = candidates_for(folder)?;
-    let found = PatchFiles { notes, changes: said(changes), ..PatchFiles::default() };
+    let found = PatchFiles { notes, changes: shown(changes), ..PatchFiles::default() };
     let mut lookup = Lookup { file, folder, name: name_of(file), candidates, found };
     for named in patches.iter().filter(|named| named.left_out.is_none()) {
         lookup.take(named)?;

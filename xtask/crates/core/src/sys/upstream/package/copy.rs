@@ -287,11 +287,11 @@ mod tests {
     #[test]
     fn a_loose_object_with_another_id_is_rejected() {
         let other = "1".repeat(40);
-        let said = refused(&[(loose(&other).as_str(), deflated(b"blob 2\0x\n"))]);
-        assert!(said.contains(&format!("is the object {ID}")), "{said}");
+        let message = refused(&[(loose(&other).as_str(), deflated(b"blob 2\0x\n"))]);
+        assert!(message.contains(&format!("is the object {ID}")), "{message}");
         for bytes in [&b"blob 3\0x\n"[..], b"blob 2", b"file 2\0x\n", b""] {
-            let said = refused(&[(loose(ID).as_str(), deflated(bytes))]);
-            assert!(said.contains("is damaged\n  it is not an object of git"), "{said}");
+            let message = refused(&[(loose(ID).as_str(), deflated(bytes))]);
+            assert!(message.contains("is damaged\n  it is not an object of git"), "{message}");
         }
         assert!(refused(&[(loose(ID).as_str(), b"no zlib".to_vec())]).contains("is damaged"));
     }
@@ -307,31 +307,31 @@ mod tests {
         let many = [(name, pack(u32::MAX))];
         let long = [(name, [pack(1), vec![0; 1000]].concat())];
         let head = [("HEAD", vec![b'0'; 101])];
-        for (said, limit) in [
+        for (message, limit) in [
             (refused(&two), "2 loose objects, expected at most 1"),
             (refused(&big), "101 bytes in a loose object, expected at most 100"),
             (refused(&many), "4294967295 objects in packs, expected at most 10"),
             (refused(&long), "1012 bytes of packs, expected at most 1000"),
             (refused(&head), "101 bytes of references, expected at most 100"),
         ] {
-            assert!(said.contains(&format!("exceeds a limit: {limit}")), "{said}");
+            assert!(message.contains(&format!("exceeds a limit: {limit}")), "{message}");
         }
     }
 
     #[test]
     fn a_pack_without_its_objects_is_damaged() {
         let name = format!("objects/pack/pack-{ID}.pack");
-        let said = refused(&[(name.as_str(), pack(1))]);
+        let message = refused(&[(name.as_str(), pack(1))]);
         assert!(
-            said.starts_with("error: `p-1/.git/objects/pack/pack-587b") && said.contains("is damaged"),
-            "{said}"
+            message.starts_with("error: `p-1/.git/objects/pack/pack-587b") && message.contains("is damaged"),
+            "{message}"
         );
         assert!(refused(&[(name.as_str(), b"PACK".to_vec())]).contains("is damaged"));
     }
 
     #[test]
     fn a_package_without_a_repository_says_so() {
-        let said = refused(&[("config", Vec::new())]);
-        assert!(said.contains("the package has no git repository `.git`"), "{said}");
+        let message = refused(&[("config", Vec::new())]);
+        assert!(message.contains("the package has no git repository `.git`"), "{message}");
     }
 }
