@@ -174,8 +174,8 @@ fn every_repository_before_is_kept_whole() {
     assert!(before.join("build/hello").exists() && !folder.join("build").exists());
     assert_eq!(git::git(&before, &["log", "-1", "--format=%s"]), "Ignore what is built");
     assert_eq!(git::git(&before, &["log", "-1", "--format=%s", "HEAD@{1}"]), "Draft");
-    let said = project.run(&["gc"]).success().stdout;
-    assert!(said.contains("edit-before/paged.1: an edit repository that was replaced"), "{said}");
+    let stdout = project.run(&["gc"]).success().stdout;
+    assert!(stdout.contains("edit-before/paged.1: an edit repository that was replaced"), "{stdout}");
     assert!(!before.exists() && folder.exists());
 }
 
@@ -466,16 +466,16 @@ fn new_refuses_a_subject() {
 #[test]
 fn the_way_to_the_repository_from_elsewhere() {
     let project = Project::new();
-    let said = |folder: &Path| {
+    let edit_in = |folder: &Path| {
         let mut command = project.command(&["edit"]);
         command.current_dir(folder);
         project.finish(command).success().stdout
     };
     project.run(&["edit"]).success();
     let git = |folder: &str| format!("next: git -C {folder}target/espalier/edit/paged rebase -i ");
-    assert!(said(&project.path("patches/paged")).contains(&git("../../")));
-    assert!(said(project.root().parent().unwrap()).contains(&git("project/")));
-    assert!(said(&project.beside("home")).contains(&git("[ROOT]/")));
+    assert!(edit_in(&project.path("patches/paged")).contains(&git("../../")));
+    assert!(edit_in(project.root().parent().unwrap()).contains(&git("project/")));
+    assert!(edit_in(&project.beside("home")).contains(&git("[ROOT]/")));
     let build_in_ci = || {
         let mut command = project.command(&["build"]);
         command.current_dir(project.path("ci"));
@@ -517,8 +517,8 @@ fn the_overlay_is_in_the_work_tree_and_in_no_patch() {
     // A file that the user put there is kept, and reported.
     std::fs::remove_file(&note).unwrap();
     files::write(&note, "mine\n");
-    let said = project.run(&["edit"]).success();
-    said.says(&["`espalier/note.txt` in the edit repository is not `overlay/extra/espalier/note.txt`"]);
+    let output = project.run(&["edit"]).success();
+    output.says(&["`espalier/note.txt` in the edit repository is not `overlay/extra/espalier/note.txt`"]);
     assert_eq!(std::fs::read_to_string(&note).unwrap(), "mine\n");
     std::fs::remove_file(&note).unwrap();
     project.run(&["edit"]).success();

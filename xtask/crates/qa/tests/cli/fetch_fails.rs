@@ -365,11 +365,11 @@ fn a_server_that_breaks_off_is_reported_with_its_error() {
     std::fs::remove_file(broken.join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
     let url = format!("file://{}", broken.display());
     let project = Project::with_sources(&[Source::Git(url)]);
-    let said = project.run(&["fetch"]).code(3);
-    let said = said.says(&[
+    let output = project.run(&["fetch"]).code(3);
+    let output = output.says(&[
         "git says: ",
         &blob,
         "next: the server closed the connection: run the same command again",
     ]);
-    said.says_nothing_of("Enumerating");
+    output.says_nothing_of("Enumerating");
 }

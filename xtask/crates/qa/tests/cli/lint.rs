@@ -277,12 +277,12 @@ fn unreadable_files_and_files_for_git_are_not_sources() {
         files::write(&fork.join(".gitattributes"), "* text\n");
         files::write(&fork.join("sub/.gitmodules"), "\n");
     });
-    let said = project.run(&["lint"]).code(1).stdout;
+    let stdout = project.run(&["lint"]).code(1).stdout;
     for path in [
         "`.gitattributes` is not a source file",
         "`sub/.gitmodules` is not a source file",
         "`data/logo.bin` is changed as a binary",
     ] {
-        assert!(said.contains(path), "{said}");
+        assert!(stdout.contains(path), "{stdout}");
     }
 }

@@ -23,8 +23,8 @@ fn stage(moving: &Move) {
 #[track_caller]
 fn refused(moving: &Move, words: &[&str], undo: impl Fn(&Path)) {
     let before = moving.committed();
-    let said = moving.run(&["--continue"]).code(4);
-    said.says(&["beside what was in conflict in patches/paged/0001-greet-more-warmly.patch"]).says(words);
+    let output = moving.run(&["--continue"]).code(4);
+    output.says(&["beside what was in conflict in patches/paged/0001-greet-more-warmly.patch"]).says(words);
     assert_eq!(moving.committed(), before);
     undo(&moving.work());
     stage(moving);
@@ -142,8 +142,8 @@ fn an_edit_beside_is_accepted_on_request_and_reported() {
     moving.solve_in("src/count.c", "    int count = 5; // words, not letters\n");
     moving.run(&["--continue"]).code(4);
     moving.solve(greet("hi there, dear"));
-    let said = moving.run(&["--continue"]).success();
-    assert!(said.stdout.contains("edited beside them: src/count.c:4: expected"), "{said}");
+    let output = moving.run(&["--continue"]).success();
+    assert!(output.stdout.contains("edited beside them: src/count.c:4: expected"), "{output}");
     moving.assert_moved();
 }
 
@@ -263,8 +263,8 @@ fn a_candidate_may_change_only_where_the_patch_lands() {
     files::edit(&circle, "int a20;", "long a20;");
     files::edit(&circle, "int a40;", "long a40;");
     stage(&moving);
-    let said = moving.run(&["--continue"]).code(4);
-    said.says(&["an edit is beside", "src/circle.c:42: expected `int a40;`, found `long a40;`"]);
+    let output = moving.run(&["--continue"]).code(4);
+    output.says(&["an edit is beside", "src/circle.c:42: expected `int a40;`, found `long a40;`"]);
     files::edit(&circle, "long a40;", "int a40;");
     stage(&moving);
     moving.run(&["--continue"]).success();
@@ -316,7 +316,7 @@ fn refused_edits_are_data_too() {
     moving.solve(greet("hi there").replace("good day", "good night"));
     files::write(&moving.work().join("src/extra.c"), "int extra;\n");
     stage(&moving);
-    let said = moving.project.run(&["--json", "rebase", "--continue"]).code(4).json();
+    let report = moving.project.run(&["--json", "rebase", "--continue"]).code(4).json();
     let expected = serde_json::json!([
         {
             "path": "src/extra.c",
@@ -335,7 +335,7 @@ fn refused_edits_are_data_too() {
             "found": { "lines": 1, "first": "    return \"good night to you\";" },
         },
     ]);
-    assert_eq!((&said["edits"], &said["edits_left_out"]), (&expected, &serde_json::json!(0)));
+    assert_eq!((&report["edits"], &report["edits_left_out"]), (&expected, &serde_json::json!(0)));
 }
 
 /// Every place of every file is named, with its lines and the way to undo it.

@@ -69,8 +69,8 @@ fn a_flipped_byte_in_any_file_is_found() {
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
         std::fs::write(package.join(&name), bytes).unwrap();
-        let said = verify(&project, &package).code(1);
-        assert!(said.stderr.contains(&name), "{name}: {said}");
+        let output = verify(&project, &package).code(1);
+        assert!(output.stderr.contains(&name), "{name}: {output}");
     }
 }
 
@@ -138,12 +138,12 @@ fn a_patch_that_is_not_in_the_lock_is_named() {
 type Lie = (&'static str, fn(&mut Value), &'static str);
 
 fn assert_refused(project: &Project, name: &str, lies: &[Lie]) {
-    for (what, lie, said) in lies {
+    for (what, lie, message) in lies {
         let package = copy(project);
         change(&package, name, lie);
         seal(&package, &[]);
         let output = verify(project, &package).code(1);
-        assert!(output.stderr.contains(said), "{what}: expected {said:?} in {output}");
+        assert!(output.stderr.contains(message), "{what}: expected {message:?} in {output}");
     }
 }
 

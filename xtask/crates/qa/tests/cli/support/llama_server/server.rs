@@ -95,20 +95,20 @@ impl Fake {
         let may_hold = self.config.slots() == 1 && is_f16;
         let held = usize::from(may_hold && self.config.is_broken("holds a block"));
         let count = self.config.cells() / BLOCK;
-        let mut said = json!({ "block_count": count, "block_size": BLOCK, "blocks_used": pool.used() + held,
+        let mut metrics = json!({ "block_count": count, "block_size": BLOCK, "blocks_used": pool.used() + held,
             "blocks_used_peak": pool.peak, "blocks_retained": pool.retained(),
             "blocks_empty": count.saturating_sub(pool.used() + pool.retained()), "evicted_blocks": pool.evicted });
         if self.config.own_windows && !self.config.is_broken("keeps one size") {
-            said["window_block_count"] = 20.into();
-            said["window_blocks_used"] = (pool.used() + held).into();
+            metrics["window_block_count"] = 20.into();
+            metrics["window_blocks_used"] = (pool.used() + held).into();
         }
         if !self.config.value("--api-key").is_some_and(|keys| keys.contains(',')) {
             let hits = if self.config.is_broken("shares nothing") { 0 } else { engine.hits };
             let name = if self.config.is_broken("renames a count") { "found_tokens" } else { "hit_tokens" };
-            said["queried_tokens"] = engine.queried.into();
-            said[name] = hits.into();
+            metrics["queried_tokens"] = engine.queried.into();
+            metrics[name] = hits.into();
         }
-        said
+        metrics
     }
 
     /// Returns the metrics of snapshots. Each that was restored takes one mebibyte.
@@ -199,13 +199,13 @@ impl Fake {
             return;
         }
         for event in heard {
-            let said = match event {
+            let message = match event {
                 Event::Progress(processed) => json!({ "prompt_progress": { "processed": processed } }),
                 Event::Token(choice) => json!({ "tokens": [choice.token], "stop": false }),
                 Event::End(end) => self.timings(&end, json!({ "tokens": [], "stop": true })),
                 Event::Refused(_, words) => json!({ "error": { "message": words } }),
             };
-            if http::send(stream, &said).is_err() {
+            if http::send(stream, &message).is_err() {
                 return;
             }
         }
