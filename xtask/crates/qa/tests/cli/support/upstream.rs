@@ -113,7 +113,7 @@ int main(void) {
 
 const GREET: &str = "#include \"words.h\"
 
-// What is said first.
+// The greeting.
 const char * words_greeting(int kind) {
     if (kind == 0) {
         return \"hello\";
